@@ -1,0 +1,158 @@
+# Shoal. `make help` lists the targets. Everything that is built lies in build/<variant>/.
+#
+# Variants (V=...): debug, release, asan (address + undefined), tsan, cover.
+
+V ?= debug
+BUILD := build/$(V)
+
+CC := gcc
+CXX := g++
+WARN := -Wall -Wextra -Werror -Wshadow -Wvla
+CFLAGS_debug := -O1 -g
+CFLAGS_release := -O3 -g -march=x86-64-v2
+CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan := -O1 -g -fsanitize=thread
+CFLAGS_cover := -O0 -g --coverage
+CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -Wno-pass-failed
+VARIANTS := debug release asan tsan cover fuzz
+ifeq ($(filter $(V),$(VARIANTS)),)
+$(error V=$(V) is not a variant: choose one of $(VARIANTS))
+endif
+
+ifeq ($(V),fuzz) # libFuzzer is clang's
+CC := clang
+CXX := clang++
+endif
+
+COMMON := $(CFLAGS_$(V)) $(WARN) -I. -D_GNU_SOURCE -pthread -MMD -MP
+CFLAGS := -std=gnu17 -Wstrict-prototypes -Wmissing-prototypes $(COMMON)
+CXXFLAGS := -std=c++17 $(COMMON)
+LDFLAGS := $(CFLAGS_$(V)) -pthread
+
+# ---- rooms: each is one static library; what a room may see is what its programs link ----------------
+sources = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*.cc)
+objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(filter-out %/main.c,$(call sources,$(1)))))
+ROOMS := base operator kernels agent cli
+LIBS_base := -ljansson -lyaml -lm
+LIBS_kernels := -ldnnl -lgomp
+LIBS_agent := -lz -lxxhash
+NEEDS_base := base
+NEEDS_operator := operator base
+NEEDS_kernels := kernels base
+NEEDS_agent := agent kernels base
+NEEDS_cli := cli operator agent kernels base
+archives = $(foreach r,$(NEEDS_$(1)),$(BUILD)/lib$(r).a)
+libraries = $(foreach r,$(NEEDS_$(1)),$(LIBS_$(r)))
+
+.PHONY: all
+all: $(BUILD)/shoal $(BUILD)/shoal-agent
+
+$(BUILD)/shoal: $(BUILD)/cli/main.c.o $(call archives,cli)
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,cli)
+
+$(BUILD)/shoal-agent: $(BUILD)/agent/main.c.o $(call archives,agent)
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
+
+define room
+$(BUILD)/lib$(1).a: $(call objects,$(1))
+	@rm -f $$@ && ar rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call room,$(r))))
+
+$(BUILD)/kernels/cpu/%.o: CFLAGS += -fopenmp -fno-math-errno -fno-trapping-math
+$(BUILD)/%.c.o: %.c
+	@mkdir -p $(@D) && echo "CC   $<"
+	@$(CC) $(CFLAGS) -c -o $@ $<
+$(BUILD)/%.cc.o: %.cc
+	@mkdir -p $(@D) && echo "CXX  $<"
+	@$(CXX) $(CXXFLAGS) -c -o $@ $<
+
+# ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
+TEST_SUPPORT := $(BUILD)/tests/support.c.o
+tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c))
+TEST_PROGRAMS := $(foreach r,$(ROOMS),$(call tests_of,$(r)))
+TEST_SCRIPTS := $(wildcard tests/*/test_*.sh)
+
+# what is not test_* there helps the others
+helpers_of = $(patsubst %.c,$(BUILD)/%.c.o,$(filter-out tests/$(1)/test_%,$(wildcard tests/$(1)/*.c)))
+
+define tests
+$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.c.o $(TEST_SUPPORT) $(call helpers_of,$(1)) $(call archives,$(1))
+	@$(CXX) $(LDFLAGS) -o $$@ $$^ $(call libraries,$(1)) -lcmocka
+endef
+$(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
+.SECONDARY:
+
+# fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand
+FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_MAIN := $(if $(filter fuzz,$(V)),-fsanitize=fuzzer,$(BUILD)/tests/fuzz/driver.c.o)
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_MAIN)) $(call archives,cli)
+	@$(CXX) $(LDFLAGS) -o $@ $^ $(filter -%,$(FUZZ_MAIN)) $(call libraries,cli)
+
+.PHONY: tests
+tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
+
+# ---- targets for people -------------------------------------------------------------------------------
+.PHONY: help deps demo check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
+help:
+	@sed -n 's/^#> //p' Makefile
+
+#> make                build shoal and shoal-agent into build/debug (V=release|asan|tsan|cover: another variant)
+#> make deps           install what is missing, from Debian's packages only
+deps:
+	@./deploy/deps.sh
+
+#> make demo           run the PyTorchJob in deploy/demo: four processes train MNIST's network, sharded
+demo: deps
+	@$(MAKE) --no-print-directory V=release all
+	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
+
+#> make check          lint, then every test, plain and under ASan+UBSan and TSan
+#> make check T=NAME   only the tests whose name contains NAME, e.g. T=agent/test_shard
+CHECK_VARIANTS ?= debug asan tsan
+check: deps lint
+	@for v in $(CHECK_VARIANTS); do $(MAKE) --no-print-directory -j$$(nproc) V=$$v tests || exit; done
+	@tests/run.sh "$(T)" $(CHECK_VARIANTS)
+
+#> make fuzz T=NAME    look for inputs that break tests/fuzz/fuzz_NAME.c until one is found or Ctrl-C (needs clang)
+fuzz:
+	@$(MAKE) --no-print-directory V=fuzz build/fuzz/tests/fuzz/fuzz_$(T)
+	@mkdir -p build/fuzz/corpus/$(T)
+	@build/fuzz/tests/fuzz/fuzz_$(T) build/fuzz/corpus/$(T) tests/fuzz/corpus/$(T)
+
+#> make lint           format, static analysis, headers on their own, the doors between the rooms
+lint:
+	@tests/lint.sh
+#> make fmt            format every C file
+fmt:
+	@git ls-files -- '*.c' '*.h' '*.cc' | xargs clang-format -i
+
+#> make bench          samples/s and peak memory of each sharding strategy at 1 and 4 ranks
+bench: deps
+	@$(MAKE) --no-print-directory V=release all
+	@tests/bench/bench.sh
+#> make bench-torch    the same work in PyTorch beside us (installed from PyPI into build/), and the ratio
+bench-torch: deps
+	@$(MAKE) --no-print-directory V=release all
+	@tests/bench/bench_torch.sh
+
+#> make bench-ops      milliseconds of each op at the sizes of MNIST's network
+bench-ops: deps
+	@$(MAKE) --no-print-directory V=release build/release/tests/bench/ops_bench
+	@build/release/tests/bench/ops_bench
+$(BUILD)/tests/bench/ops_bench: $(BUILD)/tests/bench/ops_bench.c.o $(call archives,kernels)
+	@$(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
+
+#> make cover          line coverage of the suite
+cover:
+	@$(MAKE) --no-print-directory -j$$(nproc) V=cover tests
+	@tests/run.sh "$(T)" cover
+	@gcovr --root . --exclude 'tests/' build/cover | tail -n 60
+#> make compile_commands.json   for editors
+compile_commands.json:
+	bear -- $(MAKE) --always-make V=debug tests
+#> make clean          remove build/
+clean:
+	rm -rf build
+
+-include $(shell [ -d $(BUILD) ] && find $(BUILD) -name '*.d')

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Installs what Shoal needs to build, run and test itself, from Debian's packages only. Does nothing when
+# all of it is there.
+set -eu
+
+packages='
+    gcc g++ make binutils git
+    libjansson-dev libyaml-dev libdnnl-dev zlib1g-dev libxxhash-dev
+    dataset-fashion-mnist
+    libcmocka-dev clang-format cppcheck shellcheck gcovr bear python3-minimal procps'
+
+missing=
+for package in $packages; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+command -v apt-get >/dev/null || {
+    echo "shoal: missing packages:$missing; apt-get is not here: install them by hand" >&2
+    exit 1
+}
+sudo=
+if [ "$(id -u)" -ne 0 ]; then
+    sudo=sudo
+    command -v sudo >/dev/null || {
+        echo "shoal: missing packages:$missing; run 'apt-get install$missing' as root" >&2
+        exit 1
+    }
+fi
+echo "shoal: installing:$missing"
+$sudo apt-get update -qq
+# shellcheck disable=SC2086 # a list of names
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null

@@ -1,0 +1,47 @@
+#!/bin/bash
+# The doors between the rooms, read off the #include lines. A line per violation; exit code 1 if there is any.
+set -u
+cd "$(dirname "$0")/.." || exit
+bad=0
+# room : pattern of what its files may include (project headers only)
+rules='
+base:base/.*
+kernels:(base|kernels)/.*
+agent:(base|agent)/.*|kernels/ops.h
+operator:(base|operator)/.*
+cli:(base|operator|agent|cli)/.*|kernels/ops.h
+'
+# file : project headers it may include, where a file is held tighter than its room
+pure='
+operator/types.h:
+operator/names.[ch]:base/mem.h|operator/(types|names).h
+operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
+operator/(reconcile|restart|condition|history|job_status|view|children|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|restart|condition|history|job_status|view|children|policy_.*).h
+agent/tape.[ch]:base/.*|kernels/ops.h|agent/(tape|module).h
+agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h
+agent/schedule.[ch]:agent/schedule.h
+agent/dataset/.*:base/.*|agent/dataset/.*|kernels/ops.h
+agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
+agent/(checkpoint.*|export|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
+agent/comm.h:base/.*|kernels/ops.h
+agent/models/.*:base/.*|agent/(nn|tape|module|model).h|agent/models/.*
+'
+check() { # FILE ALLOWED
+    local header
+    while read -r header; do
+        [[ $header =~ ^($2)$ ]] || {
+            echo "$1 includes $header: not through its door ($2)"
+            bad=1
+        }
+    done < <(sed -n 's/^#include "\(.*\)"/\1/p' "$1")
+}
+# jansson and libyaml stay at the edge: logic never walks JSON
+while IFS=: read -r room allowed; do
+    [ -n "$room" ] || continue
+    while read -r file; do check "$file" "$allowed"; done < <(git ls-files --cached --others --exclude-standard -- "$room/*.c" "$room/*.h" "$room/*.cc")
+done <<<"$rules"
+while IFS=: read -r pattern allowed; do
+    [ -n "$pattern" ] || continue
+    while read -r file; do check "$file" "$allowed"; done < <(git ls-files --cached --others --exclude-standard | grep -E "^$pattern$")
+done <<<"$pure"
+exit "$bad"

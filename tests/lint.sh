@@ -1,0 +1,37 @@
+#!/bin/bash
+# Format, static analysis, headers on their own (as C and as C++), the doors between the rooms, shell scripts.
+set -u
+cd "$(dirname "$0")/.." || exit
+failed=0
+step() { # NAME COMMAND...
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "lint: $name"
+    else
+        echo "lint: $name FAILED"
+        printf '%s\n' "$output" | head -n 60
+        failed=1
+    fi
+}
+files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
+
+check_format() { files '*.c' '*.h' '*.cc' | xargs clang-format --dry-run --Werror; }
+check_headers() {
+    files '*.h' | while read -r header; do
+        gcc -std=gnu17 -Wall -Wextra -Werror -I. -D_GNU_SOURCE -fsyntax-only -x c "$header" || exit 1
+        g++ -std=c++17 -Wall -Wextra -Werror -I. -D_GNU_SOURCE -fsyntax-only -x c++ "$header" || exit 1
+    done
+}
+check_analysis() {
+    files '*.c' | grep -v '^tests/' | xargs cppcheck --quiet --std=c11 --enable=warning,portability \
+        --inline-suppr --suppress=internalAstError --error-exitcode=1 -I. -D_GNU_SOURCE -j2
+}
+check_scripts() { { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-sources --exclude=SC2317; }
+
+step "format" check_format
+step "headers stand alone, in C and C++" check_headers
+step "doors between rooms" tests/check_layers.sh
+step "shell scripts" check_scripts
+step "static analysis" check_analysis
+exit "$failed"

@@ -1,0 +1,61 @@
+#!/bin/bash
+# Runs the test programs and scripts of the given build variants and prints one closing line.
+#   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
+# Every test speaks TAP. The output of a program is shown only if something in it failed; a program that
+# crashes or runs out of time counts as one failure.
+set -u
+cd "$(dirname "$0")/.." || exit
+filter=$1
+shift
+limit_s=${TEST_LIMIT_S:-300}
+passed=0 failed=0 skipped=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp history_size=4"
+export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
+
+run_one() { # NAME COMMAND...
+    local name=$1 status ok bad skip
+    shift
+    timeout --kill-after=10 "$limit_s" "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    skip=$(grep -cE '^(not )?ok .*# SKIP' "$log")
+    ok=$(grep -E '^ok ' "$log" | grep -cv '# SKIP')
+    bad=$(grep -E '^not ok ' "$log" | grep -cv '# SKIP')
+    if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
+        bad=1
+    elif [ $((ok + bad + skip)) -eq 0 ]; then
+        bad=1
+        echo "no test was run" >>"$log"
+    fi
+    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+    printf '%-44s %4d ok' "$name" "$ok"
+    [ "$skip" -eq 0 ] || printf ', %d skipped' "$skip"
+    if [ "$bad" -eq 0 ]; then
+        printf '\n'
+        grep -E '# SKIP' "$log" | sed 's/^/    /'
+    else
+        printf ', %d FAILED (exit code %d)\n' "$bad" "$status"
+        sed 's/^/    /' "$log" | tail -n 80
+    fi
+}
+
+for variant in "$@"; do
+    for source in tests/*/test_*.c; do
+        name=${source#tests/}
+        name=${name%.c}
+        [[ $name == *"$filter"* ]] || continue
+        run_one "$variant $name" "build/$variant/tests/$name"
+    done
+    for script in tests/*/test_*.sh; do
+        [ -e "$script" ] || continue
+        name=${script#tests/}
+        [[ $name == *"$filter"* ]] || continue
+        BUILD="$PWD/build/$variant" run_one "$variant $name" "$script"
+    done
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

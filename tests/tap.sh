@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# For black-box tests: `. tests/tap.sh`. Each check prints a TAP line; tap_done prints the plan and leaves with the
+# result. $work is a directory of the test's own, removed at the end; $BUILD has the programs and is on the PATH.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+: "${BUILD:=$PWD/build/debug}"
+PATH=$BUILD:$PATH
+work=$(mktemp -d)
+tap_number=0
+tap_failed=0
+trap 'rm -rf "$work"' EXIT
+
+# check NAME COMMAND...: passes if the command succeeds; its output is shown if not.
+check() {
+    local name=$1 output
+    shift
+    tap_number=$((tap_number + 1))
+    if output=$("$@" 2>&1); then
+        echo "ok $tap_number - $name"
+    else
+        echo "not ok $tap_number - $name"
+        printf '%s\n' "command: $*" "$output" | sed 's/^/# /'
+        tap_failed=1
+    fi
+}
+
+# skip NAME REASON
+skip() {
+    tap_number=$((tap_number + 1))
+    echo "ok $tap_number - $1 # SKIP $2"
+}
+
+# fails STATUS TEXT COMMAND...: succeeds if the command leaves with STATUS and its output has TEXT in one line.
+fails() {
+    local status=$1 text=$2 output got=0
+    shift 2
+    output=$("$@" 2>&1) || got=$?
+    printf '%s\n' "$output"
+    [ "$got" -eq "$status" ] || { echo "exit code $got, not $status"; return 1; }
+    grep -qF -- "$text" <<<"$output" || { echo "no line has: $text"; return 1; }
+}
+
+# contains FILE TEXT / lacks FILE TEXT
+contains() { grep -qF -- "$2" "$1" || { echo "$1 has no: $2"; tail -n 40 "$1"; return 1; }; }
+lacks() { ! grep -F -- "$2" "$1"; }
+
+# wait_for SECONDS COMMAND...: tries the command again and again until it succeeds.
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || { echo "in vain: $*"; return 1; }
+        sleep 0.05
+    done
+}
+
+tap_done() {
+    echo "1..$tap_number"
+    exit "$tap_failed"
+}
