@@ -1,0 +1,50 @@
+#include "base/clock.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+static int64_t read_us(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t clock_now_ms(void)
+{
+    return read_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t clock_monotonic_ms(void)
+{
+    return read_us(CLOCK_MONOTONIC) / 1000;
+}
+
+int64_t clock_monotonic_us(void)
+{
+    return read_us(CLOCK_MONOTONIC);
+}
+
+void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes)
+{
+    assert(out_bytes >= 32);
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    strftime(out, out_bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms)
+{
+    struct tm parts = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
+    if (!rest)
+        return false;
+    if (*rest == '.')
+        rest += 1 + strspn(rest + 1, "0123456789");
+    if (strcmp(rest, "Z") != 0)
+        return false;
+    *ret_wall_ms = (int64_t)timegm(&parts) * 1000;
+    return true;
+}

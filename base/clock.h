@@ -1,0 +1,28 @@
+/* The time. Called by main and the loops only: everything else is given the time as an argument. */
+#ifndef SHOAL_BASE_CLOCK_H
+#define SHOAL_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int64_t clock_now_ms(void);       /* wall clock, milliseconds since 1970-01-01T00:00:00Z */
+int64_t clock_monotonic_ms(void); /* never jumps; origin unspecified */
+int64_t clock_monotonic_us(void);
+
+/* Writes a wall clock time as RFC 3339 with whole seconds ("2026-11-21T11:06:00Z"): metav1.Time's
+ * form. out has at least 32 bytes. */
+void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes);
+
+/* Reads that form back; a fraction of a second (metav1.MicroTime) is dropped. False and nothing
+ * written if text is anything else. */
+bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,77 @@
+/* What the operator side and the agent agree on, and nothing else: names of variables, labels,
+ * ports, exit codes and the fields of a progress report. They meet here and on the wire. Constants
+ * only. */
+#ifndef SHOAL_BASE_CONTRACT_H
+#define SHOAL_BASE_CONTRACT_H
+
+/* What --version says, in every program. */
+#define SHOAL_VERSION "0.1.0"
+
+/* API (kubeflow.org/v1 PyTorchJob). */
+#define API_GROUP          "kubeflow.org"
+#define API_VERSION        "v1"
+#define API_GROUP_VERSION  API_GROUP "/" API_VERSION
+#define API_KIND           "PyTorchJob"
+#define API_MANAGED_BY     "kubeflow.org/training-operator" /* runPolicy.managedBy that means us */
+#define API_CONTAINER_NAME "pytorch"                        /* the container whose exit decides */
+#define API_PORT_NAME      "pytorchjob-port"                /* its port for the rendezvous */
+#define API_DEFAULT_PORT   23456
+
+/* Labels on pods and services. */
+#define LABEL_OPERATOR_NAME "training.kubeflow.org/operator-name"
+#define LABEL_JOB_NAME      "training.kubeflow.org/job-name"
+#define LABEL_REPLICA_TYPE  "training.kubeflow.org/replica-type"
+#define LABEL_REPLICA_INDEX "training.kubeflow.org/replica-index"
+#define LABEL_JOB_ROLE      "training.kubeflow.org/job-role"
+#define OPERATOR_NAME       "pytorchjob-controller"
+
+/* Environment of a pod, in torchrun's and the peer operator's words. RANK and PET_NODE_RANK are the
+ * node's rank; only together with LOCAL_RANK is RANK a process rank. */
+#define ENV_UNBUFFERED         "PYTHONUNBUFFERED"
+#define ENV_MASTER_ADDR        "MASTER_ADDR"
+#define ENV_MASTER_PORT        "MASTER_PORT"
+#define ENV_WORLD_SIZE         "WORLD_SIZE"
+#define ENV_RANK               "RANK"
+#define ENV_LOCAL_RANK         "LOCAL_RANK"
+#define ENV_LOCAL_WORLD_SIZE   "LOCAL_WORLD_SIZE"
+#define ENV_PET_MASTER_ADDR    "PET_MASTER_ADDR"
+#define ENV_PET_MASTER_PORT    "PET_MASTER_PORT"
+#define ENV_PET_NODE_RANK      "PET_NODE_RANK"
+#define ENV_PET_NNODES         "PET_NNODES"
+#define ENV_PET_NPROC_PER_NODE "PET_NPROC_PER_NODE"
+#define ENV_PET_RDZV_ENDPOINT  "PET_RDZV_ENDPOINT"
+#define ENV_PET_RDZV_BACKEND   "PET_RDZV_BACKEND"
+#define ENV_PET_RDZV_ID        "PET_RDZV_ID"
+#define ENV_PET_RDZV_CONF      "PET_RDZV_CONF"
+#define ENV_PET_MAX_RESTARTS   "PET_MAX_RESTARTS"
+#define ENV_PET_STANDALONE     "PET_STANDALONE"
+/* Ours: how often this replica was started before (0 at first), so that an agent knows a restart.
+ */
+#define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
+/* Ours: path of a Unix datagram socket that takes progress reports; absent: nobody listens. */
+#define ENV_PROGRESS_SOCKET "SHOAL_PROGRESS_SOCKET"
+
+/* Exit codes of the agent. 1..127 are permanent, 128 and above retryable (restartPolicy ExitCode).
+ */
+#define EXIT_DONE       0
+#define EXIT_FAILED     1   /* training failed */
+#define EXIT_CONFIG     2   /* configuration or data wrong: trying again is useless */
+#define EXIT_RETRYABLE  138 /* a peer is lost, a collective was aborted, the device failed */
+#define EXIT_TERMINATED 143 /* stopped by SIGTERM after saving */
+
+/* The agent's program; an image whose last name is this has it as its entry point. */
+#define AGENT_PROGRAM "shoal-agent"
+
+/* A progress report: one JSON object per datagram, at most PROGRESS_MAX_BYTES, sent by rank 0 of
+ * the job. Reports may be lost; each is complete in itself. */
+#define PROGRESS_MAX_BYTES     1024
+#define PROGRESS_EPOCH         "epoch" /* 1-based */
+#define PROGRESS_EPOCHS        "epochs"
+#define PROGRESS_STEP          "step"  /* optimizer steps done in the whole run */
+#define PROGRESS_STEPS         "steps" /* of the whole run */
+#define PROGRESS_LOSS          "loss"  /* mean per sample of the last step, rank 0's own batch */
+#define PROGRESS_SAMPLES_PER_S "samplesPerSecond" /* all ranks together */
+#define PROGRESS_SECONDS_LEFT  "secondsLeft"
+#define PROGRESS_WORLD_SIZE    "worldSize"
+
+#endif

@@ -1,0 +1,42 @@
+#include "base/file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK_BYTES = 64 * 1024 };
+
+int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_size,
+              struct error *err)
+{
+    auto_close int opened = -1;
+    int fd = STDIN_FILENO;
+    if (strcmp(path, "-") != 0) {
+        fd = opened = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_errno(err, errno, "%s", path);
+    }
+    auto_free char *bytes = NULL;
+    size_t size = 0;
+    for (;;) {
+        bytes = xrealloc(bytes, size + CHUNK_BYTES + 1);
+        ssize_t n = read(fd, bytes + size, CHUNK_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_errno(err, errno, "%s", path);
+        if (n == 0)
+            break;
+        size += (size_t)n;
+        if (size > max_bytes)
+            return error_set(err, ERR_INPUT, "%s: larger than %zu bytes", path, max_bytes);
+    }
+    bytes[size] = '\0';
+    *ret_bytes = take(bytes);
+    *ret_size = size;
+    return 0;
+}

@@ -1,0 +1,258 @@
+#include "base/json.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+size_t json_enter(struct json_reader *reader, const char *format, ...)
+{
+    size_t depth = strlen(reader->path);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reader->path + depth, sizeof reader->path - depth, format, args);
+    va_end(args);
+    return depth;
+}
+
+void json_leave(struct json_reader *reader, size_t depth)
+{
+    reader->path[depth] = '\0';
+}
+
+static void add(struct json_reader *reader, struct lines *lines, const char *format, va_list args)
+{
+    char text[512];
+    vsnprintf(text, sizeof text, format, args);
+    const char *path = *reader->path == '.' ? reader->path + 1 : reader->path;
+    lines_add(lines, "%s%s%s", path, *path ? ": " : "", text);
+}
+
+void json_problem(struct json_reader *reader, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(reader, reader->problems, format, args);
+    va_end(args);
+}
+
+void json_note(struct json_reader *reader, const char *format, ...)
+{
+    if (!reader->notes)
+        return;
+    va_list args;
+    va_start(args, format);
+    add(reader, reader->notes, format, args);
+    va_end(args);
+}
+
+/* "must be WANTED, not the number 7" */
+static void wrong_type(struct json_reader *reader, const json_t *value, const char *wanted)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        json_problem(reader, "must be %s, not the text \"%.40s\"", wanted,
+                     json_string_value(value));
+        break;
+    case JSON_INTEGER:
+        json_problem(reader, "must be %s, not the number %" JSON_INTEGER_FORMAT, wanted,
+                     json_integer_value(value));
+        break;
+    case JSON_REAL:
+        json_problem(reader, "must be %s, not the number %g", wanted, json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        json_problem(reader, "must be %s, not the boolean %s", wanted,
+                     json_is_true(value) ? "true" : "false");
+        break;
+    case JSON_OBJECT:
+        json_problem(reader, "must be %s, not a mapping", wanted);
+        break;
+    case JSON_ARRAY:
+        json_problem(reader, "must be %s, not a list", wanted);
+        break;
+    case JSON_NULL:
+        json_problem(reader, "must be %s, not null", wanted);
+        break;
+    }
+}
+
+const char *json_read_text(struct json_reader *reader, const struct json_t *value)
+{
+    if (json_is_string(value))
+        return arena_strdup(reader->arena, json_string_value(value));
+    bool scalar = json_is_number(value) || json_is_boolean(value);
+    wrong_type(reader, value, scalar ? "text (put it in quotes)" : "text");
+    return NULL;
+}
+
+bool json_is_object_here(struct json_reader *reader, const struct json_t *value)
+{
+    if (json_is_object(value))
+        return true;
+    wrong_type(reader, value, "a mapping");
+    return false;
+}
+
+bool json_is_array_here(struct json_reader *reader, const struct json_t *value)
+{
+    if (json_is_array(value))
+        return true;
+    wrong_type(reader, value, "a list");
+    return false;
+}
+
+bool json_read_integer(struct json_reader *reader, const struct json_t *value, int64_t low,
+                       int64_t high, int64_t *ret_number)
+{
+    if (!json_is_integer(value)) {
+        wrong_type(reader, value, "a whole number");
+        return false;
+    }
+    int64_t number = json_integer_value(value);
+    if (number < low || number > high) {
+        json_problem(reader, "must be within %" PRId64 " and %" PRId64 ", not %" PRId64, low, high,
+                     number);
+        return false;
+    }
+    *ret_number = number;
+    return true;
+}
+
+static void read_choice(struct json_reader *reader, const json_t *value,
+                        const struct json_field *field, int *ret_index)
+{
+    if (!json_is_string(value)) {
+        wrong_type(reader, value, "text");
+        return;
+    }
+    char known[256] = "";
+    for (int i = 1; field->choices[i]; i++) {
+        if (strcmp(field->choices[i], json_string_value(value)) == 0) {
+            *ret_index = i;
+            return;
+        }
+        size_t length = strlen(known);
+        snprintf(known + length, sizeof known - length, "%s\"%s\"", i > 1 ? ", " : "",
+                 field->choices[i]);
+    }
+    json_problem(reader, "Unsupported value: \"%.40s\": supported values: %s",
+                 json_string_value(value), known);
+}
+
+static void read_array(struct json_reader *reader, const json_t *value,
+                       const struct json_field *field, void *out)
+{
+    if (!json_is_array_here(reader, value))
+        return;
+    size_t count = json_array_size(value);
+    char *items = arena_alloc(reader->arena, count * field->element_bytes);
+    for (size_t i = 0; i < count; i++) {
+        size_t depth = json_enter(reader, "[%zu]", i);
+        const json_t *item = json_array_get(value, i);
+        if (json_is_object_here(reader, item))
+            json_read(reader, item, field->fields, items + i * field->element_bytes);
+        json_leave(reader, depth);
+    }
+    memcpy((char *)out + field->offset, &items, sizeof items);
+    *(size_t *)((char *)out + field->second) = count;
+}
+
+static void read_texts(struct json_reader *reader, const json_t *value,
+                       const struct json_field *field, void *out)
+{
+    if (!json_is_array_here(reader, value))
+        return;
+    size_t count = json_array_size(value);
+    const char **items = arena_array(reader->arena, const char *, count);
+    for (size_t i = 0; i < count; i++) {
+        size_t depth = json_enter(reader, "[%zu]", i);
+        items[i] = json_read_text(reader, json_array_get(value, i));
+        json_leave(reader, depth);
+    }
+    memcpy((char *)out + field->offset, &items, sizeof items);
+    *(size_t *)((char *)out + field->second) = count;
+}
+
+static void read_object(struct json_reader *reader, const json_t *value,
+                        const struct json_field *field, void *out)
+{
+    if (!json_is_object_here(reader, value))
+        return;
+    if (field->second != JSON_NO_OFFSET)
+        *(bool *)((char *)out + field->second) = true;
+    json_read(reader, value, field->fields, (char *)out + field->offset);
+}
+
+static void read_field(struct json_reader *reader, const json_t *value,
+                       const struct json_field *field, void *out)
+{
+    void *at = (char *)out + field->offset;
+    switch (field->kind) {
+    case JSON_KIND_TEXT:
+        *(const char **)at = json_read_text(reader, value);
+        break;
+    case JSON_KIND_BOOL:
+        if (json_is_boolean(value))
+            *(bool *)at = json_is_true(value);
+        else
+            wrong_type(reader, value, "true or false");
+        break;
+    case JSON_KIND_INTEGER:
+        if (json_read_integer(reader, value, field->low, field->high, at) &&
+            field->second != JSON_NO_OFFSET)
+            *(bool *)((char *)out + field->second) = true;
+        break;
+    case JSON_KIND_CHOICE:
+        read_choice(reader, value, field, at);
+        break;
+    case JSON_KIND_OBJECT:
+        read_object(reader, value, field, out);
+        break;
+    case JSON_KIND_ARRAY:
+        read_array(reader, value, field, out);
+        break;
+    case JSON_KIND_TEXTS:
+        read_texts(reader, value, field, out);
+        break;
+    case JSON_KIND_CUSTOM:
+        field->read(reader, value, at);
+        break;
+    case JSON_KIND_KNOWN:
+        break;
+    case JSON_KIND_UNUSED:
+        json_note(reader, "understood, but not enforced here");
+        break;
+    }
+}
+
+static const struct json_field *find_field(const struct json_field *fields, const char *name)
+{
+    for (const struct json_field *field = fields; field->name; field++)
+        if (strcmp(field->name, name) == 0)
+            return field;
+    return NULL;
+}
+
+void json_read(struct json_reader *reader, const struct json_t *object,
+               const struct json_field *fields, void *out)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (json_is_null(value))
+            continue;
+        size_t depth = json_enter(reader, ".%s", name);
+        const struct json_field *field = find_field(fields, name);
+        if (field)
+            read_field(reader, value, field, out);
+        else
+            json_note(reader, "unknown field, ignored");
+        json_leave(reader, depth);
+    }
+}

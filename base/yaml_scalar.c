@@ -1,0 +1,192 @@
+#include "base/yaml_scalar.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER_MAX 64 /* characters of a plain number; longer ones are text */
+
+struct word {
+    const char *text;
+    json_type type;
+};
+
+static const struct word words[] = {
+    {"", JSON_NULL},     {"~", JSON_NULL},      {"null", JSON_NULL},   {"Null", JSON_NULL},
+    {"NULL", JSON_NULL}, {"y", JSON_TRUE},      {"Y", JSON_TRUE},      {"yes", JSON_TRUE},
+    {"Yes", JSON_TRUE},  {"YES", JSON_TRUE},    {"true", JSON_TRUE},   {"True", JSON_TRUE},
+    {"TRUE", JSON_TRUE}, {"on", JSON_TRUE},     {"On", JSON_TRUE},     {"ON", JSON_TRUE},
+    {"n", JSON_FALSE},   {"N", JSON_FALSE},     {"no", JSON_FALSE},    {"No", JSON_FALSE},
+    {"NO", JSON_FALSE},  {"false", JSON_FALSE}, {"False", JSON_FALSE}, {"FALSE", JSON_FALSE},
+    {"off", JSON_FALSE}, {"Off", JSON_FALSE},   {"OFF", JSON_FALSE},
+};
+
+static json_t *as_word(const char *text)
+{
+    for (size_t i = 0; i < array_length(words); i++) {
+        if (strcmp(words[i].text, text) != 0)
+            continue;
+        if (words[i].type == JSON_NULL)
+            return json_null();
+        return json_boolean(words[i].type == JSON_TRUE);
+    }
+    return NULL;
+}
+
+/* Steps over the prefix that says the base; a leading 0 alone means octal. */
+static int take_base(const char **digits)
+{
+    if ((*digits)[0] != '0' || !(*digits)[1])
+        return 10;
+    switch ((*digits)[1]) {
+    case 'x':
+    case 'X':
+        *digits += 2;
+        return 16;
+    case 'b':
+    case 'B':
+        *digits += 2;
+        return 2;
+    case 'o':
+    case 'O':
+        *digits += 2;
+        return 8;
+    default:
+        *digits += 1;
+        return 8;
+    }
+}
+
+static json_t *as_integer(const char *text)
+{
+    bool negative = *text == '-';
+    const char *digits = text + (*text == '-' || *text == '+');
+    int base = take_base(&digits);
+    if (!*digits || digits[strspn(digits, "0123456789abcdefABCDEF")])
+        return NULL;
+    errno = 0;
+    char *end = NULL;
+    unsigned long long value = strtoull(digits, &end, base);
+    if (errno || *end || value > (unsigned long long)INT64_MAX + negative)
+        return NULL;
+    return json_integer(negative ? (json_int_t)(0 - value) : (json_int_t)value);
+}
+
+/* [-+]? (digits [. digits*] | . digits) exponent? */
+static bool looks_like_float(const char *text)
+{
+    const char *p = text + (*text == '-' || *text == '+');
+    size_t before = strspn(p, "0123456789");
+    p += before;
+    size_t after = 0;
+    if (*p == '.') {
+        after = strspn(p + 1, "0123456789");
+        p += 1 + after;
+    }
+    if (before + after == 0)
+        return false;
+    if (*p == 'e' || *p == 'E') {
+        p++;
+        p += *p == '-' || *p == '+';
+        size_t exponent = strspn(p, "0123456789");
+        if (exponent == 0)
+            return false;
+        p += exponent;
+    }
+    return *p == '\0';
+}
+
+static json_t *as_float(const char *text)
+{
+    if (!looks_like_float(text))
+        return NULL;
+    double value = strtod(text, NULL);
+    return isfinite(value) ? json_real(value) : NULL;
+}
+
+/* Underscores may stand between digits. */
+static json_t *as_number(const char *text, size_t length)
+{
+    if (length >= NUMBER_MAX || !strchr("+-.0123456789", text[0]))
+        return NULL;
+    char digits[NUMBER_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] != '_')
+            digits[count++] = text[i];
+    digits[count] = '\0';
+    json_t *number = as_integer(digits);
+    return number ? number : as_float(digits);
+}
+
+static json_t *by_form(const char *text, size_t length)
+{
+    json_t *value = as_word(text);
+    if (!value)
+        value = as_number(text, length);
+    return value ? value : json_stringn(text, length);
+}
+
+static json_t *only(json_t *value, bool fits)
+{
+    if (fits)
+        return value;
+    json_decref(value);
+    return NULL;
+}
+
+static json_t *by_tag(const char *text, size_t length, const char *tag)
+{
+    static const char prefix[] = "tag:yaml.org,2002:";
+    if (strncmp(tag, prefix, sizeof prefix - 1) != 0)
+        return NULL;
+    const char *name = tag + sizeof prefix - 1;
+    if (strcmp(name, "str") == 0)
+        return json_stringn(text, length);
+    json_t *value = by_form(text, length);
+    if (strcmp(name, "int") == 0)
+        return only(value, json_is_integer(value));
+    if (strcmp(name, "float") == 0)
+        return only(value, json_is_number(value));
+    if (strcmp(name, "bool") == 0)
+        return only(value, json_is_boolean(value));
+    return only(value, strcmp(name, "null") == 0 && json_is_null(value));
+}
+
+json_t *yaml_scalar(const char *text, size_t length, bool plain, const char *tag)
+{
+    if (strlen(text) != length)
+        return NULL;
+    if (tag)
+        return by_tag(text, length, tag);
+    return plain ? by_form(text, length) : json_stringn(text, length);
+}
+
+char *yaml_scalar_key(const char *text, size_t length, bool plain)
+{
+    json_t *value = yaml_scalar(text, length, plain, NULL);
+    char *key = NULL;
+    switch (value ? json_typeof(value) : JSON_NULL) {
+    case JSON_STRING:
+        key = xstrdup(text);
+        break;
+    case JSON_INTEGER:
+        key = xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        break;
+    case JSON_TRUE:
+        key = xstrdup("true");
+        break;
+    case JSON_FALSE:
+        key = xstrdup("false");
+        break;
+    default:
+        break;
+    }
+    json_decref(value);
+    return key;
+}

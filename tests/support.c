@@ -1,0 +1,52 @@
+#include "tests/support.h"
+
+#include "base/mem.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void support_assert_ok(int result, const struct error *err, const char *file, int line)
+{
+    if (result == 0)
+        return;
+    print_error("error %s: %s\n", error_name(err->code), err->msg);
+    _fail(file, line);
+}
+
+void support_assert_fails(int result, const struct error *err, enum error_code code,
+                          const char *part, const char *file, int line)
+{
+    if (result < 0 && err->code == code && strstr(err->msg, part))
+        return;
+    if (result >= 0)
+        print_error("succeeded; expected error %s with \"%s\"\n", error_name(code), part);
+    else
+        print_error("error %s: \"%s\"; expected %s with \"%s\"\n", error_name(err->code), err->msg,
+                    error_name(code), part);
+    _fail(file, line);
+}
+
+char *support_temp_dir(void)
+{
+    const char *base = getenv("TMPDIR");
+    char *path = xasprintf("%s/shoal-test-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(path)) {
+        print_error("mkdtemp %s failed\n", path);
+        fail();
+    }
+    return path;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)st, (void)type, (void)walk;
+    return remove(path);
+}
+
+void support_remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,37 @@
+/* What every test program needs: cmocka with the headers it wants first, and an error that must not
+ * be. */
+#ifndef SHOAL_TESTS_SUPPORT_H
+#define SHOAL_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fails the test with the error's text unless result is 0. */
+#define assert_ok(result, err) support_assert_ok((result), (err), __FILE__, __LINE__)
+void support_assert_ok(int result, const struct error *err, const char *file, int line);
+
+/* Fails unless result is negative, err->code is `code` and the text contains `part`. */
+#define assert_fails(result, err, code, part)                                                      \
+    support_assert_fails((result), (err), (code), (part), __FILE__, __LINE__)
+void support_assert_fails(int result, const struct error *err, enum error_code code,
+                          const char *part, const char *file, int line);
+
+/* A new empty directory below $TMPDIR or /tmp; the test removes it with support_remove_tree. Caller
+ * frees. */
+char *support_temp_dir(void);
+void support_remove_tree(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
