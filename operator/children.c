@@ -1,0 +1,109 @@
+#include "operator/children.h"
+
+#include "base/mem.h"
+#include "operator/history.h"
+#include "operator/names.h"
+#include "operator/restart.h"
+
+bool children_wanted(const struct job *job, const struct child *child)
+{
+    const struct replica_spec *replica = &job->replicas[child->type];
+    return replica->present && child->index < replica->replicas.value && !child->surplus;
+}
+
+bool children_is_old_attempt(const struct job *job, const struct history *history,
+                             const struct pod *pod)
+{
+    return job->run_policy.restart_scope == SCOPE_JOB && pod->attempt < history->attempt;
+}
+
+void children_delete(struct plan *plan, enum action_kind kind, const struct child *child)
+{
+    if (!child->deleting)
+        plan_add(plan, (struct action){.kind = kind, .name = child->name, .uid = child->uid});
+}
+
+void children_delete_all(struct plan *plan, const struct view *view)
+{
+    for (size_t i = 0; i < view->pods.count; i++)
+        children_delete(plan, ACTION_DELETE_POD, &view->pods.items[i]);
+    for (size_t i = 0; i < view->services.count; i++)
+        children_delete(plan, ACTION_DELETE_SERVICE, &view->services.items[i]);
+}
+
+/* Deletes the pods that must go. Returns whether pods of an old attempt are still there. */
+static bool delete_unwanted(struct plan *plan, const struct job *job, const struct view *view,
+                            const struct history *history)
+{
+    bool old_attempt = false;
+    for (size_t i = 0; i < view->pods.count; i++) {
+        const struct child *child = &view->pods.items[i];
+        bool old = children_is_old_attempt(job, history, child->pod);
+        enum restart_policy policy = job->replicas[child->type].restart_policy;
+        if (old || !children_wanted(job, child) ||
+            restart_judge(policy, child->pod) == RESTART_REPLACE)
+            children_delete(plan, ACTION_DELETE_POD, child);
+        old_attempt |= old;
+    }
+    for (size_t i = 0; i < view->services.count; i++)
+        if (!children_wanted(job, &view->services.items[i]))
+            children_delete(plan, ACTION_DELETE_SERVICE, &view->services.items[i]);
+    return old_attempt;
+}
+
+/* Nothing to say about one that is on its way out: its end brings the next pass. */
+static void name_taken(struct plan *plan, const char *reason, const char *kind, const char *name,
+                       bool deleting)
+{
+    if (!deleting)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT,
+                                       .event_type = EVENT_WARNING,
+                                       .reason = reason,
+                                       .message = arena_printf(
+                                           plan->arena,
+                                           "Error creating: %s \"%s\" already exists and belongs "
+                                           "to another owner",
+                                           kind, name)});
+}
+
+static void create_service(struct plan *plan, const struct world *world, struct action action)
+{
+    const struct service *foreign = view_foreign_service(world, action.name);
+    action.kind = ACTION_CREATE_SERVICE;
+    if (foreign)
+        name_taken(plan, "FailedCreateService", "service", action.name, foreign->deleting);
+    else
+        plan_add(plan, action);
+}
+
+static void create_pod(struct plan *plan, const struct world *world, struct action action)
+{
+    const struct pod *foreign = view_foreign_pod(world, action.name);
+    action.kind = ACTION_CREATE_POD;
+    if (foreign)
+        name_taken(plan, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
+    else
+        plan_add(plan, action);
+}
+
+void children_sync(struct plan *plan, const struct world *world, const struct view *view,
+                   const struct history *history)
+{
+    bool old_attempt = delete_unwanted(plan, world->job, view, history);
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        const struct replica_spec *replica = &world->job->replicas[type];
+        if (!replica->present)
+            continue;
+        for (int32_t i = 0; i < replica->replicas.value; i++) {
+            struct action action = {.name = names_child(plan->arena, world->job, type, i),
+                                    .type = type,
+                                    .index = i,
+                                    .attempt = history->attempt};
+            if (!view_find(&view->services, type, i))
+                create_service(plan, world, action);
+            if (!old_attempt && !history_is_complete(history, type, i) &&
+                !view_find(&view->pods, type, i))
+                create_pod(plan, world, action);
+        }
+    }
+}

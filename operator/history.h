@@ -1,0 +1,45 @@
+/* The part of the status that outlives pods: failures counted once each, attempts, completed
+ * replicas. Changing a history needs the arena that holds it; what was read is never changed in
+ * place. */
+#ifndef SHOAL_OPERATOR_HISTORY_H
+#define SHOAL_OPERATOR_HISTORY_H
+
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct arena;
+
+struct history history_copy(const struct history *history, struct arena *arena);
+bool history_equal(const struct history *a, const struct history *b);
+
+/* The record of a replica, or NULL if it never failed. */
+const struct replica_history *history_find(const struct history *history, enum replica_type type,
+                                           int32_t index);
+
+/* Sets the record of a replica, which keeps what it points to. */
+void history_put(struct history *history, struct replica_history replica, struct arena *arena);
+
+/* A pod is seen with `failures` failures of its own. Records them and returns how many of them are
+ * new. `failures` below what is recorded (an old view) changes nothing. Does not touch
+ * history->failures. */
+int32_t history_record(struct history *history, const struct pod *pod, int32_t failures,
+                       struct arena *arena);
+
+bool history_is_complete(const struct history *history, enum replica_type type, int32_t index);
+void history_complete(struct history *history, enum replica_type type, int32_t index,
+                      struct arena *arena);
+
+/* Forgets completions of replicas whose index is `replicas` or above. What failed there stays
+ * counted and recorded: its pod may still be seen when the job grows again. */
+void history_trim(struct history *history, enum replica_type type, int32_t replicas);
+
+/* Forgets what was completed: every replica is to run again. */
+void history_forget_complete(struct history *history);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

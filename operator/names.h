@@ -1,0 +1,28 @@
+/* How things are called: the words of the API for our enums, and the names of a job's children.
+ * Child names follow from the job alone, so creating one twice is seen as "exists already". */
+#ifndef SHOAL_OPERATOR_NAMES_H
+#define SHOAL_OPERATOR_NAMES_H
+
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct arena;
+
+const char *names_replica_type(enum replica_type type);  /* "Master", "Worker" */
+const char *names_replica_label(enum replica_type type); /* "master", "worker" */
+const char *names_condition(enum condition_type type);   /* "Created", ... */
+const char *names_phase(enum pod_phase phase);           /* "Pending", ... */
+const char *names_restart_policy(enum restart_policy policy);
+
+/* JOB-TYPE-INDEX, e.g. mnist-worker-2: the name of a replica's pod and of its service. In the
+ * arena. */
+const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
+                        int32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,278 @@
+#include "operator/pod.h"
+
+#include "base/contract.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/history.h"
+#include "operator/names.h"
+#include "operator/restart.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Room for every variable of environment() and then some. */
+#define ENV_MAX 24
+
+struct env_list {
+    struct arena *arena;
+    struct env_var items[ENV_MAX];
+    size_t count;
+};
+
+static void put(struct env_list *env, const char *name, const char *value)
+{
+    env->items[env->count++] = (struct env_var){.name = name, .value = value};
+}
+
+#define put_number(env, name, number)                                                              \
+    put((env), (name), arena_printf((env)->arena, "%" PRId64, (int64_t)(number)))
+
+static const struct container *main_container(const struct job *job, enum replica_type type)
+{
+    const struct pod_template *template_ = &job->replicas[type].template_;
+    for (size_t i = 0; i < template_->container_count; i++)
+        if (strcmp(template_->containers[i].name, API_CONTAINER_NAME) == 0)
+            return &template_->containers[i];
+    return NULL;
+}
+
+/* The rendezvous port of a replica type; defaults_apply has seen to it that there is one. */
+static int32_t rendezvous_port(const struct job *job, enum replica_type type)
+{
+    const struct container *container = main_container(job, type);
+    for (size_t i = 0; container && i < container->port_count; i++)
+        if (strcmp(container->ports[i].name, API_PORT_NAME) == 0)
+            return container->ports[i].number;
+    return API_DEFAULT_PORT;
+}
+
+static int64_t total_replicas(const struct job *job)
+{
+    int64_t total = 0;
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        if (job->replicas[type].present)
+            total += job->replicas[type].replicas.value;
+    return total;
+}
+
+/* Processes in each pod as far as the specification says a number; torchrun finds out the rest. */
+static int64_t processes_per_pod(const struct job *job)
+{
+    int64_t n = 1;
+    return job->nproc_per_node && str_to_i64(job->nproc_per_node, 1, INT32_MAX, &n) ? n : 1;
+}
+
+/* RANK is the rank of the pod, not of a process: what torchrun calls the node rank. */
+static void put_master(struct env_list *env, const struct job *job, enum replica_type type,
+                       int32_t index)
+{
+    int32_t port = rendezvous_port(job, REPLICA_MASTER);
+    const char *address = names_child(env->arena, job, REPLICA_MASTER, 0);
+    int32_t rank = type == REPLICA_MASTER ? 0 : index + 1;
+    put_number(env, ENV_MASTER_PORT, port);
+    put_number(env, ENV_PET_MASTER_PORT, port);
+    put(env, ENV_MASTER_ADDR, address);
+    put(env, ENV_PET_MASTER_ADDR, address);
+    put_number(env, ENV_WORLD_SIZE, total_replicas(job) * processes_per_pod(job));
+    put_number(env, ENV_RANK, rank);
+    put_number(env, ENV_PET_NODE_RANK, rank);
+}
+
+static void put_elastic(struct env_list *env, const struct job *job)
+{
+    const struct elastic_policy *elastic = &job->elastic;
+    const char *host =
+        elastic->rdzv_host ? elastic->rdzv_host : names_child(env->arena, job, REPLICA_WORKER, 0);
+    int64_t port =
+        elastic->rdzv_port.set ? elastic->rdzv_port.value : rendezvous_port(job, REPLICA_WORKER);
+    put(env, ENV_PET_RDZV_ENDPOINT, arena_printf(env->arena, "%s:%" PRId64, host, port));
+    put(env, ENV_PET_RDZV_BACKEND, elastic->rdzv_backend ? elastic->rdzv_backend : "c10d");
+    put(env, ENV_PET_NNODES,
+        arena_printf(env->arena, "%" PRId64 ":%" PRId64, elastic->min_replicas.value,
+                     elastic->max_replicas.value));
+    if (elastic->max_restarts.set)
+        put_number(env, ENV_PET_MAX_RESTARTS, elastic->max_restarts.value);
+    if (elastic->nproc_per_node.set)
+        put_number(env, ENV_PET_NPROC_PER_NODE, elastic->nproc_per_node.value);
+    if (elastic->rdzv_id)
+        put(env, ENV_PET_RDZV_ID, elastic->rdzv_id);
+    if (elastic->rdzv_conf.count) {
+        const char *all = "";
+        for (size_t i = 0; i < elastic->rdzv_conf.count; i++)
+            all = arena_printf(env->arena, "%s%s%s=%s", all, i ? "," : "",
+                               elastic->rdzv_conf.items[i].key, elastic->rdzv_conf.items[i].value);
+        put(env, ENV_PET_RDZV_CONF, all);
+    }
+    if (elastic->standalone)
+        put(env, ENV_PET_STANDALONE, "");
+}
+
+static struct env_list environment(const struct job *job, enum replica_type type, int32_t index,
+                                   int32_t restart_count, struct arena *arena)
+{
+    struct env_list env = {.arena = arena};
+    put(&env, ENV_UNBUFFERED, "1");
+    if (job->replicas[REPLICA_MASTER].present)
+        put_master(&env, job, type, index);
+    if (job->nproc_per_node)
+        put(&env, ENV_PET_NPROC_PER_NODE, job->nproc_per_node);
+    if (job->elastic.present)
+        put_elastic(&env, job);
+    else
+        put_number(&env, ENV_PET_NNODES, total_replicas(job));
+    put_number(&env, ENV_RESTART_COUNT, restart_count);
+    return env;
+}
+
+static struct env_var *joined(const struct container *container, const struct env_list *env,
+                              struct arena *arena)
+{
+    struct env_var *all = arena_array(arena, struct env_var, container->env_count + env->count);
+    if (container->env_count)
+        memcpy(all, container->env, container->env_count * sizeof *all);
+    memcpy(all + container->env_count, env->items, env->count * sizeof *all);
+    return all;
+}
+
+/* In the order in which tools print them; later values win over the user's. */
+static struct pairs labels(const struct job *job, enum replica_type type, int32_t index,
+                           struct arena *arena)
+{
+    struct pairs all = {.items = arena_array(arena, struct pair, 4), .count = 4};
+    all.items[0] = (struct pair){LABEL_JOB_NAME, job->name};
+    all.items[1] = (struct pair){LABEL_OPERATOR_NAME, OPERATOR_NAME};
+    all.items[2] = (struct pair){LABEL_REPLICA_INDEX, arena_printf(arena, "%" PRId32, index)};
+    all.items[3] = (struct pair){LABEL_REPLICA_TYPE, names_replica_label(type)};
+    return all;
+}
+
+/* `pairs` has room for one more. */
+static void pairs_set(struct pairs *pairs, struct pair pair)
+{
+    for (size_t i = 0; i < pairs->count; i++) {
+        if (strcmp(pairs->items[i].key, pair.key) == 0) {
+            pairs->items[i] = pair;
+            return;
+        }
+    }
+    pairs->items[pairs->count++] = pair;
+}
+
+static struct pairs pod_labels(const struct job *job, const struct pod_spec *pod,
+                               struct arena *arena)
+{
+    const struct pairs *user = &job->replicas[pod->type].template_.labels;
+    struct pairs own = labels(job, pod->type, pod->index, arena);
+    struct pairs all = {.items = arena_array(arena, struct pair, user->count + own.count + 2)};
+    for (size_t i = 0; i < user->count; i++)
+        pairs_set(&all, user->items[i]);
+    for (size_t i = 0; i < own.count; i++)
+        pairs_set(&all, own.items[i]);
+    bool master =
+        pod->type == REPLICA_MASTER || (!job->replicas[REPLICA_MASTER].present && pod->index == 0);
+    if (master)
+        pairs_set(&all, (struct pair){LABEL_JOB_ROLE, "master"});
+    if (pod->attempt > 0)
+        pairs_set(&all,
+                  (struct pair){LABEL_ATTEMPT, arena_printf(arena, "%" PRId32, pod->attempt)});
+    return all;
+}
+
+/* Waits until the master's name resolves; a worker that starts earlier would only fail to connect.
+ */
+static struct container wait_for_master(const struct job *job, const struct pod_options *options,
+                                        struct arena *arena)
+{
+    const char *master = names_child(arena, job, REPLICA_MASTER, 0);
+    const char *script = arena_printf(arena,
+                                      "for i in $(seq %" PRId32 "); do nslookup %s && exit 0; "
+                                      "echo waiting for %s; sleep 2; done; exit 1",
+                                      options->init_max_tries, master, master);
+    struct container container = {.name = "init-pytorch", .image = options->init_image};
+    container.command = (struct strings){.items = arena_array(arena, const char *, 3), .count = 3};
+    container.command.items[0] = "sh";
+    container.command.items[1] = "-c";
+    container.command.items[2] = script;
+    return container;
+}
+
+static void set_init_containers(struct pod_spec *pod, const struct job *job,
+                                const struct pod_options *options, struct arena *arena)
+{
+    const struct pod_template *template_ = &job->replicas[pod->type].template_;
+    size_t count = template_->init_container_count;
+    pod->init_containers = arena_array(arena, struct container, count + 1);
+    if (count)
+        memcpy(pod->init_containers, template_->init_containers,
+               count * sizeof *pod->init_containers);
+    if (options->init_image && pod->type == REPLICA_WORKER && job->replicas[REPLICA_MASTER].present)
+        pod->init_containers[count++] = wait_for_master(job, options, arena);
+    pod->init_container_count = count;
+}
+
+static enum pod_restart pod_restart(const struct job *job, enum replica_type type)
+{
+    if (!restart_in_place(job, type))
+        return POD_RESTART_NEVER;
+    return job->replicas[type].restart_policy == RESTART_ALWAYS ? POD_RESTART_ALWAYS
+                                                                : POD_RESTART_ON_FAILURE;
+}
+
+static int32_t restarts_before(const struct job *job, const struct history *history,
+                               enum replica_type type, int32_t index)
+{
+    if (job->run_policy.restart_scope == SCOPE_JOB)
+        return history->attempt;
+    const struct replica_history *replica = history_find(history, type, index);
+    return replica ? replica->counted + replica->earlier : 0;
+}
+
+struct pod_spec *pod_build(const struct job *job, const struct history *history,
+                           enum replica_type type, int32_t index, const struct pod_options *options,
+                           struct arena *arena)
+{
+    const struct pod_template *template_ = &job->replicas[type].template_;
+    struct pod_spec *pod = arena_new(arena, struct pod_spec);
+    *pod = (struct pod_spec){
+        .name = names_child(arena, job, type, index),
+        .namespace_ = job->namespace_,
+        .owner_uid = job->uid,
+        .type = type,
+        .index = index,
+        .attempt = history->attempt,
+        .restart_count = restarts_before(job, history, type, index),
+        .annotations = template_->annotations,
+        .restart = pod_restart(job, type),
+        .container_count = template_->container_count,
+        .grace_period_s = template_->grace_period_s.value,
+        .raw = template_->raw,
+    };
+    pod->labels = pod_labels(job, pod, arena);
+    struct env_list env = environment(job, type, index, pod->restart_count, arena);
+    pod->containers = arena_array(arena, struct container, pod->container_count);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        pod->containers[i] = template_->containers[i];
+        pod->containers[i].env = joined(&template_->containers[i], &env, arena);
+        pod->containers[i].env_count += env.count;
+    }
+    set_init_containers(pod, job, options, arena);
+    return pod;
+}
+
+struct service_spec *pod_build_service(const struct job *job, enum replica_type type, int32_t index,
+                                       struct arena *arena)
+{
+    const struct container *container = main_container(job, type);
+    struct service_spec *service = arena_new(arena, struct service_spec);
+    *service = (struct service_spec){
+        .name = names_child(arena, job, type, index),
+        .namespace_ = job->namespace_,
+        .owner_uid = job->uid,
+        .type = type,
+        .index = index,
+        .labels = labels(job, type, index, arena),
+        .ports = container ? container->ports : NULL,
+        .port_count = container ? container->port_count : 0,
+    };
+    return service;
+}

@@ -1,0 +1,73 @@
+/* What a replica's pod and service are: names, labels, owner, environment, ports. Pure; both
+ * backends build from it. Does not know when a pod is made (reconcile) nor how (the backends). */
+#ifndef SHOAL_OPERATOR_POD_H
+#define SHOAL_OPERATOR_POD_H
+
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct arena;
+
+/* Ours: which attempt of the whole job a pod belongs to. */
+#define LABEL_ATTEMPT "shoal.dev/restart-attempt"
+
+enum pod_restart { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER };
+
+/* What a backend wants beyond the job itself. */
+struct pod_options {
+    /* Image of the init container in which workers wait for the master's name; NULL: no init
+     * container. */
+    const char *init_image;
+    int32_t init_max_tries; /* look-ups, 2 s apart, before it gives up */
+};
+
+/* A pod to be made. Containers are copies of the template's with environment and default port
+ * added. */
+struct pod_spec {
+    const char *name;       /* JOB-TYPE-INDEX; also the name of its service */
+    const char *namespace_; /* the job's */
+    const char *owner_uid;  /* the job's UID: the controlling owner */
+    enum replica_type type;
+    int32_t index;
+    int32_t attempt;
+    int32_t restart_count; /* failures of this replica before this pod: the value of
+                              ENV_RESTART_COUNT */
+    struct pairs labels;   /* the template's with ours laid over them */
+    struct pairs annotations;
+    enum pod_restart restart; /* who restarts an ended container: the backend in place, or nobody */
+    struct container *containers;
+    size_t container_count;
+    struct container *init_containers; /* the user's, then ours if pod_options ask for it */
+    size_t init_container_count;
+    int64_t grace_period_s;
+    const struct json_t *raw; /* the template; borrowed */
+};
+
+/* A headless service: one for each pod. */
+struct service_spec {
+    const char *name;
+    const char *namespace_;
+    const char *owner_uid;
+    enum replica_type type;
+    int32_t index;
+    struct pairs labels; /* also its selector */
+    struct port *ports;  /* those of container `pytorch` */
+    size_t port_count;
+};
+
+/* The pod of replica (type, index) of a valid, defaulted job. `history` tells the attempt and the
+ * restart count. Everything lives in the arena or is borrowed from the job. */
+struct pod_spec *pod_build(const struct job *job, const struct history *history,
+                           enum replica_type type, int32_t index, const struct pod_options *options,
+                           struct arena *arena);
+
+struct service_spec *pod_build_service(const struct job *job, enum replica_type type, int32_t index,
+                                       struct arena *arena);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+#include "operator/policy_cleanup.h"
+
+#include "operator/children.h"
+
+static bool stays(enum clean_pod_policy policy, const struct child *pod)
+{
+    if (policy == CLEAN_ALL)
+        return false;
+    return pod->pod->phase == POD_SUCCEEDED || pod->pod->phase == POD_FAILED;
+}
+
+void policy_cleanup(enum clean_pod_policy policy, const struct view *view, struct plan *plan)
+{
+    if (policy == CLEAN_UNSET || policy == CLEAN_NONE)
+        return;
+    for (size_t i = 0; i < view->pods.count; i++) {
+        const struct child *pod = &view->pods.items[i];
+        if (!stays(policy, pod))
+            children_delete(plan, ACTION_DELETE_POD, pod);
+    }
+    for (size_t i = 0; i < view->services.count; i++) {
+        const struct child *service = &view->services.items[i];
+        const struct child *pod = view_find(&view->pods, service->type, service->index);
+        if (!pod || !stays(policy, pod))
+            children_delete(plan, ACTION_DELETE_SERVICE, service);
+    }
+}

@@ -1,0 +1,20 @@
+/* Which children of a finished job go: cleanPodPolicy None keeps all, Running deletes what runs or
+ * waits to run, All deletes everything. A service goes with its pod; one without a pod has no
+ * reader left. */
+#ifndef SHOAL_OPERATOR_POLICY_CLEANUP_H
+#define SHOAL_OPERATOR_POLICY_CLEANUP_H
+
+#include "operator/plan.h"
+#include "operator/view.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds the deletions to the plan. */
+void policy_cleanup(enum clean_pod_policy policy, const struct view *view, struct plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

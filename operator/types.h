@@ -1,0 +1,250 @@
+/* The operator's nouns: a job as its user wrote it, what is seen of its pods and services, and its
+ * status. Plain structs; strings and arrays belong to the arena they were decoded into. Nothing
+ * here knows JSON, Kubernetes' API or processes: the edges translate. Field names follow
+ * kubeflow.org/v1 PyTorchJob. */
+#ifndef SHOAL_OPERATOR_TYPES_H
+#define SHOAL_OPERATOR_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the job: what is wanted --------------------------------------------------------------------
+ */
+
+enum replica_type { REPLICA_MASTER, REPLICA_WORKER };
+#define REPLICA_TYPES 2
+
+enum restart_policy {
+    RESTART_UNSET, /* defaults_apply makes it OnFailure */
+    RESTART_ALWAYS,
+    RESTART_ON_FAILURE,
+    RESTART_NEVER,
+    RESTART_EXIT_CODE, /* 1..127 is permanent, 128 and above is retried by a new pod */
+};
+
+enum clean_pod_policy { CLEAN_UNSET, CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
+
+enum restart_scope {
+    SCOPE_UNSET,   /* defaults_apply makes it Replica */
+    SCOPE_REPLICA, /* a failed replica is restarted alone */
+    SCOPE_JOB,     /* one failed replica restarts all replicas, as one attempt */
+};
+
+/* A number that may be absent. */
+struct optional {
+    bool set;
+    int64_t value;
+};
+
+struct pair {
+    const char *key;
+    const char *value;
+};
+
+struct pairs {
+    struct pair *items;
+    size_t count;
+};
+
+struct strings {
+    const char **items;
+    size_t count;
+};
+
+enum env_source {
+    ENV_LITERAL,    /* `value` is the value; $(NAME) is still to be expanded */
+    ENV_FIELD,      /* valueFrom.fieldRef: `value` is the field path, e.g. metadata.name */
+    ENV_RESOURCE,   /* valueFrom.resourceFieldRef: `value` is the resource */
+    ENV_CONFIG_MAP, /* valueFrom.configMapKeyRef: `value` is NAME/KEY */
+    ENV_SECRET,     /* valueFrom.secretKeyRef: `value` is NAME/KEY */
+};
+
+struct env_var {
+    const char *name;
+    const char *value; /* never NULL */
+    enum env_source source;
+    bool
+        optional; /* ENV_CONFIG_MAP, ENV_SECRET: the variable is left out if there is no such key */
+};
+
+struct port {
+    const char *name;     /* "" if it has none */
+    int32_t number;       /* 1..65535 */
+    const char *protocol; /* "TCP" unless stated */
+};
+
+struct container {
+    const char *name;
+    const char *image;       /* NULL if none is given */
+    const char *working_dir; /* NULL: the image's, or where the job was started */
+    struct strings command;  /* empty: the image's entry point */
+    struct strings args;
+    struct env_var *env; /* in order; a later entry of the same name wins */
+    size_t env_count;
+    struct port *ports;
+    size_t port_count;
+};
+
+/* The parts of a PodTemplateSpec that both backends read. */
+struct pod_template {
+    struct pairs labels;
+    struct pairs annotations;
+    struct container *containers;
+    size_t container_count;
+    struct container *init_containers;
+    size_t init_container_count;
+    const char *restart_policy; /* the template's own, NULL if absent; the replica's overrides it */
+    struct optional grace_period_s; /* terminationGracePeriodSeconds; defaults_apply makes it 30 */
+    /* The whole template as it was written, only carried (for the edge that must send all of it).
+     * Borrowed: lives as long as the document it was decoded from. NULL in jobs that come from no
+     * document. */
+    const struct json_t *raw;
+};
+
+struct replica_spec {
+    bool present; /* the job has this replica type */
+    struct optional replicas;
+    enum restart_policy restart_policy;
+    struct pod_template template_;
+};
+
+struct elastic_policy {
+    bool present;
+    struct optional min_replicas;
+    struct optional max_replicas;
+    const char *rdzv_backend; /* NULL: c10d */
+    struct optional rdzv_port;
+    const char *rdzv_host; /* NULL: worker 0 */
+    const char *rdzv_id;   /* NULL: none */
+    struct pairs rdzv_conf;
+    bool standalone;
+    struct optional nproc_per_node; /* deprecated in favour of job.nproc_per_node */
+    struct optional max_restarts;   /* torchrun's own; the operator does not use it */
+    bool metrics;                   /* metrics are present: an autoscaler is wanted */
+};
+
+struct run_policy {
+    enum clean_pod_policy clean_pod_policy;
+    struct optional ttl_seconds_after_finished;
+    struct optional active_deadline_seconds;
+    struct optional
+        backoff_limit; /* restarts granted; -1: unlimited. spec.backoffLimit lands here too */
+    enum restart_scope restart_scope;
+    bool suspend;
+    const char *managed_by; /* NULL: this operator */
+};
+
+struct job {
+    const char *name;
+    const char *namespace_; /* "default" unless stated */
+    const char *uid;        /* "" until an API server or `shoal run` gave it one */
+    int64_t created_ms;     /* 0: unknown */
+    bool deleting;          /* its deletion was asked for */
+    struct run_policy run_policy;
+    struct elastic_policy elastic;
+    const char *nproc_per_node; /* a number as text, "auto", "cpu" or "gpu"; NULL if unset */
+    struct replica_spec replicas[REPLICA_TYPES];
+    const char *invalid; /* why this job must not run (one line), or NULL */
+};
+
+/* ---- what is seen ---------------------------------------------------------------------------- */
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
+
+/* A pod that carries the job's labels or bears a name that the job wants; maybe not ours
+ * (owner_uid). */
+struct pod {
+    const char *name;
+    const char *uid;       /* unique for ever: a re-created pod of the same name has another */
+    const char *owner_uid; /* of its controller; "" if it has none */
+    enum replica_type type;
+    int32_t index;   /* -1: its index label is not a number */
+    int32_t attempt; /* LABEL_ATTEMPT; 0 if absent */
+    enum pod_phase phase;
+    int64_t deleted_ms;    /* when its deletion was asked for; 0: it was not */
+    int32_t restart_count; /* in-place restarts of all its containers, init containers included */
+    bool exited;           /* container `pytorch` is terminated: the next two hold */
+    int32_t exit_code;
+    int64_t exited_ms;
+    bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
+};
+
+struct service {
+    const char *name;
+    const char *uid;
+    const char *owner_uid;
+    enum replica_type type;
+    int32_t index; /* -1: its index label is not a number */
+    bool deleting;
+};
+
+/* ---- status: what is remembered -------------------------------------------------------------- */
+
+enum condition_type {
+    CONDITION_CREATED,
+    CONDITION_RUNNING,
+    CONDITION_RESTARTING,
+    CONDITION_SUSPENDED,
+    CONDITION_SUCCEEDED,
+    CONDITION_FAILED,
+};
+#define CONDITION_TYPES 6
+
+struct condition {
+    enum condition_type type;
+    bool status; /* "True" or "False" */
+    const char *reason;
+    const char *message;
+    int64_t update_ms;     /* lastUpdateTime */
+    int64_t transition_ms; /* lastTransitionTime */
+};
+
+/* Pods of one replica type, recounted in each pass until the job is finished. */
+struct replica_status {
+    bool present;
+    int32_t active;    /* running and not being deleted */
+    int32_t succeeded; /* remembered completions included */
+    int32_t failed;    /* failed, or running while being deleted */
+};
+
+/* Which failures of one replica are counted already. There is at most one record a replica, so what
+ * is remembered stays small however often it fails. */
+struct replica_history {
+    enum replica_type type;
+    int32_t index;
+    const char *uid; /* of the last pod of this replica that failed */
+    int32_t counted; /* failures of that pod that are counted: in-place restarts, plus one for phase
+                        Failed */
+    int32_t earlier; /* failures of earlier pods of this replica */
+};
+
+/* What pods can no longer tell once they are gone. */
+struct history {
+    int32_t failures;                 /* counted against backoffLimit, each once */
+    int32_t attempt;                  /* how often all replicas were restarted together */
+    struct replica_history *replicas; /* ordered by type and index */
+    size_t replica_count;
+    bool *completed[REPLICA_TYPES]; /* [completed_count]: this index has succeeded; it is not run
+                                       again */
+    int32_t completed_count[REPLICA_TYPES];
+};
+
+struct job_status {
+    struct condition
+        conditions[CONDITION_TYPES]; /* first: Created; last: the state the job is in */
+    size_t condition_count;
+    struct replica_status replicas[REPLICA_TYPES];
+    int64_t start_ms;      /* 0: not started; set again on resume */
+    int64_t completion_ms; /* 0: not finished */
+    struct history history;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

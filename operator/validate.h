@@ -1,0 +1,26 @@
+/* What a job must satisfy beyond the form of its fields: the peer's admission rules (V1 to V13 of
+ * the behaviour book), word for word where tools may look, and what it lets through only to fail
+ * later. */
+#ifndef SHOAL_OPERATOR_VALIDATE_H
+#define SHOAL_OPERATOR_VALIDATE_H
+
+#include "base/lines.h"
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VALIDATE_MAX_REPLICAS 10000 /* of one type */
+
+/* Checks a decoded job that has no defaults yet. Adds every violation to `problems`, "PATH: KIND:
+ * text", and advice that is no error to `notes` (may be NULL). */
+void validate_job(const struct job *job, struct lines *problems, struct lines *notes);
+
+/* Checks what must not change from one version of a job to the next. */
+void validate_update(const struct job *old, const struct job *job, struct lines *problems);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* A cluster in memory with one job in it: it keeps pods and services, runs passes and carries their
+ * plans out. Tests move its pods by hand or by script. */
+#ifndef SHOAL_TESTS_CLUSTER_H
+#define SHOAL_TESTS_CLUSTER_H
+
+#include "operator/decode.h"
+#include "operator/reconcile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CLUSTER_MAX_OBJECTS 64
+
+struct cluster {
+    struct arena *arena;
+    struct manifest *manifest; /* holds the job */
+    struct job *job;
+    struct job_status status;
+    struct pod pods[CLUSTER_MAX_OBJECTS];
+    size_t pod_count;
+    struct service services[CLUSTER_MAX_OBJECTS];
+    size_t service_count;
+    int64_t now_ms; /* 1000 at first */
+    int uids;
+    bool job_deleted;
+    struct plan *plan; /* of the last pass */
+};
+
+/* The job `j` in namespace `ns` with UID `job`: a master if `masters` is 1, `workers` workers, all
+ * with `restart_policy`; the last two are the inside of flow mappings, e.g. "backoffLimit: 2,
+ * cleanPodPolicy: All" and "nprocPerNode: '4'". */
+struct cluster *cluster_open(int masters, int workers, const char *restart_policy,
+                             const char *run_policy, const char *spec);
+void cluster_close(struct cluster *cluster);
+
+/* One pass on what there is; nothing is carried out yet. */
+void cluster_plan(struct cluster *cluster);
+/* Carries out the first `count` actions of the last plan. Deleted pods stay, being deleted. */
+void cluster_apply(struct cluster *cluster, size_t count);
+
+struct pod *cluster_pod(struct cluster *cluster,
+                        const char *name); /* of the names j-...; NULL: none */
+void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
+
+/* Commands, separated by ';':
+ *   pass                   plan and carry out
+ *   settle                 passes, removing what is being deleted, until a plan only waits
+ *   run POD                phase Running (POD: master-0, worker-1, or * for all)
+ *   exit POD CODE          ends with this exit code; phase Succeeded or Failed accordingly
+ *   restart POD            its container was restarted in place
+ *   fail POD               phase Failed without an exit code
+ *   evict POD              phase Failed, by the system
+ *   delete POD             someone asks for its deletion
+ *   gone POD               its object vanishes
+ *   foreign POD            a pod of that name that is not ours appears, with our labels; also a
+ * service double POD             a second pod of ours in the same place appears wait MS time passes
+ *   suspend / resume       the user edits the job
+ *   scale N                ... the number of workers
+ *   state                  the last plan becomes one that sets the status as it is: to look at it
+ */
+void cluster_do(struct cluster *cluster, const char *script);
+
+/* A job, what happens to it, and the last plan as plan_print prints it. */
+struct story {
+    const char *name;
+    int masters, workers;
+    const char *restart_policy, *run_policy; /* as for cluster_open */
+    const char *script;
+    const char *plan;
+};
+
+/* Tells the stories; fails the test if one ends differently. */
+void cluster_tell(const struct story *stories, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* How a job ends and what is left: deadline, time to live, cleanPodPolicy; who manages it; what is
+ * invalid. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "tests/operator/cluster.h"
+
+static const struct story deadlines[] = {
+    {"C10 a deadline asks for a pass at its time", 1, 0, "OnFailure", "activeDeadlineSeconds: 2",
+     "pass",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 start=1000\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"
+     "requeue 3000\n"},
+    {"C10 and not before", 1, 0, "OnFailure", "activeDeadlineSeconds: 2",
+     "settle; run *; settle; wait 1999; pass", "requeue 3000\n"},
+    {"X12 then the job fails, however quiet its pods are", 1, 0, "OnFailure",
+     "activeDeadlineSeconds: 2", "settle; run *; settle; wait 2000; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it was active longer than specified deadline) Master=1/0/0 start=1000 completion=3000\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it was active longer than specified deadline\n"},
+    {"C09 a deadline of 0 lets the first pass through", 1, 0, "OnFailure",
+     "activeDeadlineSeconds: 0", "pass",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 start=1000\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"
+     "requeue 1000\n"},
+    {"C09 and no second one", 1, 0, "OnFailure", "activeDeadlineSeconds: 0", "pass; pass; state",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it was active longer than specified deadline) Master=0/0/0 start=1000 completion=1000\n"},
+    {"resuming starts the clock again", 1, 0, "OnFailure", "activeDeadlineSeconds: 2",
+     "settle; suspend; settle; wait 5000; resume; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 start=6000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"
+     "requeue 8000\n"},
+    {"a deadline beyond time is none", 1, 0, "OnFailure",
+     "activeDeadlineSeconds: 9223372036854775807", "settle; pass", ""},
+    {"C24 a finished job is kept for its time to live", 1, 0, "OnFailure",
+     "ttlSecondsAfterFinished: 3", "settle; exit master-0 0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 start=1000 completion=1000 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
+     "requeue 4000\n"},
+    {"C24 and then deleted", 1, 0, "OnFailure", "ttlSecondsAfterFinished: 3",
+     "settle; exit master-0 0; settle; wait 3000; pass", "delete job j job\n"},
+    {"X11 so is one that failed for good", 1, 0, "ExitCode", "ttlSecondsAfterFinished: 5",
+     "settle; exit master-0 1; settle; wait 5000; pass", "delete job j job\n"},
+    {"C26 without one it stays", 1, 0, "OnFailure", "",
+     "settle; exit master-0 0; settle; wait 100000; pass", ""},
+    {"a suspended finished job stays", 1, 0, "OnFailure", "ttlSecondsAfterFinished: 3",
+     "settle; exit master-0 0; settle; suspend; wait 5000; pass", ""},
+};
+
+static const struct story cleaning[] = {
+    {"C03 None keeps all", 1, 1, "OnFailure", "", "settle; run *; exit master-0 0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
+    {"C01 Running keeps what has ended", 1, 2, "OnFailure", "cleanPodPolicy: Running",
+     "settle; run *; exit master-0 0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=2/0/0 start=1000 completion=1000 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
+     "delete pod j-worker-0 u5\n"
+     "delete pod j-worker-1 u6\n"
+     "delete service j-worker-0 u2\n"
+     "delete service j-worker-1 u3\n"},
+    {"C02 All keeps nothing", 1, 1, "OnFailure", "cleanPodPolicy: All",
+     "settle; run *; exit master-0 0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
+     "delete pod j-master-0 u3\n"
+     "delete pod j-worker-0 u4\n"
+     "delete service j-master-0 u1\n"
+     "delete service j-worker-0 u2\n"},
+    {"C05 a limit is no exception: None", 1, 1, "OnFailure", "backoffLimit: 0",
+     "settle; run *; restart worker-0; pass",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+    {"C05 a limit is no exception: Running", 1, 1, "OnFailure",
+     "backoffLimit: 0, cleanPodPolicy: Running", "settle; run *; restart worker-0; pass",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"
+     "delete pod j-master-0 u3\n"
+     "delete pod j-worker-0 u4\n"
+     "delete service j-master-0 u1\n"
+     "delete service j-worker-0 u2\n"},
+    {"services without pods go as well", 1, 1, "OnFailure", "cleanPodPolicy: All",
+     "settle; run *; gone worker-0; exit master-0 0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
+     "delete pod j-master-0 u3\n"
+     "delete service j-master-0 u1\n"
+     "delete service j-worker-0 u2\n"},
+    {"X04 what still runs after success is told as active", 1, 2, "OnFailure", "",
+     "settle; run *; exit master-0 0; settle; exit worker-0 0; settle; state",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/1/0 start=1000 completion=1000 done:master-0\n"},
+    {"a worker that leaves politely when it is cleaned up has not succeeded", 1, 1, "OnFailure",
+     "cleanPodPolicy: Running",
+     "settle; run *; exit master-0 0; pass; wait 5; exit worker-0 0; pass; state",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
+    {"a finished job stays finished", 1, 1, "OnFailure", "",
+     "settle; run *; exit master-0 0; settle; exit worker-0 1; gone master-0; scale 3; pass; state",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
+    {"a finished job ignores suspend", 1, 1, "OnFailure", "",
+     "settle; run *; exit master-0 0; settle; suspend; pass", ""},
+};
+
+static const struct story managers[] = {
+    {"C11 named manager", 1, 0, "OnFailure", "managedBy: kubeflow.org/training-operator", "pass",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 start=1000\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"},
+    {"P09 someone else's job is left alone", 1, 0, "OnFailure",
+     "managedBy: kueue.x-k8s.io/multikueue", "pass", ""},
+};
+
+static void clocks_end_jobs(void **state)
+{
+    (void)state;
+    cluster_tell(deadlines, array_length(deadlines));
+}
+
+static void finished_jobs_are_cleaned(void **state)
+{
+    (void)state;
+    cluster_tell(cleaning, array_length(cleaning));
+}
+
+static void managers_are_respected(void **state)
+{
+    (void)state;
+    cluster_tell(managers, array_length(managers));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clocks_end_jobs),
+        cmocka_unit_test(finished_jobs_are_cleaned),
+        cmocka_unit_test(managers_are_respected),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

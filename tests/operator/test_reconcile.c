@@ -1,0 +1,216 @@
+/* The life of a job without failures: creation, running, success, scaling, suspension, ownership.
+ * Names such as P06 and X10 are those of the peer's cases that a row re-creates. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/condition.h"
+#include "tests/operator/cluster.h"
+
+static const struct story life[] = {
+    {"a new job gets its services and pods at once", 1, 2, "OnFailure", "", "pass",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "create service j-master-0\n"
+     "create service j-worker-0\n"
+     "create service j-worker-1\n"
+     "create pod j-master-0 attempt 0\n"
+     "create pod j-worker-0 attempt 0\n"
+     "create pod j-worker-1 attempt 0\n"},
+    {"an unchanged world plans nothing", 1, 2, "OnFailure", "", "pass; wait 5; pass", ""},
+    {"P06 running means the master runs", 1, 1, "OnFailure", "", "pass; run *; wait 5; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"},
+    {"workers alone do not make a job with a master run", 1, 1, "OnFailure", "",
+     "pass; run worker-0; pass",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=1/0/0 start=1000\n"},
+    {"without a master any worker does", 0, 2, "OnFailure", "", "pass; run worker-1; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000\n"},
+    {"P03 the master's success is the job's", 1, 1, "OnFailure", "",
+     "settle; run *; settle; wait 5; exit master-0 0; pass",
+     "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1005 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
+    {"C32 a fast job goes from Created to Succeeded", 1, 0, "OnFailure", "",
+     "pass; exit master-0 0; pass; state",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 start=1000 completion=1000 done:master-0\n"},
+    {"X03 two of three workers done: running", 0, 3, "OnFailure", "",
+     "settle; run *; settle; exit worker-0 0; exit worker-1 0; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/2/0 start=1000 done:worker-0 done:worker-1\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-1 exited with code 0\n"},
+    {"X03 three of three workers done: succeeded", 0, 3, "OnFailure", "",
+     "settle; run *; settle; exit * 0; pass",
+     "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob ns/j successfully completed.) Worker=0/3/0 start=1000 completion=1000 done:worker-0 done:worker-1 done:worker-2\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-1 exited with code 0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-2 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob ns/j successfully completed.\n"},
+    {"a finished replica whose pod is gone is not run again", 0, 2, "OnFailure", "",
+     "settle; run *; exit worker-0 0; settle; gone worker-0; pass", ""},
+    {"nor is its pod missed in the counters", 0, 2, "OnFailure", "",
+     "settle; run *; exit worker-0 0; settle; gone worker-0; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/1/0 start=1000 done:worker-0\n"},
+};
+
+static const struct story scaling[] = {
+    {"C18 up: missing replicas are made", 1, 1, "OnFailure", "", "settle; scale 3; pass",
+     "create service j-worker-1\n"
+     "create service j-worker-2\n"
+     "create pod j-worker-1 attempt 0\n"
+     "create pod j-worker-2 attempt 0\n"},
+    {"C17 down: replicas beyond the number go", 1, 3, "OnFailure", "", "settle; scale 1; pass",
+     "delete pod j-worker-1 u7\n"
+     "delete pod j-worker-2 u8\n"
+     "delete service j-worker-1 u3\n"
+     "delete service j-worker-2 u4\n"},
+    {"X10 no hole is filled while the rest is on its way out", 0, 5, "OnFailure", "",
+     "settle; run *; settle; scale 2; pass; gone worker-2; pass; gone worker-3; pass", ""},
+    {"a replica that comes back after scaling down starts anew", 0, 3, "OnFailure", "",
+     "settle; exit worker-2 0; settle; scale 2; settle; scale 3; pass",
+     "create service j-worker-2\n"
+     "create pod j-worker-2 attempt 0\n"},
+};
+
+static const struct story suspension[] = {
+    {"P05 created suspended: nothing is made", 1, 1, "OnFailure", "suspend: true", "pass",
+     "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0 Worker=0/0/0\n"
+     "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"},
+    {"P07 suspending deletes everything", 1, 1, "OnFailure", "",
+     "settle; run *; settle; wait 5; suspend; pass",
+     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 Worker=1/0/0 start=1000\n"
+     "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"
+     "delete pod j-master-0 u3\n"
+     "delete pod j-worker-0 u4\n"
+     "delete service j-master-0 u1\n"
+     "delete service j-worker-0 u2\n"},
+    {"P07 and the state stays", 1, 1, "OnFailure", "",
+     "settle; run *; settle; wait 5; suspend; settle; state",
+     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0 Worker=0/0/0 start=1000\n"},
+    {"what still runs is told while its pods end", 1, 1, "OnFailure", "",
+     "settle; run *; settle; suspend; pass; state",
+     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 Worker=1/0/0 start=1000\n"},
+    {"P08 resuming makes all again", 1, 1, "OnFailure", "",
+     "settle; run *; settle; suspend; settle; wait 5; resume; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 Worker=0/0/0 start=1005\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-master-0\n"
+     "create service j-worker-0\n"
+     "create pod j-master-0 attempt 0\n"
+     "create pod j-worker-0 attempt 0\n"},
+    {"P08 and then runs", 1, 1, "OnFailure", "",
+     "settle; run *; settle; suspend; settle; wait 5; resume; settle; run *; settle; state",
+     "status Created=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1005\n"},
+    {"X21 resumed before the pods are gone: waits for them", 1, 1, "Never", "",
+     "settle; run *; settle; suspend; pass; resume; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/1 Worker=0/0/1 start=1000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-master-0\n"
+     "create service j-worker-0\n"},
+};
+
+static const struct story owners[] = {
+    {"X16 a foreign pod with our name is neither ours nor fought", 1, 1, "OnFailure", "",
+     "foreign worker-0; pass",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "event Warning FailedCreateService: Error creating: service \"j-worker-0\" already exists and belongs to another owner\n"
+     "event Warning FailedCreatePod: Error creating: pod \"j-worker-0\" already exists and belongs to another owner\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"},
+    {"X16 nor counted", 0, 1, "OnFailure", "", "foreign worker-0; pass; exit worker-0 0; pass",
+     "event Warning FailedCreateService: Error creating: service \"j-worker-0\" already exists and belongs to another owner\n"
+     "event Warning FailedCreatePod: Error creating: pod \"j-worker-0\" already exists and belongs to another owner\n"},
+    {"X20 the pods of an earlier job of our name are waited for", 1, 0, "OnFailure", "",
+     "foreign master-0; delete master-0; pass; gone master-0; pass",
+     "event Warning FailedCreateService: Error creating: service \"j-master-0\" already exists and belongs to another owner\n"
+     "create pod j-master-0 attempt 0\n"},
+    {"X20 and waited for without a word", 1, 0, "OnFailure", "",
+     "foreign master-0; pass; delete master-0; pass",
+     "event Warning FailedCreateService: Error creating: service \"j-master-0\" already exists and belongs to another owner\n"},
+    {"a second pod in a place goes, the one with the right name stays", 1, 1, "OnFailure", "",
+     "settle; double worker-0; pass", "delete pod other-worker-0 u5\n"},
+};
+
+static void jobs_live(void **state)
+{
+    (void)state;
+    cluster_tell(life, array_length(life));
+}
+
+static void jobs_scale(void **state)
+{
+    (void)state;
+    cluster_tell(scaling, array_length(scaling));
+}
+
+static void jobs_suspend_and_resume(void **state)
+{
+    (void)state;
+    cluster_tell(suspension, array_length(suspension));
+}
+
+static void jobs_know_their_own(void **state)
+{
+    (void)state;
+    cluster_tell(owners, array_length(owners));
+}
+
+static void the_order_of_what_is_seen_does_not_matter(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 4, "OnFailure", "backoffLimit: 9", "");
+    cluster_do(cluster, "settle; run *; exit worker-3 1; exit worker-1 2; restart worker-0; "
+                        "delete worker-2");
+    auto_str struct str forward, backward;
+    str_init(&forward, 1 << 16);
+    str_init(&backward, 1 << 16);
+    cluster_plan(cluster);
+    plan_print(cluster->plan, &forward);
+    for (size_t i = 0, k = cluster->pod_count - 1; i < k; i++, k--) {
+        struct pod pod = cluster->pods[i];
+        cluster->pods[i] = cluster->pods[k];
+        cluster->pods[k] = pod;
+    }
+    cluster_plan(cluster);
+    plan_print(cluster->plan, &backward);
+    assert_string_equal(str_text(&forward), str_text(&backward));
+    cluster_close(cluster);
+}
+
+static void an_invalid_job_fails_before_it_starts(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 0, "OnFailure", "", "");
+    cluster->job->invalid = "spec.x: wrong";
+    cluster_do(cluster, "pass; state");
+    assert_int_equal(cluster->pod_count, 0);
+    const struct condition *last = condition_last(&cluster->status);
+    assert_int_equal(last->type, CONDITION_FAILED);
+    assert_string_equal(last->reason, "PyTorchJobFailedValidation");
+    assert_string_equal(last->message, "spec.x: wrong");
+    cluster_close(cluster);
+}
+
+static void a_running_job_survives_a_spoilt_edit(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 1, "OnFailure", "", "");
+    cluster_do(cluster, "settle; run *; settle");
+    cluster->job->invalid = "spec.x: wrong";
+    cluster_do(cluster, "pass");
+    assert_int_equal(cluster->pod_count, 2);
+    assert_int_equal(condition_last(&cluster->status)->type, CONDITION_RUNNING);
+    cluster_close(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_live),
+        cmocka_unit_test(jobs_scale),
+        cmocka_unit_test(jobs_suspend_and_resume),
+        cmocka_unit_test(jobs_know_their_own),
+        cmocka_unit_test(the_order_of_what_is_seen_does_not_matter),
+        cmocka_unit_test(an_invalid_job_fails_before_it_starts),
+        cmocka_unit_test(a_running_job_survives_a_spoilt_edit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

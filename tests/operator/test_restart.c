@@ -1,0 +1,211 @@
+/* Failures: restart policies, counting and backoffLimit, both restart scopes. Names such as C07 and
+ * X13 are those of the peer's cases that a row re-creates; by our rule the limits of C06 to C08 and
+ * X13 grant as many restarts as they say. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "tests/operator/cluster.h"
+
+static const struct story policies[] = {
+    {"X01 OnFailure: a failed pod is replaced", 1, 1, "OnFailure", "",
+     "settle; run *; settle; exit worker-0 1; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"X01 and the job runs again", 1, 1, "OnFailure", "",
+     "settle; run *; settle; exit worker-0 1; settle; run *; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u4:1+0\n"},
+    {"X02 Never: one failure fails the job", 1, 1, "Never", "",
+     "settle; run *; settle; exit worker-0 1; wait 5; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1005 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
+     "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
+    {"C19 ExitCode: 130 is retried", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 130; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 130\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"C20 ExitCode: 1 is permanent", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 1; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
+     "event Warning PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.\n"},
+    {"C21 ExitCode: 127 is the last permanent one", 1, 0, "ExitCode", "",
+     "settle; exit master-0 127; pass; state",
+     "status Created=T Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Master\" replica(s) failed.) Master=0/0/1 start=1000 completion=1000 failures=1 master-0:u2:1+0\n"},
+    {"C21 ExitCode: 128 is the first retryable one", 1, 0, "ExitCode", "",
+     "settle; exit master-0 128; pass; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/1 start=1000 failures=1 master-0:u2:1+0\n"},
+    {"X15 ExitCode: an evicted pod is replaced and not counted", 1, 1, "ExitCode", "",
+     "settle; run *; settle; evict worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"ExitCode: a pod without exit code is replaced and counted", 1, 0, "ExitCode", "",
+     "settle; fail master-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/1 start=1000 failures=1 master-0:u2:1+0\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.\n"
+     "delete pod j-master-0 u2\n"},
+    {"Always: an in-place restart after success is counted", 1, 0, "Always", "",
+     "settle; run *; settle; restart master-0; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=1 master-0:u2:1+0\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.\n"},
+};
+
+static const struct story deletions[] = {
+    {"C22 a running pod being deleted is not active", 0, 2, "OnFailure", "",
+     "settle; run *; settle; delete worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=1/0/1 start=1000\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"},
+    {"Never: someone deletes a pod: it is made again", 1, 1, "Never", "",
+     "settle; run *; settle; delete worker-0; settle; gone worker-0; pass",
+     "create pod j-worker-0 attempt 0\n"},
+    {"a deleted pod that ends with 1 has not failed", 1, 1, "ExitCode", "",
+     "settle; run *; settle; delete worker-0; exit worker-0 1; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"},
+    {"a deleted master that ends with 0 has not succeeded", 1, 0, "OnFailure", "",
+     "settle; run *; settle; delete master-0; exit master-0 0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=0/0/0 start=1000\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.\n"},
+    {"but one that succeeded before it was deleted has", 1, 0, "OnFailure", "",
+     "settle; run *; settle; exit master-0 0; wait 5; delete master-0; pass",
+     "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 start=1000 completion=1005 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
+};
+
+static const struct story limits[] = {
+    {"C06 limit 0 without failures", 1, 0, "OnFailure", "backoffLimit: 0",
+     "settle; run *; settle; pass", ""},
+    {"limit 0: the first failure fails the job", 1, 0, "OnFailure", "backoffLimit: 0",
+     "settle; run *; settle; restart master-0; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=1 master-0:u2:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+    {"C07 limit 3: three in-place restarts are granted", 1, 0, "OnFailure", "backoffLimit: 3",
+     "settle; run *; settle; restart *; settle; restart *; settle; restart *; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=3 master-0:u2:3+0\n"},
+    {"C07 limit 3: the fourth failure fails the job", 1, 0, "OnFailure", "backoffLimit: 3",
+     "settle; run *; settle; restart *; restart *; settle; restart *; restart *; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=4 master-0:u2:4+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+    {"C08 limit 4: one restart of each of five workers is too many", 0, 5, "OnFailure",
+     "backoffLimit: 4", "settle; run *; settle; restart *; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Worker=5/0/0 start=1000 completion=1000 failures=5 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0 worker-3:u9:1+0 worker-4:u10:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+    {"C08 limit 4: of four it is not", 0, 4, "OnFailure", "backoffLimit: 4",
+     "settle; run *; settle; restart *; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=4/0/0 start=1000 failures=4 worker-0:u5:1+0 worker-1:u6:1+0 worker-2:u7:1+0 worker-3:u8:1+0\n"},
+    {"X13 ExitCode, limit 2: two new pods are granted", 1, 0, "ExitCode", "backoffLimit: 2",
+     "settle; exit master-0 137; settle; exit master-0 137; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 start=1000 failures=2 master-0:u3:1+1\n"},
+    {"X13 ExitCode, limit 2: the third failure fails the job", 1, 0, "ExitCode", "backoffLimit: 2",
+     "settle; exit master-0 137; settle; exit master-0 137; settle; exit master-0 137; pass",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=3 master-0:u4:1+2\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 137\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+    {"X14 restarts of a pending pod count too", 1, 1, "OnFailure", "backoffLimit: 0",
+     "settle; restart worker-0; pass; state",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 Worker=0/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"},
+    {"unset means six", 1, 0, "ExitCode", "",
+     "settle; exit * 137; settle; exit * 137; settle; exit * 137; settle; exit * 137; settle;"
+     "exit * 137; settle; exit * 137; settle; exit * 137; settle; state",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=7 master-0:u8:1+6\n"},
+    {"-1 means unlimited", 1, 0, "OnFailure", "backoffLimit: -1",
+     "settle; run *; restart *; restart *; restart *; restart *; restart *; restart *; restart *;"
+     "restart *; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=8 master-0:u2:8+0\n"},
+    {"evictions are no failures", 1, 0, "OnFailure", "backoffLimit: 0",
+     "settle; evict *; settle; evict *; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 start=1000\n"},
+    {"restarts of a replaced pod stay counted", 1, 0, "OnFailure", "backoffLimit: 2",
+     "settle; run *; restart *; restart *; settle; gone *; settle; restart *; pass; state",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 start=1000 completion=1000 failures=3 master-0:u3:1+2\n"},
+};
+
+static const struct story groups[] = {
+    {"scope Job: one failure ends the attempt", 1, 2, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; exit worker-0 138; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=1/0/1 start=1000 failures=1 attempt=1 worker-0:u5:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 138\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-master-0 u4\n"
+     "delete pod j-worker-0 u5\n"
+     "delete pod j-worker-1 u6\n"},
+    {"scope Job: restarting until the old attempt is gone", 1, 2, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; exit worker-0 138; pass; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/1 Worker=0/0/2 start=1000 failures=1 attempt=1 worker-0:u5:1+0\n"},
+    {"scope Job: nothing is made before the last old pod is gone", 1, 1, "OnFailure",
+     "restartScope: Job", "settle; run *; settle; exit worker-0 138; pass; gone worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/1 Worker=0/0/0 start=1000 failures=1 attempt=1 worker-0:u4:1+0\n"},
+    {"scope Job: then all are made anew", 1, 1, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; exit worker-0 138; pass; gone worker-0; gone master-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 attempt=1 worker-0:u4:1+0\n"
+     "create pod j-master-0 attempt 1\n"
+     "create pod j-worker-0 attempt 1\n"},
+    {"scope Job: survivors that fail later are not counted again", 1, 2, "OnFailure",
+     "restartScope: Job",
+     "settle; run *; settle; exit worker-0 138; pass; exit worker-1 138; exit master-0 138; settle;"
+     "run *; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000 failures=1 attempt=1 worker-0:u5:1+0\n"},
+    {"scope Job: several failures seen at once are one", 1, 2, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; exit * 138; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 3 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 attempt=1 master-0:u4:1+0 worker-0:u5:1+0 worker-1:u6:1+0\n"},
+    {"scope Job: attempts are limited", 1, 1, "OnFailure", "restartScope: Job, backoffLimit: 1",
+     "settle; exit worker-0 138; settle; exit master-0 138; pass",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 attempt=1 master-0:u5:1+0 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 138\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+    {"scope Job: a deleted pod restarts all, uncounted", 1, 1, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; delete worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 attempt=1\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-master-0 u3\n"},
+    {"scope Job: what was finished is run again", 0, 2, "OnFailure", "restartScope: Job",
+     "settle; exit worker-0 0; settle; exit worker-1 1; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/0 start=1000 failures=1 attempt=1 worker-1:u4:1+0\n"},
+    {"scope Job, Never: fails", 0, 2, "Never", "restartScope: Job", "settle; exit worker-0 1; pass",
+     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 worker-0:u3:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
+     "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
+    {"scope Job: resuming is a new attempt", 1, 1, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; suspend; pass; resume; settle; state",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1\n"},
+};
+
+static void policies_decide(void **state)
+{
+    (void)state;
+    cluster_tell(policies, array_length(policies));
+}
+
+static void deletions_are_no_failures(void **state)
+{
+    (void)state;
+    cluster_tell(deletions, array_length(deletions));
+}
+
+static void failures_are_counted_once(void **state)
+{
+    (void)state;
+    cluster_tell(limits, array_length(limits));
+}
+
+static void groups_restart_together(void **state)
+{
+    (void)state;
+    cluster_tell(groups, array_length(groups));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(policies_decide),
+        cmocka_unit_test(deletions_are_no_failures),
+        cmocka_unit_test(failures_are_counted_once),
+        cmocka_unit_test(groups_restart_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
