@@ -1,0 +1,58 @@
+/* What a backend is behind ops.h: one table of functions. device.c finds the table and forwards to
+ * it; counting memory and naming random numbers are done once, for every backend, in memory.c and
+ * random.c. Only files of kernels/ include this. */
+#ifndef SHOAL_KERNELS_BACKEND_H
+#define SHOAL_KERNELS_BACKEND_H
+
+#include "kernels/memory.h"
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct backend;
+
+/* Backends put these first in their own structs, so that a handle leads to its table. */
+struct device {
+    const struct backend *backend;
+    int threads;           /* CPU threads an op may use */
+    struct memory *memory; /* counts and caches what the backend allocates */
+};
+struct stream {
+    struct device *device;
+};
+struct event {
+    struct device *device;
+};
+
+struct backend {
+    const char *name; /* as in device_open */
+    const struct ops *ops;
+
+    /* Fills *ret_device except for memory. */
+    int (*device_open)(int threads, struct device **ret_device, struct error *err);
+    void (*device_close)(struct device *device);
+    /* The device's raw memory, without counts and caches; ctx: the device. */
+    struct memory_source memory;
+
+    /* The namesakes in ops.h. */
+    int (*stream_open)(struct device *device, const char *name, struct stream **ret_stream,
+                       struct error *err);
+    void (*stream_close)(struct stream *stream);
+    int (*stream_sync)(struct stream *stream, struct error *err);
+    void (*stream_call)(struct stream *stream, int (*function)(void *args, struct error *err),
+                        const void *args, size_t bytes);
+    void (*stream_copy)(struct stream *stream, void *dst, const void *src, size_t bytes);
+    int (*event_open)(struct device *device, struct event **ret_event, struct error *err);
+    void (*event_close)(struct event *event);
+    void (*event_record)(struct event *event, struct stream *stream);
+    void (*stream_wait)(struct stream *stream, struct event *event);
+};
+
+extern const struct backend cpu_backend;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

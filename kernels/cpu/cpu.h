@@ -1,0 +1,105 @@
+/* Inside the CPU backend: a stream is one worker thread with a queue of closures; an op is a
+ * function that checks its arguments and queues a closure. Only files of kernels/cpu include this.
+ */
+#ifndef SHOAL_KERNELS_CPU_CPU_H
+#define SHOAL_KERNELS_CPU_CPU_H
+
+#include "kernels/backend.h"
+
+#include <assert.h>
+
+enum { CPU_CLOSURE_MAX_BYTES = STREAM_CALL_MAX_BYTES + 32 };
+
+/* Queues run(args) with a copy of the `bytes` at `args`. Blocks while the queue is full. */
+void cpu_queue(struct stream *s, void (*run)(void *args), const void *args, size_t bytes);
+
+/* cpu_call(s, fill_run, struct fill_args, y, value, count): an args struct made in place. */
+#define cpu_call(s, run, type, ...)                                                                \
+    do {                                                                                           \
+        _Static_assert(sizeof(type) <= CPU_CLOSURE_MAX_BYTES, "closure too large");                \
+        cpu_queue((s), (run), &(type){__VA_ARGS__}, sizeof(type));                                 \
+    } while (0)
+
+/* The same for work that is the sum of its pieces: piece(args, first, last) does [first, last) of
+ * `count`; the stream's threads share the pieces, each of `grain` or fewer at the end. */
+typedef void cpu_piece(const void *args, int64_t first, int64_t last);
+void cpu_queue_pieces(struct stream *s, cpu_piece *piece, int64_t count, int64_t grain,
+                      const void *args, size_t bytes);
+
+enum { CPU_GRAIN = 8192 }; /* elements worth a piece: they and their neighbours fit the L1 cache */
+
+#define cpu_call_pieces(s, piece, count, grain, type, ...)                                         \
+    do {                                                                                           \
+        _Static_assert(sizeof(type) <= STREAM_CALL_MAX_BYTES, "closure too large");                \
+        cpu_queue_pieces((s), (piece), (count), (grain), &(type){__VA_ARGS__}, sizeof(type));      \
+    } while (0)
+
+/* From inside a closure: fails its stream. The first failure stays. */
+void cpu_fail(struct stream *s, const struct error *err);
+
+/* From inside a closure: memory for its own use, kept by the stream and grown when needed; valid
+ * until the closure ends. 64-byte aligned; not counted as device memory. */
+void *cpu_scratch(struct stream *s, size_t bytes);
+
+/* Functions with long loops are compiled twice, for AVX2 and FMA and for what the build asks for,
+ * and the machine chooses when the program starts: before sanitizers are ready, so not with them.
+ */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define CPU_HOT __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define CPU_HOT
+#endif
+
+/* sums: [cols] (+)= the sum of the rows of x: [rows, cols]: the gradient of a bias. */
+void cpu_sum_rows(float *sums, const float *x, int64_t rows, int64_t cols, bool accumulate);
+
+extern const struct ops cpu_ops;
+
+/* The ops, as in struct ops. */
+void cpu_fill(struct stream *s, float *y, float value, int64_t count);
+void cpu_scale(struct stream *s, float *y, float a, int64_t count);
+void cpu_add(struct stream *s, float *y, const float *x, int64_t count);
+void cpu_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float low,
+                 float high);
+void cpu_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
+                   float stddev);
+void cpu_conv2d_forward(struct stream *s, float *y, const float *x, const float *w,
+                        const float *bias, bool relu, const struct conv2d_shape *shape);
+void cpu_conv2d_backward_data(struct stream *s, float *dx, const float *dy, const float *w,
+                              const struct conv2d_shape *shape);
+void cpu_conv2d_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
+                                 const float *dy, const struct conv2d_shape *shape,
+                                 bool accumulate);
+void cpu_relu_backward(struct stream *s, float *dx, const float *y, const float *dy, int64_t count);
+void cpu_max_pool2d_forward(struct stream *s, float *y, uint8_t *index, const float *x, int64_t B,
+                            int64_t H, int64_t W, int64_t C);
+void cpu_max_pool2d_backward(struct stream *s, float *dx, const uint8_t *index, const float *dy,
+                             int64_t B, int64_t H, int64_t W, int64_t C);
+void cpu_channels_first(struct stream *s, float *y, const float *x, int64_t B, int64_t H, int64_t W,
+                        int64_t C);
+void cpu_channels_last(struct stream *s, float *y, const float *x, int64_t B, int64_t H, int64_t W,
+                       int64_t C);
+void cpu_linear_forward(struct stream *s, float *y, const float *x, const float *w,
+                        const float *bias, bool relu, int64_t rows, int64_t in, int64_t out);
+void cpu_linear_backward_data(struct stream *s, float *dx, const float *dy, const float *w,
+                              int64_t rows, int64_t in, int64_t out);
+void cpu_linear_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
+                                 const float *dy, int64_t rows, int64_t in, int64_t out,
+                                 bool accumulate);
+void cpu_dropout(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols, float p,
+                 uint64_t key, uint64_t first_row, uint64_t row_stride);
+void cpu_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
+void cpu_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
+                  int64_t rows, int64_t cols);
+void cpu_nll_log_softmax_backward(struct stream *s, float *dx, const float *y,
+                                  const int32_t *target, float scale, int64_t rows, int64_t cols);
+void cpu_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
+void cpu_adadelta(struct stream *s, float *w, const float *g, float *v, float *u, int64_t count,
+                  float lr, float rho, float eps, float weight_decay);
+void cpu_sgd(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
+             float momentum, bool nesterov, float weight_decay, int64_t step);
+void cpu_adam(struct stream *s, float *w, const float *g, float *m, float *v, int64_t count,
+              float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled,
+              int64_t step);
+
+#endif

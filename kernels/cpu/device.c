@@ -1,0 +1,55 @@
+/* The CPU as a device: its memory is the machine's, its streams are threads. */
+#include "base/mem.h"
+#include "kernels/cpu/stream.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static int cpu_device_open(int threads, struct device **ret_device, struct error *err)
+{
+    (void)threads, (void)err;
+    struct cpu_device *device = xcalloc(1, sizeof *device);
+    device->capacity_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    *ret_device = &device->base;
+    return 0;
+}
+
+static void cpu_device_close(struct device *device)
+{
+    assert(!((struct cpu_device *)device)->streams);
+    free(device);
+}
+
+static void *cpu_memory_alloc(void *ctx, size_t bytes)
+{
+    const struct cpu_device *device = ctx;
+    return bytes <= device->capacity_bytes ? aligned_alloc(64, bytes) : NULL;
+}
+
+static void cpu_memory_free(void *ctx, void *block)
+{
+    (void)ctx;
+    free(block);
+}
+
+static void cpu_memory_wait_idle(void *ctx)
+{
+    cpu_streams_wait_idle(ctx);
+}
+
+const struct backend cpu_backend = {
+    .name = "cpu",
+    .ops = &cpu_ops,
+    .device_open = cpu_device_open,
+    .device_close = cpu_device_close,
+    .memory = {cpu_memory_alloc, cpu_memory_free, cpu_memory_wait_idle},
+    .stream_open = cpu_stream_open,
+    .stream_close = cpu_stream_close,
+    .stream_sync = cpu_stream_sync,
+    .stream_call = cpu_stream_call,
+    .stream_copy = cpu_stream_copy,
+    .event_open = cpu_event_open,
+    .event_close = cpu_event_close,
+    .event_record = cpu_event_record,
+    .stream_wait = cpu_stream_wait,
+};

@@ -1,0 +1,127 @@
+/* The door: finds the backend's table and forwards to it. */
+#include "base/mem.h"
+#include "kernels/backend.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct backend *const backends[] = {&cpu_backend};
+
+int device_open(const char *name, int threads, struct device **ret_device, struct error *err)
+{
+    assert(name && threads >= 1);
+    for (size_t i = 0; i < array_length(backends); i++) {
+        const struct backend *backend = backends[i];
+        if (strcmp(backend->name, name) != 0)
+            continue;
+        struct device *device;
+        if (backend->device_open(threads, &device, err) < 0)
+            return -1;
+        device->backend = backend;
+        device->threads = threads;
+        device->memory = memory_open(&backend->memory, device);
+        *ret_device = device;
+        return 0;
+    }
+    return error_set(err, ERR_UNSUPPORTED, "no backend for device \"%s\" in this build", name);
+}
+
+void device_close(struct device *device)
+{
+    if (!device)
+        return;
+    memory_close(device->memory);
+    device->backend->device_close(device);
+}
+
+const char *device_name(const struct device *device)
+{
+    return device->backend->name;
+}
+
+int device_alloc(struct device *device, enum memory_kind kind, size_t bytes, const char *what,
+                 void **ret_memory, struct error *err)
+{
+    return memory_alloc(device->memory, kind, bytes, what, ret_memory, err);
+}
+
+void device_free(struct device *device, void *memory)
+{
+    memory_free(device->memory, memory);
+}
+
+void device_memory_use(const struct device *device, struct memory_use *ret_use)
+{
+    *ret_use = *memory_use(device->memory);
+}
+
+void device_memory_reset_peak(struct device *device)
+{
+    memory_reset_peak(device->memory);
+}
+
+void device_memory_set_limit(struct device *device, int64_t bytes)
+{
+    memory_set_limit(device->memory, bytes);
+}
+
+const struct ops *device_ops(const struct device *device)
+{
+    return device->backend->ops;
+}
+
+int stream_open(struct device *device, const char *name, struct stream **ret_stream,
+                struct error *err)
+{
+    return device->backend->stream_open(device, name, ret_stream, err);
+}
+
+void stream_close(struct stream *stream)
+{
+    if (stream)
+        stream->device->backend->stream_close(stream);
+}
+
+struct device *stream_device(const struct stream *stream)
+{
+    return stream->device;
+}
+
+int stream_sync(struct stream *stream, struct error *err)
+{
+    return stream->device->backend->stream_sync(stream, err);
+}
+
+void stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
+                 const void *args, size_t bytes)
+{
+    assert(bytes <= STREAM_CALL_MAX_BYTES);
+    stream->device->backend->stream_call(stream, function, args, bytes);
+}
+
+void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes)
+{
+    stream->device->backend->stream_copy(stream, dst, src, bytes);
+}
+
+int event_open(struct device *device, struct event **ret_event, struct error *err)
+{
+    return device->backend->event_open(device, ret_event, err);
+}
+
+void event_close(struct event *event)
+{
+    if (event)
+        event->device->backend->event_close(event);
+}
+
+void event_record(struct event *event, struct stream *stream)
+{
+    event->device->backend->event_record(event, stream);
+}
+
+void stream_wait(struct stream *stream, struct event *event)
+{
+    assert(stream->device->backend == event->device->backend);
+    stream->device->backend->stream_wait(stream, event);
+}

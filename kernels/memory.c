@@ -1,0 +1,178 @@
+#include "kernels/memory.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sizes are rounded up to a class: multiples of 64 bytes up to 512, then eight steps to each
+ * doubling, so at most an eighth of a block is wasted. */
+enum { STEPS = 8, STEP_MIN_BYTES = 64, FIRST_LOG2 = 9, CLASSES = (62 - FIRST_LOG2) * STEPS + 17 };
+enum { BUCKETS = 1024 }; /* of the table that finds a block by its address */
+
+struct block {
+    struct block *next; /* in its bucket, or in its class's free list */
+    void *memory;
+    size_t bytes; /* asked for */
+    int class;
+    enum memory_kind kind;
+};
+
+struct memory {
+    struct memory_source source;
+    void *ctx;
+    struct memory_use use;
+    int64_t limit_bytes; /* 0: none */
+    struct block *used[BUCKETS];
+    struct block *cached[CLASSES]; /* last freed first: it is the warmest */
+};
+
+const char *memory_kind_name(enum memory_kind kind)
+{
+    static const char *const names[MEMORY_KINDS] = {"shard",     "unit",       "gradient",
+                                                    "optimizer", "activation", "input"};
+    assert(kind < MEMORY_KINDS);
+    return names[kind];
+}
+
+/* The class of a request, and how many bytes its blocks have. */
+static int size_class(size_t bytes, size_t *ret_block_bytes)
+{
+    int log2 = FIRST_LOG2;
+    while (bytes >> (log2 + 1))
+        log2++;
+    size_t step = (size_t)1 << (log2 - 3);
+    size_t steps = bytes ? (bytes + step - 1) / step : 1;
+    *ret_block_bytes = steps * step;
+    return (log2 - FIRST_LOG2) * STEPS + (int)steps;
+}
+
+static struct block **bucket_of(struct memory *memory, const void *address)
+{
+    uintptr_t key = (uintptr_t)address / STEP_MIN_BYTES;
+    return &memory->used[(key ^ key >> 10 ^ key >> 20) % BUCKETS];
+}
+
+struct memory *memory_open(const struct memory_source *source, void *ctx)
+{
+    struct memory *memory = xcalloc(1, sizeof *memory);
+    memory->source = *source;
+    memory->ctx = ctx;
+    return memory;
+}
+
+static void release_cached(struct memory *memory)
+{
+    for (int i = 0; i < CLASSES; i++) {
+        while (memory->cached[i]) {
+            struct block *block = memory->cached[i];
+            memory->cached[i] = block->next;
+            memory->source.free(memory->ctx, block->memory);
+            free(block);
+        }
+    }
+}
+
+void memory_close(struct memory *memory)
+{
+    if (!memory)
+        return;
+    release_cached(memory);
+    free(memory);
+}
+
+/* A block of the class from the cache or the source; NULL if there is no more. */
+static struct block *take_block(struct memory *memory, int class, size_t block_bytes)
+{
+    struct block *block = memory->cached[class];
+    if (block) {
+        memory->cached[class] = block->next;
+        return block;
+    }
+    void *fresh = memory->source.alloc(memory->ctx, block_bytes);
+    if (!fresh) {
+        memory->source.wait_idle(memory->ctx);
+        release_cached(memory);
+        fresh = memory->source.alloc(memory->ctx, block_bytes);
+    }
+    if (!fresh)
+        return NULL;
+    block = xcalloc(1, sizeof *block);
+    block->memory = fresh;
+    block->class = class;
+    return block;
+}
+
+static void count_bytes(struct memory_use *use, enum memory_kind kind, int64_t bytes)
+{
+    use->current_bytes[kind] += bytes;
+    use->current_total_bytes += bytes;
+    if (use->peak_bytes[kind] < use->current_bytes[kind])
+        use->peak_bytes[kind] = use->current_bytes[kind];
+    if (use->peak_total_bytes < use->current_total_bytes)
+        use->peak_total_bytes = use->current_total_bytes;
+}
+
+static bool fits(const struct memory *memory, size_t bytes)
+{
+    int64_t limit = memory->limit_bytes ? memory->limit_bytes : INT64_MAX / 4;
+    return bytes <= (size_t)limit && memory->use.current_total_bytes <= limit - (int64_t)bytes;
+}
+
+int memory_alloc(struct memory *memory, enum memory_kind kind, size_t bytes, const char *what,
+                 void **ret_memory, struct error *err)
+{
+    assert(kind < MEMORY_KINDS && what);
+    struct block *block = NULL;
+    if (fits(memory, bytes)) {
+        size_t block_bytes;
+        int class = size_class(bytes, &block_bytes);
+        block = take_block(memory, class, block_bytes);
+    }
+    if (!block)
+        return error_set(err, ERR_MEMORY,
+                         "no device memory for %s (%s): %zu bytes asked for, %" PRId64 " in use",
+                         what, memory_kind_name(kind), bytes, memory->use.current_total_bytes);
+    block->bytes = bytes;
+    block->kind = kind;
+    struct block **bucket = bucket_of(memory, block->memory);
+    block->next = *bucket;
+    *bucket = block;
+    count_bytes(&memory->use, kind, (int64_t)bytes);
+    *ret_memory = block->memory;
+    return 0;
+}
+
+void memory_free(struct memory *memory, void *address)
+{
+    if (!address)
+        return;
+    struct block **link = bucket_of(memory, address);
+    while (*link && (*link)->memory != address)
+        link = &(*link)->next;
+    struct block *block = *link;
+    assert(block && "not a block of this device, or freed twice");
+    *link = block->next;
+    block->next = memory->cached[block->class];
+    memory->cached[block->class] = block;
+    count_bytes(&memory->use, block->kind, -(int64_t)block->bytes);
+}
+
+const struct memory_use *memory_use(const struct memory *memory)
+{
+    return &memory->use;
+}
+
+void memory_reset_peak(struct memory *memory)
+{
+    struct memory_use *use = &memory->use;
+    memcpy(use->peak_bytes, use->current_bytes, sizeof use->peak_bytes);
+    use->peak_total_bytes = use->current_total_bytes;
+}
+
+void memory_set_limit(struct memory *memory, int64_t bytes)
+{
+    memory->limit_bytes = bytes;
+}

@@ -1,0 +1,233 @@
+/* Device memory, streams, events, and every op that trains a model: the only door to a device.
+ *
+ * A backend (cpu now, cuda later) is one table of functions behind this header; both can live in
+ * one process. All device work is asynchronous: an op is put on a stream and runs in stream order.
+ * Ops cannot fail when they are called: a shape that does not fit is a bug (assert), and a failure
+ * on the device is remembered by the stream, which skips what follows and reports it in
+ * stream_sync(). Nothing here knows models, ranks or files.
+ *
+ * Letters, with one meaning in the whole tree: B batch, H height, W width, C channels, T tokens, V
+ * vocabulary, L layers, D model width. Tensors are dense and row-major. Images are channels-last
+ * [B, H, W, C] on the device; parameters keep PyTorch's shapes (a convolution's weight is [C_out,
+ * C_in, KH, KW], a linear's [out, in]). Pointers are device pointers, 16-byte aligned, unless a
+ * comment says host. */
+#ifndef SHOAL_KERNELS_OPS_H
+#define SHOAL_KERNELS_OPS_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- devices and their memory
+ * ---------------------------------------------------------------------- */
+
+/* What a piece of device memory is for. Bytes are counted per kind. */
+enum memory_kind {
+    MEMORY_SHARD,      /* this rank's slice of the parameters, fp32 */
+    MEMORY_UNIT,       /* gathered parameters of a unit */
+    MEMORY_GRADIENT,   /* gradients, gathered and sharded */
+    MEMORY_OPTIMIZER,  /* optimizer state */
+    MEMORY_ACTIVATION, /* what forward keeps for backward, and gradients of activations */
+    MEMORY_INPUT,      /* batches */
+    MEMORY_KINDS,
+};
+const char *memory_kind_name(enum memory_kind kind); /* "shard", "unit", ... */
+
+struct memory_use {
+    int64_t current_bytes[MEMORY_KINDS];
+    int64_t
+        peak_bytes[MEMORY_KINDS]; /* each kind's own peak; they need not be at the same moment */
+    int64_t current_total_bytes;
+    int64_t peak_total_bytes; /* the most that was alive at one moment */
+};
+
+struct device;
+
+/* Opens a device. name: "cpu". threads: how many threads an op may use on the CPU (>= 1).
+ * Errors: ERR_UNSUPPORTED for a name without a backend. */
+int device_open(const char *name, int threads, struct device **ret_device, struct error *err);
+void device_close(struct device *device); /* NULL-safe; all its streams are closed before */
+const char *device_name(const struct device *device);
+
+/* Memory on the device, 64-byte aligned, not zeroed. `what` names it in errors ("fc1 gradient").
+ * Stream-ordered like a caching allocator: memory may be freed while work that uses it is still
+ * queued, and is given out again at once, so it must be used on the one stream that queued that
+ * work, or events must order its users. Errors: ERR_MEMORY names what, the bytes asked for and the
+ * bytes in use. Not thread-safe. */
+int device_alloc(struct device *device, enum memory_kind kind, size_t bytes, const char *what,
+                 void **ret_memory, struct error *err);
+void device_free(struct device *device, void *memory); /* NULL-safe */
+
+/* Bytes asked for by device_alloc and not yet freed, and their peaks since device_open or the last
+ * reset. Not in it: what the allocator keeps for the next request, and an op's own scratch. */
+void device_memory_use(const struct device *device, struct memory_use *ret_use);
+void device_memory_reset_peak(struct device *device);
+/* Allocations that would put more than `bytes` in use fail from now on (ERR_MEMORY); 0: no limit.
+ * For a device that is shared with others. */
+void device_memory_set_limit(struct device *device, int64_t bytes);
+
+/* ---- streams and events
+ * ---------------------------------------------------------------------------- */
+
+struct stream;
+struct event;
+
+/* What is queued waits for room when a stream is very far behind (about a thousand ops on the CPU).
+ */
+int stream_open(struct device *device, const char *name, struct stream **ret_stream,
+                struct error *err);
+void stream_close(struct stream *stream); /* NULL-safe; waits for what is queued */
+struct device *stream_device(const struct stream *stream);
+
+/* Waits until everything queued so far is done. Returns the first failure of the stream since it
+ * was opened (the stream stays failed and skips all later work), else 0. */
+int stream_sync(struct stream *stream, struct error *err);
+
+enum { STREAM_CALL_MAX_BYTES = 256 };
+/* Puts a host function on the stream: it runs in stream order on a thread of the backend's
+ * choosing, with a copy of the `bytes` (<= STREAM_CALL_MAX_BYTES) at `args`. A negative result
+ * fails the stream with *err. It may touch device memory of CPU devices but must not call into this
+ * header. For collectives on CPU devices. */
+void stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
+                 const void *args, size_t bytes);
+
+/* dst and src may be of different devices; neither may be freed before the copy ran. */
+void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes);
+
+int event_open(struct device *device, struct event **ret_event, struct error *err);
+void event_close(struct event *event); /* NULL-safe */
+/* Marks the point the stream has reached; an event can be recorded again and again. */
+void event_record(struct event *event, struct stream *stream);
+/* What is queued on `stream` from now on waits for the point last recorded in `event` (no record:
+ * does not wait). If the recorded stream has failed, this one fails with the same error. */
+void stream_wait(struct stream *stream, struct event *event);
+
+/* ---- random numbers
+ * --------------------------------------------------------------------------------- */
+
+/* Counter-based (Philox 4x32-10, Salmon et al. 2011): the number at (key, counter) is a pure
+ * function of both, so the same element gets the same number whatever the rank, batch or thread it
+ * is computed on. */
+float random_uniform(uint64_t key, uint64_t counter); /* host; in [0, 1), 24 bits */
+/* A key for a stream of numbers of its own, from a seed and up to three numbers that name it. */
+uint64_t random_key(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
+
+/* ---- ops
+ * --------------------------------------------------------------------------------------------- */
+
+/* Geometry of a convolution without padding, stride 1 (the MNIST network's), images channels-last.
+ * Output is [B, H - KH + 1, W - KW + 1, C_out]. */
+struct conv2d_shape {
+    int64_t B, H, W, C_in, C_out, KH, KW;
+};
+
+/* Every op: queued on `s`, deterministic (the same inputs give the same bits for the same thread
+ * count), all tensors fp32 unless said. `accumulate`: false writes the gradient, true adds to what
+ * is there. Outputs may not overlap inputs unless said. */
+struct ops {
+    /* y = value everywhere. */
+    void (*fill)(struct stream *s, float *y, float value, int64_t count);
+    /* y = a * y. */
+    void (*scale)(struct stream *s, float *y, float a, int64_t count);
+    /* y = y + x. */
+    void (*add)(struct stream *s, float *y, const float *x, int64_t count);
+    /* y[i] = low + (high - low) * random_uniform(key, first + i). */
+    void (*uniform)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
+                    float low, float high);
+    /* y[i] = (x[i] / 255 - mean) / stddev; x: bytes. torchvision's ToTensor and Normalize. */
+    void (*normalize)(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
+                      float stddev);
+
+    /* y = conv(x, w) + bias, then max(0, .) if relu (a NaN stays one, here and below). x: [B, H, W,
+     * C_in]; w: [C_out, C_in, KH, KW]; bias: [C_out] or NULL. Cross-correlation, as
+     * torch.nn.functional.conv2d. */
+    void (*conv2d_forward)(struct stream *s, float *y, const float *x, const float *w,
+                           const float *bias, bool relu, const struct conv2d_shape *shape);
+    /* dx of the convolution without relu (see relu_backward). */
+    void (*conv2d_backward_data)(struct stream *s, float *dx, const float *dy, const float *w,
+                                 const struct conv2d_shape *shape);
+    /* dw and dbias (dbias may be NULL). */
+    void (*conv2d_backward_weights)(struct stream *s, float *dw, float *dbias, const float *x,
+                                    const float *dy, const struct conv2d_shape *shape,
+                                    bool accumulate);
+
+    /* dx = y > 0 ? dy : 0, y being relu's output. dx may be dy. */
+    void (*relu_backward)(struct stream *s, float *dx, const float *y, const float *dy,
+                          int64_t count);
+
+    /* 2x2 windows, stride 2, over [B, H, W, C]; odd last rows and columns are dropped, as
+     * max_pool2d(x, 2). index: [B, H/2, W/2, C] which of the window's four (row-major) was the
+     * largest; the first of equals. */
+    void (*max_pool2d_forward)(struct stream *s, float *y, uint8_t *index, const float *x,
+                               int64_t B, int64_t H, int64_t W, int64_t C);
+    void (*max_pool2d_backward)(struct stream *s, float *dx, const uint8_t *index, const float *dy,
+                                int64_t B, int64_t H, int64_t W, int64_t C);
+
+    /* [B, H, W, C] -> [B, C, H, W] (torch.flatten's order), and back. */
+    void (*channels_first)(struct stream *s, float *y, const float *x, int64_t B, int64_t H,
+                           int64_t W, int64_t C);
+    void (*channels_last)(struct stream *s, float *y, const float *x, int64_t B, int64_t H,
+                          int64_t W, int64_t C);
+
+    /* y = x w^T + bias, then max(0, .) if relu. x: [rows, in]; w: [out, in]; bias: [out] or NULL.
+     */
+    void (*linear_forward)(struct stream *s, float *y, const float *x, const float *w,
+                           const float *bias, bool relu, int64_t rows, int64_t in, int64_t out);
+    void (*linear_backward_data)(struct stream *s, float *dx, const float *dy, const float *w,
+                                 int64_t rows, int64_t in, int64_t out);
+    /* dw and dbias (dbias may be NULL). */
+    void (*linear_backward_weights)(struct stream *s, float *dw, float *dbias, const float *x,
+                                    const float *dy, int64_t rows, int64_t in, int64_t out,
+                                    bool accumulate);
+
+    /* y[r, c] = x[r, c] / (1 - p), or 0 with probability p: dropped if random_uniform(key, g * cols
+     * + c) < p, where g = first_row + r * row_stride is the row's place in the batch of all ranks:
+     * the mask does not depend on the layout. Its own backward (dx from dy). y may be x. 0 <= p
+     * < 1. */
+    void (*dropout)(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols, float p,
+                    uint64_t key, uint64_t first_row, uint64_t row_stride);
+
+    /* y = x - log(sum(exp(x))) row by row, without overflow. y may be x. */
+    void (*log_softmax)(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
+    /* sums[0] += sum over rows of -y[r, target[r]]; sums[1] += rows whose largest entry (first of
+     * equals) is the target; sums[2] += rows. y: log-probabilities; target: [rows], each in [0,
+     * cols); sums: double[3]. */
+    void (*nll_loss)(struct stream *s, double *sums, const float *y, const int32_t *target,
+                     int64_t rows, int64_t cols);
+    /* Gradient of scale * nll with respect to log_softmax's input: dx = scale * (exp(y) -
+     * onehot(target)). dx may be y. */
+    void (*nll_log_softmax_backward)(struct stream *s, float *dx, const float *y,
+                                     const int32_t *target, float scale, int64_t rows,
+                                     int64_t cols);
+
+    /* sum[0] += sum of x[i]^2; sum: double[1]. */
+    void (*sum_of_squares)(struct stream *s, double *sum, const float *x, int64_t count);
+
+    /* Optimizer steps over a flat piece of w with its gradient g, as torch.optim's (weight_decay as
+     * L2 on g, except adamw: decoupled). State tensors have w's length and start at 0. `step`
+     * counts from 1. */
+    /* v: average of g^2; u: average of update^2 (Zeiler 2012). */
+    void (*adadelta)(struct stream *s, float *w, const float *g, float *v, float *u, int64_t count,
+                     float lr, float rho, float eps, float weight_decay);
+    /* m: momentum buffer, or NULL if momentum is 0. The first step sets m = g. */
+    void (*sgd)(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
+                float momentum, bool nesterov, float weight_decay, int64_t step);
+    /* m, v: first and second moment; decoupled: AdamW. */
+    void (*adam)(struct stream *s, float *w, const float *g, float *m, float *v, int64_t count,
+                 float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled,
+                 int64_t step);
+};
+
+/* The device's ops; lives as long as the device. */
+const struct ops *device_ops(const struct device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

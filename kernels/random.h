@@ -1,0 +1,47 @@
+/* Philox 4x32-10, the counter-based generator all backends share (Salmon, Moraes, Dror, Shaw:
+ * "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and which of its words is which number.
+ * Pure. */
+#ifndef SHOAL_KERNELS_RANDOM_H
+#define SHOAL_KERNELS_RANDOM_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct philox_block {
+    uint32_t words[4]; /* least significant first */
+};
+
+/* Ten rounds on a counter under a key of two words. */
+static inline struct philox_block philox(struct philox_block counter, uint32_t key0, uint32_t key1)
+{
+    uint32_t c0 = counter.words[0], c1 = counter.words[1];
+    uint32_t c2 = counter.words[2], c3 = counter.words[3];
+#pragma GCC unroll 10
+    for (uint32_t round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ (key0 + round * 0x9E3779B9u);
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ (key1 + round * 0xBB67AE85u);
+        c3 = (uint32_t)p0;
+    }
+    struct philox_block result = {{c0, c1, c2, c3}};
+    return result;
+}
+
+/* Numbers come in groups of 32: number n of group g is word n / 8 of Philox's block 8 g + n % 8,
+ * so that 8 blocks side by side in vector registers are 32 numbers in order. */
+enum { RANDOM_GROUP = 32, RANDOM_GROUP_BLOCKS = 8 };
+
+/* 24 bits to [0, 1): exact in a float. */
+static inline float random_unit(uint32_t word)
+{
+    return (float)(int32_t)(word >> 8) * 0x1p-24f;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,203 @@
+/* The counting, caching allocator over a source that counts what it is asked for and can run out.
+ */
+#include "base/mem.h"
+#include "kernels/memory.h"
+#include "tests/support.h"
+
+#include <stdlib.h>
+
+struct source {
+    size_t free_bytes; /* left to give */
+    size_t given;      /* blocks out */
+    int idle_waits;
+};
+
+/* Each block carries its size in front, to give it back. */
+static void *source_alloc(void *ctx, size_t bytes)
+{
+    struct source *source = ctx;
+    if (bytes > source->free_bytes)
+        return NULL;
+    source->free_bytes -= bytes;
+    source->given++;
+    size_t *block = aligned_alloc(64, 64 + bytes);
+    block[0] = bytes;
+    return (char *)block + 64;
+}
+
+static void source_free(void *ctx, void *memory)
+{
+    struct source *source = ctx;
+    size_t *block = (size_t *)((char *)memory - 64);
+    source->free_bytes += block[0];
+    source->given--;
+    free(block);
+}
+
+static void source_wait_idle(void *ctx)
+{
+    ((struct source *)ctx)->idle_waits++;
+}
+
+static const struct memory_source functions = {source_alloc, source_free, source_wait_idle};
+
+static void *alloc(struct memory *memory, enum memory_kind kind, size_t bytes)
+{
+    void *block = NULL;
+    struct error err;
+    assert_ok(memory_alloc(memory, kind, bytes, "x", &block, &err), &err);
+    return block;
+}
+
+static void test_counts_and_peaks(void **state)
+{
+    (void)state;
+    struct source source = {.free_bytes = 1 << 20};
+    struct memory *memory = memory_open(&functions, &source);
+    const struct memory_use *use = memory_use(memory);
+    void *a = alloc(memory, MEMORY_UNIT, 1000);
+    void *b = alloc(memory, MEMORY_GRADIENT, 500);
+    memory_free(memory, a);
+    void *c = alloc(memory, MEMORY_GRADIENT, 300);
+    assert_int_equal(use->current_bytes[MEMORY_UNIT], 0);
+    assert_int_equal(use->current_bytes[MEMORY_GRADIENT], 800);
+    assert_int_equal(use->current_total_bytes, 800);
+    assert_int_equal(use->peak_bytes[MEMORY_UNIT], 1000);
+    assert_int_equal(use->peak_bytes[MEMORY_GRADIENT], 800);
+    assert_int_equal(use->peak_bytes[MEMORY_SHARD], 0);
+    assert_int_equal(use->peak_total_bytes, 1500);
+    memory_reset_peak(memory);
+    assert_int_equal(use->peak_bytes[MEMORY_UNIT], 0);
+    assert_int_equal(use->peak_total_bytes, 800);
+    memory_free(memory, b);
+    memory_free(memory, c);
+    memory_free(memory, NULL);
+    assert_int_equal(use->current_total_bytes, 0);
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
+/* A freed block serves the next request of its size class, the last freed first. */
+static void test_reuse(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t freed, wanted;
+        bool same;
+    } rows[] = {
+        {0, 64, true},          {1, 64, true},
+        {64, 65, false},        {500, 512, true},
+        {512, 513, false},      {1024, 1025, false},
+        {1025, 1152, true},     {4000, 4096, true},
+        {100000, 70000, false}, {1 << 19, 1 << 19, true},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct source source = {.free_bytes = 1 << 22};
+        struct memory *memory = memory_open(&functions, &source);
+        void *other = alloc(memory, MEMORY_UNIT, rows[i].freed);
+        void *freed = alloc(memory, MEMORY_UNIT, rows[i].freed);
+        assert_true((uintptr_t)freed % 64 == 0);
+        memory_free(memory, other);
+        memory_free(memory, freed);
+        void *again = alloc(memory, MEMORY_INPUT, rows[i].wanted);
+        assert_int_equal(again == freed, rows[i].same);
+        memory_free(memory, again);
+        memory_close(memory);
+        assert_int_equal(source.given, 0);
+    }
+}
+
+/* At most an eighth of a large block is wasted, and never is a block too small. */
+static void test_size_classes(void **state)
+{
+    (void)state;
+    for (size_t bytes = 1; bytes < (size_t)1 << 40; bytes += 1 + bytes / 7) {
+        struct source source = {.free_bytes = bytes - 1};
+        struct memory *memory = memory_open(&functions, &source);
+        struct error err;
+        void *block;
+        assert_fails(memory_alloc(memory, MEMORY_UNIT, bytes, "x", &block, &err), &err, ERR_MEMORY,
+                     "x");
+        memory_close(memory);
+        if (bytes >= 1 << 20)
+            continue;
+        source.free_bytes = bytes < 512 ? (bytes + 63) / 64 * 64 : bytes + bytes / 8;
+        memory = memory_open(&functions, &source);
+        memory_free(memory, alloc(memory, MEMORY_UNIT, bytes));
+        memory_close(memory);
+    }
+}
+
+/* When the source has no more, the cached blocks go back to it before the request is refused. */
+static void test_exhausted(void **state)
+{
+    (void)state;
+    struct source source = {.free_bytes = 8192};
+    struct memory *memory = memory_open(&functions, &source);
+    void *block, *small = alloc(memory, MEMORY_SHARD, 1024);
+    memory_free(memory, alloc(memory, MEMORY_UNIT, 4096));
+    void *large = alloc(memory, MEMORY_UNIT, 7168);
+    assert_int_equal(source.idle_waits, 1); /* queued work may still have used the cached block */
+    struct error err;
+    assert_fails(memory_alloc(memory, MEMORY_GRADIENT, 2000, "fc1 gradient", &block, &err), &err,
+                 ERR_MEMORY, "fc1 gradient (gradient): 2000 bytes asked for, 8192 in use");
+    assert_fails(memory_alloc(memory, MEMORY_UNIT, SIZE_MAX, "all", &block, &err), &err, ERR_MEMORY,
+                 "all");
+    memory_free(memory, large);
+    memory_free(memory, small);
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
+/* The limit is on what is in use, not on what is cached; what is over it already stays. */
+static void test_limit(void **state)
+{
+    (void)state;
+    struct source source = {.free_bytes = 1 << 20};
+    struct memory *memory = memory_open(&functions, &source);
+    struct error err;
+    void *block, *first = alloc(memory, MEMORY_UNIT, 600);
+    memory_set_limit(memory, 1000);
+    memory_free(memory, alloc(memory, MEMORY_UNIT, 400));
+    assert_fails(memory_alloc(memory, MEMORY_UNIT, 401, "y", &block, &err), &err, ERR_MEMORY, "y");
+    memory_set_limit(memory, 500);
+    assert_fails(memory_alloc(memory, MEMORY_UNIT, 1, "y", &block, &err), &err, ERR_MEMORY, "y");
+    memory_set_limit(memory, 0);
+    memory_free(memory, alloc(memory, MEMORY_UNIT, 10000));
+    memory_free(memory, first);
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
+/* Many blocks alive at once, freed in another order. */
+static void test_many_blocks(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 5000 };
+    static void *blocks[BLOCKS];
+    struct source source = {.free_bytes = 1 << 26};
+    struct memory *memory = memory_open(&functions, &source);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[i] = alloc(memory, MEMORY_ACTIVATION, i);
+        assert_int_equal(source.given, BLOCKS); /* the second round is all reuse */
+        for (size_t i = 0; i < BLOCKS; i++)
+            memory_free(memory, blocks[i * 3001 % BLOCKS]); /* coprime: each once */
+    }
+    assert_int_equal(memory_use(memory)->current_total_bytes, 0);
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts_and_peaks),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_size_classes),
+        cmocka_unit_test(test_exhausted),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_many_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
