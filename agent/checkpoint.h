@@ -1,0 +1,93 @@
+/* Checkpoints: what every rank holds, in one new directory that is committed by one rename.
+ *
+ *   <dir>/<name>/model/shard-00001-model-00001-of-00003.safetensors ...  a file per rank and part
+ *   <dir>/<name>/optimizer/...                                           the same
+ *   <dir>/<name>/state.json                                              checkpoint_state
+ *   <dir>/<name>/COMPLETE                                                the manifest, written last
+ *
+ * model/ and optimizer/ are what PyTorch's distributed checkpoint reader for Hugging Face files
+ * (torch.distributed.checkpoint.hf_storage) reads. Tensors are stored by name and place in the
+ * whole tensor, so any number of ranks can load what any other number saved. Knows named pieces of
+ * tensors in host memory; not units, optimizers or devices. */
+#ifndef SHOAL_AGENT_CHECKPOINT_H
+#define SHOAL_AGENT_CHECKPOINT_H
+
+#include "agent/checkpoint_box.h"
+#include "agent/checkpoint_state.h"
+#include "agent/comm.h"
+#include "agent/durable.h"
+#include "base/error.h"
+#include "base/lines.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A run of elements of a tensor, fp32. */
+struct checkpoint_piece {
+    const char *name; /* "fc1.weight"; optimizer state: "fc1.weight.square_avg" */
+    int dims;         /* of the whole tensor, at most BOX_MAX_DIMS */
+    int64_t shape[BOX_MAX_DIMS];
+    int64_t first; /* the piece's first element within the whole tensor, row-major */
+    int64_t count; /* >= 1 */
+    float *data;   /* host, [count]; only read when saving */
+};
+
+struct checkpoint_pieces {
+    const struct checkpoint_piece *items; /* each name at most once */
+    int count;
+};
+
+enum checkpoint_part { CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_PARTS };
+
+struct checkpoint_save {
+    const struct file_ops *files;
+    const char *dir;  /* holds the checkpoints; the same on all ranks (a shared file system) */
+    const char *name; /* of this one, "mnist_cnn-120steps": no '/', no ".tmp-" */
+    const struct checkpoint_state *state;
+    /* What this rank writes: together the ranks must give each element exactly once. */
+    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+    struct comm *comm;
+    struct stream *stream; /* for the collectives; waited for */
+};
+
+/* Writes a checkpoint. Collective. When it returns 0 on any rank, the checkpoint is committed and
+ * durable; when it fails, it fails on every rank with the cause and the rank it came from, earlier
+ * checkpoints are as they were, and what was written is removed (what a killed process leaves, the
+ * next save removes). A complete checkpoint of the same name is replaced in one step. */
+int checkpoint_save(const struct checkpoint_save *save, struct error *err);
+
+/* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left. For one
+ * rank. The newest is never touched. */
+int checkpoint_prune(const struct file_ops *files, const char *dir, int keep, struct error *err);
+
+/* The path of the complete checkpoint of the most steps in `dir`; the caller frees. Only the
+ * manifest decides what is complete; why others were passed over is added to `skipped`. Errors:
+ * ERR_NOT_FOUND if there is none (or no such directory). */
+int checkpoint_find_latest(const char *dir, struct lines *skipped, char **ret_path,
+                           struct error *err);
+
+/* ---- loading: each rank for itself, without collectives ---- */
+
+struct checkpoint;
+
+/* Reads manifest, state and where each tensor lies. Errors name the file: ERR_NOT_FOUND if there is
+ * no such directory or no manifest in it, ERR_INPUT if anything is not as the manifest says. */
+int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, struct error *err);
+void checkpoint_close(struct checkpoint *checkpoint); /* NULL-safe */
+const struct checkpoint_state *checkpoint_get_state(const struct checkpoint *checkpoint);
+
+/* Fills the data of each piece from whichever files have its elements; each file that is read is
+ * first verified against its checksum. Errors: ERR_INPUT names the file that is damaged or the
+ * elements that are in no file, ERR_SHAPE a tensor that has another shape. The data is then
+ * undefined. */
+int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
+                    const struct checkpoint_pieces *pieces, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

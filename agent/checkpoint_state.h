@@ -1,0 +1,42 @@
+/* Where a run is, beside its tensors: everything else that must be the same when it goes on. Random
+ * numbers are counted from (seed, epoch, step), so there is no generator to save. As JSON in
+ * state.json; all numbers come back exactly. */
+#ifndef SHOAL_AGENT_CHECKPOINT_STATE_H
+#define SHOAL_AGENT_CHECKPOINT_STATE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CHECKPOINT_STRATEGY_BYTES = 32 };
+
+struct checkpoint_state {
+    int64_t epoch;           /* whole epochs done */
+    int64_t epoch_samples;   /* samples of all ranks done in the epoch after those */
+    int64_t step;            /* optimizer steps done in the whole run */
+    int64_t micro_batches;   /* done in the whole run; names dropout's random numbers */
+    int64_t optimizer_steps; /* as the optimizer counts them (bias correction) */
+    double epoch_loss_sum, epoch_correct, epoch_rows; /* of the epoch in progress, all ranks */
+    uint64_t seed;
+    double learning_rate;                     /* of the last step */
+    int64_t world_size;                       /* of the run that saved; any other can load */
+    int64_t batch_rows;                       /* per rank and micro-batch, of the run that saved */
+    char strategy[CHECKPOINT_STRATEGY_BYTES]; /* "FULL_SHARD", of the run that saved */
+};
+
+/* The JSON text; the caller frees. */
+char *checkpoint_state_print(const struct checkpoint_state *state);
+
+/* Errors: ERR_INPUT naming the file and the field that is missing or of the wrong type. */
+int checkpoint_state_parse(const char *name, const char *text, size_t bytes,
+                           struct checkpoint_state *ret_state, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

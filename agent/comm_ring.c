@@ -1,0 +1,322 @@
+#include "agent/comm_ring.h"
+#include "agent/ring.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DOUBLES_MAX 64 /* of all_reduce_f64 */
+
+struct comm_ring {
+    struct comm head;
+    struct ring *ring;
+    struct store *store;
+    struct comm_ring_options options;
+    char id[48];      /* in the store */
+    int splits;       /* done */
+    int *world_ranks; /* [size] */
+    double *doubles;  /* [size * DOUBLES_MAX] where ranks put their numbers side by side */
+};
+
+/* A collective on its way through a stream. */
+struct call {
+    struct comm_ring *c;
+    int (*run)(const struct call *call, struct error *err);
+    void *recv;
+    const void *send; /* or NULL */
+    int64_t count;
+    int root;
+    bool mean;
+};
+
+static int run_call(void *args, struct error *err)
+{
+    const struct call *call = args;
+    return call->run(call, err);
+}
+
+static void queue(struct stream *s, const struct call *call)
+{
+    stream_call(s, run_call, call, sizeof *call);
+}
+
+static struct comm_ring *ring_of(struct comm *c)
+{
+    return (struct comm_ring *)c;
+}
+
+/* Bytes this rank sends in a pass of `steps` chunks of a buffer of `total` bytes. */
+static void count_sent(struct comm_ring *c, int64_t total, int steps)
+{
+    c->head.stats.bytes_sent += total / c->head.size * steps;
+}
+
+/* ---- all_gather: rank r's chunk r travels around the ring ------------------------------------ */
+
+static int gather(const struct comm_ring *c, const char *name, void *data, int64_t total,
+                  int element_bytes, struct error *err)
+{
+    int size = c->head.size;
+    struct ring_pass pass = {.name = name,
+                             .data = data,
+                             .total = total,
+                             .element_bytes = element_bytes,
+                             .chunks = size,
+                             .start = c->head.rank,
+                             .out_steps = size - 1,
+                             .in_steps = size - 1};
+    return ring_run(c->ring, &pass, err);
+}
+
+static int run_all_gather(const struct call *call, struct error *err)
+{
+    const struct comm_ring *c = call->c;
+    float *mine = (float *)call->recv + c->head.rank * call->count;
+    if (mine != call->send)
+        memcpy(mine, call->send, (size_t)call->count * sizeof(float));
+    return gather(c, "all_gather", call->recv, call->count * c->head.size, sizeof(float), err);
+}
+
+static void all_gather(struct comm *head, struct stream *s, float *recv, const float *send,
+                       int64_t count)
+{
+    struct comm_ring *c = ring_of(head);
+    head->stats.all_gathers++;
+    count_sent(c, count * head->size * (int64_t)sizeof(float), head->size - 1);
+    queue(s, &(struct call){
+                 .c = c, .run = run_all_gather, .recv = recv, .send = send, .count = count});
+}
+
+/* ---- reduce_scatter: partial sums travel; rank r is the last to add to chunk r --------------- */
+
+/* The pass that leaves the reduced chunk r on rank r, followed by gather_steps that pass the
+ * reduced chunks on. */
+static int reduce(const struct call *call, const char *name, float *data, int64_t total,
+                  int gather_steps, struct error *err)
+{
+    int size = call->c->head.size;
+    struct ring_pass pass = {.name = name,
+                             .data = data,
+                             .total = total,
+                             .element_bytes = sizeof(float),
+                             .chunks = size,
+                             .start = call->c->head.rank - 1,
+                             .out_steps = size - 1 + gather_steps,
+                             .in_steps = size - 1 + gather_steps,
+                             .reduce_steps = size - 1,
+                             .mean = call->mean};
+    return ring_run(call->c->ring, &pass, err);
+}
+
+static int run_reduce_scatter(const struct call *call, struct error *err)
+{
+    const struct comm_ring *c = call->c;
+    float *data = (float *)call->send, *mine = data + c->head.rank * call->count;
+    if (reduce(call, "reduce_scatter", data, call->count * c->head.size, 0, err) < 0)
+        return -1;
+    if (call->recv != mine)
+        memcpy(call->recv, mine, (size_t)call->count * sizeof(float));
+    return 0;
+}
+
+static void reduce_scatter(struct comm *head, struct stream *s, float *recv, float *send,
+                           int64_t count, enum comm_reduce how)
+{
+    struct comm_ring *c = ring_of(head);
+    head->stats.reduce_scatters++;
+    count_sent(c, count * head->size * (int64_t)sizeof(float), head->size - 1);
+    queue(s, &(struct call){.c = c,
+                            .run = run_reduce_scatter,
+                            .recv = recv,
+                            .send = send,
+                            .count = count,
+                            .mean = how == COMM_MEAN});
+}
+
+static int run_all_reduce(const struct call *call, struct error *err)
+{
+    return reduce(call, "all_reduce", call->recv, call->count, call->c->head.size - 1, err);
+}
+
+static void all_reduce(struct comm *head, struct stream *s, float *data, int64_t count,
+                       enum comm_reduce how)
+{
+    struct comm_ring *c = ring_of(head);
+    head->stats.all_reduces++;
+    count_sent(c, count * (int64_t)sizeof(float), 2 * (head->size - 1));
+    queue(
+        s,
+        &(struct call){
+            .c = c, .run = run_all_reduce, .recv = data, .count = count, .mean = how == COMM_MEAN});
+}
+
+/* ---- few doubles: everybody gets everybody's numbers and adds them in rank order ------------- */
+
+static int run_all_reduce_f64(const struct call *call, struct error *err)
+{
+    const struct comm_ring *c = call->c;
+    size_t bytes = (size_t)call->count * sizeof(double);
+    double *data = call->recv, *all = c->doubles;
+    memcpy(all + c->head.rank * call->count, data, bytes);
+    if (gather(c, "all_reduce_f64", all, call->count * c->head.size, sizeof(double), err) < 0)
+        return -1;
+    memset(data, 0, bytes);
+    for (int r = 0; r < c->head.size; r++)
+        for (int64_t i = 0; i < call->count; i++)
+            data[i] += all[r * call->count + i];
+    return 0;
+}
+
+static void all_reduce_f64(struct comm *head, struct stream *s, double *data, int64_t count)
+{
+    assert(count <= DOUBLES_MAX);
+    struct comm_ring *c = ring_of(head);
+    head->stats.all_reduces++;
+    count_sent(c, count * head->size * (int64_t)sizeof(double), head->size - 1);
+    queue(s, &(struct call){.c = c, .run = run_all_reduce_f64, .recv = data, .count = count});
+}
+
+/* ---- broadcast and barrier ------------------------------------------------------------------- */
+
+static int run_broadcast(const struct call *call, struct error *err)
+{
+    int size = call->c->head.size, rank = call->c->head.rank;
+    struct ring_pass pass = {.name = "broadcast",
+                             .data = call->recv,
+                             .total = call->count,
+                             .element_bytes = 1,
+                             .chunks = 1,
+                             .out_steps = (rank + 1) % size != call->root,
+                             .in_steps = rank != call->root};
+    return ring_run(call->c->ring, &pass, err);
+}
+
+static void broadcast(struct comm *head, struct stream *s, void *data, int64_t bytes, int root)
+{
+    assert(root >= 0 && root < head->size);
+    struct comm_ring *c = ring_of(head);
+    head->stats.broadcasts++;
+    if ((head->rank + 1) % head->size != root)
+        head->stats.bytes_sent += bytes;
+    queue(s,
+          &(struct call){.c = c, .run = run_broadcast, .recv = data, .count = bytes, .root = root});
+}
+
+/* A byte from everybody: who has them all knows that all have come. */
+static int run_barrier(const struct call *call, struct error *err)
+{
+    return gather(call->c, "barrier", call->c->doubles, call->c->head.size, 1, err);
+}
+
+static void barrier(struct comm *head, struct stream *s)
+{
+    queue(s, &(struct call){.c = ring_of(head), .run = run_barrier});
+}
+
+/* ---- opening, splitting, closing ------------------------------------------------------------- */
+
+static int open_group(struct store *store, const char *id, int rank, int size,
+                      const int *world_ranks, const struct comm_ring_options *options,
+                      struct comm **ret_comm, struct error *err);
+
+/* Every rank's color goes through the store, so that a split needs no stream. */
+static int split(struct comm *head, int color, struct comm **ret_comm, struct error *err)
+{
+    struct comm_ring *c = ring_of(head);
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX], id[sizeof c->id];
+    int number = c->splits++, size = 0, rank = 0;
+    auto_free int *world_ranks = xcalloc((size_t)head->size, sizeof *world_ranks);
+    snprintf(key, sizeof key, "%s/color/%d/%d", c->id, number, head->rank);
+    snprintf(value, sizeof value, "%d", color);
+    if (c->store->fn->set(c->store, key, value, err) < 0)
+        return error_wrap(err, "split");
+    int64_t deadline_ms = clock_monotonic_ms() + c->options.join_timeout_ms;
+    for (int r = 0; r < head->size; r++) {
+        int64_t theirs, left_ms = deadline_ms - clock_monotonic_ms();
+        snprintf(key, sizeof key, "%s/color/%d/%d", c->id, number, r);
+        if (c->store->fn->get(c->store, key, left_ms > 0 ? (int)left_ms : 0, value, err) < 0)
+            return error_wrap(err, "split: rank %d did not come", c->world_ranks[r]);
+        if (!str_to_i64(value, INT32_MIN, INT32_MAX, &theirs))
+            return error_set(err, ERR_INPUT, "split: rank %d has color \"%s\"", c->world_ranks[r],
+                             value);
+        if (theirs != color)
+            continue;
+        if (r == head->rank)
+            rank = size;
+        world_ranks[size++] = c->world_ranks[r];
+    }
+    if (snprintf(id, sizeof id, "%s.%d:%d", c->id, number, color) >= (int)sizeof id)
+        return error_set(err, ERR_UNSUPPORTED, "split: communicators are nested too deep");
+    return open_group(c->store, id, rank, size, world_ranks, &c->options, ret_comm, err);
+}
+
+static void comm_ring_abort(struct comm *c, const char *reason)
+{
+    ring_abort(ring_of(c)->ring, reason);
+}
+
+static void comm_ring_close(struct comm *head)
+{
+    struct comm_ring *c = ring_of(head);
+    ring_close(c->ring);
+    free(c->world_ranks);
+    free(c->doubles);
+    free(c);
+}
+
+static const struct comm_functions functions = {
+    .all_gather = all_gather,
+    .reduce_scatter = reduce_scatter,
+    .all_reduce = all_reduce,
+    .all_reduce_f64 = all_reduce_f64,
+    .broadcast = broadcast,
+    .barrier = barrier,
+    .split = split,
+    .abort = comm_ring_abort,
+    .close = comm_ring_close,
+};
+
+static int open_group(struct store *store, const char *id, int rank, int size,
+                      const int *world_ranks, const struct comm_ring_options *options,
+                      struct comm **ret_comm, struct error *err)
+{
+    if (size == 1)
+        return comm_self_open(ret_comm, err);
+    struct ring_options ring_options = {.store = store,
+                                        .id = id,
+                                        .rank = rank,
+                                        .size = size,
+                                        .world_ranks = world_ranks,
+                                        .join_timeout_ms = options->join_timeout_ms,
+                                        .timeout_ms = options->timeout_ms,
+                                        .interface = options->interface};
+    struct ring *ring;
+    if (ring_open(&ring_options, &ring, err) < 0)
+        return error_wrap(err, "connect the ranks");
+    struct comm_ring *c = xcalloc(1, sizeof *c);
+    c->head = (struct comm){.fn = &functions, .rank = rank, .size = size};
+    c->ring = ring;
+    c->store = store;
+    c->options = *options;
+    snprintf(c->id, sizeof c->id, "%s", id);
+    c->world_ranks = xcalloc((size_t)size, sizeof *c->world_ranks);
+    memcpy(c->world_ranks, world_ranks, (size_t)size * sizeof *c->world_ranks);
+    c->doubles = xcalloc((size_t)size * DOUBLES_MAX, sizeof *c->doubles);
+    *ret_comm = &c->head;
+    return 0;
+}
+
+int comm_ring_open(struct store *store, int rank, int size, const struct comm_ring_options *options,
+                   struct comm **ret_comm, struct error *err)
+{
+    assert(rank >= 0 && rank < size && size <= COMM_RING_SIZE_MAX);
+    int world_ranks[COMM_RING_SIZE_MAX];
+    for (int r = 0; r < size; r++)
+        world_ranks[r] = r;
+    return open_group(store, "world", rank, size, world_ranks, options, ret_comm, err);
+}

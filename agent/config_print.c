@@ -1,0 +1,81 @@
+#include "agent/config_keys.h"
+
+#include <string.h>
+
+static const char *const source_names[] = {
+    [SOURCE_DEFAULT] = "default",         [SOURCE_PRESET] = "preset", [SOURCE_FILE] = "file",
+    [SOURCE_ENVIRONMENT] = "environment", [SOURCE_FLAG] = "flag",
+};
+
+void config_help(struct str *out)
+{
+    str_add(
+        out,
+        "Usage: shoal-agent [--preset NAME] [--config FILE]... [--KEY=VALUE]... [@FILE]...\n"
+        "\n"
+        "Trains a model, sharded over the ranks that the environment names (MASTER_ADDR, RANK,\n"
+        "WORLD_SIZE, PET_*). A key's group may be left out where its name is unique; '-' and '_' are\n"
+        "equal. Stronger sources first: flag, environment (AGENT_<GROUP>_<NAME>), --config file (YAML),\n"
+        "preset, default. @FILE holds more flags.\n"
+        "\n"
+        "Presets:\n");
+    for (int i = 0; i < config_preset_count; i++)
+        str_printf(out, "  %-10s %s\n", config_presets[i].name, config_presets[i].help);
+    const char *group = "";
+    for (int i = 0; i < config_key_count; i++) {
+        const struct config_key *key = &config_keys[i];
+        if (strcmp(group, key->group) != 0)
+            str_printf(out, "\n%s:\n", key->group);
+        group = key->group;
+        str_printf(out, "  --%s.%s (default: %s)\n      %s\n", key->group, key->name,
+                   key->default_value[0] ? key->default_value : "none", key->help);
+        if (key->choices)
+            str_printf(out, "      one of: %s\n", key->choices);
+        if (key->other_names)
+            str_printf(out, "      also: %s\n", key->other_names);
+    }
+}
+
+/* Text in single quotes, where YAML knows no escape but the doubled quote. */
+static void add_yaml_scalar(const struct config_key *key, const struct config *config,
+                            struct str *out)
+{
+    if (key->type != TYPE_TEXT && key->type != TYPE_CHOICE) {
+        config_get_value(key, &config->value, out);
+        return;
+    }
+    auto_str struct str value;
+    str_init(&value, 4096);
+    config_get_value(key, &config->value, &value);
+    str_add(out, "'");
+    for (const char *c = str_text(&value); *c; c++)
+        str_add_bytes(out, *c == '\'' ? "''" : c, *c == '\'' ? 2 : 1);
+    str_add(out, "'");
+}
+
+void config_yaml(const struct config *config, struct str *out)
+{
+    const char *group = "";
+    for (int i = 0; i < config_key_count; i++) {
+        const struct config_key *key = &config_keys[i];
+        if (strcmp(group, key->group) != 0)
+            str_printf(out, "%s:\n", key->group);
+        group = key->group;
+        str_printf(out, "  %s: ", key->name);
+        add_yaml_scalar(key, config, out);
+        str_printf(out, " # %s\n", source_names[config->source[i]]);
+    }
+}
+
+void config_summary(const struct config *config, struct str *out)
+{
+    const char *separator = "";
+    for (int i = 0; i < config_key_count; i++) {
+        if (config->source[i] == SOURCE_DEFAULT)
+            continue;
+        str_printf(out, "%s%s.%s=", separator, config_keys[i].group, config_keys[i].name);
+        config_get_value(&config_keys[i], &config->value, out);
+        str_printf(out, " (%s)", source_names[config->source[i]]);
+        separator = ", ";
+    }
+}

@@ -1,0 +1,227 @@
+#include "agent/console.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REPORT_EVERY_US = 200 * 1000, LINE_BYTES = 16 * 1024 };
+
+struct console {
+    struct console_setting setting;
+    int64_t loop_begin_us, reported_us, step_end_us;
+    struct throughput throughput;
+};
+
+/* ---- pure
+ * --------------------------------------------------------------------------------------------- */
+
+void throughput_add(struct throughput *t, int64_t samples, int64_t now_us)
+{
+    t->seen++;
+    t->samples += samples;
+    t->last_us = now_us;
+    t->last_samples = t->samples;
+    if (t->seen <= CONSOLE_WARM_UP_STEPS) {
+        t->first_us = now_us;
+        t->first_samples = t->samples;
+    } else {
+        t->steps++;
+    }
+}
+
+void throughput_skip(struct throughput *t, int64_t us)
+{
+    t->first_us += us;
+    t->last_us += us;
+}
+
+double throughput_per_s(const struct throughput *t)
+{
+    if (t->steps == 0 || t->last_us <= t->first_us)
+        return 0;
+    return (double)(t->last_samples - t->first_samples) * 1e6 / (double)(t->last_us - t->first_us);
+}
+
+void console_epoch_line(const struct trainer_score *score, struct str *out)
+{
+    str_printf(out, "Train Epoch: %lld \tLoss: %.6f\n", (long long)score->epoch,
+               score->loss_sum / score->samples);
+}
+
+void console_test_line(const struct trainer_score *score, struct str *out)
+{
+    str_printf(out, "Test set: Average loss: %.4f, Accuracy: %.0f/%.0f (%.2f%%)\n\n",
+               score->loss_sum / score->samples, score->correct, score->samples,
+               100 * score->correct / score->samples);
+}
+
+void console_step_line(const struct trainer_step *step, double samples_per_s, struct str *out)
+{
+    str_printf(out, "Epoch %lld | Step %lld/%lld | Loss: %.4f | lr: %.6g | %.0f samples/s\n",
+               (long long)step->position.epoch + 1, (long long)step->position.step,
+               (long long)step->steps, step->loss, step->lr, samples_per_s);
+}
+
+void console_memory_line(const struct memory_use *use, struct str *out)
+{
+    const double mib = 1024 * 1024;
+    str_printf(out,
+               "Peak memory per rank: %.2f MiB (%lld bytes:", (double)use->peak_total_bytes / mib,
+               (long long)use->peak_total_bytes);
+    for (int kind = 0; kind < MEMORY_KINDS; kind++)
+        str_printf(out, " %s %lld", memory_kind_name((enum memory_kind)kind),
+                   (long long)use->peak_bytes[kind]);
+    str_add(out, ")\n");
+}
+
+/* ---- the listener
+ * ------------------------------------------------------------------------------------- */
+
+static void print(const struct console *c, struct str *text)
+{
+    if (c->setting.rank == 0) {
+        fputs(str_text(text), stdout);
+        fflush(stdout);
+    }
+    str_free(text);
+}
+
+static void report(struct console *c, const struct trainer_step *step, int64_t now_us)
+{
+    double per_s = throughput_per_s(&c->throughput);
+    double samples_left = (double)(step->steps - step->position.step) * (double)step->samples;
+    const struct progress_report r = {
+        .epoch = step->position.epoch + 1,
+        .epochs = step->epochs,
+        .step = step->position.step,
+        .steps = step->steps,
+        .loss = step->loss,
+        .samples_per_s = per_s,
+        .seconds_left = per_s > 0 ? samples_left / per_s : 0,
+        .world_size = c->setting.world_size,
+    };
+    progress_send(c->setting.progress, &r);
+    c->reported_us = now_us;
+}
+
+static void on_step(void *ctx, const struct trainer_step *step)
+{
+    struct console *c = ctx;
+    int64_t now_us = c->setting.now_us();
+    throughput_add(&c->throughput, step->samples, now_us);
+    c->step_end_us = now_us;
+    struct str lines;
+    str_init(&lines, LINE_BYTES);
+    if (c->throughput.seen == 1)
+        str_printf(&lines, "First step done %.2f s after the start\n",
+                   (double)(now_us - c->setting.start_us) / 1e6);
+    if (c->setting.logging_steps > 0 && step->position.step % c->setting.logging_steps == 0)
+        console_step_line(step, throughput_per_s(&c->throughput), &lines);
+    print(c, &lines);
+    bool due = now_us - c->reported_us >= REPORT_EVERY_US || step->position.step == step->steps;
+    if (c->setting.rank == 0 && due)
+        report(c, step, now_us);
+}
+
+/* What took place since the last step was no training. */
+static void skip_pause(struct console *c)
+{
+    int64_t now_us = c->setting.now_us();
+    if (c->step_end_us > 0)
+        throughput_skip(&c->throughput, now_us - c->step_end_us);
+    c->step_end_us = now_us;
+}
+
+static void on_epoch(void *ctx, const struct trainer_score *score)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    console_epoch_line(score, &line);
+    print(ctx, &line);
+}
+
+static void on_test(void *ctx, const struct trainer_score *score)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    console_test_line(score, &line);
+    print(ctx, &line);
+    skip_pause(ctx);
+}
+
+static void on_saved(void *ctx, const char *path, int64_t step)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)step, path);
+    print(ctx, &line);
+    skip_pause(ctx);
+}
+
+static void on_resumed(void *ctx, const char *path, int64_t step)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Resumed at step %lld from %s\n", (long long)step, path);
+    print(ctx, &line);
+}
+
+static void on_skipped(void *ctx, const char *why)
+{
+    (void)ctx;
+    log_warning("passed over: %s", why);
+}
+
+/* ---- life cycle
+ * --------------------------------------------------------------------------------------- */
+
+struct console *console_open(const struct console_setting *setting)
+{
+    struct console *c = xcalloc(1, sizeof *c);
+    c->setting = *setting;
+    return c;
+}
+
+void console_close(struct console *c)
+{
+    if (!c)
+        return;
+    progress_close(c->setting.progress);
+    free(c);
+}
+
+struct trainer_listener console_listener(struct console *c)
+{
+    return (struct trainer_listener){
+        .ctx = c,
+        .step = on_step,
+        .epoch = on_epoch,
+        .test = on_test,
+        .saved = on_saved,
+        .resumed = on_resumed,
+        .skipped = on_skipped,
+    };
+}
+
+void console_begin(struct console *c)
+{
+    c->loop_begin_us = c->setting.now_us();
+}
+
+void console_end(struct console *c, const struct module *module, const struct memory_use *use)
+{
+    struct str text;
+    str_init(&text, 256 * 1024);
+    str_printf(&text, "%s elapsed time on training loop %.6gsec\n",
+               c->setting.on_gpu ? "CUDA event" : "CPU",
+               (double)(c->setting.now_us() - c->loop_begin_us) / 1e6);
+    module_print(module, true, &text);
+    str_add(&text, "\n");
+    str_printf(&text, "Throughput: %.1f samples/s (%d ranks, %lld steps)\n",
+               throughput_per_s(&c->throughput), c->setting.world_size,
+               (long long)c->throughput.steps);
+    console_memory_line(use, &text);
+    print(c, &text);
+}

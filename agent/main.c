@@ -1,0 +1,249 @@
+/* shoal-agent: one rank of a training job, or the launcher of a pod's ranks. */
+#include "agent/build.h"
+#include "agent/comm_ring.h"
+#include "agent/config.h"
+#include "agent/console.h"
+#include "agent/launch.h"
+#include "agent/rendezvous.h"
+#include "agent/topology.h"
+#include "agent/trainer.h"
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+static bool stop_asked(void *ctx)
+{
+    (void)ctx;
+    return stop_signal != 0;
+}
+
+static const char *environment(void *ctx, const char *name)
+{
+    (void)ctx;
+    return getenv(name);
+}
+
+/* The exit code of contract.h for a failure. */
+static int exit_code_of(const struct error *err)
+{
+    switch (err->code) {
+    case ERR_CONFIG:
+    case ERR_INPUT:
+    case ERR_NOT_FOUND:
+    case ERR_UNSUPPORTED:
+    case ERR_SHAPE:
+        return EXIT_CONFIG;
+    case ERR_PEER:
+    case ERR_TIMEOUT:
+        return EXIT_RETRYABLE;
+    case ERR_CANCELLED:
+        return EXIT_TERMINATED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static int fail(const struct error *err)
+{
+    fprintf(stderr, "shoal-agent: %s\n", err->msg);
+    return exit_code_of(err);
+}
+
+static int read_configuration(int argc, char **argv, struct arena *arena, struct config *config,
+                              struct topology *topology, struct error *err)
+{
+    if (config_parse(argc - 1, (const char *const *)argv + 1, environment, NULL, arena, config,
+                     err))
+        return -1;
+    const struct agent_config *c = &config->value;
+    const struct topology_wish wish = {
+        .nproc_per_node = c->runtime.nproc_per_node,
+        .nnodes = c->runtime.nnodes,
+        .node_rank = (int)c->runtime.node_rank,
+        .master_addr = c->runtime.master_addr,
+        .master_port = (int)c->runtime.master_port,
+    };
+    return topology_read(environment, NULL, &wish, topology, err);
+}
+
+static void print_help(void)
+{
+    auto_str struct str text;
+    str_init(&text, 64 * 1024);
+    config_help(&text);
+    fputs(str_text(&text), stdout);
+}
+
+static int dry_run(const struct config *config, struct arena *arena, struct error *err)
+{
+    struct model *model = NULL;
+    if (build_model(&config->value, arena, &model, err))
+        return -1;
+    auto_str struct str text;
+    str_init(&text, 256 * 1024);
+    build_describe(config, model, &text);
+    fputs(str_text(&text), stdout);
+    return 0;
+}
+
+/* What rank 0 says first: how it was configured, and among whom. */
+static void print_banner(const struct config *config, const struct topology *t)
+{
+    if (config->warning[0])
+        log_warning("%s", config->warning);
+    auto_str struct str summary;
+    str_init(&summary, 16 * 1024);
+    config_summary(config, &summary);
+    printf("shoal-agent %s: %d ranks on %d nodes, master_addr=%s, master_port=%d\n", SHOAL_VERSION,
+           t->world_size, t->nodes, t->host, t->port);
+    printf("Configuration: %s\n", str_text(&summary));
+    fflush(stdout);
+}
+
+/* CPU threads of a rank: what the configuration says, else its share of this machine. */
+static int thread_count(const struct agent_config *c, const struct topology *t)
+{
+    if (c->runtime.threads > 0)
+        return (int)c->runtime.threads;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
+    int sharing = strncmp(t->host, "127.", 4) == 0 ? t->world_size : t->local_size;
+    return cores > sharing ? (int)(cores / sharing) : 1;
+}
+
+/* The meeting of all ranks, as long as the run. */
+struct meeting {
+    struct rendezvous *rendezvous; /* NULL with one rank */
+    struct comm *world;
+};
+
+static int meet(const struct agent_config *c, const struct topology *t, struct meeting *m,
+                struct error *err)
+{
+    if (t->world_size == 1)
+        return comm_self_open(&m->world, err);
+    const struct rendezvous_options options = {
+        .host = t->host,
+        .port = t->port,
+        .rank = t->rank,
+        .size = t->world_size,
+        .job_id = t->job_id,
+        .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
+        .beat_ms = RENDEZVOUS_BEAT_MS,
+        .silence_ms = RENDEZVOUS_SILENCE_MS,
+    };
+    if (rendezvous_open(&options, &m->rendezvous, err))
+        return -1;
+    const struct comm_ring_options ring = {
+        .join_timeout_ms = options.join_timeout_ms,
+        .timeout_ms = (int)(c->runtime.timeout_s * 1000),
+        .interface = getenv("GLOO_SOCKET_IFNAME"),
+    };
+    return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
+                          err);
+}
+
+static void part(struct meeting *m)
+{
+    comm_close(m->world);
+    rendezvous_close(m->rendezvous);
+}
+
+/* From here on a signal asks the loop to stop; before, there is nothing to save and it simply ends
+ * the process. */
+static void handle_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+static int train(const struct agent_config *c, const struct topology *t, struct comm *world,
+                 struct console *console, struct error *err)
+{
+    struct trainer_listener listener = console_listener(console);
+    listener.stop_asked = stop_asked;
+    const struct trainer_place place = {
+        .world = world,
+        .local_size = t->local_size,
+        .threads = thread_count(c, t),
+        .restarted = t->restart_count > 0,
+    };
+    struct trainer *trainer = NULL;
+    if (trainer_open(c, &place, &listener, &trainer, err))
+        return -1;
+    handle_signals();
+    console_begin(console);
+    int result = trainer_run(trainer, err);
+    if (result == 0) {
+        struct memory_use use;
+        trainer_memory_use(trainer, &use);
+        console_end(console, trainer_module(trainer), &use);
+    }
+    if (result == 0 && c->checkpoint.save_model[0])
+        result = trainer_save_model(trainer, c->checkpoint.save_model, err);
+    trainer_close(trainer);
+    return result;
+}
+
+static int run_rank(const struct config *config, const struct topology *t, int64_t start_us,
+                    struct error *err)
+{
+    if (t->rank == 0)
+        print_banner(config, t);
+    struct meeting meeting = {0};
+    int result = meet(&config->value, t, &meeting, err);
+    if (result == 0) {
+        const struct console_setting setting = {
+            .rank = t->rank,
+            .world_size = t->world_size,
+            .logging_steps = config->value.logging.steps,
+            .start_us = start_us,
+            .now_us = clock_monotonic_us,
+            .progress = progress_open(t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL),
+        };
+        struct console *console = console_open(&setting);
+        result = train(&config->value, t, meeting.world, console, err);
+        console_close(console);
+    }
+    part(&meeting);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t start_us = clock_monotonic_us();
+    signal(SIGPIPE, SIG_IGN);
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct topology topology;
+    struct error err;
+    if (read_configuration(argc, argv, arena, &config, &topology, &err))
+        return fail(&err);
+    if (config.help) {
+        print_help();
+        return EXIT_DONE;
+    }
+    if (config.value.runtime.dry_run)
+        return dry_run(&config, arena, &err) ? fail(&err) : EXIT_DONE;
+    if (topology.is_launcher) {
+        int exit_code = EXIT_FAILED;
+        return launch_local_ranks(&topology, argv, &exit_code, &err) ? fail(&err) : exit_code;
+    }
+    return run_rank(&config, &topology, start_us, &err) ? fail(&err) : EXIT_DONE;
+}

@@ -1,0 +1,97 @@
+#include "agent/module.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct module *module_new(struct arena *arena, const char *name, const char *class_name,
+                          const char *description)
+{
+    struct module *m = arena_new(arena, struct module);
+    m->name = arena_strdup(arena, name);
+    m->class_name = arena_strdup(arena, class_name);
+    m->path = m->name;
+    m->description = arena_strdup(arena, description);
+    m->unit = -1;
+    return m;
+}
+
+static const char *path_join(struct arena *arena, const char *path, const char *name)
+{
+    return *path ? arena_printf(arena, "%s.%s", path, name) : arena_strdup(arena, name);
+}
+
+/* The array doubles at each power of two; the outgrown halves stay in the arena. */
+struct module *module_add(struct arena *arena, struct module *parent, struct module *child)
+{
+    int count = parent->child_count;
+    assert(count < MODULE_MAX_CHILDREN);
+    if ((count & (count - 1)) == 0) {
+        struct module **grown = arena_array(arena, struct module *, count ? 2 * count : 1);
+        if (count)
+            memcpy(grown, parent->children, (size_t)count * sizeof *grown);
+        parent->children = grown;
+    }
+    parent->children[parent->child_count++] = child;
+    child->path = path_join(arena, parent->path, child->name);
+    return child;
+}
+
+struct param *module_add_param(struct arena *arena, struct module *m, const char *name,
+                               uint64_t index, int dims, const int64_t *shape, float init_low,
+                               float init_high)
+{
+    assert(m->param_count < MODULE_MAX_PARAMS);
+    assert(dims > 0 && dims <= MODULE_MAX_DIMS);
+    struct param *p = arena_new(arena, struct param);
+    p->name = path_join(arena, m->path, name);
+    p->dims = dims;
+    p->count = 1;
+    for (int d = 0; d < dims; d++) {
+        p->shape[d] = shape[d];
+        p->count *= shape[d];
+    }
+    p->init_low = init_low;
+    p->init_high = init_high;
+    p->index = index;
+    m->params[m->param_count++] = p;
+    return p;
+}
+
+int64_t module_param_count(const struct module *m)
+{
+    int64_t count = 0;
+    for (int i = 0; i < m->param_count; i++)
+        count += m->params[i]->count;
+    for (int i = 0; i < m->child_count; i++)
+        count += module_param_count(m->children[i]);
+    return count;
+}
+
+static void print(const struct module *m, bool with_units, int indent, struct str *out)
+{
+    if (with_units && m->unit >= 0) {
+        str_printf(out, "FullyShardedDataParallel(\n%*s(_fsdp_wrapped_module): ", indent + 2, "");
+        indent += 2;
+    }
+    if (m->child_count == 0) {
+        if (m->description)
+            str_add(out, m->description);
+        else
+            str_printf(out, "%s()", m->class_name);
+    } else {
+        str_printf(out, "%s(\n", m->class_name);
+        for (int i = 0; i < m->child_count; i++) {
+            str_printf(out, "%*s(%s): ", indent + 2, "", m->children[i]->name);
+            print(m->children[i], with_units, indent + 2, out);
+            str_add(out, "\n");
+        }
+        str_printf(out, "%*s)", indent, "");
+    }
+    if (with_units && m->unit >= 0)
+        str_printf(out, "\n%*s)", indent - 2, "");
+}
+
+void module_print(const struct module *root, bool with_units, struct str *out)
+{
+    print(root, with_units, 0, out);
+}

@@ -1,0 +1,75 @@
+/* What a model is made of, as torch.nn.Module sees it: a tree of named modules with parameters.
+ * Declared once by the model; read by the wrap policy (which modules become units), the shard
+ * engine (which binds values and gradients), checkpoints (names and shapes) and the printed tree.
+ * Holds no values of its own. */
+#ifndef SHOAL_AGENT_MODULE_H
+#define SHOAL_AGENT_MODULE_H
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MODULE_MAX_DIMS = 4, MODULE_MAX_PARAMS = 4, MODULE_MAX_CHILDREN = 512 };
+
+/* A parameter. Shape, name and initial distribution come from the model; the rest is bound by the
+ * shard engine while the parameter's unit is gathered, and NULL otherwise. */
+struct param {
+    const char *name; /* full name, as in PyTorch's state_dict: "conv1.weight" */
+    int dims;
+    int64_t shape[MODULE_MAX_DIMS];
+    int64_t count;             /* elements */
+    float init_low, init_high; /* uniform initial values */
+    uint64_t index; /* place in the model's declaration order; names its random numbers */
+
+    const float *value;    /* device; the gathered tensor */
+    float *gradient;       /* device; NULL outside backward */
+    bool gradient_written; /* false: the next gradient op writes, true: it adds */
+};
+
+struct module {
+    const char *name;        /* in its parent: "fc1"; "" for the root */
+    const char *path;        /* from the root: "layers.0.fc1"; "" for the root */
+    const char *class_name;  /* "Linear", "Net" */
+    const char *description; /* what PyTorch prints for a leaf: "Linear(in_features=9216, ...)";
+                                else NULL */
+    bool is_list;            /* a ModuleList: never a unit itself */
+    bool is_block;           /* a transformer block: what TRANSFORMER_BASED_WRAP wraps by default */
+    float dropout;           /* a Dropout: its probability; else 0 */
+    struct param *params[MODULE_MAX_PARAMS];
+    int param_count;
+    struct module **children; /* child_count entries of MODULE_MAX_CHILDREN at most */
+    int child_count;
+
+    int unit; /* index of the unit whose root this module is, -1 if it is none; set by the wrap
+                 policy */
+};
+
+/* All memory from `arena`, texts copied. description: NULL for a module with children. unit is -1.
+ */
+struct module *module_new(struct arena *arena, const char *name, const char *class_name,
+                          const char *description);
+/* Puts `child` behind the children that `parent` has; and sets its path; returns it. */
+struct module *module_add(struct arena *arena, struct module *parent, struct module *child);
+/* name: within the module ("weight"); the parameter's full name is the module's path and this, so
+ * the module is in its tree already. index: counted by the caller (0, 1, ... in declaration order).
+ */
+struct param *module_add_param(struct arena *arena, struct module *m, const char *name,
+                               uint64_t index, int dims, const int64_t *shape, float init_low,
+                               float init_high);
+
+int64_t module_param_count(const struct module *m); /* elements, children included */
+
+/* The tree as Python's repr() of the module gives it, no newline at the end; with_units: each unit
+ * as PyTorch shows it, "FullyShardedDataParallel(\n  (_fsdp_wrapped_module): ...\n)". */
+void module_print(const struct module *root, bool with_units, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

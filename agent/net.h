@@ -1,0 +1,49 @@
+/* TCP and Unix sockets with deadlines, as the ring and the rendezvous use them. Knows no protocol.
+ * All sockets are close-on-exec and non-blocking; TCP ones have no delay. Deadlines are in
+ * clock_monotonic_ms() time. */
+#ifndef SHOAL_AGENT_NET_H
+#define SHOAL_AGENT_NET_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Listens on `port` (0: a free one) of the loopback if `host` names it literally, else of every
+ * address: a host's own name may resolve to its loopback. Errors: ERR_CONFIG if the port is taken,
+ * naming it. */
+int net_listen(const char *host, int port, int *ret_fd, struct error *err);
+/* Listens under a name in the abstract namespace of Unix sockets. */
+int net_listen_unix(const char *name, int *ret_fd, struct error *err);
+
+/* One attempt at every address of the host. Errors: ERR_TIMEOUT; ERR_NOT_FOUND if the name does not
+ * resolve; ERR_IO. */
+int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, struct error *err);
+int net_connect_unix(const char *name, int *ret_fd, struct error *err);
+
+/* Takes a connection that waits, or returns -1. Not an error: it may have gone. */
+int net_accept(int listener);
+
+/* Moves all bytes. Errors: ERR_TIMEOUT; ERR_PEER if the connection ended. */
+int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct error *err);
+int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct error *err);
+
+int net_port(int fd); /* the local port */
+/* Numeric addresses of a connection's ends; "" for a Unix socket. */
+void net_local_host(int fd, char *out, size_t out_bytes);
+void net_peer_host(int fd, char *out, size_t out_bytes);
+/* The first address of a network interface. Errors: ERR_CONFIG names it. */
+int net_interface_host(const char *interface, char *out, size_t out_bytes, struct error *err);
+
+/* How long to wait before the next of a series of attempts: doubles from 20 ms to 1 s, and never
+ * beyond the deadline. Waits, and returns the number to give next time. */
+int net_back_off(int attempt, int64_t deadline_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,261 @@
+/* Opens and closes the engine; what others see of it. */
+#include "agent/shard.h"
+
+#include "agent/shard_engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* The communicator of the ranks that pass `color`: none if there is just one of them, the world if
+ * all do. */
+static int open_part(struct shard *shard, struct comm *world, int size, int color,
+                     struct comm **ret_comm, struct error *err)
+{
+    if (size == 1 || size == world->size) {
+        *ret_comm = size == 1 ? NULL : world;
+        return 0;
+    }
+    struct comm **opened = &shard->opened[shard->opened[0] != NULL];
+    if (world->fn->split(world, color, opened, err) < 0)
+        return -1;
+    *ret_comm = *opened;
+    return 0;
+}
+
+static int open_comms(struct shard *shard, struct comm *world, struct error *err)
+{
+    const struct shard_config *c = &shard->config;
+    bool hybrid = c->strategy == HYBRID_SHARD || c->strategy == HYBRID_SHARD_ZERO2;
+    int size = hybrid ? c->shard_group_size : c->strategy == NO_SHARD ? 1 : world->size;
+    if (size < 1 || world->size % size != 0)
+        return error_set(err, ERR_CONFIG,
+                         "a shard group of %d ranks does not divide the %d ranks of the job", size,
+                         world->size);
+    shard->group_size = size;
+    shard->group_rank = world->rank % size;
+    shard->owns_copy = world->rank < size;
+    if (open_part(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
+        open_part(shard, world, world->size / size, world->rank % size, &shard->replicas, err) < 0)
+        return error_wrap(err, "shard groups of %d ranks", size);
+    return 0;
+}
+
+static int open_streams(struct shard *shard, struct device *home, struct error *err)
+{
+    struct device *device = stream_device(shard->compute);
+    shard->home = shard->compute;
+    shard->offload = home != device;
+    shard->in_place = shard->group_size == 1 && !shard->offload;
+    if (shard->offload && stream_open(home, "home", &shard->home, err) < 0) {
+        shard->home = NULL;
+        return -1;
+    }
+    if (stream_open(device, "transfer", &shard->transfer, err) < 0)
+        return -1;
+    return event_open(device, &shard->reached, err);
+}
+
+static int alloc_slice(struct device *home, enum memory_kind kind, const char *of,
+                       const struct layout_unit *unit, float **ret_slice, struct error *err)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s of unit \"%s\"", of, unit->module->path);
+    void *memory;
+    if (device_alloc(home, kind, (size_t)unit->shard_count * sizeof(float), what, &memory, err) < 0)
+        return -1;
+    *ret_slice = memory;
+    return 0;
+}
+
+static int open_unit(struct shard *shard, struct device *home, const struct layout_unit *layout,
+                     struct unit *u, struct error *err)
+{
+    struct device *device = stream_device(shard->compute);
+    u->layout = layout;
+    u->view = (struct shard_unit){.module = layout->module,
+                                  .count = layout->count,
+                                  .flat_count = layout->flat_count,
+                                  .shard_count = layout->shard_count};
+    if (event_open(device, &u->gathered, err) < 0 || event_open(device, &u->reduced, err) < 0)
+        return -1;
+    if (layout->shard_count == 0)
+        return 0;
+    if (alloc_slice(home, MEMORY_SHARD, "slice", layout, &u->view.value, err) < 0)
+        return -1;
+    return alloc_slice(home, MEMORY_GRADIENT, "gradient", layout, &u->view.gradient, err);
+}
+
+static int open_units(struct shard *shard, struct device *home, struct error *err)
+{
+    const struct layout_unit *largest = &shard->layout.units[0];
+    for (; shard->unit_count < shard->layout.unit_count; shard->unit_count++) {
+        const struct layout_unit *layout = &shard->layout.units[shard->unit_count];
+        if (open_unit(shard, home, layout, &shard->units[shard->unit_count], err) < 0) {
+            shard->unit_count++;
+            return -1;
+        }
+        if (layout->shard_count > largest->shard_count)
+            largest = layout;
+    }
+    if (!shard->offload || !shard->config.accumulate_sharded)
+        return 0;
+    return alloc_slice(home, MEMORY_GRADIENT, "arriving gradient", largest, &shard->arrival, err);
+}
+
+static void lay_out(struct shard *shard, struct module *root)
+{
+    shard_layout_make(shard->arena, root, shard->group_size, &shard->layout);
+    shard->pieces =
+        shard_layout_pieces(shard->arena, &shard->layout, shard->group_rank, &shard->piece_count);
+    int units = shard->layout.unit_count;
+    shard->units = arena_array(shard->arena, struct unit, units);
+    shard->entered.units = arena_array(shard->arena, int, units);
+    shard->entered_before.units = arena_array(shard->arena, int, units);
+    shard->left.units = arena_array(shard->arena, int, units);
+}
+
+int shard_open(const struct shard_config *config, struct stream *compute, struct device *home,
+               struct comm *world, struct module *root, struct shard **ret_shard, struct error *err)
+{
+    struct arena *arena = arena_open();
+    struct shard *shard = arena_new(arena, struct shard);
+    shard->arena = arena;
+    shard->config = *config;
+    shard->compute = compute;
+    shard->drops_after_forward = config->strategy == FULL_SHARD || config->strategy == HYBRID_SHARD;
+    if (open_comms(shard, world, err) < 0)
+        goto fail;
+    lay_out(shard, root);
+    if (open_streams(shard, home, err) < 0 || open_units(shard, home, err) < 0)
+        goto fail;
+    *ret_shard = shard;
+    return 0;
+fail:
+    shard_close(shard);
+    return -1;
+}
+
+static void close_unit(struct shard *shard, struct unit *u)
+{
+    struct device *home = stream_device(shard->home);
+    device_free(home, u->view.value);
+    device_free(home, u->view.gradient);
+    event_close(u->gathered);
+    event_close(u->reduced);
+}
+
+void shard_close(struct shard *shard)
+{
+    if (!shard)
+        return;
+    if (shard->transfer) {
+        struct error ignored; /* whoever cares has called shard_sync() */
+        shard_sync(shard, &ignored);
+        shard_reset(shard);
+        shard_free_gradients(shard);
+    }
+    for (int i = 0; i < shard->unit_count; i++)
+        close_unit(shard, &shard->units[i]);
+    if (shard->arrival)
+        device_free(stream_device(shard->home), shard->arrival);
+    event_close(shard->reached);
+    stream_close(shard->transfer);
+    if (shard->home != shard->compute)
+        stream_close(shard->home);
+    comm_close(shard->opened[1]);
+    comm_close(shard->opened[0]);
+    arena_close(shard->arena);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+void shard_init_values(struct shard *shard, uint64_t seed)
+{
+    const struct ops *ops = device_ops(stream_device(shard->home));
+    for (int i = 0; i < shard->unit_count; i++)
+        if (shard->units[i].view.shard_count)
+            ops->fill(shard->home, shard->units[i].view.value, 0, shard->units[i].view.shard_count);
+    for (int i = 0; i < shard->piece_count; i++) {
+        const struct shard_piece *p = &shard->pieces[i];
+        ops->uniform(shard->home, shard->units[p->unit].view.value + p->shard_offset, p->count,
+                     random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset,
+                     p->param->init_low, p->param->init_high);
+    }
+    shard_values_changed(shard);
+}
+
+int shard_gather_param(struct shard *shard, const struct param *p, float *ret_values,
+                       struct error *err)
+{
+    for (int i = 0; i < shard->unit_count; i++) {
+        struct unit *u = &shard->units[i];
+        bool was_there = u->full != NULL;
+        for (int k = 0; k < u->layout->param_count; k++) {
+            if (u->layout->params[k].param != p)
+                continue;
+            if (shard_gather(shard, u, err) < 0)
+                return -1;
+            shard_await(shard, u);
+            stream_copy(shard->compute, ret_values, p->value, (size_t)p->count * sizeof(float));
+            if (!was_there)
+                shard_drop(shard, u);
+            return stream_sync(shard->compute, err);
+        }
+    }
+    assert(!"a parameter of this model");
+    return 0;
+}
+
+int shard_sync(struct shard *shard, struct error *err)
+{
+    struct stream *streams[] = {shard->transfer, shard->compute, shard->home};
+    int result = 0;
+    for (size_t i = 0; i < array_length(streams); i++) {
+        struct error later;
+        if (stream_sync(streams[i], result < 0 ? &later : err) < 0)
+            result = -1;
+    }
+    return result;
+}
+
+/* ---- what others see ------------------------------------------------------------------------- */
+
+struct stream *shard_home_stream(const struct shard *shard)
+{
+    return shard->home;
+}
+
+int shard_unit_count(const struct shard *shard)
+{
+    return shard->unit_count;
+}
+
+const struct shard_unit *shard_get_unit(const struct shard *shard, int unit)
+{
+    assert(unit >= 0 && unit < shard->unit_count);
+    return &shard->units[unit].view;
+}
+
+int shard_group_rank(const struct shard *shard)
+{
+    return shard->group_rank;
+}
+
+int shard_group_size(const struct shard *shard)
+{
+    return shard->group_size;
+}
+
+bool shard_owns_copy(const struct shard *shard)
+{
+    return shard->owns_copy;
+}
+
+const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count)
+{
+    *ret_count = shard->piece_count;
+    return shard->pieces;
+}

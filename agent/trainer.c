@@ -1,0 +1,173 @@
+/* Opening and closing: the parts in their order. The loop is in trainer_run.c. */
+#include "agent/trainer.h"
+
+#include "agent/build.h"
+#include "agent/trainer_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t limit(int64_t count, int64_t most)
+{
+    return most > 0 && most < count ? most : count;
+}
+
+static int open_data(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    int rank = t->place.world->rank, size = t->place.world->size;
+    if (dataset_open(c->data.root, DATASET_TRAIN, &t->train_set, err))
+        return -1;
+    t->train_set->count = limit(t->train_set->count, c->data.train_size);
+    loader_init(&t->train, t->train_set, rank, size, c->data.train_batch_size, c->data.shuffle,
+                (uint64_t)c->runtime.seed);
+    if (c->eval.strategy == EVAL_NO)
+        return 0;
+    if (dataset_open(c->data.root, DATASET_TEST, &t->test_set, err))
+        return -1;
+    t->test_set->count = limit(t->test_set->count, c->data.eval_size);
+    loader_init(&t->test, t->test_set, rank, size, c->data.eval_batch_size, false, 0);
+    return 0;
+}
+
+static int open_device(struct trainer *t, struct error *err)
+{
+    const char *name =
+        strcmp(t->config->runtime.device, "auto") == 0 ? "cpu" : t->config->runtime.device;
+    if (device_open(name, t->place.threads, &t->device, err))
+        return -1;
+    t->home = t->device;
+    if (t->config->memory.cpu_offload && device_open("cpu", t->place.threads, &t->home, err))
+        return -1;
+    return stream_open(t->device, "compute", &t->compute, err);
+}
+
+static int open_model(struct trainer *t, struct error *err)
+{
+    if (build_model(t->config, t->arena, &t->model, err))
+        return -1;
+    const int64_t *shape = t->model->input_shape;
+    const struct dataset *set = t->train_set;
+    if (set->height != shape[0] || set->width != shape[1])
+        return error_set(err, ERR_INPUT, "%s: images are %lldx%lld, the model takes %lldx%lld",
+                         t->config->data.root, (long long)set->height, (long long)set->width,
+                         (long long)shape[0], (long long)shape[1]);
+    return 0;
+}
+
+static int open_shard(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    struct shard_config config = {
+        .strategy = (enum shard_strategy)(c->parallel.strategy + 1),
+        .shard_group_size = c->parallel.shard_group_size > 0 ? (int)c->parallel.shard_group_size
+                                                             : t->place.local_size,
+        .backward_prefetch = (enum backward_prefetch)c->parallel.backward_prefetch,
+        .forward_prefetch = c->parallel.forward_prefetch,
+        .limit_all_gathers = c->parallel.limit_all_gathers,
+        .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
+    };
+    if (shard_open(&config, t->compute, t->home, t->place.world, t->model->root, &t->shard, err))
+        return -1;
+    shard_init_values(t->shard, (uint64_t)c->runtime.seed);
+    struct tape_hooks hooks = shard_hooks(t->shard);
+    return tape_open(t->compute, &hooks, &t->tape, err);
+}
+
+static int open_optimizer(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    const struct optim_config config = {
+        .type = (enum optim_type)c->optimizer.name,
+        .rho = (float)c->optimizer.rho,
+        .momentum = (float)c->optimizer.momentum,
+        .nesterov = c->optimizer.nesterov,
+        .beta1 = (float)c->optimizer.beta1,
+        .beta2 = (float)c->optimizer.beta2,
+        .eps = (float)c->optimizer.eps,
+        .weight_decay = (float)c->optimizer.weight_decay,
+    };
+    t->schedule = (struct schedule){
+        .type = (enum schedule_type)c->schedule.type,
+        .lr = c->optimizer.lr,
+        .gamma = c->schedule.gamma,
+        .step_size = c->schedule.step_size,
+    };
+    return optim_open(&config, t->shard, &t->optim, err);
+}
+
+static int open_buffers(struct trainer *t, struct error *err)
+{
+    int64_t rows = t->train.batch_rows;
+    if (t->test_set && t->test.batch_rows > rows)
+        rows = t->test.batch_rows;
+    const int64_t *shape = t->model->input_shape;
+    if (feed_open(t->compute, rows, shape[0] * shape[1] * shape[2], &t->feed, err))
+        return -1;
+    void *sums = NULL, *flag = NULL;
+    if (device_alloc(t->device, MEMORY_INPUT, 3 * sizeof(double), "loss sums", &sums, err) ||
+        device_alloc(t->device, MEMORY_INPUT, sizeof(double), "stop flag", &flag, err)) {
+        device_free(t->device, sums);
+        return -1;
+    }
+    t->sums = sums;
+    t->flag = flag;
+    return 0;
+}
+
+int trainer_open(const struct agent_config *config, const struct trainer_place *place,
+                 const struct trainer_listener *listener, struct trainer **ret_trainer,
+                 struct error *err)
+{
+    struct trainer *t = xcalloc(1, sizeof *t);
+    t->config = config;
+    t->place = *place;
+    t->listener = listener;
+    t->arena = arena_open();
+    t->saved_step = -1;
+    if (open_data(t, err) || open_device(t, err) || open_model(t, err) || open_shard(t, err) ||
+        open_optimizer(t, err) || open_buffers(t, err) || trainer_resume(t, err)) {
+        trainer_close(t);
+        return -1;
+    }
+    *ret_trainer = t;
+    return 0;
+}
+
+void trainer_close(struct trainer *t)
+{
+    if (!t)
+        return;
+    if (t->compute) {
+        struct error ignored;
+        stream_sync(t->compute, &ignored);
+    }
+    tape_close(t->tape);
+    optim_close(t->optim);
+    shard_close(t->shard);
+    feed_close(t->feed);
+    if (t->device) {
+        device_free(t->device, t->sums);
+        device_free(t->device, t->flag);
+    }
+    loader_free(&t->train);
+    loader_free(&t->test);
+    dataset_close(t->train_set);
+    dataset_close(t->test_set);
+    stream_close(t->compute);
+    if (t->home != t->device)
+        device_close(t->home);
+    device_close(t->device);
+    arena_close(t->arena);
+    free(t);
+}
+
+const struct module *trainer_module(const struct trainer *t)
+{
+    return t->model->root;
+}
+
+void trainer_memory_use(const struct trainer *t, struct memory_use *ret_use)
+{
+    device_memory_use(t->device, ret_use);
+}

@@ -1,0 +1,90 @@
+/* One rank's training run, put together from its parts, and its loop: data -> forward and backward
+ * -> optimizer -> evaluation -> checkpoint. Knows no files but through checkpoint, no network but
+ * through comm, no clock and no terminal: what happens is told to a listener, what time it is and
+ * whether to stop is asked of it. */
+#ifndef SHOAL_AGENT_TRAINER_H
+#define SHOAL_AGENT_TRAINER_H
+
+#include "agent/comm.h"
+#include "agent/config.h"
+#include "agent/model.h"
+#include "base/error.h"
+#include "kernels/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a run is. Together with the configuration it names the next batch. */
+struct trainer_position {
+    int64_t epoch;         /* whole epochs done */
+    int64_t epoch_samples; /* samples of all ranks done in the current epoch */
+    int64_t step;          /* optimizer steps done */
+    int64_t micro_batches; /* micro-batches done; names dropout's random numbers */
+};
+
+/* After an optimizer step. */
+struct trainer_step {
+    struct trainer_position position;
+    int64_t steps;   /* the whole run will have */
+    int64_t epochs;  /* likewise */
+    int64_t samples; /* of all ranks, in this step */
+    double loss;     /* mean per sample over this rank's part of the step */
+    double lr;
+};
+
+/* Loss and hits over all ranks. */
+struct trainer_score {
+    int64_t epoch; /* 1-based */
+    double loss_sum, correct, samples;
+};
+
+/* All functions are called on the trainer's thread, on every rank, between steps. */
+struct trainer_listener {
+    void *ctx;
+    void (*step)(void *ctx, const struct trainer_step *step);
+    void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
+    void (*test)(void *ctx, const struct trainer_score *score);
+    void (*saved)(void *ctx, const char *path, int64_t step);
+    void (*resumed)(void *ctx, const char *path, int64_t step);
+    void (*skipped)(void *ctx,
+                    const char *why); /* checkpoints that are not complete, in one line */
+    bool (*stop_asked)(void *ctx);    /* on any rank: all save and stop within a few steps */
+};
+
+struct trainer;
+
+/* What the trainer needs to know of where it runs. */
+struct trainer_place {
+    struct comm *world; /* used until trainer_close; not owned */
+    int local_size;     /* ranks on this node: HYBRID's default group */
+    int threads;        /* CPU threads per op */
+    bool restarted;     /* this rank was started before (auto_resume) */
+};
+
+/* Opens device, model, data and optimizer, and resumes if the configuration says so. Collective.
+ * config, listener: used until trainer_close. Errors: what is wrong with the data, the checkpoint
+ * or the configuration, and failures of peers. */
+int trainer_open(const struct agent_config *config, const struct trainer_place *place,
+                 const struct trainer_listener *listener, struct trainer **ret_trainer,
+                 struct error *err);
+void trainer_close(struct trainer *trainer); /* NULL-safe */
+
+/* Trains from the current position to the end. Errors: ERR_CANCELLED after a stop was asked for and
+ * the state was saved (or saving is off); ERR_PEER, ERR_TIMEOUT when the others are lost;
+ * ERR_NO_SPACE and others of saving. */
+int trainer_run(struct trainer *trainer, struct error *err);
+
+/* Writes the whole model into one safetensors file, from rank 0. Collective. */
+int trainer_save_model(struct trainer *trainer, const char *path, struct error *err);
+
+const struct module *trainer_module(const struct trainer *trainer);
+void trainer_memory_use(const struct trainer *trainer, struct memory_use *ret_use);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

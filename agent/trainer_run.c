@@ -1,0 +1,234 @@
+/* The loop. Each step queues its whole work and waits for it once, at its end. */
+#include "agent/trainer_parts.h"
+
+#include <string.h>
+
+/* Steps between two looks at whether any rank was asked to stop: one tiny collective each. */
+enum { STOP_CHECK_STEPS = 10 };
+
+void trainer_set_sums(struct trainer *t, double loss, double correct, double samples)
+{
+    t->host_sums[0] = loss;
+    t->host_sums[1] = correct;
+    t->host_sums[2] = samples;
+    stream_copy(t->compute, t->sums, t->host_sums, sizeof t->host_sums);
+}
+
+void trainer_set_share(struct trainer *t, const double sums[3])
+{
+    bool mine = t->place.world->rank == 0;
+    trainer_set_sums(t, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
+}
+
+int trainer_sync(struct trainer *t, struct error *err)
+{
+    stream_copy(t->compute, t->host_sums, t->sums, sizeof t->host_sums);
+    return shard_sync(t->shard, err);
+}
+
+int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
+{
+    struct comm *world = t->place.world;
+    world->fn->all_reduce_f64(world, t->compute, t->sums, 3);
+    if (trainer_sync(t, err))
+        return -1;
+    memcpy(ret_sums, t->host_sums, sizeof t->host_sums);
+    trainer_set_share(t, ret_sums);
+    return 0;
+}
+
+/* ---- one optimizer step
+ * ------------------------------------------------------------------------------- */
+
+static int64_t batch_rows(const struct loader *loader, int64_t b)
+{
+    int64_t left = sampler_count(&loader->sampler) - b * loader->batch_rows;
+    return left < loader->batch_rows ? left : loader->batch_rows;
+}
+
+static struct tape_pass pass_of(const struct trainer *t, bool training)
+{
+    return (struct tape_pass){
+        .training = training,
+        .seed = (uint64_t)t->config->runtime.seed,
+        .step = (uint64_t)t->position.micro_batches,
+        .first_row = (uint64_t)t->place.world->rank,
+        .row_stride = (uint64_t)t->place.world->size,
+    };
+}
+
+static int run_micro_batch(struct trainer *t, int64_t b, bool last, float loss_scale,
+                           struct error *err)
+{
+    struct batch batch = feed_batch(t->feed, &t->train, b);
+    struct tape_pass pass = pass_of(t, true);
+    shard_begin(t->shard, last);
+    tape_begin(t->tape, &pass);
+    t->model->forward(t->model, t->tape, &batch, loss_scale, t->sums);
+    if (tape_backward(t->tape, err))
+        return -1;
+    t->position.micro_batches++;
+    t->position.epoch_samples += batch.rows * t->place.world->size;
+    return last ? 0 : trainer_sync(t, err);
+}
+
+/* Micro-batches b .. b + count - 1, then the optimizer. */
+static int run_step(struct trainer *t, int64_t b, int64_t count, struct error *err)
+{
+    double before[2] = {t->host_sums[0], t->host_sums[2]};
+    int64_t rows = 0;
+    for (int64_t i = 0; i < count; i++)
+        rows += batch_rows(&t->train, b + i);
+    bool mean = t->config->model.loss_reduction == LOSS_MEAN;
+    float scale = mean ? 1.0F / (float)rows : 1.0F;
+    for (int64_t i = 0; i < count; i++)
+        if (run_micro_batch(t, b + i, i + 1 == count, scale, err))
+            return -1;
+    shard_finish(t->shard);
+    const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
+    t->lr = schedule_lr(&t->schedule, at);
+    optim_step(t->optim, (float)t->lr);
+    if (trainer_sync(t, err))
+        return -1;
+    t->position.step++;
+    struct trainer_step step = {
+        .position = t->position,
+        .samples = rows * t->place.world->size,
+        .loss = (t->host_sums[0] - before[0]) / (t->host_sums[2] - before[1]),
+        .lr = t->lr,
+        .epochs = t->config->schedule.epochs,
+    };
+    int64_t group = t->config->optimizer.gradient_accumulation_steps;
+    step.steps = (loader_batches(&t->train) + group - 1) / group * step.epochs;
+    if (t->config->schedule.max_steps > 0 && t->config->schedule.max_steps < step.steps)
+        step.steps = t->config->schedule.max_steps;
+    t->listener->step(t->listener->ctx, &step);
+    return 0;
+}
+
+/* ---- between steps
+ * ------------------------------------------------------------------------------------ */
+
+static bool steps_are_over(const struct trainer *t)
+{
+    int64_t most = t->config->schedule.max_steps;
+    return most > 0 && t->position.step >= most;
+}
+
+int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
+{
+    struct comm *world = t->place.world;
+    double count = mine ? 1 : 0;
+    stream_copy(t->compute, t->flag, &count, sizeof count);
+    world->fn->all_reduce_f64(world, t->compute, t->flag, 1);
+    stream_copy(t->compute, &count, t->flag, sizeof count);
+    if (stream_sync(t->compute, err))
+        return -1;
+    *ret_any = count > 0;
+    return 0;
+}
+
+static int after_step(struct trainer *t, struct error *err)
+{
+    int64_t every = t->config->checkpoint.save_steps;
+    if (every > 0 && t->position.step % every == 0 && trainer_save(t, err))
+        return -1;
+    if (t->position.step % STOP_CHECK_STEPS != 0)
+        return 0;
+    bool stop = false;
+    if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), &stop, err))
+        return -1;
+    if (!stop)
+        return 0;
+    if (t->config->checkpoint.save_on_signal && trainer_save(t, err))
+        return -1;
+    return error_set(err, ERR_CANCELLED, "stopped at step %lld as asked",
+                     (long long)t->position.step);
+}
+
+/* ---- epochs
+ * ------------------------------------------------------------------------------------------- */
+
+/* By the data's own size, which does not depend on the world as the padded count does; the last
+ * batch begins below it. */
+static bool epoch_is_over(const struct trainer *t)
+{
+    return t->position.epoch_samples >= t->train.sampler.items;
+}
+
+/* The batch to go on with: after an epoch's last one, which may be short, there is none. */
+static int64_t next_batch(const struct trainer *t)
+{
+    if (epoch_is_over(t))
+        return loader_batches(&t->train);
+    return t->position.epoch_samples / (t->train.batch_rows * t->place.world->size);
+}
+
+static int run_epoch(struct trainer *t, struct error *err)
+{
+    loader_set_epoch(&t->train, (uint64_t)t->position.epoch);
+    int64_t batches = loader_batches(&t->train);
+    int64_t group = t->config->optimizer.gradient_accumulation_steps;
+    int64_t b = next_batch(t);
+    while (b < batches && !steps_are_over(t)) {
+        int64_t count = batches - b < group ? batches - b : group;
+        if (run_step(t, b, count, err) || after_step(t, err))
+            return -1;
+        b += count;
+    }
+    struct trainer_score score = {.epoch = t->position.epoch + 1};
+    double sums[3];
+    if (trainer_total_sums(t, sums, err))
+        return -1;
+    score.loss_sum = sums[0], score.correct = sums[1], score.samples = sums[2];
+    t->listener->epoch(t->listener->ctx, &score);
+    return 0;
+}
+
+static int evaluate(struct trainer *t, struct error *err)
+{
+    trainer_set_sums(t, 0, 0, 0);
+    loader_set_epoch(&t->test, 0);
+    struct tape_pass pass = pass_of(t, false);
+    for (int64_t b = 0; b < loader_batches(&t->test); b++) {
+        struct batch batch = feed_batch(t->feed, &t->test, b);
+        tape_begin(t->tape, &pass);
+        t->model->forward(t->model, t->tape, &batch, 1, t->sums);
+        if (tape_finish(t->tape, err) || trainer_sync(t, err))
+            return -1;
+    }
+    shard_reset(t->shard);
+    double sums[3];
+    if (trainer_total_sums(t, sums, err))
+        return -1;
+    const struct trainer_score score = {
+        .epoch = t->position.epoch + 1,
+        .loss_sum = sums[0],
+        .correct = sums[1],
+        .samples = sums[2],
+    };
+    t->listener->test(t->listener->ctx, &score);
+    return 0;
+}
+
+int trainer_run(struct trainer *t, struct error *err)
+{
+    while (t->position.epoch < t->config->schedule.epochs && !steps_are_over(t)) {
+        if (run_epoch(t, err))
+            return -1;
+        /* max_steps came first: the position stays within the epoch, and so do its sums. */
+        bool over = epoch_is_over(t);
+        if (!over && trainer_save(t, err))
+            return -1;
+        if (t->test_set && evaluate(t, err))
+            return -1;
+        if (!over)
+            break;
+        t->position.epoch++;
+        t->position.epoch_samples = 0;
+        trainer_set_sums(t, 0, 0, 0);
+        if (t->config->checkpoint.save_steps == 0 && trainer_save(t, err))
+            return -1;
+    }
+    return trainer_save(t, err);
+}

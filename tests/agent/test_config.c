@@ -1,0 +1,226 @@
+#include "tests/support.h"
+
+#include "agent/config.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WORDS = 16 };
+
+/* An environment of one variable, "NAME=value"; "" for none. */
+static const char *lookup(void *ctx, const char *name)
+{
+    const char *variable = ctx;
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
+                                                                           : NULL;
+}
+
+static int parse(struct arena *arena, const char *line, const char *environment,
+                 struct config *config, struct error *err)
+{
+    const char *words[MAX_WORDS];
+    int count = 0;
+    char *rest = NULL;
+    for (char *w = strtok_r(arena_strdup(arena, line), " ", &rest); w;
+         w = strtok_r(NULL, " ", &rest))
+        words[count++] = w;
+    return config_parse(count, words, lookup, (void *)(uintptr_t)environment, arena, config, err);
+}
+
+static void values_are_found_under_every_spelling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *summary;
+    } rows[] = {
+        {"", ""},
+        {"--lr 0.5", "optimizer.lr=0.5 (flag)"},
+        {"--lr=0.5", "optimizer.lr=0.5 (flag)"},
+        {"--optimizer.lr=0.5", "optimizer.lr=0.5 (flag)"},
+        {"--learning-rate=0.5", "optimizer.lr=0.5 (flag)"},
+        {"--learning_rate 5e-1", "optimizer.lr=0.5 (flag)"},
+        {"--batch-size 64", "data.per_device_train_batch_size=64 (flag)"},
+        {"--min_num_params=1e5", "parallel.min_num_params=100000 (flag)"},
+        {"--min_num_params=20_000", "parallel.min_num_params=20000 (flag)"},
+        {"--gradient_acc 4", "optimizer.gradient_accumulation_steps=4 (flag)"},
+        {"--sharding_strategy=full", "parallel.sharding_strategy=FULL_SHARD (flag)"},
+        {"--sharding_strategy 2", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+        {"--sharding-strategy Hybrid_Shard", "parallel.sharding_strategy=HYBRID_SHARD (flag)"},
+        {"--cpu_offload", "memory.cpu_offload=true (flag)"},
+        {"--cpu_offload off", "memory.cpu_offload=false (flag)"},
+        {"--cpu_offload --lr 1", "optimizer.lr=1 (flag), memory.cpu_offload=true (flag)"},
+        {"--save-model", "checkpoint.save_model=mnist_cnn.safetensors (flag)"},
+        {"--save-model out.safetensors", "checkpoint.save_model=out.safetensors (flag)"},
+        {"--no-cuda --seed 3", "runtime.seed=3 (flag), runtime.device=cpu (flag)"},
+        {"--lr 1 --lr 2", "optimizer.lr=2 (flag)"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        assert_ok(parse(arena, rows[i].line, "", &config, &err), &err);
+        auto_str struct str summary;
+        str_init(&summary, 4096);
+        config_summary(&config, &summary);
+        assert_string_equal(str_text(&summary), rows[i].summary);
+    }
+}
+
+static void wrong_values_say_what_is_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *environment, *message;
+    } rows[] = {
+        {"--sharding_strategy SOME_SHARD", "",
+         "--sharding_strategy: 'SOME_SHARD' is not one of: FULL_SHARD=1=full"},
+        {"--lr fast", "", "--lr: 'fast' is not a number"},
+        {"--lr nan", "", "--lr: 'nan' is not a number"},
+        {"--schedule.epoch 3", "", ""},
+        {"--epochs 1.5", "", "--epochs: '1.5' is not a whole number from 1 to 1000000"},
+        {"--epochs 0", "", "--epochs: '0' is not a whole number"},
+        {"--lr", "", "--lr needs a value"},
+        {"--cpu_offload=perhaps", "", "--cpu_offload: 'perhaps' is not true or false"},
+        {"--type x", "", "'type' is ambiguous: it can mean model.type, schedule.type"},
+        {"--learning_rat 1", "", ""}, /* an unambiguous beginning: right */
+        {"--optimiser.lr 1", "",
+         "unknown flag --optimiser.lr: unknown key 'optimiser.lr'; the nearest is "
+         "optimizer.lr"},
+        {"--epoch_count 1", "",
+         "unknown flag --epoch_count: unknown key 'epoch_count'; --help lists all"},
+        {"train", "", "unexpected argument 'train'; flags begin with --"},
+        {"--preset cifar", "", "--preset: 'cifar' is not one of: mnist"},
+        {"--config /nonexistent.yaml", "", "--config: "},
+        {"@/nonexistent", "", "argument file: /nonexistent: No such file"},
+        {"", "AGENT_OPTIMIZER_LR=x",
+         "environment variable AGENT_OPTIMIZER_LR: 'x' is not a number"},
+        {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
+        {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
+        {"--model_type bloom", "", "model.type: 'bloom' is not one of: mnist_cnn"},
+        {"--device tpu", "", "runtime.device: 'tpu' is not one of: cpu auto"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        int result = parse(arena, rows[i].line, rows[i].environment, &config, &err);
+        if (rows[i].message[0])
+            assert_fails(result, &err, ERR_CONFIG, rows[i].message);
+        else
+            assert_ok(result, &err);
+    }
+}
+
+static void unknown_flags_are_one_warning_when_not_strict(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, "--strict=false --foo --bar=1 --lr 2", "", &config, &err), &err);
+    assert_string_equal(config.warning, "unknown flags are ignored: --foo, --bar");
+    assert_true(config.value.optimizer.lr == 2.0);
+}
+
+/* Writes `text` to a new file in `directory`. The arena owns the path. */
+static const char *write_file(struct arena *arena, const char *directory, const char *text)
+{
+    const char *path = arena_printf(arena, "%s/file", directory);
+    auto_fclose FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    return path;
+}
+
+static void stronger_sources_win(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    auto_free char *directory = support_temp_dir();
+    const char *path = write_file(arena, directory,
+                                  "optimizer:\n  lr: 0.25\n  rho: 0.5\n"
+                                  "schedule: {gamma: 0.3, epochs: 7}\n");
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, arena_printf(arena, "--epochs 9 --config %s --preset mnist", path),
+                    "AGENT_OPTIMIZER_RHO=0.75", &config, &err),
+              &err);
+    const struct agent_config *c = &config.value;
+    assert_int_equal(c->schedule.epochs, 9);        /* flag over file over preset */
+    assert_true(c->optimizer.rho == 0.75);          /* environment over file */
+    assert_true(c->optimizer.lr == 0.25);           /* file over preset */
+    assert_int_equal(c->data.train_batch_size, 64); /* preset over default */
+    assert_true(c->parallel.limit_all_gathers);     /* default */
+    assert_int_equal(c->parallel.strategy + 1, 1);
+    support_remove_tree(directory);
+}
+
+static void argument_files_expand_in_place(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    auto_free char *directory = support_temp_dir();
+    const char *path =
+        write_file(arena, directory, "--lr 3 # comment --lr 4\n# all comment\n--epochs=2\n");
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, arena_printf(arena, "--lr 1 @%s --epochs 5", path), "", &config, &err),
+              &err);
+    assert_true(config.value.optimizer.lr == 3);
+    assert_int_equal(config.value.schedule.epochs, 5);
+    const char *self = write_file(arena, directory, arena_printf(arena, "@%s/file", directory));
+    assert_fails(parse(arena, arena_printf(arena, "@%s", self), "", &config, &err), &err,
+                 ERR_CONFIG, "nested more than");
+    support_remove_tree(directory);
+}
+
+static void the_printed_configuration_reads_back_to_itself(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    auto_free char *directory = support_temp_dir();
+    struct config config, again;
+    struct error err;
+    assert_ok(parse(arena,
+                    "--preset mnist --data.root it's --lr 0.1234567891 --sharding_strategy hybrid",
+                    "", &config, &err),
+              &err);
+    auto_str struct str text, text_again;
+    str_init(&text, 65536);
+    str_init(&text_again, 65536);
+    config_yaml(&config, &text);
+    const char *path = write_file(arena, directory, str_text(&text));
+    assert_ok(parse(arena, arena_printf(arena, "--config %s", path), "", &again, &err), &err);
+    memcpy(again.source, config.source, sizeof again.source);
+    config_yaml(&again, &text_again);
+    assert_string_equal(str_text(&text), str_text(&text_again));
+    support_remove_tree(directory);
+}
+
+static void help_names_every_key(void **state)
+{
+    (void)state;
+    auto_str struct str text;
+    str_init(&text, 65536);
+    config_help(&text);
+    assert_false(text.truncated);
+    assert_non_null(strstr(str_text(&text), "--parallel.sharding_strategy (default: FULL_SHARD)"));
+    assert_non_null(strstr(str_text(&text), "  mnist "));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_found_under_every_spelling),
+        cmocka_unit_test(wrong_values_say_what_is_allowed),
+        cmocka_unit_test(unknown_flags_are_one_warning_when_not_strict),
+        cmocka_unit_test(stronger_sources_win),
+        cmocka_unit_test(argument_files_expand_in_place),
+        cmocka_unit_test(the_printed_configuration_reads_back_to_itself),
+        cmocka_unit_test(help_names_every_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

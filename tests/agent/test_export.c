@@ -1,0 +1,216 @@
+#include "agent/export.h"
+
+#include "agent/comm_local.h"
+#include "agent/safetensors.h"
+#include "base/mem.h"
+#include "tests/agent/support_files.h"
+#include "tests/support.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 3, JOIN_TIMEOUT_MS = 60000 };
+
+static const struct export_tensor tensors[] = {
+    {"fc.weight", 2, {2, 3}},
+    {"conv.weight", 4, {1, 2, 1, 2}},
+    {"scale", 0, {0}},
+};
+
+static float value(int generation, int tensor, int64_t i)
+{
+    return (float)(1000 * generation + 100 * tensor + i);
+}
+
+struct rank {
+    pthread_t thread;
+    struct comm_local *group;
+    const struct file_ops *files;
+    const char *path;
+    int rank, generation, gathered;
+    int lose_peer_at; /* this gather fails on all ranks; -1: none */
+    int result;
+    struct error err;
+};
+
+static int gather(void *ctx, int tensor, float *values, struct error *err)
+{
+    struct rank *r = ctx;
+    static const int64_t counts[] = {6, 4, 1};
+    if (r->gathered++ == r->lose_peer_at)
+        return error_set(err, ERR_PEER, "a peer is lost");
+    for (int64_t i = 0; i < counts[tensor]; i++)
+        values[i] = value(r->generation, tensor, i);
+    return 0;
+}
+
+static void *run_rank(void *arg)
+{
+    struct rank *r = arg;
+    struct device *device = NULL;
+    struct stream *stream = NULL;
+    struct comm *comm = NULL;
+    r->result = device_open("cpu", 1, &device, &r->err);
+    if (r->result == 0)
+        r->result = stream_open(device, "export", &stream, &r->err);
+    if (r->result == 0)
+        r->result = comm_local_join(r->group, r->rank, RANKS, JOIN_TIMEOUT_MS, &comm, &r->err);
+    const struct export_model what = {r->files, r->path, tensors, 3, gather, r, comm, stream};
+    if (r->result == 0)
+        r->result = export_model(&what, &r->err);
+    stream_close(stream);
+    comm_close(comm);
+    device_close(device);
+    return NULL;
+}
+
+/* Exports on all ranks, which must agree on how it ended. */
+static int export(const struct file_ops *files, const char *path, int generation, int lose_peer_at,
+                  struct error *ret_err)
+{
+    struct rank ranks[RANKS];
+    struct comm_local *group = comm_local_open();
+    for (int r = 0; r < RANKS; r++) {
+        ranks[r] = (struct rank){.group = group,
+                                 .files = files,
+                                 .path = path,
+                                 .rank = r,
+                                 .generation = generation,
+                                 .lose_peer_at = lose_peer_at};
+        pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]);
+    }
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(ranks[r].thread, NULL);
+    comm_local_close(group);
+    for (int r = 1; r < RANKS; r++) {
+        assert_int_equal(ranks[r].result, ranks[0].result);
+        assert_int_equal(ranks[r].gathered, ranks[0].gathered);
+        if (ranks[r].result < 0)
+            assert_string_equal(ranks[r].err.msg, ranks[0].err.msg);
+    }
+    *ret_err = ranks[0].err;
+    return ranks[0].result;
+}
+
+/* The generation of a whole file; every element is checked. */
+static int generation_of(const char *path)
+{
+    struct safetensors *file;
+    struct error err;
+    assert_ok(safetensors_open(path, &file, &err), &err);
+    const struct safetensors_header *h = safetensors_header(file);
+    assert_int_equal(h->tensor_count, 3);
+    assert_string_equal(safetensors_get_note(h, "format"), "pt");
+    int generation = 0;
+    for (int t = 2; t >= 0; t--) {
+        const struct safetensors_tensor *found = safetensors_find(h, tensors[t].name);
+        assert_non_null(found);
+        assert_int_equal(found->dtype, SAFETENSORS_F32);
+        assert_int_equal(found->dims, tensors[t].dims);
+        assert_memory_equal(found->shape, tensors[t].shape,
+                            (size_t)found->dims * sizeof found->shape[0]);
+        float values[8];
+        assert_ok(safetensors_read(file, found, 0, found->count, values, &err), &err);
+        if (t == 2)
+            generation = ((int)values[0] - 200) / 1000;
+        for (int64_t i = 0; i < found->count; i++)
+            assert_true(values[i] == value(generation, t, i));
+    }
+    safetensors_close(file);
+    return generation;
+}
+
+static int set_up(void **state)
+{
+    *state = support_temp_dir();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    support_remove_tree(*state);
+    free(*state);
+    return 0;
+}
+
+static void test_export(void **state)
+{
+    auto_free char *path = xasprintf("%s/out/net.safetensors", (char *)*state);
+    auto_free char *temp = xasprintf("%s.tmp", path);
+    struct error err;
+    for (int generation = 1; generation <= 2; generation++) {
+        assert_ok(export(&file_ops_system, path, generation, -1, &err), &err);
+        assert_int_equal(generation_of(path), generation);
+        assert_int_equal(access(temp, F_OK), -1);
+    }
+}
+
+/* Whatever rank 0 cannot do, all ranks gather to the end and then fail alike; the old file stays.
+ */
+static void test_failure_anywhere(void **state)
+{
+    auto_free char *path = xasprintf("%s/net.safetensors", (char *)*state);
+    auto_free char *temp = xasprintf("%s.tmp", path);
+    struct error err;
+    assert_ok(export(&file_ops_system, path, 1, -1, &err), &err);
+    auto_free struct faulty_files *f = xmalloc(sizeof *f);
+    int n = 0;
+    for (bool failed = true; failed; n++) {
+        faulty_init(f, n, ENOSPC);
+        failed = export(&f->ops, path, 2, -1, &err) < 0;
+        if (failed) {
+            assert_int_equal(err.code, ERR_NO_SPACE);
+            assert_non_null(strstr(err.msg, *state));
+        }
+        if (!failed || !strstr(err.msg, "sync directory")) /* in place, but not promised */
+            assert_int_equal(generation_of(path), failed ? 1 : 2);
+        assert_int_equal(access(temp, F_OK), -1);
+        faulty_free(f);
+    }
+    assert_in_range(n, 9, 10); /* create, 4 writes, fsync, close, rename, sync_dir; and none */
+}
+
+static void test_crash_anywhere(void **state)
+{
+    auto_free char *path = xasprintf("%s/net.safetensors", (char *)*state);
+    auto_free struct faulty_files *f = xmalloc(sizeof *f);
+    struct error err;
+    for (int loss = LOSE_NOTHING; loss <= LOSE_ALL; loss++) {
+        bool crashed = true;
+        for (int n = 0; crashed; n++) {
+            assert_ok(export(&file_ops_system, path, 1, -1, &err), &err);
+            faulty_init(f, n, 0);
+            int result = export(&f->ops, path, 2, -1, &err);
+            crashed = f->crashed;
+            faulty_lose(f, (enum faulty_loss)loss);
+            assert_in_range(generation_of(path), result == 0 ? 2 : 1, 2);
+            faulty_free(f);
+        }
+    }
+}
+
+static void test_lost_peer(void **state)
+{
+    auto_free char *path = xasprintf("%s/net.safetensors", (char *)*state);
+    auto_free char *temp = xasprintf("%s.tmp", path);
+    struct error err;
+    for (int at = 0; at < 3; at++) {
+        assert_fails(export(&file_ops_system, path, 1, at, &err), &err, ERR_PEER, "peer is lost");
+        assert_int_equal(access(path, F_OK), -1);
+        assert_int_equal(access(temp, F_OK), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_export, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_failure_anywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_crash_anywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost_peer, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+#include "agent/model.h"
+#include "base/mem.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 6, SIDE = 12 };
+
+/* The model alone: weights and gradients are bound here, as the shard engine would. */
+struct fixture {
+    struct arena *arena;
+    struct device *device;
+    struct stream *stream;
+    struct tape *tape;
+    float input[ROWS * SIDE * SIDE];
+    int32_t target[ROWS];
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct error err;
+    f->arena = arena_open();
+    assert_ok(device_open("cpu", 1, &f->device, &err), &err);
+    assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
+    assert_ok(tape_open(f->stream, NULL, &f->tape, &err), &err);
+    for (int i = 0; i < ROWS * SIDE * SIDE; i++)
+        f->input[i] = random_uniform(1, (uint64_t)i);
+    for (int i = 0; i < ROWS; i++)
+        f->target[i] = i;
+    *state = f;
+    return 0;
+}
+
+static int64_t bytes_in_use(const struct fixture *f)
+{
+    struct memory_use use;
+    device_memory_use(f->device, &use);
+    return use.current_total_bytes;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(bytes_in_use(f), 0);
+    tape_close(f->tape);
+    stream_close(f->stream);
+    device_close(f->device);
+    arena_close(f->arena);
+    free(f);
+    return 0;
+}
+
+static struct model *new_model(struct fixture *f, float dropout1, float dropout2)
+{
+    struct mnist_shape shape = {.height = SIDE,
+                                .width = SIDE,
+                                .channels1 = 4,
+                                .channels2 = 6,
+                                .hidden = 16,
+                                .classes = 10,
+                                .dropout1 = dropout1,
+                                .dropout2 = dropout2};
+    struct model *model = model_mnist_new(f->arena, &shape);
+    for (int i = 0; i < model->root->child_count; i++)
+        for (int k = 0; k < model->root->children[i]->param_count; k++) {
+            struct param *p = model->root->children[i]->params[k];
+            float *value = arena_array(f->arena, float, p->count);
+            for (int64_t e = 0; e < p->count; e++)
+                value[e] = p->init_low +
+                           (p->init_high - p->init_low) * random_uniform(p->index + 1, (uint64_t)e);
+            p->value = value;
+            p->gradient = arena_array(f->arena, float, p->count);
+        }
+    return model;
+}
+
+/* One pass; returns the mean loss. */
+static int run(struct fixture *f, struct model *model, bool training, double *ret_loss,
+               struct error *err)
+{
+    double sums[3] = {0};
+    tape_begin(f->tape, &(struct tape_pass){.training = training, .seed = 1, .row_stride = 1});
+    model->forward(model, f->tape,
+                   &(struct batch){.input = f->input, .target = f->target, .rows = ROWS}, 1, sums);
+    int result = training ? tape_backward(f->tape, err) : tape_finish(f->tape, err);
+    struct error late;
+    assert_ok(stream_sync(f->stream, &late), &late);
+    if (result == 0) {
+        assert_true(sums[2] == ROWS);
+        assert_true(sums[1] >= 0 && sums[1] <= ROWS);
+        *ret_loss = sums[0] / sums[2];
+    }
+    return result;
+}
+
+static void a_new_network_guesses(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+    double loss;
+    assert_ok(run(f, new_model(f, 0, 0), false, &loss, &err), &err);
+    assert_true(fabs(loss - log(10)) < 0.2);
+}
+
+static void dropout_is_for_training(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+    double plain, trained, evaluated;
+    assert_ok(run(f, new_model(f, 0, 0), true, &plain, &err), &err);
+    assert_ok(run(f, new_model(f, 0.25f, 0.5f), true, &trained, &err), &err);
+    assert_ok(run(f, new_model(f, 0.25f, 0.5f), false, &evaluated, &err), &err);
+    assert_true(plain == evaluated);
+    assert_true(plain != trained);
+}
+
+static void every_parameter_gets_a_gradient_once(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+    double loss;
+    struct model *model = new_model(f, 0.25f, 0.5f);
+    const struct param *p = model->root->children[0]->params[0];
+    float once[36];
+    assert_int_equal(p->count, 36);
+    assert_ok(run(f, model, true, &loss, &err), &err);
+    memcpy(once, p->gradient, sizeof once);
+    assert_ok(run(f, model, true, &loss, &err), &err); /* added to the first, as marked */
+    for (int i = 0; i < 36; i++)
+        assert_true(fabsf(p->gradient[i] - 2 * once[i]) <= 1e-5f * fabsf(once[i]) + 1e-7f);
+    for (int i = 0; i < model->root->child_count; i++)
+        for (int k = 0; k < model->root->children[i]->param_count; k++)
+            assert_true(model->root->children[i]->params[k]->gradient_written);
+}
+
+/* Whatever allocation of the pass fails: the error names the tensor, nothing stays behind. */
+static void every_allocation_may_fail(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+    double loss;
+    struct model *model = new_model(f, 0.25f, 0.5f);
+    assert_ok(run(f, model, true, &loss, &err), &err);
+    struct memory_use use;
+    device_memory_use(f->device, &use);
+    bool seen[2] = {false, false};
+    for (int64_t limit = 16; limit < use.peak_total_bytes; limit += use.peak_total_bytes / 97) {
+        device_memory_set_limit(f->device, limit);
+        assert_fails(run(f, model, true, &loss, &err), &err, ERR_MEMORY, "no device memory for ");
+        seen[0] |= strstr(err.msg, "for conv2 ") != NULL;
+        seen[1] |= strstr(err.msg, "for gradient of conv1 ") != NULL;
+        assert_int_equal(bytes_in_use(f), 0);
+    }
+    assert_true(seen[0] && seen[1]);
+    device_memory_set_limit(f->device, 0);
+    assert_ok(run(f, model, true, &loss, &err), &err);
+}
+
+int main(void)
+{
+#define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        ROW(a_new_network_guesses),
+        ROW(dropout_is_for_training),
+        ROW(every_parameter_gets_a_gradient_once),
+        ROW(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

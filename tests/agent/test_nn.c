@@ -1,0 +1,280 @@
+/* Each layer on the tape: its gradients against finite differences of its own forward. */
+#include "agent/nn.h"
+#include "base/mem.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct arena *arena;
+    struct device *device;
+    struct stream *stream;
+    struct tape *tape;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct error err;
+    f->arena = arena_open();
+    assert_ok(device_open("cpu", 1, &f->device, &err), &err);
+    assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
+    assert_ok(tape_open(f->stream, NULL, &f->tape, &err), &err);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    struct memory_use use;
+    device_memory_use(f->device, &use);
+    assert_int_equal(use.current_total_bytes, 0);
+    tape_close(f->tape);
+    stream_close(f->stream);
+    device_close(f->device);
+    arena_close(f->arena);
+    free(f);
+    return 0;
+}
+
+/* A net around one layer: the value of parameter `x` comes onto the tape as an activation, goes
+ * through the layer, and what comes out is taken as [rows, classes] into the loss. */
+struct net {
+    struct fixture *f;
+    struct module *x, *layer;
+    bool relu;
+    struct tensor *(*apply)(struct net *net, struct tensor *x);
+    int32_t target[4];
+};
+
+static void source_backward(struct tape *tape, struct tape_op *op)
+{
+    bool add;
+    float *gradient = tape_param_gradient(op->module->params[0], &add);
+    assert_false(add);
+    stream_copy(tape_stream(tape), gradient, op->output->gradient,
+                (size_t)op->output->count * sizeof(float));
+}
+
+static struct tensor *source(struct tape *tape, struct module *m)
+{
+    const struct param *p = m->params[0];
+    struct tensor *x = tape_tensor(tape, p->dims, p->shape, "x");
+    assert_non_null(x);
+    stream_copy(tape_stream(tape), x->data, p->value, (size_t)p->count * sizeof(float));
+    tape_record(tape, &(struct tape_op){.backward = source_backward, .module = m, .output = x});
+    return x;
+}
+
+/* The loss; with its gradients if `backward`. */
+static double run(struct net *net, bool backward)
+{
+    struct fixture *f = net->f;
+    struct error err;
+    double sums[3] = {0};
+    tape_begin(f->tape, &(struct tape_pass){.training = true, .seed = 3, .row_stride = 1});
+    struct tensor *y = net->apply(net, source(f->tape, net->x));
+    assert_non_null(y);
+    y->dims = 2; /* dense: the rows, and all the rest as classes */
+    y->shape[1] = y->count / y->shape[0];
+    nn_cross_entropy(f->tape, y, net->target, 0.5f, sums);
+    assert_ok(backward ? tape_backward(f->tape, &err) : tape_finish(f->tape, &err), &err);
+    assert_ok(stream_sync(f->stream, &err), &err);
+    return 0.5 * sums[0];
+}
+
+static struct tensor *conv(struct net *net, struct tensor *x)
+{
+    return nn_conv2d(net->f->tape, net->layer, x, net->relu);
+}
+
+static struct tensor *linear(struct net *net, struct tensor *x)
+{
+    return nn_linear(net->f->tape, net->layer, x, net->relu);
+}
+
+static struct tensor *pool(struct net *net, struct tensor *x)
+{
+    return nn_max_pool2d(net->f->tape, x);
+}
+
+static struct tensor *dropout(struct net *net, struct tensor *x)
+{
+    return nn_dropout(net->f->tape, net->layer, x, 5);
+}
+
+static struct tensor *flatten(struct net *net, struct tensor *x)
+{
+    return nn_flatten(net->f->tape, x);
+}
+
+static struct tensor *nothing(struct net *net, struct tensor *x)
+{
+    (void)net;
+    return x;
+}
+
+/* The same layer twice: its parameters' gradients add up. */
+static struct tensor *linear_twice(struct net *net, struct tensor *x)
+{
+    return linear(net, linear(net, x));
+}
+
+static void bind(struct arena *arena, struct param *p)
+{
+    float *value = arena_array(arena, float, p->count);
+    for (int64_t i = 0; i < p->count; i++)
+        value[i] = 2 * random_uniform(p->index + 1, (uint64_t)i) - 1;
+    p->value = value;
+    p->gradient = arena_array(arena, float, p->count);
+}
+
+/* The slope is (f(w + h) - f(w - h)) / 2h. The loss is of order 1 in float32, so rounding gives it
+ * an error of about 1e-7 / h = 1e-4, and curvature one of h^2; no input lies within h of a kink. */
+static void check_gradient(struct net *net, struct param *p)
+{
+    const float h = 1e-3f;
+    float *value = (float *)(uintptr_t)p->value; /* bind() made it */
+    assert_true(p->gradient_written);
+    for (int64_t i = 0; i < p->count; i++) {
+        float kept = value[i];
+        value[i] = kept + h;
+        double up = run(net, false);
+        value[i] = kept - h;
+        double down = run(net, false);
+        value[i] = kept;
+        double slope = (up - down) / (2 * (double)h);
+        if (!(fabs(slope - (double)p->gradient[i]) < 1e-3))
+            fail_msg("%s[%d]: gradient %g, slope %g", p->name, (int)i, (double)p->gradient[i],
+                     slope);
+    }
+}
+
+static struct module *new_layer(struct fixture *f, struct module *root, const char *name)
+{
+    uint64_t index = 1;
+    if (strcmp(name, "conv") == 0)
+        return nn_conv2d_new(f->arena, root, name, &index, 2, 3, 3);
+    if (strcmp(name, "linear") == 0)
+        return nn_linear_new(f->arena, root, name, &index, 6, 6);
+    if (strcmp(name, "dropout") == 0)
+        return nn_dropout_new(f->arena, root, name, 0.4f);
+    return NULL;
+}
+
+static void gradients_are_the_slopes_of_the_loss(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *layer;
+        struct tensor *(*apply)(struct net *net, struct tensor *x);
+        bool relu;
+        int dims;
+        int64_t shape[4];
+    } rows[] = {
+        {"conv", conv, false, 4, {2, 5, 4, 2}},       {"conv", conv, true, 4, {2, 4, 5, 2}},
+        {"linear", linear, false, 2, {3, 6}},         {"linear", linear, true, 2, {4, 6}},
+        {"linear", linear_twice, true, 2, {3, 6}},    {"dropout", dropout, false, 4, {2, 3, 2, 2}},
+        {"pool", pool, false, 4, {2, 5, 4, 3}},       {"flatten", flatten, false, 4, {2, 2, 3, 4}},
+        {"cross entropy", nothing, false, 2, {4, 7}},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct module *root = module_new(f->arena, "", "Net", NULL);
+        struct net net = {.f = f,
+                          .x = module_add(f->arena, root, module_new(f->arena, "x", "X", NULL)),
+                          .layer = new_layer(f, root, rows[i].layer),
+                          .relu = rows[i].relu,
+                          .apply = rows[i].apply,
+                          .target = {0, 3, 2, 1}};
+        module_add_param(f->arena, net.x, rows[i].layer, 0, rows[i].dims, rows[i].shape, 0, 0);
+        bind(f->arena, net.x->params[0]);
+        for (int k = 0; net.layer && k < net.layer->param_count; k++)
+            bind(f->arena, net.layer->params[k]);
+        run(&net, true);
+        check_gradient(&net, net.x->params[0]);
+        for (int k = 0; net.layer && k < net.layer->param_count; k++)
+            check_gradient(&net, net.layer->params[k]);
+    }
+}
+
+/* [B, H, W, C] to channel-major rows, as torch.flatten of [B, C, H, W]. */
+static void flatten_is_channel_major(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+    float input[12], flat[12];
+    for (int i = 0; i < 12; i++)
+        input[i] = (float)(i % 2 * 100 + i / 2); /* channel c of pixel i: 100 c + i */
+    tape_begin(f->tape, &(struct tape_pass){.training = false});
+    struct tensor *y = nn_flatten(f->tape, tape_input(f->tape, input, 4, (int64_t[]){1, 2, 3, 2}));
+    assert_int_equal(y->dims, 2);
+    assert_int_equal(y->shape[1], 12);
+    stream_copy(f->stream, flat, y->data, sizeof flat);
+    tape_drop(f->tape, y);
+    assert_ok(tape_finish(f->tape, &err), &err);
+    assert_ok(stream_sync(f->stream, &err), &err);
+    for (int i = 0; i < 12; i++)
+        assert_true(flat[i] == (float)(i / 6 * 100 + i % 6));
+}
+
+/* Which elements survive, of `rows` rows of 4; dropout at 1/2. */
+static void survivors(struct fixture *f, const struct tape_pass *pass, uint64_t layer, int rows,
+                      float *ret)
+{
+    struct error err;
+    float ones[32];
+    struct module *m = module_new(f->arena, "d", "Dropout", NULL);
+    m->dropout = 0.5f;
+    for (int i = 0; i < 4 * rows; i++)
+        ones[i] = 1;
+    tape_begin(f->tape, pass);
+    struct tensor *x = tape_input(f->tape, ones, 2, (int64_t[]){rows, 4});
+    struct tensor *y = nn_dropout(f->tape, m, x, layer);
+    stream_copy(f->stream, ret, y->data, (size_t)rows * 4 * sizeof(float));
+    tape_drop(f->tape, y);
+    assert_ok(tape_finish(f->tape, &err), &err);
+    assert_ok(stream_sync(f->stream, &err), &err);
+}
+
+static void dropout_masks_belong_to_global_rows(void **state)
+{
+    struct fixture *f = *state;
+    const struct tape_pass whole = {.training = true, .seed = 1, .step = 9, .row_stride = 1};
+    struct tape_pass other = whole, part = whole, evaluation = whole;
+    float a[32], b[32], c[16];
+    survivors(f, &whole, 0, 8, a);
+    survivors(f, &whole, 1, 8, b);
+    assert_memory_not_equal(a, b, sizeof a); /* another layer */
+    other.step = 10;
+    survivors(f, &other, 0, 8, b);
+    assert_memory_not_equal(a, b, sizeof a); /* another step */
+    other = whole;
+    other.seed = 2;
+    survivors(f, &other, 0, 8, b);
+    assert_memory_not_equal(a, b, sizeof a);    /* another seed */
+    for (uint64_t rank = 0; rank < 2; rank++) { /* the same rows, dealt to two ranks */
+        part.first_row = rank;
+        part.row_stride = 2;
+        survivors(f, &part, 0, 4, c);
+        for (int row = 0; row < 4; row++)
+            assert_memory_equal(c + 4 * row, a + 4 * (2 * row + (int)rank), 4 * sizeof(float));
+    }
+    evaluation.training = false;
+    survivors(f, &evaluation, 0, 8, b);
+    for (int i = 0; i < 32; i++)
+        assert_true(b[i] == 1);
+}
+
+int main(void)
+{
+#define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        ROW(gradients_are_the_slopes_of_the_loss),
+        ROW(flatten_is_channel_major),
+        ROW(dropout_masks_belong_to_global_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+#include "agent/optim.h"
+#include "agent/wrap.h"
+#include "base/mem.h"
+#include "tests/agent/fixture.h"
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 33, STEPS = 10 };
+
+/* One rank with one parameter of SIZE elements. */
+struct fixture {
+    struct arena *arena;
+    struct device *device;
+    struct stream *stream;
+    struct comm *comm;
+    struct module *root;
+    struct shard *shard;
+    struct optim *optim;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct error err;
+    struct shard_config config = {.strategy = FULL_SHARD};
+    f->arena = arena_open();
+    f->root = module_new(f->arena, "", "Net", NULL);
+    module_add_param(f->arena, f->root, "w", 0, 1, (int64_t[]){SIZE}, 0, 0);
+    wrap_none(f->root);
+    assert_ok(device_open("cpu", 1, &f->device, &err), &err);
+    assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
+    assert_ok(comm_self_open(&f->comm, &err), &err);
+    assert_ok(shard_open(&config, f->stream, f->device, f->comm, f->root, &f->shard, &err), &err);
+    shard_init_values(f->shard, 1);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    struct memory_use use;
+    optim_close(f->optim);
+    shard_close(f->shard);
+    device_memory_use(f->device, &use);
+    assert_int_equal(use.current_total_bytes, 0);
+    comm_close(f->comm);
+    stream_close(f->stream);
+    device_close(f->device);
+    arena_close(f->arena);
+    free(f);
+    return 0;
+}
+
+static void open_optim(struct fixture *f, const struct optim_config *config)
+{
+    struct error err;
+    optim_close(f->optim);
+    f->optim = NULL;
+    assert_ok(optim_open(config, f->shard, &f->optim, &err), &err);
+}
+
+static void copy(struct fixture *f, float *to, const float *from)
+{
+    stream_copy(shard_home_stream(f->shard), to, from, SIZE * sizeof(float));
+    struct error err;
+    assert_ok(shard_sync(f->shard, &err), &err);
+}
+
+static struct optim_config with(struct optim_config config, float momentum, bool nesterov,
+                                float weight_decay)
+{
+    config.momentum = momentum;
+    config.nesterov = nesterov;
+    config.weight_decay = weight_decay;
+    return config;
+}
+
+/* Gradients from 1e-6 to 1e2; half of the steps are taken after the state was saved and loaded.
+ * Tolerance: as PyTorch's own float32 (tests/data/parity/README.md). */
+static void every_step_is_pytorchs(void **state)
+{
+    struct fixture *f = *state;
+    const struct {
+        const char *name;
+        struct optim_config config;
+        float lr;
+    } rows[] = {
+        {"adadelta", optim_defaults(OPTIM_ADADELTA), 1.0f},
+        {"sgd", optim_defaults(OPTIM_SGD), 0.01f},
+        {"sgd_momentum", with(optim_defaults(OPTIM_SGD), 0.9f, false, 0), 0.01f},
+        {"sgd_nesterov", with(optim_defaults(OPTIM_SGD), 0.9f, true, 0), 0.01f},
+        {"sgd_weight_decay", with(optim_defaults(OPTIM_SGD), 0.9f, false, 0.1f), 0.01f},
+        {"adam", optim_defaults(OPTIM_ADAM), 0.01f},
+        {"adamw", optim_defaults(OPTIM_ADAMW), 0.01f},
+    };
+    struct fixture_file *file = fixture_open("optimizers.safetensors");
+    int64_t count;
+    const float *init = fixture_get(file, &count, "init");
+    const float *gradients = fixture_get(file, &count, "grad");
+    assert_int_equal(count, STEPS * SIZE);
+    const struct shard_unit *unit = shard_get_unit(f->shard, 0);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const float *expected = fixture_get(file, &count, "%s/weight", rows[i].name);
+        open_optim(f, &rows[i].config);
+        copy(f, unit->value, init);
+        for (int step = 0; step < STEPS; step++) {
+            if (step == STEPS / 2) {
+                float saved[2][SIZE];
+                int states = optim_state_count(f->optim);
+                int64_t steps = optim_steps(f->optim);
+                assert_int_equal(steps, step);
+                for (int s = 0; s < states; s++)
+                    copy(f, saved[s], optim_state(f->optim, 0, s));
+                open_optim(f, &rows[i].config);
+                for (int s = 0; s < states; s++)
+                    copy(f, optim_state(f->optim, 0, s), saved[s]);
+                optim_set_steps(f->optim, steps);
+            }
+            float weight[SIZE];
+            copy(f, unit->gradient, gradients + step * SIZE);
+            optim_step(f->optim, rows[i].lr);
+            copy(f, weight, unit->value);
+            fixture_compare(rows[i].name, weight, expected + step * SIZE, SIZE, 2e-6, 2e-6);
+        }
+    }
+    fixture_close(file);
+}
+
+static void the_state_has_pytorchs_names(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        enum optim_type type;
+        float momentum;
+        int count;
+        const char *names[2];
+    } rows[] = {
+        {OPTIM_ADADELTA, 0, 2, {"square_avg", "acc_delta"}},
+        {OPTIM_SGD, 0, 0, {NULL}},
+        {OPTIM_SGD, 0.9f, 1, {"momentum_buffer"}},
+        {OPTIM_ADAM, 0, 2, {"exp_avg", "exp_avg_sq"}},
+        {OPTIM_ADAMW, 0, 2, {"exp_avg", "exp_avg_sq"}},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct optim_config config = optim_defaults(rows[i].type);
+        config.momentum = rows[i].momentum;
+        open_optim(f, &config);
+        assert_int_equal(optim_state_count(f->optim), rows[i].count);
+        for (int s = 0; s < rows[i].count; s++)
+            assert_string_equal(optim_state_name(f->optim, s), rows[i].names[s]);
+        struct memory_use use;
+        device_memory_use(f->device, &use);
+        assert_int_equal(use.current_bytes[MEMORY_OPTIMIZER],
+                         rows[i].count * 36 * (int64_t)sizeof(float)); /* 33, padded */
+    }
+}
+
+static void no_memory_for_the_state_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+    struct optim_config config = optim_defaults(OPTIM_ADAM);
+    struct memory_use use;
+    struct error err;
+    device_memory_use(f->device, &use);
+    device_memory_set_limit(f->device, use.current_total_bytes + 200);
+    assert_fails(optim_open(&config, f->shard, &f->optim, &err), &err, ERR_MEMORY,
+                 "optimizer state exp_avg_sq");
+    assert_null(f->optim);
+}
+
+int main(void)
+{
+#define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        ROW(every_step_is_pytorchs),
+        ROW(the_state_has_pytorchs_names),
+        ROW(no_memory_for_the_state_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* The order in which a rank issues its collectives and its computing: read off a communicator that
+ * only takes notes, over a model whose modules are units of different size. */
+#include "agent/shard.h"
+#include "agent/wrap.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "tests/support.h"
+
+#include <string.h>
+
+/* root { a, b { c } }, each a unit with one parameter. */
+struct fixture {
+    struct arena *arena;
+    struct device *device;
+    struct stream *compute;
+    struct module *root, *a, *b, *c;
+    struct shard *shard;
+    struct tape *tape;
+};
+
+/* Two ranks, of which this one is the first. */
+struct notes {
+    struct comm comm;
+    struct str text; /* gX: gather unit X, RX: reduce it, fX and bX: its forward and backward */
+};
+
+static char unit_name(int64_t slice_count)
+{
+    static const char names[] = "?rabc";
+    return names[slice_count / 4];
+}
+
+static void note_gather(struct comm *c, struct stream *s, float *recv, const float *send,
+                        int64_t count)
+{
+    (void)s, (void)recv, (void)send;
+    str_printf(&((struct notes *)c)->text, " g%c", unit_name(count));
+}
+
+static void note_reduce(struct comm *c, struct stream *s, float *recv, float *send, int64_t count,
+                        enum comm_reduce how)
+{
+    (void)s, (void)recv, (void)send;
+    assert_int_equal(how, COMM_MEAN);
+    str_printf(&((struct notes *)c)->text, " R%c", unit_name(count));
+}
+
+static const struct comm_functions note_functions = {.all_gather = note_gather,
+                                                     .reduce_scatter = note_reduce};
+
+static struct module *add_module(struct fixture *f, struct module *parent, const char *name,
+                                 uint64_t index)
+{
+    struct module *m = module_new(f->arena, name, "Unit", NULL);
+    if (parent)
+        module_add(f->arena, parent, m);
+    module_add_param(f->arena, m, "w", index, 1, (int64_t[]){8 * ((int64_t)index + 1)}, 0, 0);
+    return m;
+}
+
+static void open_fixture(struct fixture *f, struct notes *notes, const struct shard_config *config)
+{
+    struct error err;
+    const char *classes[] = {"Unit"};
+    *notes = (struct notes){.comm = {.fn = &note_functions, .rank = 0, .size = 2}};
+    str_init(&notes->text, 4096);
+    f->arena = arena_open();
+    f->root = add_module(f, NULL, "", 0);
+    f->a = add_module(f, f->root, "a", 1);
+    f->b = add_module(f, f->root, "b", 2);
+    f->c = add_module(f, f->b, "c", 3);
+    assert_ok(wrap_by_class(f->root, classes, 1, &err), &err);
+    assert_ok(device_open("cpu", 1, &f->device, &err), &err);
+    assert_ok(stream_open(f->device, "compute", &f->compute, &err), &err);
+    assert_ok(shard_open(config, f->compute, f->device, &notes->comm, f->root, &f->shard, &err),
+              &err);
+    shard_init_values(f->shard, 1);
+    struct tape_hooks hooks = shard_hooks(f->shard);
+    assert_ok(tape_open(f->compute, &hooks, &f->tape, &err), &err);
+}
+
+static void close_fixture(struct fixture *f, struct notes *notes)
+{
+    struct memory_use use;
+    tape_close(f->tape);
+    shard_close(f->shard);
+    device_memory_use(f->device, &use);
+    assert_int_equal(use.current_total_bytes, 0);
+    stream_close(f->compute);
+    device_close(f->device);
+    arena_close(f->arena);
+    str_free(&notes->text);
+}
+
+struct use_args {
+    struct notes *notes;
+    char name;
+};
+
+static void use_backward(struct tape *tape, struct tape_op *op)
+{
+    (void)tape;
+    struct use_args args;
+    memcpy(&args, op->args, sizeof args);
+    assert_non_null(op->module->params[0]->value);
+    assert_non_null(op->module->params[0]->gradient);
+    str_printf(&args.notes->text, " b%c", args.name);
+}
+
+/* An op that uses the module's parameter. */
+static void use(struct fixture *f, struct notes *notes, struct module *m, char name)
+{
+    struct use_args args = {notes, name};
+    struct tape_op op = {.backward = use_backward, .module = m};
+    memcpy(op.args, &args, sizeof args);
+    assert_non_null(m->params[0]->value);
+    str_printf(&notes->text, " f%c", name);
+    tape_record(f->tape, &op);
+}
+
+static void run_pass(struct fixture *f, struct notes *notes, bool last_micro_batch)
+{
+    struct error err;
+    shard_begin(f->shard, last_micro_batch);
+    tape_begin(f->tape, &(struct tape_pass){.training = true});
+    tape_enter(f->tape, f->root);
+    use(f, notes, f->root, 'r');
+    tape_enter(f->tape, f->a);
+    use(f, notes, f->a, 'a');
+    tape_leave(f->tape, f->a);
+    tape_enter(f->tape, f->b);
+    tape_enter(f->tape, f->c);
+    use(f, notes, f->c, 'c');
+    tape_leave(f->tape, f->c);
+    use(f, notes, f->b, 'b');
+    tape_leave(f->tape, f->b);
+    tape_leave(f->tape, f->root);
+    str_add(&notes->text, " |");
+    assert_ok(tape_backward(f->tape, &err), &err);
+}
+
+/* The second step, so that forward_prefetch knows the order. Within b lies c: b is left last and
+ * its backward begins first and ends after c's. */
+static void collectives_come_in_this_order(void **state)
+{
+    (void)state;
+    static const struct {
+        struct shard_config config;
+        const char *expected;
+    } rows[] = {
+        {{.strategy = FULL_SHARD, .backward_prefetch = NO_PREFETCH, .limit_all_gathers = true},
+         " gr fr ga fa gb gc fc fb | gb bb gc bc Rc Rb ga ba Ra br Rr"},
+        {{.strategy = FULL_SHARD, .backward_prefetch = BACKWARD_PRE, .limit_all_gathers = true},
+         " gr fr ga fa gb gc fc fb | gb gc bb ga bc Rc Rb ba Ra br Rr"},
+        {{.strategy = FULL_SHARD, .backward_prefetch = BACKWARD_POST, .limit_all_gathers = true},
+         " gr fr ga fa gb gc fc fb | gb bb gc bc ga Rc Rb ba Ra br Rr"},
+        {{.strategy = FULL_SHARD, .forward_prefetch = true, .limit_all_gathers = true},
+         " gr ga fr gb fa gc fc fb | gb bb gc bc Rc Rb ga ba Ra br Rr"},
+        {{.strategy = FULL_SHARD, .backward_prefetch = BACKWARD_PRE, .forward_prefetch = true},
+         " gr ga gb gc fr fa fc fb | gb gc ga bb bc Rc Rb ba Ra br Rr"},
+        {{.strategy = SHARD_GRAD_OP, .backward_prefetch = BACKWARD_PRE, .limit_all_gathers = true},
+         " gr fr ga fa gb gc fc fb | bb bc Rc Rb ba Ra br Rr"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct fixture f;
+        struct notes notes;
+        open_fixture(&f, &notes, &rows[i].config);
+        for (int step = 0; step < 2; step++) {
+            str_clear(&notes.text);
+            run_pass(&f, &notes, true);
+            shard_finish(f.shard);
+            shard_values_changed(f.shard);
+        }
+        assert_string_equal(str_text(&notes.text), rows[i].expected);
+        close_fixture(&f, &notes);
+    }
+}
+
+/* Two micro-batches; only the second is the last. */
+static void micro_batches_reduce_when_they_should(void **state)
+{
+    (void)state;
+    static const struct {
+        struct shard_config config;
+        const char *expected;
+    } rows[] = {
+        {{.strategy = FULL_SHARD, .accumulate_sharded = false},
+         " gr fr ga fa gb gc fc fb | gb bb gc bc ga ba br"
+         " gr fr ga fa gb gc fc fb | gb bb gc bc Rc Rb ga ba Ra br Rr"},
+        {{.strategy = FULL_SHARD, .accumulate_sharded = true},
+         " gr fr ga fa gb gc fc fb | gb bb gc bc Rc Rb ga ba Ra br Rr"
+         " gr fr ga fa gb gc fc fb | gb bb gc bc Rc Rb ga ba Ra br Rr"},
+        {{.strategy = SHARD_GRAD_OP, .accumulate_sharded = false},
+         " gr fr ga fa gb gc fc fb | bb bc ba br"
+         " fr fa fc fb | bb bc Rc Rb ba Ra br Rr"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct fixture f;
+        struct notes notes;
+        open_fixture(&f, &notes, &rows[i].config);
+        run_pass(&f, &notes, false);
+        run_pass(&f, &notes, true);
+        shard_finish(f.shard);
+        assert_string_equal(str_text(&notes.text), rows[i].expected);
+        close_fixture(&f, &notes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collectives_come_in_this_order),
+        cmocka_unit_test(micro_batches_reduce_when_they_should),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+#include "agent/model.h"
+#include "agent/shard_layout.h"
+#include "agent/wrap.h"
+#include "base/str.h"
+#include "tests/support.h"
+
+/* A tree a(3), b(5) with child c(8), d(0 parameters); names are modules. */
+static struct module *tree(struct arena *arena)
+{
+    struct module *root = module_new(arena, "", "Net", NULL);
+    struct module *a = module_add(arena, root, module_new(arena, "a", "A", "A()"));
+    struct module *b = module_add(arena, root, module_new(arena, "b", "B", NULL));
+    struct module *c = module_add(arena, b, module_new(arena, "c", "C", "C()"));
+    module_add(arena, root, module_new(arena, "d", "D", "D()"));
+    module_add_param(arena, a, "w", 0, 1, (int64_t[]){3}, 0, 0);
+    module_add_param(arena, b, "w", 2, 1, (int64_t[]){5}, 0, 0); /* declared after c's */
+    module_add_param(arena, c, "w", 1, 2, (int64_t[]){2, 4}, 0, 0);
+    return root;
+}
+
+static void print_pieces(const struct shard_layout *layout, int rank, struct str *out)
+{
+    auto_arena struct arena *arena = arena_open();
+    int count;
+    const struct shard_piece *p = shard_layout_pieces(arena, layout, rank, &count);
+    for (int i = 0; i < count; i++, p++)
+        str_printf(out, " %s[%d..%d)@%d+%d", p->param->name, (int)p->param_offset,
+                   (int)(p->param_offset + p->count), p->unit, (int)p->shard_offset);
+}
+
+/* Pieces are printed as PARAMETER[elements)@UNIT+OFFSET. */
+static void pieces_tile_the_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit_class; /* units beside the root; NULL: none */
+        int group_size;
+        const char *units; /* count/flat_count/shard_count of each */
+        const char *pieces[4];
+    } rows[] = {
+        /* flat: a 0..3, b 4..9, c 12..20; padded to 4 S */
+        {NULL, 1, " 16/20/20", {" a.w[0..3)@0+0 b.c.w[0..8)@0+12 b.w[0..5)@0+4"}},
+        {NULL, 2, " 16/24/12", {" a.w[0..3)@0+0 b.w[0..5)@0+4", " b.c.w[0..8)@0+0"}},
+        {NULL,
+         3,
+         " 16/24/8",
+         {" a.w[0..3)@0+0 b.w[0..4)@0+4", " b.c.w[0..4)@0+4 b.w[4..5)@0+0", " b.c.w[4..8)@0+0"}},
+        {NULL,
+         4,
+         " 16/32/8",
+         {" a.w[0..3)@0+0 b.w[0..4)@0+4", " b.c.w[0..4)@0+4 b.w[4..5)@0+0", " b.c.w[4..8)@0+0",
+          ""}},
+        {"B", 2, " 3/8/4 13/16/8", {" a.w[0..3)@0+0 b.w[0..5)@1+0", " b.c.w[0..8)@1+0"}},
+        {"C",
+         2,
+         " 8/16/8 8/8/4",
+         {" a.w[0..3)@0+0 b.c.w[0..4)@1+0 b.w[0..4)@0+4", " b.c.w[4..8)@1+0 b.w[4..5)@0+0"}},
+        {"D", 1, " 16/20/20 0/0/0", {" a.w[0..3)@0+0 b.c.w[0..8)@0+12 b.w[0..5)@0+4"}},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct module *root = tree(arena);
+        struct error err;
+        wrap_none(root);
+        if (rows[i].unit_class)
+            assert_ok(wrap_by_class(root, &rows[i].unit_class, 1, &err), &err);
+        struct shard_layout layout;
+        shard_layout_make(arena, root, rows[i].group_size, &layout);
+        auto_str struct str out;
+        str_init(&out, 4096);
+        for (int u = 0; u < layout.unit_count; u++)
+            str_printf(&out, " %d/%d/%d", (int)layout.units[u].count,
+                       (int)layout.units[u].flat_count, (int)layout.units[u].shard_count);
+        assert_string_equal(str_text(&out), rows[i].units);
+        for (int rank = 0; rank < rows[i].group_size; rank++) {
+            str_clear(&out);
+            print_pieces(&layout, rank, &out);
+            assert_string_equal(str_text(&out), rows[i].pieces[rank]);
+        }
+    }
+}
+
+/* Each element of each parameter is in exactly one slice, whatever the world. */
+static void every_element_has_one_owner(void **state)
+{
+    (void)state;
+    static const int64_t cuts[] = {100, 20000, 100000000};
+    for (size_t i = 0; i < array_length(cuts); i++)
+        for (int size = 1; size <= 9; size++) {
+            auto_arena struct arena *arena = arena_open();
+            struct module *root = model_mnist_new(arena, &mnist_default_shape)->root;
+            wrap_by_size(root, cuts[i]);
+            struct shard_layout layout;
+            shard_layout_make(arena, root, size, &layout);
+            int64_t total = 0, next[8] = {0};
+            for (int rank = 0; rank < size; rank++) {
+                int count;
+                const struct shard_piece *p = shard_layout_pieces(arena, &layout, rank, &count);
+                for (int k = 0; k < count; k++, total += p->count, p++) {
+                    assert_int_equal(p->param_offset, next[p->param->index]);
+                    next[p->param->index] += p->count;
+                    assert_true(p->shard_offset + p->count <= layout.units[p->unit].shard_count);
+                    assert_int_equal(p->shard_offset % LAYOUT_ALIGN, 0);
+                }
+            }
+            assert_int_equal(total, 1199882);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_tile_the_parameters),
+        cmocka_unit_test(every_element_has_one_owner),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+#include "tests/support.h"
+
+#include "agent/topology.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The environment of a row: "NAME=value NAME=value". */
+static const char *lookup(void *ctx, const char *name)
+{
+    static char value[512];
+    size_t bytes = strlen(name);
+    for (const char *at = ctx; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, name, bytes) != 0 || at[bytes] != '=')
+            continue;
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(at + bytes + 1, " "), at + bytes + 1);
+        return value;
+    }
+    return NULL;
+}
+
+static int read_row(const char *environment, const struct topology_wish *wish, struct topology *t,
+                    struct error *err)
+{
+    static const struct topology_wish none = {
+        .nproc_per_node = "", .nnodes = "", .node_rank = -1, .master_addr = ""};
+    return topology_read(lookup, (void *)environment, wish ? wish : &none, t, err);
+}
+
+static void print_topology(const struct topology *t, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "rank %d/%d local %d/%d node %d/%d at %s:%d%s", t->rank, t->world_size,
+             t->local_rank, t->local_size, t->node_rank, t->nodes, t->host, t->port,
+             t->is_launcher ? " launcher" : "");
+}
+
+#define MASTER "MASTER_ADDR=j-master-0 MASTER_PORT=23456 PET_MASTER_ADDR=j-master-0 "
+
+static void test_who_am_i(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment, *expected;
+    } rows[] = {
+        {"", "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500"},
+        /* what the operator sets: the worked examples of the behaviour book */
+        {MASTER "WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=auto PET_NNODES=3",
+         "rank 2/3 local 0/1 node 2/3 at j-master-0:23456"},
+        {MASTER "WORLD_SIZE=12 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=4 PET_NNODES=3",
+         "rank 8/12 local 0/4 node 2/3 at j-master-0:23456 launcher"},
+        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 PET_NPROC_PER_NODE=gpu PET_NNODES=3",
+         "rank 1/3 local 0/1 node 1/3 at j-master-0:23456"},
+        {"PET_NPROC_PER_NODE=2 PET_NNODES=1",
+         "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:29500 launcher"},
+        /* a child of torchrun: RANK is its own, whatever PET_* says of the pod */
+        {MASTER "WORLD_SIZE=12 RANK=9 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 PET_NNODES=3 "
+                "PET_NODE_RANK=2 PET_NPROC_PER_NODE=4",
+         "rank 9/12 local 1/4 node 2/3 at j-master-0:23456"},
+        /* by hand, without PET_*: as many pods as ranks */
+        {"MASTER_ADDR=10.0.0.7 WORLD_SIZE=4 RANK=3",
+         "rank 3/4 local 0/1 node 3/4 at 10.0.0.7:29500"},
+        /* only PET_*'s place to meet */
+        {"PET_MASTER_ADDR=h PET_MASTER_PORT=1234 PET_NNODES=2 PET_NODE_RANK=1",
+         "rank 1/2 local 0/1 node 1/2 at h:1234"},
+        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NODE_RANK=1",
+         "rank 1/2 local 0/1 node 1/2 at h:99"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct topology t;
+        struct error err;
+        char text[400];
+        assert_ok(read_row(rows[i].environment, NULL, &t, &err), &err);
+        print_topology(&t, text, sizeof text);
+        assert_string_equal(text, rows[i].expected);
+    }
+}
+
+static void test_wishes_win_over_the_environment(void **state)
+{
+    (void)state;
+    static const struct topology_wish wish = {.nproc_per_node = "2",
+                                              .nnodes = "4",
+                                              .node_rank = 3,
+                                              .master_addr = "elsewhere",
+                                              .master_port = 77};
+    struct topology t;
+    struct error err;
+    char text[400];
+    assert_ok(read_row(MASTER "WORLD_SIZE=3 RANK=2 PET_NNODES=3 PET_NODE_RANK=2", &wish, &t, &err),
+              &err);
+    print_topology(&t, text, sizeof text);
+    assert_string_equal(text, "rank 6/8 local 0/2 node 3/4 at elsewhere:77 launcher");
+}
+
+static void test_job_id_and_restarts(void **state)
+{
+    (void)state;
+    struct topology t;
+    struct error err;
+    assert_ok(read_row("PET_RDZV_ID=blue SHOAL_RESTART_COUNT=3", NULL, &t, &err), &err);
+    assert_string_equal(t.job_id, "blue");
+    assert_int_equal(t.restart_count, 3);
+}
+
+static void test_contradictions_name_the_variable_and_the_value(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment;
+        enum error_code code;
+        const char *expected;
+    } rows[] = {
+        {"PET_NPROC_PER_NODE=many", ERR_CONFIG, "PET_NPROC_PER_NODE: 'many' is not auto"},
+        {"PET_NPROC_PER_NODE=0", ERR_CONFIG, "PET_NPROC_PER_NODE: '0'"},
+        {"PET_NNODES=-1", ERR_CONFIG, "PET_NNODES: '-1' is not a number of nodes"},
+        {"PET_NNODES=3:2 PET_NODE_RANK=0", ERR_CONFIG, "PET_NNODES: '3:2'"},
+        {"MASTER_ADDR=h PET_NNODES=2 PET_NODE_RANK=2", ERR_CONFIG, "node rank 2 is not below"},
+        {"MASTER_ADDR=h PET_NNODES=2 PET_NODE_RANK=x", ERR_CONFIG, "PET_NODE_RANK: 'x'"},
+        {"MASTER_PORT=65536", ERR_CONFIG, "MASTER_PORT: '65536' is not a whole number from 1"},
+        {"MASTER_PORT=tcp://10.0.0.1:80", ERR_CONFIG, "MASTER_PORT: 'tcp://10.0.0.1:80'"},
+        {"MASTER_ADDR=h WORLD_SIZE=3 RANK=0 PET_NPROC_PER_NODE=2", ERR_CONFIG,
+         "WORLD_SIZE: 3 is not a multiple of 2"},
+        {"LOCAL_RANK=0 RANK=4 WORLD_SIZE=4", ERR_CONFIG, "RANK: 4 is not below WORLD_SIZE, 4"},
+        {"LOCAL_RANK=2 LOCAL_WORLD_SIZE=2 RANK=2 WORLD_SIZE=4", ERR_CONFIG,
+         "LOCAL_RANK: 2 is not below LOCAL_WORLD_SIZE, 2"},
+        /* half of an identity would make every process rank 0 of its own job */
+        {"LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", ERR_CONFIG, "RANK: not set, although LOCAL_RANK is"},
+        {"LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1", ERR_CONFIG, "WORLD_SIZE: not set, although"},
+        {"MASTER_ADDR=h PET_NNODES=2", ERR_CONFIG, "PET_NODE_RANK: not set, although"},
+        {"PET_NNODES=2 PET_NODE_RANK=1", ERR_CONFIG, "MASTER_ADDR: not set, although"},
+        {"PET_RDZV_ENDPOINT=w-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=1:3", ERR_CONFIG,
+         "PET_NODE_RANK: not set, although"},
+        {"PET_RDZV_BACKEND=etcd-v2 PET_RDZV_ENDPOINT=e:2379 PET_NODE_RANK=0", ERR_UNSUPPORTED,
+         "PET_RDZV_BACKEND: 'etcd-v2'"},
+        {"PET_RDZV_ENDPOINT=h:port PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: 'h:port'"},
+        {"MASTER_ADDR=h PET_NNODES=4096 PET_NODE_RANK=0 PET_NPROC_PER_NODE=8", ERR_CONFIG,
+         "32768 ranks are more than 4096"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct topology t;
+        struct error err;
+        int result = read_row(rows[i].environment, NULL, &t, &err);
+        assert_fails(result, &err, rows[i].code, rows[i].expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_am_i),
+        cmocka_unit_test(test_wishes_win_over_the_environment),
+        cmocka_unit_test(test_job_id_and_restarts),
+        cmocka_unit_test(test_contradictions_name_the_variable_and_the_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

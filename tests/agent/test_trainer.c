@@ -1,0 +1,418 @@
+/* The whole training run with ranks as threads: the same result whatever the layout, interrupted or
+ * not. */
+#include "tests/support.h"
+
+#include "agent/comm_local.h"
+#include "agent/trainer.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RANKS = 4, MAX_STEPS = 64, MAX_FLAGS = 24, SIDE = 28, TRAIN_ROWS = 48, TEST_ROWS = 12 };
+
+/* ---- a data set of its own
+ * ---------------------------------------------------------------------------- */
+
+static void put_u32(FILE *file, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        fputc((int)(value >> shift & 0xff), file);
+}
+
+/* Images whose bright quarter depends on the label, with noise. */
+static void write_split(const char *directory, const char *name, int rows)
+{
+    auto_free char *images = xasprintf("%s/%s-images-idx3-ubyte", directory, name);
+    auto_free char *labels = xasprintf("%s/%s-labels-idx1-ubyte", directory, name);
+    FILE *file = fopen(images, "we");
+    put_u32(file, 0x803);
+    put_u32(file, (uint32_t)rows);
+    put_u32(file, SIDE);
+    put_u32(file, SIDE);
+    for (int i = 0; i < rows * SIDE * SIDE; i++) {
+        int label = i / (SIDE * SIDE) % 4, y = i / SIDE % SIDE, x = i % SIDE;
+        bool bright = label == (y >= SIDE / 2) * 2 + (x >= SIDE / 2);
+        fputc((bright ? 160 : 20) + i * 7919 % 61, file);
+    }
+    fclose(file);
+    file = fopen(labels, "we");
+    put_u32(file, 0x801);
+    put_u32(file, (uint32_t)rows);
+    for (int i = 0; i < rows; i++)
+        fputc(i % 4, file);
+    fclose(file);
+}
+
+static int make_data(void **state)
+{
+    char *directory = support_temp_dir();
+    write_split(directory, "train", TRAIN_ROWS);
+    write_split(directory, "t10k", TEST_ROWS);
+    *state = directory;
+    return 0;
+}
+
+static int remove_data(void **state)
+{
+    support_remove_tree(*state);
+    free(*state);
+    return 0;
+}
+
+/* ---- a run: ranks as threads
+ * -------------------------------------------------------------------------- */
+
+/* What one rank saw. Only rank 0's is looked at, but each has its own. */
+struct seen {
+    double loss[MAX_STEPS]; /* of this rank's rows, by step - 1 */
+    double epoch_loss, test_loss, test_samples;
+    int steps, resumed_step, last_step;
+    int stop_at_step; /* stop_asked says yes from this step on; 0: never */
+    struct memory_use memory;
+};
+
+struct run {
+    const struct agent_config *config;
+    int size, local_size;
+    bool restarted;
+    struct comm_local *group;
+    struct seen seen[MAX_RANKS];
+    int result[MAX_RANKS];
+    struct error err[MAX_RANKS];
+};
+
+static void on_step(void *ctx, const struct trainer_step *step)
+{
+    struct seen *seen = ctx;
+    assert_in_range(step->position.step, 1, MAX_STEPS);
+    seen->loss[step->position.step - 1] = step->loss;
+    seen->last_step = (int)step->position.step;
+    seen->steps++;
+}
+
+static void on_epoch(void *ctx, const struct trainer_score *score)
+{
+    ((struct seen *)ctx)->epoch_loss = score->loss_sum / score->samples;
+}
+
+static void on_test(void *ctx, const struct trainer_score *score)
+{
+    ((struct seen *)ctx)->test_loss = score->loss_sum / score->samples;
+    ((struct seen *)ctx)->test_samples = score->samples;
+}
+
+static void on_saved(void *ctx, const char *path, int64_t step)
+{
+    (void)ctx, (void)path, (void)step;
+}
+
+static void on_resumed(void *ctx, const char *path, int64_t step)
+{
+    (void)path;
+    ((struct seen *)ctx)->resumed_step = (int)step;
+}
+
+static void on_skipped(void *ctx, const char *why)
+{
+    (void)ctx;
+    fail_msg("a checkpoint was passed over: %s", why);
+}
+
+static bool stop_asked(void *ctx)
+{
+    const struct seen *seen = ctx;
+    return seen->stop_at_step > 0 && seen->last_step >= seen->stop_at_step;
+}
+
+static int run_rank(struct run *run, int rank, struct comm *world, struct error *err)
+{
+    struct seen *seen = &run->seen[rank];
+    const struct trainer_listener listener = {seen,     on_step,    on_epoch,   on_test,
+                                              on_saved, on_resumed, on_skipped, stop_asked};
+    const struct trainer_place place = {
+        .world = world, .local_size = run->local_size, .threads = 1, .restarted = run->restarted};
+    struct trainer *trainer = NULL;
+    int result = trainer_open(run->config, &place, &listener, &trainer, err);
+    if (result == 0)
+        result = trainer_run(trainer, err);
+    if (result == 0 && run->config->checkpoint.save_model[0])
+        result = trainer_save_model(trainer, run->config->checkpoint.save_model, err);
+    if (trainer)
+        trainer_memory_use(trainer, &seen->memory);
+    trainer_close(trainer);
+    return result;
+}
+
+struct rank_start {
+    struct run *run;
+    int rank;
+};
+
+static void *rank_main(void *argument)
+{
+    const struct rank_start *start = argument;
+    struct run *run = start->run;
+    struct comm *world = NULL;
+    struct error *err = &run->err[start->rank];
+    int *result = &run->result[start->rank];
+    *result = comm_local_join(run->group, start->rank, run->size, 60 * 1000, &world, err);
+    if (*result == 0)
+        *result = run_rank(run, start->rank, world, err);
+    comm_close(world);
+    return NULL;
+}
+
+static void run_all(struct run *run)
+{
+    pthread_t threads[MAX_RANKS];
+    struct rank_start starts[MAX_RANKS];
+    run->group = comm_local_open();
+    if (run->local_size == 0)
+        run->local_size = run->size;
+    for (int rank = 0; rank < run->size; rank++) {
+        starts[rank] = (struct rank_start){run, rank};
+        assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &starts[rank]), 0);
+    }
+    for (int rank = 0; rank < run->size; rank++)
+        pthread_join(threads[rank], NULL);
+    comm_local_close(run->group);
+}
+
+static const char *no_environment(void *ctx, const char *name)
+{
+    (void)ctx, (void)name;
+    return NULL;
+}
+
+/* The configuration of all tests here, then `flags`. The same global batch of 12 samples at any
+ * world size. */
+static void configure(struct config *config, struct arena *arena, const char *data, int size,
+                      const char *flags)
+{
+    const char *words[MAX_FLAGS];
+    int count = 0;
+    char *rest = NULL;
+    char *line =
+        arena_printf(arena,
+                     "--data.root=%s --batch_size=%d --eval_batch_size=5 --optim=sgd --lr=0.05 "
+                     "--momentum=0.9 --dropout=0 --epochs=2 --min_num_params=20000 %s",
+                     data, 12 / size, flags);
+    for (char *w = strtok_r(line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        words[count++] = w;
+    struct error err;
+    assert_ok(config_parse(count, words, no_environment, NULL, arena, config, &err), &err);
+}
+
+static void run_with(struct run *run, struct arena *arena, const char *data, int size,
+                     const char *flags)
+{
+    struct config *config = arena_new(arena, struct config);
+    configure(config, arena, data, size, flags);
+    run->config = &config->value;
+    run->size = size;
+    run_all(run);
+    for (int rank = 0; rank < size; rank++)
+        assert_ok(run->result[rank], &run->err[rank]);
+}
+
+/* The loss of each step over all ranks' rows, which are equally many. */
+static double step_loss(const struct run *run, int step)
+{
+    double sum = 0;
+    for (int rank = 0; rank < run->size; rank++)
+        sum += run->seen[rank].loss[step];
+    return sum / run->size;
+}
+
+/* ---- tests
+ * -------------------------------------------------------------------------------------------- */
+
+#define WRAPPED "--auto_wrap_policy SIZE_BASED_WRAP "
+
+static void the_layout_does_not_change_the_losses(void **state)
+{
+    static const struct {
+        int size;
+        const char *flags;
+    } layouts[] = {
+        {1, "--sharding_strategy FULL_SHARD " WRAPPED},
+        {2, "--sharding_strategy FULL_SHARD"},
+        {3, "--sharding_strategy FULL_SHARD " WRAPPED},
+        {4, "--sharding_strategy FULL_SHARD " WRAPPED "--min_num_params 100"},
+        {4, "--sharding_strategy FULL_SHARD " WRAPPED
+            "--forward_prefetch=off --backward_prefetch none --limit_all_gathers=off"},
+        {4, "--sharding_strategy FULL_SHARD " WRAPPED "--backward_prefetch BACKWARD_POST"},
+        {4, "--sharding_strategy SHARD_GRAD_OP " WRAPPED},
+        {4, "--sharding_strategy NO_SHARD " WRAPPED},
+        {4, "--sharding_strategy HYBRID_SHARD --shard_group_size 2 " WRAPPED},
+        {4, "--sharding_strategy HYBRID_SHARD_ZERO2 --shard_group_size 2"},
+        {2, "--cpu_offload " WRAPPED},
+        {2, "--batch_size 3 --gradient_accumulation_steps 2"},
+        {2, "--batch_size 2 --gradient_accumulation_steps 3 --accumulation_sync every " WRAPPED},
+    };
+    auto_arena struct arena *arena = arena_open();
+    struct run whole = {0};
+    run_with(&whole, arena, *state, 1, "--sharding_strategy NO_SHARD");
+    int steps = whole.seen[0].last_step;
+    assert_int_equal(steps, 2 * TRAIN_ROWS / 12);
+    assert_true(step_loss(&whole, steps - 1) < 0.7 * step_loss(&whole, 0)); /* it learns */
+    for (size_t i = 0; i < array_length(layouts); i++) {
+        struct run run = {0};
+        run_with(&run, arena, *state, layouts[i].size, layouts[i].flags);
+        assert_int_equal(run.seen[0].last_step, steps);
+        /* 1e-5: fp32 sums of 12 rows in another order, through 8 steps. */
+        for (int s = 0; s < steps; s++)
+            if (fabs(step_loss(&run, s) - step_loss(&whole, s)) > 1e-5)
+                fail_msg("%d ranks, %s: step %d: %.9g, 1 rank: %.9g", layouts[i].size,
+                         layouts[i].flags, s, step_loss(&run, s), step_loss(&whole, s));
+        assert_true(fabs(run.seen[0].test_loss - whole.seen[0].test_loss) < 1e-5);
+    }
+}
+
+/* Reads a whole small file. The arena owns it. */
+static const char *file_bytes(struct arena *arena, const char *path, size_t *ret_size)
+{
+    auto_free char *bytes = NULL;
+    struct error err;
+    assert_ok(file_read(path, 16 << 20, &bytes, ret_size, &err), &err);
+    return arena_strndup(arena, bytes, *ret_size);
+}
+
+static void assert_same_file(struct arena *arena, const char *a, const char *b)
+{
+    size_t size_a, size_b;
+    const char *bytes_a = file_bytes(arena, a, &size_a), *bytes_b = file_bytes(arena, b, &size_b);
+    assert_int_equal(size_a, size_b);
+    assert_memory_equal(bytes_a, bytes_b, size_a);
+}
+
+/* Interrupted after any step, in mid-epoch or at its end, and resumed: the same bits as never
+ * interrupted. */
+static void a_resumed_run_ends_with_the_same_bits(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    const char *common = "--preset mnist --num_train_epochs 2 " WRAPPED;
+    const char *whole_model = arena_printf(arena, "%s/whole.safetensors", data);
+    struct run whole = {0};
+    run_with(&whole, arena, data, 2, arena_printf(arena, "%s--save_model %s", common, whole_model));
+    for (int stop = 1; stop < whole.seen[0].last_step; stop += 2) {
+        const char *dir = arena_printf(arena, "%s/ck%d", data, stop);
+        const char *model = arena_printf(arena, "%s/part%d.safetensors", data, stop);
+        struct run first = {0}, second = {.restarted = true};
+        run_with(&first, arena, data, 2,
+                 arena_printf(arena, "%s--max_steps %d --checkpoint_dir %s", common, stop, dir));
+        assert_int_equal(first.seen[0].last_step, stop);
+        run_with(&second, arena, data, 2,
+                 arena_printf(arena, "%s--checkpoint_dir %s --save_model %s", common, dir, model));
+        assert_int_equal(second.seen[0].resumed_step, stop);
+        /* Sums of doubles in another grouping. */
+        assert_true(fabs(second.seen[0].epoch_loss - whole.seen[0].epoch_loss) < 1e-12);
+        assert_same_file(arena, whole_model, model);
+    }
+}
+
+/* A checkpoint after every step, also after the last and short batch of an epoch: going on from any
+ * of them gives the run that wrote it. */
+static void every_checkpoint_leads_to_the_same_bits(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    const char *common = "--num_train_epochs 2 --batch_size 5 "; /* 24 rows a rank: 5 batches */
+    const char *whole_model = arena_printf(arena, "%s/every.safetensors", data);
+    struct run whole = {0};
+    run_with(&whole, arena, data, 2,
+             arena_printf(arena, "%s--save_steps 1 --checkpoint_dir %s/every --save_model %s",
+                          common, data, whole_model));
+    assert_int_equal(whole.seen[0].last_step, 10);
+    for (int step = 1; step <= 10; step++) {
+        const char *model = arena_printf(arena, "%s/every%d.safetensors", data, step);
+        struct run rest = {0};
+        run_with(&rest, arena, data, 2,
+                 arena_printf(
+                     arena, "%s--resume_from_checkpoint %s/every/mnist_cnn-%dsteps --save_model %s",
+                     common, data, step, model));
+        assert_int_equal(rest.seen[0].resumed_step, step);
+        assert_same_file(arena, whole_model, model);
+    }
+}
+
+static void a_checkpoint_loads_at_any_world_size(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/any", (char *)*state);
+    struct run whole = {0}, first = {0};
+    run_with(&whole, arena, *state, 1, "");
+    run_with(&first, arena, *state, 4,
+             arena_printf(arena, WRAPPED "--max_steps 3 --checkpoint_dir %s", dir));
+    static const struct {
+        int size;
+        const char *flags;
+    } layouts[] = {{1, ""}, {2, WRAPPED}, {3, "--sharding_strategy NO_SHARD"}, {4, ""}};
+    for (size_t i = 0; i < array_length(layouts); i++) {
+        struct run second = {0};
+        const char *one = arena_printf(arena, "%s/any/mnist_cnn-3steps", (char *)*state);
+        run_with(&second, arena, *state, layouts[i].size,
+                 arena_printf(arena, "%s --resume_from_checkpoint %s", layouts[i].flags, one));
+        assert_int_equal(second.seen[0].resumed_step, 3);
+        for (int s = 3; s < whole.seen[0].last_step; s++)
+            assert_true(fabs(step_loss(&second, s) - step_loss(&whole, s)) < 1e-5);
+    }
+}
+
+static void a_stop_on_one_rank_saves_and_stops_all(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/stop", (char *)*state);
+    struct config config;
+    configure(&config, arena, *state, 3,
+              arena_printf(arena, "--epochs 10 --checkpoint_dir %s", dir));
+    struct run run = {.config = &config.value, .size = 3};
+    run.seen[2].stop_at_step = 7;
+    run_all(&run);
+    for (int rank = 0; rank < 3; rank++) {
+        assert_fails(run.result[rank], &run.err[rank], ERR_CANCELLED, "stopped at step 10");
+        assert_int_equal(run.seen[rank].last_step, 10);
+    }
+    struct run second = {.restarted = true};
+    run_with(&second, arena, *state, 3, arena_printf(arena, "--epochs 3 --checkpoint_dir %s", dir));
+    assert_int_equal(second.seen[0].resumed_step, 10);
+    assert_int_equal(second.seen[0].last_step, 12);
+}
+
+/* The tutorial's ordering, at its own sizes: batch 64, four ranks. */
+static void sharding_saves_memory_in_the_tutorials_order(void **state)
+{
+    static const char *const flags[] = {
+        "--preset mnist --batch_size 64 --max_steps 1 --eval_strategy no " WRAPPED,
+        "--preset mnist --batch_size 64 --max_steps 1 --eval_strategy no",
+        "--preset mnist --batch_size 64 --max_steps 1 --eval_strategy no --sharding_strategy NO_SHARD",
+    };
+    auto_arena struct arena *arena = arena_open();
+    int64_t peak[array_length(flags)];
+    for (size_t i = 0; i < array_length(flags); i++) {
+        struct run run = {0};
+        run_with(&run, arena, *state, 4, flags[i]);
+        peak[i] = run.seen[0].memory.peak_total_bytes;
+    }
+    assert_true(peak[0] < peak[1]);
+    assert_true(peak[1] < peak[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_layout_does_not_change_the_losses),
+        cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
+        cmocka_unit_test(every_checkpoint_leads_to_the_same_bits),
+        cmocka_unit_test(a_checkpoint_loads_at_any_world_size),
+        cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
+        cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
