@@ -1,0 +1,27 @@
+/* What happened to the replicas between two looks, one line for each thing. Pure. */
+#ifndef SHOAL_CLI_CHANGES_H
+#define SHOAL_CLI_CHANGES_H
+
+#include "base/str.h"
+#include "operator/local.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The job's side of a failure. */
+struct changes_job {
+    bool finished;    /* no restart follows a failure any more */
+    int32_t failures; /* counted so far, those of now included */
+    int64_t limit;    /* restarts granted; negative: any number */
+};
+
+/* Adds the lines for a replica that was `before` and is `after`, e.g.
+ * "mnist-worker-1: Running -> Failed (exit code 138), restart 1 of 6". `quiet`: failures only. */
+void changes_tell(const struct local_replica *before, const struct local_replica *after,
+                  const struct changes_job *job, bool quiet, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,276 @@
+#include "cli/job_run.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cli/inbox.h"
+#include "cli/job_view.h"
+#include "operator/apply.h"
+#include "operator/condition.h"
+#include "operator/local.h"
+#include "operator/reconcile.h"
+
+enum {
+    PASSES_MAX = 1000, /* a world that does not come to rest is a bug */
+    FIXED_FDS = 3,     /* children, stop, progress; then the logs */
+};
+#define NEVER INT64_MAX
+
+struct run {
+    const struct job *job;
+    const struct run_options *options;
+    const struct signals *signals;
+    struct local *local;
+    struct backend backend;
+    struct job_view view;
+    struct inbox inbox;
+    char program_dir[PATH_MAX]; /* where this program lies: the agent is beside it */
+    int64_t now_ms;             /* wall clock, read once in each turn of the loop */
+    int64_t pass_due_ms;        /* when reconcile wants to look again; NEVER: no time set */
+    int64_t linger_due_ms;      /* when what still runs of a finished job is stopped; 0: it is not
+                                   finished, NEVER: that is done */
+    int stop_signal;            /* 0: nobody asked to stop */
+    bool broken;                /* an error was told; the run cannot go on */
+    bool news;                  /* something to draw */
+};
+
+static void on_output(void *context, const char *bytes, size_t count)
+{
+    struct run *run = context;
+    terminal_output(&run->view.terminal, bytes, count);
+    run->news = true; /* the view has to come back */
+}
+
+static void on_warning(void *context, const char *line)
+{
+    struct run *run = context;
+    terminal_line(&run->view.terminal, "shoal: warning: %s", line);
+}
+
+static const struct job_status *status_of(struct run *run)
+{
+    struct world world;
+    local_world(run->local, run->now_ms, &world);
+    return world.status;
+}
+
+static void give_up(struct run *run, const struct error *err)
+{
+    terminal_line(&run->view.terminal, "shoal: %s", err->msg);
+    run->broken = true;
+    local_stop(run->local, run->now_ms);
+}
+
+/* ---- one turn of the loop, in order -------------------------------------------------------------
+ */
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void wait_for_news(struct run *run)
+{
+    struct pollfd fds[FIXED_FDS + LOCAL_REPLICAS_MAX] = {
+        {.fd = run->signals->child_fd, .events = POLLIN},
+        {.fd = run->signals->stop_fd, .events = POLLIN},
+        {.fd = run->inbox.fd, .events = POLLIN},
+    };
+    size_t count = FIXED_FDS + local_poll_fds(run->local, fds + FIXED_FDS, LOCAL_REPLICAS_MAX);
+    int64_t due = earliest(job_view_due(&run->view, run->news), local_due(run->local));
+    due =
+        earliest(due, earliest(run->pass_due_ms, run->linger_due_ms ? run->linger_due_ms : NEVER));
+    int64_t wait_ms = due == NEVER ? -1 : due - clock_now_ms();
+    if (due != NEVER && wait_ms < 0)
+        wait_ms = 0;
+    poll(fds, (nfds_t)count, (int)earliest(wait_ms, INT_MAX));
+    run->now_ms = clock_now_ms();
+}
+
+/* The first one asks all processes to end, the next one makes them. */
+static void take_signals(struct run *run)
+{
+    while (signals_take(run->signals->child_fd))
+        continue; /* local_reap asks for every child anyway */
+    int number;
+    while ((number = signals_take(run->signals->stop_fd))) {
+        if (run->stop_signal) {
+            local_kill(run->local);
+            continue;
+        }
+        run->stop_signal = number;
+        local_stop(run->local, run->now_ms);
+        if (!local_idle(run->local))
+            terminal_line(&run->view.terminal, "shoal: stopping %s; once more to kill it",
+                          run->job->name);
+    }
+}
+
+/* Carries out plans until there is nothing left to do but wait. */
+static int settle(struct run *run, struct error *err)
+{
+    for (int i = 0; i < PASSES_MAX; i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct world world;
+        local_world(run->local, run->now_ms, &world);
+        const struct plan *plan = reconcile(&world, arena);
+        int64_t requeue_ms;
+        if (apply(plan, run->job, world.status, &run->backend, &requeue_ms, err) < 0)
+            return -1;
+        run->pass_due_ms = requeue_ms ? requeue_ms : NEVER;
+        if (plan->count == 0 || plan->actions[0].kind == ACTION_REQUEUE)
+            return 0;
+    }
+    return error_set(err, ERR_UNSUPPORTED, "job %s does not come to rest", run->job->name);
+}
+
+static int64_t longest_grace_ms(const struct job *job)
+{
+    int64_t longest = 0;
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        if (job->replicas[type].present &&
+            job->replicas[type].template_.grace_period_s.value > longest)
+            longest = job->replicas[type].template_.grace_period_s.value;
+    return longest * 1000;
+}
+
+/* Nothing may outlive the run, but a cluster leaves the pods of a finished job alone (unless
+ * cleanPodPolicy says otherwise). Those of a failed one are stopped, those of a job that has
+ * succeeded have the grace period to end by themselves before they are. */
+static void end_when_finished(struct run *run)
+{
+    const struct job_status *status = status_of(run);
+    if (!condition_finished(status) || run->linger_due_ms == NEVER)
+        return;
+    if (!run->linger_due_ms)
+        run->linger_due_ms = condition_is_true(status, CONDITION_FAILED)
+                                 ? run->now_ms
+                                 : run->now_ms + longest_grace_ms(run->job);
+    if (run->now_ms >= run->linger_due_ms) {
+        local_stop(run->local, run->now_ms);
+        run->linger_due_ms = NEVER;
+    }
+}
+
+/* The world as it is now -> what the job wants -> the containers that are due. */
+static void pass(struct run *run)
+{
+    struct error err;
+    int started;
+    do {
+        if (settle(run, &err) < 0) {
+            give_up(run, &err);
+            return;
+        }
+        end_when_finished(run);
+        started = local_start(run->local, run->now_ms, &err);
+        if (started < 0)
+            give_up(run, &err);
+    } while (started > 0);
+}
+
+static void show(struct run *run)
+{
+    bool ending = run->stop_signal || run->broken;
+    job_view_tell(&run->view, status_of(run), ending);
+    bool erased = run->view.terminal.view_lines == 0;
+    if (erased || run->now_ms >= job_view_due(&run->view, run->news)) {
+        job_view_draw(&run->view, run->now_ms);
+        run->news = false;
+    }
+}
+
+static bool is_over(struct run *run)
+{
+    bool ending = run->stop_signal || run->broken || condition_finished(status_of(run));
+    return ending && local_idle(run->local);
+}
+
+static void loop(struct run *run)
+{
+    pass(run);
+    while (show(run), !is_over(run)) {
+        wait_for_news(run);
+        take_signals(run);
+        run->news |= inbox_read(&run->inbox, &run->view.progress);
+        local_read_output(run->local);
+        local_reap(run->local, run->now_ms);
+        if (!run->stop_signal && !run->broken)
+            pass(run);
+    }
+}
+
+/* ---- from beginning to end ----------------------------------------------------------------------
+ */
+
+static int exit_code(struct run *run)
+{
+    const struct job_status *status = status_of(run);
+    if (run->broken)
+        return EXIT_BAD_INPUT;
+    job_view_summarize(&run->view, status, run->now_ms);
+    if (!condition_finished(status))
+        return 128 + run->stop_signal;
+    return condition_is_true(status, CONDITION_SUCCEEDED) ? 0 : 1;
+}
+
+/* The folder that this program lies in, for the agent beside it; "" if that cannot be told. */
+static void find_program_dir(char *folder, size_t bytes)
+{
+    ssize_t length = readlink("/proc/self/exe", folder, bytes - 1);
+    folder[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static int open_run(struct run *run, struct error *err)
+{
+    find_program_dir(run->program_dir, sizeof run->program_dir);
+    if (inbox_open(&run->inbox, err) < 0)
+        return -1;
+    const struct run_options *o = run->options;
+    struct local_options local = {
+        .site = {.environment = (const char *const *)environ,
+                 .program_dir = run->program_dir[0] ? run->program_dir : NULL,
+                 .progress_socket = run->inbox.path},
+        .log_dir = o->log_dir,
+        .keep_ports = o->keep_ports,
+        .restart_first_ms = o->restart_delay_s * 1000,
+        .restart_max_ms = o->restart_delay_max_s * 1000,
+        .output = on_output,
+        .warn = on_warning,
+        .context = run,
+    };
+    return local_open(&run->local, run->job, &local, err);
+}
+
+int job_run(const struct job *job, const struct run_options *options, const struct signals *signals)
+{
+    auto_free struct run *run = xcalloc(1, sizeof *run);
+    run->job = job;
+    run->options = options;
+    run->signals = signals;
+    run->now_ms = run->view.started_ms = clock_now_ms();
+    run->pass_due_ms = NEVER;
+    terminal_open(&run->view.terminal, options->progress, signals->stop_fd);
+    struct error err;
+    int code = EXIT_BAD_INPUT;
+    if (open_run(run, &err) < 0) {
+        terminal_line(&run->view.terminal, "shoal: job %s: %s", job->name, err.msg);
+    } else {
+        run->view.job = job;
+        run->view.local = run->local;
+        run->backend = local_backend(run->local);
+        loop(run);
+        code = exit_code(run);
+    }
+    terminal_close(&run->view.terminal);
+    local_close(run->local);
+    inbox_close(&run->inbox);
+    return code;
+}

@@ -1,0 +1,96 @@
+#include "cli/job_view.h"
+
+#include <string.h>
+
+#include "cli/changes.h"
+#include "cli/screen.h"
+#include "operator/condition.h"
+#include "operator/names.h"
+
+enum {
+    DRAW_EVERY_MS = 200, /* at most */
+    TICK_MS = 1000,      /* without news: its clock moves on */
+    TEXT_MAX_BYTES = 256 * 1024,
+};
+
+static const char *state_name(const struct job_status *status)
+{
+    const struct condition *last = condition_last(status);
+    return last ? names_condition(last->type) : "New";
+}
+
+/* The text without its last newline: terminal_line adds it. */
+static void print(struct job_view *view, const struct str *text)
+{
+    if (text->length > 0)
+        terminal_line(&view->terminal, "%.*s", (int)text->length - 1, str_text(text));
+}
+
+void job_view_tell(struct job_view *view, const struct job_status *status, bool ending)
+{
+    const struct optional *limit = &view->job->run_policy.backoff_limit;
+    struct changes_job job = {
+        .finished = ending || condition_finished(status),
+        .failures = status->history.failures,
+        .limit = limit->set ? limit->value : -1,
+    };
+    auto_str struct str lines;
+    str_init(&lines, TEXT_MAX_BYTES);
+    size_t count;
+    const struct local_replica *replicas = local_replicas(view->local, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct local_replica fresh = {.name = replicas[i].name};
+        changes_tell(i < view->replica_count ? &view->replicas[i] : &fresh, &replicas[i], &job,
+                     view->terminal.live, &lines);
+        view->replicas[i] = replicas[i];
+    }
+    view->replica_count = count;
+    const char *state = state_name(status);
+    if (!view->terminal.live && view->state && strcmp(state, view->state) != 0)
+        str_printf(&lines, "%s: %s -> %s\n", view->job->name, view->state, state);
+    view->state = state;
+    print(view, &lines);
+}
+
+void job_view_draw(struct job_view *view, int64_t now_ms)
+{
+    if (!view->terminal.live)
+        return;
+    struct screen screen = {
+        .job = view->job->name,
+        .state = view->state,
+        .started_ms = view->started_ms,
+        .replicas = view->replicas,
+        .replica_count = view->replica_count,
+        .progress = view->progress,
+    };
+    int columns, rows;
+    terminal_size(&columns, &rows);
+    auto_str struct str text;
+    str_init(&text, TEXT_MAX_BYTES);
+    screen_render(&screen, columns, rows, now_ms, &text);
+    terminal_draw(&view->terminal, str_text(&text));
+    view->drawn_ms = now_ms;
+}
+
+int64_t job_view_due(const struct job_view *view, bool news)
+{
+    if (!view->terminal.live)
+        return INT64_MAX;
+    return view->drawn_ms + (news ? DRAW_EVERY_MS : TICK_MS);
+}
+
+void job_view_summarize(struct job_view *view, const struct job_status *status, int64_t now_ms)
+{
+    auto_str struct str text;
+    str_init(&text, TEXT_MAX_BYTES);
+    screen_summary(view->replicas, view->replica_count, &text);
+    bool finished = condition_finished(status);
+    str_printf(&text, "%s %s ", view->job->name, finished ? state_name(status) : "was stopped");
+    str_add(&text, finished ? "in " : "after ");
+    screen_duration(now_ms - view->started_ms, &text);
+    if (condition_is_true(status, CONDITION_FAILED))
+        str_printf(&text, ": %s", condition_last(status)->message);
+    str_add(&text, "\n");
+    print(view, &text);
+}

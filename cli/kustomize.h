@@ -1,0 +1,19 @@
+/* Manifests that another program makes of a folder. Yields text; does not know what is in it. */
+#ifndef SHOAL_CLI_KUSTOMIZE_H
+#define SHOAL_CLI_KUSTOMIZE_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds what `kubectl kustomize FOLDER` prints, or `kustomize build FOLDER`: whichever is on the
+ * PATH first in this order. Without either: ERR_NOT_FOUND. */
+int kustomize_build(const char *folder, struct str *text, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+/* shoal: finds the command and runs it. A new command is a row here and a file beside this one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/contract.h"
+#include "base/mem.h"
+#include "cli/run.h"
+
+struct command {
+    const char *name;
+    const char *summary; /* for the help; one line */
+    int (*run)(int argc, char *const *argv);
+};
+
+static const struct command commands[] = {
+    {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
+};
+
+static void print_help(FILE *out)
+{
+    fputs("Usage: shoal COMMAND [OPTION...]\n\n", out);
+    for (size_t i = 0; i < array_length(commands); i++)
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`shoal COMMAND --help` tells more; `shoal --version` prints the version.\n", out);
+}
+
+static int unknown(const char *name)
+{
+    const char *what = name[0] == '-' ? "option" : "command";
+    fprintf(stderr, "shoal: unknown %s %s; there are --help --version", what, name);
+    for (size_t i = 0; i < array_length(commands); i++)
+        fprintf(stderr, " %s", commands[i].name);
+    fputs("\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        print_help(stdout);
+        return 0;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("shoal %s\n", SHOAL_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < array_length(commands); i++)
+        if (!strcmp(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    return unknown(argv[1]);
+}

@@ -1,0 +1,113 @@
+#include "cli/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HELP_COLUMN = 34 };
+
+/* The row that argument names, and where its "=VALUE" begins, or NULL. */
+static const struct option_row *find_row(const struct option_row *rows, const char *argument,
+                                         const char **ret_value)
+{
+    *ret_value = NULL;
+    for (const struct option_row *row = rows; row->name; row++) {
+        if (argument[0] == '-' && argument[1] == row->letter && row->letter && !argument[2])
+            return row;
+        size_t length = strlen(row->name);
+        if (!str_starts_with(argument, "--") || strncmp(argument + 2, row->name, length))
+            continue;
+        const char *end = argument + 2 + length;
+        if (*end == '=')
+            *ret_value = end + 1;
+        if (*end == '=' || !*end)
+            return row;
+    }
+    return NULL;
+}
+
+static int unknown(const struct option_row *rows, const char *argument, struct error *err)
+{
+    auto_str struct str names;
+    str_init(&names, sizeof err->msg);
+    for (const struct option_row *row = rows; row->name; row++)
+        str_printf(&names, " --%s", row->name);
+    const char *what = argument[0] == '-' ? "option" : "argument";
+    return error_set(err, ERR_CONFIG, "unknown %s %s; there are%s", what, argument,
+                     str_text(&names));
+}
+
+static int choose(const struct option_row *row, const char *value, struct error *err)
+{
+    auto_str struct str names;
+    str_init(&names, sizeof err->msg);
+    for (int i = 0; row->choices[i]; i++) {
+        if (!strcmp(row->choices[i], value)) {
+            *(int *)row->target = i;
+            return 0;
+        }
+        str_printf(&names, " %s", row->choices[i]);
+    }
+    return error_set(err, ERR_CONFIG, "--%s %s: must be one of%s", row->name, value,
+                     str_text(&names));
+}
+
+static int set(const struct option_row *row, const char *value, struct error *err)
+{
+    struct option_list *list = row->target;
+    switch (row->kind) {
+    case OPTION_FLAG:
+        *(bool *)row->target = true;
+        return 0;
+    case OPTION_TEXT:
+        *(const char **)row->target = value;
+        return 0;
+    case OPTION_LIST:
+        if (list->count == OPTION_LIST_MAX)
+            return error_set(err, ERR_CONFIG, "--%s: more than %d of them", row->name,
+                             OPTION_LIST_MAX);
+        list->items[list->count++] = value;
+        return 0;
+    case OPTION_NUMBER:
+        if (str_to_i64(value, row->low, row->high, row->target))
+            return 0;
+        return error_set(err, ERR_CONFIG,
+                         "--%s %s: must be a whole number from %" PRId64 " to %" PRId64, row->name,
+                         value, row->low, row->high);
+    case OPTION_CHOICE:
+        return choose(row, value, err);
+    }
+    return 0;
+}
+
+int options_parse(const struct option_row *rows, int argc, char *const *argv, struct error *err)
+{
+    for (int i = 0; i < argc; i++) {
+        const char *value;
+        const struct option_row *row = find_row(rows, argv[i], &value);
+        if (!row)
+            return unknown(rows, argv[i], err);
+        if (row->kind == OPTION_FLAG && value)
+            return error_set(err, ERR_CONFIG, "--%s takes no value", row->name);
+        if (row->kind != OPTION_FLAG && !value) {
+            if (i + 1 == argc)
+                return error_set(err, ERR_CONFIG, "--%s needs a value: %s", row->name, row->value);
+            value = argv[++i];
+        }
+        if (set(row, value, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void options_help(const struct option_row *rows, struct str *out)
+{
+    for (const struct option_row *row = rows; row->name; row++) {
+        char left[128], letter[8] = "    ";
+        if (row->letter)
+            snprintf(letter, sizeof letter, "-%c, ", row->letter);
+        snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
+                 row->value ? row->value : "");
+        str_printf(out, "%-*s %s\n", HELP_COLUMN, left, row->help);
+    }
+}

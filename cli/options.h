@@ -1,0 +1,51 @@
+/* Command line options as a table: one row is one option, its help line and where its value goes.
+ * The values are checked here, so that a command starts with a struct it can trust. */
+#ifndef SHOAL_CLI_OPTIONS_H
+#define SHOAL_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum option_kind {
+    OPTION_FLAG,   /* bool *: true when given */
+    OPTION_TEXT,   /* const char **: the last one wins */
+    OPTION_LIST,   /* struct option_list *: each one is added */
+    OPTION_NUMBER, /* int64_t *, within [low, high] */
+    OPTION_CHOICE, /* int *: index of the value in `choices` */
+};
+
+enum { OPTION_LIST_MAX = 64 };
+struct option_list {
+    const char *items[OPTION_LIST_MAX];
+    int count;
+};
+
+struct option_row {
+    const char *name; /* without the "--"; NULL ends the table */
+    char letter;      /* for "-f VALUE"; 0: none */
+    enum option_kind kind;
+    void *target;               /* see option_kind */
+    const char *value;          /* what the help calls the value; NULL for a flag */
+    const char *help;           /* one line */
+    int64_t low, high;          /* OPTION_NUMBER */
+    const char *const *choices; /* OPTION_CHOICE; NULL-terminated */
+};
+
+/* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE". Anything that
+ * is not an option, or not known, is ERR_CONFIG with a line that names it and what there is. */
+int options_parse(const struct option_row *rows, int argc, char *const *argv, struct error *err);
+
+/* Adds a help line per row. */
+void options_help(const struct option_row *rows, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,141 @@
+#include "cli/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/contract.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/yaml.h"
+#include "cli/job_run.h"
+#include "cli/kustomize.h"
+#include "cli/run_options.h"
+#include "cli/signals.h"
+#include "operator/decode.h"
+
+enum { SOURCES_MAX = 2 * OPTION_LIST_MAX, JOBS_MAX = 256, HELP_MAX_BYTES = 16 * 1024 };
+
+/* All that is to be run, and the manifests that hold it. */
+struct work {
+    struct manifest *manifests[SOURCES_MAX];
+    size_t manifest_count;
+    struct job *jobs[JOBS_MAX]; /* in the order given */
+    size_t job_count;
+};
+
+static int add_text(struct work *work, const char *text, size_t bytes, const char *source,
+                    const struct run_options *options, struct error *err)
+{
+    struct manifest **manifest = &work->manifests[work->manifest_count++];
+    if (decode_manifest(text, bytes, source, options->default_backoff_limit, manifest, err) < 0)
+        return -1;
+    for (size_t i = 0; i < (*manifest)->job_count; i++) {
+        if (work->job_count == JOBS_MAX)
+            return error_set(err, ERR_INPUT, "%s: more than %d jobs", source, JOBS_MAX);
+        work->jobs[work->job_count++] = (*manifest)->jobs[i];
+    }
+    return 0;
+}
+
+static int read_manifests(struct work *work, const struct run_options *options, struct error *err)
+{
+    for (int i = 0; i < options->files.count; i++) {
+        const char *path = options->files.items[i];
+        auto_free char *text = NULL;
+        size_t bytes;
+        if (file_read(path, YAML_MAX_BYTES, &text, &bytes, err) < 0 ||
+            add_text(work, text, bytes, path, options, err) < 0)
+            return -1;
+    }
+    for (int i = 0; i < options->folders.count; i++) {
+        const char *folder = options->folders.items[i];
+        auto_str struct str text;
+        str_init(&text, YAML_MAX_BYTES);
+        if (kustomize_build(folder, &text, err) < 0 ||
+            add_text(work, str_text(&text), text.length, folder, options, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What a cluster would let wait for someone: here nobody could come. */
+static int check_job(const struct work *work, size_t index, struct error *err)
+{
+    const struct job *job = work->jobs[index];
+    const char *manager = job->run_policy.managed_by;
+    if (job->run_policy.suspend)
+        return error_set(err, ERR_INPUT,
+                         "job %s is suspended: set spec.runPolicy.suspend to false to run it",
+                         job->name);
+    if (manager && strcmp(manager, API_MANAGED_BY) != 0)
+        return error_set(err, ERR_INPUT, "job %s is managed by %s: drop spec.runPolicy.managedBy",
+                         job->name, manager);
+    for (size_t i = 0; i < index; i++)
+        if (!strcmp(work->jobs[i]->name, job->name))
+            return error_set(err, ERR_INPUT, "job %s is there twice: give one another name",
+                             job->name);
+    return 0;
+}
+
+/* One after the other, until one does not succeed. Returns the exit code. */
+static int run_jobs(const struct work *work, const struct run_options *options, struct error *err)
+{
+    for (size_t i = 0; i < work->job_count; i++)
+        if (check_job(work, i, err) < 0)
+            return -1;
+    for (size_t i = 0; i < work->manifest_count; i++)
+        for (size_t j = 0; j < work->manifests[i]->notes.count; j++)
+            fprintf(stderr, "shoal: note: %s\n", work->manifests[i]->notes.items[j]);
+    struct signals signals;
+    int code = signals_open(&signals, err);
+    for (size_t i = 0; i < work->job_count && code == 0; i++) {
+        work->jobs[i]->uid = work->jobs[i]->name; /* unique in a world of one job */
+        code = job_run(work->jobs[i], options, &signals);
+    }
+    signals_close(&signals);
+    return code;
+}
+
+/* Everything that is wrong with the last manifest, if that is what is wrong; else the error. */
+static void print_problems(const struct work *work, const struct error *err)
+{
+    const struct manifest *last =
+        work->manifest_count > 0 ? work->manifests[work->manifest_count - 1] : NULL;
+    size_t count = last ? last->problems.count : 0;
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "shoal: %s\n", last->problems.items[i]);
+    if (count == 0)
+        fprintf(stderr, "shoal: %s\n", err->msg);
+}
+
+static int print_help(void)
+{
+    auto_str struct str help;
+    str_init(&help, HELP_MAX_BYTES);
+    run_options_help(&help);
+    fputs(str_text(&help), stdout);
+    return 0;
+}
+
+int run_command(int argc, char *const *argv)
+{
+    struct run_options options;
+    struct error err;
+    if (run_options_parse(&options, argc - 1, argv + 1, &err) < 0) {
+        fprintf(stderr, "shoal run: %s\n", err.msg);
+        return EXIT_BAD_INPUT;
+    }
+    if (options.help)
+        return print_help();
+    struct work work = {.manifest_count = 0};
+    int code = read_manifests(&work, &options, &err);
+    if (code == 0)
+        code = run_jobs(&work, &options, &err);
+    if (code < 0) {
+        print_problems(&work, &err);
+        code = EXIT_BAD_INPUT;
+    }
+    for (size_t i = 0; i < work.manifest_count; i++)
+        decode_close(work.manifests[i]);
+    return code;
+}

@@ -1,0 +1,37 @@
+/* What a run looks like on a terminal: text from a snapshot. Pure: the size and the time are given;
+ * who draws it, and where, is terminal's matter. */
+#ifndef SHOAL_CLI_SCREEN_H
+#define SHOAL_CLI_SCREEN_H
+
+#include "base/str.h"
+#include "cli/inbox.h"
+#include "operator/local.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct screen {
+    const char *job;   /* its name */
+    const char *state; /* its last condition, e.g. "Running" */
+    int64_t started_ms;
+    const struct local_replica *replicas;
+    size_t replica_count;
+    struct progress progress;
+};
+
+/* Adds lines of at most `columns` - 1 characters, at most `rows` of them; the last ends with a
+ * newline, too. More replicas than there is room for are counted by state. */
+void screen_render(const struct screen *screen, int columns, int rows, int64_t now_ms,
+                   struct str *out);
+
+/* The table at the end of a run: every replica with its state, restarts, exit code and log. */
+void screen_summary(const struct local_replica *replicas, size_t count, struct str *out);
+
+/* "43s", "1m43s", "1h02m03s". */
+void screen_duration(int64_t ms, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+#include "cli/terminal.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum {
+    VIEW_MAX_BYTES = 64 * 1024,
+    WRITE_BYTES = 4096, /* what a pipe that polls writable takes without blocking */
+};
+
+static void write_stderr(const struct str *text)
+{
+    ssize_t ignored = write(STDERR_FILENO, str_text(text), text->length);
+    (void)ignored; /* nobody is left to be told */
+}
+
+/* Back to where the view begins, and everything below it cleared. */
+static void add_erase(struct terminal *terminal, struct str *out)
+{
+    if (terminal->view_lines > 0)
+        str_printf(out, "\r\033[%dA\033[J", terminal->view_lines);
+    terminal->view_lines = 0;
+}
+
+static void erase(struct terminal *terminal)
+{
+    auto_str struct str out;
+    str_init(&out, VIEW_MAX_BYTES);
+    add_erase(terminal, &out);
+    if (out.length > 0)
+        write_stderr(&out);
+}
+
+void terminal_open(struct terminal *terminal, enum terminal_mode mode, int stop_fd)
+{
+    const char *type = getenv("TERM");
+    bool able = isatty(STDERR_FILENO) && type && *type && strcmp(type, "dumb") != 0;
+    *terminal = (struct terminal){
+        .live = mode == TERMINAL_ALWAYS || (mode == TERMINAL_AUTO && able),
+        .shares_line = isatty(STDOUT_FILENO),
+        .stop_fd = stop_fd,
+    };
+}
+
+void terminal_close(struct terminal *terminal)
+{
+    erase(terminal);
+}
+
+void terminal_size(int *ret_columns, int *ret_rows)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+    *ret_columns = known ? size.ws_col : 80;
+    *ret_rows = known ? size.ws_row : 24;
+}
+
+/* Whether stdout takes bytes, or fails at once; false: someone wants to stop and it does not. */
+static bool wait_writable(const struct terminal *terminal)
+{
+    struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
+                           {.fd = terminal->stop_fd, .events = POLLIN}};
+    while (poll(fds, 2, -1) < 0)
+        continue;
+    return fds[0].revents != 0;
+}
+
+void terminal_output(struct terminal *terminal, const char *bytes, size_t count)
+{
+    if (terminal->out_is_gone || count == 0)
+        return;
+    erase(terminal);
+    terminal->mid_line = terminal->shares_line && bytes[count - 1] != '\n';
+    while (count > 0 && wait_writable(terminal)) {
+        ssize_t written =
+            write(STDOUT_FILENO, bytes, count < WRITE_BYTES ? count : (size_t)WRITE_BYTES);
+        if (written < 0) {
+            terminal->out_is_gone = true;
+            return;
+        }
+        bytes += written;
+        count -= (size_t)written;
+    }
+}
+
+void terminal_line(struct terminal *terminal, const char *format, ...)
+{
+    auto_str struct str out;
+    str_init(&out, VIEW_MAX_BYTES);
+    add_erase(terminal, &out);
+    if (terminal->mid_line)
+        str_add(&out, "\n");
+    terminal->mid_line = false;
+    char line[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    str_printf(&out, "%s\n", line);
+    write_stderr(&out);
+}
+
+void terminal_draw(struct terminal *terminal, const char *text)
+{
+    if (!terminal->live || terminal->mid_line)
+        return;
+    auto_str struct str out;
+    str_init(&out, VIEW_MAX_BYTES);
+    add_erase(terminal, &out);
+    str_add(&out, text);
+    for (const char *c = text; *c; c++)
+        terminal->view_lines += *c == '\n';
+    write_stderr(&out);
+}

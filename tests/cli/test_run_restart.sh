@@ -1,0 +1,70 @@
+#!/bin/bash
+# shellcheck disable=SC1091,SC2016,SC2034,SC2154 # see jobs.sh; $NAME is for the container
+# Restarts and their limits, seen from outside. Each start of a replica leaves a line in a file.
+. "$(dirname "$0")/jobs.sh"
+count='echo $SHOAL_RESTART_COUNT >>"$DATA/$HOSTNAME"'
+wait_for_master='until [ -s "$DATA/job-master-0" ]; do sleep 0.05; done'
+until_restarted="until [ \"\$(wc -l <\"\$DATA/job-worker-0\")\" = 3 ]; do sleep 0.05; done"
+
+job "$count; touch \"\$DATA/job-worker-0\"; $until_restarted" \
+    "$count; [ \$SHOAL_RESTART_COUNT = 2 ] || exit 9" | run
+check "OnFailure: a replica that fails twice is restarted twice" ended_with 0
+check "it is told how often" same $'0\n1\n2' "$DATA/job-worker-0"
+check "the others are left alone" same 0 "$DATA/job-master-0"
+check "the table tells the restarts" summary job-worker-0 Succeeded 2 0
+check "a line for each failure" says "job-worker-0: Running -> Failed (exit code 9), restart 1 of 6"
+check "and the next" says "job-worker-0: Running -> Failed (exit code 9), restart 2 of 6"
+check "the log goes on behind a mark" grep -qE '^--- .* job-worker-0: restart 2 of container pytorch ---$' \
+    "$logs/job/job-worker-0.log"
+
+for restart in OnFailure ExitCode Always; do
+    for limit in 0 2; do
+        policy="backoffLimit: $limit"
+        job "$count; exit 200" | run
+        check "$restart: backoffLimit $limit fails the job" ended_with 1
+        check "$restart: backoffLimit $limit grants $limit restarts" lines $((limit + 1)) "$DATA/job-master-0"
+        check "$restart: the reason is told" says "it has reached the specified backoff limit"
+    done
+done
+
+restart=OnFailure policy='cleanPodPolicy: None'
+job "$count; exit 1" | run --default-backoff-limit 1
+check "--default-backoff-limit serves jobs without one" lines 2 "$DATA/job-master-0"
+job "$count; [ \$SHOAL_RESTART_COUNT = 9 ] || exit 1" | run --default-backoff-limit -1
+check "-1 is no limit" ended_with 0
+policy='backoffLimit: 1'
+job "$count; exit 1" "$wait_for_master; exit 1" | run
+check "failures of all replicas count together" ended_with 1
+
+restart=ExitCode policy='backoffLimit: 5'
+job "$count; [ \$SHOAL_RESTART_COUNT = 1 ] || kill -KILL \$\$\$\$" | run
+# $$$$: Kubernetes makes $$ of it
+check "ExitCode: a signal is retried" ended_with 0
+check "ExitCode: by a new pod of the same log" same $'0\n1' "$DATA/job-master-0"
+check "ExitCode: 137 is told" says "Failed (exit code 137), restart 1 of 5"
+job "$count; exit 127" | run
+check "ExitCode: 127 is permanent" ended_with 1
+check "ExitCode: so there is one start" lines 1 "$DATA/job-master-0"
+
+restart=Never
+job "sleep 100" "$count; exit 200" | run
+check "Never: the first failure fails the job" ended_with 1
+check "Never: with one start" lines 1 "$DATA/job-worker-0"
+check "Never: the others are stopped" summary job-master-0 Stopped 0 143
+
+restart=OnFailure policy=$'backoffLimit: 3\nrestartScope: Job'
+job "$count; [ \$SHOAL_RESTART_COUNT = 1 ] || sleep 100" \
+    "$count; $wait_for_master; [ \$SHOAL_RESTART_COUNT = 1 ] || exit 138" | run
+check "restartScope Job: succeeds" ended_with 0
+check "restartScope Job: the master starts again too" same $'0\n1' "$DATA/job-master-0"
+check "restartScope Job: with the worker" same $'0\n1' "$DATA/job-worker-0"
+policy=$'backoffLimit: 1\nrestartScope: Job'
+job "$count; sleep 100" "$count; $wait_for_master; exit 138" 3 | run
+check "restartScope Job: an attempt counts once" lines 2 "$DATA/job-master-0"
+
+policy='backoffLimit: 6'
+pod="initContainers: [{name: init, image: any, command: [sh, -c, '[ -e \"\$DATA/again\" ] || { touch \"\$DATA/again\"; exit 3; }']}]"
+job "$count" | run
+check "a failing init container is restarted, too" ended_with 0
+check "before the main container's first start" same 0 "$DATA/job-master-0"
+tap_done

@@ -1,0 +1,209 @@
+/* What the live view, its lines and the closing table look like. */
+#include "base/mem.h"
+#include "cli/changes.h"
+#include "cli/screen.h"
+#include "tests/support.h"
+
+static const struct local_replica replicas[] = {
+    {.name = "mnist-master-0", .state = LOCAL_RUNNING, .exit_code = -1, .log_path = "logs/m"},
+    {.name = "mnist-worker-0",
+     .state = LOCAL_RUNNING,
+     .restarts = 2,
+     .exit_code = 138,
+     .log_path = "logs/w0"},
+    {.name = "mnist-worker-1",
+     .state = LOCAL_RESTARTING,
+     .failure_code = 138,
+     .exit_code = 138,
+     .log_path = "logs/w1"},
+    {.name = "mnist-worker-10", .state = LOCAL_FAILED, .failure_code = 1, .exit_code = 1},
+};
+
+static const struct screen running = {
+    .job = "mnist",
+    .state = "Running",
+    .started_ms = 1000,
+    .replicas = replicas,
+    .replica_count = 4,
+};
+
+static void expect(const struct screen *screen, int columns, int rows, const char *expected)
+{
+    auto_str struct str out;
+    str_init(&out, 16 * 1024);
+    screen_render(screen, columns, rows, 104000, &out);
+    assert_string_equal(str_text(&out), expected);
+}
+
+static void test_replicas(void **state)
+{
+    (void)state;
+    expect(&running, 80, 24,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0   Running\n"
+           "  mnist-worker-0   Running (restarts: 2)\n"
+           "  mnist-worker-1   Restarting 1 (exit code 138)\n"
+           "  mnist-worker-10  Failed (exit code 1)\n");
+    expect(&running, 24, 24, /* cut, never wrapped */
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0   Runn\n"
+           "  mnist-worker-0   Runn\n"
+           "  mnist-worker-1   Rest\n"
+           "  mnist-worker-10  Fail\n");
+    expect(&running, 80, 7, /* too low for all of them */
+           "mnist  Running  1m43s\n"
+           "  4 replicas: 2 Running 1 Restarting 1 Failed\n");
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    struct screen screen = running;
+    screen.replica_count = 1;
+    screen.progress = (struct progress){.known = true,
+                                        .epoch = 2,
+                                        .epochs = 3,
+                                        .step = 352,
+                                        .steps = 705,
+                                        .loss = 0.4321,
+                                        .has_loss = true,
+                                        .samples_per_s = 12345.6,
+                                        .seconds_left = 62.9};
+    expect(&screen, 80, 24,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0  Running\n"
+           "  epoch 2/3  step 352/705  loss 0.4321  12346 samples/s  1m02s left\n"
+           "  [#############################-------------------------------]  49%\n");
+    expect(&screen, 31, 24,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0  Running\n"
+           "  epoch 2/3  step 352/705  los\n"
+           "  [#########-----------]  49%\n");
+    screen.progress = (struct progress){.known = true,
+                                        .epoch = -1,
+                                        .epochs = -1,
+                                        .step = 7,
+                                        .steps = -1,
+                                        .samples_per_s = -1,
+                                        .seconds_left = -1};
+    expect(&screen, 80, 24,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0  Running\n"
+           "  step 7\n");
+    screen.progress.step = 12; /* beyond the end */
+    screen.progress.steps = 10;
+    expect(&screen, 21, 24,
+           "mnist  Running  1m43\n"
+           "  mnist-master-0  Ru\n"
+           "  step 12/10\n"
+           "  [##########] 100%\n");
+    expect(&screen, 1, 24, "\n\n\n");
+}
+
+static void test_durations(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } rows[] = {{-5, "0s"},
+                {999, "0s"},
+                {59999, "59s"},
+                {60000, "1m00s"},
+                {103000, "1m43s"},
+                {3599000, "59m59s"},
+                {3600000, "1h00m00s"},
+                {3723000, "1h02m03s"},
+                {360000000, "100h00m00s"}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_str struct str out;
+        str_init(&out, 64);
+        screen_duration(rows[i].ms, &out);
+        assert_string_equal(str_text(&out), rows[i].text);
+    }
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    auto_str struct str out;
+    str_init(&out, 4096);
+    screen_summary(replicas, 4, &out);
+    assert_string_equal(str_text(&out),
+                        "REPLICA          STATE       RESTARTS  EXIT CODE  LOG\n"
+                        "mnist-master-0   Running            0          -  logs/m\n"
+                        "mnist-worker-0   Running            2        138  logs/w0\n"
+                        "mnist-worker-1   Restarting         0        138  logs/w1\n"
+                        "mnist-worker-10  Failed             0          1  -\n");
+}
+
+static void test_changes(void **state)
+{
+    (void)state;
+    static const struct changes_job going = {.failures = 1, .limit = 6},
+                                    unlimited = {.failures = 1, .limit = -1},
+                                    over = {.finished = true, .failures = 7, .limit = 6};
+    static const struct {
+        struct local_replica before, after;
+        const struct changes_job *job;
+        bool quiet;
+        const char *said;
+    } rows[] = {
+        {{.state = LOCAL_PENDING}, {.state = LOCAL_PENDING}, &going, false, ""},
+        {{.state = LOCAL_PENDING},
+         {.state = LOCAL_RUNNING},
+         &going,
+         false,
+         "w: Pending -> Running\n"},
+        {{.state = LOCAL_PENDING}, {.state = LOCAL_RUNNING}, &going, true, ""},
+        {{.state = LOCAL_RUNNING},
+         {.state = LOCAL_RESTARTING, .failures = 1, .failure_code = 138},
+         &going,
+         false,
+         "w: Running -> Failed (exit code 138), restart 1 of 6\n"},
+        {{.state = LOCAL_RUNNING},
+         {.state = LOCAL_RESTARTING, .failures = 1, .failure_code = 138},
+         &unlimited,
+         true,
+         "w: Running -> Failed (exit code 138), restart 1\n"},
+        {{.state = LOCAL_RUNNING},
+         {.state = LOCAL_RUNNING, .failures = 1, .failure_code = 1, .restarts = 1},
+         &going,
+         false,
+         "w: Running -> Failed (exit code 1), restart 1 of 6\n"
+         "w: Restarting -> Running (restart 1)\n"},
+        {{.state = LOCAL_RUNNING},
+         {.state = LOCAL_FAILED, .failures = 1, .failure_code = 1},
+         &over,
+         false,
+         "w: Running -> Failed (exit code 1)\n"},
+        {{.state = LOCAL_STOPPED, .restarts = 1},
+         {.state = LOCAL_RUNNING, .restarts = 2},
+         &going,
+         false,
+         "w: Stopped -> Running (restart 2)\n"},
+        {{.state = LOCAL_RUNNING},
+         {.state = LOCAL_STOPPING},
+         &over,
+         false,
+         "w: Running -> Stopping\n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_str struct str out;
+        str_init(&out, 4096);
+        struct local_replica after = rows[i].after;
+        after.name = "w";
+        changes_tell(&rows[i].before, &after, rows[i].job, rows[i].quiet, &out);
+        assert_string_equal(str_text(&out), rows[i].said);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replicas),  cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_durations), cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_changes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
