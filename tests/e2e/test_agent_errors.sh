@@ -1,0 +1,71 @@
+#!/bin/bash
+# What the agent says to wrong input: one clear line, the right exit code, no debris.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+data=/usr/share/datasets/fashion-mnist
+small=(--preset mnist --train_size 128 --eval_size 64 --epochs 1 --batch_size 32)
+
+agent() { (cd "$work" && env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "$@"); }
+one_line() { # STATUS TEXT COMMAND...: fails with exactly one line on stderr
+    fails "$@" || return 1
+    shift 2
+    local lines
+    lines=$("$@" 2>&1 >/dev/null | wc -l)
+    [ "$lines" -eq 1 ] || { echo "$lines lines on stderr"; return 1; }
+}
+
+check "unknown strategy" one_line 2 "'SOME_SHARD' is not one of: FULL_SHARD" agent --sharding_strategy SOME_SHARD
+check "unknown flag names the nearest" one_line 2 "the nearest is schedule.num_train_epochs" agent --num_train_epoch5 3
+check "no data: says where it looked" one_line 2 "train-images-idx3-ubyte" agent "${small[@]}" --data.root "$work/none"
+
+# Data sets with one thing wrong each.
+broken() { # NAME: a copy of the real files in $work/NAME
+    mkdir -p "$work/$1" && cp "$data"/*.gz "$work/$1"
+}
+broken magic && printf 'hello, this is no IDX file at all' >"$work/magic/train-images-idx3-ubyte.gz"
+check "a wrong magic" one_line 2 "magic" agent "${small[@]}" --data.root "$work/magic"
+broken cut && head -c 100000 "$data/train-images-idx3-ubyte.gz" >"$work/cut/train-images-idx3-ubyte.gz"
+check "a file cut off" one_line 2 "train-images-idx3-ubyte.gz" agent "${small[@]}" --data.root "$work/cut"
+broken counts && cp "$data/t10k-labels-idx1-ubyte.gz" "$work/counts/train-labels-idx1-ubyte.gz"
+check "counts that differ" one_line 2 "60000" agent "${small[@]}" --data.root "$work/counts"
+broken label && { printf '\0\0\010\001\0\0\352\140'; head -c 60000 /dev/zero | tr '\0' '\012'; } >"$work/label/plain" &&
+    gzip -c "$work/label/plain" >"$work/label/train-labels-idx1-ubyte.gz"
+check "a label over 9" one_line 2 "label" agent "${small[@]}" --data.root "$work/label"
+
+# A port in use: the first master waits for a rank that never comes, the second finds the port taken.
+master() { # JOIN_TIMEOUT
+    agent "${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --node_rank 0 \
+        --master_addr 127.0.0.1 --master_port 29871 --join_timeout "$1"
+}
+listening() { (exec 4<>/dev/tcp/127.0.0.1/29871) 2>/dev/null; }
+master 60 >/dev/null 2>&1 &
+first=$!
+check "a master listens" wait_for 20 listening
+check "a port in use" fails 2 "port 29871 is in use" master 5
+kill "$first"
+wait "$first"
+
+# Checkpoints.
+check "a run with a checkpoint" agent "${small[@]}" --data.root "$data" --checkpoint_dir "$work/ck"
+ck=$(dirname "$(find "$work/ck" -name COMPLETE | head -n 1)")
+cp -r "$ck" "$work/bare" && rm "$work/bare/COMPLETE"
+check "a checkpoint without its manifest" one_line 2 "COMPLETE" \
+    agent "${small[@]}" --data.root "$data" --resume_from_checkpoint "$work/bare"
+cp -r "$ck" "$work/flipped"
+file=$(find "$work/flipped" -name '*.safetensors' | sort | head -n 1)
+printf '\377' | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") - 5)) conv=notrunc status=none
+check "a checkpoint with a flipped bit" one_line 2 "$(basename "$file")" \
+    agent "${small[@]}" --data.root "$data" --resume_from_checkpoint "$work/flipped"
+
+# A full disk: a small file system of its own, where we may mount one.
+mkdir "$work/full"
+if mount -t tmpfs -o size=3m none "$work/full" 2>/dev/null; then
+    check "a full disk while saving" one_line 1 "No space left" \
+        agent "${small[@]}" --data.root "$data" --checkpoint_dir "$work/full/ck"
+    check "a full disk leaves no debris" bash -c "! find '$work/full' -name '*.safetensors' | grep ."
+    umount "$work/full"
+else
+    skip "a full disk while saving" "needs root to mount a file system"
+fi
+check "no debris" bash -c "! ls '$work'/*.safetensors 2>/dev/null"
+tap_done

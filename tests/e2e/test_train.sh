@@ -1,0 +1,97 @@
+#!/bin/bash
+# From manifest to trained model, and through kills: `shoal run` with the real agent on real data.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+data=/usr/share/datasets/fashion-mnist
+
+# manifest NAME POLICY WORKERS FLAGS...: 1 master and some workers of the MNIST network on a part of the data.
+manifest() {
+    local name=$1 policy=$2 workers=$3 flag
+    shift 3
+    cat <<EOT
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: $name}
+spec:
+  runPolicy: {backoffLimit: 20}
+  pytorchReplicaSpecs:
+EOT
+    for type in Master Worker; do
+        cat <<EOT
+    $type:
+      replicas: $([ "$type" = Master ] && echo 1 || echo "$workers")
+      restartPolicy: $policy
+      template:
+        spec:
+          terminationGracePeriodSeconds: 20
+          containers:
+          - name: pytorch
+            image: shoal-agent
+            workingDir: $work/$name
+            command: [shoal-agent]
+            args:
+            - --preset=mnist
+            - --data.root=$data
+            - --train_size=2048
+            - --eval_size=512
+            - --epochs=2
+            - --save-model=$work/$name/mnist_cnn.safetensors
+EOT
+        for flag in "$@"; do echo "            - $flag"; done
+    done
+}
+
+# run NAME: runs the manifest of that name; the output goes to NAME.log.
+run() { shoal run -f "$work/$1.yaml" --log-dir "$work/$1/logs" --progress never >"$work/$1.log" 2>&1; }
+
+start() { # NAME POLICY WORKERS FLAGS...
+    mkdir -p "$work/$1"
+    manifest "$@" >"$work/$1.yaml"
+}
+
+start plain OnFailure 3
+check "a 1 + 3 job trains and succeeds" run plain
+check "the epoch line is the tutorial's" grep -qE $'^Train Epoch: 1 \tLoss: [0-9]+\\.[0-9]{6}$' "$work/plain.log"
+check "the test line is the tutorial's" \
+    grep -qE '^Test set: Average loss: [0-9]+\.[0-9]{4}, Accuracy: [0-9]+/512 \([0-9]+\.[0-9]{2}%\)$' "$work/plain.log"
+check "the elapsed time is told" grep -qE '^CPU elapsed time on training loop [0-9.]+sec$' "$work/plain.log"
+check "the module tree shows the unit" contains "$work/plain.log" "FullyShardedDataParallel("
+check "the model is written" test -s "$work/plain/mnist_cnn.safetensors"
+
+# The reference: the same run with checkpoints and no kill.
+start whole OnFailure 3 --checkpoint_dir="$work/whole/ck" --save_steps=3
+check "an uninterrupted run with checkpoints" run whole
+check "checkpoints do not change the result" cmp "$work/plain/mnist_cnn.safetensors" "$work/whole/mnist_cnn.safetensors"
+
+# The process of a replica's agent: the one whose environment names it.
+agent_of() { # JOB RANK
+    local pid
+    for pid in $(pgrep -x shoal-agent); do
+        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "RANK=$2" || continue
+        [ "$(readlink "/proc/$pid/cwd")" = "$work/$1" ] && echo "$pid" && return
+    done
+    return 1
+}
+has_checkpoint() { find "$work/$1/ck" -mindepth 2 -name COMPLETE | grep -q .; }
+
+# killed NAME POLICY RANK SIGNAL: kills one rank once there is a checkpoint, and compares the end with the reference.
+killed() {
+    local name=$1 policy=$2 rank=$3 signal=$4 pid
+    start "$name" "$policy" 3 --checkpoint_dir="$work/$name/ck" --save_steps=3
+    run "$name" &
+    pid=$!
+    check "$name: a checkpoint appears" wait_for 120 has_checkpoint "$name"
+    check "$name: rank $rank gets $signal" kill "-$signal" "$(agent_of "$name" "$rank")"
+    wait "$pid"
+    check "$name: the job succeeds all the same" test $? -eq 0
+    check "$name: it resumed" contains "$work/$name.log" "Resumed at step"
+    check "$name: the weights are those of the uninterrupted run" \
+        cmp "$work/whole/mnist_cnn.safetensors" "$work/$name/mnist_cnn.safetensors"
+}
+killed kill-worker OnFailure 2 KILL
+killed kill-master OnFailure 0 KILL
+killed kill-exitcode ExitCode 1 KILL
+
+none_left() { ! pgrep -af "$work" | grep -vw "$$"; }
+check "nothing is left behind" none_left
+tap_done

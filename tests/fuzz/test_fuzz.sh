@@ -1,0 +1,18 @@
+#!/bin/bash
+# Every fuzz target on its corpus and a fixed number of mutations (FUZZ_ITERATIONS, FUZZ_SEED). TAP.
+set -u
+targets=(tests/fuzz/fuzz_*.c)
+echo "1..${#targets[@]}"
+number=0 failed=0
+for source in "${targets[@]}"; do
+    number=$((number + 1))
+    name=$(basename "$source" .c)
+    seed=${FUZZ_SEED:-1}
+    if "$BUILD/tests/fuzz/$name" "tests/fuzz/corpus/${name#fuzz_}" "${FUZZ_ITERATIONS:-20000}" "$seed"; then
+        echo "ok $number - $name, seed $seed"
+    else
+        echo "not ok $number - $name, seed $seed"
+        failed=1
+    fi
+done
+exit "$failed"
