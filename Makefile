@@ -59,7 +59,9 @@ $(BUILD)/lib$(1).a: $(call objects,$(1))
 endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
-$(BUILD)/kernels/cpu/%.o: CFLAGS += -fopenmp -fno-math-errno -fno-trapping-math
+# libgomp is invisible to ThreadSanitizer: there the loops run on the stream's own thread
+OPENMP := $(if $(filter tsan,$(V)),-fopenmp-simd -Wno-unknown-pragmas,-fopenmp)
+$(BUILD)/kernels/cpu/%.o: CFLAGS += $(OPENMP) -fno-math-errno -fno-trapping-math
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $<"
 	@$(CC) $(CFLAGS) -c -o $@ $<

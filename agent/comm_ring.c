@@ -56,7 +56,7 @@ static void count_sent(struct comm_ring *c, int64_t total, int steps)
     c->head.stats.bytes_sent += total / c->head.size * steps;
 }
 
-/* ---- all_gather: rank r's chunk r travels around the ring ------------------------------------ */
+/* ---- all_gather: rank r's chunk r travels around the ring ---- */
 
 static int gather(const struct comm_ring *c, const char *name, void *data, int64_t total,
                   int element_bytes, struct error *err)
@@ -92,7 +92,7 @@ static void all_gather(struct comm *head, struct stream *s, float *recv, const f
                  .c = c, .run = run_all_gather, .recv = recv, .send = send, .count = count});
 }
 
-/* ---- reduce_scatter: partial sums travel; rank r is the last to add to chunk r --------------- */
+/* ---- reduce_scatter: partial sums travel; rank r is the last to add to chunk r ---- */
 
 /* The pass that leaves the reduced chunk r on rank r, followed by gather_steps that pass the
  * reduced chunks on. */
@@ -155,7 +155,7 @@ static void all_reduce(struct comm *head, struct stream *s, float *data, int64_t
             .c = c, .run = run_all_reduce, .recv = data, .count = count, .mean = how == COMM_MEAN});
 }
 
-/* ---- few doubles: everybody gets everybody's numbers and adds them in rank order ------------- */
+/* ---- few doubles: everybody gets everybody's numbers and adds them in rank order ---- */
 
 static int run_all_reduce_f64(const struct call *call, struct error *err)
 {
@@ -181,7 +181,7 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
     queue(s, &(struct call){.c = c, .run = run_all_reduce_f64, .recv = data, .count = count});
 }
 
-/* ---- broadcast and barrier ------------------------------------------------------------------- */
+/* ---- broadcast and barrier ---- */
 
 static int run_broadcast(const struct call *call, struct error *err)
 {
@@ -218,7 +218,7 @@ static void barrier(struct comm *head, struct stream *s)
     queue(s, &(struct call){.c = ring_of(head), .run = run_barrier});
 }
 
-/* ---- opening, splitting, closing ------------------------------------------------------------- */
+/* ---- opening, splitting, closing ---- */
 
 static int open_group(struct store *store, const char *id, int rank, int size,
                       const int *world_ranks, const struct comm_ring_options *options,

@@ -38,8 +38,7 @@ static int set(struct parser *p, int index, const char *text, enum config_source
     return 0;
 }
 
-/* ---- argument files and words
- * ------------------------------------------------------------------------- */
+/* ---- argument files and words ---- */
 
 static int add_word(struct parser *p, const char *word, int depth, struct error *err);
 
@@ -129,8 +128,7 @@ static int split_flags(struct parser *p, struct error *err)
     return 0;
 }
 
-/* ---- preset, files, environment, flags
- * ---------------------------------------------------------------- */
+/* ---- preset, files, environment, flags ---- */
 
 static int apply_preset(struct parser *p, const char *name, struct error *err)
 {
@@ -287,8 +285,7 @@ static int apply_specials(struct parser *p, const char *preset, struct error *er
     return 0;
 }
 
-/* ---- rules between keys
- * ------------------------------------------------------------------------------- */
+/* ---- rules between keys ---- */
 
 static int check_together(const struct agent_config *c, struct error *err)
 {

@@ -121,8 +121,7 @@ void config_get_value(const struct config_key *key, const struct agent_config *c
     }
 }
 
-/* ---- names
- * -------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* Like strncasecmp, with '-' and '_' equal. */
 static bool same_name(const char *a, const char *b, size_t length)

@@ -14,8 +14,7 @@ struct console {
     struct throughput throughput;
 };
 
-/* ---- pure
- * --------------------------------------------------------------------------------------------- */
+/* ---- pure ---- */
 
 void throughput_add(struct throughput *t, int64_t samples, int64_t now_us)
 {
@@ -76,8 +75,7 @@ void console_memory_line(const struct memory_use *use, struct str *out)
     str_add(out, ")\n");
 }
 
-/* ---- the listener
- * ------------------------------------------------------------------------------------- */
+/* ---- the listener ---- */
 
 static void print(const struct console *c, struct str *text)
 {
@@ -174,8 +172,7 @@ static void on_skipped(void *ctx, const char *why)
     log_warning("passed over: %s", why);
 }
 
-/* ---- life cycle
- * --------------------------------------------------------------------------------------- */
+/* ---- life cycle ---- */
 
 struct console *console_open(const struct console_setting *setting)
 {

@@ -29,7 +29,7 @@ static int left_ms(int64_t deadline_ms)
     return left <= 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
-/* ---- listening ------------------------------------------------------------------------------- */
+/* ---- listening ---- */
 
 static int listen_on(const struct sockaddr *address, socklen_t bytes)
 {
@@ -96,7 +96,7 @@ int net_accept(int listener)
     return fd;
 }
 
-/* ---- connecting ------------------------------------------------------------------------------ */
+/* ---- connecting ---- */
 
 static int wait_for(int fd, short events, int64_t deadline_ms)
 {
@@ -170,7 +170,7 @@ int net_back_off(int attempt, int64_t deadline_ms)
     return attempt + 1;
 }
 
-/* ---- moving bytes ---------------------------------------------------------------------------- */
+/* ---- moving bytes ---- */
 
 int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct error *err)
 {
@@ -210,7 +210,7 @@ int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct er
     return 0;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 /* An IPv4 address that came through an IPv6 socket is written as IPv4. */
 static void format_host(const struct sockaddr *address, char *out, size_t out_bytes)

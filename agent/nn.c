@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- declarations ---------------------------------------------------------------------------- */
+/* ---- declarations ---- */
 
 static void add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *next_index,
                                 int dims, const int64_t *shape)
@@ -47,7 +47,7 @@ struct module *nn_dropout_new(struct arena *arena, struct module *parent, const 
     return m;
 }
 
-/* ---- helpers --------------------------------------------------------------------------------- */
+/* ---- helpers ---- */
 
 static const struct ops *ops_of(const struct tape *tape)
 {
@@ -71,7 +71,7 @@ static float *gradient_through_relu(struct tape *tape, struct tensor *y)
     return y->gradient;
 }
 
-/* ---- conv2d ---------------------------------------------------------------------------------- */
+/* ---- conv2d ---- */
 
 static void conv2d_backward(struct tape *tape, struct tape_op *op)
 {
@@ -126,7 +126,7 @@ struct tensor *nn_conv2d(struct tape *tape, struct module *m, struct tensor *x, 
     return y;
 }
 
-/* ---- linear ---------------------------------------------------------------------------------- */
+/* ---- linear ---- */
 
 static void linear_backward(struct tape *tape, struct tape_op *op)
 {
@@ -170,7 +170,7 @@ struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, 
     return y;
 }
 
-/* ---- dropout --------------------------------------------------------------------------------- */
+/* ---- dropout ---- */
 
 struct dropout_args {
     int64_t rows, cols;
@@ -210,7 +210,7 @@ struct tensor *nn_dropout(struct tape *tape, struct module *m, struct tensor *x,
     return y;
 }
 
-/* ---- max_pool2d and flatten ------------------------------------------------------------------ */
+/* ---- max_pool2d and flatten ---- */
 
 static void max_pool2d_backward(struct tape *tape, struct tape_op *op)
 {
@@ -266,7 +266,7 @@ struct tensor *nn_flatten(struct tape *tape, struct tensor *x)
     return y;
 }
 
-/* ---- loss ------------------------------------------------------------------------------------ */
+/* ---- loss ---- */
 
 struct cross_entropy_args {
     const int32_t *target;

@@ -68,7 +68,7 @@ static void set_state(struct rendezvous *r, enum state state, const char *news)
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* ---- the watcher: the only thread that reads from the connection ----------------------------- */
+/* ---- the watcher: the only thread that reads from the connection ---- */
 
 static void deliver_reply(struct rendezvous *r, const struct wire_message *in)
 {
@@ -171,7 +171,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- the store ------------------------------------------------------------------------------- */
+/* ---- the store ---- */
 
 static void forget(struct rendezvous *r, const struct request *request)
 {
@@ -238,7 +238,7 @@ struct store *rendezvous_store(struct rendezvous *r)
     return &r->head;
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
 /* Rank 0 reaches its own server over the loopback: its name need not resolve yet. */
 static const char *server_host(const struct rendezvous_options *o)

@@ -56,7 +56,7 @@ struct rendezvous_server {
     int64_t beat_ms; /* when signs of life were sent last */
 };
 
-/* ---- sending --------------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
 static void drop(struct rendezvous_server *s, struct member *m, const char *how);
 
@@ -124,7 +124,7 @@ static void send_beats(struct rendezvous_server *s)
     broadcast(s, WIRE_BEAT, text);
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
 static struct member *member_of_rank(struct rendezvous_server *s, int rank)
 {
@@ -176,7 +176,7 @@ static void join(struct rendezvous_server *s, struct member *m, const struct wir
     }
 }
 
-/* ---- the store ------------------------------------------------------------------------------- */
+/* ---- the store ---- */
 
 static struct member *member_of_fd(struct rendezvous_server *s, int fd)
 {
@@ -245,7 +245,7 @@ static int64_t expire_waiters(struct rendezvous_server *s)
     return next_ms;
 }
 
-/* ---- the loop -------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static void handle(struct rendezvous_server *s, struct member *m)
 {

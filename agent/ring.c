@@ -73,7 +73,7 @@ static int previous_rank(const struct ring *r)
     return r->options.world_ranks[(r->options.rank + r->options.size - 1) % r->options.size];
 }
 
-/* ---- failing --------------------------------------------------------------------------------- */
+/* ---- failing ---- */
 
 static void ring_fail(struct ring *r, const struct error *failure)
 {
@@ -150,7 +150,7 @@ static int deadline_passed(struct ring *r, struct error *err)
                      previous_rank(r), o->timeout_ms);
 }
 
-/* ---- moving bytes ---------------------------------------------------------------------------- */
+/* ---- moving bytes ---- */
 
 /* The part of the step's chunk that is left. `first`: the chunk of step 0. */
 static size_t chunk_left(const struct ring_pass *p, int first, const struct cursor *c,
@@ -357,7 +357,7 @@ int ring_run(struct ring *r, const struct ring_pass *pass, struct error *err)
     return 0;
 }
 
-/* ---- opening and closing --------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 int ring_open(const struct ring_options *options, struct ring **ret_ring, struct error *err)
 {

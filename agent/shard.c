@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 /* The communicator of the ranks that pass `color`: none if there is just one of them, the world if
  * all do. */
@@ -170,7 +170,7 @@ void shard_close(struct shard *shard)
     arena_close(shard->arena);
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 void shard_init_values(struct shard *shard, uint64_t seed)
 {
@@ -221,7 +221,7 @@ int shard_sync(struct shard *shard, struct error *err)
     return result;
 }
 
-/* ---- what others see ------------------------------------------------------------------------- */
+/* ---- what others see ---- */
 
 struct stream *shard_home_stream(const struct shard *shard)
 {

@@ -82,7 +82,7 @@ void shard_values_changed(struct shard *shard)
     shard_order(shard, shard->transfer, shard->home);
 }
 
-/* ---- prefetch -------------------------------------------------------------------------------- */
+/* ---- prefetch ---- */
 
 static int order_find(const struct unit_order *order, int unit)
 {
@@ -120,7 +120,7 @@ static int prefetch(struct shard *shard, const struct unit_order *order, const s
     return 0;
 }
 
-/* ---- hooks ----------------------------------------------------------------------------------- */
+/* ---- hooks ---- */
 
 /* The unit whose root `m` is, or NULL. */
 static struct unit *unit_of(struct shard *shard, const struct module *m)

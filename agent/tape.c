@@ -80,7 +80,7 @@ void tape_fail(struct tape *tape, const struct error *err)
     tape->failure = *err;
 }
 
-/* ---- tensors --------------------------------------------------------------------------------- */
+/* ---- tensors ---- */
 
 static float *alloc_floats(struct tape *tape, int64_t count, const char *what)
 {
@@ -168,7 +168,7 @@ void *tape_alloc(struct tape *tape, size_t bytes, const char *what)
     return alloc_floats(tape, (int64_t)((bytes + sizeof(float) - 1) / sizeof(float)), what);
 }
 
-/* ---- recording ------------------------------------------------------------------------------- */
+/* ---- recording ---- */
 
 static void append(struct tape *tape, const struct entry *entry)
 {
@@ -236,7 +236,7 @@ static void release(struct tape *tape, struct tape_op *op)
     device_free(tape->device, op->memory);
 }
 
-/* ---- backward -------------------------------------------------------------------------------- */
+/* ---- backward ---- */
 
 float *tape_gradient(struct tape *tape, struct tensor *t)
 {

@@ -12,8 +12,7 @@
 
 enum { MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
 
-/* ---- this rank's slices in host memory
- * ---------------------------------------------------------------- */
+/* ---- this rank's slices in host memory ---- */
 
 /* Buffers for one unit's slice: its values, then each optimizer state. */
 struct host_unit {
@@ -96,8 +95,7 @@ static int copy_state(const struct trainer *t, const struct host_state *host, en
     return shard_sync(t->shard, err);
 }
 
-/* ---- saving
- * ------------------------------------------------------------------------------------------- */
+/* ---- saving ---- */
 
 static struct checkpoint_state state_of(const struct trainer *t, const double sums[3])
 {
@@ -167,8 +165,7 @@ int trainer_save(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* ---- which checkpoint
- * --------------------------------------------------------------------------------- */
+/* ---- which checkpoint ---- */
 
 /* Rank 0's answer, sent to all: the same checkpoint for everyone, or the same error. */
 struct choice {
@@ -231,8 +228,7 @@ static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct 
     return outcome_get(&choice->outcome, 0, err);
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------------ */
+/* ---- loading ---- */
 
 static void go_to(struct trainer *t, const struct checkpoint_state *state)
 {

@@ -8,6 +8,8 @@ enum { STOP_CHECK_STEPS = 10 };
 
 void trainer_set_sums(struct trainer *t, double loss, double correct, double samples)
 {
+    struct error ignored; /* a failed stream stays failed: the next trainer_sync tells */
+    (void)stream_sync(t->compute, &ignored); /* an earlier copy may still read host_sums */
     t->host_sums[0] = loss;
     t->host_sums[1] = correct;
     t->host_sums[2] = samples;
@@ -37,8 +39,7 @@ int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
     return 0;
 }
 
-/* ---- one optimizer step
- * ------------------------------------------------------------------------------- */
+/* ---- one optimizer step ---- */
 
 static int64_t batch_rows(const struct loader *loader, int64_t b)
 {
@@ -106,8 +107,7 @@ static int run_step(struct trainer *t, int64_t b, int64_t count, struct error *e
     return 0;
 }
 
-/* ---- between steps
- * ------------------------------------------------------------------------------------ */
+/* ---- between steps ---- */
 
 static bool steps_are_over(const struct trainer *t)
 {
@@ -146,8 +146,7 @@ static int after_step(struct trainer *t, struct error *err)
                      (long long)t->position.step);
 }
 
-/* ---- epochs
- * ------------------------------------------------------------------------------------------- */
+/* ---- epochs ---- */
 
 /* By the data's own size, which does not depend on the world as the padded count does; the last
  * batch begins below it. */

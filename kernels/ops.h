@@ -24,8 +24,7 @@
 extern "C" {
 #endif
 
-/* ---- devices and their memory
- * ---------------------------------------------------------------------- */
+/* ---- devices and their memory ---- */
 
 /* What a piece of device memory is for. Bytes are counted per kind. */
 enum memory_kind {
@@ -72,8 +71,7 @@ void device_memory_reset_peak(struct device *device);
  * For a device that is shared with others. */
 void device_memory_set_limit(struct device *device, int64_t bytes);
 
-/* ---- streams and events
- * ---------------------------------------------------------------------------- */
+/* ---- streams and events ---- */
 
 struct stream;
 struct event;
@@ -108,8 +106,7 @@ void event_record(struct event *event, struct stream *stream);
  * does not wait). If the recorded stream has failed, this one fails with the same error. */
 void stream_wait(struct stream *stream, struct event *event);
 
-/* ---- random numbers
- * --------------------------------------------------------------------------------- */
+/* ---- random numbers ---- */
 
 /* Counter-based (Philox 4x32-10, Salmon et al. 2011): the number at (key, counter) is a pure
  * function of both, so the same element gets the same number whatever the rank, batch or thread it
@@ -118,8 +115,7 @@ float random_uniform(uint64_t key, uint64_t counter); /* host; in [0, 1), 24 bit
 /* A key for a stream of numbers of its own, from a seed and up to three numbers that name it. */
 uint64_t random_key(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
 
-/* ---- ops
- * --------------------------------------------------------------------------------------------- */
+/* ---- ops ---- */
 
 /* Geometry of a convolution without padding, stride 1 (the MNIST network's), images channels-last.
  * Output is [B, H - KH + 1, W - KW + 1, C_out]. */

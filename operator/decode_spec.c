@@ -28,7 +28,7 @@ static const struct json_field run_policy_fields[] = {
     JSON_END,
 };
 
-/* ---- elasticPolicy --------------------------------------------------------------------------- */
+/* ---- elasticPolicy ---- */
 
 static const struct json_field conf_fields[] = {
     JSON_TEXT("key", struct pair, key),
@@ -58,7 +58,7 @@ static const struct json_field elastic_fields[] = {
     JSON_END,
 };
 
-/* ---- pytorchReplicaSpecs --------------------------------------------------------------------- */
+/* ---- pytorchReplicaSpecs ---- */
 
 static const struct json_field replica_fields[] = {
     JSON_OPTIONAL("replicas", struct replica_spec, replicas, INT32_MIN, INT32_MAX),
@@ -93,7 +93,7 @@ static void read_replica_specs(struct json_reader *reader, const struct json_t *
     }
 }
 
-/* ---- the object ------------------------------------------------------------------------------ */
+/* ---- the object ---- */
 
 struct document {
     struct job job;

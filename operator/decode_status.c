@@ -31,7 +31,7 @@ static void read_count(struct json_reader *reader, const struct json_t *value, v
         *(int32_t *)count = (int32_t)wide;
 }
 
-/* ---- conditions ------------------------------------------------------------------------------ */
+/* ---- conditions ---- */
 
 struct condition_document {
     int type;  /* index into condition_types */
@@ -76,7 +76,7 @@ static void take_conditions(const struct condition_list *list, struct job_status
     }
 }
 
-/* ---- replicaStatuses ------------------------------------------------------------------------- */
+/* ---- replicaStatuses ---- */
 
 static const struct json_field replica_fields[] = {
     JSON_CUSTOM("active", struct replica_status, active, read_count),
@@ -97,7 +97,7 @@ static const struct json_field replicas_fields[] = {
     JSON_END,
 };
 
-/* ---- history --------------------------------------------------------------------------------- */
+/* ---- history ---- */
 
 struct replica_document {
     int type; /* index into replica_types */
@@ -168,7 +168,7 @@ static void take_completed(const char *text, enum replica_type type, struct hist
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 struct document {
     struct job_status status;

@@ -22,7 +22,7 @@ void decode_pairs(struct json_reader *reader, const struct json_t *value, void *
     }
 }
 
-/* ---- environment ----------------------------------------------------------------------------- */
+/* ---- environment ---- */
 
 struct reference {
     const char *path; /* fieldPath or resource */
@@ -80,7 +80,7 @@ static const struct json_field env_fields[] = {
     JSON_END,
 };
 
-/* ---- containers ------------------------------------------------------------------------------ */
+/* ---- containers ---- */
 
 static void read_port_number(struct json_reader *reader, const struct json_t *value, void *number)
 {

@@ -69,7 +69,7 @@ static bool is_current(const struct pass *pass, const struct child *child)
            !children_is_old_attempt(pass->job, &pass->status.history, child->pod);
 }
 
-/* ---- counting -------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 /* The job is under way: its counters follow the pods. */
 static void recount(struct pass *pass)
@@ -156,7 +156,7 @@ static struct news observe(struct pass *pass)
     return news;
 }
 
-/* ---- the life of a job ----------------------------------------------------------------------- */
+/* ---- the life of a job ---- */
 
 static void created(struct pass *pass)
 {
@@ -343,7 +343,7 @@ static void pass_invalid(struct pass *pass)
     pass->status.completion_ms = pass->world->now_ms;
 }
 
-/* ---- the pass -------------------------------------------------------------------------------- */
+/* ---- the pass ---- */
 
 static bool is_managed_here(const struct job *job)
 {

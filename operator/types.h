@@ -152,7 +152,7 @@ struct job {
     const char *invalid; /* why this job must not run (one line), or NULL */
 };
 
-/* ---- what is seen ---------------------------------------------------------------------------- */
+/* ---- what is seen ---- */
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
@@ -183,7 +183,7 @@ struct service {
     bool deleting;
 };
 
-/* ---- status: what is remembered -------------------------------------------------------------- */
+/* ---- status: what is remembered ---- */
 
 enum condition_type {
     CONDITION_CREATED,

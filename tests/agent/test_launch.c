@@ -17,7 +17,7 @@
 
 #define RANKS 3
 
-/* ---- a rank ---------------------------------------------------------------------------------- */
+/* ---- a rank ---- */
 
 static volatile sig_atomic_t got;
 
@@ -74,7 +74,7 @@ static int rank_main(const char *how, const char *file)
     return 5;
 }
 
-/* ---- the tests ------------------------------------------------------------------------------- */
+/* ---- the tests ---- */
 
 struct place {
     char *directory, *file;

@@ -15,8 +15,7 @@
 
 enum { MAX_RANKS = 4, MAX_STEPS = 64, MAX_FLAGS = 24, SIDE = 28, TRAIN_ROWS = 48, TEST_ROWS = 12 };
 
-/* ---- a data set of its own
- * ---------------------------------------------------------------------------- */
+/* ---- a data set of its own ---- */
 
 static void put_u32(FILE *file, uint32_t value)
 {
@@ -64,8 +63,7 @@ static int remove_data(void **state)
     return 0;
 }
 
-/* ---- a run: ranks as threads
- * -------------------------------------------------------------------------- */
+/* ---- a run: ranks as threads ---- */
 
 /* What one rank saw. Only rank 0's is looked at, but each has its own. */
 struct seen {
@@ -229,8 +227,7 @@ static double step_loss(const struct run *run, int step)
     return sum / run->size;
 }
 
-/* ---- tests
- * -------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 #define WRAPPED "--auto_wrap_policy SIZE_BASED_WRAP "
 

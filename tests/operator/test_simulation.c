@@ -69,7 +69,7 @@ static bool chance(struct simulation *s, int percent)
         }                                                                                          \
     } while (0)
 
-/* ---- the world moves ------------------------------------------------------------------------- */
+/* ---- the world moves ---- */
 
 static void end_pod(struct simulation *s, struct pod *pod, int exit_code)
 {
@@ -116,7 +116,7 @@ static void move_world(struct simulation *s)
         truth->job->replicas[REPLICA_WORKER].replicas.value = 1 + below(s, 5);
 }
 
-/* ---- the operator looks and acts ------------------------------------------------------------- */
+/* ---- the operator looks and acts ---- */
 
 /* An operator that starts anew knows of the past only what was stored. */
 static void restart_operator(struct simulation *s)
@@ -180,7 +180,7 @@ static void count(struct simulation *s, const struct job_status *before)
     s->oracle.failures += group && fresh > 1 ? 1 : fresh;
 }
 
-/* ---- invariants ------------------------------------------------------------------------------ */
+/* ---- invariants ---- */
 
 static const struct job_status *planned_status(const struct simulation *s)
 {
@@ -249,7 +249,7 @@ static void check_world(struct simulation *s)
     s->was_finished = condition_finished(status);
 }
 
-/* ---- one run --------------------------------------------------------------------------------- */
+/* ---- one run ---- */
 
 /* A pass on what is seen; a crash may end it after any action, a lost race before the first. */
 static void pass(struct simulation *s, bool crashes)
