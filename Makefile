@@ -27,13 +27,13 @@ endif
 COMMON := $(CFLAGS_$(V)) $(WARN) -I. -D_GNU_SOURCE -pthread -MMD -MP
 CFLAGS := -std=gnu17 -Wstrict-prototypes -Wmissing-prototypes $(COMMON)
 CXXFLAGS := -std=c++17 $(COMMON)
-LDFLAGS := $(CFLAGS_$(V)) -pthread
+LDFLAGS := $(CFLAGS_$(V)) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------
 sources = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*.cc)
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(filter-out %/main.c,$(call sources,$(1)))))
 ROOMS := base operator kernels agent cli
-LIBS_base := -ljansson -lyaml -lm
+LIBS_base := -ljansson -lyaml -lcurl -lwebsockets -lcrypto -lm
 LIBS_kernels := -ldnnl -lgomp
 LIBS_agent := -lz -lxxhash
 NEEDS_base := base
@@ -45,13 +45,16 @@ archives = $(foreach r,$(NEEDS_$(1)),$(BUILD)/lib$(r).a)
 libraries = $(foreach r,$(NEEDS_$(1)),$(LIBS_$(r)))
 
 .PHONY: all
-all: $(BUILD)/shoal $(BUILD)/shoal-agent
+all: $(BUILD)/shoal $(BUILD)/shoal-agent $(if $(wildcard operator/main.c),$(BUILD)/shoal-operator)
 
 $(BUILD)/shoal: $(BUILD)/cli/main.c.o $(call archives,cli)
 	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,cli)
 
 $(BUILD)/shoal-agent: $(BUILD)/agent/main.c.o $(call archives,agent)
 	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
+
+$(BUILD)/shoal-operator: $(BUILD)/operator/main.c.o $(call archives,operator)
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,operator)
 
 define room
 $(BUILD)/lib$(1).a: $(call objects,$(1))

@@ -20,6 +20,9 @@ enum error_code {
     ERR_NOT_FOUND, /* the named thing is not there */
     ERR_EXISTS,    /* the named thing is there already */
     ERR_CONFLICT,  /* it changed since it was read: read again */
+    ERR_GONE,      /* what was asked for is too old to be had: start anew */
+    ERR_FORBIDDEN, /* we may not: a right is missing */
+    ERR_LIMIT,     /* larger than a stated cap */
     ERR_TIMEOUT,   /* a deadline passed */
     ERR_PEER,      /* another rank is gone or the collective was aborted; a restart may help */
     ERR_SHAPE,     /* tensors that do not fit together */

@@ -1,0 +1,84 @@
+/* HTTP client: owns one curl_multi and every request in flight. Knows bytes, lines and status
+ * codes; paths and meanings are its callers'. One thread: everything here is called from the thread
+ * that opened it, and callbacks run only inside http_poll, after libcurl has returned, so they may
+ * send and cancel. HTTP/2 where TLS offers it; certificates are always verified. */
+#ifndef SHOAL_BASE_HTTP_H
+#define SHOAL_BASE_HTTP_H
+
+#include "base/error.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct http;
+struct http_request; /* in flight; valid until its `done` was called or it was cancelled */
+
+/* PEM text, borrowed until http_set_tls returns; NULL: none. */
+struct http_tls {
+    const char *ca;          /* NULL: the machine's own authorities */
+    const char *certificate; /* the client's, with key */
+    const char *key;
+    const char *server_name; /* verified instead of the URL's host; NULL: the host */
+};
+
+struct http_options {
+    size_t max_body_bytes; /* of an answer; more: ERR_LIMIT */
+    size_t max_line_bytes; /* of a streamed answer's line */
+    size_t max_in_flight;  /* more wait in order of http_send */
+    int64_t connect_timeout_ms;
+};
+
+/* What came back. Lives until `done` returns. */
+struct http_answer {
+    long status;      /* 0: no answer, see err */
+    const char *body; /* 0-terminated; "" if it was streamed as lines with a 2xx status */
+    size_t body_bytes;
+    int64_t retry_after_ms; /* header Retry-After in seconds; -1: absent or a date */
+    struct error err;       /* code ERR_NONE if there was a whole answer, of whatever status */
+};
+
+struct http_call {
+    const char *method; /* "GET", ... */
+    const char *url;
+    const char *body; /* NULL: none; copied */
+    size_t body_bytes;
+    const char *content_type; /* of the body */
+    const char *bearer;       /* token for Authorization, without "Bearer "; NULL: none */
+    int64_t timeout_ms;       /* for all of it; 0: none (a watch) */
+    int64_t idle_timeout_ms;  /* nothing received for so long: ERR_TIMEOUT; 0: none */
+    /* Each line of a 2xx answer, without its newline, not 0-terminated; NULL: the answer is
+     * collected as body. Lines over the limit fail the request. */
+    void (*line)(void *context, const char *line, size_t bytes);
+    /* Called once, unless the request is cancelled. */
+    void (*done)(void *context, const struct http_answer *answer);
+    void *context;
+};
+
+int http_open(struct http **ret_http, const struct http_options *options, struct error *err);
+/* Cancels all requests. NULL-safe. */
+void http_close(struct http *http);
+
+/* For connections made from now on. Copies. */
+void http_set_tls(struct http *http, const struct http_tls *tls);
+
+/* Cannot fail: what is wrong is told by `done`. */
+struct http_request *http_send(struct http *http, const struct http_call *call);
+/* `done` will not be called. NULL-safe. */
+void http_cancel(struct http *http, struct http_request *request);
+size_t http_in_flight(const struct http *http);
+
+/* Waits until something happened on a connection or one of `fds` (revents are set), or timeout_ms
+ * is over (-1: no limit); then calls back for all that is complete. */
+int http_poll(struct http *http, struct pollfd *fds, size_t fd_count, int timeout_ms,
+              struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* One list-and-watch as a pure state machine (the protocol of
+ * kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of changes"): list in
+ * pages, watch from the list's resourceVersion with bookmarks, list again on 410. It is given bytes
+ * and errors and says what to request next; it does no I/O and reads no clock.
+ *
+ *   idle -> listing (pages) -> watching <-> backing off -> listing ... */
+#ifndef SHOAL_OPERATOR_WATCH_H
+#define SHOAL_OPERATOR_WATCH_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct json_t;
+struct watch;
+
+struct watch_options {
+    const char *path;     /* of the collection, without query, e.g. "/api/v1/pods" */
+    const char *selector; /* labelSelector, unescaped; "" for none */
+    int page;             /* objects a page, e.g. 500 */
+    int timeout_s;        /* asked of the server for each watch, e.g. 290 */
+    int64_t backoff_first_ms, backoff_max_ms;
+    uint64_t seed; /* of the jitter */
+    /* What it learns; called from within watch_feed_*. `object` is borrowed. */
+    void (*begin_list)(void *context); /* a list starts: what is not put until end_list is gone */
+    void (*put)(void *context, const struct json_t *object);
+    void (*gone)(void *context, const struct json_t *object);
+    void (*end_list)(void *context);
+    /* An object or line that makes no sense: said and skipped. */
+    void (*trouble)(void *context, const char *message);
+    void *context;
+};
+
+enum watch_want {
+    WATCH_WANT_NOTHING, /* a request is in flight, or it backs off until watch_due */
+    WATCH_WANT_LIST,    /* send a GET of watch_request; its answer goes to watch_feed_list */
+    WATCH_WANT_STREAM,  /* open a stream of watch_request; lines go to watch_feed_line, the end to
+                           watch_feed_end */
+};
+
+struct watch *watch_open(const struct watch_options *options);
+void watch_close(struct watch *watch);
+
+/* What to do now. Taking a want (not NOTHING) makes it in flight. *ret_path lives until the next
+ * call. */
+enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path);
+int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer moves it */
+
+/* answer NULL: it failed with err (ERR_GONE: the continue token is too old). */
+void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
+                     int64_t now_ms);
+/* One event as JSON text. Returns false if the stream must be cancelled (410, an unreadable event:
+ * the machine has decided to list again). */
+bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_t now_ms);
+void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms);
+
+/* Whether a first list is complete. */
+bool watch_is_synced(const struct watch *watch);
+/* Since when it has been failing, and how; 0: it is not. For people: "PyTorchJob CRD missing". */
+int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
