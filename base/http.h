@@ -28,9 +28,10 @@ struct http_tls {
 };
 
 struct http_options {
-    size_t max_body_bytes; /* of an answer; more: ERR_LIMIT */
-    size_t max_line_bytes; /* of a streamed answer's line */
-    size_t max_in_flight;  /* more wait in order of http_send */
+    const char *user_agent; /* NULL: none; copied */
+    size_t max_body_bytes;  /* of an answer; more: ERR_LIMIT */
+    size_t max_line_bytes;  /* of a streamed answer's line */
+    size_t max_in_flight;   /* more wait in order of http_send */
     int64_t connect_timeout_ms;
 };
 

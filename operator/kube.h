@@ -1,7 +1,10 @@
 /* The Kubernetes API as a client sees it: who we are (credentials), which paths, what status codes
  * mean, and trying again. On base/http; knows no jobs and no plans. Retries here are those that any
  * caller wants: connection trouble, 429 and 5xx with Retry-After or jittered backoff, 401 once
- * after reading the token again. 404, 409, 410, 403, 422 are answers, told by error codes. */
+ * after reading the token again. 404, 409, 410, 403, 422 are answers, told by error codes.
+ *
+ * now_ms is the wall clock everywhere (credentials expire by it); what waits survives its jumps.
+ * `done` and `line` are called from http_poll and kube_tick only, and may send and cancel. */
 #ifndef SHOAL_OPERATOR_KUBE_H
 #define SHOAL_OPERATOR_KUBE_H
 
@@ -21,7 +24,6 @@ struct kube_options {
     int64_t give_up_ms;                       /* of all tries of a request together; 0: never */
     int64_t backoff_first_ms, backoff_max_ms; /* doubled, with full jitter */
     uint64_t seed;                            /* of the jitter */
-    const char *user_agent;
 };
 
 /* An object path is built by kube_path. Bodies are JSON. */
@@ -31,10 +33,11 @@ struct kube_call {
     const struct json_t *body; /* NULL: none; printed at once */
     const char *content_type;  /* NULL: application/json */
     bool once;                 /* no tries again: for leases, whose holder decides in time */
+    int64_t timeout_ms;        /* of one try; 0: that of the options */
     /* The answer's object: NULL with err set if there is none. err->code: ERR_NOT_FOUND 404,
      * ERR_EXISTS 409 AlreadyExists, ERR_CONFLICT 409 else, ERR_GONE 410, ERR_FORBIDDEN 403,
      * ERR_INPUT 400 and 422, ERR_TIMEOUT, ERR_IO ...; its text is the server's Status.message with
-     * verb and path. Borrowed until it returns. */
+     * verb and path. ERR_NONE for an answer that is no error. Borrowed until it returns. */
     void (*done)(void *context, const struct json_t *answer, const struct error *err);
     void *context;
 };
@@ -43,13 +46,13 @@ struct kube_call {
 struct kube_stream {
     const char *path;
     int64_t idle_timeout_ms;
-    void (*line)(void *context, const char *line, size_t bytes);
+    void (*line)(void *context, const char *line, size_t bytes); /* as in http_call */
     /* The end: err->code ERR_NONE if the server ended it in good order. */
     void (*done)(void *context, const struct error *err);
     void *context;
 };
 
-/* config is borrowed and must outlive it. */
+/* http and config are borrowed and must outlive it. */
 int kube_open(struct kube **ret_kube, struct http *http, struct kubeconfig *config,
               const struct kube_options *options, struct error *err);
 void kube_close(struct kube *kube); /* cancels all; NULL-safe */
@@ -57,17 +60,18 @@ void kube_close(struct kube *kube); /* cancels all; NULL-safe */
 struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, int64_t now_ms);
 struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *stream,
                                 int64_t now_ms);
-void kube_cancel(struct kube *kube, struct kube_request *request);
+void kube_cancel(struct kube *kube, struct kube_request *request); /* no `done`; NULL-safe */
 
-/* Sends what is due to be tried again; *ret_due_ms is when the next is (INT64_MAX: none). */
+/* To be called after each http_poll: decides on what has failed since the last time, and sends what
+ * is due to be tried again; *ret_due_ms is when the next is (INT64_MAX: none). */
 void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms);
 
 /* Requests sent since the start, tries included: for metrics and tests. */
 uint64_t kube_requests_sent(const struct kube *kube);
 
 /* "/api/v1/namespaces/NS/pods/NAME" and its like. group "" is the core; namespace_ and name may be
- * NULL (all namespaces; the collection); subresource NULL or "status", "scale". Written to `out` of
- * `size` bytes; false if it does not fit. */
+ * NULL (all namespaces; the collection); subresource NULL or "status", "scale". Unusual characters
+ * are escaped. Written to `out` of `size` bytes; false if it does not fit. */
 bool kube_path(char *out, size_t size, const char *group, const char *version, const char *plural,
                const char *namespace_, const char *name, const char *subresource);
 
