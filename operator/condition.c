@@ -65,6 +65,7 @@ static void displace_others(struct job_status *status, enum condition_type type)
         break;
     }
     case CONDITION_CREATED:
+    case CONDITION_WAITING:
         break;
     }
 }

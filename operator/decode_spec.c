@@ -5,8 +5,13 @@
 #include "operator/decode_template.h"
 #include "operator/names.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What is said outside a cluster of a field that only a cluster acts on. */
+#define NOT_ENFORCED "understood, but not enforced here"
 
 /* The first entry of each list stands for "unset"; the order is that of the enums in types.h. */
 static const char *const restart_policies[] = {"",      "Always",   "OnFailure",
@@ -36,10 +41,24 @@ static const struct json_field conf_fields[] = {
     JSON_END,
 };
 
-static void read_metrics(struct json_reader *reader, const struct json_t *value, void *metrics)
+/* FNV-1a, 64 bits (RFC 9923): tells apart what differs by accident, not by intent. */
+static const char *hash(const char *text, struct arena *arena)
 {
-    *(bool *)metrics = json_is_array_here(reader, value);
-    json_note(reader, "understood, but not enforced here");
+    uint64_t h = 0xcbf29ce484222325;
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3;
+    return arena_printf(arena, "%016" PRIx64, h);
+}
+
+static void read_metrics(struct json_reader *reader, const struct json_t *value, void *policy)
+{
+    struct elastic_policy *elastic = policy;
+    if (!json_is_array_here(reader, value))
+        return;
+    auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    elastic->metrics = value;
+    elastic->metrics_hash = hash(text, reader->arena);
+    json_note(reader, NOT_ENFORCED);
 }
 
 static const struct json_field elastic_fields[] = {
@@ -54,7 +73,7 @@ static const struct json_field elastic_fields[] = {
     JSON_BOOL("standalone", struct elastic_policy, standalone),
     JSON_OPTIONAL("nProcPerNode", struct elastic_policy, nproc_per_node, 1, INT32_MAX),
     JSON_OPTIONAL("maxRestarts", struct elastic_policy, max_restarts, 0, INT32_MAX),
-    JSON_CUSTOM("metrics", struct elastic_policy, metrics, read_metrics),
+    JSON_CUSTOM_SAME("metrics", read_metrics),
     JSON_END,
 };
 
@@ -122,13 +141,19 @@ static void read_deleted(struct json_reader *reader, const struct json_t *value,
     *(bool *)deleting = json_read_text(reader, value) != NULL;
 }
 
+static void carry(struct json_reader *reader, const struct json_t *value, void *field)
+{
+    (void)reader;
+    *(const struct json_t **)field = value;
+}
+
 static const struct json_field metadata_fields[] = {
     JSON_TEXT("name", struct document, job.name),
     JSON_TEXT("namespace", struct document, job.namespace_),
     JSON_TEXT("uid", struct document, job.uid),
     JSON_CUSTOM("creationTimestamp", struct document, job.created_ms, read_created),
     JSON_CUSTOM("deletionTimestamp", struct document, job.deleting, read_deleted),
-    JSON_KNOWN("annotations"),
+    JSON_CUSTOM("annotations", struct document, job.annotations, carry),
     JSON_KNOWN("deletionGracePeriodSeconds"),
     JSON_KNOWN("finalizers"),
     JSON_KNOWN("generateName"),

@@ -12,8 +12,8 @@
 #define MAX_INDEX 100000     /* no spoilt range makes us remember more */
 #define MAX_COUNT 1000000000 /* nor does a spoilt count overflow when two are added */
 
-static const char *const condition_types[] = {"",          "Created",   "Running", "Restarting",
-                                              "Suspended", "Succeeded", "Failed",  NULL};
+static const char *const condition_types[] = {
+    "", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed", "Waiting", NULL};
 static const char *const truth_values[] = {"", "True", "False", "Unknown", NULL};
 static const char *const replica_types[] = {"", "Master", "Worker", NULL};
 

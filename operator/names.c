@@ -16,8 +16,8 @@ const char *names_replica_label(enum replica_type type)
 
 const char *names_condition(enum condition_type type)
 {
-    static const char *const names[] = {"Created",   "Running",   "Restarting",
-                                        "Suspended", "Succeeded", "Failed"};
+    static const char *const names[] = {"Created",   "Running", "Restarting", "Suspended",
+                                        "Succeeded", "Failed",  "Waiting"};
     return names[type];
 }
 

@@ -74,6 +74,43 @@ static void print_status(const struct job_status *status, struct str *out)
     str_add(out, "\n");
 }
 
+static void print_pod_group(const struct pod_group_spec *group, struct str *out)
+{
+    str_printf(out, " min=%" PRId32, group->min_member);
+    for (size_t i = 0; i < group->min_resources.count; i++)
+        str_printf(out, " %s=%" PRId64 "m", group->min_resources.items[i].resource,
+                   group->min_resources.items[i].milli);
+    if (*group->queue)
+        str_printf(out, " queue=%s", group->queue);
+    if (*group->priority_class)
+        str_printf(out, " priority=%s", group->priority_class);
+    if (group->schedule_timeout_s.set)
+        str_printf(out, " timeout=%" PRId64, group->schedule_timeout_s.value);
+    str_add(out, "\n");
+}
+
+static const char *verb(enum action_kind kind)
+{
+    static const char *const verbs[] = {
+        [ACTION_SET_STATUS] = "status",
+        [ACTION_EVENT] = "event",
+        [ACTION_DELETE_POD] = "delete pod",
+        [ACTION_FORCE_DELETE_POD] = "force delete pod",
+        [ACTION_DELETE_SERVICE] = "delete service",
+        [ACTION_DELETE_POD_GROUP] = "delete podgroup",
+        [ACTION_DELETE_AUTOSCALER] = "delete autoscaler",
+        [ACTION_CREATE_POD_GROUP] = "create podgroup",
+        [ACTION_UPDATE_POD_GROUP] = "update podgroup",
+        [ACTION_CREATE_SERVICE] = "create service",
+        [ACTION_CREATE_POD] = "create pod",
+        [ACTION_CREATE_AUTOSCALER] = "create autoscaler",
+        [ACTION_UPDATE_AUTOSCALER] = "update autoscaler",
+        [ACTION_DELETE_JOB] = "delete job",
+        [ACTION_REQUEUE] = "requeue",
+    };
+    return verbs[kind];
+}
+
 static void print_action(const struct action *action, struct str *out)
 {
     switch (action->kind) {
@@ -81,27 +118,38 @@ static void print_action(const struct action *action, struct str *out)
         print_status(action->status, out);
         break;
     case ACTION_EVENT:
-        str_printf(out, "event %s %s: %s\n",
+        str_printf(out, "%s %s %s: %s\n", verb(action->kind),
                    action->event_type == EVENT_NORMAL ? "Normal" : "Warning", action->reason,
                    action->message);
         break;
     case ACTION_DELETE_POD:
-        str_printf(out, "delete pod %s %s\n", action->name, action->uid);
-        break;
+    case ACTION_FORCE_DELETE_POD:
     case ACTION_DELETE_SERVICE:
-        str_printf(out, "delete service %s %s\n", action->name, action->uid);
+    case ACTION_DELETE_POD_GROUP:
+    case ACTION_DELETE_AUTOSCALER:
+    case ACTION_DELETE_JOB:
+        str_printf(out, "%s %s %s\n", verb(action->kind), action->name, action->uid);
+        break;
+    case ACTION_CREATE_POD_GROUP:
+    case ACTION_UPDATE_POD_GROUP:
+        str_printf(out, "%s %s", verb(action->kind), action->name);
+        print_pod_group(action->pod_group, out);
+        break;
+    case ACTION_CREATE_AUTOSCALER:
+    case ACTION_UPDATE_AUTOSCALER:
+        str_printf(out, "%s %s %" PRId32 "-%" PRId32 " by %s\n", verb(action->kind), action->name,
+                   action->autoscaler->min_replicas, action->autoscaler->max_replicas,
+                   action->autoscaler->metrics_hash);
         break;
     case ACTION_CREATE_SERVICE:
-        str_printf(out, "create service %s\n", action->name);
+        str_printf(out, "%s %s\n", verb(action->kind), action->name);
         break;
     case ACTION_CREATE_POD:
-        str_printf(out, "create pod %s attempt %" PRId32 "\n", action->name, action->attempt);
-        break;
-    case ACTION_DELETE_JOB:
-        str_printf(out, "delete job %s %s\n", action->name, action->uid);
+        str_printf(out, "%s %s attempt %" PRId32 "\n", verb(action->kind), action->name,
+                   action->attempt);
         break;
     case ACTION_REQUEUE:
-        str_printf(out, "requeue %" PRId64 "\n", action->at_ms);
+        str_printf(out, "%s %" PRId64 "\n", verb(action->kind), action->at_ms);
         break;
     }
 }

@@ -25,11 +25,21 @@ enum action_kind {
                           be done */
     ACTION_EVENT,      /* tell people; losing one is no failure */
     ACTION_DELETE_POD, /* the pod with this name and UID; gone or another UID: success */
+    ACTION_FORCE_DELETE_POD, /* the same at once, gracePeriodSeconds 0: nobody is left to end it */
     ACTION_DELETE_SERVICE,
-    ACTION_CREATE_SERVICE, /* for (type, index); exists already: success */
+    ACTION_DELETE_POD_GROUP,  /* the one with this name and UID */
+    ACTION_DELETE_AUTOSCALER, /* the one with this name and UID */
+    ACTION_CREATE_POD_GROUP, /* `pod_group`, named as the job, with the job's annotations; no pod is
+                                made without it: a failure stops */
+    ACTION_UPDATE_POD_GROUP, /* the one with this name and UID becomes `pod_group` */
+    ACTION_CREATE_SERVICE, /* for (type, index); exists already: success, the next view shows whose
+                            */
     ACTION_CREATE_POD, /* for (type, index, attempt); exists already: success, the next view shows
                           whose */
-    ACTION_DELETE_JOB, /* its time to live is over; with all its children */
+    ACTION_CREATE_AUTOSCALER, /* `autoscaler`, named as the job; after the pods, as the job can live
+                                 without it */
+    ACTION_UPDATE_AUTOSCALER, /* the one with this name and UID becomes `autoscaler` */
+    ACTION_DELETE_JOB,        /* its time to live is over; with all its children */
     ACTION_REQUEUE, /* run another pass at `at_ms` even if nothing happens; at most one, and last */
 };
 
@@ -37,8 +47,8 @@ enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
 struct action {
     enum action_kind kind;
-    const char *name;       /* pods, services, job: the object's name */
-    const char *uid;        /* deletes: which object is meant */
+    const char *name;       /* of the object, whatever its kind */
+    const char *uid;        /* deletes, updates: which object is meant */
     enum replica_type type; /* creates */
     int32_t index;
     int32_t attempt;
@@ -46,7 +56,9 @@ struct action {
     const char *reason;
     const char *message;
     const struct job_status *status; /* ACTION_SET_STATUS */
-    int64_t at_ms;                   /* ACTION_REQUEUE: wall clock */
+    const struct pod_group_spec *pod_group;
+    const struct autoscaler_spec *autoscaler;
+    int64_t at_ms; /* ACTION_REQUEUE: wall clock */
 };
 
 /* Lives in the arena it was opened with. */

@@ -159,11 +159,11 @@ static void pairs_set(struct pairs *pairs, struct pair pair)
 }
 
 static struct pairs pod_labels(const struct job *job, const struct pod_spec *pod,
-                               struct arena *arena)
+                               const struct gang *gang, struct arena *arena)
 {
     const struct pairs *user = &job->replicas[pod->type].template_.labels;
     struct pairs own = labels(job, pod->type, pod->index, arena);
-    struct pairs all = {.items = arena_array(arena, struct pair, user->count + own.count + 2)};
+    struct pairs all = {.items = arena_array(arena, struct pair, user->count + own.count + 3)};
     for (size_t i = 0; i < user->count; i++)
         pairs_set(&all, user->items[i]);
     for (size_t i = 0; i < own.count; i++)
@@ -175,6 +175,22 @@ static struct pairs pod_labels(const struct job *job, const struct pod_spec *pod
     if (pod->attempt > 0)
         pairs_set(&all,
                   (struct pair){LABEL_ATTEMPT, arena_printf(arena, "%" PRId32, pod->attempt)});
+    if (gang->scheduler == GANG_PLUGINS)
+        pairs_set(&all, (struct pair){"scheduling.x-k8s.io/pod-group", job->name});
+    return all;
+}
+
+static struct pairs pod_annotations(const struct job *job, enum replica_type type,
+                                    const struct gang *gang, struct arena *arena)
+{
+    const struct pairs *user = &job->replicas[type].template_.annotations;
+    if (gang->scheduler != GANG_VOLCANO)
+        return *user;
+    struct pairs all = {.items = arena_array(arena, struct pair, user->count + 2)};
+    for (size_t i = 0; i < user->count; i++)
+        pairs_set(&all, user->items[i]);
+    pairs_set(&all, (struct pair){"scheduling.k8s.io/group-name", job->name});
+    pairs_set(&all, (struct pair){"volcano.sh/task-spec", names_replica_label(type)});
     return all;
 }
 
@@ -241,13 +257,14 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
         .index = index,
         .attempt = history->attempt,
         .restart_count = restarts_before(job, history, type, index),
-        .annotations = template_->annotations,
+        .annotations = pod_annotations(job, type, &options->gang, arena),
+        .scheduler_name = template_->scheduler_name ? NULL : options->gang.scheduler_name,
         .restart = pod_restart(job, type),
         .container_count = template_->container_count,
         .grace_period_s = template_->grace_period_s.value,
         .raw = template_->raw,
     };
-    pod->labels = pod_labels(job, pod, arena);
+    pod->labels = pod_labels(job, pod, &options->gang, arena);
     struct env_list env = environment(job, type, index, pod->restart_count, arena);
     pod->containers = arena_array(arena, struct container, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {

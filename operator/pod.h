@@ -22,6 +22,7 @@ struct pod_options {
      * container. */
     const char *init_image;
     int32_t init_max_tries; /* look-ups, 2 s apart, before it gives up */
+    struct gang gang;       /* who schedules the job's pods together, as in reconcile_options */
 };
 
 /* A pod to be made. Containers are copies of the template's with environment and default port
@@ -37,6 +38,7 @@ struct pod_spec {
                               ENV_RESTART_COUNT */
     struct pairs labels;   /* the template's with ours laid over them */
     struct pairs annotations;
+    const char *scheduler_name; /* written over the template's; NULL: the template's own stays */
     enum pod_restart restart; /* who restarts an ended container: the backend in place, or nobody */
     struct container *containers;
     size_t container_count;

@@ -13,6 +13,18 @@
 extern "C" {
 #endif
 
+/* What the operator as a whole was told. All zero, it does none of this: shoal run. */
+struct reconcile_options {
+    struct gang gang;
+    bool autoscaling; /* autoscalers are watched and may be made */
+    /* How long a pod's node may be lost before the pod is deleted by force and made again; 0: for
+     * ever. Long enough that a node that was only cut off has evicted it. */
+    int64_t node_lost_ms;
+    /* How long past its grace period a pod may take to end before it is deleted by force; 0: for
+     * ever. */
+    int64_t overdue_ms;
+};
+
 /* Everything a pass may know. */
 struct world {
     const struct job *job;           /* after validate_job and defaults_apply */
@@ -21,6 +33,10 @@ struct world {
     size_t pod_count;
     const struct service *services;
     size_t service_count;
+    /* Those of the job's name, whoever owns them; NULL: there is none, or the option is off. */
+    const struct pod_group *pod_group;
+    const struct autoscaler *autoscaler;
+    struct reconcile_options options;
     int64_t now_ms; /* wall clock */
 };
 

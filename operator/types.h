@@ -56,6 +56,18 @@ struct strings {
     size_t count;
 };
 
+/* An amount of a resource, in thousandths of its unit: cpu 500m is 500, memory 1Ki is 1024000. */
+struct quantity {
+    const char *resource; /* "cpu", "memory", "nvidia.com/gpu", ... */
+    int64_t milli;        /* not negative; INT64_MAX: that or more */
+};
+
+/* Ordered by resource, each at most once. */
+struct quantities {
+    struct quantity *items;
+    size_t count;
+};
+
 enum env_source {
     ENV_LITERAL,    /* `value` is the value; $(NAME) is still to be expanded */
     ENV_FIELD,      /* valueFrom.fieldRef: `value` is the field path, e.g. metadata.name */
@@ -88,6 +100,7 @@ struct container {
     size_t env_count;
     struct port *ports;
     size_t port_count;
+    struct quantities requests; /* what a scheduler reserves: requests, and limits without one */
 };
 
 /* The parts of a PodTemplateSpec that both backends read. */
@@ -99,6 +112,7 @@ struct pod_template {
     struct container *init_containers;
     size_t init_container_count;
     const char *restart_policy; /* the template's own, NULL if absent; the replica's overrides it */
+    const char *scheduler_name; /* NULL: the cluster's, or the gang scheduler */
     struct optional grace_period_s; /* terminationGracePeriodSeconds; defaults_apply makes it 30 */
     /* The whole template as it was written, only carried (for the edge that must send all of it).
      * Borrowed: lives as long as the document it was decoded from. NULL in jobs that come from no
@@ -125,7 +139,20 @@ struct elastic_policy {
     bool standalone;
     struct optional nproc_per_node; /* deprecated in favour of job.nproc_per_node */
     struct optional max_restarts;   /* torchrun's own; the operator does not use it */
-    bool metrics;                   /* metrics are present: an autoscaler is wanted */
+    /* What the autoscaler shall look at, only carried; NULL: no autoscaler is wanted. Borrowed like
+     * a template's `raw`. */
+    const struct json_t *metrics;
+    const char *metrics_hash; /* of their text, to tell one list from another; NULL without them */
+};
+
+/* What a gang scheduler is told; without one it means nothing. */
+struct scheduling_policy {
+    struct optional min_available; /* unset: policy_gang's rule */
+    const char *queue;             /* NULL: the scheduler's default */
+    const char *priority_class;    /* NULL: none */
+    bool has_min_resources;        /* unset: what min_available pods ask for */
+    struct quantities min_resources;
+    struct optional schedule_timeout_s;
 };
 
 struct run_policy {
@@ -137,6 +164,7 @@ struct run_policy {
     enum restart_scope restart_scope;
     bool suspend;
     const char *managed_by; /* NULL: this operator */
+    struct scheduling_policy scheduling;
 };
 
 struct job {
@@ -150,6 +178,40 @@ struct job {
     const char *nproc_per_node; /* a number as text, "auto", "cpu" or "gpu"; NULL if unset */
     struct replica_spec replicas[REPLICA_TYPES];
     const char *invalid; /* why this job must not run (one line), or NULL */
+    /* metadata.annotations, only carried: a PodGroup gets a copy. Borrowed like a template's `raw`;
+     * NULL: none. */
+    const struct json_t *annotations;
+};
+
+/* ---- what stands beside the pods ----------------------------------------------------------------
+ */
+
+enum gang_scheduler {
+    GANG_NONE,
+    GANG_VOLCANO,
+    GANG_PLUGINS, /* scheduler-plugins' coscheduling */
+};
+
+/* The operator's choice of a gang scheduler. */
+struct gang {
+    enum gang_scheduler scheduler;
+    const char *scheduler_name; /* schedulerName of the pods; NULL with GANG_NONE */
+};
+
+/* What a job's PodGroup says. One form for both schedulers; each knows only some of it. */
+struct pod_group_spec {
+    int32_t min_member;
+    struct quantities min_resources;
+    const char *queue;                  /* Volcano; "" with scheduler-plugins */
+    const char *priority_class;         /* Volcano; "": none */
+    struct optional schedule_timeout_s; /* scheduler-plugins */
+};
+
+/* What a job's HorizontalPodAutoscaler says beyond the job it scales. */
+struct autoscaler_spec {
+    int32_t min_replicas;
+    int32_t max_replicas;
+    const char *metrics_hash; /* written as an annotation: the API server rewrites the metrics */
 };
 
 /* ---- what is seen ---- */
@@ -166,12 +228,29 @@ struct pod {
     int32_t index;   /* -1: its index label is not a number */
     int32_t attempt; /* LABEL_ATTEMPT; 0 if absent */
     enum pod_phase phase;
-    int64_t deleted_ms;    /* when its deletion was asked for; 0: it was not */
+    /* When its deletion was asked for; 0: it was not. The API's deletionTimestamp is when it must
+     * be gone; the request was deletionGracePeriodSeconds before that. */
+    int64_t deleted_ms;
+    /* deletionGracePeriodSeconds of a pod being deleted: how long it may take to end. 0: it has
+     * been deleted by force already (only a finalizer holds it), or the backend cannot lose a pod.
+     */
+    int64_t grace_ms;
+    /* Since when its node is known to be gone or not ready, so that what is said of the pod is old
+     * news (a Node that is absent or whose condition Ready is not True; without sight of nodes:
+     * condition Ready of the pod False while its containers are ready, or reason NodeLost). 0: its
+     * node is well, it has none, or nobody knows. */
+    int64_t node_lost_ms;
     int32_t restart_count; /* in-place restarts of all its containers, init containers included */
     bool exited;           /* container `pytorch` is terminated: the next two hold */
     int32_t exit_code;
     int64_t exited_ms;
     bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
+    /* Why it does not begin or go on, in the words of who knows: reason and message of its
+     * condition PodScheduled if that is False (Unschedulable), else of its first waiting container,
+     * init containers first (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError). NULL:
+     * nothing to tell, as with ContainerCreating and PodInitializing. The message may be NULL. */
+    const char *waiting_reason;
+    const char *waiting_message;
 };
 
 struct service {
@@ -183,6 +262,26 @@ struct service {
     bool deleting;
 };
 
+/* The PodGroup of a job's name. */
+struct pod_group {
+    const char *name;
+    const char *uid;
+    const char *owner_uid; /* "" if it has none */
+    bool deleting;
+    struct pod_group_spec spec;
+    const char *phase; /* "" until its scheduler has seen it; else Pending, Inqueue, Running, ... */
+    const char *message; /* why it waits, in its scheduler's words; NULL: it says nothing */
+};
+
+/* The HorizontalPodAutoscaler of a job's name. */
+struct autoscaler {
+    const char *name;
+    const char *uid;
+    const char *owner_uid; /* "" if it has none */
+    bool deleting;
+    struct autoscaler_spec spec; /* metrics_hash: "" if it bears none */
+};
+
 /* ---- status: what is remembered ---- */
 
 enum condition_type {
@@ -192,8 +291,9 @@ enum condition_type {
     CONDITION_SUSPENDED,
     CONDITION_SUCCEEDED,
     CONDITION_FAILED,
+    CONDITION_WAITING, /* ours: something stands in the way; its message says what */
 };
-#define CONDITION_TYPES 6
+#define CONDITION_TYPES 7
 
 struct condition {
     enum condition_type type;

@@ -58,6 +58,9 @@ void cluster_plan(struct cluster *cluster)
         .pod_count = cluster->pod_count,
         .services = cluster->services,
         .service_count = cluster->service_count,
+        .pod_group = cluster->pod_group.name ? &cluster->pod_group : NULL,
+        .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
+        .options = cluster->options,
         .now_ms = cluster->now_ms,
     };
     cluster->plan = reconcile(&world, cluster->arena);
@@ -128,8 +131,54 @@ static void delete_service(struct cluster *cluster, const struct action *action)
 static void delete_pod(struct cluster *cluster, const struct action *action)
 {
     struct pod *pod = cluster_pod(cluster, action->name);
-    if (pod && strcmp(pod->uid, action->uid) == 0 && !pod->deleted_ms)
+    if (!pod || strcmp(pod->uid, action->uid) != 0)
+        return;
+    if (action->kind == ACTION_FORCE_DELETE_POD) {
+        cluster_remove_pod(cluster, pod);
+    } else if (!pod->deleted_ms) {
         pod->deleted_ms = cluster->now_ms;
+        pod->grace_ms = 1000 * cluster->job->replicas[pod->type].template_.grace_period_s.value;
+    }
+}
+
+static struct pod_group_spec copy_pod_group(const struct pod_group_spec *spec, struct arena *arena)
+{
+    struct pod_group_spec copy = *spec;
+    copy.min_resources.items = arena_array(arena, struct quantity, spec->min_resources.count);
+    for (size_t i = 0; i < spec->min_resources.count; i++)
+        copy.min_resources.items[i] = spec->min_resources.items[i];
+    return copy;
+}
+
+static void change_pod_group(struct cluster *cluster, const struct action *action)
+{
+    struct pod_group *group = &cluster->pod_group;
+    bool meant = group->name && action->uid && strcmp(group->uid, action->uid) == 0;
+    if (action->kind == ACTION_CREATE_POD_GROUP && !group->name)
+        *group = (struct pod_group){.name = action->name,
+                                    .uid = fresh_uid(cluster),
+                                    .owner_uid = cluster->job->uid,
+                                    .phase = "",
+                                    .spec = copy_pod_group(action->pod_group, cluster->arena)};
+    else if (action->kind == ACTION_UPDATE_POD_GROUP && meant)
+        group->spec = copy_pod_group(action->pod_group, cluster->arena);
+    else if (action->kind == ACTION_DELETE_POD_GROUP && meant)
+        *group = (struct pod_group){0};
+}
+
+static void change_autoscaler(struct cluster *cluster, const struct action *action)
+{
+    struct autoscaler *autoscaler = &cluster->autoscaler;
+    bool meant = autoscaler->name && action->uid && strcmp(autoscaler->uid, action->uid) == 0;
+    if (action->kind == ACTION_CREATE_AUTOSCALER && !autoscaler->name)
+        *autoscaler = (struct autoscaler){.name = action->name,
+                                          .uid = fresh_uid(cluster),
+                                          .owner_uid = cluster->job->uid,
+                                          .spec = *action->autoscaler};
+    else if (action->kind == ACTION_UPDATE_AUTOSCALER && meant)
+        autoscaler->spec = *action->autoscaler;
+    else if (action->kind == ACTION_DELETE_AUTOSCALER && meant)
+        *autoscaler = (struct autoscaler){0};
 }
 
 void cluster_apply(struct cluster *cluster, size_t count)
@@ -147,10 +196,21 @@ void cluster_apply(struct cluster *cluster, size_t count)
             create_service(cluster, action);
             break;
         case ACTION_DELETE_POD:
+        case ACTION_FORCE_DELETE_POD:
             delete_pod(cluster, action);
             break;
         case ACTION_DELETE_SERVICE:
             delete_service(cluster, action);
+            break;
+        case ACTION_CREATE_POD_GROUP:
+        case ACTION_UPDATE_POD_GROUP:
+        case ACTION_DELETE_POD_GROUP:
+            change_pod_group(cluster, action);
+            break;
+        case ACTION_CREATE_AUTOSCALER:
+        case ACTION_UPDATE_AUTOSCALER:
+        case ACTION_DELETE_AUTOSCALER:
+            change_autoscaler(cluster, action);
             break;
         case ACTION_DELETE_JOB:
             cluster->job_deleted = true;

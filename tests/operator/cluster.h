@@ -21,7 +21,10 @@ struct cluster {
     size_t pod_count;
     struct service services[CLUSTER_MAX_OBJECTS];
     size_t service_count;
-    int64_t now_ms; /* 1000 at first */
+    struct pod_group pod_group; /* no name: there is none */
+    struct autoscaler autoscaler;
+    struct reconcile_options options; /* all zero at first */
+    int64_t now_ms;                   /* 1000 at first */
     int uids;
     bool job_deleted;
     struct plan *plan; /* of the last pass */
