@@ -75,6 +75,16 @@ void console_memory_line(const struct memory_use *use, struct str *out)
     str_add(out, ")\n");
 }
 
+void console_throughput_line(const struct throughput *t, int world_size, struct str *out)
+{
+    if (t->steps > 0)
+        str_printf(out, "Throughput: %.1f samples/s (%d ranks, %lld steps)\n", throughput_per_s(t),
+                   world_size, (long long)t->steps);
+    else
+        str_printf(out, "Throughput: not known, the first %d steps do not count\n",
+                   CONSOLE_WARM_UP_STEPS);
+}
+
 /* ---- the listener ---- */
 
 static void print(const struct console *c, struct str *text)
@@ -216,9 +226,7 @@ void console_end(struct console *c, const struct module *module, const struct me
                (double)(c->setting.now_us() - c->loop_begin_us) / 1e6);
     module_print(module, true, &text);
     str_add(&text, "\n");
-    str_printf(&text, "Throughput: %.1f samples/s (%d ranks, %lld steps)\n",
-               throughput_per_s(&c->throughput), c->setting.world_size,
-               (long long)c->throughput.steps);
+    console_throughput_line(&c->throughput, c->setting.world_size, &text);
     console_memory_line(use, &text);
     print(c, &text);
 }

@@ -37,6 +37,8 @@ double throughput_per_s(const struct throughput *t); /* 0: not known yet */
 void console_epoch_line(const struct trainer_score *score, struct str *out);
 void console_test_line(const struct trainer_score *score, struct str *out);
 void console_step_line(const struct trainer_step *step, double samples_per_s, struct str *out);
+/* Of a run too short to have any step that counts it says that the throughput is not known. */
+void console_throughput_line(const struct throughput *t, int world_size, struct str *out);
 /* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */
 void console_memory_line(const struct memory_use *use, struct str *out);
 

@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 filter=$1
 shift
-limit_s=${TEST_LIMIT_S:-300}
+limit_s=${TEST_LIMIT_S:-600}
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,4 +50,28 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 void support_remove_tree(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int support_count_entries(const char *path)
+{
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    int count = 0;
+    for (struct dirent *e; (e = readdir(d));)
+        count += e->d_name[0] != '.';
+    closedir(d);
+    return count;
+}
+
+int support_enter_dir(void **state)
+{
+    *state = support_temp_dir();
+    return 0;
+}
+
+int support_leave_dir(void **state)
+{
+    support_remove_tree(*state);
+    free(*state);
+    return 0;
 }

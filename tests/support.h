@@ -30,6 +30,10 @@ void support_assert_fails(int result, const struct error *err, enum error_code c
  * frees. */
 char *support_temp_dir(void);
 void support_remove_tree(const char *path);
+int support_count_entries(const char *path); /* of a directory, hidden ones left out */
+/* A directory of its own around a test, as cmocka's setup and teardown: *state is its path. */
+int support_enter_dir(void **state);
+int support_leave_dir(void **state);
 
 #ifdef __cplusplus
 }

@@ -1,71 +1,45 @@
 #include "agent/agree.h"
 
-#include "agent/comm_local.h"
+#include "tests/agent/ranks.h"
 #include "tests/support.h"
 
-#include <pthread.h>
 #include <string.h>
 
-enum { RANKS = 3, JOIN_TIMEOUT_MS = 60000 };
+enum { RANKS = 3 };
 
-struct rank {
-    pthread_t thread;
-    struct comm_local *group;
-    int rank, result;
+/* What one rank was told. */
+struct heard {
     char broadcast[100];
     uint32_t gathered[RANKS][7];
-    struct error err;
 };
 
-static int talk(struct rank *r, struct comm *comm, struct stream *stream)
+static int talk(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
 {
-    memset(r->broadcast, 'a' + r->rank, sizeof r->broadcast);
-    if (agree_broadcast(comm, stream, r->broadcast, sizeof r->broadcast, &r->err) < 0)
+    struct heard *heard = r->arg;
+    memset(heard->broadcast, 'a' + r->rank, sizeof heard->broadcast);
+    if (agree_broadcast(comm, stream, heard->broadcast, sizeof heard->broadcast, err) < 0)
         return -1;
     uint32_t mine[7]; /* as a float it would be a signalling NaN: it must only be moved */
     for (int i = 0; i < 7; i++)
         mine[i] = 0x7f800001U + (uint32_t)(16 * r->rank + i);
-    return agree_gather(comm, stream, mine, r->gathered, sizeof mine, &r->err);
-}
-
-static void *run_rank(void *arg)
-{
-    struct rank *r = arg;
-    struct device *device = NULL;
-    struct stream *stream = NULL;
-    struct comm *comm = NULL;
-    r->result = device_open("cpu", 1, &device, &r->err);
-    if (r->result == 0)
-        r->result = stream_open(device, "agree", &stream, &r->err);
-    if (r->result == 0)
-        r->result = comm_local_join(r->group, r->rank, RANKS, JOIN_TIMEOUT_MS, &comm, &r->err);
-    if (r->result == 0)
-        r->result = talk(r, comm, stream);
-    stream_close(stream);
-    comm_close(comm);
-    device_close(device);
-    return NULL;
+    return agree_gather(comm, stream, mine, heard->gathered, sizeof mine, err);
 }
 
 static void test_messages(void **state)
 {
     (void)state;
     struct rank ranks[RANKS] = {0};
-    struct comm_local *group = comm_local_open();
-    for (int r = 0; r < RANKS; r++) {
-        ranks[r] = (struct rank){.group = group, .rank = r};
-        pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]);
-    }
+    struct heard heard[RANKS];
     for (int r = 0; r < RANKS; r++)
-        pthread_join(ranks[r].thread, NULL);
-    comm_local_close(group);
+        ranks[r].arg = &heard[r];
+    ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, talk);
     for (int r = 0; r < RANKS; r++) {
         assert_ok(ranks[r].result, &ranks[r].err);
-        assert_memory_equal(ranks[r].broadcast, ranks[0].broadcast, sizeof ranks[0].broadcast);
-        assert_int_equal(ranks[r].broadcast[99], 'a');
+        assert_memory_equal(heard[r].broadcast, heard[0].broadcast, sizeof heard[0].broadcast);
+        assert_int_equal(heard[r].broadcast[99], 'a');
         for (int from = 0; from < RANKS; from++)
             for (int i = 0; i < 7; i++)
-                assert_true(ranks[r].gathered[from][i] == 0x7f800001U + (uint32_t)(16 * from + i));
+                assert_true(heard[r].gathered[from][i] == 0x7f800001U + (uint32_t)(16 * from + i));
     }
 }
 

@@ -247,30 +247,6 @@ static int check_latest(const char *dir)
     return load_and_check(path, 2);
 }
 
-static int count_entries(const char *dir)
-{
-    DIR *d = opendir(dir);
-    assert_non_null(d);
-    int count = 0;
-    for (struct dirent *e; (e = readdir(d));)
-        count += e->d_name[0] != '.';
-    closedir(d);
-    return count;
-}
-
-static int set_up(void **state)
-{
-    *state = support_temp_dir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_remove_tree(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- the tests ---- */
 
 static void test_any_world_to_any_world(void **state)
@@ -280,7 +256,7 @@ static void test_any_world_to_any_world(void **state)
         auto_free char *path = xasprintf("%s/net-700steps", dir);
         struct error err;
         assert_ok(save(dir, from, 7, NULL, &err), &err);
-        assert_int_equal(count_entries(dir), 1);
+        assert_int_equal(support_count_entries(dir), 1);
         for (int to = 1; to <= MAX_RANKS; to++)
             assert_int_equal(load_and_check(path, to), 7);
     }
@@ -366,11 +342,11 @@ static void test_prune(void **state)
     for (int generation = 1; generation <= 4; generation++)
         assert_ok(save(dir, 1, generation, NULL, &err), &err);
     assert_ok(checkpoint_prune(&file_ops_system, dir, 5, &err), &err);
-    assert_int_equal(count_entries(dir), 4);
+    assert_int_equal(support_count_entries(dir), 4);
     assert_ok(checkpoint_prune(&file_ops_system, dir, 2, &err), &err);
-    assert_int_equal(count_entries(dir), 2);
+    assert_int_equal(support_count_entries(dir), 2);
     assert_ok(checkpoint_prune(&file_ops_system, dir, 1, &err), &err);
-    assert_int_equal(count_entries(dir), 1);
+    assert_int_equal(support_count_entries(dir), 1);
     assert_int_equal(check_latest(dir), 4);
 }
 
@@ -400,7 +376,7 @@ static void test_crash_anywhere(void **state)
             /* The next save cleans up. */
             assert_ok(save(dir, 1, 3, NULL, &err), &err);
             assert_int_equal(check_latest(dir), 3);
-            assert_in_range(count_entries(dir), 2, 3);
+            assert_in_range(support_count_entries(dir), 2, 3);
         }
     }
     assert_in_range(crashes, 3 * 60, 3 * 400);
@@ -431,12 +407,12 @@ static void test_failure_anywhere(void **state)
                     assert_non_null(strstr(err.msg, "more bytes are needed"));
             }
             /* When only the last sync failed the new one is in place, but not promised. */
-            bool in_place = count_entries(dir) == 2;
+            bool in_place = support_count_entries(dir) == 2;
             assert_int_equal(check_latest(dir), in_place ? 2 : 1);
             assert_true(!failed || !in_place || strstr(err.msg, "sync directory"));
             auto_free char *second = xasprintf("%s/net-200steps", dir);
             support_remove_tree(second);
-            assert_int_equal(count_entries(dir), 1);
+            assert_int_equal(support_count_entries(dir), 1);
             for (int r = 0; r < RANKS; r++)
                 faulty_free(&f[r]);
         }
@@ -531,14 +507,16 @@ static void test_other_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_any_world_to_any_world, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_any_world_to_any_world, support_enter_dir,
+                                        support_leave_dir),
         cmocka_unit_test(test_state),
-        cmocka_unit_test_setup_teardown(test_find_latest, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_prune, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_crash_anywhere, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_failure_anywhere, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_other_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_find_latest, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_prune, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_crash_anywhere, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_failure_anywhere, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_damage, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_other_model, support_enter_dir, support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,60 +1,12 @@
 #include "tests/agent/comm_cases.h"
 #include "tests/support.h"
 
-#include "agent/comm_local.h"
+#include "tests/agent/ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-#define RANKS_MAX  5
-#define TIMEOUT_MS 20000
-
-/* One rank: a thread with a device and a stream of its own. */
-struct rank {
-    struct comm_local *group;
-    int rank, size, timeout_ms;
-    int (*body)(struct rank *rank, struct comm *c, struct stream *s, struct error *err);
-    uint64_t seed, digest;
-    int result;
-    struct error err;
-};
-
-static void *rank_main(void *arg)
-{
-    struct rank *r = arg;
-    struct device *device = NULL;
-    struct stream *stream = NULL;
-    struct comm *comm = NULL;
-    r->result = device_open("cpu", 1, &device, &r->err);
-    if (r->result == 0)
-        r->result = stream_open(device, "comm", &stream, &r->err);
-    if (r->result == 0)
-        r->result = comm_local_join(r->group, r->rank, r->size, r->timeout_ms, &comm, &r->err);
-    if (r->result == 0)
-        r->result = r->body(r, comm, stream, &r->err);
-    stream_close(stream);
-    comm_close(comm);
-    device_close(device);
-    return NULL;
-}
-
-static void run_ranks(struct rank *ranks, int size, int timeout_ms,
-                      int (*body)(struct rank *, struct comm *, struct stream *, struct error *))
-{
-    struct comm_local *group = comm_local_open();
-    pthread_t threads[RANKS_MAX];
-    for (int i = 0; i < size; i++) {
-        ranks[i].group = group;
-        ranks[i].rank = i;
-        ranks[i].size = size;
-        ranks[i].timeout_ms = timeout_ms;
-        ranks[i].body = body;
-        pthread_create(&threads[i], NULL, rank_main, &ranks[i]);
-    }
-    for (int i = 0; i < size; i++)
-        pthread_join(threads[i], NULL);
-    comm_local_close(group);
-}
+enum { RANKS = 5, TIMEOUT_MS = 20000 };
 
 static int all_cases(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
@@ -65,9 +17,9 @@ static int all_cases(struct rank *r, struct comm *c, struct stream *s, struct er
 static void test_every_collective_at_every_size(void **state)
 {
     (void)state;
-    for (int size = 1; size <= RANKS_MAX; size++) {
-        struct rank ranks[RANKS_MAX] = {0};
-        run_ranks(ranks, size, TIMEOUT_MS, all_cases);
+    for (int size = 1; size <= RANKS; size++) {
+        struct rank ranks[RANKS] = {0};
+        ranks_run(ranks, size, TIMEOUT_MS, all_cases);
         for (int i = 0; i < size; i++)
             assert_ok(ranks[i].result, &ranks[i].err);
     }
@@ -82,12 +34,12 @@ static void test_sums_have_the_same_bits_in_every_run(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct rank first[RANKS_MAX] = {0}, second[RANKS_MAX] = {0};
-        for (int i = 0; i < RANKS_MAX; i++)
+        struct rank first[RANKS] = {0}, second[RANKS] = {0};
+        for (int i = 0; i < RANKS; i++)
             first[i].seed = second[i].seed = seed;
-        run_ranks(first, RANKS_MAX, TIMEOUT_MS, random_sequence);
-        run_ranks(second, RANKS_MAX, TIMEOUT_MS, random_sequence);
-        for (int i = 0; i < RANKS_MAX; i++) {
+        ranks_run(first, RANKS, TIMEOUT_MS, random_sequence);
+        ranks_run(second, RANKS, TIMEOUT_MS, random_sequence);
+        for (int i = 0; i < RANKS; i++) {
             assert_ok(first[i].result, &first[i].err);
             assert_ok(second[i].result, &second[i].err);
             assert_int_equal(first[i].digest, second[i].digest);
@@ -127,7 +79,7 @@ static void test_two_streams_use_two_communicators(void **state)
 {
     (void)state;
     struct rank ranks[3] = {0};
-    run_ranks(ranks, 3, TIMEOUT_MS, two_streams);
+    ranks_run(ranks, 3, TIMEOUT_MS, two_streams);
     for (int i = 0; i < 3; i++)
         assert_ok(ranks[i].result, &ranks[i].err);
 }
@@ -157,7 +109,7 @@ static void test_a_missing_rank_is_named_after_the_deadline(void **state)
 {
     (void)state;
     struct rank ranks[4] = {0};
-    run_ranks(ranks, 4, 300, one_is_missing);
+    ranks_run(ranks, 4, 300, one_is_missing);
     assert_ok(ranks[2].result, &ranks[2].err);
     for (int i = 0; i < 4; i++)
         if (i != 2)
@@ -190,7 +142,7 @@ static void test_abort_fails_the_pending_collective(void **state)
 {
     (void)state;
     struct rank ranks[2] = {0};
-    run_ranks(ranks, 2, TIMEOUT_MS, aborted);
+    ranks_run(ranks, 2, TIMEOUT_MS, aborted);
     assert_fails(ranks[1].result, &ranks[1].err, ERR_PEER, "all_reduce 0: ");
 }
 
@@ -208,7 +160,7 @@ static void test_abort_fails_later_collectives(void **state)
     (void)state;
     for (int size = 1; size <= 2; size++) {
         struct rank ranks[2] = {0};
-        run_ranks(ranks, size, TIMEOUT_MS, aborted_alone);
+        ranks_run(ranks, size, TIMEOUT_MS, aborted_alone);
         for (int i = 0; i < size; i++)
             assert_fails(ranks[i].result, &ranks[i].err, ERR_PEER, "pulled the plug");
     }
@@ -228,7 +180,7 @@ static void test_ranks_that_run_different_collectives_find_out(void **state)
 {
     (void)state;
     struct rank ranks[2] = {0};
-    run_ranks(ranks, 2, TIMEOUT_MS, disagree);
+    ranks_run(ranks, 2, TIMEOUT_MS, disagree);
     assert_fails(ranks[0].result, &ranks[0].err, ERR_INPUT, "rank 1 runs all_gather 0 of 16 bytes");
     assert_fails(ranks[1].result, &ranks[1].err, ERR_INPUT, "rank 0 runs all_reduce 0 of 16 bytes");
 }
@@ -251,7 +203,7 @@ static void test_a_neighbour_that_leaves_is_named_by_its_number_in_the_world(voi
 {
     (void)state;
     struct rank ranks[4] = {0};
-    run_ranks(ranks, 4, TIMEOUT_MS, neighbour_leaves);
+    ranks_run(ranks, 4, TIMEOUT_MS, neighbour_leaves);
     assert_fails(ranks[3].result, &ranks[3].err, ERR_PEER, "rank 1 is lost");
 }
 
@@ -278,7 +230,7 @@ static void test_work_is_counted(void **state)
 {
     (void)state;
     struct rank ranks[4] = {0};
-    run_ranks(ranks, 4, TIMEOUT_MS, count_work);
+    ranks_run(ranks, 4, TIMEOUT_MS, count_work);
     for (int i = 0; i < 4; i++)
         assert_ok(ranks[i].result, &ranks[i].err);
 }

@@ -46,19 +46,6 @@ static void write_labels(const char *dir, const char *name, int count, int bad_r
     write_file(dir, name, bytes, 8 + (size_t)count);
 }
 
-static int set_up(void **state)
-{
-    *state = support_temp_dir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_remove_tree(*state);
-    free(*state);
-    return 0;
-}
-
 static void test_finds_the_files(void **state)
 {
     static const struct {
@@ -178,8 +165,8 @@ static void test_epochs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_finds_the_files, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_finds_the_files, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_refuses, support_enter_dir, support_leave_dir),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_epochs),
     };

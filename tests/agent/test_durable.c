@@ -4,26 +4,12 @@
 #include "tests/agent/support_files.h"
 #include "tests/support.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int set_up(void **state)
-{
-    *state = support_temp_dir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_remove_tree(*state);
-    free(*state);
-    return 0;
-}
 
 /* The file's text; "" if there is none. */
 static const char *text_of(const char *path, char *buffer, size_t room)
@@ -34,17 +20,6 @@ static const char *text_of(const char *path, char *buffer, size_t room)
         fclose(file);
     buffer[n] = '\0';
     return buffer;
-}
-
-static int count_entries(const char *dir)
-{
-    DIR *d = opendir(dir);
-    assert_non_null(d);
-    int count = 0;
-    for (struct dirent *e; (e = readdir(d));)
-        count += e->d_name[0] != '.';
-    closedir(d);
-    return count;
 }
 
 static void test_write_file(void **state)
@@ -75,7 +50,7 @@ static void test_write_file_fails(void **state)
                      n == 1 ? ERR_NO_SPACE : ERR_IO, path);
         if (n == 1)
             assert_non_null(strstr(err.msg, "3 more bytes are needed: No space left on device"));
-        assert_int_equal(count_entries(*state), 0);
+        assert_int_equal(support_count_entries(*state), 0);
         faulty_free(&f);
     }
 }
@@ -167,11 +142,13 @@ static void test_make_dirs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_write_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_write_file_fails, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replace_crashes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_rename_directory, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_make_dirs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_write_file, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_write_file_fails, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_replace_crashes, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_rename_directory, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_make_dirs, support_enter_dir, support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,17 @@
 #include "agent/export.h"
 
-#include "agent/comm_local.h"
 #include "agent/safetensors.h"
 #include "base/mem.h"
+#include "tests/agent/ranks.h"
 #include "tests/agent/support_files.h"
 #include "tests/support.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 3, JOIN_TIMEOUT_MS = 60000 };
+enum { RANKS = 3 };
 
 static const struct export_tensor tensors[] = {
     {"fc.weight", 2, {2, 3}},
@@ -25,69 +24,46 @@ static float value(int generation, int tensor, int64_t i)
     return (float)(1000 * generation + 100 * tensor + i);
 }
 
-struct rank {
-    pthread_t thread;
-    struct comm_local *group;
+/* One rank's part in an export. */
+struct part {
     const struct file_ops *files;
     const char *path;
-    int rank, generation, gathered;
+    int generation, gathered;
     int lose_peer_at; /* this gather fails on all ranks; -1: none */
-    int result;
-    struct error err;
 };
 
 static int gather(void *ctx, int tensor, float *values, struct error *err)
 {
-    struct rank *r = ctx;
+    struct part *p = ctx;
     static const int64_t counts[] = {6, 4, 1};
-    if (r->gathered++ == r->lose_peer_at)
+    if (p->gathered++ == p->lose_peer_at)
         return error_set(err, ERR_PEER, "a peer is lost");
     for (int64_t i = 0; i < counts[tensor]; i++)
-        values[i] = value(r->generation, tensor, i);
+        values[i] = value(p->generation, tensor, i);
     return 0;
 }
 
-static void *run_rank(void *arg)
+static int export_part(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
 {
-    struct rank *r = arg;
-    struct device *device = NULL;
-    struct stream *stream = NULL;
-    struct comm *comm = NULL;
-    r->result = device_open("cpu", 1, &device, &r->err);
-    if (r->result == 0)
-        r->result = stream_open(device, "export", &stream, &r->err);
-    if (r->result == 0)
-        r->result = comm_local_join(r->group, r->rank, RANKS, JOIN_TIMEOUT_MS, &comm, &r->err);
-    const struct export_model what = {r->files, r->path, tensors, 3, gather, r, comm, stream};
-    if (r->result == 0)
-        r->result = export_model(&what, &r->err);
-    stream_close(stream);
-    comm_close(comm);
-    device_close(device);
-    return NULL;
+    struct part *p = r->arg;
+    const struct export_model what = {p->files, p->path, tensors, 3, gather, p, comm, stream};
+    return export_model(&what, err);
 }
 
 /* Exports on all ranks, which must agree on how it ended. */
 static int export(const struct file_ops *files, const char *path, int generation, int lose_peer_at,
                   struct error *ret_err)
 {
-    struct rank ranks[RANKS];
-    struct comm_local *group = comm_local_open();
+    struct rank ranks[RANKS] = {0};
+    struct part parts[RANKS];
     for (int r = 0; r < RANKS; r++) {
-        ranks[r] = (struct rank){.group = group,
-                                 .files = files,
-                                 .path = path,
-                                 .rank = r,
-                                 .generation = generation,
-                                 .lose_peer_at = lose_peer_at};
-        pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]);
+        parts[r] = (struct part){files, path, generation, 0, lose_peer_at};
+        ranks[r].arg = &parts[r];
     }
-    for (int r = 0; r < RANKS; r++)
-        pthread_join(ranks[r].thread, NULL);
-    comm_local_close(group);
+    ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, export_part);
     for (int r = 1; r < RANKS; r++) {
         assert_int_equal(ranks[r].result, ranks[0].result);
-        assert_int_equal(ranks[r].gathered, ranks[0].gathered);
+        assert_int_equal(parts[r].gathered, parts[0].gathered);
         if (ranks[r].result < 0)
             assert_string_equal(ranks[r].err.msg, ranks[0].err.msg);
     }
@@ -121,19 +97,6 @@ static int generation_of(const char *path)
     }
     safetensors_close(file);
     return generation;
-}
-
-static int set_up(void **state)
-{
-    *state = support_temp_dir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_remove_tree(*state);
-    free(*state);
-    return 0;
 }
 
 static void test_export(void **state)
@@ -207,10 +170,11 @@ static void test_lost_peer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_export, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_failure_anywhere, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_crash_anywhere, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_lost_peer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_export, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_failure_anywhere, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_crash_anywhere, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_lost_peer, support_enter_dir, support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,8 +108,8 @@ static void mutate(struct input *input, const struct corpus *corpus, uint64_t *r
 }
 
 /* The child: tells in shared memory which input it is at. */
-static int run_all(const struct corpus *corpus, int64_t iterations, uint64_t seed,
-                   struct input *input)
+static void run_all(const struct corpus *corpus, int64_t iterations, uint64_t seed,
+                    struct input *input)
 {
     for (size_t i = 0; i < corpus->count; i++) {
         input->size = corpus->files[i].size;
@@ -128,7 +128,6 @@ static int run_all(const struct corpus *corpus, int64_t iterations, uint64_t see
         memcpy(exact, input->bytes, input->size);
         LLVMFuzzerTestOneInput(exact, input->size);
     }
-    return 0;
 }
 
 static void save(const char *path, const struct input *input)
@@ -157,9 +156,11 @@ int main(int argc, char **argv)
     shared->bytes = (uint8_t *)(shared + 1);
     int status = 0;
     pid_t child = fork();
-    if (child == 0)
-        return run_all(corpus, iterations, (uint64_t)seed, shared);
-    bool survived = waitpid(child, &status, 0) == child && status == 0;
+    if (child == 0) /* it ends as we do, with nothing left, so that leaks of the target are seen */
+        run_all(corpus, iterations, (uint64_t)seed, shared);
+    else if (child < 0 || waitpid(child, &status, 0) != child)
+        status = -1;
+    bool survived = status == 0;
     if (!survived) {
         auto_free char *path = xasprintf("%s.crash", argv[0]);
         save(path, shared);
