@@ -1,7 +1,9 @@
 /* HTTP client: owns one curl_multi and every request in flight. Knows bytes, lines and status
  * codes; paths and meanings are its callers'. One thread: everything here is called from the thread
  * that opened it, and callbacks run only inside http_poll, after libcurl has returned, so they may
- * send and cancel. HTTP/2 where TLS offers it; certificates are always verified. */
+ * send and cancel, but not poll and close. HTTP/2 where TLS offers it; certificates are always
+ * verified; redirects are not followed; a dead peer is noticed within a minute by TCP's own probes.
+ * http_open makes the process ignore SIGPIPE if it has the default action. */
 #ifndef SHOAL_BASE_HTTP_H
 #define SHOAL_BASE_HTTP_H
 
@@ -15,6 +17,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define HTTP_POLL_FDS_MAX 16
 
 struct http;
 struct http_request; /* in flight; valid until its `done` was called or it was cancelled */
@@ -51,12 +55,17 @@ struct http_call {
     size_t body_bytes;
     const char *content_type; /* of the body */
     const char *bearer;       /* token for Authorization, without "Bearer "; NULL: none */
-    int64_t timeout_ms;       /* for all of it; 0: none (a watch) */
-    int64_t idle_timeout_ms;  /* nothing received for so long: ERR_TIMEOUT; 0: none */
+    const char *user_agent;   /* NULL: none */
+
+    /* Both count from when it leaves the queue. */
+    int64_t timeout_ms;      /* for all of it; 0: none (a watch) */
+    int64_t idle_timeout_ms; /* nothing received for so long: ERR_TIMEOUT; 0: none */
     /* Each line of a 2xx answer, without its newline, not 0-terminated; NULL: the answer is
-     * collected as body. Lines over the limit fail the request. */
+     * collected as body. What follows the last newline is a line only if the answer is whole.
+     * Lines over the limit fail the request, after those before them. */
     void (*line)(void *context, const char *line, size_t bytes);
-    /* Called once, unless the request is cancelled. */
+    /* Called once, unless the request is cancelled. err->code: ERR_IO (no connection, cut off),
+     * ERR_TIMEOUT, ERR_LIMIT, ERR_CONFIG (a bad URL or token, certificates that do not verify). */
     void (*done)(void *context, const struct http_answer *answer);
     void *context;
 };
@@ -65,17 +74,20 @@ int http_open(struct http **ret_http, const struct http_options *options, struct
 /* Cancels all requests. NULL-safe. */
 void http_close(struct http *http);
 
-/* For connections made from now on. Copies. */
+/* For requests that leave the queue from now on: if it has changed, they make new connections.
+ * Copies. */
 void http_set_tls(struct http *http, const struct http_tls *tls);
 
-/* Cannot fail: what is wrong is told by `done`. */
+/* Cannot fail: what is wrong is told by `done`. Copies all texts. */
 struct http_request *http_send(struct http *http, const struct http_call *call);
 /* `done` will not be called. NULL-safe. */
 void http_cancel(struct http *http, struct http_request *request);
+/* Those whose `done` has not been called, waiting ones included. */
 size_t http_in_flight(const struct http *http);
 
 /* Waits until something happened on a connection or one of `fds` (revents are set), or timeout_ms
- * is over (-1: no limit); then calls back for all that is complete. */
+ * is over (-1: no limit); then calls back for all that is complete. May return early. At most
+ * HTTP_POLL_FDS_MAX fds. */
 int http_poll(struct http *http, struct pollfd *fds, size_t fd_count, int timeout_ms,
               struct error *err);
 
