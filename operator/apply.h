@@ -1,6 +1,6 @@
-/* From a plan to deeds. The one place that knows in which order, and with which outcome, actions
- * are carried out; what carries them out is a backend: the Kubernetes API, processes of this
- * machine, or a simulated cluster in tests. Decides nothing that reconcile could have decided. */
+/* From a plan to deeds, one after the other: what carries them out is a backend that answers at
+ * once, such as processes of this machine. Order and outcomes are steps' matter; executor does the
+ * same over the Kubernetes API. */
 #ifndef SHOAL_OPERATOR_APPLY_H
 #define SHOAL_OPERATOR_APPLY_H
 

@@ -1,11 +1,11 @@
-/* A plan: what one pass wants done, in order. The executor (apply) carries it out from the front
- * and stops at the first action that fails; the next pass starts from what is then true. The status
- * comes first, so that what a pass learned (a failure counted, an attempt begun) is stored before
- * the pods it learned it from are deleted: a crash between any two actions loses nothing and counts
- * nothing twice.
+/* A plan: what one pass wants done, in order. It is carried out from the front, kind by kind,
+ * and ends with the first action that fails; the next pass starts from what is then true. The
+ * status comes first, so that what a pass learned (a failure counted, an attempt begun) is stored
+ * before the pods it learned it from are deleted: a crash between any two actions loses nothing and
+ * counts nothing twice.
  *
  * Events about the outcome of an action (SuccessfulCreatePod, FailedCreatePod, SuccessfulDeletePod,
- * ...) are the executor's: only it knows the outcome. What a created pod looks like is pod_build's
+ * ...) are added by steps: only it knows the outcome. What a created pod looks like is pod_build's
  * matter. */
 #ifndef SHOAL_OPERATOR_PLAN_H
 #define SHOAL_OPERATOR_PLAN_H

@@ -194,38 +194,6 @@ static struct pairs pod_annotations(const struct job *job, enum replica_type typ
     return all;
 }
 
-/* Waits until the master's name resolves; a worker that starts earlier would only fail to connect.
- */
-static struct container wait_for_master(const struct job *job, const struct pod_options *options,
-                                        struct arena *arena)
-{
-    const char *master = names_child(arena, job, REPLICA_MASTER, 0);
-    const char *script = arena_printf(arena,
-                                      "for i in $(seq %" PRId32 "); do nslookup %s && exit 0; "
-                                      "echo waiting for %s; sleep 2; done; exit 1",
-                                      options->init_max_tries, master, master);
-    struct container container = {.name = "init-pytorch", .image = options->init_image};
-    container.command = (struct strings){.items = arena_array(arena, const char *, 3), .count = 3};
-    container.command.items[0] = "sh";
-    container.command.items[1] = "-c";
-    container.command.items[2] = script;
-    return container;
-}
-
-static void set_init_containers(struct pod_spec *pod, const struct job *job,
-                                const struct pod_options *options, struct arena *arena)
-{
-    const struct pod_template *template_ = &job->replicas[pod->type].template_;
-    size_t count = template_->init_container_count;
-    pod->init_containers = arena_array(arena, struct container, count + 1);
-    if (count)
-        memcpy(pod->init_containers, template_->init_containers,
-               count * sizeof *pod->init_containers);
-    if (options->init_image && pod->type == REPLICA_WORKER && job->replicas[REPLICA_MASTER].present)
-        pod->init_containers[count++] = wait_for_master(job, options, arena);
-    pod->init_container_count = count;
-}
-
 static enum pod_restart pod_restart(const struct job *job, enum replica_type type)
 {
     if (!restart_in_place(job, type))
@@ -261,6 +229,8 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
         .scheduler_name = template_->scheduler_name ? NULL : options->gang.scheduler_name,
         .restart = pod_restart(job, type),
         .container_count = template_->container_count,
+        .init_containers = template_->init_containers,
+        .init_container_count = template_->init_container_count,
         .grace_period_s = template_->grace_period_s.value,
         .raw = template_->raw,
     };
@@ -272,7 +242,8 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
         pod->containers[i].env = joined(&template_->containers[i], &env, arena);
         pod->containers[i].env_count += env.count;
     }
-    set_init_containers(pod, job, options, arena);
+    if (type == REPLICA_WORKER && job->replicas[REPLICA_MASTER].present)
+        pod->wait_for = names_child(arena, job, REPLICA_MASTER, 0);
     return pod;
 }
 

@@ -18,11 +18,7 @@ enum pod_restart { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER
 
 /* What a backend wants beyond the job itself. */
 struct pod_options {
-    /* Image of the init container in which workers wait for the master's name; NULL: no init
-     * container. */
-    const char *init_image;
-    int32_t init_max_tries; /* look-ups, 2 s apart, before it gives up */
-    struct gang gang;       /* who schedules the job's pods together, as in reconcile_options */
+    struct gang gang; /* who schedules the job's pods together, as in reconcile_options */
 };
 
 /* A pod to be made. Containers are copies of the template's with environment and default port
@@ -42,8 +38,11 @@ struct pod_spec {
     enum pod_restart restart; /* who restarts an ended container: the backend in place, or nobody */
     struct container *containers;
     size_t container_count;
-    struct container *init_containers; /* the user's, then ours if pod_options ask for it */
+    struct container *init_containers; /* the user's */
     size_t init_container_count;
+    const char *wait_for; /* the name that must resolve before its containers start (in a cluster:
+                             by an init container of ours behind the user's), or NULL: the master's,
+                             as a worker that starts earlier would only fail to connect */
     int64_t grace_period_s;
     const struct json_t *raw; /* the template; borrowed */
 };

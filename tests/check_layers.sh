@@ -16,6 +16,7 @@ pure='
 operator/types.h:
 operator/names.[ch]:base/mem.h|operator/(types|names).h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
+operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
 operator/(reconcile|restart|condition|history|job_status|view|children|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|restart|condition|history|job_status|view|children|policy_.*).h
 agent/tape.[ch]:base/.*|kernels/ops.h|agent/(tape|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h

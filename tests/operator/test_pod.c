@@ -167,36 +167,25 @@ static void without_a_master_worker_0_has_its_role(void **state)
     decode_close(manifest);
 }
 
-static void init_containers_only_where_they_are_wanted(void **state)
+static void workers_wait_for_a_master(void **state)
 {
     (void)state;
     static const struct {
         const char *spec;
         enum replica_type type;
-        const char *image;
-        size_t count;
+        const char *wait_for;
     } rows[] = {
-        {SPECS("", "1"), REPLICA_WORKER, "shoal", 0},          /* I01 */
-        {SPECS(MASTER ", ", "1"), REPLICA_WORKER, "shoal", 1}, /* I02 */
-        {SPECS(MASTER ", ", "1"), REPLICA_WORKER, NULL, 0},
-        {SPECS(MASTER ", ", "1"), REPLICA_MASTER, "shoal", 0}, /* I03 */
-        {"pytorchReplicaSpecs: {" MASTER ", Worker: {template: {spec: {initContainers: [{name: a, "
-         "image: b}], containers: [{name: pytorch, image: i}]}}}}",
-         REPLICA_WORKER, "shoal", 2}, /* X08 */
+        {SPECS("", "1"), REPLICA_WORKER, NULL},                  /* I01 */
+        {SPECS(MASTER ", ", "1"), REPLICA_WORKER, "j-master-0"}, /* I02 */
+        {SPECS(MASTER ", ", "1"), REPLICA_MASTER, NULL},         /* I03 */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct manifest *manifest = decode_spec_text(rows[i].spec);
-        struct history history = {0};
-        struct pod_options options = {.init_image = rows[i].image, .init_max_tries = 100};
-        struct pod_spec *pod =
-            pod_build(manifest->jobs[0], &history, rows[i].type, 0, &options, manifest->arena);
-        assert_int_equal(pod->init_container_count, rows[i].count);
-        if (rows[i].count > 0) {
-            const struct container *last = &pod->init_containers[rows[i].count - 1];
-            assert_string_equal(last->name, "init-pytorch");
-            assert_non_null(strstr(last->command.items[2], "nslookup j-master-0"));
-            assert_int_equal(last->env_count, 0);
-        }
+        struct pod_spec *pod = build(manifest, rows[i].type, 0);
+        if (rows[i].wait_for)
+            assert_string_equal(pod->wait_for, rows[i].wait_for);
+        else
+            assert_null(pod->wait_for);
         decode_close(manifest);
     }
 }
@@ -274,7 +263,7 @@ int main(void)
         cmocka_unit_test(the_environment_is_as_the_book_says),
         cmocka_unit_test(labels_lie_over_the_templates),
         cmocka_unit_test(without_a_master_worker_0_has_its_role),
-        cmocka_unit_test(init_containers_only_where_they_are_wanted),
+        cmocka_unit_test(workers_wait_for_a_master),
         cmocka_unit_test(who_restarts_containers),
         cmocka_unit_test(a_pod_knows_what_was_before_it),
         cmocka_unit_test(services_carry_the_main_containers_ports),
