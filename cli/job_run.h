@@ -4,7 +4,7 @@
 #define SHOAL_CLI_JOB_RUN_H
 
 #include "cli/run_options.h"
-#include "cli/signals.h"
+#include "base/signals.h"
 #include "operator/types.h"
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 #include "cli/job_run.h"
 #include "cli/kustomize.h"
 #include "cli/run_options.h"
-#include "cli/signals.h"
+#include "base/signals.h"
 #include "operator/decode.h"
 
 enum { SOURCES_MAX = 2 * OPTION_LIST_MAX, JOBS_MAX = 256, HELP_MAX_BYTES = 16 * 1024 };

@@ -2,7 +2,7 @@
 #ifndef SHOAL_CLI_RUN_OPTIONS_H
 #define SHOAL_CLI_RUN_OPTIONS_H
 
-#include "cli/options.h"
+#include "base/options.h"
 #include "cli/terminal.h"
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-#include "cli/options.h"
+#include "base/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,18 +6,22 @@
 
 enum { HELP_COLUMN = 34 };
 
-/* The row that argument names, and where its "=VALUE" begins, or NULL. */
+/* The row that argument names, and where its "=VALUE" begins, or NULL. Names may have one dash, as
+ * with Go's programs. */
 static const struct option_row *find_row(const struct option_row *rows, const char *argument,
                                          const char **ret_value)
 {
     *ret_value = NULL;
+    if (argument[0] != '-')
+        return NULL;
+    const char *name = argument + (argument[1] == '-' ? 2 : 1);
     for (const struct option_row *row = rows; row->name; row++) {
-        if (argument[0] == '-' && argument[1] == row->letter && row->letter && !argument[2])
+        if (argument[1] == row->letter && row->letter && !argument[2])
             return row;
         size_t length = strlen(row->name);
-        if (!str_starts_with(argument, "--") || strncmp(argument + 2, row->name, length))
+        if (strncmp(name, row->name, length) != 0)
             continue;
-        const char *end = argument + 2 + length;
+        const char *end = name + length;
         if (*end == '=')
             *ret_value = end + 1;
         if (*end == '=' || !*end)
@@ -57,8 +61,10 @@ static int set(const struct option_row *row, const char *value, struct error *er
     struct option_list *list = row->target;
     switch (row->kind) {
     case OPTION_FLAG:
-        *(bool *)row->target = true;
-        return 0;
+        *(bool *)row->target = !value || !strcmp(value, "true");
+        if (!value || !strcmp(value, "true") || !strcmp(value, "false"))
+            return 0;
+        return error_set(err, ERR_CONFIG, "--%s=%s: must be true or false", row->name, value);
     case OPTION_TEXT:
         *(const char **)row->target = value;
         return 0;
@@ -87,8 +93,6 @@ int options_parse(const struct option_row *rows, int argc, char *const *argv, st
         const struct option_row *row = find_row(rows, argv[i], &value);
         if (!row)
             return unknown(rows, argv[i], err);
-        if (row->kind == OPTION_FLAG && value)
-            return error_set(err, ERR_CONFIG, "--%s takes no value", row->name);
         if (row->kind != OPTION_FLAG && !value) {
             if (i + 1 == argc)
                 return error_set(err, ERR_CONFIG, "--%s needs a value: %s", row->name, row->value);

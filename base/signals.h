@@ -1,6 +1,6 @@
 /* Signals as file descriptors, so that the loop waits for everything in one poll. */
-#ifndef SHOAL_CLI_SIGNALS_H
-#define SHOAL_CLI_SIGNALS_H
+#ifndef SHOAL_BASE_SIGNALS_H
+#define SHOAL_BASE_SIGNALS_H
 
 #include "base/error.h"
 

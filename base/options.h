@@ -1,7 +1,7 @@
 /* Command line options as a table: one row is one option, its help line and where its value goes.
  * The values are checked here, so that a command starts with a struct it can trust. */
-#ifndef SHOAL_CLI_OPTIONS_H
-#define SHOAL_CLI_OPTIONS_H
+#ifndef SHOAL_BASE_OPTIONS_H
+#define SHOAL_BASE_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 enum option_kind {
-    OPTION_FLAG,   /* bool *: true when given */
+    OPTION_FLAG,   /* bool *: true when given, or "=true", "=false" */
     OPTION_TEXT,   /* const char **: the last one wins */
     OPTION_LIST,   /* struct option_list *: each one is added */
     OPTION_NUMBER, /* int64_t *, within [low, high] */
@@ -38,8 +38,9 @@ struct option_row {
     const char *const *choices; /* OPTION_CHOICE; NULL-terminated */
 };
 
-/* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE". Anything that
- * is not an option, or not known, is ERR_CONFIG with a line that names it and what there is. */
+/* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE"; one
+ * dash before a name does as well. Anything that is not an option, or not known, is ERR_CONFIG with
+ * a line that names it and what there is. */
 int options_parse(const struct option_row *rows, int argc, char *const *argv, struct error *err);
 
 /* Adds a help line per row. */

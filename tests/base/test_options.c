@@ -1,0 +1,94 @@
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "base/options.h"
+
+#include <string.h>
+
+struct values {
+    bool flag;
+    const char *text;
+    struct option_list list;
+    int64_t number;
+    int choice;
+};
+
+static const char *const colors[] = {"red", "green", NULL};
+
+/* Parses the words, of which there are as many as are not NULL. */
+static int parse(struct values *v, char *const *words, struct error *err)
+{
+    const struct option_row rows[] = {
+        {"verbose", 'v', OPTION_FLAG, &v->flag, NULL, "say more", 0, 0, NULL},
+        {"name", 0, OPTION_TEXT, &v->text, "NAME", "a name", 0, 0, NULL},
+        {"file", 'f', OPTION_LIST, &v->list, "FILE", "a file", 0, 0, NULL},
+        {"tries", 0, OPTION_NUMBER, &v->number, "N", "how often", -1, 9, NULL},
+        {"color", 0, OPTION_CHOICE, &v->choice, "COLOR", "which", 0, 0, colors},
+        {.name = NULL},
+    };
+    int count = 0;
+    while (words[count])
+        count++;
+    return options_parse(rows, count, words, err);
+}
+
+static void values_come_in_every_form(void **state)
+{
+    (void)state;
+    char *words[] = {"--verbose", "--name=a", "-f",  "x",      "--file", "y",
+                     "-tries=-1", "--name",   "b=c", "-color", "green",  NULL};
+    struct values v = {0};
+    struct error err;
+    assert_ok(parse(&v, words, &err), &err);
+    assert_true(v.flag);
+    assert_string_equal(v.text, "b=c");
+    assert_int_equal(v.list.count, 2);
+    assert_string_equal(v.list.items[1], "y");
+    assert_int_equal(v.number, -1);
+    assert_int_equal(v.choice, 1);
+}
+
+static void a_flag_may_say_true_or_false(void **state)
+{
+    (void)state;
+    struct values v = {.flag = true};
+    struct error err;
+    assert_ok(parse(&v, (char *[]){"--verbose=false", NULL}, &err), &err);
+    assert_false(v.flag);
+    assert_ok(parse(&v, (char *[]){"-verbose=true", NULL}, &err), &err);
+    assert_true(v.flag);
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        char *words[3];
+        const char *text;
+    } rows[] = {
+        {{"--nam", "x"}, "unknown option --nam; there are --verbose --name"},
+        {{"--names=x"}, "unknown option --names=x"},
+        {{"x"}, "unknown argument x"},
+        {{"--name"}, "--name needs a value: NAME"},
+        {{"--tries", "10"}, "--tries 10: must be a whole number from -1 to 9"},
+        {{"--tries="}, "--tries : must be a whole number"},
+        {{"--color=blue"}, "--color blue: must be one of red green"},
+        {{"--verbose=maybe"}, "--verbose=maybe: must be true or false"},
+        {{"-"}, "unknown option -"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct values v = {0};
+        struct error err;
+        assert_fails(parse(&v, rows[i].words, &err), &err, ERR_CONFIG, rows[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_come_in_every_form),
+        cmocka_unit_test(a_flag_may_say_true_or_false),
+        cmocka_unit_test(what_is_wrong_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
