@@ -32,10 +32,9 @@ struct http_tls {
 };
 
 struct http_options {
-    const char *user_agent; /* NULL: none; copied */
-    size_t max_body_bytes;  /* of an answer; more: ERR_LIMIT */
-    size_t max_line_bytes;  /* of a streamed answer's line */
-    size_t max_in_flight;   /* more wait in order of http_send */
+    size_t max_body_bytes; /* of an answer; more: ERR_LIMIT */
+    size_t max_line_bytes; /* of a streamed answer's line */
+    size_t max_in_flight;  /* more wait in order of http_send */
     int64_t connect_timeout_ms;
 };
 

@@ -24,6 +24,7 @@ struct kube_options {
     int64_t give_up_ms;                       /* of all tries of a request together; 0: never */
     int64_t backoff_first_ms, backoff_max_ms; /* doubled, with full jitter */
     uint64_t seed;                            /* of the jitter */
+    const char *user_agent;                   /* lives as long as this client */
 };
 
 /* An object path is built by kube_path. Bodies are JSON. */
