@@ -73,7 +73,7 @@ $(BUILD)/%.cc.o: %.cc
 	@$(CXX) $(CXXFLAGS) -c -o $@ $<
 
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
-TEST_SUPPORT := $(BUILD)/tests/support.c.o
+TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c))
 TEST_PROGRAMS := $(foreach r,$(ROOMS),$(call tests_of,$(r)))
 TEST_SCRIPTS := $(wildcard tests/*/test_*.sh)
