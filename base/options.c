@@ -56,9 +56,17 @@ static int choose(const struct option_row *row, const char *value, struct error 
                      str_text(&names));
 }
 
-static int set(const struct option_row *row, const char *value, struct error *err)
+static int add(const struct option_row *row, const char *text, struct error *err)
 {
     struct option_list *list = row->target;
+    if (list->count == OPTION_LIST_MAX)
+        return error_set(err, ERR_CONFIG, "--%s: more than %d of them", row->name, OPTION_LIST_MAX);
+    list->items[list->count++] = text;
+    return 0;
+}
+
+static int set(const struct option_row *row, const char *value, struct error *err)
+{
     switch (row->kind) {
     case OPTION_FLAG:
         *(bool *)row->target = !value || !strcmp(value, "true");
@@ -69,11 +77,9 @@ static int set(const struct option_row *row, const char *value, struct error *er
         *(const char **)row->target = value;
         return 0;
     case OPTION_LIST:
-        if (list->count == OPTION_LIST_MAX)
-            return error_set(err, ERR_CONFIG, "--%s: more than %d of them", row->name,
-                             OPTION_LIST_MAX);
-        list->items[list->count++] = value;
-        return 0;
+        return add(row, value, err);
+    case OPTION_IGNORED:
+        return add(row, row->name, err);
     case OPTION_NUMBER:
         if (str_to_i64(value, row->low, row->high, row->target))
             return 0;
@@ -93,7 +99,7 @@ int options_parse(const struct option_row *rows, int argc, char *const *argv, st
         const struct option_row *row = find_row(rows, argv[i], &value);
         if (!row)
             return unknown(rows, argv[i], err);
-        if (row->kind != OPTION_FLAG && !value) {
+        if (row->value && !value) {
             if (i + 1 == argc)
                 return error_set(err, ERR_CONFIG, "--%s needs a value: %s", row->name, row->value);
             value = argv[++i];
@@ -108,6 +114,8 @@ void options_help(const struct option_row *rows, struct str *out)
 {
     for (const struct option_row *row = rows; row->name; row++) {
         char left[128], letter[8] = "    ";
+        if (row->kind == OPTION_IGNORED)
+            continue;
         if (row->letter)
             snprintf(letter, sizeof letter, "-%c, ", row->letter);
         snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",

@@ -19,6 +19,10 @@ enum option_kind {
     OPTION_LIST,   /* struct option_list *: each one is added */
     OPTION_NUMBER, /* int64_t *, within [low, high] */
     OPTION_CHOICE, /* int *: index of the value in `choices` */
+    /* struct option_list *: the option's name is added, its value (if `value` says that it has one)
+     * is not used. Of another program, whose command lines shall work; the help is silent about it.
+     */
+    OPTION_IGNORED,
 };
 
 enum { OPTION_LIST_MAX = 64 };

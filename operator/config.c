@@ -1,0 +1,160 @@
+#include "operator/config.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/contract.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { ROWS_MAX = 40 };
+
+static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
+                                         [LOG_INFO] = "info",
+                                         [LOG_WARNING] = "warning",
+                                         [LOG_ERROR] = "error",
+                                         NULL};
+
+/* Of the training operator. */
+static const char *const ignored_flags[] = {
+    "enable-scheme",        "controller-threads",  "kube-api-qps",
+    "kube-api-burst",       "webhook-server-port", "webhook-service-name",
+    "webhook-secret-name",  "zap-encoder",         "zap-log-level",
+    "zap-stacktrace-level", "zap-time-encoding",   "mpi-kubectl-delivery-image",
+};
+
+struct table {
+    struct option_row rows[ROWS_MAX];
+};
+
+/* clang-format off */
+static struct table table_of(struct operator_config *c)
+{
+    struct table t = {{
+        {"metrics-bind-address", 0, OPTION_TEXT, &c->metrics_bind_address, "ADDRESS",
+         "where /metrics is served; 0: nowhere (:8080)", 0, 0, NULL},
+        {"health-probe-bind-address", 0, OPTION_TEXT, &c->health_probe_bind_address, "ADDRESS",
+         "where /healthz and /readyz are served (:8081)", 0, 0, NULL},
+        {"leader-elect", 0, OPTION_FLAG, &c->leader_elect, NULL,
+         "work only while holding the Lease: for several replicas", 0, 0, NULL},
+        {"leader-election-id", 0, OPTION_TEXT, &c->leader_election_id, "NAME",
+         "name of the Lease (shoal-operator)", 0, 0, NULL},
+        {"namespace", 0, OPTION_TEXT, &c->namespace_, "NAMESPACE",
+         "watch only this one ($KUBEFLOW_NAMESPACE; all)", 0, 0, NULL},
+        {"kubeconfig", 0, OPTION_TEXT, &c->kubeconfig, "FILE",
+         "credentials ($KUBECONFIG, the pod's own, ~/.kube/config)", 0, 0, NULL},
+        {"context", 0, OPTION_TEXT, &c->context, "NAME", "context of the kubeconfig", 0, 0, NULL},
+        {"gang-scheduler-name", 0, OPTION_TEXT, &c->gang_scheduler_name, "NAME",
+         "volcano, or a scheduler with scheduler-plugins' coscheduling", 0, 0, NULL},
+        {"pytorch-init-container-image", 0, OPTION_TEXT, &c->init_image, "IMAGE",
+         "image in which workers wait for the master; empty: they do not", 0, 0, NULL},
+        {"pytorch-init-container-template-file", 0, OPTION_TEXT, &c->init_template_file, "FILE",
+         "the init containers as YAML (/etc/config/initContainer.yaml)", 0, 0, NULL},
+        {"pytorch-init-container-max-tries", 0, OPTION_NUMBER, &c->init_max_tries, "N",
+         "look-ups of the master, 2 s apart (100)", 1, INT32_MAX, NULL},
+        {"default-backoff-limit", 0, OPTION_NUMBER, &c->default_backoff_limit, "N",
+         "backoffLimit of jobs without one; -1: no limit (6)", -1, INT32_MAX, NULL},
+        {"node-lost-seconds", 0, OPTION_NUMBER, &c->node_lost_s, "SECONDS",
+         "replace pods of a node lost for so long; 0: never (300)", 0, 86400, NULL},
+        {"log-level", 0, OPTION_CHOICE, &c->log_level, "LEVEL", "debug, info, warning, error (info)",
+         0, 0, log_levels},
+        {"zap-devel", 0, OPTION_IGNORED, &c->ignored, NULL, NULL, 0, 0, NULL},
+        {"version", 0, OPTION_FLAG, &c->version, NULL, "print the version", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &c->help, NULL, "this text", 0, 0, NULL},
+    }};
+    size_t count = 0;
+    while (t.rows[count].name)
+        count++;
+    assert(count + array_length(ignored_flags) < ROWS_MAX);
+    for (size_t i = 0; i < array_length(ignored_flags); i++)
+        t.rows[count++] = (struct option_row){
+            .name = ignored_flags[i], .kind = OPTION_IGNORED, .target = &c->ignored, .value = "X"};
+    return t;
+}
+/* clang-format on */
+
+static const char *or_else(const char *text, const char *other)
+{
+    return text && *text ? text : other;
+}
+
+int operator_config_address(const char *text, char *host, size_t host_bytes, int *ret_port,
+                            struct error *err)
+{
+    *ret_port = 0;
+    host[0] = '\0';
+    if (!strcmp(text, "0"))
+        return 0;
+    const char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || !str_to_i64(colon + 1, 1, 65535, &port))
+        return error_set(err, ERR_CONFIG, "%s: must be [HOST]:PORT, such as :8080, or 0", text);
+    const char *end = colon;
+    if (text[0] == '[' && end > text + 1 && end[-1] == ']') { /* IPv6 */
+        text++;
+        end--;
+    }
+    size_t bytes = (size_t)(end - text);
+    if (bytes >= host_bytes)
+        return error_set(err, ERR_CONFIG, "%s: the host is too long", text);
+    memcpy(host, text, bytes);
+    host[bytes] = '\0';
+    *ret_port = (int)port;
+    return 0;
+}
+
+static int check_address(const char *flag, const char *text, struct error *err)
+{
+    char host[256];
+    int port;
+    if (operator_config_address(text, host, sizeof host, &port, err) < 0)
+        return error_wrap(err, "--%s", flag);
+    return 0;
+}
+
+int operator_config_parse(struct operator_config *c, int argc, char *const *argv,
+                          const char *(*env)(const char *name), struct error *err)
+{
+    *c = (struct operator_config){
+        .metrics_bind_address = ":8080",
+        .health_probe_bind_address = ":8081",
+        .leader_election_id = "shoal-operator",
+        .own_namespace = or_else(env("MY_POD_NAMESPACE"), "shoal-system"),
+        .own_name = or_else(env("MY_POD_NAME"), or_else(env("HOSTNAME"), "shoal-operator")),
+        .namespace_ = env("KUBEFLOW_NAMESPACE"),
+        .init_image = "shoal-operator:" SHOAL_VERSION,
+        .init_template_file = "/etc/config/initContainer.yaml",
+        .init_max_tries = 100,
+        .default_backoff_limit = 6,
+        .node_lost_s = 300,
+        .log_level = LOG_INFO,
+    };
+    struct table table = table_of(c);
+    if (options_parse(table.rows, argc, argv, err) < 0)
+        return -1;
+    c->namespace_ = or_else(c->namespace_, NULL);
+    c->gang_scheduler_name = or_else(c->gang_scheduler_name, NULL);
+    if (check_address("metrics-bind-address", c->metrics_bind_address, err) < 0)
+        return -1;
+    return check_address("health-probe-bind-address", c->health_probe_bind_address, err);
+}
+
+void operator_config_help(struct str *out)
+{
+    struct operator_config none;
+    struct table table = table_of(&none);
+    str_add(out,
+            "Usage: shoal-operator [OPTION...]\n"
+            "       shoal-operator wait-for NAME [--tries N]\n"
+            "\n"
+            "Watches kubeflow.org/v1 PyTorchJobs, makes their pods and services, restarts what\n"
+            "fails within the job's limits, and writes status and events. The second form waits\n"
+            "until NAME can be looked up: for init containers.\n"
+            "\n");
+    options_help(table.rows, out);
+    str_add(out,
+            "\nA flag may have one dash. $MY_POD_NAMESPACE and $MY_POD_NAME say where the Lease\n"
+            "is and who holds it. Flags of the training operator that mean nothing here are\n"
+            "taken and told about.\n");
+}

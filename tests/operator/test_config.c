@@ -1,0 +1,117 @@
+#include "tests/support.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/config.h"
+
+#include <string.h>
+
+static const char *no_env(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+static const char *pod_env(const char *name)
+{
+    static const char *const pairs[][2] = {{"MY_POD_NAMESPACE", "training"},
+                                           {"MY_POD_NAME", "operator-1"},
+                                           {"KUBEFLOW_NAMESPACE", "team-a"}};
+    for (size_t i = 0; i < array_length(pairs); i++)
+        if (!strcmp(pairs[i][0], name))
+            return pairs[i][1];
+    return NULL;
+}
+
+static int parse(struct operator_config *c, char *const *words,
+                 const char *(*env)(const char *name), struct error *err)
+{
+    int count = 0;
+    while (words[count])
+        count++;
+    return operator_config_parse(c, count, words, env, err);
+}
+
+static void defaults_are_the_training_operators(void **state)
+{
+    (void)state;
+    struct operator_config c;
+    struct error err;
+    assert_ok(parse(&c, (char *[]){NULL}, no_env, &err), &err);
+    assert_string_equal(c.metrics_bind_address, ":8080");
+    assert_string_equal(c.health_probe_bind_address, ":8081");
+    assert_false(c.leader_elect);
+    assert_null(c.namespace_);
+    assert_null(c.gang_scheduler_name);
+    assert_int_equal(c.init_max_tries, 100);
+    assert_int_equal(c.default_backoff_limit, 6);
+}
+
+static void the_environment_says_who_we_are(void **state)
+{
+    (void)state;
+    struct operator_config c;
+    struct error err;
+    assert_ok(parse(&c, (char *[]){"--namespace=", NULL}, pod_env, &err), &err);
+    assert_string_equal(c.own_namespace, "training");
+    assert_string_equal(c.own_name, "operator-1");
+    assert_null(c.namespace_); /* a flag wins, and empty means all */
+    assert_ok(parse(&c, (char *[]){NULL}, pod_env, &err), &err);
+    assert_string_equal(c.namespace_, "team-a");
+}
+
+static void flags_of_the_training_operator_are_taken(void **state)
+{
+    (void)state;
+    struct operator_config c;
+    struct error err;
+    char *words[] = {"-zap-devel", "--enable-scheme=pytorchjob", "-kube-api-qps",
+                     "50",         "-leader-elect=true",         "--log-level=debug",
+                     NULL};
+    assert_ok(parse(&c, words, no_env, &err), &err);
+    assert_true(c.leader_elect);
+    assert_int_equal(c.log_level, LOG_DEBUG);
+    assert_int_equal(c.ignored.count, 3);
+    assert_string_equal(c.ignored.items[2], "kube-api-qps");
+}
+
+static void addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host;
+        int port; /* -1: refused */
+    } rows[] = {
+        {":8080", "", 8080},     {"0", "", 0},     {"127.0.0.1:1", "127.0.0.1", 1},
+        {"[::1]:80", "::1", 80}, {"8080", "", -1}, {":0", "", -1},
+        {":65536", "", -1},      {"", "", -1},     {":", "", -1},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char host[64];
+        int port;
+        struct error err;
+        int result = operator_config_address(rows[i].text, host, sizeof host, &port, &err);
+        if (rows[i].port < 0) {
+            assert_fails(result, &err, ERR_CONFIG, "must be [HOST]:PORT");
+            continue;
+        }
+        assert_ok(result, &err);
+        assert_string_equal(host, rows[i].host);
+        assert_int_equal(port, rows[i].port);
+    }
+    struct operator_config c;
+    struct error err;
+    int result = parse(&c, (char *[]){"--metrics-bind-address=x", NULL}, no_env, &err);
+    assert_fails(result, &err, ERR_CONFIG, "--metrics-bind-address: x: must be");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_the_training_operators),
+        cmocka_unit_test(the_environment_says_who_we_are),
+        cmocka_unit_test(flags_of_the_training_operator_are_taken),
+        cmocka_unit_test(addresses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
