@@ -1,0 +1,138 @@
+#include "operator/metrics.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum count {
+    COUNT_CREATED,
+    COUNT_DELETED,
+    COUNT_SUCCESSFUL,
+    COUNT_FAILED,
+    COUNT_RESTARTED,
+    COUNTS
+};
+
+static const struct {
+    const char *name, *help;
+} counters[COUNTS] = {
+    [COUNT_CREATED] = {"training_operator_jobs_created_total", "Jobs taken up."},
+    [COUNT_DELETED] = {"training_operator_jobs_deleted_total",
+                       "Jobs deleted because their time to live was over."},
+    [COUNT_SUCCESSFUL] = {"training_operator_jobs_successful_total", "Jobs that succeeded."},
+    [COUNT_FAILED] = {"training_operator_jobs_failed_total", "Jobs that failed."},
+    [COUNT_RESTARTED] = {"training_operator_jobs_restarted_total",
+                         "Failures of replicas that were answered by a restart."},
+};
+
+struct space {
+    char *name;
+    uint64_t counts[COUNTS];
+};
+
+struct metrics {
+    struct space *spaces; /* in order of first appearance */
+    size_t count;
+};
+
+struct metrics *metrics_open(void)
+{
+    return xcalloc(1, sizeof(struct metrics));
+}
+
+void metrics_close(struct metrics *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->count; i++)
+        free(m->spaces[i].name);
+    free(m->spaces);
+    free(m);
+}
+
+static struct space *space_of(struct metrics *m, const char *name)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (!strcmp(m->spaces[i].name, name))
+            return &m->spaces[i];
+    m->spaces = xrealloc(m->spaces, (m->count + 1) * sizeof *m->spaces);
+    m->spaces[m->count] = (struct space){.name = xstrdup(name)};
+    return &m->spaces[m->count++];
+}
+
+static bool holds(const struct job_status *status, enum condition_type type)
+{
+    for (size_t i = 0; i < status->condition_count; i++)
+        if (status->conditions[i].type == type)
+            return status->conditions[i].status;
+    return false;
+}
+
+static bool began(const struct job_status *before, const struct job_status *after,
+                  enum condition_type type)
+{
+    return holds(after, type) && !holds(before, type);
+}
+
+void metrics_status_written(struct metrics *m, const char *namespace_,
+                            const struct job_status *before, const struct job_status *after)
+{
+    struct space *space = space_of(m, namespace_);
+    space->counts[COUNT_CREATED] += began(before, after, CONDITION_CREATED);
+    space->counts[COUNT_SUCCESSFUL] += began(before, after, CONDITION_SUCCEEDED);
+    bool failed = began(before, after, CONDITION_FAILED);
+    space->counts[COUNT_FAILED] += failed;
+    int32_t failures = after->history.failures - before->history.failures;
+    if (failures > 0) /* the one that fails the job is not answered by a restart */
+        space->counts[COUNT_RESTARTED] += (uint64_t)(failures - failed);
+}
+
+void metrics_job_deleted(struct metrics *m, const char *namespace_)
+{
+    space_of(m, namespace_)->counts[COUNT_DELETED]++;
+}
+
+static void head(struct str *out, const char *name, const char *help, const char *type)
+{
+    str_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void gauge(struct str *out, const char *name, const char *help, int64_t value)
+{
+    head(out, name, help, "gauge");
+    str_printf(out, "%s %" PRId64 "\n", name, value);
+}
+
+static void counter(struct str *out, const char *name, const char *help, uint64_t value)
+{
+    head(out, name, help, "counter");
+    str_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)
+{
+    for (int i = 0; i < COUNTS; i++) {
+        head(out, counters[i].name, counters[i].help, "counter");
+        for (size_t s = 0; s < m->count; s++) /* names of namespaces need no escaping */
+            str_printf(out, "%s{job_namespace=\"%s\",framework=\"pytorch\"} %" PRIu64 "\n",
+                       counters[i].name, m->spaces[s].name, m->spaces[s].counts[i]);
+    }
+    gauge(out, "shoal_operator_leader", "Whether this replica works on jobs.", v->leading);
+    gauge(out, "shoal_operator_ready", "Whether all that is watched has been seen.", v->ready);
+    gauge(out, "shoal_operator_jobs", "PyTorchJobs seen.", (int64_t)v->jobs);
+    gauge(out, "shoal_operator_pods", "Pods of PyTorchJobs seen.", (int64_t)v->pods);
+    gauge(out, "shoal_operator_services", "Services of PyTorchJobs seen.", (int64_t)v->services);
+    gauge(out, "shoal_operator_queue_length", "Jobs waiting for a pass.", (int64_t)v->queue_length);
+    counter(out, "shoal_operator_passes_total", "Passes over a job.", v->passes);
+    counter(out, "shoal_operator_passes_failed_total", "Passes that ended in an error.",
+            v->failed_passes);
+    counter(out, "shoal_operator_api_requests_total", "Requests sent to the API server.",
+            v->requests);
+    if (v->resident_bytes >= 0)
+        gauge(out, "process_resident_memory_bytes", "Memory in use.", v->resident_bytes);
+    head(out, "process_start_time_seconds", "Start of the process since the epoch.", "gauge");
+    str_printf(out, "process_start_time_seconds %" PRId64 ".%03d\n", v->start_ms / 1000,
+               (int)(v->start_ms % 1000));
+}

@@ -1,0 +1,39 @@
+/* What /metrics says, as text of Prometheus' exposition format 0.0.4. Counts what happens to jobs
+ * from the statuses that were written, so each thing once; the training operator's names where it
+ * has them. Pure. */
+#ifndef SHOAL_OPERATOR_METRICS_H
+#define SHOAL_OPERATOR_METRICS_H
+
+#include "base/str.h"
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct metrics; /* counters per namespace */
+
+struct metrics *metrics_open(void);
+void metrics_close(struct metrics *metrics);
+
+/* A status was written in place of another. */
+void metrics_status_written(struct metrics *metrics, const char *namespace_,
+                            const struct job_status *before, const struct job_status *after);
+void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by its TTL */
+
+/* How things stand, for the gauges. */
+struct metrics_view {
+    bool leading, ready;
+    size_t jobs, pods, services; /* seen */
+    size_t queue_length;
+    uint64_t passes, failed_passes, requests;
+    int64_t resident_bytes; /* -1: not known */
+    int64_t start_ms;       /* wall clock, of this process */
+};
+
+void metrics_print(const struct metrics *metrics, const struct metrics_view *view, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

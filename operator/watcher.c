@@ -1,0 +1,91 @@
+#include "operator/watcher.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* A watch is quiet by nature: bookmarks come about once a minute, and the server ends it after the
+ * time it was asked for. So much longer than that with nothing at all: the connection is dead. */
+enum { IDLE_SLACK_MS = 30 * 1000 };
+
+struct watcher {
+    struct watch *machine;
+    struct kube *kube;
+    int64_t (*now_ms)(void);
+    int64_t idle_timeout_ms;
+    struct kube_request *request; /* in flight, or NULL */
+};
+
+static void on_list(void *context, const struct json_t *answer, const struct error *err)
+{
+    struct watcher *w = context;
+    w->request = NULL;
+    watch_feed_list(w->machine, answer, err, w->now_ms());
+}
+
+static void on_end(void *context, const struct error *err)
+{
+    struct watcher *w = context;
+    w->request = NULL;
+    watch_feed_end(w->machine, err, w->now_ms());
+}
+
+static void on_line(void *context, const char *line, size_t bytes)
+{
+    struct watcher *w = context;
+    if (!w->request || watch_feed_line(w->machine, line, bytes, w->now_ms()))
+        return;
+    kube_cancel(w->kube, w->request);
+    w->request = NULL;
+}
+
+struct watcher *watcher_open(struct kube *kube, const struct watch_options *options,
+                             int64_t (*now_ms)(void))
+{
+    struct watcher *w = xcalloc(1, sizeof *w);
+    w->machine = watch_open(options);
+    w->kube = kube;
+    w->now_ms = now_ms;
+    w->idle_timeout_ms = options->timeout_s * 1000 + IDLE_SLACK_MS;
+    return w;
+}
+
+void watcher_close(struct watcher *w)
+{
+    if (!w)
+        return;
+    kube_cancel(w->kube, w->request);
+    watch_close(w->machine);
+    free(w);
+}
+
+int64_t watcher_tick(struct watcher *w)
+{
+    const char *path;
+    int64_t now_ms = w->now_ms();
+    switch (watch_next(w->machine, now_ms, &path)) {
+    case WATCH_WANT_NOTHING:
+        break;
+    case WATCH_WANT_LIST: {
+        const struct kube_call call = {
+            .method = "GET", .path = path, .once = true, .done = on_list, .context = w};
+        w->request = kube_send(w->kube, &call, now_ms);
+        break;
+    }
+    case WATCH_WANT_STREAM: {
+        const struct kube_stream stream = {.path = path,
+                                           .idle_timeout_ms = w->idle_timeout_ms,
+                                           .line = on_line,
+                                           .done = on_end,
+                                           .context = w};
+        w->request = kube_watch(w->kube, &stream, now_ms);
+        break;
+    }
+    }
+    return watch_due(w->machine);
+}
+
+const struct watch *watcher_machine(const struct watcher *w)
+{
+    return w->machine;
+}

@@ -1,0 +1,68 @@
+#include "tests/support.h"
+
+#include "operator/metrics.h"
+
+#include <string.h>
+
+static struct job_status status_of(enum condition_type last, int32_t failures)
+{
+    struct job_status s = {.condition_count = 2, .history.failures = failures};
+    s.conditions[0] = (struct condition){.type = CONDITION_CREATED, .status = true};
+    s.conditions[1] = (struct condition){.type = last, .status = true};
+    return s;
+}
+
+static void expect(const struct metrics *m, const char *line)
+{
+    const struct metrics_view view = {.leading = true, .pods = 8, .passes = 3, .start_ms = 12034};
+    auto_str struct str text;
+    str_init(&text, 1 << 16);
+    metrics_print(m, &view, &text);
+    if (!strstr(str_text(&text), line))
+        fail_msg("no line '%s' in\n%s", line, str_text(&text));
+}
+
+static void each_thing_is_counted_once(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    const struct job_status none = {0}, running = status_of(CONDITION_RUNNING, 0),
+                            restarting = status_of(CONDITION_RESTARTING, 2),
+                            failed = status_of(CONDITION_FAILED, 3),
+                            succeeded = status_of(CONDITION_SUCCEEDED, 2);
+    metrics_status_written(m, "a", &none, &running);
+    metrics_status_written(m, "a", &running, &running);
+    metrics_status_written(m, "a", &running, &restarting);
+    metrics_status_written(m, "a", &restarting, &failed);
+    metrics_status_written(m, "a", &failed, &failed);
+    metrics_status_written(m, "b", &restarting, &succeeded);
+    metrics_job_deleted(m, "b");
+    expect(m,
+           "training_operator_jobs_created_total{job_namespace=\"a\",framework=\"pytorch\"} 1\n");
+    expect(m, "jobs_restarted_total{job_namespace=\"a\",framework=\"pytorch\"} 2\n");
+    expect(m, "jobs_failed_total{job_namespace=\"a\",framework=\"pytorch\"} 1\n");
+    expect(m, "jobs_successful_total{job_namespace=\"a\",framework=\"pytorch\"} 0\n");
+    expect(m, "jobs_successful_total{job_namespace=\"b\",framework=\"pytorch\"} 1\n");
+    expect(m, "jobs_deleted_total{job_namespace=\"b\",framework=\"pytorch\"} 1\n");
+    metrics_close(m);
+}
+
+static void the_view_is_printed(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    expect(m, "# TYPE shoal_operator_leader gauge\nshoal_operator_leader 1\n");
+    expect(m, "shoal_operator_pods 8\n");
+    expect(m, "shoal_operator_passes_total 3\n");
+    expect(m, "process_start_time_seconds 12.034\n");
+    metrics_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_thing_is_counted_once),
+        cmocka_unit_test(the_view_is_printed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
