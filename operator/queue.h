@@ -1,6 +1,7 @@
 /* Which job is to be looked at, and when: a delay queue of keys. A key is in it at most once, with
  * its earliest time; while it is being worked on it is held back, and what is added meanwhile
- * counts afterwards. Failures back off per key. Pure: time is an argument. */
+ * counts afterwards. Failures back off per key. Pure: time is an argument. Holds as many keys as
+ * its user names; one is dropped once nothing is known of it any more. */
 #ifndef SHOAL_OPERATOR_QUEUE_H
 #define SHOAL_OPERATOR_QUEUE_H
 
@@ -14,21 +15,27 @@ extern "C" {
 
 struct queue;
 
+/* The backoff after the first failure of a key, doubled with each one after it up to the most. */
 struct queue *queue_open(int64_t backoff_first_ms, int64_t backoff_max_ms);
-void queue_close(struct queue *queue);
+void queue_close(struct queue *queue); /* NULL-safe */
 
 void queue_add(struct queue *queue, const char *key, int64_t at_ms);
-/* The earliest due key that is not worked on; NULL: none. It is then worked on until queue_done;
- * the text lives until then. */
+/* The earliest due key that is not worked on, of equal ones the one that was added first; NULL:
+ * none. It is then worked on until queue_done; the text lives until then. */
 const char *queue_pop(struct queue *queue, int64_t now_ms);
+/* The work is over (the key was popped), neither well nor badly: the backoff stays as it is. */
 void queue_done(struct queue *queue, const char *key);
-/* The work failed: done, and added again after this key's next backoff. Returns that time. */
+/* The work failed: done, and added again after this key's next backoff, or earlier if it was added
+ * meanwhile. Returns that time. */
 int64_t queue_failed(struct queue *queue, const char *key, int64_t now_ms);
 void queue_succeeded(struct queue *queue, const char *key); /* done, and the backoff is forgotten */
-void queue_forget(struct queue *queue, const char *key);    /* the job is gone */
+/* The job is gone: it waits no more and its backoff is forgotten. If it is worked on, queue_done is
+ * still to come. */
+void queue_forget(struct queue *queue, const char *key);
 
-int64_t queue_due(const struct queue *queue); /* INT64_MAX: nothing waits */
-size_t queue_length(const struct queue *queue);
+/* When the next key is due; INT64_MAX: nothing waits. */
+int64_t queue_due(const struct queue *queue);
+size_t queue_length(const struct queue *queue); /* keys that wait, those worked on not counted */
 
 #ifdef __cplusplus
 }
