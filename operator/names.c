@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 const char *names_replica_type(enum replica_type type)
 {
@@ -37,4 +38,26 @@ const char *names_child(struct arena *arena, const struct job *job, enum replica
                         int32_t index)
 {
     return arena_printf(arena, "%s-%s-%" PRId32, job->name, names_replica_label(type), index);
+}
+
+/* The bytes before "-WORD" at the end of text[0..bytes); 0: it does not end so. */
+static size_t without(const char *text, size_t bytes, const char *word)
+{
+    size_t length = strlen(word);
+    bool ends = bytes > length + 1 && text[bytes - length - 1] == '-' &&
+                memcmp(text + bytes - length, word, length) == 0;
+    return ends ? bytes - length - 1 : 0;
+}
+
+size_t names_child_job(const char *name)
+{
+    const char *dash = strrchr(name, '-');
+    if (!dash || !dash[1] || dash[1 + strspn(dash + 1, "0123456789")])
+        return 0;
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        size_t bytes = without(name, (size_t)(dash - name), names_replica_label(type));
+        if (bytes)
+            return bytes;
+    }
+    return 0;
 }

@@ -22,6 +22,9 @@ const char *names_restart_policy(enum restart_policy policy);
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index);
 
+/* How many bytes of a child's name are its job's name; 0: no job has a child of this name. */
+size_t names_child_job(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,15 @@
-/* The operator's caches: jobs, and our labelled pods and services, decoded and trimmed, found by
- * key and by job. Fed by watches; a list that begins marks everything old and one that ends drops
- * what was not put again, so that a relist swaps atomically. Objects are refreshed only if their
- * resourceVersion differs. Knows no requests and decides nothing. */
+/* The operator's caches: jobs, and our labelled pods and services, found by key and by job. Fed by
+ * watches; a list that begins marks everything old and one that ends drops what was not put again,
+ * so that a relist swaps atomically. Objects are refreshed only if their resourceVersion differs.
+ * Knows no requests and decides nothing.
+ *
+ * Frugal: a pod or service is one allocation of what reconcile asks of it (some 300 bytes); a job
+ * that nobody works on is its JSON text.
+ *
+ * What cannot be read: an object without name, namespace, uid or resourceVersion is told and
+ * skipped; if a known one bore its name, that one is forgotten, so that nobody acts on what is no
+ * longer so. A job whose spec is wrong is a job with `invalid` set; a pod whose status makes no
+ * sense is there with phase Unknown (decode_pod.h). */
 #ifndef SHOAL_OPERATOR_STORE_H
 #define SHOAL_OPERATOR_STORE_H
 
@@ -21,12 +29,15 @@ struct store;
 struct store_job {
     const struct job *job;           /* defaulted, or with `invalid` set */
     const struct job_status *status; /* as the API has it */
-    const struct json_t *object;     /* the whole object: its resourceVersion, its template */
+    /* The object: its resourceVersion, its template; without managedFields and without kubectl's
+     * last-applied-configuration. */
+    const struct json_t *object;
 };
 
 struct store_options {
     int64_t default_backoff_limit;
-    /* A job's world has changed: reconcile it. key: "namespace/name", valid until it returns. */
+    /* A job's world has changed: reconcile it. key: "namespace/name", valid until it returns. There
+     * may be no such job (any more). Must not call the store. */
     void (*changed)(void *context, const char *key);
     /* An object that cannot be read: said with its key, and skipped. */
     void (*trouble)(void *context, const char *message);
@@ -36,19 +47,22 @@ struct store_options {
 enum store_kind { STORE_JOBS, STORE_PODS, STORE_SERVICES };
 
 struct store *store_open(const struct store_options *options);
-void store_close(struct store *store);
+void store_close(struct store *store); /* NULL-safe; jobs that are taken stay until released */
 
+/* A list that begins before the last one ended takes its place. */
 void store_begin_list(struct store *store, enum store_kind kind);
 void store_put(struct store *store, enum store_kind kind, const struct json_t *object);
 void store_gone(struct store *store, enum store_kind kind, const struct json_t *object);
 void store_end_list(struct store *store, enum store_kind kind);
 
-/* NULL: there is no such job. Release it. */
+/* The job as it is now, to be released by whoever takes it; NULL: there is no such job. */
 struct store_job *store_take_job(struct store *store, const char *key);
-void store_release_job(struct store_job *job);
+void store_release_job(struct store_job *job); /* NULL-safe */
 
-/* What reconcile is to see of this job: pods and services carrying its labels, or bearing a name it
- * wants. Arrays live in the arena; what they point to lives until the store is fed again. */
+/* What reconcile is to see of this job: pods and services that it controls, or that carry its label
+ * and have no other PyTorchJob as their controller, or that bear a name it wants. Takes time by
+ * their number, not by that of all. Arrays live in the arena; what they point to lives until the
+ * store is fed again. */
 void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,
                  struct arena *arena, struct world *ret_world);
 

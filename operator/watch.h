@@ -3,7 +3,10 @@
  * pages, watch from the list's resourceVersion with bookmarks, list again on 410. It is given bytes
  * and errors and says what to request next; it does no I/O and reads no clock.
  *
- *   idle -> listing (pages) -> watching <-> backing off -> listing ... */
+ *   list (pages) -> stream <-> stream again after a backoff -> list, when the stream's past is gone
+ *
+ * What fails is tried again after a backoff with jitter, from where it was; a stream that fails
+ * three times in a row gives way to a list. now_ms is a clock that does not jump. */
 #ifndef SHOAL_OPERATOR_WATCH_H
 #define SHOAL_OPERATOR_WATCH_H
 
@@ -39,30 +42,36 @@ struct watch_options {
 
 enum watch_want {
     WATCH_WANT_NOTHING, /* a request is in flight, or it backs off until watch_due */
-    WATCH_WANT_LIST,    /* send a GET of watch_request; its answer goes to watch_feed_list */
-    WATCH_WANT_STREAM,  /* open a stream of watch_request; lines go to watch_feed_line, the end to
+    WATCH_WANT_LIST,    /* send a GET of the path; its answer goes to watch_feed_list */
+    WATCH_WANT_STREAM,  /* open a stream of the path; lines go to watch_feed_line, the end to
                            watch_feed_end */
 };
 
+/* Copies the texts. path and selector together have at most 1000 bytes. */
 struct watch *watch_open(const struct watch_options *options);
-void watch_close(struct watch *watch);
+void watch_close(struct watch *watch); /* NULL-safe */
 
 /* What to do now. Taking a want (not NOTHING) makes it in flight. *ret_path lives until the next
  * call. */
 enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path);
 int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer moves it */
 
-/* answer NULL: it failed with err (ERR_GONE: the continue token is too old). */
+/* The answer to WATCH_WANT_LIST. NULL: it failed with err (ERR_GONE: the continue token is too old,
+ * so the list begins anew). */
 void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
                      int64_t now_ms);
-/* One event as JSON text. Returns false if the stream must be cancelled (410, an unreadable event:
- * the machine has decided to list again). */
+/* One event as JSON text. Returns false if the stream must be cancelled (an ERROR event, or one
+ * that cannot be read): the machine has decided what to do instead, and watch_feed_end is not
+ * called. */
 bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_t now_ms);
+/* The stream ended: err->code ERR_NONE if in good order, which it does after timeout_s. Streams are
+ * opened no faster than one in backoff_first_ms. */
 void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms);
 
 /* Whether a first list is complete. */
 bool watch_is_synced(const struct watch *watch);
-/* Since when it has been failing, and how; 0: it is not. For people: "PyTorchJob CRD missing". */
+/* Since when it has been failing, and how (lives until it is fed again); 0: it is not. For people:
+ * "PyTorchJob CRD missing". A stream is known to be well again by its first event or bookmark. */
 int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err);
 
 #ifdef __cplusplus

@@ -18,6 +18,9 @@ operator/names.[ch]:base/mem.h|operator/(types|names).h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
 operator/(reconcile|restart|condition|history|job_status|view|children|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|restart|condition|history|job_status|view|children|policy_.*).h
+operator/queue.[ch]:base/(backoff|mem|table).h|operator/queue.h
+operator/watch.[ch]:base/(backoff|error|mem|str).h|operator/watch.h
+operator/store.*.[ch]:base/.*|operator/(types|names|decode.*|reconcile|store.*).h
 agent/tape.[ch]:base/.*|kernels/ops.h|agent/(tape|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h
 agent/schedule.[ch]:agent/schedule.h

@@ -1,0 +1,374 @@
+#include "operator/store.h"
+
+#include "base/lines.h"
+#include "base/mem.h"
+#include "base/table.h"
+#include "operator/names.h"
+#include "operator/store_child.h"
+#include "operator/store_job.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KINDS 3
+
+/* All that goes by one job's key. Exists while it has a job or children. */
+struct family {
+    struct table_entry entry;
+    struct stored_job *job;               /* NULL: not known (yet) */
+    uint32_t seen;                        /* the job, as in struct stored_child */
+    struct stored_child *children[KINDS]; /* of STORE_PODS and STORE_SERVICES */
+    char key[];
+};
+
+struct store {
+    struct store_options options;
+    struct table families;
+    struct table children[KINDS];
+    size_t job_count;
+    uint32_t list[KINDS]; /* number of the last one that began */
+};
+
+static const char *const kind_names[KINDS] = {"PyTorchJob", "pod", "service"};
+
+/* ---- what is told ---- */
+
+static void tell_trouble(struct store *store, enum store_kind kind, const char *key,
+                         const char *what)
+{
+    auto_free char *message = xasprintf("%s %s: %s", kind_names[kind], key, what);
+    store->options.trouble(store->options.context, message);
+}
+
+static void tell_changed(struct store *store, const char *key)
+{
+    store->options.changed(store->options.context, key);
+}
+
+/* The family whose job may want a child of this name for itself; NULL: none. */
+static struct family *family_by_child_name(const struct store *store, const char *child_key)
+{
+    size_t bytes = names_child_job(child_key);
+    auto_free char *key = strndup(child_key, bytes);
+    return bytes && key ? (struct family *)table_find(&store->families, key) : NULL;
+}
+
+static void tell_child_changed(struct store *store, const struct stored_child *child)
+{
+    if (child->family)
+        tell_changed(store, child->family->key);
+    const struct family *other = family_by_child_name(store, child->entry.key);
+    if (other && other != child->family && other->job)
+        tell_changed(store, other->key);
+}
+
+/* ---- families ---- */
+
+static struct family *make_family(struct store *store, const char *key)
+{
+    struct family *family = (struct family *)table_find(&store->families, key);
+    if (family)
+        return family;
+    size_t bytes = strlen(key) + 1;
+    family = xcalloc(1, sizeof *family + bytes);
+    memcpy(family->key, key, bytes);
+    family->entry.key = family->key;
+    table_add(&store->families, &family->entry);
+    return family;
+}
+
+static void drop_family_if_empty(struct store *store, struct family *family)
+{
+    if (!family || family->job || family->children[STORE_PODS] || family->children[STORE_SERVICES])
+        return;
+    table_remove(&store->families, &family->entry);
+    free(family);
+}
+
+/* ---- children ---- */
+
+static void join_family(struct stored_child *child, struct family *family)
+{
+    struct stored_child **first = &family->children[child->kind];
+    child->family = family;
+    child->next = *first;
+    child->link = first;
+    if (child->next)
+        child->next->link = &child->next;
+    *first = child;
+}
+
+/* Out of the tables, but not freed. */
+static void unlink_child(struct store *store, struct stored_child *child)
+{
+    table_remove(&store->children[child->kind], &child->entry);
+    if (!child->family)
+        return;
+    *child->link = child->next;
+    if (child->next)
+        child->next->link = child->link;
+    drop_family_if_empty(store, take(child->family));
+}
+
+static void remove_child(struct store *store, struct stored_child *child)
+{
+    tell_child_changed(store, child);
+    unlink_child(store, child);
+    free(child);
+}
+
+static struct stored_child *find_child(const struct store *store, enum store_kind kind,
+                                       const char *key)
+{
+    return (struct stored_child *)table_find(&store->children[kind], key);
+}
+
+static void put_child(struct store *store, enum store_kind kind, const char *key,
+                      const json_t *object, const struct identity *identity, struct arena *arena)
+{
+    struct stored_child *old = find_child(store, kind, key);
+    if (old && strcmp(old->version, identity->resource_version) == 0) {
+        old->seen = store->list[kind];
+        return;
+    }
+    struct lines problems;
+    lines_init(&problems, arena);
+    struct stored_child *child = stored_child_open(kind, object, identity, arena, &problems);
+    if (problems.count)
+        tell_trouble(store, kind, key, lines_join(&problems));
+    child->seen = store->list[kind];
+    const char *job_key = arena_printf(arena, "%s/%s", identity->namespace_, identity->job_name);
+    struct family *family = *identity->job_name ? make_family(store, job_key) : NULL;
+    if (old && old->family != family && old->family)
+        tell_changed(store, old->family->key);
+    if (family)
+        join_family(child, family);
+    if (old) {
+        unlink_child(store, old);
+        free(old);
+    }
+    table_add(&store->children[kind], &child->entry);
+    tell_child_changed(store, child);
+}
+
+/* ---- jobs ---- */
+
+static struct family *find_job(const struct store *store, const char *key)
+{
+    struct family *family = (struct family *)table_find(&store->families, key);
+    return family && family->job ? family : NULL;
+}
+
+static void remove_job(struct store *store, struct family *family)
+{
+    tell_changed(store, family->key);
+    stored_job_close(take(family->job));
+    store->job_count--;
+    drop_family_if_empty(store, family);
+}
+
+static void put_job(struct store *store, const char *key, const json_t *object,
+                    const struct identity *identity)
+{
+    struct family *family = make_family(store, key);
+    family->seen = store->list[STORE_JOBS];
+    if (family->job && strcmp(family->job->version, identity->resource_version) == 0)
+        return;
+    store->job_count += family->job == NULL;
+    stored_job_close(family->job);
+    family->job = stored_job_open(object, identity);
+    tell_changed(store, key);
+}
+
+/* ---- feeding ---- */
+
+struct store *store_open(const struct store_options *options)
+{
+    struct store *store = xcalloc(1, sizeof *store);
+    store->options = *options;
+    return store;
+}
+
+static void free_child(void *context, struct table_entry *entry)
+{
+    (void)context;
+    free(entry);
+}
+
+static void free_family(void *context, struct table_entry *entry)
+{
+    (void)context;
+    struct family *family = (struct family *)entry;
+    stored_job_close(family->job);
+    free(family);
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    for (int kind = STORE_PODS; kind < KINDS; kind++) {
+        table_each(&store->children[kind], free_child, NULL);
+        table_free(&store->children[kind]);
+    }
+    table_each(&store->families, free_family, NULL);
+    table_free(&store->families);
+    free(store);
+}
+
+void store_begin_list(struct store *store, enum store_kind kind)
+{
+    store->list[kind]++;
+}
+
+/* Forgets what bears this name; `uid` NULL: whatever it is. */
+static void forget(struct store *store, enum store_kind kind, const char *key, const char *uid)
+{
+    if (kind == STORE_JOBS) {
+        struct family *family = find_job(store, key);
+        if (family && (!uid || strcmp(family->job->uid, uid) == 0))
+            remove_job(store, family);
+        return;
+    }
+    struct stored_child *child = find_child(store, kind, key);
+    if (child && (!uid || strcmp(stored_child_uid(child), uid) == 0))
+        remove_child(store, child);
+}
+
+/* Reads who it is. False: it cannot be read, which is told; what is known under that name is not
+ * what is there any more. */
+static bool identify(struct store *store, enum store_kind kind, const json_t *object,
+                     struct arena *arena, struct identity *ret_identity, const char **ret_key)
+{
+    struct error err;
+    bool readable = decode_identity(object, arena, ret_identity, &err) == 0;
+    *ret_key = arena_printf(arena, "%s/%s", ret_identity->namespace_, ret_identity->name);
+    if (!readable) {
+        tell_trouble(store, kind, *ret_key, err.msg);
+        forget(store, kind, *ret_key, NULL);
+    }
+    return readable;
+}
+
+void store_put(struct store *store, enum store_kind kind, const struct json_t *object)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct identity identity;
+    const char *key;
+    if (!identify(store, kind, object, arena, &identity, &key))
+        return;
+    if (kind == STORE_JOBS)
+        put_job(store, key, object, &identity);
+    else
+        put_child(store, kind, key, object, &identity, arena);
+}
+
+/* What is gone is the object of that UID, not another that has taken its name since. */
+void store_gone(struct store *store, enum store_kind kind, const struct json_t *object)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct identity identity;
+    const char *key;
+    if (identify(store, kind, object, arena, &identity, &key))
+        forget(store, kind, key, identity.uid);
+}
+
+static void drop_unseen_child(void *context, struct table_entry *entry)
+{
+    struct store *store = context;
+    struct stored_child *child = (struct stored_child *)entry;
+    if (child->seen != store->list[child->kind])
+        remove_child(store, child);
+}
+
+static void drop_unseen_job(void *context, struct table_entry *entry)
+{
+    struct store *store = context;
+    struct family *family = (struct family *)entry;
+    if (family->job && family->seen != store->list[STORE_JOBS])
+        remove_job(store, family);
+}
+
+void store_end_list(struct store *store, enum store_kind kind)
+{
+    if (kind == STORE_JOBS)
+        table_each(&store->families, drop_unseen_job, store);
+    else
+        table_each(&store->children[kind], drop_unseen_child, store);
+}
+
+/* ---- looking ---- */
+
+struct store_job *store_take_job(struct store *store, const char *key)
+{
+    struct family *family = find_job(store, key);
+    return family ? stored_job_take(family->job, store->options.default_backoff_limit) : NULL;
+}
+
+void store_release_job(struct store_job *job)
+{
+    stored_job_release(job);
+}
+
+struct children {
+    const struct stored_child **items;
+    size_t count;
+};
+
+/* `family` may be NULL. A child that bears a wanted name belongs to it, to another family or to
+ * none. */
+static struct children collect(const struct store *store, enum store_kind kind,
+                               const struct family *family, const struct job *job,
+                               struct arena *arena)
+{
+    size_t most = 0;
+    const struct stored_child *first = family ? family->children[kind] : NULL;
+    for (const struct stored_child *child = first; child; child = child->next)
+        most++;
+    for (int type = 0; type < REPLICA_TYPES && !job->invalid; type++)
+        most += job->replicas[type].present ? (size_t)job->replicas[type].replicas.value : 0;
+    struct children children = {.items = arena_array(arena, const struct stored_child *, most)};
+    for (const struct stored_child *child = first; child; child = child->next)
+        children.items[children.count++] = child;
+    for (int type = 0; type < REPLICA_TYPES && !job->invalid; type++) {
+        const struct replica_spec *replica = &job->replicas[type];
+        for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
+            const char *name = names_child(arena, job, type, i);
+            const char *key = arena_printf(arena, "%s/%s", job->namespace_, name);
+            const struct stored_child *child = find_child(store, kind, key);
+            if (child && (!family || child->family != family))
+                children.items[children.count++] = child;
+        }
+    }
+    return children;
+}
+
+void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,
+                 struct arena *arena, struct world *ret_world)
+{
+    const char *key = arena_printf(arena, "%s/%s", job->job->namespace_, job->job->name);
+    const struct family *family = (struct family *)table_find(&store->families, key);
+    struct children pods = collect(store, STORE_PODS, family, job->job, arena);
+    struct children services = collect(store, STORE_SERVICES, family, job->job, arena);
+    struct pod *pod = arena_array(arena, struct pod, pods.count);
+    struct service *service = arena_array(arena, struct service, services.count);
+    for (size_t i = 0; i < pods.count; i++)
+        pod[i] = pods.items[i]->pod;
+    for (size_t i = 0; i < services.count; i++)
+        service[i] = services.items[i]->service;
+    *ret_world = (struct world){
+        .job = job->job,
+        .status = job->status,
+        .pods = pod,
+        .pod_count = pods.count,
+        .services = service,
+        .service_count = services.count,
+        .now_ms = now_ms,
+    };
+}
+
+size_t store_count(const struct store *store, enum store_kind kind)
+{
+    return kind == STORE_JOBS ? store->job_count : store->children[kind].count;
+}
