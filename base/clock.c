@@ -26,6 +26,8 @@ int64_t clock_monotonic_us(void)
     return read_us(CLOCK_MONOTONIC);
 }
 
+const struct clocks clocks_system = {clock_now_ms, clock_monotonic_ms};
+
 void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes)
 {
     assert(out_bytes >= 32);

@@ -4,6 +4,7 @@
 #ifndef SHOAL_OPERATOR_CONTROLLER_H
 #define SHOAL_OPERATOR_CONTROLLER_H
 
+#include "base/clock.h"
 #include "operator/kube.h"
 #include "operator/metrics.h"
 #include "operator/pod.h"
@@ -20,17 +21,18 @@ struct controller_options {
     int64_t default_backoff_limit;
     struct reconcile_options reconcile;
     struct pod_options pod;
-    uint64_t seed;             /* of all jitter */
-    int64_t (*now_ms)(void);   /* wall clock */
+    uint64_t seed; /* of all jitter */
+    const struct clocks *clocks;
 };
 
-/* kube and options' texts are borrowed and must outlive it. Nothing is sent yet. */
+/* kube, clocks and options' texts are borrowed and must outlive it. Nothing is sent yet. */
 struct controller *controller_open(struct kube *kube, const struct controller_options *options);
 void controller_close(struct controller *controller); /* NULL-safe; cancels what is in flight */
 
 /* Does all that can be done now. `leading`: jobs may be worked on; without it only the caches are
- * kept, so that whoever takes over can begin at once, and plans under way are dropped. Returns when
- * to call again even if nothing is heard; INT64_MAX: not before something is. */
+ * kept, so that whoever takes over can begin at once, and plans under way are dropped. Returns in
+ * how many milliseconds to call again even if nothing is heard; INT64_MAX: not before something is.
+ */
 int64_t controller_turn(struct controller *controller, bool leading);
 
 /* Whether all that is watched has been seen once. */

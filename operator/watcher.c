@@ -11,7 +11,7 @@ enum { IDLE_SLACK_MS = 30 * 1000 };
 struct watcher {
     struct watch *machine;
     struct kube *kube;
-    int64_t (*now_ms)(void);
+    const struct clocks *clocks;
     int64_t idle_timeout_ms;
     struct kube_request *request; /* in flight, or NULL */
 };
@@ -20,32 +20,32 @@ static void on_list(void *context, const struct json_t *answer, const struct err
 {
     struct watcher *w = context;
     w->request = NULL;
-    watch_feed_list(w->machine, answer, err, w->now_ms());
+    watch_feed_list(w->machine, answer, err, w->clocks->steady_ms());
 }
 
 static void on_end(void *context, const struct error *err)
 {
     struct watcher *w = context;
     w->request = NULL;
-    watch_feed_end(w->machine, err, w->now_ms());
+    watch_feed_end(w->machine, err, w->clocks->steady_ms());
 }
 
 static void on_line(void *context, const char *line, size_t bytes)
 {
     struct watcher *w = context;
-    if (!w->request || watch_feed_line(w->machine, line, bytes, w->now_ms()))
+    if (!w->request || watch_feed_line(w->machine, line, bytes, w->clocks->steady_ms()))
         return;
     kube_cancel(w->kube, w->request);
     w->request = NULL;
 }
 
 struct watcher *watcher_open(struct kube *kube, const struct watch_options *options,
-                             int64_t (*now_ms)(void))
+                             const struct clocks *clocks)
 {
     struct watcher *w = xcalloc(1, sizeof *w);
     w->machine = watch_open(options);
     w->kube = kube;
-    w->now_ms = now_ms;
+    w->clocks = clocks;
     w->idle_timeout_ms = options->timeout_s * 1000 + IDLE_SLACK_MS;
     return w;
 }
@@ -62,14 +62,14 @@ void watcher_close(struct watcher *w)
 int64_t watcher_tick(struct watcher *w)
 {
     const char *path;
-    int64_t now_ms = w->now_ms();
-    switch (watch_next(w->machine, now_ms, &path)) {
+    int64_t wall_ms = w->clocks->wall_ms(), steady_ms = w->clocks->steady_ms();
+    switch (watch_next(w->machine, steady_ms, &path)) {
     case WATCH_WANT_NOTHING:
         break;
     case WATCH_WANT_LIST: {
         const struct kube_call call = {
             .method = "GET", .path = path, .once = true, .done = on_list, .context = w};
-        w->request = kube_send(w->kube, &call, now_ms);
+        w->request = kube_send(w->kube, &call, wall_ms);
         break;
     }
     case WATCH_WANT_STREAM: {
@@ -78,11 +78,14 @@ int64_t watcher_tick(struct watcher *w)
                                            .line = on_line,
                                            .done = on_end,
                                            .context = w};
-        w->request = kube_watch(w->kube, &stream, now_ms);
+        w->request = kube_watch(w->kube, &stream, wall_ms);
         break;
     }
     }
-    return watch_due(w->machine);
+    int64_t due_ms = watch_due(w->machine);
+    if (due_ms == INT64_MAX)
+        return INT64_MAX;
+    return due_ms > steady_ms ? due_ms - steady_ms : 0;
 }
 
 const struct watch *watcher_machine(const struct watcher *w)

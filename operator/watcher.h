@@ -3,6 +3,7 @@
 #ifndef SHOAL_OPERATOR_WATCHER_H
 #define SHOAL_OPERATOR_WATCHER_H
 
+#include "base/clock.h"
 #include "operator/kube.h"
 #include "operator/watch.h"
 
@@ -12,13 +13,13 @@ extern "C" {
 
 struct watcher;
 
-/* kube is borrowed and must outlive it. now_ms is the wall clock: answers come at any time. */
+/* kube and clocks are borrowed and must outlive it. */
 struct watcher *watcher_open(struct kube *kube, const struct watch_options *options,
-                             int64_t (*now_ms)(void));
+                             const struct clocks *clocks);
 void watcher_close(struct watcher *watcher); /* NULL-safe; cancels what is in flight */
 
-/* Sends what is wanted now. Returns when to call again even if nothing is heard; INT64_MAX: not
- * before something is. */
+/* Sends what is wanted now. Returns in how many milliseconds to call again even if nothing is
+ * heard; INT64_MAX: not before something is. */
 int64_t watcher_tick(struct watcher *watcher);
 
 /* For questions only: watch_is_synced, watch_failing_since. */
