@@ -1,7 +1,6 @@
 /* Where the API server is and who we are there: the pod's service account, or a kubeconfig file
- * (clusters, contexts, users with client certificates, tokens, token files, `exec` plugins). Tokens
- * of files are read again when they change. Field names are those of
- * kubernetes.io/docs/reference/config-api/kubeconfig.v1. */
+ * (clusters, contexts, users with client certificates, tokens, token files, `exec` plugins). Files
+ * are read again every minute, as what is in them rotates. now_ms is the wall clock. */
 #ifndef SHOAL_OPERATOR_KUBECONFIG_H
 #define SHOAL_OPERATOR_KUBECONFIG_H
 
@@ -15,8 +14,12 @@ extern "C" {
 struct kubeconfig;
 
 struct kubeconfig_options {
-    const char *path; /* NULL: $KUBECONFIG, else the pod's service account, else ~/.kube/config */
-    const char *context; /* NULL: the file's current-context */
+    /* NULL: $KUBECONFIG (files with ":" between them are one), else the pod's service account, else
+     * ~/.kube/config */
+    const char *path;
+    const char *context;         /* NULL: the file's current-context */
+    const char *service_account; /* its directory; NULL: where Kubernetes mounts it */
+    int64_t exec_limit_ms;       /* for an exec plugin; 0: 20 s */
 };
 
 /* Errors name file, context and field: a path that is not there, a certificate that has expired or
@@ -28,13 +31,18 @@ void kubeconfig_close(struct kubeconfig *config); /* NULL-safe */
 
 const char *kubeconfig_server(const struct kubeconfig *config);    /* "https://host:port" */
 const char *kubeconfig_namespace(const struct kubeconfig *config); /* "default" if none is stated */
-struct http_tls kubeconfig_tls(const struct kubeconfig *config);
 
-/* The bearer token to use now, NULL if there is none (certificates). Reads the file again if it has
- * changed or is older than a minute; runs the exec plugin when its token has expired. `renew`: the
- * last one was refused. */
-int kubeconfig_token(struct kubeconfig *config, bool renew, int64_t now_ms, const char **ret_token,
-                     struct error *err);
+/* Makes the credentials those of now: reads the files again if that was over a minute ago, runs the
+ * exec plugin (which blocks) if it was not run yet or what it gave has expired. `renew`: do it
+ * anyway, as the server refused them; a plugin is still run once in 5 s at most. What cannot be
+ * read again is an error only then; else the old stays in use. */
+int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err);
+
+/* As of the last refresh, and valid until the next. */
+const char *kubeconfig_token(const struct kubeconfig *config); /* NULL: none (certificates) */
+struct http_tls kubeconfig_tls(const struct kubeconfig *config);
+/* Another number after a refresh: kubeconfig_tls says something else. */
+uint64_t kubeconfig_tls_version(const struct kubeconfig *config);
 
 #ifdef __cplusplus
 }

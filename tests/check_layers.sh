@@ -15,6 +15,8 @@ cli:(base|operator|agent|cli)/.*|kernels/ops.h
 pure='
 operator/types.h:
 operator/names.[ch]:base/mem.h|operator/(types|names).h
+operator/kubeconfig_file.[ch]:base/.*|operator/kubeconfig_file.h
+operator/command.[ch]:base/.*|operator/command.h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
 operator/(reconcile|restart|condition|history|job_status|view|children|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|restart|condition|history|job_status|view|children|policy_.*).h
