@@ -256,3 +256,18 @@ void json_read(struct json_reader *reader, const struct json_t *object,
         json_leave(reader, depth);
     }
 }
+
+struct json_t *json_cut_text(const char *text, size_t max_bytes)
+{
+    size_t length = strnlen(text, max_bytes + 1);
+    if (length > max_bytes)
+        for (length = max_bytes; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
+            length--;
+    json_t *value = json_stringn(text, length);
+    if (value)
+        return value;
+    auto_free char *ascii = xmalloc(length);
+    for (size_t i = 0; i < length; i++)
+        ascii[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+    return json_stringn(ascii, length);
+}

@@ -118,6 +118,11 @@ void json_problem(struct json_reader *reader, const char *format, ...)
 void json_note(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A JSON string of at most max_bytes of the text, cut between characters; in a text that is no
+ * UTF-8, such as a message that was cut elsewhere, what is not ASCII becomes '?'. The caller owns
+ * it. */
+struct json_t *json_cut_text(const char *text, size_t max_bytes);
+
 #ifdef __cplusplus
 }
 #endif

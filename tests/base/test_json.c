@@ -174,12 +174,40 @@ static void lists_of_lines_are_capped(void **state)
     arena_close(arena);
 }
 
+static void texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t max_bytes;
+        const char *cut;
+    } rows[] = {
+        {"", 4, ""},
+        {"abcd", 4, "abcd"},
+        {"abcde", 4, "abcd"},
+        {"ab\u00e9", 4, "ab\u00e9"},
+        {"abc\u00e9", 4, "abc"},
+        {"\u20ac", 2, ""},
+        {"a\xe2\x82", 4, "a??"},         /* was cut elsewhere */
+        {"a\xff\u00e9z", 16, "a???z"},   /* is no UTF-8 at all */
+        {"\x80\x80\x80\x80\x80", 4, ""}, /* nowhere to cut */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        json_t *value = json_cut_text(rows[i].text, rows[i].max_bytes);
+        assert_string_equal(json_string_value(value), rows[i].cut);
+        json_decref(value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_fill_structs),       cmocka_unit_test(null_is_absent),
-        cmocka_unit_test(problems_name_the_path),    cmocka_unit_test(what_is_dropped_is_noted),
+        cmocka_unit_test(tables_fill_structs),
+        cmocka_unit_test(null_is_absent),
+        cmocka_unit_test(problems_name_the_path),
+        cmocka_unit_test(what_is_dropped_is_noted),
         cmocka_unit_test(lists_of_lines_are_capped),
+        cmocka_unit_test(texts_are_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+#include "operator/manifest.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <string.h>
+
+/* The array under `key`, made if it is not there. */
+static json_t *array_at(json_t *object, const char *key)
+{
+    json_t *array = json_object_get(object, key);
+    if (!json_is_array(array)) {
+        array = json_array();
+        json_object_set_new(object, key, array);
+    }
+    return array;
+}
+
+/* pod_build and defaults_apply add behind what the template has, so what the written container
+ * lacks is at the end of each list. */
+static void add_to_container(json_t *written, const struct container *container)
+{
+    json_t *env = array_at(written, "env");
+    for (size_t i = json_array_size(env); i < container->env_count; i++)
+        json_array_append_new(env, json_pack("{s:s, s:s}", "name", container->env[i].name, "value",
+                                             container->env[i].value));
+    for (size_t i = json_array_size(json_object_get(written, "ports")); i < container->port_count;
+         i++) {
+        const struct port *port = &container->ports[i];
+        json_array_append_new(array_at(written, "ports"),
+                              json_pack("{s:s, s:i, s:s}", "name", port->name, "containerPort",
+                                        (int)port->number, "protocol", port->protocol));
+    }
+}
+
+static const char *restart_policy(enum pod_restart restart)
+{
+    static const char *const policies[] = {
+        [POD_RESTART_ALWAYS] = "Always",
+        [POD_RESTART_ON_FAILURE] = "OnFailure",
+        [POD_RESTART_NEVER] = "Never",
+    };
+    return policies[restart];
+}
+
+static json_t *pod_spec(const struct pod_spec *pod, const json_t *init_containers)
+{
+    json_t *spec = json_deep_copy(json_object_get(pod->raw, "spec"));
+    json_t *containers = json_object_get(spec, "containers");
+    for (size_t i = 0; i < pod->container_count; i++)
+        add_to_container(json_array_get(containers, i), &pod->containers[i]);
+    if (json_array_size(init_containers)) {
+        json_t *copy = json_deep_copy(init_containers);
+        json_array_extend(array_at(spec, "initContainers"), copy);
+        json_decref(copy);
+    }
+    json_object_set_new(spec, "restartPolicy", json_string(restart_policy(pod->restart)));
+    if (pod->scheduler_name)
+        json_object_set_new(spec, "schedulerName", json_string(pod->scheduler_name));
+    return spec;
+}
+
+struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
+                            const struct json_t *init_containers)
+{
+    assert(pod->raw);
+    json_t *object = manifest_object("v1", "Pod", pod->name, job, &pod->labels, &pod->annotations);
+    const json_t *finalizers =
+        json_object_get(json_object_get(pod->raw, "metadata"), "finalizers");
+    if (json_array_size(finalizers))
+        json_object_set_new(json_object_get(object, "metadata"), "finalizers",
+                            json_deep_copy(finalizers));
+    json_object_set_new(object, "spec", pod_spec(pod, init_containers));
+    return object;
+}
