@@ -2,129 +2,62 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
-#include "base/mem.h"
-#include "base/str.h"
-#include "operator/history.h"
-#include "operator/names.h"
+#include "base/json.h"
 
-#include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 
-#define RANGES_MAX_BYTES (128 << 10) /* 10000 indices with their commas */
+#define MESSAGE_MAX_BYTES 1024 /* events.k8s.io/v1 Event.note */
 
-static void set_count(json_t *object, const char *key, int32_t count)
+static json_t *texts(const struct pairs *pairs)
 {
-    if (count)
-        json_object_set_new(object, key, json_integer(count));
-}
-
-static void set_time(json_t *object, const char *key, int64_t wall_ms)
-{
-    char text[32];
-    if (!wall_ms)
-        return;
-    clock_format_rfc3339(wall_ms, text, sizeof text);
-    json_object_set_new(object, key, json_string(text));
-}
-
-static json_t *conditions(const struct job_status *status)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < status->condition_count; i++) {
-        const struct condition *condition = &status->conditions[i];
-        json_t *item = json_object();
-        json_object_set_new(item, "type", json_string(names_condition(condition->type)));
-        json_object_set_new(item, "status", json_string(condition->status ? "True" : "False"));
-        json_object_set_new(item, "reason", json_string(condition->reason));
-        json_object_set_new(item, "message", json_string(condition->message));
-        set_time(item, "lastUpdateTime", condition->update_ms);
-        set_time(item, "lastTransitionTime", condition->transition_ms);
-        json_array_append_new(list, item);
-    }
-    return list;
-}
-
-/* Keys sorted: the scale subresource hands this text on as it is. */
-static json_t *selector(const struct job *job, enum replica_type type)
-{
-    return json_sprintf("%s=%s,%s=%s,%s=%s", LABEL_JOB_NAME, job->name, LABEL_OPERATOR_NAME,
-                        OPERATOR_NAME, LABEL_REPLICA_TYPE, names_replica_label(type));
-}
-
-static json_t *replica_statuses(const struct job *job, const struct job_status *status)
-{
-    json_t *all = json_object();
-    for (int type = 0; type < REPLICA_TYPES; type++) {
-        const struct replica_status *replica = &status->replicas[type];
-        if (!replica->present)
-            continue;
-        json_t *item = json_object();
-        set_count(item, "active", replica->active);
-        set_count(item, "succeeded", replica->succeeded);
-        set_count(item, "failed", replica->failed);
-        json_object_set_new(item, "selector", selector(job, type));
-        json_object_set_new(all, names_replica_type(type), item);
-    }
-    return all;
-}
-
-/* The completed indices as "0-2,5", the form of batch/v1 Job. */
-static json_t *completed(const struct history *history, enum replica_type type)
-{
-    auto_str struct str text;
-    str_init(&text, RANGES_MAX_BYTES);
-    for (int32_t i = 0; i < history->completed_count[type]; i++) {
-        if (!history_is_complete(history, type, i))
-            continue;
-        str_printf(&text, "%s%" PRId32, text.length ? "," : "", i);
-        int32_t last = i;
-        while (history_is_complete(history, type, last + 1))
-            last++;
-        if (last > i)
-            str_printf(&text, "-%" PRId32, last);
-        i = last;
-    }
-    return text.length ? json_string(str_text(&text)) : NULL;
-}
-
-static json_t *history_object(const struct history *history)
-{
-    json_t *object = json_object(), *list = json_array(), *done = json_object();
-    set_count(object, "failures", history->failures);
-    set_count(object, "attempt", history->attempt);
-    for (size_t i = 0; i < history->replica_count; i++) {
-        const struct replica_history *replica = &history->replicas[i];
-        json_t *item = json_object();
-        json_object_set_new(item, "type", json_string(names_replica_type(replica->type)));
-        json_object_set_new(item, "index", json_integer(replica->index));
-        json_object_set_new(item, "uid", json_string(replica->uid));
-        set_count(item, "counted", replica->counted);
-        set_count(item, "earlier", replica->earlier);
-        json_array_append_new(list, item);
-    }
-    for (int type = 0; type < REPLICA_TYPES; type++) {
-        json_t *ranges = completed(history, type);
-        if (ranges)
-            json_object_set_new(done, names_replica_type(type), ranges);
-    }
-    if (json_array_size(list))
-        json_object_set(object, "replicas", list);
-    if (json_object_size(done))
-        json_object_set(object, "completed", done);
-    json_decref(list);
-    json_decref(done);
+    json_t *object = json_object();
+    for (size_t i = 0; i < pairs->count; i++)
+        json_object_set_new(object, pairs->items[i].key, json_string(pairs->items[i].value));
     return object;
 }
 
-struct json_t *manifest_status(const struct job *job, const struct job_status *status)
+struct json_t *manifest_object(const char *version, const char *kind, const char *name,
+                               const struct job *job, const struct pairs *labels,
+                               const struct pairs *annotations)
 {
-    json_t *object = json_object(), *history = history_object(&status->history);
-    json_object_set_new(object, "conditions", conditions(status));
-    json_object_set_new(object, "replicaStatuses", replica_statuses(job, status));
-    set_time(object, "startTime", status->start_ms);
-    set_time(object, "completionTime", status->completion_ms);
-    if (json_object_size(history))
-        json_object_set(object, "history", history);
-    json_decref(history);
+    json_t *object =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b}]}}", "apiVersion",
+                  version, "kind", kind, "metadata", "name", name, "namespace", job->namespace_,
+                  "ownerReferences", "apiVersion", API_GROUP_VERSION, "kind", API_KIND, "name",
+                  job->name, "uid", job->uid, "controller", 1, "blockOwnerDeletion", 1);
+    json_t *metadata = json_object_get(object, "metadata");
+    if (labels->count)
+        json_object_set_new(metadata, "labels", texts(labels));
+    if (annotations->count)
+        json_object_set_new(metadata, "annotations", texts(annotations));
+    return object;
+}
+
+struct json_t *manifest_event(const struct job *job, const char *name, enum event_type type,
+                              const char *reason, const char *message, int64_t now_ms)
+{
+    char now[32];
+    clock_format_rfc3339(now_ms, now, sizeof now);
+    return json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:o, s:{s:s}, s:s, "
+        "s:s, s:s, s:s, s:i}",
+        "apiVersion", "v1", "kind", "Event", "metadata", "name", name, "namespace", job->namespace_,
+        "involvedObject", "apiVersion", API_GROUP_VERSION, "kind", API_KIND, "namespace",
+        job->namespace_, "name", job->name, "uid", job->uid, "type",
+        type == EVENT_WARNING ? "Warning" : "Normal", "reason", reason, "message",
+        json_cut_text(message, MESSAGE_MAX_BYTES), "source", "component", OPERATOR_NAME,
+        "reportingComponent", OPERATOR_NAME, "reportingInstance", "", "firstTimestamp", now,
+        "lastTimestamp", now, "count", 1);
+}
+
+struct json_t *manifest_delete(const struct manifest_delete *options)
+{
+    json_t *object = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
+                               "preconditions", "uid", options->uid);
+    if (options->at_once)
+        json_object_set_new(object, "gracePeriodSeconds", json_integer(0));
+    if (options->background)
+        json_object_set_new(object, "propagationPolicy", json_string("Background"));
     return object;
 }

@@ -24,10 +24,9 @@ struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_
                                   enum gang_scheduler gang)
 {
     bool volcano = gang == GANG_VOLCANO;
-    json_t *object = manifest_object(
-        volcano ? API_VOLCANO_GROUP "/" API_VOLCANO_VERSION : API_PLUGINS_GROUP
-            "/" API_PLUGINS_VERSION,
-        "PodGroup", job->name, job, &no_pairs, &no_pairs);
+    json_t *object = manifest_object(volcano ? API_VOLCANO_GROUP "/" API_VOLCANO_VERSION
+                                             : API_PLUGINS_GROUP "/" API_PLUGINS_VERSION,
+                                     "PodGroup", job->name, job, &no_pairs, &no_pairs);
     if (json_object_size(job->annotations))
         json_object_set_new(json_object_get(object, "metadata"), "annotations",
                             json_deep_copy(job->annotations));
@@ -54,10 +53,10 @@ struct json_t *manifest_autoscaler(const struct job *job, const struct autoscale
     const struct pairs annotations = {.items = &hash, .count = 1};
     json_t *object = manifest_object(api_version, "HorizontalPodAutoscaler", job->name, job,
                                      &no_pairs, &annotations);
-    json_t *spec = json_pack("{s:{s:s, s:s, s:s}, s:i, s:i}", "scaleTargetRef", "apiVersion",
-                             API_GROUP_VERSION, "kind", API_KIND, "name", job->name, "minReplicas",
-                             (int)autoscaler->min_replicas, "maxReplicas",
-                             (int)autoscaler->max_replicas);
+    json_t *spec =
+        json_pack("{s:{s:s, s:s, s:s}, s:i, s:i}", "scaleTargetRef", "apiVersion",
+                  API_GROUP_VERSION, "kind", API_KIND, "name", job->name, "minReplicas",
+                  (int)autoscaler->min_replicas, "maxReplicas", (int)autoscaler->max_replicas);
     if (json_array_size(job->elastic.metrics))
         json_object_set_new(spec, "metrics", json_deep_copy(job->elastic.metrics));
     json_object_set_new(object, "spec", spec);

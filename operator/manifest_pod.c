@@ -64,8 +64,7 @@ struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
 {
     assert(pod->raw);
     json_t *object = manifest_object("v1", "Pod", pod->name, job, &pod->labels, &pod->annotations);
-    const json_t *finalizers =
-        json_object_get(json_object_get(pod->raw, "metadata"), "finalizers");
+    const json_t *finalizers = json_object_get(json_object_get(pod->raw, "metadata"), "finalizers");
     if (json_array_size(finalizers))
         json_object_set_new(json_object_get(object, "metadata"), "finalizers",
                             json_deep_copy(finalizers));

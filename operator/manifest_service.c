@@ -78,7 +78,7 @@ struct json_t *manifest_service(const struct job *job, const struct service_spec
     json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
     json_object_set_new(object, "spec",
                         json_pack("{s:s, s:b, s:o, s:o}", "clusterIP", "None",
-                                  "publishNotReadyAddresses", 1, "selector",
-                                  json_deep_copy(labels), "ports", service_ports(service)));
+                                  "publishNotReadyAddresses", 1, "selector", json_deep_copy(labels),
+                                  "ports", service_ports(service)));
     return object;
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/history.h"
@@ -10,7 +11,8 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-#define RANGES_MAX_BYTES (128 << 10) /* 10000 indices with their commas */
+#define MESSAGE_MAX_BYTES (32 << 10)  /* metav1.Condition.message */
+#define RANGES_MAX_BYTES  (128 << 10) /* 10000 indices with their commas */
 
 static void set_count(json_t *object, const char *key, int32_t count)
 {
@@ -36,7 +38,7 @@ static json_t *conditions(const struct job_status *status)
         json_object_set_new(item, "type", json_string(names_condition(condition->type)));
         json_object_set_new(item, "status", json_string(condition->status ? "True" : "False"));
         json_object_set_new(item, "reason", json_string(condition->reason));
-        json_object_set_new(item, "message", json_string(condition->message));
+        json_object_set_new(item, "message", json_cut_text(condition->message, MESSAGE_MAX_BYTES));
         set_time(item, "lastUpdateTime", condition->update_ms);
         set_time(item, "lastTransitionTime", condition->transition_ms);
         json_array_append_new(list, item);
@@ -127,4 +129,15 @@ struct json_t *manifest_status(const struct job *job, const struct job_status *s
         json_object_set(object, "history", history);
     json_decref(history);
     return object;
+}
+
+struct json_t *manifest_status_update(const struct json_t *object, const struct job *job,
+                                      const struct job_status *status)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:O*}, s:o}", "apiVersion", API_GROUP_VERSION,
+                     "kind", API_KIND, "metadata", "name", job->name, "namespace", job->namespace_,
+                     "uid", job->uid, "resourceVersion",
+                     json_object_get(metadata, "resourceVersion"), "status",
+                     manifest_status(job, status));
 }

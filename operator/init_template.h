@@ -1,0 +1,45 @@
+/* The containers in which a worker waits for the master's name, from a template: our own, or a file
+ * in the peer operator's form: a YAML list of containers in which {{.MasterAddr}},
+ * {{.InitContainerImage}} and {{.MaxTries}} are replaced. Other expressions of Go's templates are
+ * refused, and nothing is escaped: the values hold nothing that would have to be. */
+#ifndef SHOAL_OPERATOR_INIT_TEMPLATE_H
+#define SHOAL_OPERATOR_INIT_TEMPLATE_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct json_t;
+struct init_template;
+
+#define INIT_TEMPLATE_PATH      "/etc/config/initContainer.yaml"
+#define INIT_TEMPLATE_MAX_BYTES (64 << 10)
+
+struct init_options {
+    /* A template file; an empty list in it: workers do not wait. NULL: INIT_TEMPLATE_PATH if there
+     * is such a file, else our own template. */
+    const char *path;
+    /* NULL: the operator's own image, whose program does the waiting. "": workers do not wait.
+     * Else an image with sh and nslookup, as people give the peer operator. */
+    const char *image;
+    const char *own_image;
+    int64_t max_tries; /* look-ups, 2 s apart, before it gives up; 1 or more */
+};
+
+/* Reads and tries it. Errors name the file, and what is wrong in it. */
+int init_template_open(struct init_template **ret_template, const struct init_options *options,
+                       struct error *err);
+void init_template_close(struct init_template *template_); /* NULL-safe */
+
+/* The containers that wait for this name, an array that the caller owns (json_decref); empty if
+ * workers do not wait. */
+struct json_t *init_template_expand(const struct init_template *template_, const char *master);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
