@@ -15,13 +15,15 @@ extern "C" {
 #endif
 
 struct controller;
+struct init_template;
 
 struct controller_options {
     const char *namespace_; /* whose jobs; NULL: all */
     int64_t default_backoff_limit;
     struct reconcile_options reconcile;
     struct pod_options pod;
-    uint64_t seed; /* of all jitter */
+    const struct init_template *init; /* NULL: workers get no init container */
+    uint64_t seed;                    /* of all jitter */
     const struct clocks *clocks;
 };
 
