@@ -6,7 +6,6 @@ V ?= debug
 BUILD := build/$(V)
 
 CC := gcc
-CXX := g++
 WARN := -Wall -Wextra -Werror -Wshadow -Wvla
 CFLAGS_debug := -O1 -g
 CFLAGS_release := -O3 -g -march=x86-64-v2
@@ -21,16 +20,13 @@ endif
 
 ifeq ($(V),fuzz) # libFuzzer is clang's
 CC := clang
-CXX := clang++
 endif
 
-COMMON := $(CFLAGS_$(V)) $(WARN) -I. -D_GNU_SOURCE -pthread -MMD -MP
-CFLAGS := -std=gnu17 -Wstrict-prototypes -Wmissing-prototypes $(COMMON)
-CXXFLAGS := -std=c++17 $(COMMON)
+CFLAGS := -std=gnu17 $(CFLAGS_$(V)) $(WARN) -Wstrict-prototypes -Wmissing-prototypes -I. -D_GNU_SOURCE -pthread -MMD -MP
 LDFLAGS := $(CFLAGS_$(V)) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------
-sources = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*.cc)
+sources = $(wildcard $(1)/*.c $(1)/*/*.c)
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(filter-out %/main.c,$(call sources,$(1)))))
 ROOMS := base operator kernels agent cli
 LIBS_base := -ljansson -lyaml -lcurl -lwebsockets -lcrypto -lm
@@ -48,13 +44,13 @@ libraries = $(foreach r,$(NEEDS_$(1)),$(LIBS_$(r)))
 all: $(BUILD)/shoal $(BUILD)/shoal-agent $(if $(wildcard operator/main.c),$(BUILD)/shoal-operator)
 
 $(BUILD)/shoal: $(BUILD)/cli/main.c.o $(call archives,cli)
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,cli)
+	@echo "LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(call libraries,cli)
 
 $(BUILD)/shoal-agent: $(BUILD)/agent/main.c.o $(call archives,agent)
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
+	@echo "LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
 
 $(BUILD)/shoal-operator: $(BUILD)/operator/main.c.o $(call archives,operator)
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,operator)
+	@echo "LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(call libraries,operator)
 
 define room
 $(BUILD)/lib$(1).a: $(call objects,$(1))
@@ -68,9 +64,6 @@ $(BUILD)/kernels/cpu/%.o: CFLAGS += $(OPENMP) -fno-math-errno -fno-trapping-math
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $<"
 	@$(CC) $(CFLAGS) -c -o $@ $<
-$(BUILD)/%.cc.o: %.cc
-	@mkdir -p $(@D) && echo "CXX  $<"
-	@$(CXX) $(CXXFLAGS) -c -o $@ $<
 
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
@@ -83,7 +76,7 @@ helpers_of = $(patsubst %.c,$(BUILD)/%.c.o,$(filter-out tests/$(1)/test_%,$(wild
 
 define tests
 $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.c.o $(TEST_SUPPORT) $(call helpers_of,$(1)) $(call archives,$(1))
-	@$(CXX) $(LDFLAGS) -o $$@ $$^ $(call libraries,$(1)) -lcmocka
+	@$(CC) $(LDFLAGS) -o $$@ $$^ $(call libraries,$(1)) -lcmocka
 endef
 $(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
 .SECONDARY:
@@ -92,7 +85,7 @@ $(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
 FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_MAIN := $(if $(filter fuzz,$(V)),-fsanitize=fuzzer,$(BUILD)/tests/fuzz/driver.c.o)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_MAIN)) $(call archives,cli)
-	@$(CXX) $(LDFLAGS) -o $@ $^ $(filter -%,$(FUZZ_MAIN)) $(call libraries,cli)
+	@$(CC) $(LDFLAGS) -o $@ $^ $(filter -%,$(FUZZ_MAIN)) $(call libraries,cli)
 
 .PHONY: tests
 tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
@@ -130,7 +123,7 @@ lint:
 	@tests/lint.sh
 #> make fmt            format every C file
 fmt:
-	@git ls-files -- '*.c' '*.h' '*.cc' | xargs clang-format -i
+	@git ls-files -- '*.c' '*.h' | xargs clang-format -i
 
 #> make bench          samples/s and peak memory of each sharding strategy at 1 and 4 ranks
 bench: deps
@@ -146,7 +139,7 @@ bench-ops: deps
 	@$(MAKE) --no-print-directory V=release build/release/tests/bench/ops_bench
 	@build/release/tests/bench/ops_bench
 $(BUILD)/tests/bench/ops_bench: $(BUILD)/tests/bench/ops_bench.c.o $(call archives,kernels)
-	@$(CXX) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
+	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make cover          line coverage of the suite
 cover:

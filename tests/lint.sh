@@ -16,7 +16,7 @@ step() { # NAME COMMAND...
 }
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
 
-check_format() { files '*.c' '*.h' '*.cc' | xargs clang-format --dry-run --Werror; }
+check_format() { files '*.c' '*.h' | xargs clang-format --dry-run --Werror; }
 check_headers() {
     files '*.h' | while read -r header; do
         gcc -std=gnu17 -Wall -Wextra -Werror -I. -D_GNU_SOURCE -fsyntax-only -x c "$header" || exit 1
