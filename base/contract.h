@@ -61,6 +61,8 @@
 
 /* The agent's program; an image whose last name is this has it as its entry point. */
 #define AGENT_PROGRAM "shoal-agent"
+/* The operator's program; such an image waits for names as an init container. */
+#define OPERATOR_PROGRAM "shoal-operator"
 
 /* A progress report: one JSON object per datagram, at most PROGRESS_MAX_BYTES, sent by rank 0 of
  * the job. Reports may be lost; each is complete in itself. */

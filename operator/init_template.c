@@ -1,9 +1,11 @@
 #include "operator/init_template.h"
 
+#include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
+#include "operator/names.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -16,7 +18,7 @@ static const char own_text[] =
     "- name: init-pytorch\n"
     "  image: \"{{.InitContainerImage}}\"\n"
     "  imagePullPolicy: IfNotPresent\n"
-    "  command: [shoal-operator, wait-for, \"{{.MasterAddr}}\", --tries, \"{{.MaxTries}}\"]\n"
+    "  command: [" OPERATOR_PROGRAM ", wait-for, \"{{.MasterAddr}}\", --tries, \"{{.MaxTries}}\"]\n"
     "  resources: {limits: {cpu: 100m, memory: 20Mi}, requests: {cpu: 50m, memory: 10Mi}}\n"
     "  securityContext:\n"
     "    allowPrivilegeEscalation: false\n"
@@ -122,31 +124,26 @@ static int expand(const struct init_template *template_, const char *master,
     return 0;
 }
 
-/* Which text it is made from; *ret_text is NULL if there is no file and none was asked for. */
-static int read_file(const char *path, char **ret_text, struct error *err)
+static const char *built_in(const char *image)
 {
-    size_t bytes;
-    int result =
-        file_read(path ? path : INIT_TEMPLATE_PATH, INIT_TEMPLATE_MAX_BYTES, ret_text, &bytes, err);
-    if (result == 0 || path || err->code != ERR_NOT_FOUND)
-        return result;
-    *ret_text = NULL;
-    return 0;
+    if (!*image)
+        return "";
+    return names_image_is(image, OPERATOR_PROGRAM) ? own_text : shell_text;
 }
 
 int init_template_open(struct init_template **ret_template, const struct init_options *options,
                        struct error *err)
 {
-    assert(options->own_image && options->max_tries > 0);
+    assert(options->max_tries > 0);
     char *text = NULL;
-    if (read_file(options->path, &text, err) < 0)
+    size_t bytes;
+    if (file_read(options->path, INIT_TEMPLATE_MAX_BYTES, &text, &bytes, err) < 0 &&
+        (err->code != ERR_NOT_FOUND || strcmp(options->path, INIT_TEMPLATE_PATH) != 0))
         return error_wrap(err, "init containers");
-    const char *built_in = !options->image ? own_text : *options->image ? shell_text : "";
-    const char *path = options->path ? options->path : INIT_TEMPLATE_PATH;
     struct init_template *template_ = xcalloc(1, sizeof *template_);
-    template_->source = xstrdup(text ? path : "the built-in init container");
-    template_->text = text ? text : xstrdup(built_in);
-    template_->image = xstrdup(options->image ? options->image : options->own_image);
+    template_->source = xstrdup(text ? options->path : "the built-in init container");
+    template_->text = text ? text : xstrdup(built_in(options->image));
+    template_->image = xstrdup(options->image);
     template_->max_tries = options->max_tries;
     json_t *containers;
     if (expand(template_, LONGEST_NAME, &containers, err) < 0) {

@@ -20,13 +20,12 @@ struct init_template;
 #define INIT_TEMPLATE_MAX_BYTES (64 << 10)
 
 struct init_options {
-    /* A template file; an empty list in it: workers do not wait. NULL: INIT_TEMPLATE_PATH if there
-     * is such a file, else our own template. */
+    /* A template file; an empty list in it: workers do not wait. Only INIT_TEMPLATE_PATH need not
+     * exist: then the template is our own. */
     const char *path;
-    /* NULL: the operator's own image, whose program does the waiting. "": workers do not wait.
-     * Else an image with sh and nslookup, as people give the peer operator. */
+    /* "": workers do not wait. An image of ours does the waiting by its program, any other needs sh
+     * and nslookup, as people give the peer operator. */
     const char *image;
-    const char *own_image;
     int64_t max_tries; /* look-ups, 2 s apart, before it gives up; 1 or more */
 };
 

@@ -1,4 +1,5 @@
 #include "operator/local_container.h"
+#include "operator/names.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -154,23 +155,13 @@ static const char *const *build_environment(const struct builder *b, const char 
     return local_env_strings(&env, restart_count);
 }
 
-/* Whether the image is the agent's own: REGISTRY/.../shoal-agent[:TAG][@DIGEST]. */
-static bool is_agent_image(const char *image)
-{
-    if (!image)
-        return false;
-    const char *slash = strrchr(image, '/');
-    const char *name = slash ? slash + 1 : image;
-    return strcspn(name, ":@") == strlen(AGENT_PROGRAM) && str_starts_with(name, AGENT_PROGRAM);
-}
-
 static int build_arguments(struct builder *b, const char *const **ret_argv, struct error *err)
 {
     const struct strings *command = &b->container->command, *args = &b->container->args;
     const char **argv = arena_array(b->arena, const char *, command->count + args->count + 2);
     size_t count = 0;
     if (command->count == 0) {
-        if (!is_agent_image(b->container->image))
+        if (!names_image_is(b->container->image, AGENT_PROGRAM))
             return error_set(err, ERR_INPUT,
                              "no command: images are not run here, so the entry point of %s is "
                              "not known; add command: [...]",

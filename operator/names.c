@@ -61,3 +61,13 @@ size_t names_child_job(const char *name)
     }
     return 0;
 }
+
+bool names_image_is(const char *image, const char *program)
+{
+    if (!image)
+        return false;
+    const char *slash = strrchr(image, '/');
+    const char *name = slash ? slash + 1 : image;
+    size_t bytes = strcspn(name, ":@");
+    return bytes == strlen(program) && strncmp(name, program, bytes) == 0;
+}

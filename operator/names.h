@@ -25,6 +25,10 @@ const char *names_child(struct arena *arena, const struct job *job, enum replica
 /* How many bytes of a child's name are its job's name; 0: no job has a child of this name. */
 size_t names_child_job(const char *name);
 
+/* Whether an image is the one of our program: REGISTRY/.../PROGRAM[:TAG][@DIGEST]. image may be
+ * NULL. */
+bool names_image_is(const char *image, const char *program);
+
 #ifdef __cplusplus
 }
 #endif

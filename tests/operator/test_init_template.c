@@ -34,12 +34,13 @@ static char *expanded(const struct init_options *options)
 static void our_own_image_does_the_waiting(void **state)
 {
     (void)state;
-    struct init_options options = {.own_image = "shoal-operator:1", .max_tries = 7};
+    struct init_options options = {
+        .path = INIT_TEMPLATE_PATH, .image = "r.io/shoal-operator:1", .max_tries = 7};
     auto_free char *text = expanded(&options);
     assert_string_equal(
         text,
         "[{\"command\":[\"shoal-operator\",\"wait-for\",\"j-master-0\",\"--tries\",\"7\"],"
-        "\"image\":\"shoal-operator:1\",\"imagePullPolicy\":\"IfNotPresent\",\"name\":\"init-pytorch\","
+        "\"image\":\"r.io/shoal-operator:1\",\"imagePullPolicy\":\"IfNotPresent\",\"name\":\"init-pytorch\","
         "\"resources\":{\"limits\":{\"cpu\":\"100m\",\"memory\":\"20Mi\"},\"requests\":{\"cpu\":\"50m\","
         "\"memory\":\"10Mi\"}},\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":"
         "{\"drop\":[\"ALL\"]},\"readOnlyRootFilesystem\":true,\"runAsNonRoot\":true,\"seccompProfile\":"
@@ -49,7 +50,8 @@ static void our_own_image_does_the_waiting(void **state)
 static void an_image_of_the_users_needs_a_shell(void **state)
 {
     (void)state;
-    struct init_options options = {.image = "alpine:3.10", .own_image = "o", .max_tries = 7};
+    struct init_options options = {
+        .path = INIT_TEMPLATE_PATH, .image = "alpine:3.10", .max_tries = 7};
     auto_free char *text = expanded(&options);
     assert_non_null(strstr(text, "\"image\":\"alpine:3.10\""));
     assert_non_null(strstr(text, "[\"sh\",\"-c\",\"for i in $(seq 7); do nslookup j-master-0 &&"));
@@ -58,7 +60,7 @@ static void an_image_of_the_users_needs_a_shell(void **state)
 static void workers_need_not_wait(void **state)
 {
     (void)state;
-    struct init_options options = {.image = "", .own_image = "o", .max_tries = 7};
+    struct init_options options = {.path = INIT_TEMPLATE_PATH, .image = "", .max_tries = 7};
     auto_free char *text = expanded(&options);
     assert_string_equal(text, "[]");
 }
@@ -72,7 +74,7 @@ static void files_replace_it(void **state)
         {"- name: a\n  image: {{.InitContainerImage}}\n  args: ['{{ .MasterAddr }}', "
          "'{{.MaxTries}}']\n",
          "i", "[{\"args\":[\"j-master-0\",\"9\"],\"image\":\"i\",\"name\":\"a\"}]"},
-        {"- name: a\n  image: {{.InitContainerImage}}\n", NULL,
+        {"- name: a\n  image: {{.InitContainerImage}}\n", "o",
          "[{\"image\":\"o\",\"name\":\"a\"}]"},
         {"- {name: a, image: b}\n- {name: c, image: d, tty: true}\n", "i",
          "[{\"image\":\"b\",\"name\":\"a\"},{\"image\":\"d\",\"name\":\"c\",\"tty\":true}]"},
@@ -82,8 +84,7 @@ static void files_replace_it(void **state)
     auto_free char *directory = support_temp_dir();
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_free char *path = write_template(directory, rows[i].text);
-        struct init_options options = {
-            .path = path, .image = rows[i].image, .own_image = "o", .max_tries = 9};
+        struct init_options options = {.path = path, .image = rows[i].image, .max_tries = 9};
         auto_free char *text = expanded(&options);
         assert_string_equal(text, rows[i].expanded);
     }
@@ -108,7 +109,7 @@ static void spoilt_files_are_refused(void **state)
     auto_free char *directory = support_temp_dir();
     struct init_template *template_;
     struct error err;
-    struct init_options options = {.own_image = "o", .max_tries = 9};
+    struct init_options options = {.image = "o", .max_tries = 9};
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_free char *path = write_template(directory, rows[i].text);
         options.path = path;
