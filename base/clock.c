@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -35,6 +36,14 @@ void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes)
     struct tm parts;
     gmtime_r(&seconds, &parts);
     strftime(out, out_bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+void clock_format_micro(int64_t wall_ms, char *out, size_t out_bytes)
+{
+    char seconds[32];
+    clock_format_rfc3339(wall_ms, seconds, sizeof seconds);
+    seconds[strlen(seconds) - 1] = '\0'; /* its Z */
+    snprintf(out, out_bytes, "%s.%03d000Z", seconds, (int)(wall_ms % 1000));
 }
 
 bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms)

@@ -16,6 +16,7 @@ pure='
 operator/types.h:
 operator/names.[ch]:base/mem.h|operator/(types|names).h
 operator/kubeconfig_file.[ch]:base/.*|operator/kubeconfig_file.h
+operator/lease.[ch]:base/(backoff|clock).h|operator/lease.h
 operator/command.[ch]:base/.*|operator/command.h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
