@@ -1,0 +1,327 @@
+/* The CustomResourceDefinition against the code: what the one refuses the other refuses, and
+ * nothing that the operator reads or writes is dropped on the way to the API server and back. */
+#include "tests/support.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/yaml.h"
+#include "operator/decode.h"
+#include "operator/history.h"
+#include "operator/job_status.h"
+#include "operator/manifest.h"
+#include "operator/names.h"
+#include "tests/operator/schema.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CRD       "deploy/crd/pytorchjobs.yaml"
+#define MAX_BYTES (64 << 10)
+
+#define POD    "{spec: {containers: [{name: pytorch, image: i}]}}"
+#define MASTER "Master: {replicas: 1, template: " POD "}"
+#define WORKER "Worker: {template: " POD "}"
+#define BOTH   "pytorchReplicaSpecs: {" MASTER ", " WORKER "}"
+
+struct fixture {
+    struct arena *arena;
+    json_t *crd;
+    struct lines by_schema, by_code; /* what is wrong */
+    struct lines notes;
+};
+
+static int open_fixture(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    f->arena = arena_open();
+    f->crd = schema_of_crd(CRD);
+    *state = f;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+    arena_close(f->arena);
+    json_decref(f->crd);
+    free(f);
+    return 0;
+}
+
+/* Both sides look at an object. */
+static void look(struct fixture *f, const json_t *object)
+{
+    lines_init(&f->by_schema, f->arena);
+    lines_init(&f->by_code, f->arena);
+    lines_init(&f->notes, f->arena);
+    schema_check(f->crd, object, "", &f->by_schema);
+    decode_job(object, 6, f->arena, &f->by_code, &f->notes);
+}
+
+static json_t *parse(const char *text)
+{
+    struct error err;
+    json_t *documents;
+    assert_ok(yaml_parse(text, strlen(text), "test", &documents, &err), &err);
+    json_t *object = json_deep_copy(json_array_get(documents, 0));
+    json_decref(documents);
+    return object;
+}
+
+static json_t *job(struct fixture *f, const char *name, const char *spec)
+{
+    return parse(arena_printf(
+        f->arena,
+        "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: %s}, spec: {%s}}", name,
+        spec));
+}
+
+/* ---- every limit and every word of the schema, one by one ---- */
+
+/* The whole object around one value: a path such as "spec.runPolicy.suspend" is laid over a job
+ * that is right. */
+static json_t *job_with(struct fixture *f, const char *path, json_t *value)
+{
+    json_t *object = job(f, "j", BOTH), *at = object;
+    char *copy = arena_strdup(f->arena, path), *save = NULL;
+    char *key = strtok_r(copy, ".", &save), *next;
+    while ((next = strtok_r(NULL, ".", &save))) {
+        if (!json_object_get(at, key))
+            json_object_set_new(at, key, json_object());
+        at = json_object_get(at, key);
+        key = next;
+    }
+    json_object_set_new(at, key, value);
+    return object;
+}
+
+/* Whether decode has something to say about exactly this field. */
+static bool is_named(const struct lines *lines, const char *path)
+{
+    const char *last = strrchr(path, '.') + 1;
+    for (size_t i = 0; i < lines->count; i++) {
+        size_t length = strcspn(lines->items[i], ": ");
+        if (length >= strlen(last) &&
+            strncmp(lines->items[i] + length - strlen(last), last, strlen(last)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void code_says(struct fixture *f, const char *path, json_t *value, bool right)
+{
+    auto_free char *text = json_dumps(value, JSON_ENCODE_ANY);
+    json_t *object = job_with(f, path, value);
+    look(f, object);
+    if (is_named(&f->by_code, path) == right)
+        fail_msg("%s: %s: the schema %s it, the code says: %s", path, text,
+                 right ? "takes" : "refuses", f->by_code.count ? f->by_code.items[0] : "nothing");
+    json_decref(object);
+}
+
+/* The code names the words it knows; the schema has as many, and the code knows each. */
+static void compare_words(struct fixture *f, const char *path, const json_t *words)
+{
+    code_says(f, path, json_string("Odd"), false);
+    size_t quotes = 0;
+    for (const char *c = strstr(f->by_code.items[0], "values: "); *c; c++)
+        quotes += *c == '"';
+    assert_int_equal(json_array_size(words), quotes / 2);
+    for (size_t i = 0; i < json_array_size(words); i++)
+        code_says(f, path, json_incref(json_array_get(words, i)), true);
+}
+
+static void compare_limits(struct fixture *f, const char *path, const json_t *schema)
+{
+    const json_t *least = json_object_get(schema, "minimum");
+    const json_t *most = json_object_get(schema, "maximum");
+    if (least) {
+        code_says(f, path, json_integer(json_integer_value(least)), true);
+        code_says(f, path, json_integer(json_integer_value(least) - 1), false);
+    }
+    if (most) {
+        code_says(f, path, json_integer(json_integer_value(most)), true);
+        code_says(f, path, json_integer(json_integer_value(most) + 1), false);
+    }
+}
+
+/* Walks down to each field of the spec; pod templates are core/v1's. Counts them. */
+static int compare(struct fixture *f, const char *path, const json_t *schema)
+{
+    const char *name;
+    json_t *field;
+    int count = 1;
+    if (json_object_get(schema, "enum"))
+        compare_words(f, path, json_object_get(schema, "enum"));
+    compare_limits(f, path, schema);
+    json_object_foreach(json_object_get(schema, "properties"), name,
+                        field) if (strcmp(name, "template") != 0) count +=
+        compare(f, arena_printf(f->arena, "%s.%s", path, name), field);
+    return count;
+}
+
+static void words_and_limits_are_those_of_the_code(void **state)
+{
+    struct fixture *f = *state;
+    const json_t *properties = json_object_get(f->crd, "properties");
+    assert_true(compare(f, "spec", json_object_get(properties, "spec")) > 30);
+}
+
+/* ---- whole objects ---- */
+
+enum verdict { TAKEN, REFUSED, REFUSED_BY_CODE }; /* the last: OpenAPI cannot say it */
+
+static const struct {
+    const char *name, *spec;
+    enum verdict verdict;
+} rows[] = {
+    {"j", BOTH, TAKEN},
+    {"j", "pytorchReplicaSpecs: {" WORKER "}", TAKEN},
+    {"j", BOTH ", backoffLimit: -1, nprocPerNode: '12'", TAKEN},
+    {"j", BOTH ", nprocPerNode: auto", TAKEN},
+    {"j", BOTH ", nprocPerNode: '0'", REFUSED},
+    {"j", BOTH ", nprocPerNode: tpu", REFUSED},
+    {"j", BOTH ", nprocPerNode: 4", REFUSED}, /* a number, not text */
+    {"j", BOTH ", elasticPolicy: {rdzvConf: [{key: a, value: b}], metrics: [{type: Resource}]}",
+     TAKEN},
+    {"j", BOTH ", elasticPolicy: {rdzvConf: [{key: a}]}", REFUSED},
+    {"j", BOTH ", elasticPolicy: {metrics: 1}", REFUSED},
+    {"j", BOTH ", elasticPolicy: {minReplicas: 2, maxReplicas: 1}", REFUSED_BY_CODE},
+    {"j", BOTH ", elasticPolicy: {nProcPerNode: 2}, nprocPerNode: auto", REFUSED_BY_CODE},
+    {"j", "elasticPolicy: {}, pytorchReplicaSpecs: {" MASTER "}", REFUSED_BY_CODE},
+    {"j", BOTH ", runPolicy: {suspend: 'yes'}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {}", REFUSED},
+    {"j", "runPolicy: {}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {Chief: {template: " POD "}, " WORKER "}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {Master: {template: " POD "}}", REFUSED}, /* must say 1 */
+    {"j", "pytorchReplicaSpecs: {Worker: {replicas: 2}}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {Worker: {template: {spec: {}}}}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch}]}}}}",
+     REFUSED},
+    {"j", "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{image: i}]}}}}", REFUSED},
+    {"j", "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: a, image: i}]}}}}",
+     REFUSED_BY_CODE},
+    {"j",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {volumes: [{name: v}], containers: "
+     "[{name: pytorch, image: i, args: [a], env: [{name: A, value: '1'}, {name: B, valueFrom: "
+     "{fieldRef: {fieldPath: x}}}], ports: [{containerPort: 80, name: p}]}]}}}}",
+     TAKEN},
+    {"j",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, "
+     "args: [1]}]}}}}",
+     REFUSED},
+    {"j",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, "
+     "env: [{name: A, value: 1}]}]}}}}",
+     REFUSED},
+    {"j",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, "
+     "env: [{value: a}]}]}}}}",
+     REFUSED},
+    {"j",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, "
+     "ports: [{containerPort: 65536}]}]}}}}",
+     REFUSED},
+    {"j",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {initContainers: [{name: a}], containers: "
+     "[{name: pytorch, image: i}]}}}}",
+     REFUSED},
+    {"0-test", BOTH, REFUSED},
+    {"a.b", BOTH, REFUSED},
+    {"a-", BOTH, REFUSED},
+    {"a2345678901234567890123456789012345678901234567890-54b", BOTH, TAKEN},
+    {"a2345678901234567890123456789012345678901234567890-55bb", BOTH, REFUSED},
+    {"a2345678901234567890123456789012345678901234567890-54b",
+     "pytorchReplicaSpecs: {Worker: {replicas: 11, template: " POD "}}", REFUSED_BY_CODE},
+};
+
+static void both_refuse_the_same(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        json_t *object = job(f, rows[i].name, rows[i].spec);
+        look(f, object);
+        if ((f->by_schema.count > 0) != (rows[i].verdict == REFUSED))
+            fail_msg("row %zu: %s: the schema says: %s", i, rows[i].spec,
+                     lines_join(&f->by_schema));
+        if ((f->by_code.count > 0) != (rows[i].verdict != TAKEN))
+            fail_msg("row %zu: %s: the code says: %s", i, rows[i].spec, lines_join(&f->by_code));
+        json_decref(object);
+    }
+}
+
+/* ---- nothing is dropped ---- */
+
+static void every_field_that_is_read_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const paths[] = {"tests/fuzz/corpus/manifest/full.yaml",
+                                        "tests/fuzz/corpus/manifest/elastic.yaml"};
+    for (size_t i = 0; i < array_length(paths); i++) {
+        struct error err;
+        auto_free char *text = NULL;
+        size_t bytes;
+        assert_ok(file_read(paths[i], MAX_BYTES, &text, &bytes, &err), &err);
+        json_t *object = parse(text);
+        const json_t *items = json_object_get(object, "items"); /* of a List */
+        look(f, items ? json_array_get(items, 0) : object);
+        assert_string_equal(lines_join(&f->by_schema), "");
+        json_decref(object);
+    }
+}
+
+/* A status with everything in it. */
+static struct job_status full_status(struct arena *arena)
+{
+    struct job_status status = {.start_ms = 1000, .completion_ms = 2000};
+    for (int type = 0; type < CONDITION_TYPES; type++)
+        status.conditions[status.condition_count++] = (struct condition){.type = type,
+                                                                         .status = true,
+                                                                         .reason = "Reason",
+                                                                         .message = "message",
+                                                                         .update_ms = 1000,
+                                                                         .transition_ms = 1000};
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        status.replicas[type] =
+            (struct replica_status){.present = true, .active = 1, .succeeded = 1, .failed = 1};
+        struct replica_history replica = {
+            .type = type, .index = 1, .uid = "u", .counted = 1, .earlier = 1};
+        history_put(&status.history, replica, arena);
+        history_complete(&status.history, type, 0, arena);
+    }
+    status.history.failures = 4;
+    status.history.attempt = 1;
+    return status;
+}
+
+static void every_field_that_is_written_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    json_t *object = job(f, "j", BOTH);
+    struct lines none;
+    lines_init(&none, f->arena);
+    const struct job *decoded = decode_job(object, 6, f->arena, &none, &none);
+    struct job_status status = full_status(f->arena);
+    json_object_set_new(object, "status", manifest_status(decoded, &status));
+    look(f, object);
+    assert_string_equal(lines_join(&f->by_schema), "");
+    json_decref(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(words_and_limits_are_those_of_the_code, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(both_refuse_the_same, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(every_field_that_is_read_is_kept, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(every_field_that_is_written_is_kept, open_fixture,
+                                        close_fixture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
