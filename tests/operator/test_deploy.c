@@ -1,0 +1,217 @@
+/* The manifests that install the operator against the program that they start, and against each
+ * other. */
+#include "tests/support.h"
+
+#include "base/contract.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/yaml.h"
+#include "operator/config.h"
+#include "operator/decode.h"
+#include "tests/operator/schema.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BYTES (64 << 10)
+#define MAX_ARGS  32
+#define ROLES     "deploy/operator/rbac.yaml"
+
+/* All documents of a file; the caller owns them. */
+static json_t *documents(const char *path)
+{
+    struct error err;
+    auto_free char *text = NULL;
+    size_t bytes;
+    json_t *list;
+    assert_ok(file_read(path, MAX_BYTES, &text, &bytes, &err), &err);
+    assert_ok(yaml_parse(text, bytes, path, &list, &err), &err);
+    return list;
+}
+
+/* "0.spec.ports.0.name" from there; it must be there. */
+static json_t *at(const json_t *from, const char *path)
+{
+    auto_free char *copy = xstrdup(path);
+    char *save = NULL;
+    const json_t *value = from;
+    for (char *key = strtok_r(copy, ".", &save); key; key = strtok_r(NULL, ".", &save))
+        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(key))
+                                     : json_object_get(value, key);
+    if (!value)
+        fail_msg("nothing at %s", path);
+    return (json_t *)value;
+}
+
+static const char *text_at(const json_t *from, const char *path)
+{
+    return json_string_value(at(from, path));
+}
+
+static const json_t *container(const json_t *deployment)
+{
+    return at(deployment, "0.spec.template.spec.containers.0");
+}
+
+static const json_t *env_of; /* the container whose environment getenv_of reads */
+
+static const char *getenv_of(const char *name)
+{
+    size_t i;
+    const json_t *var;
+    json_array_foreach(at(env_of, "env"), i,
+                       var) if (strcmp(text_at(var, "name"), name) ==
+                                0) return json_string_value(json_object_get(var, "value"));
+    return NULL;
+}
+
+/* What the program understands when it is started as the Deployment says. */
+static struct operator_config started(const json_t *deployment)
+{
+    char *argv[MAX_ARGS];
+    int argc = 0;
+    size_t i;
+    const json_t *arg;
+    assert_string_equal(text_at(container(deployment), "command.0"), "shoal-operator");
+    json_array_foreach(at(container(deployment), "args"), i, arg) argv[argc++] =
+        (char *)json_string_value(arg);
+    struct operator_config config;
+    struct error err;
+    env_of = container(deployment);
+    assert_ok(operator_config_parse(&config, argc, argv, getenv_of, &err), &err);
+    return config;
+}
+
+static void the_operator_takes_its_flags(void **state)
+{
+    (void)state;
+    json_t *deployment = documents("deploy/operator/deployment.yaml"), *roles = documents(ROLES);
+    struct operator_config config = started(deployment);
+    assert_true(config.leader_elect);
+    assert_string_equal(config.leader_election_id, text_at(roles, "2.rules.1.resourceNames.0"));
+    assert_string_equal(config.own_namespace, text_at(deployment, "0.metadata.namespace"));
+    assert_string_equal(text_at(container(deployment), "image"), "shoal-operator:" SHOAL_VERSION);
+    assert_string_equal(text_at(container(deployment), "image"), config.own_image);
+    json_decref(deployment);
+    json_decref(roles);
+}
+
+/* The number behind a port's name. */
+static json_int_t port_of(const json_t *deployment, const char *name)
+{
+    size_t i;
+    const json_t *port;
+    json_array_foreach(at(container(deployment), "ports"), i,
+                       port) if (strcmp(text_at(port, "name"), name) ==
+                                 0) return json_integer_value(at(port, "containerPort"));
+    fail_msg("the container has no port %s", name);
+    return 0;
+}
+
+static void ports_are_where_the_operator_listens(void **state)
+{
+    (void)state;
+    json_t *deployment = documents("deploy/operator/deployment.yaml");
+    json_t *service = documents("deploy/operator/service.yaml");
+    json_t *policy = documents("deploy/operator/network_policy.yaml");
+    struct operator_config config = started(deployment);
+    struct error err;
+    char host[64];
+    int metrics, health;
+    assert_ok(
+        operator_config_address(config.metrics_bind_address, host, sizeof host, &metrics, &err),
+        &err);
+    assert_ok(
+        operator_config_address(config.health_probe_bind_address, host, sizeof host, &health, &err),
+        &err);
+    assert_int_equal(port_of(deployment, "metrics"), metrics);
+    assert_int_equal(port_of(deployment, "health"), health);
+    assert_string_equal(text_at(container(deployment), "livenessProbe.httpGet.port"), "health");
+    assert_string_equal(text_at(container(deployment), "readinessProbe.httpGet.port"), "health");
+    assert_int_equal(port_of(deployment, text_at(service, "0.spec.ports.0.targetPort")), metrics);
+    const json_t *annotations = at(service, "0.metadata.annotations");
+    assert_int_equal(atoi(json_string_value(json_object_get(annotations, "prometheus.io/port"))),
+                     metrics);
+    assert_int_equal(port_of(deployment, text_at(policy, "0.spec.ingress.0.ports.0.port")),
+                     metrics);
+    assert_int_equal(port_of(deployment, text_at(policy, "0.spec.ingress.0.ports.1.port")), health);
+    json_decref(deployment);
+    json_decref(service);
+    json_decref(policy);
+}
+
+static void everything_selects_the_pods(void **state)
+{
+    (void)state;
+    json_t *deployment = documents("deploy/operator/deployment.yaml");
+    json_t *service = documents("deploy/operator/service.yaml");
+    json_t *policy = documents("deploy/operator/network_policy.yaml");
+    const json_t *labels = at(deployment, "0.spec.template.metadata.labels");
+    assert_true(json_equal(at(deployment, "0.spec.selector.matchLabels"), labels));
+    assert_true(json_equal(at(service, "0.spec.selector"), labels));
+    assert_true(json_equal(at(policy, "0.spec.podSelector.matchLabels"), labels));
+    json_decref(deployment);
+    json_decref(service);
+    json_decref(policy);
+}
+
+static void roles_are_bound_to_the_pods(void **state)
+{
+    (void)state;
+    json_t *deployment = documents("deploy/operator/deployment.yaml"), *roles = documents(ROLES);
+    json_t *account = documents("deploy/operator/service_account.yaml");
+    json_t *namespace_ = documents("deploy/namespace.yaml");
+    const char *name = text_at(deployment, "0.spec.template.spec.serviceAccountName");
+    assert_string_equal(text_at(account, "0.metadata.name"), name);
+    assert_string_equal(text_at(account, "0.metadata.namespace"),
+                        text_at(namespace_, "0.metadata.name"));
+    for (size_t binding = 1; binding <= 3; binding += 2) {
+        const json_t *object = json_array_get(roles, binding);
+        const json_t *role = json_array_get(roles, binding - 1);
+        assert_string_equal(text_at(object, "roleRef.name"), text_at(role, "metadata.name"));
+        assert_string_equal(text_at(object, "roleRef.kind"), text_at(role, "kind"));
+        assert_string_equal(text_at(object, "subjects.0.name"), name);
+        assert_string_equal(text_at(object, "subjects.0.namespace"),
+                            text_at(namespace_, "0.metadata.name"));
+    }
+    json_decref(deployment);
+    json_decref(roles);
+    json_decref(account);
+    json_decref(namespace_);
+}
+
+static void the_overlays_are_jobs(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"kustomize/overlays/mnist/pytorchjob.yaml"};
+    for (size_t i = 0; i < array_length(paths); i++) {
+        struct error err;
+        struct manifest *manifest;
+        auto_free char *text = NULL;
+        size_t bytes;
+        assert_ok(file_read(paths[i], MAX_BYTES, &text, &bytes, &err), &err);
+        assert_ok(decode_manifest(text, bytes, paths[i], 6, &manifest, &err), &err);
+        assert_int_equal(manifest->job_count, 1);
+        json_t *crd = schema_of_crd("deploy/crd/pytorchjobs.yaml");
+        schema_check(crd, json_array_get(manifest->documents, 0), "", &manifest->problems);
+        assert_string_equal(lines_join(&manifest->problems), "");
+        for (int type = 0; type < REPLICA_TYPES; type++)
+            assert_string_equal(manifest->jobs[0]->replicas[type].template_.containers[0].image,
+                                AGENT_PROGRAM ":" SHOAL_VERSION);
+        json_decref(crd);
+        decode_close(manifest);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_operator_takes_its_flags),
+        cmocka_unit_test(ports_are_where_the_operator_listens),
+        cmocka_unit_test(everything_selects_the_pods),
+        cmocka_unit_test(roles_are_bound_to_the_pods),
+        cmocka_unit_test(the_overlays_are_jobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
