@@ -33,10 +33,6 @@ check "a file" fails 2 "not a folder; for a file use -f" kustomize kubectl "$fol
 
 if real=$(command -v kubectl) && "$real" kustomize "$folder" >/dev/null 2>&1; then
     check "the real kubectl" fails 0 trained shoal run -k "$folder" --log-dir "$logs"
-    mkdir "$work/demo"
-    cp deploy/demo/mnist.yaml "$work/demo"
-    echo 'resources: [mnist.yaml]' >"$work/demo/kustomization.yaml"
-    check "the overlay is the demo's job" diff <("$real" kustomize "$work/demo") <("$real" kustomize kustomize/overlays/mnist)
 else
     skip "the real kubectl" "kubectl is not on the PATH"
 fi
