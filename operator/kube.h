@@ -54,8 +54,8 @@ struct kube_stream {
 };
 
 /* http and config are borrowed and must outlive it. */
-int kube_open(struct kube **ret_kube, struct http *http, struct kubeconfig *config,
-              const struct kube_options *options, struct error *err);
+struct kube *kube_open(struct http *http, struct kubeconfig *config,
+                       const struct kube_options *options);
 void kube_close(struct kube *kube); /* cancels all; NULL-safe */
 
 struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, int64_t now_ms);
@@ -63,8 +63,10 @@ struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *str
                                 int64_t now_ms);
 void kube_cancel(struct kube *kube, struct kube_request *request); /* no `done`; NULL-safe */
 
-/* To be called after each http_poll: decides on what has failed since the last time, and sends what
- * is due to be tried again; *ret_due_ms is when the next is (INT64_MAX: none). */
+/* To be called before each http_poll: decides on what has failed since the last time, and sends
+ * what is due to be tried again. *ret_due_ms: when it is to be called again at the latest
+ * (INT64_MAX: after the next answer; now_ms: it has called back, so there may be something to do).
+ */
 void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms);
 
 /* Requests sent since the start, tries included: for metrics and tests. */
