@@ -91,7 +91,7 @@ $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_M
 tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 
 # ---- targets for people -------------------------------------------------------------------------------
-.PHONY: help deps demo check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
+.PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
 help:
 	@sed -n 's/^#> //p' Makefile
 
@@ -100,10 +100,21 @@ help:
 deps:
 	@./deploy/deps.sh
 
+#> make cluster-deps   also what makes images and runs the test cluster (tests/cluster/up.sh)
+cluster-deps:
+	@./deploy/deps.sh cluster
+
 #> make demo           run the PyTorchJob in deploy/demo: four processes train MNIST's network, sharded
 demo: deps
 	@$(MAKE) --no-print-directory V=release all
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
+
+#> make image          OCI archives of shoal-agent and shoal-operator in build/image
+IMAGES := shoal-agent $(if $(wildcard operator/main.c),shoal-operator)
+image: cluster-deps
+	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(IMAGES))
+	@mkdir -p build/image
+	@for i in $(IMAGES); do deploy/image/pack.sh $$i:latest build/image/$$i.tar build/release/$$i || exit; done
 
 #> make check          lint, then every test, plain and under ASan+UBSan and TSan
 #> make check T=NAME   only the tests whose name contains NAME, e.g. T=agent/test_shard

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what Shoal needs to build, run and test itself, from Debian's packages only. Does nothing when
-# all of it is there.
+# all of it is there. `deps.sh cluster` adds what makes images and runs the test cluster.
 set -eu
 
 packages='
@@ -9,6 +9,21 @@ packages='
     libcurl4-openssl-dev libwebsockets-dev libssl-dev
     dataset-fashion-mnist
     libcmocka-dev clang-format cppcheck shellcheck gcovr bear python3-minimal procps'
+# the second line builds Kubernetes, the third runs it, the fourth is for a node with pods
+cluster_packages='
+    buildah ca-certificates
+    golang-go golang-github-modern-go-reflect2-dev dpkg-dev debian-archive-keyring rsync jq
+    etcd-server openssl curl
+    containerd runc containernetworking-plugins dnsmasq-base socat iproute2'
+
+case ${1:-} in
+'') ;;
+cluster) packages="$packages $cluster_packages" ;;
+*)
+    echo "usage: deploy/deps.sh [cluster]" >&2
+    exit 2
+    ;;
+esac
 
 missing=
 for package in $packages; do

@@ -1,0 +1,42 @@
+#!/bin/bash
+# pack.sh NAME:TAG ARCHIVE PROGRAM: makes an OCI archive of an image that holds PROGRAM in /usr/bin, the shared libraries
+# it needs, the certificates of public CAs, and nothing else: no shell, no package manager. It runs PROGRAM, as user
+# 65532. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
+set -euo pipefail
+
+[ $# -eq 3 ] || {
+    echo "usage: deploy/image/pack.sh NAME:TAG ARCHIVE PROGRAM" >&2
+    exit 2
+}
+name=$1 archive=$2 program=$3
+command -v buildah >/dev/null || {
+    echo "pack.sh: buildah is not here: run 'make cluster-deps'" >&2
+    exit 1
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+storage=(--root "$work/storage" --runroot "$work/run" --storage-driver vfs)
+
+libraries() { # those of a static program are none
+    ldd "$program" 2>/dev/null | grep -o '/[^ ]*' || true
+}
+
+mkdir -p "$root/usr/bin" "$root/etc/ssl/certs"
+mkdir -m 1777 "$root/tmp"
+install -m 755 "$program" "$root/usr/bin/"
+strip "$root/usr/bin/$(basename "$program")"
+libraries | while read -r library; do
+    install -D -m 755 "$library" "$root$library"
+done
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+echo 'shoal:x:65532:65532::/tmp:/sbin/nologin' >"$root/etc/passwd"
+echo 'shoal:x:65532:' >"$root/etc/group"
+
+container=$(buildah "${storage[@]}" from scratch)
+buildah "${storage[@]}" copy --quiet "$container" "$root" / >/dev/null
+buildah "${storage[@]}" config --env PATH=/usr/bin --user 65532:65532 \
+    --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "$container"
+buildah "${storage[@]}" commit --quiet --timestamp 0 "$container" "oci-archive:$work/archive:$name" >/dev/null
+mv "$work/archive" "$archive"
+echo "$archive: $name, $(stat -c %s "$archive") bytes packed, $(du -sb "$root" | cut -f1) unpacked"

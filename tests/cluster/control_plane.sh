@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # cluster, programs, service_network: of up.sh
+# The part of up.sh that starts etcd, the API server and the controller manager. Services get addresses in
+# $service_network.0/24; the first is the API server's.
+
+free_port() {
+    local port
+    while :; do
+        port=$((RANDOM % 20000 + 10000)) # below the ports that connections take
+        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+    done
+    echo "$port"
+}
+
+# certificate NAME SUBJECT ALTERNATIVE_NAMES: pki/NAME.crt and pki/NAME.key, signed by pki/ca
+certificate() {
+    openssl req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj "$2" \
+        -CA "$pki/ca.crt" -CAkey "$pki/ca.key" -addext "subjectAltName=$3" -addext basicConstraints=CA:FALSE \
+        -keyout "$pki/$1.key" -out "$pki/$1.crt" 2>>"$cluster/log/openssl"
+}
+
+make_certificates() {
+    openssl req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=shoal-test-ca \
+        -keyout "$pki/ca.key" -out "$pki/ca.crt" 2>>"$cluster/log/openssl"
+    openssl genrsa -out "$pki/sa.key" 2048 2>>"$cluster/log/openssl"
+    certificate server /CN=kube-apiserver \
+        "IP:127.0.0.1,IP:$service_network.1,DNS:localhost,DNS:kubernetes.default,DNS:kubernetes.default.svc"
+    certificate admin /O=system:masters/CN=admin DNS:admin
+}
+
+make_kubeconfig() {
+    cat <<END
+apiVersion: v1
+kind: Config
+current-context: test
+contexts: [{name: test, context: {cluster: test, user: admin}}]
+clusters:
+- name: test
+  cluster:
+    server: https://127.0.0.1:$api
+    certificate-authority-data: $(base64 -w0 "$pki/ca.crt")
+users:
+- name: admin
+  user:
+    client-certificate-data: $(base64 -w0 "$pki/admin.crt")
+    client-key-data: $(base64 -w0 "$pki/admin.key")
+END
+}
+
+start_etcd() {
+    local peer
+    peer=http://127.0.0.1:$(free_port)
+    etcd_url=http://127.0.0.1:$(free_port)
+    cluster_start etcd etcd --data-dir "$cluster/etcd" --unsafe-no-fsync --log-level warn \
+        --listen-client-urls "$etcd_url" --advertise-client-urls "$etcd_url" \
+        --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer"
+}
+
+start_apiserver() {
+    local flags=()
+    # without a controller manager nobody makes service accounts, which pods would wait for
+    [ -x "$programs/kube-controller-manager" ] || flags+=(--disable-admission-plugins=ServiceAccount)
+    cluster_start kube-apiserver kube-apiserver --etcd-servers "$etcd_url" --cert-dir "$pki" \
+        --bind-address 127.0.0.1 --secure-port "$api" --advertise-address 127.0.0.1 --endpoint-reconciler-type none \
+        --tls-cert-file "$pki/server.crt" --tls-private-key-file "$pki/server.key" --client-ca-file "$pki/ca.crt" \
+        --service-account-key-file "$pki/sa.key" --service-account-signing-key-file "$pki/sa.key" \
+        --service-account-issuer https://kubernetes.default.svc --service-cluster-ip-range "$service_network.0/24" \
+        --authorization-mode RBAC --allow-privileged=true --kubelet-preferred-address-types InternalIP "${flags[@]}"
+}
+
+# old_flag PROGRAM FLAG: FLAG if the program still knows it (those for ports without TLS left about 1.24)
+old_flag() { ! "$1" --help 2>&1 | grep -q -- "^ *${2%%=*} " || echo "$2"; }
+
+start_controller_manager() {
+    local flags
+    mapfile -t flags < <(old_flag kube-controller-manager --port=0)
+    cluster_start kube-controller-manager kube-controller-manager --kubeconfig "$cluster/kubeconfig" \
+        --bind-address 127.0.0.1 --secure-port "$(free_port)" --cert-dir "$pki" --leader-elect=false \
+        --service-account-private-key-file "$pki/sa.key" --root-ca-file "$pki/ca.crt" "${flags[@]}"
+}
+
+start_control_plane() { # leaves `pki`, the certificates' folder, and `api`, the API server's port
+    pki=$cluster/pki
+    api=$(free_port)
+    export KUBECONFIG=$cluster/kubeconfig
+    make_certificates
+    make_kubeconfig >"$KUBECONFIG"
+    start_etcd
+    start_apiserver
+    cluster_wait 180 kube-apiserver kubectl get --raw /readyz
+    [ -x "$programs/kube-controller-manager" ] || return 0
+    start_controller_manager
+    cluster_wait 120 kube-controller-manager kubectl get serviceaccount default
+}

@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # cluster is the caller's
+# The programs of a test cluster: up.sh and down.sh stand on this, and tests source it to stop, restart or freeze one.
+# `cluster` is the cluster's folder, an absolute path. Each program runs in a process group of its own, writes to
+# $cluster/log/NAME, and has SHOAL_CLUSTER=$cluster in its environment, by which down.sh finds it without any file.
+# $cluster/run/NAME is its command, $cluster/run/NAME.pid its process group.
+
+cluster_start() { # NAME [COMMAND...]: without a command, the one it was last started with
+    local name=$1
+    shift
+    [ $# -eq 0 ] || printf '%q ' exec "$(command -v "$1")" "${@:2}" >"$cluster/run/$name"
+    SHOAL_CLUSTER=$cluster setsid bash "$cluster/run/$name" >>"$cluster/log/$name" 2>&1 </dev/null 9>&- &
+    echo $! >"$cluster/run/$name.pid"
+}
+
+cluster_signal() { # NAME SIGNAL
+    kill "-$2" -- "-$(<"$cluster/run/$1.pid")" 2>/dev/null
+}
+
+cluster_running() { # NAME
+    kill -0 -- "-$(<"$cluster/run/$1.pid")" 2>/dev/null
+}
+
+cluster_stop() { # NAME [SIGNAL]: returns when the program has ended; after 10 s it is killed
+    local end=$((SECONDS + 10))
+    cluster_signal "$1" "${2:-TERM}" || return 0
+    while cluster_running "$1"; do
+        [ "$SECONDS" -lt "$end" ] || cluster_signal "$1" KILL || true
+        sleep 0.05
+    done
+}
+
+# cluster_wait SECONDS NAME COMMAND...: until the command succeeds; fails, with NAME's last lines, if that takes longer
+# or if NAME has ended.
+cluster_wait() {
+    local end=$((SECONDS + $1)) name=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        if [ "$SECONDS" -ge "$end" ] || ! cluster_running "$name"; then
+            echo "cluster: in vain: $*; the end of $cluster/log/$name:" >&2
+            tail -n 20 "$cluster/log/$name" >&2
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+cluster_import() { # FILE...: makes the images of OCI or Docker archives known to the node
+    local file
+    for file; do
+        ctr --address "$cluster/containerd.sock" --namespace k8s.io images import "$file"
+    done
+}
