@@ -225,7 +225,7 @@ static void read_field(struct json_reader *reader, const json_t *value,
     case JSON_KIND_KNOWN:
         break;
     case JSON_KIND_UNUSED:
-        json_note(reader, "understood, but not enforced here");
+        json_note(reader, JSON_NOT_ENFORCED);
         break;
     }
 }

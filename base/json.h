@@ -56,6 +56,9 @@ struct json_field {
 };
 #define JSON_NO_OFFSET SIZE_MAX
 
+/* The note on a field that nothing here acts on; for custom readers of such fields too. */
+#define JSON_NOT_ENFORCED "understood, but not enforced here"
+
 /* How a table is written; it ends with JSON_END. `out` is the struct that json_read fills. */
 /* clang-format off */
 #define JSON_TEXT(key, out, field) \

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "operator/history.h"
 #include "operator/names.h"
+#include "operator/policy_growth.h"
 #include "operator/restart.h"
 
 bool children_wanted(const struct job *job, const struct child *child)
@@ -17,9 +18,25 @@ bool children_is_old_attempt(const struct job *job, const struct history *histor
     return job->run_policy.restart_scope == SCOPE_JOB && pod->attempt < history->attempt;
 }
 
+static void tell_lost(struct plan *plan, const struct child *child)
+{
+    const char *why =
+        child->pod->node_lost_ms ? "its node is lost" : "it should have ended long ago";
+    plan_add(plan,
+             (struct action){.kind = ACTION_EVENT,
+                             .event_type = EVENT_WARNING,
+                             .reason = "PodLost",
+                             .message = arena_printf(plan->arena, "Pod %s is deleted by force: %s",
+                                                     child->name, why)});
+}
+
 void children_delete(struct plan *plan, enum action_kind kind, const struct child *child)
 {
-    if (!child->deleting)
+    if (child->lost) {
+        kind = ACTION_FORCE_DELETE_POD;
+        tell_lost(plan, child);
+    }
+    if (child->lost || !child->deleting)
         plan_add(plan, (struct action){.kind = kind, .name = child->name, .uid = child->uid});
 }
 
@@ -40,7 +57,7 @@ static bool delete_unwanted(struct plan *plan, const struct job *job, const stru
         const struct child *child = &view->pods.items[i];
         bool old = children_is_old_attempt(job, history, child->pod);
         enum restart_policy policy = job->replicas[child->type].restart_policy;
-        if (old || !children_wanted(job, child) ||
+        if (old || child->lost || !children_wanted(job, child) ||
             restart_judge(policy, child->pod) == RESTART_REPLACE)
             children_delete(plan, ACTION_DELETE_POD, child);
         old_attempt |= old;
@@ -52,58 +69,70 @@ static bool delete_unwanted(struct plan *plan, const struct job *job, const stru
 }
 
 /* Nothing to say about one that is on its way out: its end brings the next pass. */
-static void name_taken(struct plan *plan, const char *reason, const char *kind, const char *name,
-                       bool deleting)
+static void name_taken(struct plan *plan, struct obstacle *obstacle, const char *reason,
+                       const char *kind, const char *name, bool deleting)
 {
     if (!deleting)
-        plan_add(plan, (struct action){.kind = ACTION_EVENT,
-                                       .event_type = EVENT_WARNING,
-                                       .reason = reason,
-                                       .message = arena_printf(
-                                           plan->arena,
-                                           "Error creating: %s \"%s\" already exists and belongs "
-                                           "to another owner",
-                                           kind, name)});
+        obstacle_set(obstacle, reason,
+                     arena_printf(plan->arena,
+                                  "Error creating: %s \"%s\" already exists and belongs to another "
+                                  "owner",
+                                  kind, name));
 }
 
-static void create_service(struct plan *plan, const struct world *world, struct action action)
+static void create_service(struct plan *plan, const struct world *world, struct action action,
+                           struct obstacle *obstacle)
 {
     const struct service *foreign = view_foreign_service(world, action.name);
     action.kind = ACTION_CREATE_SERVICE;
     if (foreign)
-        name_taken(plan, "FailedCreateService", "service", action.name, foreign->deleting);
+        name_taken(plan, obstacle, "FailedCreateService", "service", action.name,
+                   foreign->deleting);
     else
         plan_add(plan, action);
 }
 
-static void create_pod(struct plan *plan, const struct world *world, struct action action)
+static void create_pod(struct plan *plan, const struct world *world, struct action action,
+                       struct obstacle *obstacle)
 {
     const struct pod *foreign = view_foreign_pod(world, action.name);
     action.kind = ACTION_CREATE_POD;
     if (foreign)
-        name_taken(plan, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
+        name_taken(plan, obstacle, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
     else
         plan_add(plan, action);
 }
 
+/* Makes what is missing of one type. */
+static void create_missing(struct plan *plan, const struct world *world, const struct view *view,
+                           const struct history *history, enum replica_type type, bool pods,
+                           struct obstacle *obstacle)
+{
+    const struct replica_spec *replica = &world->job->replicas[type];
+    bool grows = policy_growth(world->job, history, type);
+    for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
+        bool there = view_find(&view->pods, type, i) != NULL;
+        bool pod = pods && !there && !history_is_complete(history, type, i);
+        bool service = !view_find(&view->services, type, i);
+        if ((!pod && !service) || (!there && !grows))
+            continue;
+        struct action action = {.name = names_child(plan->arena, world->job, type, i),
+                                .type = type,
+                                .index = i,
+                                .attempt = history->attempt};
+        if (service)
+            create_service(plan, world, action, obstacle);
+        if (pod)
+            create_pod(plan, world, action, obstacle);
+    }
+}
+
 void children_sync(struct plan *plan, const struct world *world, const struct view *view,
-                   const struct history *history)
+                   const struct history *history, struct obstacle *obstacle)
 {
     bool old_attempt = delete_unwanted(plan, world->job, view, history);
-    for (int type = 0; type < REPLICA_TYPES; type++) {
-        const struct replica_spec *replica = &world->job->replicas[type];
-        if (!replica->present)
-            continue;
-        for (int32_t i = 0; i < replica->replicas.value; i++) {
-            struct action action = {.name = names_child(plan->arena, world->job, type, i),
-                                    .type = type,
-                                    .index = i,
-                                    .attempt = history->attempt};
-            if (!view_find(&view->services, type, i))
-                create_service(plan, world, action);
-            if (!old_attempt && !history_is_complete(history, type, i) &&
-                !view_find(&view->pods, type, i))
-                create_pod(plan, world, action);
-        }
-    }
+    if (obstacle->reason)
+        return;
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        create_missing(plan, world, view, history, type, !old_attempt, obstacle);
 }

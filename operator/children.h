@@ -4,6 +4,7 @@
 #define SHOAL_OPERATOR_CHILDREN_H
 
 #include "operator/plan.h"
+#include "operator/policy_waiting.h"
 #include "operator/view.h"
 
 #ifdef __cplusplus
@@ -17,17 +18,17 @@ bool children_wanted(const struct job *job, const struct child *child);
 bool children_is_old_attempt(const struct job *job, const struct history *history,
                              const struct pod *pod);
 
-/* Adds the deletion of a child unless it is being deleted already. `kind` is ACTION_DELETE_POD or
- * _SERVICE. */
+/* Adds the deletion of a child unless it is being deleted already; that of a lost pod in any case,
+ * by force. `kind` is ACTION_DELETE_POD or _SERVICE. */
 void children_delete(struct plan *plan, enum action_kind kind, const struct child *child);
 void children_delete_all(struct plan *plan, const struct view *view);
 
-/* Deletes what has no place any more, has failed or belongs to an old attempt; creates what is
- * missing. A replica that is complete is not made again; a name that is taken, by a pod on its way
- * out or by someone else, is waited for; a new attempt waits until the last pod of the old one is
- * gone. */
+/* Deletes what has no place any more, has failed, is lost or belongs to an old attempt; creates
+ * what is missing, unless there is an obstacle. A replica that is complete is not made again; a
+ * name that is taken, by a pod on its way out or by someone else, is waited for, and someone else's
+ * is an obstacle; a new attempt waits until the last pod of the old one is gone. */
 void children_sync(struct plan *plan, const struct world *world, const struct view *view,
-                   const struct history *history);
+                   const struct history *history, struct obstacle *obstacle);
 
 #ifdef __cplusplus
 }

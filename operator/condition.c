@@ -55,10 +55,12 @@ static void displace_others(struct job_status *status, enum condition_type type)
         break;
     case CONDITION_SUSPENDED:
         remove_type(status, CONDITION_RESTARTING);
+        remove_type(status, CONDITION_WAITING);
         break;
     case CONDITION_SUCCEEDED:
     case CONDITION_FAILED: {
         remove_type(status, CONDITION_RESTARTING);
+        remove_type(status, CONDITION_WAITING);
         struct condition *running = find(status, CONDITION_RUNNING);
         if (running)
             running->status = false;
@@ -92,4 +94,33 @@ bool condition_set(struct job_status *status, enum condition_type type, bool val
     assert(status->condition_count < CONDITION_TYPES);
     status->conditions[status->condition_count++] = condition;
     return true;
+}
+
+bool condition_wait(struct job_status *status, const char *reason, const char *message,
+                    int64_t now_ms)
+{
+    if (condition_finished(status))
+        return false;
+    const struct condition *old = find(status, CONDITION_WAITING);
+    struct condition condition = {
+        .type = CONDITION_WAITING,
+        .status = true,
+        .reason = reason,
+        .message = message,
+        .update_ms = now_ms,
+        .transition_ms = old ? old->transition_ms : now_ms,
+    };
+    bool same =
+        old && reason && strcmp(old->reason, reason) == 0 && strcmp(old->message, message) == 0;
+    if (same)
+        condition.update_ms = old->update_ms;
+    remove_type(status, CONDITION_WAITING);
+    if (!reason)
+        return false;
+    assert(status->condition_count > 0 && status->condition_count < CONDITION_TYPES);
+    size_t at = condition_is_true(status, CONDITION_RUNNING) ? 1 : status->condition_count;
+    memmove(&status->conditions[at + 1], &status->conditions[at],
+            (status->condition_count++ - at) * sizeof condition);
+    status->conditions[at] = condition;
+    return !same;
 }

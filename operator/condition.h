@@ -25,6 +25,13 @@ const struct condition *condition_last(const struct job_status *status);
 bool condition_set(struct job_status *status, enum condition_type type, bool value,
                    const char *reason, const char *message, int64_t now_ms);
 
+/* Says what stands in the way of the job, or with reason NULL that nothing does: puts Waiting on
+ * the list, or takes it off. It is the state the job is in unless it runs all the same: then it
+ * stands behind Created. The times stay while reason and message do. Returns whether there is
+ * something to tell that was not told before. */
+bool condition_wait(struct job_status *status, const char *reason, const char *message,
+                    int64_t now_ms);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "operator/decode_resources.h"
 #include "operator/decode_template.h"
 #include "operator/names.h"
 
@@ -10,14 +11,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is said outside a cluster of a field that only a cluster acts on. */
-#define NOT_ENFORCED "understood, but not enforced here"
-
 /* The first entry of each list stands for "unset"; the order is that of the enums in types.h. */
 static const char *const restart_policies[] = {"",      "Always",   "OnFailure",
                                                "Never", "ExitCode", NULL};
 static const char *const clean_pod_policies[] = {"", "None", "Running", "All", NULL};
 static const char *const restart_scopes[] = {"", "Replica", "Job", NULL};
+
+/* ---- runPolicy ---- */
+
+static void read_min_resources(struct json_reader *reader, const struct json_t *value, void *policy)
+{
+    struct scheduling_policy *scheduling = policy;
+    decode_quantities(reader, value, &scheduling->min_resources);
+    scheduling->has_min_resources = true;
+}
+
+static const struct json_field scheduling_fields[] = {
+    JSON_OPTIONAL("minAvailable", struct scheduling_policy, min_available, 1, INT32_MAX),
+    JSON_TEXT("queue", struct scheduling_policy, queue),
+    JSON_CUSTOM_SAME("minResources", read_min_resources),
+    JSON_TEXT("priorityClass", struct scheduling_policy, priority_class),
+    JSON_OPTIONAL("scheduleTimeoutSeconds", struct scheduling_policy, schedule_timeout_s, 0,
+                  INT32_MAX),
+    JSON_END,
+};
+
+static void read_scheduling(struct json_reader *reader, const struct json_t *value, void *policy)
+{
+    if (!json_is_object_here(reader, value))
+        return;
+    json_read(reader, value, scheduling_fields, policy);
+    json_note(reader, JSON_NOT_ENFORCED);
+}
 
 static const struct json_field run_policy_fields[] = {
     JSON_CHOICE("cleanPodPolicy", struct run_policy, clean_pod_policy, clean_pod_policies),
@@ -29,7 +54,7 @@ static const struct json_field run_policy_fields[] = {
     JSON_CHOICE("restartScope", struct run_policy, restart_scope, restart_scopes),
     JSON_BOOL("suspend", struct run_policy, suspend),
     JSON_TEXT("managedBy", struct run_policy, managed_by),
-    JSON_UNUSED("schedulingPolicy"),
+    JSON_CUSTOM("schedulingPolicy", struct run_policy, scheduling, read_scheduling),
     JSON_END,
 };
 
@@ -58,7 +83,7 @@ static void read_metrics(struct json_reader *reader, const struct json_t *value,
     auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
     elastic->metrics = value;
     elastic->metrics_hash = hash(text, reader->arena);
-    json_note(reader, NOT_ENFORCED);
+    json_note(reader, JSON_NOT_ENFORCED);
 }
 
 static const struct json_field elastic_fields[] = {

@@ -1,6 +1,7 @@
 #include "operator/decode_template.h"
 
 #include "base/mem.h"
+#include "operator/decode_resources.h"
 
 #include <jansson.h>
 
@@ -110,7 +111,7 @@ static const struct json_field container_fields[] = {
     JSON_KNOWN("terminationMessagePath"),
     JSON_KNOWN("terminationMessagePolicy"),
     JSON_UNUSED("envFrom"),
-    JSON_UNUSED("resources"),
+    JSON_CUSTOM("resources", struct container, requests, decode_resources),
     JSON_UNUSED("resizePolicy"),
     JSON_UNUSED("restartPolicy"),
     JSON_UNUSED("volumeMounts"),
@@ -125,6 +126,12 @@ static const struct json_field container_fields[] = {
     JSON_UNUSED("tty"),
     JSON_END,
 };
+
+static void read_scheduler_name(struct json_reader *reader, const struct json_t *value, void *name)
+{
+    *(const char **)name = json_read_text(reader, value);
+    json_note(reader, JSON_NOT_ENFORCED);
+}
 
 static const struct json_field pod_fields[] = {
     JSON_ARRAY_OF("containers", struct pod_template, containers, container_count, struct container,
@@ -160,7 +167,7 @@ static const struct json_field pod_fields[] = {
     JSON_UNUSED("readinessGates"),
     JSON_UNUSED("resourceClaims"),
     JSON_UNUSED("runtimeClassName"),
-    JSON_UNUSED("schedulerName"),
+    JSON_CUSTOM("schedulerName", struct pod_template, scheduler_name, read_scheduler_name),
     JSON_UNUSED("schedulingGates"),
     JSON_UNUSED("securityContext"),
     JSON_UNUSED("setHostnameAsFQDN"),

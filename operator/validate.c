@@ -199,4 +199,8 @@ void validate_update(const struct job *old, const struct job *job, struct lines 
     if (!same_text(old->run_policy.managed_by, job->run_policy.managed_by))
         lines_add(problems, "spec.runPolicy.managedBy: Invalid value: \"%s\": field is immutable",
                   job->run_policy.managed_by ? job->run_policy.managed_by : "");
+    const char *queue = old->run_policy.scheduling.queue;
+    if (queue && job->run_policy.scheduling.queue &&
+        !same_text(queue, job->run_policy.scheduling.queue))
+        lines_add(problems, "spec.runPolicy.schedulingPolicy.queue is immutable");
 }

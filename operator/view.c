@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 #include "operator/names.h"
+#include "operator/policy_deadline.h"
+#include "operator/policy_lost.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,17 +51,23 @@ static void order(struct children *children, const struct job *job, struct arena
 
 struct view view_open(const struct world *world, struct arena *arena)
 {
-    struct view view = {0};
+    struct view view = {.lost_ms = POLICY_NEVER};
     view.pods.items = arena_array(arena, struct child, world->pod_count);
     for (size_t i = 0; i < world->pod_count; i++) {
         const struct pod *pod = &world->pods[i];
-        if (ours(world, pod->owner_uid) && pod->index >= 0)
-            view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
-                                                                .index = pod->index,
-                                                                .name = pod->name,
-                                                                .uid = pod->uid,
-                                                                .deleting = pod->deleted_ms != 0,
-                                                                .pod = pod};
+        if (!ours(world, pod->owner_uid) || pod->index < 0)
+            continue;
+        int64_t lost_ms = policy_lost_ms(pod, &world->options);
+        bool lost = world->now_ms >= lost_ms;
+        if (!lost && lost_ms < view.lost_ms)
+            view.lost_ms = lost_ms;
+        view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
+                                                            .index = pod->index,
+                                                            .name = pod->name,
+                                                            .uid = pod->uid,
+                                                            .deleting = pod->deleted_ms != 0,
+                                                            .lost = lost,
+                                                            .pod = pod};
     }
     view.services.items = arena_array(arena, struct child, world->service_count);
     for (size_t i = 0; i < world->service_count; i++) {

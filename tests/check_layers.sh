@@ -22,7 +22,7 @@ operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
 operator/manifest.*[ch]:base/.*|operator/(manifest|plan|pod|types|history|names).h
 operator/(init_template|wait_for_name).[ch]:base/.*|operator/(init_template|wait_for_name|names|types).h
-operator/(reconcile|restart|condition|history|job_status|view|children|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|restart|condition|history|job_status|view|children|policy_.*).h
+operator/(reconcile|pass|observe|restart|condition|history|job_status|view|children|quantity|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|pass|observe|restart|condition|history|job_status|view|children|quantity|policy_.*).h
 operator/queue.[ch]:base/(backoff|mem|table).h|operator/queue.h
 operator/watch.[ch]:base/(backoff|error|mem|str).h|operator/watch.h
 operator/store.*.[ch]:base/.*|operator/(types|names|decode.*|reconcile|store.*).h

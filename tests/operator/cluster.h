@@ -39,11 +39,13 @@ void cluster_close(struct cluster *cluster);
 
 /* One pass on what there is; nothing is carried out yet. */
 void cluster_plan(struct cluster *cluster);
-/* Carries out the first `count` actions of the last plan. Deleted pods stay, being deleted. */
+void cluster_carry_out(struct cluster *cluster, const struct action *action);
+/* Carries out the first `count` actions of the last plan. Deleted pods stay, being deleted, unless
+ * by force. */
 void cluster_apply(struct cluster *cluster, size_t count);
 
-struct pod *cluster_pod(struct cluster *cluster,
-                        const char *name); /* of the names j-...; NULL: none */
+struct pod *cluster_pod(struct cluster *cluster, const char *name); /* NULL: none */
+struct service *cluster_service(struct cluster *cluster, const char *name);
 void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
 
 /* Commands, separated by ';':
@@ -56,10 +58,22 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   evict POD              phase Failed, by the system
  *   delete POD             someone asks for its deletion
  *   gone POD               its object vanishes
- *   foreign POD            a pod of that name that is not ours appears, with our labels; also a
- * service double POD             a second pod of ours in the same place appears wait MS time passes
- *   suspend / resume       the user edits the job
+ *   lose POD, find POD     its node is lost from now on; is back
+ *   stuck POD REASON       it says that it waits for this
+ *   foreign POD            a pod and a service of that name appear that are not ours
+ *   foreign group          ... a PodGroup of the job's name; foreign autoscaler: likewise
+ *   double POD             a second pod of ours in the same place appears
+ *   wait MS                time passes
+ *   suspend, resume        the user edits the job
  *   scale N                ... the number of workers
+ *   member N               ... schedulingPolicy.minAvailable
+ *   unmetered              ... no metrics any more
+ *   spoil, mend            ... so that it is invalid; so that it is valid again
+ *   group PHASE            the gang scheduler sets the PodGroup's phase
+ *   refuse WORD            ... and says why it waits
+ *   gang volcano|NAME      the operator's options: who schedules gangs,
+ *   autoscale              ... autoscalers are made,
+ *   patience MS            ... lost nodes and overdue pods are given this long
  *   state                  the last plan becomes one that sets the status as it is: to look at it
  */
 void cluster_do(struct cluster *cluster, const char *script);
@@ -75,6 +89,8 @@ struct story {
 
 /* Tells the stories; fails the test if one ends differently. */
 void cluster_tell(const struct story *stories, size_t count);
+/* The same, with more in the specification of each job, as for cluster_open. */
+void cluster_tell_of(const char *spec, const struct story *stories, size_t count);
 
 #ifdef __cplusplus
 }

@@ -99,32 +99,76 @@ static const struct story suspension[] = {
     {"P08 and then runs", 1, 1, "OnFailure", "",
      "settle; run *; settle; suspend; settle; wait 5; resume; settle; run *; settle; state",
      "status Created=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1005\n"},
-    {"X21 resumed before the pods are gone: waits for them", 1, 1, "Never", "",
-     "settle; run *; settle; suspend; pass; resume; pass",
-     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/1 Worker=0/0/1 start=1000\n"
+    {"P05 and pods that wait for a node hold their quota until they are gone", 1, 1, "OnFailure",
+     "", "settle; suspend; pass; state",
+     "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 Worker=1/0/0 start=1000\n"},
+    {"a job created suspended starts when it is resumed", 1, 0, "OnFailure", "suspend: true",
+     "settle; wait 5000; resume; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 start=6000\n"
      "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
      "create service j-master-0\n"
-     "create service j-worker-0\n"},
+     "create pod j-master-0 attempt 0\n"},
+    {"a job that was spoilt can be suspended all the same", 1, 0, "OnFailure", "",
+     "settle; run *; settle; spoil; suspend; pass",
+     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 start=1000\n"
+     "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"
+     "delete pod j-master-0 u2\n"
+     "delete service j-master-0 u1\n"},
+    {"X21 and starts when the last one is gone", 1, 1, "Never", "",
+     "settle; run *; settle; suspend; pass; resume; wait 5000; gone master-0; pass; gone worker-0;"
+     "pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 Worker=0/0/0 start=6000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-master-0\n"
+     "create service j-worker-0\n"
+     "create pod j-master-0 attempt 0\n"
+     "create pod j-worker-0 attempt 0\n"},
+    {"X21 resumed before the pods are gone: waits for them", 1, 1, "Never", "",
+     "settle; run *; settle; suspend; pass; resume; pass", ""},
 };
 
 static const struct story owners[] = {
     {"X16 a foreign pod with our name is neither ours nor fought", 1, 1, "OnFailure", "",
      "foreign worker-0; pass",
-     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "status Created=T Waiting=T(FailedCreateService: Error creating: service \"j-worker-0\" already exists and belongs to another owner) Master=0/0/0 Worker=0/0/0 start=1000\n"
      "event Warning FailedCreateService: Error creating: service \"j-worker-0\" already exists and belongs to another owner\n"
-     "event Warning FailedCreatePod: Error creating: pod \"j-worker-0\" already exists and belongs to another owner\n"
      "create service j-master-0\n"
      "create pod j-master-0 attempt 0\n"},
-    {"X16 nor counted", 0, 1, "OnFailure", "", "foreign worker-0; pass; exit worker-0 0; pass",
-     "event Warning FailedCreateService: Error creating: service \"j-worker-0\" already exists and belongs to another owner\n"
-     "event Warning FailedCreatePod: Error creating: pod \"j-worker-0\" already exists and belongs to another owner\n"},
+    {"X16 nor counted", 0, 1, "OnFailure", "", "foreign worker-0; pass; exit worker-0 0; pass", ""},
     {"X20 the pods of an earlier job of our name are waited for", 1, 0, "OnFailure", "",
      "foreign master-0; delete master-0; pass; gone master-0; pass",
-     "event Warning FailedCreateService: Error creating: service \"j-master-0\" already exists and belongs to another owner\n"
      "create pod j-master-0 attempt 0\n"},
     {"X20 and waited for without a word", 1, 0, "OnFailure", "",
-     "foreign master-0; pass; delete master-0; pass",
-     "event Warning FailedCreateService: Error creating: service \"j-master-0\" already exists and belongs to another owner\n"},
+     "foreign master-0; pass; delete master-0; pass", ""},
+    {"X16 and the job goes on when the name is free", 0, 1, "OnFailure", "",
+     "foreign worker-0; pass; gone worker-0; pass", "create pod j-worker-0 attempt 0\n"},
+    {"X17 a foreign service is told of as well", 0, 2, "OnFailure", "",
+     "foreign worker-1; gone worker-1; pass; run worker-0; pass",
+     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000\n"},
+    {"what pods wait for is told", 1, 2, "OnFailure", "",
+     "settle; stuck worker-1 Unschedulable; pass",
+     "status Created=T Waiting=T(Unschedulable: Pod j-worker-1 waits: Unschedulable) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "event Warning Unschedulable: Pod j-worker-1 waits: Unschedulable\n"},
+    {"and told once", 1, 2, "OnFailure", "",
+     "settle; stuck worker-1 Unschedulable; pass; wait 5; pass", ""},
+    {"and no more when it is over", 1, 2, "OnFailure", "",
+     "settle; stuck worker-1 Unschedulable; pass; gone worker-1; pass; state",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000\n"},
+    {"a job that runs runs, though a pod waits", 1, 2, "OnFailure", "",
+     "settle; run *; stuck worker-1 CrashLoopBackOff; pass",
+     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000\n"
+     "event Warning CrashLoopBackOff: Pod j-worker-1 waits: CrashLoopBackOff\n"},
+    {"a pod on its way out waits for nothing", 1, 2, "OnFailure", "",
+     "settle; stuck worker-1 Unschedulable; delete worker-1; pass", ""},
+    {"a spoilt edit is told once and stops nothing", 1, 1, "OnFailure", "",
+     "settle; run *; settle; spoil; pass",
+     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"
+     "event Warning PyTorchJobFailedValidation: spec.x: wrong\n"},
+    {"and is forgotten when it is mended", 1, 1, "OnFailure", "",
+     "settle; run *; settle; spoil; settle; mend; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"},
+    {"a finished job does not mind", 1, 1, "OnFailure", "",
+     "settle; run *; exit master-0 0; settle; spoil; pass", ""},
     {"a second pod in a place goes, the one with the right name stays", 1, 1, "OnFailure", "",
      "settle; double worker-0; pass", "delete pod other-worker-0 u5\n"},
 };

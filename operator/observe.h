@@ -1,0 +1,35 @@
+/* What the pods tell: completions and failures are recorded in the history, each once, and the
+ * counters of the status follow. Part of a pass. */
+#ifndef SHOAL_OPERATOR_OBSERVE_H
+#define SHOAL_OPERATOR_OBSERVE_H
+
+#include "operator/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the pods of the current attempt tell that was not known before. */
+struct news {
+    int32_t failures; /* not counted so far */
+    enum replica_type failed_type;
+    bool regroup;            /* with SCOPE_JOB: this attempt cannot go on */
+    const struct pod *fatal; /* its failure fails the job; NULL: none */
+};
+
+/* Records completions and failures of the current attempt. */
+struct news observe(struct pass *pass);
+
+/* The job is under way: its counters follow the pods. A pod that is lost or being deleted is not
+ * active any more. */
+void observe_count(struct pass *pass);
+
+/* The job is suspended or finished: what was reached stays or grows, and what still holds its
+ * devices is told as active, so that nobody gives them to others too early: while it is suspended
+ * (Kueue then frees its quota at 0) every pod that has not ended, after its end those that run. */
+void observe_rest(struct pass *pass);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

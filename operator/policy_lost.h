@@ -1,0 +1,20 @@
+/* When a pod is given up that nobody is left to end: its node has been lost for too long, or it is
+ * being deleted and long past its grace period, as on a node that died. It is then deleted by force
+ * and made again; it has not failed. A pod deleted by force stays only for a finalizer, and that is
+ * not ours to break. */
+#ifndef SHOAL_OPERATOR_POLICY_LOST_H
+#define SHOAL_OPERATOR_POLICY_LOST_H
+
+#include "operator/reconcile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The moment on the wall clock; POLICY_NEVER as things stand. */
+int64_t policy_lost_ms(const struct pod *pod, const struct reconcile_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+#include "operator/policy_waiting.h"
+
+#include "base/mem.h"
+#include "operator/children.h"
+
+void obstacle_set(struct obstacle *obstacle, const char *reason, const char *message)
+{
+    if (!obstacle->reason)
+        *obstacle = (struct obstacle){.reason = reason, .message = message};
+}
+
+void policy_waiting(const struct job *job, const struct view *view, struct obstacle *obstacle,
+                    struct arena *arena)
+{
+    for (size_t i = 0; i < view->pods.count; i++) {
+        const struct child *child = &view->pods.items[i];
+        const struct pod *pod = child->pod;
+        if (child->deleting || !pod->waiting_reason || !children_wanted(job, child) ||
+            pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED)
+            continue;
+        obstacle_set(obstacle, pod->waiting_reason,
+                     arena_printf(arena, "Pod %s waits: %s%s%s", pod->name, pod->waiting_reason,
+                                  pod->waiting_message ? ": " : "",
+                                  pod->waiting_message ? pod->waiting_message : ""));
+        return;
+    }
+}

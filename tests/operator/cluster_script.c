@@ -1,0 +1,226 @@
+#include "tests/operator/cluster.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PASSES 20
+
+/* A lost node ends nothing. Returns whether anything went. */
+static bool remove_deleted(struct cluster *cluster)
+{
+    size_t before = cluster->pod_count;
+    for (size_t i = cluster->pod_count; i-- > 0;)
+        if (cluster->pods[i].deleted_ms && !cluster->pods[i].node_lost_ms)
+            cluster_remove_pod(cluster, &cluster->pods[i]);
+    return cluster->pod_count < before;
+}
+
+static void settle(struct cluster *cluster)
+{
+    for (int pass = 0; pass < MAX_PASSES; pass++) {
+        cluster_plan(cluster);
+        bool rests = cluster->plan->count == 0 || cluster->plan->actions[0].kind == ACTION_REQUEUE;
+        cluster_apply(cluster, cluster->plan->count);
+        if (!remove_deleted(cluster) && rests)
+            return;
+    }
+    fail_msg("no fixed point after %d passes", MAX_PASSES);
+}
+
+static void end_pod(struct cluster *cluster, struct pod *pod, int exit_code)
+{
+    pod->phase = exit_code == 0 ? POD_SUCCEEDED : POD_FAILED;
+    pod->exited = true;
+    pod->exit_code = exit_code;
+    pod->exited_ms = cluster->now_ms;
+}
+
+static void delete_pod(struct cluster *cluster, const struct pod *pod)
+{
+    cluster_carry_out(
+        cluster, &(struct action){.kind = ACTION_DELETE_POD, .name = pod->name, .uid = pod->uid});
+}
+
+static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
+                     const char *argument)
+{
+    if (strcmp(verb, "run") == 0)
+        pod->phase = POD_RUNNING;
+    else if (strcmp(verb, "exit") == 0)
+        end_pod(cluster, pod, atoi(argument));
+    else if (strcmp(verb, "restart") == 0)
+        pod->restart_count++;
+    else if (strcmp(verb, "fail") == 0 || strcmp(verb, "evict") == 0)
+        pod->phase = POD_FAILED;
+    else if (strcmp(verb, "lose") == 0)
+        pod->node_lost_ms = cluster->now_ms;
+    else if (strcmp(verb, "find") == 0)
+        pod->node_lost_ms = 0;
+    else if (strcmp(verb, "stuck") == 0)
+        pod->waiting_reason = arena_strdup(cluster->arena, argument);
+    else if (strcmp(verb, "delete") == 0)
+        delete_pod(cluster, pod);
+    else if (strcmp(verb, "gone") == 0)
+        cluster_remove_pod(cluster, pod);
+    else
+        fail_msg("unknown command %s", verb);
+    if (strcmp(verb, "evict") == 0)
+        pod->disrupted = true;
+}
+
+static void move_pods(struct cluster *cluster, const char *verb, const char *which,
+                      const char *argument)
+{
+    size_t moved = 0;
+    for (size_t i = cluster->pod_count; i-- > 0;) {
+        if (strcmp(which, "*") == 0 || strcmp(cluster->pods[i].name + 2, which) == 0) {
+            move_pod(cluster, verb, &cluster->pods[i], argument);
+            moved++;
+        }
+    }
+    if (moved == 0)
+        fail_msg("%s: no pod %s", verb, which);
+}
+
+static void intrude_beside(struct cluster *cluster, enum action_kind kind)
+{
+    struct pod_group_spec group = {.queue = "", .priority_class = ""};
+    struct autoscaler_spec autoscaler = {.metrics_hash = ""};
+    cluster_carry_out(cluster, &(struct action){.kind = kind,
+                                                .name = cluster->job->name,
+                                                .pod_group = &group,
+                                                .autoscaler = &autoscaler});
+    if (kind == ACTION_CREATE_POD_GROUP)
+        cluster->pod_group.owner_uid = "someone";
+    else
+        cluster->autoscaler.owner_uid = "someone";
+}
+
+/* Something like ours of someone else, or a pod of ours with a wrong name. */
+static void intrude(struct cluster *cluster, const char *verb, const char *which)
+{
+    bool foreign = strcmp(verb, "foreign") == 0;
+    int index = 0;
+    if (strcmp(which, "group") == 0 || strcmp(which, "autoscaler") == 0) {
+        intrude_beside(cluster, *which == 'g' ? ACTION_CREATE_POD_GROUP : ACTION_CREATE_AUTOSCALER);
+        return;
+    }
+    assert_int_equal(sscanf(which, "%*[a-z]-%d", &index), 1);
+    struct action action = {.kind = ACTION_CREATE_POD, .index = index};
+    action.type = which[0] == 'm' ? REPLICA_MASTER : REPLICA_WORKER;
+    action.name = arena_printf(cluster->arena, foreign ? "j-%s" : "other-%s", which);
+    cluster_carry_out(cluster, &action);
+    if (!foreign)
+        return;
+    cluster_pod(cluster, action.name)->owner_uid = "someone";
+    action.kind = ACTION_CREATE_SERVICE;
+    cluster_carry_out(cluster, &action);
+    cluster_service(cluster, action.name)->owner_uid = "someone";
+}
+
+/* The operator's options. */
+static bool set_option(struct cluster *cluster, const char *verb, const char *value)
+{
+    struct reconcile_options *options = &cluster->options;
+    if (strcmp(verb, "gang") == 0) {
+        options->gang.scheduler = strcmp(value, "volcano") == 0 ? GANG_VOLCANO : GANG_PLUGINS;
+        options->gang.scheduler_name = arena_strdup(cluster->arena, value);
+    } else if (strcmp(verb, "autoscale") == 0) {
+        options->autoscaling = true;
+    } else if (strcmp(verb, "patience") == 0) {
+        options->node_lost_ms = options->overdue_ms = atoi(value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* The user's edits, and those of what stands beside the pods. */
+static bool edit(struct cluster *cluster, const char *verb, const char *value)
+{
+    struct job *job = cluster->job;
+    if (strcmp(verb, "suspend") == 0 || strcmp(verb, "resume") == 0)
+        job->run_policy.suspend = verb[0] == 's';
+    else if (strcmp(verb, "scale") == 0)
+        job->replicas[REPLICA_WORKER].replicas.value = atoi(value);
+    else if (strcmp(verb, "member") == 0)
+        job->run_policy.scheduling.min_available =
+            (struct optional){.set = true, .value = atoi(value)};
+    else if (strcmp(verb, "unmetered") == 0)
+        job->elastic.metrics = NULL;
+    else if (strcmp(verb, "spoil") == 0)
+        job->invalid = "spec.x: wrong";
+    else if (strcmp(verb, "mend") == 0)
+        job->invalid = NULL;
+    else if (strcmp(verb, "group") == 0)
+        cluster->pod_group.phase = arena_strdup(cluster->arena, value);
+    else if (strcmp(verb, "refuse") == 0)
+        cluster->pod_group.message = arena_strdup(cluster->arena, value);
+    else
+        return false;
+    return true;
+}
+
+static void show_state(struct cluster *cluster)
+{
+    cluster->plan = plan_open(cluster->arena);
+    plan_add(cluster->plan, (struct action){.kind = ACTION_SET_STATUS, .status = &cluster->status});
+}
+
+static void do_one(struct cluster *cluster, const char *command)
+{
+    char verb[16] = "", first[32] = "", second[32] = "";
+    sscanf(command, "%15s %31s %31s", verb, first, second);
+    if (strcmp(verb, "pass") == 0) {
+        cluster_plan(cluster);
+        cluster_apply(cluster, cluster->plan->count);
+    } else if (strcmp(verb, "settle") == 0) {
+        settle(cluster);
+    } else if (strcmp(verb, "state") == 0) {
+        show_state(cluster);
+    } else if (strcmp(verb, "wait") == 0) {
+        cluster->now_ms += atoi(first);
+    } else if (strcmp(verb, "foreign") == 0 || strcmp(verb, "double") == 0) {
+        intrude(cluster, verb, first);
+    } else if (!set_option(cluster, verb, first) && !edit(cluster, verb, first)) {
+        move_pods(cluster, verb, first, second);
+    }
+}
+
+void cluster_do(struct cluster *cluster, const char *script)
+{
+    auto_free char *copy = xstrdup(script);
+    char *rest = copy, *command;
+    while ((command = strsep(&rest, ";")))
+        do_one(cluster, command);
+}
+
+void cluster_tell(const struct story *stories, size_t count)
+{
+    cluster_tell_of("", stories, count);
+}
+
+void cluster_tell_of(const char *spec, const struct story *stories, size_t count)
+{
+    int failed = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct story *story = &stories[i];
+        struct cluster *cluster = cluster_open(story->masters, story->workers,
+                                               story->restart_policy, story->run_policy, spec);
+        cluster_do(cluster, story->script);
+        auto_str struct str text;
+        str_init(&text, 1 << 16);
+        plan_print(cluster->plan, &text);
+        if (strcmp(str_text(&text), story->plan) != 0) {
+            print_error("%s: planned\n%sexpected\n%s\n", story->name, str_text(&text), story->plan);
+            failed++;
+        }
+        cluster_close(cluster);
+    }
+    assert_int_equal(failed, 0);
+}
