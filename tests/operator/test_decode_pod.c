@@ -1,0 +1,322 @@
+/* Pods and services as an API server sends them, and what is left of them. */
+#include "tests/support.h"
+
+#include "base/lines.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/yaml.h"
+#include "operator/decode_pod.h"
+#include "operator/names.h"
+
+#include <jansson.h>
+#include <string.h>
+
+struct reading {
+    struct arena *arena;
+    json_t *documents;
+    const json_t *object;
+    struct identity identity;
+    struct lines problems;
+    int result;
+    struct error err;
+};
+
+/* From YAML, of which JSON is a part. */
+static void open_reading(struct reading *reading, const char *text)
+{
+    *reading = (struct reading){.arena = arena_open()};
+    struct error err;
+    assert_ok(yaml_parse(text, strlen(text), "test", &reading->documents, &err), &err);
+    reading->object = json_array_get(reading->documents, 0);
+    lines_init(&reading->problems, reading->arena);
+    reading->result =
+        decode_identity(reading->object, reading->arena, &reading->identity, &reading->err);
+}
+
+static void close_reading(struct reading *reading)
+{
+    json_decref(reading->documents);
+    arena_close(reading->arena);
+}
+
+#define KNOWN "name: j-worker-3, namespace: ns, uid: u, resourceVersion: '7'"
+
+/* ---- identity ---- */
+
+static void who_it_is_and_whose(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metadata;
+        const char *expected; /* namespace/name uid version owner job, or the error */
+    } rows[] = {
+        {"{" KNOWN "}", "ns/j-worker-3 u 7  "},
+        {"{" KNOWN ", labels: {training.kubeflow.org/job-name: j, job-name: k}}",
+         "ns/j-worker-3 u 7  j"},
+        /* the controller is whose it is, whatever the label says */
+        {"{" KNOWN ", labels: {training.kubeflow.org/job-name: j}, ownerReferences: [{uid: x}, "
+         "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: k, uid: o, controller: true}]}",
+         "ns/j-worker-3 u 7 o k"},
+        {"{" KNOWN ", labels: {training.kubeflow.org/job-name: j}, ownerReferences: [{apiVersion: "
+         "apps/v1, kind: ReplicaSet, name: k, uid: o, controller: true}]}",
+         "ns/j-worker-3 u 7 o j"},
+        {"{" KNOWN ", ownerReferences: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: k, "
+         "uid: o, controller: false}, {kind: PyTorchJob, controller: true}]}",
+         "ns/j-worker-3 u 7  "},
+        {"{name: p, uid: u}", "metadata.namespace: Required value: must be text"},
+        {"{name: 1, namespace: ns}", "metadata.name: Required value: must be text"},
+        {"{name: p, namespace: ns, uid: ''}", "metadata.uid: Required value: must be text"},
+        {"{name: p, namespace: ns, uid: u}",
+         "metadata.resourceVersion: Required value: must be text"},
+        {"[]", "metadata.name: Required value: must be text"},
+        {"null", "metadata.name: Required value: must be text"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct reading reading;
+        auto_free char *text = xasprintf("{metadata: %s}", rows[i].metadata);
+        open_reading(&reading, text);
+        const struct identity *id = &reading.identity;
+        const char *got =
+            reading.result
+                ? reading.err.msg
+                : arena_printf(reading.arena, "%s/%s %s %s %s %s", id->namespace_, id->name,
+                               id->uid, id->resource_version, id->owner_uid, id->job_name);
+        assert_string_equal(got, rows[i].expected);
+        close_reading(&reading);
+    }
+}
+
+static void labels_say_which_replica(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *labels; /* those of training.kubeflow.org, and the attempt */
+        enum replica_type type;
+        int32_t index, attempt;
+    } rows[] = {
+        {"{training.kubeflow.org/replica-type: master, training.kubeflow.org/replica-index: '0'}",
+         REPLICA_MASTER, 0, 0},
+        {"{training.kubeflow.org/replica-type: worker, training.kubeflow.org/replica-index: '12', "
+         "shoal.dev/restart-attempt: '3'}",
+         REPLICA_WORKER, 12, 3},
+        {"{training.kubeflow.org/replica-type: worker, training.kubeflow.org/replica-index: x, "
+         "shoal.dev/restart-attempt: z}",
+         REPLICA_WORKER, -1, 0},
+        {"{training.kubeflow.org/replica-type: launcher, training.kubeflow.org/replica-index: '0'}",
+         REPLICA_WORKER, -1, 0},
+        {"{}", REPLICA_WORKER, -1, 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct reading reading;
+        auto_free char *text = xasprintf("{metadata: {" KNOWN ", labels: %s}}", rows[i].labels);
+        open_reading(&reading, text);
+        struct pod pod =
+            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+        struct service service =
+            decode_service(reading.object, &reading.identity, reading.arena, &reading.problems);
+        assert_int_equal(pod.type, rows[i].type);
+        assert_int_equal(pod.index, rows[i].index);
+        assert_int_equal(pod.attempt, rows[i].attempt);
+        assert_int_equal(service.type, rows[i].type);
+        assert_int_equal(service.index, rows[i].index);
+        assert_string_equal(service.name, "j-worker-3");
+        assert_string_equal(service.uid, "u");
+        assert_false(service.deleting);
+        assert_int_equal(reading.problems.count, 0);
+        close_reading(&reading);
+    }
+}
+
+/* ---- status ---- */
+
+#define ENDED(code, at) "state: {terminated: {exitCode: " code ", finishedAt: '" at "'}}"
+#define NOON            "1970-01-01T12:00:00Z"
+#define NOON_10         "1970-01-01T12:00:10Z"
+#define DELETED         "deletionTimestamp: '1970-01-01T12:00:30Z', deletionGracePeriodSeconds: 30"
+
+struct row {
+    const char *metadata; /* more of it */
+    const char *status;
+    /* phase, restarts, [exit CODE@SECONDS], [deleted@SECONDS], [disrupted] */
+    const char *expected;
+};
+
+static const struct row rows[] = {
+    {"", "{}", "Pending 0"},
+    {"", "null", "Pending 0"},
+    {"", "{phase: Pending}", "Pending 0"},
+    {"",
+     "{phase: Running, containerStatuses: [{name: pytorch, restartCount: 2, state: {running: {}}}]}",
+     "Running 2"},
+    /* all containers restart, init containers too */
+    {"",
+     "{phase: Running, initContainerStatuses: [{name: init-pytorch, restartCount: 1, " ENDED(
+         "0", NOON) "}], containerStatuses: [{name: side, restartCount: 4}, {name: pytorch, "
+                    "restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
+                    "{terminated: {exitCode: 1}}}]}",
+     "Running 7"},
+    /* container pytorch decides */
+    {"",
+     "{phase: Running, containerStatuses: [{name: side, " ENDED("3", NOON) "}, {name: pytorch}]}",
+     "Running 0"},
+    {"",
+     "{phase: Running, containerStatuses: [{name: side}, {name: pytorch, " ENDED("3", NOON) "}]}",
+     "Running 0 exit 3@43200"},
+    {"", "{phase: Succeeded, containerStatuses: [{name: pytorch, " ENDED("0", NOON_10) "}]}",
+     "Succeeded 0 exit 0@43210"},
+    {"", "{phase: Failed, containerStatuses: [{name: pytorch, " ENDED("137", NOON) "}]}",
+     "Failed 0 exit 137@43200"},
+    {"", "{phase: Unknown}", "Unknown 0"},
+    /* deletion was asked for a grace period before its timestamp */
+    {DELETED, "{phase: Running}", "Running 0 deleted@43200"},
+    {"deletionTimestamp: '" NOON "'", "{phase: Running}", "Running 0 deleted@43200"},
+    /* nobody saw this end: then it was the deletion's */
+    {DELETED,
+     "{phase: Failed, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: "
+     "137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}",
+     "Failed 0 exit 137@43200 deleted@43200"},
+    /* ended by the system */
+    {"", "{phase: Failed, reason: Evicted}", "Failed 0 disrupted"},
+    {"",
+     "{phase: Failed, reason: Evicted, containerStatuses: [{name: pytorch, " ENDED("137",
+                                                                                   NOON) "}]}",
+     "Failed 0 exit 137@43200 disrupted"},
+    {"", "{phase: Failed, reason: Preempting}", "Failed 0 disrupted"},
+    {"", "{phase: Running, reason: NodeLost}", "Running 0 disrupted"},
+    {"",
+     "{phase: Failed, reason: Terminated, containerStatuses: [{name: pytorch, " ENDED("143",
+                                                                                      NOON) "}]}",
+     "Failed 0 exit 143@43200 disrupted"},
+    {"", "{phase: Failed, reason: OutOfcpu}", "Failed 0 disrupted"},
+    {"",
+     "{phase: Failed, conditions: [{type: Ready, status: 'False'}, {type: DisruptionTarget, status: "
+     "'True'}], containerStatuses: [{name: pytorch, " ENDED("143", NOON) "}]}",
+     "Failed 0 exit 143@43200 disrupted"},
+    {"",
+     "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'False'}], containerStatuses: "
+     "[{name: pytorch, " ENDED("1", NOON) "}]}",
+     "Failed 0 exit 1@43200"},
+    {"", "{phase: Failed, containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
+     "Failed 0 disrupted"},
+    /* its own doing */
+    {"", "{phase: Failed, reason: DeadlineExceeded}", "Failed 0"},
+    {"",
+     "{phase: Failed, initContainerStatuses: [{name: init-pytorch, restartCount: 0, " ENDED(
+         "1", NOON) "}], containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
+     "Failed 0"},
+};
+
+static const char *show(const struct pod *pod, struct arena *arena)
+{
+    const char *exit = "", *deleted = "";
+    if (pod->exited)
+        exit = arena_printf(arena, " exit %d@%d", pod->exit_code, (int)(pod->exited_ms / 1000));
+    if (pod->deleted_ms)
+        deleted = arena_printf(arena, " deleted@%d", (int)(pod->deleted_ms / 1000));
+    return arena_printf(arena, "%s %d%s%s%s", names_phase(pod->phase), pod->restart_count, exit,
+                        deleted, pod->disrupted ? " disrupted" : "");
+}
+
+static void a_status_is_read(void **state)
+{
+    (void)state;
+    int failed = 0;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct reading reading;
+        auto_free char *text =
+            xasprintf("{metadata: {" KNOWN "%s%s}, status: %s}", *rows[i].metadata ? ", " : "",
+                      rows[i].metadata, rows[i].status);
+        open_reading(&reading, text);
+        struct pod pod =
+            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+        const char *got = show(&pod, reading.arena);
+        if (strcmp(got, rows[i].expected) != 0 || reading.problems.count) {
+            print_error("%s:\n  %s (%s)\n  expected %s\n", text, got, lines_join(&reading.problems),
+                        rows[i].expected);
+            failed++;
+        }
+        close_reading(&reading);
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void of_a_spoilt_pod_only_its_being_there_is_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *status, *problem;
+    } spoilt[] = {
+        {"[]", "status: must be a mapping, not a list"},
+        {"{phase: Dancing}", "status.phase: Unsupported value: \"Dancing\": supported values: "
+                             "\"Pending\", \"Running\", \"Succeeded\", \"Failed\", \"Unknown\""},
+        {"{phase: Failed, containerStatuses: {}}",
+         "status.containerStatuses: must be a list, not a mapping"},
+        {"{phase: Failed, containerStatuses: [{name: pytorch, restartCount: -1}]}",
+         "status.containerStatuses[0].restartCount: must be within 0 and 1000000, not -1"},
+        {"{phase: Failed, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: "
+         "many}}}]}",
+         "status.containerStatuses[0].state.terminated.exitCode: must be a whole number, not the "
+         "text \"many\""},
+        {"{phase: Failed, containerStatuses: [{name: pytorch, " ENDED("1", "noon") "}]}",
+         "status.containerStatuses[0].state.terminated.finishedAt: must be a time such as "
+         "2026-01-31T12:00:00Z, not \"noon\""},
+    };
+    for (size_t i = 0; i < array_length(spoilt); i++) {
+        struct reading reading;
+        auto_free char *text =
+            xasprintf("{metadata: {" KNOWN ", labels: {training.kubeflow.org/replica-type: worker, "
+                      "training.kubeflow.org/replica-index: '3'}}, status: %s}",
+                      spoilt[i].status);
+        open_reading(&reading, text);
+        struct pod pod =
+            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+        assert_string_equal(lines_join(&reading.problems), spoilt[i].problem);
+        assert_string_equal(show(&pod, reading.arena), "Unknown 0");
+        assert_string_equal(pod.name, "j-worker-3");
+        assert_int_equal(pod.index, 3);
+        close_reading(&reading);
+    }
+}
+
+static void a_service_is_being_deleted(void **state)
+{
+    (void)state;
+    struct reading reading;
+    open_reading(&reading, "{metadata: {" KNOWN ", deletionTimestamp: '" NOON "'}}");
+    struct service service =
+        decode_service(reading.object, &reading.identity, reading.arena, &reading.problems);
+    assert_true(service.deleting);
+    close_reading(&reading);
+}
+
+static void a_name_tells_whose_child_it_would_be(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } names[] = {
+        {"mnist-worker-12", 5}, {"mnist-master-0", 5},
+        {"a-b-worker-0", 3},    {"ns/j-worker-1", 4},
+        {"worker-0", 0},        {"-worker-0", 0},
+        {"mnist-worker-", 0},   {"mnist-worker-x", 0},
+        {"mnist-worker", 0},    {"mnist-launcher-0", 0},
+        {"mnistworker-0", 0},   {"", 0},
+        {"j-worker-1x", 0},     {"j-worker-0-worker-1", 10},
+    };
+    for (size_t i = 0; i < array_length(names); i++)
+        assert_int_equal(names_child_job(names[i].name), names[i].bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_it_is_and_whose),
+        cmocka_unit_test(labels_say_which_replica),
+        cmocka_unit_test(a_status_is_read),
+        cmocka_unit_test(of_a_spoilt_pod_only_its_being_there_is_known),
+        cmocka_unit_test(a_service_is_being_deleted),
+        cmocka_unit_test(a_name_tells_whose_child_it_would_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
