@@ -1,0 +1,31 @@
+/* How many events about one job may be told: a bucket of tokens, as client-go has one for each
+ * object, so that a job that goes on failing does not flood the API server. What the last tokens
+ * are kept for differs: single creates and deletes that went well stop first, so that a big job's
+ * end is still told. Pure. */
+#ifndef SHOAL_OPERATOR_EVENT_BUDGET_H
+#define SHOAL_OPERATOR_EVENT_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EVENT_BUDGET_TOKENS    25
+#define EVENT_BUDGET_RESERVE   5               /* not for routine */
+#define EVENT_BUDGET_REFILL_MS (5 * 60 * 1000) /* one token */
+
+/* All zero: full. */
+struct event_budget {
+    int spent;         /* tokens that are missing */
+    int64_t refill_ms; /* since when the next one is on its way; holds while any is missing */
+};
+
+/* Takes a token if there is one; steady_ms is a clock that does not jump. */
+bool event_budget_take(struct event_budget *budget, bool routine, int64_t steady_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

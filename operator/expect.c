@@ -1,0 +1,100 @@
+#include "operator/expect.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+struct sight {
+    const char *uid;
+    bool service, gone;
+    bool force; /* gone: its end is not waited for */
+};
+
+struct expect {
+    struct arena *arena;
+    struct sight *sights; /* in the order in which they were done: so the view shows them */
+    size_t first, count, size;
+    const char *older_than_view; /* a resourceVersion; NULL: any will do */
+};
+
+struct expect *expect_open(void)
+{
+    struct arena *arena = arena_open();
+    struct expect *expect = arena_new(arena, struct expect);
+    expect->arena = arena;
+    return expect;
+}
+
+void expect_close(struct expect *expect)
+{
+    if (expect)
+        arena_close(expect->arena);
+}
+
+static void add(struct expect *expect, struct sight sight)
+{
+    if (expect->first + expect->count == expect->size) {
+        expect->size = expect->size ? 2 * expect->size : 16;
+        struct sight *more = arena_array(expect->arena, struct sight, expect->size);
+        if (expect->count)
+            memcpy(more, expect->sights + expect->first, expect->count * sizeof *more);
+        expect->sights = more;
+        expect->first = 0;
+    }
+    sight.uid = arena_strdup(expect->arena, sight.uid);
+    expect->sights[expect->first + expect->count++] = sight;
+}
+
+void expect_done(struct expect *expect, const struct action *action, const char *uid)
+{
+    switch (action->kind) {
+    case ACTION_CREATE_POD:
+    case ACTION_CREATE_SERVICE:
+        if (uid)
+            add(expect,
+                (struct sight){.uid = uid, .service = action->kind == ACTION_CREATE_SERVICE});
+        break;
+    case ACTION_DELETE_POD:
+    case ACTION_FORCE_DELETE_POD:
+    case ACTION_DELETE_SERVICE:
+        add(expect, (struct sight){.uid = action->uid,
+                                   .gone = true,
+                                   .service = action->kind == ACTION_DELETE_SERVICE,
+                                   .force = action->kind == ACTION_FORCE_DELETE_POD});
+        break;
+    default:
+        break;
+    }
+}
+
+void expect_newer(struct expect *expect, const char *resource_version)
+{
+    expect->older_than_view = arena_strdup(expect->arena, resource_version);
+}
+
+/* What is being deleted counts as gone: that is all a delete can bring about at once. */
+static bool is_going(const struct pod *pod, bool force)
+{
+    return pod->deleted_ms && (!force || pod->grace_ms == 0);
+}
+
+static bool shows(const struct world *world, const struct sight *sight)
+{
+    for (size_t i = 0; !sight->service && i < world->pod_count; i++)
+        if (strcmp(world->pods[i].uid, sight->uid) == 0)
+            return !sight->gone || is_going(&world->pods[i], sight->force);
+    for (size_t i = 0; sight->service && i < world->service_count; i++)
+        if (strcmp(world->services[i].uid, sight->uid) == 0)
+            return !sight->gone || world->services[i].deleting;
+    return sight->gone;
+}
+
+bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version)
+{
+    while (expect->count && shows(world, &expect->sights[expect->first])) {
+        expect->first++;
+        expect->count--;
+    }
+    bool newer = !expect->older_than_view || strcmp(expect->older_than_view, resource_version) != 0;
+    return expect->count == 0 && newer;
+}

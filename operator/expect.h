@@ -1,0 +1,39 @@
+/* What a job's last plan did and the caches have not shown yet. A pass on a view without our own
+ * writes is harmless, as names are deterministic and deletes name UIDs, but it would create every
+ * pod of a big job twice and be told so by as many refusals. So the job is not passed again until
+ * the view shows what was done, for five seconds at most: by then an event was lost or somebody
+ * else undid it, and a pass finds out which.
+ *
+ * Objects are known by UID, which the answer to a create tells; resourceVersions are opaque and
+ * only compared with the one that was written over. Pure. */
+#ifndef SHOAL_OPERATOR_EXPECT_H
+#define SHOAL_OPERATOR_EXPECT_H
+
+#include "operator/plan.h"
+#include "operator/reconcile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EXPECT_MAX_MS 5000
+
+struct expect;
+
+struct expect *expect_open(void);
+void expect_close(struct expect *expect); /* NULL-safe */
+
+/* This action was done. uid: of the object that a create made, NULL if it was there already. Only
+ * pods and services are expected. */
+void expect_done(struct expect *expect, const struct action *action, const char *uid);
+/* The job was written, or found to be newer than this version. */
+void expect_newer(struct expect *expect, const char *resource_version);
+
+/* Whether the view shows it all; forgets what it does show. resource_version: the job's in the
+ * view. */
+bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,31 @@
+/* Tokens taken and refilled. */
+#include "tests/support.h"
+
+#include "operator/event_budget.h"
+
+static void events_have_a_budget(void **state)
+{
+    (void)state;
+    struct event_budget budget = {0};
+    int told = 0;
+    while (event_budget_take(&budget, true, 1000))
+        told++;
+    assert_int_equal(told, EVENT_BUDGET_TOKENS - EVENT_BUDGET_RESERVE);
+    while (event_budget_take(&budget, false, 1000))
+        told++;
+    assert_int_equal(told, EVENT_BUDGET_TOKENS);
+    assert_false(event_budget_take(&budget, false, 1000 + EVENT_BUDGET_REFILL_MS - 1));
+    assert_true(event_budget_take(&budget, false, 1000 + EVENT_BUDGET_REFILL_MS));
+    assert_false(event_budget_take(&budget, false, 1000 + 2 * EVENT_BUDGET_REFILL_MS - 1));
+    assert_true(event_budget_take(&budget, false, 1000 + 2 * EVENT_BUDGET_REFILL_MS));
+    told = 0;
+    while (event_budget_take(&budget, false, INT64_MAX / 2)) /* full, and not more than full */
+        told++;
+    assert_int_equal(told, EVENT_BUDGET_TOKENS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(events_have_a_budget)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
