@@ -1,0 +1,179 @@
+#include "operator/request.h"
+
+#include "base/contract.h"
+#include "base/mem.h"
+#include "operator/init_template.h"
+#include "operator/kube.h"
+#include "operator/manifest.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+/* A name of at most 63 bytes, a dot and 16 digits. */
+#define EVENT_NAME_BYTES 128
+
+/* A kind of object: where it lives. */
+struct resource {
+    const char *group, *version, *plural;
+};
+
+static const struct resource pods = {"", "v1", "pods"};
+static const struct resource services = {"", "v1", "services"};
+static const struct resource events = {"", "v1", "events"};
+static const struct resource jobs = {API_GROUP, API_VERSION, "pytorchjobs"};
+
+static struct resource pod_groups(const struct request_source *source)
+{
+    assert(source->pod->gang.scheduler != GANG_NONE);
+    if (source->pod->gang.scheduler == GANG_VOLCANO)
+        return (struct resource){API_VOLCANO_GROUP, API_VOLCANO_VERSION, "podgroups"};
+    return (struct resource){API_PLUGINS_GROUP, API_PLUGINS_VERSION, "podgroups"};
+}
+
+static struct resource autoscalers(const struct request_source *source)
+{
+    assert(source->autoscaling_version);
+    return (struct resource){"autoscaling", source->autoscaling_version,
+                             "horizontalpodautoscalers"};
+}
+
+/* Names are those of validated jobs and of objects that the API server took: they fit. */
+static void set_path(struct request *request, const struct resource *resource,
+                     const struct request_source *source, const char *name, const char *subresource)
+{
+    bool fits = kube_path(request->path, sizeof request->path, resource->group, resource->version,
+                          resource->plural, source->job->namespace_, name, subresource);
+    assert(fits);
+    (void)fits;
+}
+
+static struct request create_object(struct resource resource, const struct request_source *source,
+                                    struct json_t *object)
+{
+    struct request request = {.method = "POST", .body = object};
+    set_path(&request, &resource, source, NULL, NULL);
+    return request;
+}
+
+static struct request remove_object(struct resource resource, const struct request_source *source,
+                                    const struct action *action)
+{
+    const struct manifest_delete options = {
+        .uid = action->uid,
+        .at_once = action->kind == ACTION_FORCE_DELETE_POD,
+        .background = action->kind == ACTION_DELETE_JOB,
+    };
+    struct request request = {.method = "DELETE", .body = manifest_delete(&options)};
+    set_path(&request, &resource, source, action->name, NULL);
+    return request;
+}
+
+/* Puts the whole spec in place: a merge would keep entries of maps that are no longer wanted. The
+ * annotations too if `annotations`; otherwise they are as they were made, and others may have added
+ * to them. Fails unless the object is the one that is meant. Takes `object`. */
+static struct request update_object(struct resource resource, const struct request_source *source,
+                                    const struct action *action, json_t *object, bool annotations)
+{
+    json_t *patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test", "path",
+                              "/metadata/uid", "value", action->uid, "op", "replace", "path",
+                              "/spec", "value", json_object_get(object, "spec"));
+    if (annotations)
+        json_array_append_new(
+            patch,
+            json_pack("{s:s, s:s, s:O}", "op", "add", "path", "/metadata/annotations", "value",
+                      json_object_get(json_object_get(object, "metadata"), "annotations")));
+    json_decref(object);
+    struct request request = {
+        .method = "PATCH", .body = patch, .content_type = "application/json-patch+json"};
+    set_path(&request, &resource, source, action->name, NULL);
+    return request;
+}
+
+static struct request set_status(const struct request_source *source, const struct action *action)
+{
+    struct request request = {
+        .method = "PUT",
+        .body = manifest_status_update(source->object, source->job, action->status),
+    };
+    set_path(&request, &jobs, source, source->job->name, "status");
+    return request;
+}
+
+static struct request create_event(const struct request_source *source, const struct action *action)
+{
+    char name[EVENT_NAME_BYTES];
+    snprintf(name, sizeof name, "%s.%016" PRIx64, source->job->name, source->event_number);
+    return create_object(events, source,
+                         manifest_event(source->job, name, action->event_type, action->reason,
+                                        action->message, source->now_ms));
+}
+
+static struct request create_pod(const struct request_source *source, const struct action *action)
+{
+    auto_arena struct arena *arena = arena_open();
+    const struct pod_spec *pod =
+        pod_build(source->job, source->history, action->type, action->index, source->pod, arena);
+    json_t *init =
+        pod->wait_for && source->init ? init_template_expand(source->init, pod->wait_for) : NULL;
+    struct request request = create_object(pods, source, manifest_pod(source->job, pod, init));
+    json_decref(init);
+    return request;
+}
+
+static struct request create_service(const struct request_source *source,
+                                     const struct action *action)
+{
+    auto_arena struct arena *arena = arena_open();
+    return create_object(services, source,
+                         manifest_service(source->job, pod_build_service(source->job, action->type,
+                                                                         action->index, arena)));
+}
+
+static json_t *pod_group(const struct request_source *source, const struct action *action)
+{
+    return manifest_pod_group(source->job, action->pod_group, source->pod->gang.scheduler);
+}
+
+static json_t *autoscaler(const struct request_source *source, const struct action *action)
+{
+    return manifest_autoscaler(source->job, action->autoscaler, source->autoscaling_version);
+}
+
+struct request request_build(const struct action *action, const struct request_source *source)
+{
+    switch (action->kind) {
+    case ACTION_SET_STATUS:
+        return set_status(source, action);
+    case ACTION_EVENT:
+        return create_event(source, action);
+    case ACTION_DELETE_POD:
+    case ACTION_FORCE_DELETE_POD:
+        return remove_object(pods, source, action);
+    case ACTION_DELETE_SERVICE:
+        return remove_object(services, source, action);
+    case ACTION_DELETE_POD_GROUP:
+        return remove_object(pod_groups(source), source, action);
+    case ACTION_DELETE_AUTOSCALER:
+        return remove_object(autoscalers(source), source, action);
+    case ACTION_CREATE_POD_GROUP:
+        return create_object(pod_groups(source), source, pod_group(source, action));
+    case ACTION_UPDATE_POD_GROUP:
+        return update_object(pod_groups(source), source, action, pod_group(source, action), false);
+    case ACTION_CREATE_SERVICE:
+        return create_service(source, action);
+    case ACTION_CREATE_POD:
+        return create_pod(source, action);
+    case ACTION_CREATE_AUTOSCALER:
+        return create_object(autoscalers(source), source, autoscaler(source, action));
+    case ACTION_UPDATE_AUTOSCALER:
+        return update_object(autoscalers(source), source, action, autoscaler(source, action), true);
+    case ACTION_DELETE_JOB:
+        return remove_object(jobs, source, action);
+    case ACTION_REQUEUE:
+        break;
+    }
+    assert(!"this action makes no request");
+    return (struct request){.method = NULL};
+}

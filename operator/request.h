@@ -1,0 +1,44 @@
+/* From an action to the one request that does it: method, path, body. Pure: time and the names of
+ * events are arguments. Knows no order, no outcomes and no client. */
+#ifndef SHOAL_OPERATOR_REQUEST_H
+#define SHOAL_OPERATOR_REQUEST_H
+
+#include "operator/plan.h"
+#include "operator/pod.h"
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct init_template;
+struct json_t;
+
+#define REQUEST_PATH_BYTES 1024 /* namespace, name and group are of 253 bytes at most */
+
+/* What the action is about, beyond itself. All is borrowed. */
+struct request_source {
+    const struct job *job;
+    const struct json_t *object;      /* the job as the API has it */
+    const struct history *history;    /* pods are built with it */
+    const struct pod_options *pod;    /* also says whose pod groups are meant */
+    const struct init_template *init; /* NULL: workers do not wait */
+    const char *autoscaling_version;  /* "v2", "v2beta2"; NULL: there are no autoscalers */
+    uint64_t event_number;            /* ACTION_EVENT: unlike that of any other event of this job */
+    int64_t now_ms;                   /* ACTION_EVENT: wall clock */
+};
+
+struct request {
+    const char *method;
+    char path[REQUEST_PATH_BYTES];
+    struct json_t *body;      /* owned: json_decref */
+    const char *content_type; /* NULL: application/json */
+};
+
+/* Never for ACTION_REQUEUE. */
+struct request request_build(const struct action *action, const struct request_source *source);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
