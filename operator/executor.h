@@ -1,6 +1,10 @@
 /* Plans carried out on an API server: asks the step machine (steps.h) what may be started, turns it
- * into requests, and reports what came of them. Several jobs' plans at once, one plan a job.
- * Decides nothing that reconcile or steps could have decided. */
+ * into requests (request.h), and reports what came of them. Several jobs' plans at once, one plan a
+ * job. Decides nothing that reconcile or steps could have decided.
+ *
+ * Of each job it remembers how many events were told about it (event_budget.h), and what was done
+ * that the caches have not shown yet (expect.h). Events are sent once and not waited for; what is
+ * over budget, or more than EXECUTOR_EVENTS_MAX in flight, is lost. */
 #ifndef SHOAL_OPERATOR_EXECUTOR_H
 #define SHOAL_OPERATOR_EXECUTOR_H
 
@@ -15,6 +19,9 @@ extern "C" {
 
 struct executor;
 struct init_template;
+struct world;
+
+#define EXECUTOR_EVENTS_MAX 64 /* in flight, of all jobs */
 
 /* What a plan came to. Lives until `over` returns. */
 struct executor_outcome {
@@ -24,17 +31,25 @@ struct executor_outcome {
     int64_t requeue_ms; /* wall clock, or 0 */
 };
 
+/* How requests go out: kube_send and kube_cancel, or a test's. */
+struct executor_transport {
+    struct kube_request *(*send)(struct kube *kube, const struct kube_call *call, int64_t now_ms);
+    void (*cancel)(struct kube *kube, struct kube_request *request);
+};
+
 struct executor_options {
+    const struct executor_transport *transport; /* NULL: kube's own */
     struct pod_options pod;
     const struct init_template *init; /* NULL: workers get no init container */
-    size_t parallel_max;              /* requests in flight for one plan */
+    const char *autoscaling_version;  /* "v2", "v2beta2"; NULL: plans hold no autoscalers */
+    size_t parallel_max;              /* requests in flight for one plan, events apart */
     const struct clocks *clocks;
     /* The plan of this job is over, and with it our hold on the job. May start another plan. */
     void (*over)(void *context, const char *key, const struct executor_outcome *outcome);
     void *context;
 };
 
-/* kube, init, clocks are borrowed and must outlive it. */
+/* kube and what options point to are borrowed and must outlive it. */
 struct executor *executor_open(struct kube *kube, const struct executor_options *options);
 /* Cancels what is in flight; `over` is not called. NULL-safe. */
 void executor_close(struct executor *executor);
@@ -48,6 +63,13 @@ void executor_start(struct executor *executor, const char *key, const struct job
 /* Lets the plan of this job go: what is in flight is cancelled, `over` is not called. */
 void executor_drop(struct executor *executor, const char *key);
 size_t executor_running(const struct executor *executor); /* plans under way */
+
+/* For how many milliseconds a pass over this view would be too early, as the view does not yet show
+ * what the last plan did; 0: pass. Another look is worth it whenever the view has changed. */
+int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
+                          const struct json_t *object);
+/* The job is gone, and has no plan under way. */
+void executor_forget(struct executor *executor, const char *key);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,370 @@
+#include "operator/executor.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/table.h"
+#include "operator/event_budget.h"
+#include "operator/expect.h"
+#include "operator/reconcile.h"
+#include "operator/request.h"
+#include "operator/steps.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What outlives a job's plans. */
+struct memory {
+    struct table_entry entry;
+    char *key;
+    char *uid; /* of the job: another one of its name is another job */
+    struct event_budget budget;
+    struct expect *expect;   /* NULL: the view has shown all */
+    int64_t expect_until_ms; /* steady clock; holds once the plan is over */
+};
+
+/* A plan under way. */
+struct run {
+    struct table_entry entry;
+    char *key;
+    struct executor *executor;
+    struct memory *memory;
+    const struct job *job;
+    const struct json_t *object;
+    struct steps *steps;
+    struct flight *flights;
+    const struct job_status *written;
+    bool job_deleted;
+};
+
+/* A request in flight. */
+struct flight {
+    struct executor *executor;
+    struct run *run;             /* NULL: an event, which outlives its plan */
+    const struct action *action; /* of the run's steps */
+    struct kube_request *request;
+    struct flight *next, **link; /* in the list of its run, or of the executor's events */
+};
+
+struct executor {
+    struct kube *kube;
+    struct executor_options options;
+    struct table runs, memories;
+    struct flight *events;
+    size_t event_count;
+    uint64_t event_number;
+};
+
+static const struct executor_transport kube_transport = {kube_send, kube_cancel};
+
+/* ---- requests ---- */
+
+static void list_add(struct flight **list, struct flight *flight)
+{
+    flight->next = *list;
+    flight->link = list;
+    if (*list)
+        (*list)->link = &flight->next;
+    *list = flight;
+}
+
+static void list_remove(struct flight *flight)
+{
+    *flight->link = flight->next;
+    if (flight->next)
+        flight->next->link = flight->link;
+}
+
+static void cancel_all(struct executor *executor, struct flight **list)
+{
+    while (*list) {
+        struct flight *flight = *list;
+        executor->options.transport->cancel(executor->kube, flight->request);
+        list_remove(flight);
+        free(flight);
+    }
+}
+
+static void send_request(struct run *run, const struct action *action, struct flight *flight,
+                         void (*done)(void *context, const struct json_t *answer,
+                                      const struct error *err))
+{
+    struct executor *executor = run->executor;
+    int64_t now_ms = executor->options.clocks->wall_ms();
+    const struct request_source source = {
+        .job = run->job,
+        .object = run->object,
+        .history = steps_history(run->steps),
+        .pod = &executor->options.pod,
+        .init = executor->options.init,
+        .autoscaling_version = executor->options.autoscaling_version,
+        .event_number = executor->event_number++,
+        .now_ms = now_ms,
+    };
+    struct request request = request_build(action, &source);
+    const struct kube_call call = {
+        .method = request.method,
+        .path = request.path,
+        .body = request.body,
+        .content_type = request.content_type,
+        .once = action->kind == ACTION_EVENT,
+        .done = done,
+        .context = flight,
+    };
+    flight->request = executor->options.transport->send(executor->kube, &call, now_ms);
+    json_decref(request.body);
+}
+
+/* ---- events ---- */
+
+static void on_event_done(void *context, const struct json_t *answer, const struct error *err)
+{
+    (void)answer;
+    struct flight *flight = context;
+    if (err->code)
+        log_debug("an event is lost: %s", err->msg);
+    flight->executor->event_count--;
+    list_remove(flight);
+    free(flight);
+}
+
+/* Single creates and deletes that went well are what a big job has many of. */
+static bool is_routine(const struct action *event)
+{
+    return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
+}
+
+static void tell(struct run *run, const struct action *event)
+{
+    struct executor *executor = run->executor;
+    if (executor->event_count == EXECUTOR_EVENTS_MAX ||
+        !event_budget_take(&run->memory->budget, is_routine(event),
+                           executor->options.clocks->steady_ms())) {
+        log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
+        return;
+    }
+    struct flight *flight = xcalloc(1, sizeof *flight);
+    flight->executor = executor;
+    executor->event_count++;
+    list_add(&executor->events, flight);
+    send_request(run, event, flight, on_event_done);
+}
+
+/* ---- one plan ---- */
+
+/* From here on the plan is under way no more; what it did is still to be seen. */
+static void end_run(struct run *run)
+{
+    struct executor *executor = run->executor;
+    table_remove(&executor->runs, &run->entry);
+    run->memory->expect_until_ms = executor->options.clocks->steady_ms() + EXPECT_MAX_MS;
+}
+
+static void free_run(struct run *run)
+{
+    cancel_all(run->executor, &run->flights);
+    steps_close(run->steps);
+    free(run->key);
+    free(run);
+}
+
+/* `over` may start the job's next plan, or forget the job. */
+static void finish(struct run *run)
+{
+    const struct executor_options *options = &run->executor->options;
+    const struct executor_outcome outcome = {
+        .failure = steps_failure(run->steps),
+        .written = run->written,
+        .job_deleted = run->job_deleted,
+        .requeue_ms = steps_requeue_ms(run->steps),
+    };
+    end_run(run);
+    options->over(options->context, run->key, &outcome);
+    free_run(run);
+}
+
+static const char *text_at(const struct json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+}
+
+/* What the view is to show from now on, and what the outcome tells. */
+static void note(struct run *run, const struct action *action, const struct json_t *answer,
+                 const struct error *err)
+{
+    struct expect *expect = run->memory->expect;
+    const char *before = text_at(run->object, "resourceVersion");
+    const char *after = text_at(answer, "resourceVersion");
+    if (action->kind == ACTION_SET_STATUS) {
+        run->written = action->status;
+        if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
+            expect_newer(expect, before);
+    }
+    run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
+    expect_done(expect, action, text_at(answer, "uid"));
+}
+
+static void on_done(void *context, const struct json_t *answer, const struct error *err);
+
+static void advance(struct run *run)
+{
+    const struct action *action;
+    while ((action = steps_next(run->steps))) {
+        if (action->kind == ACTION_EVENT) {
+            tell(run, action);
+            continue;
+        }
+        struct flight *flight = xcalloc(1, sizeof *flight);
+        flight->executor = run->executor;
+        flight->run = run;
+        flight->action = action;
+        list_add(&run->flights, flight);
+        send_request(run, action, flight, on_done);
+    }
+    if (steps_over(run->steps))
+        finish(run);
+}
+
+static void on_done(void *context, const struct json_t *answer, const struct error *err)
+{
+    struct flight *flight = context;
+    struct run *run = flight->run;
+    const struct action *action = flight->action;
+    list_remove(flight);
+    free(flight);
+    if (steps_done(run->steps, action, err))
+        note(run, action, err->code ? NULL : answer, err);
+    else if (action->kind == ACTION_SET_STATUS && err->code == ERR_CONFLICT)
+        expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
+    advance(run);
+}
+
+/* ---- what is remembered ---- */
+
+static void free_memory(struct memory *memory)
+{
+    expect_close(memory->expect);
+    free(memory->key);
+    free(memory->uid);
+    free(memory);
+}
+
+void executor_forget(struct executor *executor, const char *key)
+{
+    assert(!table_find(&executor->runs, key));
+    struct memory *memory = (struct memory *)table_find(&executor->memories, key);
+    if (!memory)
+        return;
+    table_remove(&executor->memories, &memory->entry);
+    free_memory(memory);
+}
+
+/* NULL: nothing is remembered of this very job. */
+static struct memory *find_memory(struct executor *executor, const char *key, const char *uid)
+{
+    struct memory *memory = (struct memory *)table_find(&executor->memories, key);
+    return memory && strcmp(memory->uid, uid) == 0 ? memory : NULL;
+}
+
+static struct memory *take_memory(struct executor *executor, const char *key, const char *uid)
+{
+    struct memory *memory = find_memory(executor, key, uid);
+    if (memory)
+        return memory;
+    executor_forget(executor, key);
+    memory = xcalloc(1, sizeof *memory);
+    memory->key = xstrdup(key);
+    memory->uid = xstrdup(uid);
+    memory->entry.key = memory->key;
+    table_add(&executor->memories, &memory->entry);
+    return memory;
+}
+
+int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
+                          const struct json_t *object)
+{
+    struct memory *memory = find_memory(executor, key, world->job->uid);
+    if (!memory || !memory->expect)
+        return 0;
+    const char *version = text_at(object, "resourceVersion");
+    int64_t left_ms = memory->expect_until_ms - executor->options.clocks->steady_ms();
+    if (left_ms > 0 && !expect_is_met(memory->expect, world, version ? version : ""))
+        return left_ms;
+    expect_close(memory->expect);
+    memory->expect = NULL;
+    return 0;
+}
+
+/* ---- life cycle ---- */
+
+struct executor *executor_open(struct kube *kube, const struct executor_options *options)
+{
+    struct executor *executor = xcalloc(1, sizeof *executor);
+    executor->kube = kube;
+    executor->options = *options;
+    if (!options->transport)
+        executor->options.transport = &kube_transport;
+    /* unlike the numbers of an earlier operator: it told less than a million events a millisecond
+     */
+    executor->event_number = (uint64_t)options->clocks->wall_ms() << 20;
+    return executor;
+}
+
+static void drop_entry(void *context, struct table_entry *entry)
+{
+    (void)context;
+    end_run((struct run *)entry);
+    free_run((struct run *)entry);
+}
+
+static void free_memory_entry(void *context, struct table_entry *entry)
+{
+    struct executor *executor = context;
+    table_remove(&executor->memories, entry);
+    free_memory((struct memory *)entry);
+}
+
+void executor_close(struct executor *executor)
+{
+    if (!executor)
+        return;
+    table_each(&executor->runs, drop_entry, NULL);
+    table_each(&executor->memories, free_memory_entry, executor);
+    cancel_all(executor, &executor->events);
+    table_free(&executor->runs);
+    table_free(&executor->memories);
+    free(executor);
+}
+
+void executor_start(struct executor *executor, const char *key, const struct job *job,
+                    const struct json_t *object, const struct job_status *status,
+                    const struct plan *plan)
+{
+    assert(!table_find(&executor->runs, key));
+    struct run *run = xcalloc(1, sizeof *run);
+    run->key = xstrdup(key);
+    run->entry.key = run->key;
+    run->executor = executor;
+    run->memory = take_memory(executor, key, job->uid);
+    expect_close(run->memory->expect);
+    run->memory->expect = expect_open();
+    run->job = job;
+    run->object = object;
+    run->steps = steps_open(plan, status, executor->options.parallel_max);
+    table_add(&executor->runs, &run->entry);
+    advance(run);
+}
+
+void executor_drop(struct executor *executor, const char *key)
+{
+    struct table_entry *entry = table_find(&executor->runs, key);
+    if (entry)
+        drop_entry(NULL, entry);
+}
+
+size_t executor_running(const struct executor *executor)
+{
+    return executor->runs.count;
+}
