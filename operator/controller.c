@@ -174,17 +174,25 @@ static void pass(struct controller *c, const char *key)
 {
     struct store_job *job = store_take_job(c->store, key);
     if (!job) {
+        executor_forget(c->executor, key);
         queue_forget(c->queue, key);
         queue_done(c->queue, key);
         return;
     }
     auto_arena struct arena *arena = arena_open();
     struct world world;
-    c->passes++;
     /* Statuses hold whole seconds (manifest.h), so passes live in whole seconds. */
     int64_t now_ms = c->options.clocks->wall_ms() / 1000 * 1000;
     store_world(c->store, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
+    int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
+    if (early_ms) {
+        queue_add(c->queue, key, c->options.clocks->steady_ms() + early_ms);
+        queue_done(c->queue, key);
+        store_release_job(job);
+        return;
+    }
+    c->passes++;
     const struct plan *plan = reconcile(&world, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {
