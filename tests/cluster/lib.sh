@@ -6,11 +6,13 @@
 # $cluster/run/NAME is its command, $cluster/run/NAME.pid its process group.
 
 cluster_start() { # NAME [COMMAND...]: without a command, the one it was last started with
-    local name=$1
+    local name=$1 pid
     shift
     [ $# -eq 0 ] || printf '%q ' exec "$(command -v "$1")" "${@:2}" >"$cluster/run/$name"
     SHOAL_CLUSTER=$cluster setsid bash "$cluster/run/$name" >>"$cluster/log/$name" 2>&1 </dev/null 9>&- &
-    echo $! >"$cluster/run/$name.pid"
+    pid=$!
+    echo "$pid" >"$cluster/run/$name.pid"
+    until ! kill -0 "$pid" || kill -0 -- "-$pid"; do sleep 0.01; done 2>/dev/null # it has its group
 }
 
 cluster_signal() { # NAME SIGNAL

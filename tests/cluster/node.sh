@@ -28,8 +28,6 @@ make_control_groups() {
         for name in cpuset.cpus cpuset.mems; do # a group of version 1 starts with none and can then run nothing
             [ ! -e "$root/cgroup.clone_children" ] || [ ! -e "$root/$name" ] || cat "$root/$name" >"$root/$node/$name"
         done
-        [ ! -e "$root/cgroup.subtree_control" ] || sed 's/[^ ]\+/+&/g' "$root/cgroup.controllers" |
-            tee "$root/cgroup.subtree_control" >"$root/$node/cgroup.subtree_control" || true
     done
 }
 
@@ -78,6 +76,7 @@ authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
 cgroupRoot: /$node
 enforceNodeAllocatable: []
+nodeStatusUpdateFrequency: 2s # sooner ready
 failSwapOn: false
 evictionHard: {memory.available: 100Mi}
 imageGCHighThresholdPercent: 100
