@@ -17,6 +17,9 @@ operator/types.h:
 operator/names.[ch]:base/mem.h|operator/(types|names).h
 operator/kubeconfig_file.[ch]:base/.*|operator/kubeconfig_file.h
 operator/lease.[ch]:base/(backoff|clock).h|operator/lease.h
+operator/kube_answer.[ch]:base/.*|operator/kube_answer.h
+operator/kube_path.c:operator/kube.h
+operator/kube.[ch]:base/.*|operator/(kube|kube_answer|kubeconfig).h
 operator/command.[ch]:base/.*|operator/command.h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h

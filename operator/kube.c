@@ -1,0 +1,321 @@
+/* A request's life: FLYING in base/http; FAILED when a try has come to nothing and nobody has yet
+ * said what time it is; RESTING until it is due again. Callbacks of http know no time, so what a
+ * failure leads to is decided in kube_tick. */
+#include "operator/kube.h"
+
+#include "base/backoff.h"
+#include "base/mem.h"
+#include "operator/kube_answer.h"
+#include "operator/kubeconfig.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum request_state { REQUEST_FLYING, REQUEST_FAILED, REQUEST_RESTING };
+
+struct kube_request {
+    struct kube *kube;
+    struct kube_request *next, *previous;
+    enum request_state state;
+    struct http_request *flying;
+
+    /* what was asked for; a stream has `line` */
+    char *method, *path, *content_type, *body;
+    bool once, is_stream;
+    int64_t timeout_ms, idle_timeout_ms;
+    void (*line)(void *context, const char *line, size_t bytes);
+    void (*done)(void *context, const struct json_t *answer, const struct error *err);
+    void (*ended)(void *context, const struct error *err);
+    void *context;
+
+    /* of its tries */
+    int64_t since_ms; /* the first one */
+    int64_t wait_ms;  /* FAILED: before the next try; negative: there is none */
+    int64_t due_ms;   /* RESTING */
+    unsigned tries, failures;
+    bool was_refused;
+    uint64_t login; /* of the last try: kube->login then */
+    struct error err;
+};
+
+struct kube {
+    struct http *http;
+    struct kubeconfig *config;
+    struct kube_options options;
+    struct kube_request *first;
+    struct kube_request *cursor; /* the next that kube_tick looks at: callbacks may cancel it */
+    bool is_refused;             /* the credentials in use */
+    uint64_t login;              /* counts credentials: a late 401 is about the ones before */
+    uint64_t tls_version;
+    int64_t last_ms;
+    uint64_t sent;
+};
+
+/* ---- the list of requests ---- */
+
+static void link_request(struct kube *kube, struct kube_request *request)
+{
+    request->next = kube->first;
+    if (kube->first)
+        kube->first->previous = request;
+    kube->first = request;
+}
+
+static void free_request(struct kube_request *request)
+{
+    struct kube *kube = request->kube;
+    if (kube->cursor == request)
+        kube->cursor = request->next;
+    if (request->next)
+        request->next->previous = request->previous;
+    if (request->previous)
+        request->previous->next = request->next;
+    else
+        kube->first = request->next;
+    free(request->method);
+    free(request->path);
+    free(request->content_type);
+    free(request->body);
+    free(request);
+}
+
+/* The request is gone before its owner hears of it, who may send, cancel, and forget it. */
+static void finish(struct kube_request *request, const struct json_t *answer,
+                   const struct error *err)
+{
+    struct kube_request last = *request;
+    free_request(request);
+    if (last.is_stream)
+        last.ended(last.context, err);
+    else
+        last.done(last.context, answer, err);
+}
+
+/* ---- one try ---- */
+
+static void fail(struct kube_request *request, int64_t wait_ms)
+{
+    request->state = REQUEST_FAILED;
+    request->wait_ms = request->once || request->is_stream ? -1 : wait_ms;
+}
+
+/* 401: with newer credentials, once. */
+static void refused(struct kube_request *request)
+{
+    struct kube *kube = request->kube;
+    if (request->login == kube->login)
+        kube->is_refused = true;
+    fail(request, request->was_refused ? -1 : 0);
+    request->was_refused = true;
+}
+
+static void on_done(void *context, const struct http_answer *answer)
+{
+    struct kube_request *request = context;
+    const struct kube_options *options = &request->kube->options;
+    request->flying = NULL;
+    json_t *object;
+    struct error err;
+    switch (kube_answer_read(answer, request->is_stream, request->method, request->path, &object,
+                             &err)) {
+    case KUBE_DONE:
+        finish(request, object, &err);
+        json_decref(object);
+        break;
+    case KUBE_REFUSE:
+        request->err = err;
+        refused(request);
+        break;
+    case KUBE_AGAIN:
+        request->err = err;
+        fail(request,
+             kube_answer_wait_ms(answer, options->backoff_first_ms, options->backoff_max_ms,
+                                 ++request->failures, &request->kube->options.seed));
+        break;
+    }
+}
+
+static void on_line(void *context, const char *line, size_t bytes)
+{
+    struct kube_request *request = context;
+    request->line(request->context, line, bytes);
+}
+
+static int refresh_login(struct kube *kube, int64_t now_ms, struct error *err)
+{
+    if (kubeconfig_refresh(kube->config, kube->is_refused, now_ms, err))
+        return -1;
+    if (kube->is_refused)
+        kube->login++;
+    kube->is_refused = false;
+    if (kubeconfig_tls_version(kube->config) != kube->tls_version) {
+        struct http_tls tls = kubeconfig_tls(kube->config);
+        http_set_tls(kube->http, &tls);
+        kube->tls_version = kubeconfig_tls_version(kube->config);
+    }
+    return 0;
+}
+
+static void try_once(struct kube_request *request, int64_t now_ms)
+{
+    struct kube *kube = request->kube;
+    if (refresh_login(kube, now_ms, &request->err)) {
+        fail(request, backoff_ms(kube->options.backoff_first_ms, kube->options.backoff_max_ms,
+                                 ++request->failures, &kube->options.seed));
+        return;
+    }
+    auto_free char *url = xasprintf("%s%s", kubeconfig_server(kube->config), request->path);
+    struct http_call call = {
+        .method = request->method,
+        .url = url,
+        .body = request->body,
+        .body_bytes = request->body ? strlen(request->body) : 0,
+        .content_type = request->content_type,
+        .bearer = kubeconfig_token(kube->config),
+        .user_agent = kube->options.user_agent,
+        .timeout_ms = request->timeout_ms,
+        .idle_timeout_ms = request->idle_timeout_ms,
+        .line = request->is_stream ? on_line : NULL,
+        .done = on_done,
+        .context = request,
+    };
+    request->login = kube->login;
+    request->tries++;
+    request->state = REQUEST_FLYING;
+    kube->sent++;
+    request->flying = http_send(kube->http, &call);
+}
+
+/* ---- life cycle ---- */
+
+struct kube *kube_open(struct http *http, struct kubeconfig *config,
+                       const struct kube_options *options)
+{
+    assert(options->timeout_ms > 0 && options->backoff_first_ms > 0);
+    struct kube *kube = xcalloc(1, sizeof *kube);
+    *kube = (struct kube){.http = http, .config = config, .options = *options};
+    struct http_tls tls = kubeconfig_tls(config);
+    http_set_tls(http, &tls);
+    kube->tls_version = kubeconfig_tls_version(config);
+    return kube;
+}
+
+void kube_close(struct kube *kube)
+{
+    if (!kube)
+        return;
+    while (kube->first)
+        kube_cancel(kube, kube->first);
+    free(kube);
+}
+
+static struct kube_request *new_request(struct kube *kube, const char *method, const char *path,
+                                        int64_t now_ms)
+{
+    assert(path[0] == '/');
+    struct kube_request *request = xcalloc(1, sizeof *request);
+    request->kube = kube;
+    request->method = xstrdup(method);
+    request->path = xstrdup(path);
+    request->since_ms = now_ms;
+    link_request(kube, request);
+    return request;
+}
+
+struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, int64_t now_ms)
+{
+    struct kube_request *request = new_request(kube, call->method, call->path, now_ms);
+    if (call->body) {
+        request->body = json_dumps(call->body, JSON_COMPACT);
+        assert(request->body);
+        request->content_type =
+            xstrdup(call->content_type ? call->content_type : "application/json");
+    }
+    request->once = call->once;
+    request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
+    request->done = call->done;
+    request->context = call->context;
+    try_once(request, now_ms);
+    return request;
+}
+
+struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *stream, int64_t now_ms)
+{
+    struct kube_request *request = new_request(kube, "GET", stream->path, now_ms);
+    request->is_stream = true;
+    request->idle_timeout_ms = stream->idle_timeout_ms;
+    request->line = stream->line;
+    request->ended = stream->done;
+    request->context = stream->context;
+    try_once(request, now_ms);
+    return request;
+}
+
+void kube_cancel(struct kube *kube, struct kube_request *request)
+{
+    if (!request)
+        return;
+    http_cancel(kube->http, request->flying);
+    free_request(request);
+}
+
+/* ---- trying again ---- */
+
+/* Decides on a failed request. Returns whether it has called back. */
+static bool decide(struct kube_request *request, int64_t now_ms)
+{
+    int64_t give_up_ms = request->kube->options.give_up_ms;
+    struct error err = request->err;
+    if (request->wait_ms >= 0) {
+        request->due_ms = now_ms + request->wait_ms;
+        request->state = REQUEST_RESTING;
+        if (!give_up_ms || request->due_ms < request->since_ms + give_up_ms)
+            return false;
+        error_set(&err, request->err.code, "%.460s; gave up after %u tries", request->err.msg,
+                  request->tries);
+    }
+    finish(request, NULL, &err);
+    return true;
+}
+
+/* The wall clock was set back: what waits, waits no longer for that. */
+static void follow_clock(struct kube *kube, int64_t now_ms)
+{
+    int64_t back_ms = kube->last_ms - now_ms;
+    kube->last_ms = now_ms;
+    if (back_ms <= 0)
+        return;
+    for (struct kube_request *r = kube->first; r; r = r->next) {
+        r->since_ms -= back_ms;
+        r->due_ms -= back_ms;
+    }
+}
+
+void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
+{
+    bool has_called_back = false;
+    follow_clock(kube, now_ms);
+    for (struct kube_request *r = kube->first; r; r = kube->cursor) {
+        kube->cursor = r->next;
+        if (r->state == REQUEST_FAILED && decide(r, now_ms))
+            has_called_back = true;
+        else if (r->state == REQUEST_RESTING && r->due_ms <= now_ms)
+            try_once(r, now_ms);
+    }
+    kube->cursor = NULL;
+    *ret_due_ms = has_called_back ? now_ms : INT64_MAX;
+    for (struct kube_request *r = kube->first; r; r = r->next) {
+        int64_t due_ms = r->state == REQUEST_RESTING  ? r->due_ms
+                         : r->state == REQUEST_FAILED ? now_ms
+                                                      : INT64_MAX;
+        if (due_ms < *ret_due_ms)
+            *ret_due_ms = due_ms;
+    }
+}
+
+uint64_t kube_requests_sent(const struct kube *kube)
+{
+    return kube->sent;
+}
