@@ -76,7 +76,7 @@ helpers_of = $(patsubst %.c,$(BUILD)/%.c.o,$(filter-out tests/$(1)/test_%,$(wild
 
 define tests
 $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.c.o $(TEST_SUPPORT) $(call helpers_of,$(1)) $(call archives,$(1))
-	@$(CC) $(LDFLAGS) -o $$@ $$^ $(call libraries,$(1)) -lcmocka
+	@$(CC) $(LDFLAGS) -o $$@ $$^ $(call libraries,$(1)) -lcmocka -lssl
 endef
 $(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
 .SECONDARY:
