@@ -126,12 +126,19 @@ static const struct json_field completed_fields[] = {
     JSON_END,
 };
 
+static const struct json_field formed_fields[] = {
+    JSON_CUSTOM("Master", struct history_document, history.formed[REPLICA_MASTER], read_count),
+    JSON_CUSTOM("Worker", struct history_document, history.formed[REPLICA_WORKER], read_count),
+    JSON_END,
+};
+
 static const struct json_field history_fields[] = {
     JSON_CUSTOM("failures", struct history_document, history.failures, read_count),
     JSON_CUSTOM("attempt", struct history_document, history.attempt, read_count),
     JSON_ARRAY_OF("replicas", struct history_document, records, record_count,
                   struct replica_document, record_fields),
     JSON_SAME("completed", completed_fields),
+    JSON_SAME("formed", formed_fields),
     JSON_END,
 };
 
@@ -201,6 +208,7 @@ struct job_status decode_status(const struct json_t *value, struct arena *arena)
     struct history *history = &document.status.history;
     history->failures = document.history.history.failures;
     history->attempt = document.history.history.attempt;
+    memcpy(history->formed, document.history.history.formed, sizeof history->formed);
     take_records(&document.history, history, arena);
     for (int type = 0; type < REPLICA_TYPES; type++)
         take_completed(document.history.completed[type], type, history, arena);

@@ -40,7 +40,7 @@ static bool completed_equal(const struct history *a, const struct history *b,
 bool history_equal(const struct history *a, const struct history *b)
 {
     if (a->failures != b->failures || a->attempt != b->attempt ||
-        a->replica_count != b->replica_count)
+        a->replica_count != b->replica_count || memcmp(a->formed, b->formed, sizeof a->formed) != 0)
         return false;
     for (size_t i = 0; i < a->replica_count; i++)
         if (!replica_equal(&a->replicas[i], &b->replicas[i]))
@@ -136,10 +136,13 @@ void history_trim(struct history *history, enum replica_type type, int32_t repli
 {
     if (history->completed_count[type] > replicas)
         history->completed_count[type] = replicas;
+    if (history->formed[type] > replicas)
+        history->formed[type] = replicas;
 }
 
-void history_forget_complete(struct history *history)
+void history_next_attempt(struct history *history)
 {
+    history->attempt++;
     for (int type = 0; type < REPLICA_TYPES; type++)
-        history->completed_count[type] = 0;
+        history->completed_count[type] = history->formed[type] = 0;
 }

@@ -32,12 +32,12 @@ bool history_is_complete(const struct history *history, enum replica_type type, 
 void history_complete(struct history *history, enum replica_type type, int32_t index,
                       struct arena *arena);
 
-/* Forgets completions of replicas whose index is `replicas` or above. What failed there stays
- * counted and recorded: its pod may still be seen when the job grows again. */
+/* Forgets completions and sightings of replicas whose index is `replicas` or above. What failed
+ * there stays counted and recorded: its pod may still be seen when the job grows again. */
 void history_trim(struct history *history, enum replica_type type, int32_t replicas);
 
-/* Forgets what was completed: every replica is to run again. */
-void history_forget_complete(struct history *history);
+/* All replicas are to run again: another attempt, in which nothing is completed or seen yet. */
+void history_next_attempt(struct history *history);
 
 #ifdef __cplusplus
 }

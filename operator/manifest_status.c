@@ -92,8 +92,11 @@ static json_t *completed(const struct history *history, enum replica_type type)
 static json_t *history_object(const struct history *history)
 {
     json_t *object = json_object(), *list = json_array(), *done = json_object();
+    json_t *formed = json_object();
     set_count(object, "failures", history->failures);
     set_count(object, "attempt", history->attempt);
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        set_count(formed, names_replica_type(type), history->formed[type]);
     for (size_t i = 0; i < history->replica_count; i++) {
         const struct replica_history *replica = &history->replicas[i];
         json_t *item = json_object();
@@ -113,6 +116,9 @@ static json_t *history_object(const struct history *history)
         json_object_set(object, "replicas", list);
     if (json_object_size(done))
         json_object_set(object, "completed", done);
+    if (json_object_size(formed))
+        json_object_set(object, "formed", formed);
+    json_decref(formed);
     json_decref(list);
     json_decref(done);
     return object;

@@ -70,6 +70,28 @@ static void tell_exit(struct pass *pass, const struct pod *pod)
                              pod->name, pod->exit_code));
 }
 
+/* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
+ * peers wait for it in vain. One that was not made yet is told from it by memory. */
+static bool has_vanished(struct pass *pass)
+{
+    struct history *history = &pass->status.history;
+    bool whole = true, vanished = false;
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        const struct replica_spec *replica = &pass->job->replicas[type];
+        for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
+            const struct child *child = view_find(&pass->view.pods, type, i);
+            if (history_is_complete(history, type, i) || (child && is_current(pass, child)))
+                continue;
+            whole = false;
+            vanished |= i < history->formed[type];
+        }
+    }
+    for (int type = 0; type < REPLICA_TYPES && whole; type++)
+        if (pass->job->replicas[type].present)
+            history->formed[type] = (int32_t)pass->job->replicas[type].replicas.value;
+    return vanished;
+}
+
 struct news observe(struct pass *pass)
 {
     struct news news = {0};
@@ -97,7 +119,7 @@ struct news observe(struct pass *pass)
         news.regroup |= fresh > 0 || verdict == RESTART_REPLACE || child->deleting || child->lost;
     }
     bool group = pass->job->run_policy.restart_scope == SCOPE_JOB;
-    news.regroup &= group;
+    news.regroup = group && (has_vanished(pass) || news.regroup);
     history->failures += group && news.failures > 1 ? 1 : news.failures;
     return news;
 }

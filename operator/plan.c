@@ -43,6 +43,9 @@ static void print_history(const struct history *history, struct str *out)
         str_printf(out, " failures=%" PRId32, history->failures);
     if (history->attempt)
         str_printf(out, " attempt=%" PRId32, history->attempt);
+    if (history->formed[REPLICA_MASTER] || history->formed[REPLICA_WORKER])
+        str_printf(out, " formed=%" PRId32 "+%" PRId32, history->formed[REPLICA_MASTER],
+                   history->formed[REPLICA_WORKER]);
     for (size_t i = 0; i < history->replica_count; i++) {
         const struct replica_history *replica = &history->replicas[i];
         str_printf(out, " %s-%" PRId32 ":%s:%" PRId32 "+%" PRId32,

@@ -37,13 +37,6 @@ static void created(struct pass *pass)
                        pass_text(pass, "PyTorchJob %s is created.", pass->job->name));
 }
 
-/* All replicas begin again. Pods of the attempt before are told by their number. */
-static void next_attempt(struct pass *pass)
-{
-    pass->status.history.attempt++;
-    history_forget_complete(&pass->status.history);
-}
-
 /* What of the templates is not followed; said when the job starts. */
 static void tell_overruled(struct pass *pass)
 {
@@ -150,16 +143,16 @@ static const char *restarting_text(struct pass *pass, enum replica_type type, in
                      pass->job->name, count, names_replica_type(type));
 }
 
-/* Running while what decides runs and nothing is failed; Restarting from a failure, or from the
- * loss of what ran, until then. */
+/* Running while what decides runs and nothing is failed; Restarting from a failure, from the loss
+ * of what ran, or from the end of an attempt, until then. */
 static void set_state(struct pass *pass, const struct news *news)
 {
     const struct job *job = pass->job;
     const struct replica_status *replicas = pass->status.replicas;
     enum replica_type failed =
         replicas[REPLICA_MASTER].failed > 0 ? REPLICA_MASTER : REPLICA_WORKER;
-    bool running = is_running(pass) && replicas[failed].failed == 0;
-    bool restarting = replicas[failed].failed > 0 ||
+    bool running = is_running(pass) && replicas[failed].failed == 0 && !news->regroup;
+    bool restarting = replicas[failed].failed > 0 || news->regroup ||
                       (!running && condition_is_true(&pass->status, CONDITION_RUNNING));
     const char *message =
         pass_text(pass, "PyTorchJob %s is restarting because its replicas are gone.", job->name);
@@ -193,7 +186,7 @@ static void go_on(struct pass *pass, const struct news *news, struct obstacle *o
 {
     set_state(pass, news);
     if (news->regroup)
-        next_attempt(pass);
+        history_next_attempt(&pass->status.history);
     policy_gang_sync(pass->world, pass->plan);
     children_sync(pass->plan, pass->world, &pass->view, &pass->status.history, obstacle);
     policy_autoscaler_sync(pass->world, pass->plan, obstacle);

@@ -332,6 +332,9 @@ struct history {
     bool *completed[REPLICA_TYPES]; /* [completed_count]: this index has succeeded; it is not run
                                        again */
     int32_t completed_count[REPLICA_TYPES];
+    /* With SCOPE_JOB: replicas below this index were all seen at once in this attempt, so that one
+     * that is missing now has vanished. */
+    int32_t formed[REPLICA_TYPES];
 };
 
 struct job_status {

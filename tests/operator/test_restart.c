@@ -149,13 +149,13 @@ static const struct story groups[] = {
      "restartScope: Job",
      "settle; run *; settle; exit worker-0 138; pass; exit worker-1 138; exit master-0 138; settle;"
      "run *; settle; state",
-     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000 failures=1 attempt=1 worker-0:u5:1+0\n"},
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000 failures=1 attempt=1 formed=1+2 worker-0:u5:1+0\n"},
     {"scope Job: several failures seen at once are one", 1, 2, "OnFailure", "restartScope: Job",
      "settle; run *; settle; exit * 138; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 3 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 attempt=1 master-0:u4:1+0 worker-0:u5:1+0 worker-1:u6:1+0\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 3 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 attempt=1 formed=1+2 master-0:u4:1+0 worker-0:u5:1+0 worker-1:u6:1+0\n"},
     {"scope Job: attempts are limited", 1, 1, "OnFailure", "restartScope: Job, backoffLimit: 1",
      "settle; exit worker-0 138; settle; exit master-0 138; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 attempt=1 master-0:u5:1+0 worker-0:u4:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 attempt=1 formed=1+1 master-0:u5:1+0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 138\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"scope Job: a deleted pod restarts all, uncounted", 1, 1, "OnFailure", "restartScope: Job",
@@ -163,16 +163,30 @@ static const struct story groups[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 attempt=1\n"
      "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
      "delete pod j-master-0 u3\n"},
+    {"scope Job: a pod that vanished ends the attempt, uncounted", 1, 2, "OnFailure",
+     "restartScope: Job", "settle; run *; settle; gone worker-1; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=1/0/0 Worker=1/0/0 start=1000 attempt=1\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.\n"
+     "delete pod j-master-0 u4\n"
+     "delete pod j-worker-0 u5\n"},
+    {"scope Job: one that was not made yet has not vanished", 1, 2, "OnFailure",
+     "restartScope: Job", "pass; gone worker-1; pass", "create pod j-worker-1 attempt 0\n"},
+    {"scope Job: nor has one that is new", 1, 1, "OnFailure", "restartScope: Job",
+     "settle; run *; settle; scale 2; pass",
+     "create service j-worker-1\n"
+     "create pod j-worker-1 attempt 0\n"},
+    {"scope Job: nor one that was finished", 0, 2, "OnFailure", "restartScope: Job",
+     "settle; exit worker-1 0; settle; gone worker-1; pass", ""},
     {"scope Job: what was finished is run again", 0, 2, "OnFailure", "restartScope: Job",
      "settle; exit worker-0 0; settle; exit worker-1 1; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/0 start=1000 failures=1 attempt=1 worker-1:u4:1+0\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/0 start=1000 failures=1 attempt=1 formed=0+2 worker-1:u4:1+0\n"},
     {"scope Job, Never: fails", 0, 2, "Never", "restartScope: Job", "settle; exit worker-0 1; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 worker-0:u3:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 formed=0+2 worker-0:u3:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
     {"scope Job: resuming is a new attempt", 1, 1, "OnFailure", "restartScope: Job",
      "settle; run *; settle; suspend; pass; resume; settle; state",
-     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1\n"},
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+1\n"},
 };
 
 static void policies_decide(void **state)

@@ -48,6 +48,7 @@ static const struct {
     {1, 2, "", "settle; run *; settle; exit worker-1 1; settle"},
     {1, 4, "", "settle; exit worker-0 0; exit worker-2 0; exit worker-3 0; settle"},
     {1, 1, "restartScope: Job", "settle; exit * 138; settle; exit worker-0 1; settle"},
+    {1, 2, "restartScope: Job", "settle; run *; settle"},
     {1, 0, "", "settle; run *; wait 1000; exit master-0 0; settle"},
     {1, 1, "", "settle; run *; settle; suspend; settle"},
 };
