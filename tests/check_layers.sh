@@ -16,6 +16,8 @@ pure='
 operator/types.h:
 operator/names.[ch]:base/mem.h|operator/(types|names).h
 operator/kubeconfig_file.[ch]:base/.*|operator/kubeconfig_file.h
+operator/lease_object.[ch]:base/.*|operator/lease(_object)?.h
+operator/leader.[ch]:base/.*|operator/(kube|lease|lease_object|leader).h
 operator/lease.[ch]:base/(backoff|clock).h|operator/lease.h
 operator/kube_answer.[ch]:base/.*|operator/kube_answer.h
 operator/kube_path.c:operator/kube.h
