@@ -2,37 +2,13 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "operator/executor.h"
+#include "operator/reconcile.h"
 #include "tests/operator/cluster.h"
+#include "tests/operator/late_api.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MANY 256
-
-/* A request in flight at the server. */
-struct kube_request {
-    struct kube *kube;
-    char *line; /* METHOD and the end of the path */
-    bool event;
-    void (*done)(void *context, const struct json_t *answer, const struct error *err);
-    void *context;
-};
-
-/* The server. */
-struct kube {
-    struct kube_request *in_flight[MANY]; /* in order */
-    size_t count;
-    struct str said; /* requests other than events; events as "(REASON)" */
-    int cancelled, events, uids;
-    /* what over told */
-    int overs;
-    struct error failure;
-    bool written, job_deleted;
-    int64_t requeue_ms;
-};
 
 static int64_t now_ms;
 
@@ -43,109 +19,39 @@ static int64_t now(void)
 
 static const struct clocks clocks = {now, now};
 
-static struct kube_request *on_send(struct kube *kube, const struct kube_call *call,
-                                    int64_t wall_ms)
-{
-    (void)wall_ms;
-    assert_true(kube->count < MANY);
-    struct kube_request *request = xcalloc(1, sizeof *request);
-    const char *reason = json_string_value(json_object_get(call->body, "reason"));
-    const char *name =
-        json_string_value(json_object_get(json_object_get(call->body, "metadata"), "name"));
-    const char *end = strrchr(call->path, '/') + 1;
-    request->kube = kube;
-    request->event = reason != NULL;
-    request->line =
-        reason ? xasprintf("(%s)", reason)
-               : xasprintf("%s %s%s%s", call->method, end, name ? " " : "", name ? name : "");
-    assert_int_equal(call->once, request->event);
-    request->done = call->done;
-    request->context = call->context;
-    str_printf(&kube->said, "%s\n", request->line);
-    kube->events += request->event;
-    kube->in_flight[kube->count++] = request;
-    return request;
-}
-
-static void remove_request(struct kube *kube, struct kube_request *request)
-{
-    size_t i = 0;
-    while (kube->in_flight[i] != request)
-        i++;
-    kube->count--;
-    memmove(&kube->in_flight[i], &kube->in_flight[i + 1],
-            (kube->count - i) * sizeof(kube->in_flight[0]));
-    free(request->line);
-    free(request);
-}
-
-static void on_cancel(struct kube *kube, struct kube_request *request)
-{
-    kube->cancelled++;
-    remove_request(kube, request);
-}
-
-static void answer(struct kube *kube, struct kube_request *request, enum error_code code)
-{
-    struct error err = {.code = ERR_NONE};
-    char uid[32];
-    snprintf(uid, sizeof uid, "uid%d", ++kube->uids);
-    json_t *object = json_pack("{s:{s:s, s:s}}", "metadata", "uid", uid, "resourceVersion", "2");
-    if (code)
-        error_set(&err, code, "no luck");
-    void (*done)(void *, const struct json_t *, const struct error *) = request->done;
-    void *context = request->context;
-    remove_request(kube, request);
-    done(context, code ? NULL : object, &err);
-    json_decref(object);
-}
-
-/* The first request in flight that is not an event, or whose line is `line`. */
-static struct kube_request *find(const struct kube *kube, const char *line)
-{
-    for (size_t i = 0; i < kube->count; i++)
-        if (line ? !strcmp(kube->in_flight[i]->line, line) : !kube->in_flight[i]->event)
-            return kube->in_flight[i];
-    return NULL;
-}
-
-/* Answers all but events, well, until nothing more comes. */
-static void answer_all(struct kube *kube)
-{
-    struct kube_request *request;
-    while ((request = find(kube, NULL)))
-        answer(kube, request, ERR_NONE);
-}
-
-static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
-{
-    struct kube *kube = context;
-    (void)key;
-    kube->overs++;
-    kube->failure = outcome->failure ? *outcome->failure : (struct error){.code = ERR_NONE};
-    kube->written = outcome->written != NULL;
-    kube->job_deleted = outcome->job_deleted;
-    kube->requeue_ms = outcome->requeue_ms;
-}
-
+/* What the executor works with, and what it told in the end. */
 struct fixture {
     struct kube kube;
     struct executor *executor;
     struct cluster *cluster;
     json_t *object;
+    int overs;
+    struct error failure; /* of the last one that was over, like the rest */
+    bool written, job_deleted;
+    int64_t requeue_ms;
 };
+
+static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
+{
+    struct fixture *f = context;
+    (void)key;
+    f->overs++;
+    f->failure = outcome->failure ? *outcome->failure : (struct error){.code = ERR_NONE};
+    f->written = outcome->written != NULL;
+    f->job_deleted = outcome->job_deleted;
+    f->requeue_ms = outcome->requeue_ms;
+}
 
 static struct fixture *fixture_open(int workers)
 {
-    static const struct executor_transport transport = {on_send, on_cancel};
     struct fixture *f = xcalloc(1, sizeof *f);
     now_ms = 1000;
-    str_init(&f->kube.said, 1 << 16);
-    const struct executor_options options = {.transport = &transport,
+    late_api_open(&f->kube);
+    const struct executor_options options = {.transport = &late_api_transport,
                                              .parallel_max = 8,
                                              .clocks = &clocks,
                                              .over = on_over,
-                                             .context = &f->kube};
+                                             .context = f};
     f->executor = executor_open(&f->kube, &options);
     f->cluster = cluster_open(1, workers, "OnFailure", "activeDeadlineSeconds: 9", "");
     f->object = json_pack("{s:{s:s}}", "metadata", "resourceVersion", "1");
@@ -155,10 +61,9 @@ static struct fixture *fixture_open(int workers)
 static void fixture_close(struct fixture *f)
 {
     executor_close(f->executor);
-    assert_int_equal(f->kube.count, 0);
+    late_api_close(&f->kube);
     json_decref(f->object);
     cluster_close(f->cluster);
-    str_free(&f->kube.said);
     free(f);
 }
 
@@ -189,7 +94,7 @@ static void a_new_job_is_carried_out(void **state)
     (void)state;
     struct fixture *f = fixture_open(1);
     start(f, "ns/j");
-    answer_all(&f->kube);
+    late_api_answer_all(&f->kube);
     assert_string_equal(str_text(&f->kube.said), "PUT status j\n"
                                                  "POST services j-master-0\n"
                                                  "(SuccessfulCreateService)\n"
@@ -199,11 +104,11 @@ static void a_new_job_is_carried_out(void **state)
                                                  "(SuccessfulCreatePod)\n"
                                                  "POST pods j-worker-0\n"
                                                  "(SuccessfulCreatePod)\n");
-    assert_int_equal(f->kube.overs, 1);
-    assert_int_equal(f->kube.failure.code, ERR_NONE);
-    assert_true(f->kube.written);
-    assert_false(f->kube.job_deleted);
-    assert_int_equal(f->kube.requeue_ms, 1000 + 9000);
+    assert_int_equal(f->overs, 1);
+    assert_int_equal(f->failure.code, ERR_NONE);
+    assert_true(f->written);
+    assert_false(f->job_deleted);
+    assert_int_equal(f->requeue_ms, 1000 + 9000);
     assert_int_equal(executor_running(f->executor), 0);
     fixture_close(f);
 }
@@ -229,14 +134,14 @@ static void outcomes_decide_what_follows(void **state)
         struct fixture *f = fixture_open(3);
         struct kube_request *request;
         start(f, "ns/j");
-        while (!(request = find(&f->kube, rows[i].line)))
-            answer(&f->kube, find(&f->kube, NULL), ERR_NONE);
-        answer(&f->kube, request, rows[i].code);
-        answer_all(&f->kube);
-        assert_int_equal(f->kube.overs, 1);
-        assert_int_equal(f->kube.failure.code, rows[i].failure);
-        assert_int_equal(f->kube.written, rows[i].written);
-        assert_int_equal(f->kube.requeue_ms, 1000 + 9000);
+        while (!(request = late_api_find(&f->kube, rows[i].line)))
+            late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+        late_api_answer(&f->kube, request, rows[i].code);
+        late_api_answer_all(&f->kube);
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(f->failure.code, rows[i].failure);
+        assert_int_equal(f->written, rows[i].written);
+        assert_int_equal(f->requeue_ms, 1000 + 9000);
         int pods = 0;
         for (const char *at = str_text(&f->kube.said); (at = strstr(at, "POST pods")); at++)
             pods++;
@@ -250,14 +155,14 @@ static void what_is_in_flight_at_a_failure_is_waited_for(void **state)
     (void)state;
     struct fixture *f = fixture_open(3);
     start(f, "ns/j");
-    while (!find(&f->kube, "POST pods j-worker-1"))
-        answer(&f->kube, find(&f->kube, NULL), ERR_NONE);
-    answer(&f->kube, find(&f->kube, "POST pods j-worker-1"), ERR_FORBIDDEN);
-    assert_non_null(find(&f->kube, "(FailedCreatePod)"));
-    assert_int_equal(f->kube.overs, 0);
+    while (!late_api_find(&f->kube, "POST pods j-worker-1"))
+        late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-worker-1"), ERR_FORBIDDEN);
+    assert_non_null(late_api_find(&f->kube, "(FailedCreatePod)"));
+    assert_int_equal(f->overs, 0);
     assert_int_equal(executor_running(f->executor), 1);
-    answer(&f->kube, find(&f->kube, "POST pods j-worker-0"), ERR_NONE);
-    assert_int_equal(f->kube.overs, 1);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-worker-0"), ERR_NONE);
+    assert_int_equal(f->overs, 1);
     fixture_close(f);
 }
 
@@ -273,9 +178,9 @@ static void a_deleted_job_is_told(void **state)
         struct plan *plan = plan_open(f->cluster->arena);
         plan_add(plan, (struct action){.kind = ACTION_DELETE_JOB, .name = "j", .uid = "job"});
         start_plan(f, "ns/j", plan);
-        answer(&f->kube, find(&f->kube, NULL), rows[i].code);
-        assert_int_equal(f->kube.overs, 1);
-        assert_int_equal(f->kube.job_deleted, rows[i].deleted);
+        late_api_answer(&f->kube, late_api_find(&f->kube, NULL), rows[i].code);
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(f->job_deleted, rows[i].deleted);
         fixture_close(f);
     }
 }
@@ -287,9 +192,9 @@ static void a_plan_that_only_tells_is_over_at_once(void **state)
     struct plan *plan = plan_open(f->cluster->arena);
     plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
     start_plan(f, "ns/j", plan);
-    assert_int_equal(f->kube.overs, 1);
-    answer(&f->kube, find(&f->kube, "(Why)"), ERR_IO); /* and lost */
-    assert_int_equal(f->kube.failure.code, ERR_NONE);
+    assert_int_equal(f->overs, 1);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_IO); /* and lost */
+    assert_int_equal(f->failure.code, ERR_NONE);
     fixture_close(f);
 }
 
@@ -299,13 +204,13 @@ static void a_plan_can_be_dropped(void **state)
     struct fixture *f = fixture_open(7);
     start(f, "ns/j");
     for (int i = 0; i < 3; i++)
-        answer(&f->kube, find(&f->kube, NULL), ERR_NONE);
+        late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
     int in_flight = (int)f->kube.count - f->kube.events;
     assert_true(in_flight > 1);
     executor_drop(f->executor, "ns/j");
     executor_drop(f->executor, "ns/j");
     assert_int_equal(f->kube.cancelled, in_flight);
-    assert_int_equal(f->kube.overs, 0);
+    assert_int_equal(f->overs, 0);
     assert_int_equal(executor_running(f->executor), 0);
     start(f, "ns/j"); /* closed with requests and events in flight */
     fixture_close(f);
@@ -319,8 +224,8 @@ static void jobs_are_carried_out_side_by_side(void **state)
     start(f, "ns/b");
     assert_int_equal(executor_running(f->executor), 2);
     assert_int_equal(f->kube.count, 2);
-    answer_all(&f->kube);
-    assert_int_equal(f->kube.overs, 2);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->overs, 2);
     fixture_close(f);
 }
 
@@ -329,8 +234,8 @@ static void events_of_a_big_job_are_bounded(void **state)
     (void)state;
     struct fixture *f = fixture_open(40);
     start(f, "ns/j");
-    answer_all(&f->kube);
-    assert_int_equal(f->kube.overs, 1);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->overs, 1);
     assert_int_equal(f->kube.events, 20);
     struct plan *plan = plan_open(f->cluster->arena);
     for (int i = 0; i < 9; i++)
@@ -354,7 +259,7 @@ static void events_in_flight_are_bounded(void **state)
     for (size_t i = 0; i < array_length(keys); i++)
         start_plan(f, keys[i], plan);
     assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
-    answer(&f->kube, find(&f->kube, "(Why)"), ERR_NONE);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_NONE);
     executor_forget(f->executor, "ns/c");
     start_plan(f, "ns/c", plan);
     assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
@@ -368,7 +273,7 @@ static void a_view_without_our_own_writes_is_too_early(void **state)
     struct cluster *cluster = f->cluster;
     assert_int_equal(early_ms(f), 0);
     start(f, "ns/j");
-    answer_all(&f->kube); /* uid1: the status, uid2: the service, uid3: the pod */
+    late_api_answer_all(&f->kube); /* uid1: the status, uid2: the service, uid3: the pod */
     assert_int_equal(early_ms(f), 5000);
     now_ms += 1;
     cluster->services[0] = (struct service){.name = "j-master-0", .uid = "uid2"};
@@ -387,7 +292,7 @@ static void nobody_waits_for_ever(void **state)
     (void)state;
     struct fixture *f = fixture_open(0);
     start(f, "ns/j");
-    answer_all(&f->kube);
+    late_api_answer_all(&f->kube);
     now_ms += 4999;
     assert_int_equal(early_ms(f), 1);
     now_ms += 1;
@@ -396,7 +301,7 @@ static void nobody_waits_for_ever(void **state)
     assert_int_equal(early_ms(f), 0); /* it is forgotten */
 
     start(f, "ns/j");
-    answer_all(&f->kube);
+    late_api_answer_all(&f->kube);
     f->cluster->job->uid = "another";
     assert_int_equal(early_ms(f), 0);
     fixture_close(f);
@@ -407,7 +312,7 @@ static void after_a_conflict_a_newer_job_is_awaited(void **state)
     (void)state;
     struct fixture *f = fixture_open(0);
     start(f, "ns/j");
-    answer(&f->kube, find(&f->kube, NULL), ERR_CONFLICT);
+    late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_CONFLICT);
     assert_int_equal(early_ms(f), 5000);
     json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "9"));
     assert_int_equal(early_ms(f), 0);
