@@ -287,6 +287,19 @@ static void a_view_without_our_own_writes_is_too_early(void **state)
     fixture_close(f);
 }
 
+static void a_write_that_changes_nothing_is_not_awaited(void **state)
+{
+    (void)state;
+    struct fixture *f = fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &f->cluster->status});
+    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "2"));
+    start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(early_ms(f), 0);
+    fixture_close(f);
+}
+
 static void nobody_waits_for_ever(void **state)
 {
     (void)state;
@@ -332,6 +345,7 @@ int main(void)
         cmocka_unit_test(events_of_a_big_job_are_bounded),
         cmocka_unit_test(events_in_flight_are_bounded),
         cmocka_unit_test(a_view_without_our_own_writes_is_too_early),
+        cmocka_unit_test(a_write_that_changes_nothing_is_not_awaited),
         cmocka_unit_test(nobody_waits_for_ever),
         cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
     };

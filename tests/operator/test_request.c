@@ -100,6 +100,8 @@ static void each_action_is_one_request(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    json_t *annotations = json_pack("{s:s}", "team", "a");
+    cluster->job->annotations = annotations;
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct pod_options pod = {.gang = {rows[i].gang, "scheduler"}};
         const struct request_source source = source_of(cluster, &pod);
@@ -114,6 +116,7 @@ static void each_action_is_one_request(void **state)
         else
             assert_null(request.content_type);
     }
+    json_decref(annotations);
     cluster_close(cluster);
 }
 
