@@ -262,6 +262,14 @@ static int64_t retry_after_ms(CURL *easy)
     return seconds * 1000;
 }
 
+/* libcurl knows a certificate problem by the TLS layer's word for it. A signature made by another
+ * key under the authority's name (a cluster that was set up anew) is told by the arithmetic. */
+static bool is_bad_signature(const struct http_request *r, CURLcode code)
+{
+    return code == CURLE_SSL_CONNECT_ERROR && strstr(r->detail, "error:") &&
+           !strstr(r->detail, "SSL routines");
+}
+
 static enum error_code code_of(CURLcode code)
 {
     switch (code) {
@@ -280,12 +288,19 @@ static enum error_code code_of(CURLcode code)
 
 static void describe(const struct http_request *r, CURLcode code, struct error *err)
 {
+    const char *detail = r->detail[0] ? r->detail : curl_easy_strerror(code);
     long os_errno = 0;
     curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
-    bool has_reason = code == CURLE_COULDNT_CONNECT && os_errno;
-    error_set(err, code_of(code), SHOWN_FORMAT ": %s%s%s", SHOWN(r),
-              r->detail[0] ? r->detail : curl_easy_strerror(code), has_reason ? ": " : "",
-              has_reason ? strerror((int)os_errno) : "");
+    if (is_bad_signature(r, code))
+        error_set(err, ERR_CONFIG,
+                  SHOWN_FORMAT
+                  ": SSL certificate problem: signed in the name of the given authority, "
+                  "but not by its key: is the CA an old one? (%s)",
+                  SHOWN(r), detail);
+    else if (code == CURLE_COULDNT_CONNECT && os_errno)
+        error_set(err, ERR_IO, SHOWN_FORMAT ": %s: %s", SHOWN(r), detail, strerror((int)os_errno));
+    else
+        error_set(err, code_of(code), SHOWN_FORMAT ": %s", SHOWN(r), detail);
 }
 
 void http_request_finish(struct http_request *r, CURLcode code)
