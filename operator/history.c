@@ -140,9 +140,14 @@ void history_trim(struct history *history, enum replica_type type, int32_t repli
         history->formed[type] = replicas;
 }
 
+void history_start_over(struct history *history)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        history->completed_count[type] = history->formed[type] = 0;
+}
+
 void history_next_attempt(struct history *history)
 {
     history->attempt++;
-    for (int type = 0; type < REPLICA_TYPES; type++)
-        history->completed_count[type] = history->formed[type] = 0;
+    history_start_over(history);
 }

@@ -36,7 +36,10 @@ void history_complete(struct history *history, enum replica_type type, int32_t i
  * there stays counted and recorded: its pod may still be seen when the job grows again. */
 void history_trim(struct history *history, enum replica_type type, int32_t replicas);
 
-/* All replicas are to run again: another attempt, in which nothing is completed or seen yet. */
+/* All replicas are to run again: nothing is completed or seen yet. */
+void history_start_over(struct history *history);
+
+/* They are to do so as another attempt. */
 void history_next_attempt(struct history *history);
 
 #ifdef __cplusplus

@@ -66,6 +66,7 @@ static void start(struct pass *pass, struct news *news, bool admitted)
         /* The last condition is the state: "Suspended" would be wrong from here on. */
         pass_condition(pass, CONDITION_RESTARTING, true, REASON_RESUMED, message);
         pass_event(pass, EVENT_NORMAL, REASON_RESUMED, message);
+        history_start_over(&pass->status.history);
         if (pass->job->run_policy.restart_scope == SCOPE_JOB && pass->status.start_ms)
             news->regroup = true;
     }

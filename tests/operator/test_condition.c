@@ -94,11 +94,47 @@ static void the_last_one_is_the_state(void **state)
     assert_null(condition_find(&status, CONDITION_RUNNING));
 }
 
+/* Prints what condition_wait makes of the list. */
+static const char *waiting(struct job_status *status, const char *reason, const char *message,
+                           int64_t now_ms, bool news, struct str *out)
+{
+    str_clear(out);
+    assert_int_equal(condition_wait(status, reason, message, now_ms), news);
+    for (size_t i = 0; i < status->condition_count; i++)
+        str_printf(out, "%s%s@%d-%d", i ? " " : "", names_condition(status->conditions[i].type),
+                   (int)status->conditions[i].update_ms, (int)status->conditions[i].transition_ms);
+    return str_text(out);
+}
+
+static void what_stands_in_the_way_is_told_once(void **state)
+{
+    (void)state;
+    struct job_status status = {0};
+    auto_str struct str list;
+    str_init(&list, 4096);
+    condition_set(&status, CONDITION_CREATED, true, "c", "m", 1);
+    assert_string_equal(waiting(&status, "a", "x", 2, true, &list), "Created@1-1 Waiting@2-2");
+    assert_string_equal(waiting(&status, "a", "x", 3, false, &list), "Created@1-1 Waiting@2-2");
+    assert_string_equal(waiting(&status, "a", "y", 4, true, &list), "Created@1-1 Waiting@4-2");
+    condition_set(&status, CONDITION_RUNNING, true, "r", "m", 5);
+    assert_string_equal(waiting(&status, "a", "y", 6, false, &list),
+                        "Created@1-1 Waiting@4-2 Running@5-5");
+    condition_set(&status, CONDITION_RESTARTING, true, "x", "m", 7);
+    assert_string_equal(waiting(&status, "a", "y", 8, false, &list),
+                        "Created@1-1 Restarting@7-7 Waiting@4-2");
+    assert_string_equal(waiting(&status, NULL, NULL, 9, false, &list),
+                        "Created@1-1 Restarting@7-7");
+    waiting(&status, "a", "x", 10, true, &list);
+    condition_set(&status, CONDITION_FAILED, true, "f", "m", 11);
+    assert_string_equal(waiting(&status, "a", "x", 12, false, &list), "Created@1-1 Failed@11-11");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_changes_by_the_rules),
         cmocka_unit_test(the_last_one_is_the_state),
+        cmocka_unit_test(what_stands_in_the_way_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,6 +227,11 @@ static const struct row wrong[] = {
     {HEAD "  nprocPerNode: '0'\n" SPECS "{" WORKER "}", AT
      "spec.nprocPerNode: Unsupported value: \"0\": supported values: \"auto\", \"cpu\", \"gpu\", a "
      "number from 1 up"},
+    {HEAD "  runPolicy: {schedulingPolicy: {minAvailable: 0, minResources: {cpu: much}}}\n" SPECS
+          "{" WORKER "}",
+     AT "spec.runPolicy.schedulingPolicy.minAvailable: must be within 1 and 2147483647, not 0; " AT
+        "spec.runPolicy.schedulingPolicy.minResources[cpu]: must be a quantity such as 2, 500m or "
+        "16Gi"},
     {HEAD "  nprocPerNode: 4\n" SPECS "{" WORKER "}",
      AT "spec.nprocPerNode: must be text (put it in quotes), not the number 4"},
 };
@@ -340,6 +345,64 @@ static void the_manager_never_changes(void **state)
     arena_close(arena);
 }
 
+/* P04 */
+static void a_queue_never_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *old, *queue;
+        size_t problems;
+    } rows[] = {{"a", "a", 0}, {"a", "b", 1}, {NULL, "b", 0}, {"a", NULL, 0}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct arena *arena = arena_open();
+        struct lines problems;
+        lines_init(&problems, arena);
+        struct job old = {.run_policy.scheduling.queue = rows[i].old};
+        struct job job = {.run_policy.scheduling.queue = rows[i].queue};
+        validate_update(&old, &job, &problems);
+        assert_int_equal(problems.count, rows[i].problems);
+        if (problems.count)
+            assert_string_equal(problems.items[0],
+                                "spec.runPolicy.schedulingPolicy.queue is immutable");
+        arena_close(arena);
+    }
+}
+
+static void what_is_for_schedulers_is_read(void **state)
+{
+    (void)state;
+    int result;
+    struct error err;
+    struct manifest *manifest = decode(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n"
+        "metadata: {name: j, annotations: {a: b}}\n"
+        "spec:\n"
+        "  runPolicy: {schedulingPolicy: {minAvailable: 2, queue: q, priorityClass: p,\n"
+        "    minResources: {cpu: 500m, memory: 1}, scheduleTimeoutSeconds: 9}}\n"
+        "  pytorchReplicaSpecs: {Worker: {template: {spec: {schedulerName: s, containers: [{name: "
+        "pytorch,\n"
+        "    image: i, resources: {limits: {cpu: 2, gpu: 1}, requests: {cpu: 0.5}}}]}}}}\n",
+        &result, &err);
+    assert_ok(result, &err);
+    const struct job *job = manifest->jobs[0];
+    const struct scheduling_policy *policy = &job->run_policy.scheduling;
+    assert_int_equal(policy->min_available.value, 2);
+    assert_string_equal(policy->queue, "q");
+    assert_string_equal(policy->priority_class, "p");
+    assert_true(policy->has_min_resources);
+    assert_int_equal(policy->min_resources.count, 2);
+    assert_int_equal(policy->min_resources.items[0].milli, 500);
+    assert_int_equal(policy->schedule_timeout_s.value, 9);
+    assert_non_null(job->annotations);
+    const struct pod_template *template_ = &job->replicas[REPLICA_WORKER].template_;
+    assert_string_equal(template_->scheduler_name, "s");
+    assert_int_equal(template_->containers[0].requests.count, 2);
+    assert_string_equal(template_->containers[0].requests.items[0].resource, "cpu");
+    assert_int_equal(template_->containers[0].requests.items[0].milli, 500);
+    assert_int_equal(template_->containers[0].requests.items[1].milli, 1000);
+    decode_close(manifest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +414,8 @@ int main(void)
         cmocka_unit_test(lists_hold_jobs_too),
         cmocka_unit_test(names_must_fit_dns),
         cmocka_unit_test(the_manager_never_changes),
+        cmocka_unit_test(a_queue_never_changes),
+        cmocka_unit_test(what_is_for_schedulers_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,14 @@ static const struct story deadlines[] = {
      "settle; exit master-0 0; settle; wait 3000; pass", "delete job j job\n"},
     {"X11 so is one that failed for good", 1, 0, "ExitCode", "ttlSecondsAfterFinished: 5",
      "settle; exit master-0 1; settle; wait 5000; pass", "delete job j job\n"},
+    {"C25 so is one that failed by policy Never", 1, 0, "Never", "ttlSecondsAfterFinished: 3",
+     "settle; exit master-0 1; settle; wait 3000; pass", "delete job j job\n"},
+    {"C27 a suspended job has no end to count from", 1, 0, "OnFailure",
+     "ttlSecondsAfterFinished: 3, suspend: true", "settle; wait 9000; pass", ""},
+    {"C29 long after its time", 1, 0, "OnFailure", "ttlSecondsAfterFinished: 180",
+     "settle; exit master-0 0; settle; wait 240000; pass", "delete job j job\n"},
+    {"C29 a time of 0 is over at once", 1, 0, "OnFailure", "ttlSecondsAfterFinished: 0",
+     "settle; exit master-0 0; pass; pass", "delete job j job\n"},
     {"C26 without one it stays", 1, 0, "OnFailure", "",
      "settle; exit master-0 0; settle; wait 100000; pass", ""},
     {"a suspended finished job stays", 1, 0, "OnFailure", "ttlSecondsAfterFinished: 3",
@@ -104,6 +112,26 @@ static const struct story cleaning[] = {
     {"a finished job stays finished", 1, 1, "OnFailure", "",
      "settle; run *; exit master-0 0; settle; exit worker-0 1; gone master-0; scale 3; pass; state",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
+    {"C04 suspending keeps nothing: None", 1, 1, "OnFailure", "",
+     "settle; run *; exit worker-0 0; settle; suspend; pass",
+     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 Worker=0/1/0 start=1000 done:worker-0\n"
+     "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"
+     "delete pod j-master-0 u3\n"
+     "delete pod j-worker-0 u4\n"
+     "delete service j-master-0 u1\n"
+     "delete service j-worker-0 u2\n"},
+    {"C04 suspending keeps nothing: Running", 1, 1, "OnFailure", "cleanPodPolicy: Running",
+     "settle; run *; exit worker-0 0; settle; suspend; pass",
+     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 Worker=0/1/0 start=1000 done:worker-0\n"
+     "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"
+     "delete pod j-master-0 u3\n"
+     "delete pod j-worker-0 u4\n"
+     "delete service j-master-0 u1\n"
+     "delete service j-worker-0 u2\n"},
+    {"X05 workers that run are cleaned up with their services, the master's stay", 1, 1,
+     "OnFailure", "cleanPodPolicy: Running",
+     "settle; run *; settle; exit master-0 0; settle; state",
+     "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
     {"a finished job ignores suspend", 1, 1, "OnFailure", "",
      "settle; run *; exit master-0 0; settle; suspend; pass", ""},
 };
@@ -116,6 +144,50 @@ static const struct story managers[] = {
     {"P09 someone else's job is left alone", 1, 0, "OnFailure",
      "managedBy: kueue.x-k8s.io/multikueue", "pass", ""},
 };
+
+static void only_our_own_jobs_are_touched(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *manager;
+        bool ours;
+    } rows[] = {
+        {NULL, true}, /* C11, C33 */
+        {"kubeflow.org/training-operator", true},
+        {"kueue.x-k8s.io/multikueue", false},
+        {"other-job-controller", false}, /* C12 */
+        {"", false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct cluster *cluster = cluster_open(1, 1, "OnFailure", "suspend: true", "");
+        cluster->job->run_policy.managed_by = rows[i].manager;
+        cluster_do(cluster, "settle; resume; pass");
+        assert_int_equal(cluster->pod_count, rows[i].ours ? 2 : 0);
+        assert_int_equal(cluster->status.condition_count > 0, rows[i].ours);
+        /* nor when its specification breaks a rule, as that of a name unknown to us does */
+        cluster->job->invalid = "spec.x: wrong";
+        cluster_plan(cluster);
+        assert_int_equal(cluster->plan->count > 0, rows[i].ours);
+        cluster_close(cluster);
+    }
+}
+
+/* C28: another operator wrote the status. */
+static void an_end_without_a_time_is_dated_by_its_condition(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 0, "ExitCode", "ttlSecondsAfterFinished: 5", "");
+    cluster_do(cluster, "settle; wait 1000; exit master-0 1; settle");
+    cluster->status.completion_ms = 0;
+    cluster_plan(cluster);
+    assert_int_equal(cluster->plan->count, 1);
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_REQUEUE);
+    assert_int_equal(cluster->plan->actions[0].at_ms, 2000 + 5000);
+    cluster->now_ms = 7000;
+    cluster_plan(cluster);
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_DELETE_JOB);
+    cluster_close(cluster);
+}
 
 static void clocks_end_jobs(void **state)
 {
@@ -141,6 +213,8 @@ int main(void)
         cmocka_unit_test(clocks_end_jobs),
         cmocka_unit_test(finished_jobs_are_cleaned),
         cmocka_unit_test(managers_are_respected),
+        cmocka_unit_test(only_our_own_jobs_are_touched),
+        cmocka_unit_test(an_end_without_a_time_is_dated_by_its_condition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,11 @@ static const struct story life[] = {
      "event Normal ExitedWithCode: Pod: ns.j-worker-1 exited with code 0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-2 exited with code 0\n"
      "event Normal PyTorchJobSucceeded: PyTorchJob ns/j successfully completed.\n"},
+    {"C34 a job of workers alone", 0, 3, "OnFailure", "",
+     "settle; run *; settle; exit * 0; settle; state",
+     "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob ns/j successfully completed.) Worker=0/3/0 start=1000 completion=1000 done:worker-0 done:worker-1 done:worker-2\n"},
+    {"C16 a pod's type decides its place, not only its index", 1, 1, "OnFailure", "",
+     "settle; gone worker-0; pass", "create pod j-worker-0 attempt 0\n"},
     {"a finished replica whose pod is gone is not run again", 0, 2, "OnFailure", "",
      "settle; run *; exit worker-0 0; settle; gone worker-0; pass", ""},
     {"nor is its pod missed in the counters", 0, 2, "OnFailure", "",
@@ -114,6 +119,14 @@ static const struct story suspension[] = {
      "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"
      "delete pod j-master-0 u2\n"
      "delete service j-master-0 u1\n"},
+    {"P08 what was finished before runs again: its peers need it", 0, 2, "OnFailure", "",
+     "settle; run *; settle; exit worker-0 0; settle; suspend; settle; resume; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Worker=0/0/0 start=1000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-worker-0\n"
+     "create service j-worker-1\n"
+     "create pod j-worker-0 attempt 0\n"
+     "create pod j-worker-1 attempt 0\n"},
     {"X21 and starts when the last one is gone", 1, 1, "Never", "",
      "settle; run *; settle; suspend; pass; resume; wait 5000; gone master-0; pass; gone worker-0;"
      "pass",
