@@ -78,7 +78,17 @@ static void put_master(struct env_list *env, const struct job *job, enum replica
     put_number(env, ENV_PET_NODE_RANK, rank);
 }
 
-static void put_elastic(struct env_list *env, const struct job *job)
+/* Each attempt of the whole job has a rendezvous of its own: what is left of the one before must
+ * not be joined. */
+static const char *rendezvous_id(const struct job *job, int32_t attempt, struct arena *arena)
+{
+    const char *id = job->elastic.rdzv_id;
+    if (job->run_policy.restart_scope != SCOPE_JOB || attempt == 0)
+        return id;
+    return arena_printf(arena, "%s-%" PRId32, id ? id : job->name, attempt);
+}
+
+static void put_elastic(struct env_list *env, const struct job *job, int32_t attempt)
 {
     const struct elastic_policy *elastic = &job->elastic;
     const char *host =
@@ -94,8 +104,9 @@ static void put_elastic(struct env_list *env, const struct job *job)
         put_number(env, ENV_PET_MAX_RESTARTS, elastic->max_restarts.value);
     if (elastic->nproc_per_node.set)
         put_number(env, ENV_PET_NPROC_PER_NODE, elastic->nproc_per_node.value);
-    if (elastic->rdzv_id)
-        put(env, ENV_PET_RDZV_ID, elastic->rdzv_id);
+    const char *id = rendezvous_id(job, attempt, env->arena);
+    if (id)
+        put(env, ENV_PET_RDZV_ID, id);
     if (elastic->rdzv_conf.count) {
         const char *all = "";
         for (size_t i = 0; i < elastic->rdzv_conf.count; i++)
@@ -107,20 +118,20 @@ static void put_elastic(struct env_list *env, const struct job *job)
         put(env, ENV_PET_STANDALONE, "");
 }
 
-static struct env_list environment(const struct job *job, enum replica_type type, int32_t index,
-                                   int32_t restart_count, struct arena *arena)
+static struct env_list environment(const struct job *job, const struct pod_spec *pod,
+                                   struct arena *arena)
 {
     struct env_list env = {.arena = arena};
     put(&env, ENV_UNBUFFERED, "1");
     if (job->replicas[REPLICA_MASTER].present)
-        put_master(&env, job, type, index);
+        put_master(&env, job, pod->type, pod->index);
     if (job->nproc_per_node)
         put(&env, ENV_PET_NPROC_PER_NODE, job->nproc_per_node);
     if (job->elastic.present)
-        put_elastic(&env, job);
+        put_elastic(&env, job, pod->attempt);
     else
         put_number(&env, ENV_PET_NNODES, total_replicas(job));
-    put_number(&env, ENV_RESTART_COUNT, restart_count);
+    put_number(&env, ENV_RESTART_COUNT, pod->restart_count);
     return env;
 }
 
@@ -235,7 +246,7 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
         .raw = template_->raw,
     };
     pod->labels = pod_labels(job, pod, &options->gang, arena);
-    struct env_list env = environment(job, type, index, pod->restart_count, arena);
+    struct env_list env = environment(job, pod, arena);
     pod->containers = arena_array(arena, struct container, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {
         pod->containers[i] = template_->containers[i];

@@ -237,6 +237,41 @@ static void a_pod_knows_what_was_before_it(void **state)
     decode_close(manifest);
 }
 
+static const char *env_value(const struct pod_spec *pod, const char *name)
+{
+    const struct container *container = &pod->containers[0];
+    for (size_t i = container->env_count; i-- > 0;)
+        if (strcmp(container->env[i].name, name) == 0)
+            return container->env[i].value;
+    return "(none)";
+}
+
+static void each_attempt_meets_by_itself(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *scope, *elastic;
+        int32_t attempt;
+        const char *id;
+    } rows[] = {
+        {"Job", "rdzvId: r", 0, "r"},           {"Job", "rdzvId: r", 2, "r-2"},
+        {"Job", "minReplicas: 1", 0, "(none)"}, {"Job", "minReplicas: 1", 2, "j-2"},
+        {"Replica", "rdzvId: r", 2, "r"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_free char *spec =
+            xasprintf("runPolicy: {restartScope: %s}, elasticPolicy: {%s}, " SPECS("", "2"),
+                      rows[i].scope, rows[i].elastic);
+        struct manifest *manifest = decode_spec_text(spec);
+        struct history history = {.attempt = rows[i].attempt};
+        struct pod_options options = {0};
+        struct pod_spec *pod =
+            pod_build(manifest->jobs[0], &history, REPLICA_WORKER, 0, &options, manifest->arena);
+        assert_string_equal(env_value(pod, "PET_RDZV_ID"), rows[i].id);
+        decode_close(manifest);
+    }
+}
+
 static void services_carry_the_main_containers_ports(void **state)
 {
     (void)state;
@@ -266,6 +301,7 @@ int main(void)
         cmocka_unit_test(workers_wait_for_a_master),
         cmocka_unit_test(who_restarts_containers),
         cmocka_unit_test(a_pod_knows_what_was_before_it),
+        cmocka_unit_test(each_attempt_meets_by_itself),
         cmocka_unit_test(services_carry_the_main_containers_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
