@@ -1,5 +1,5 @@
 #include "tests/base/client.h"
-#include "tests/base/fake_server.h"
+#include "tests/fake_server.h"
 #include "tests/support.h"
 
 #include "base/mem.h"

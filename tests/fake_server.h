@@ -1,8 +1,8 @@
 /* A dumb HTTP/1.1 server on 127.0.0.1 for tests of clients, with a thread per connection. It keeps
  * the text of each request and answers the n-th with the n-th of the bytes it was given (the last
  * one again when they run out), whatever was asked. Failures abort. */
-#ifndef SHOAL_TESTS_BASE_FAKE_SERVER_H
-#define SHOAL_TESTS_BASE_FAKE_SERVER_H
+#ifndef SHOAL_TESTS_FAKE_SERVER_H
+#define SHOAL_TESTS_FAKE_SERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "tests/base/fake_server.h"
+#include "tests/fake_server.h"
 
 #include "base/mem.h"
 #include "base/str.h"
