@@ -111,11 +111,13 @@ demo: deps
 
 #> make image          OCI archives of shoal-agent and shoal-operator in build/image
 IMAGES := shoal-agent $(if $(wildcard operator/main.c),shoal-operator)
+# the full form of NAME:VERSION, which is what containerd looks for
+REGISTRY := docker.io/library
 VERSION := $(shell sed -n 's/.*define SHOAL_VERSION "\(.*\)"/\1/p' base/contract.h)
 image: cluster-deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(IMAGES))
 	@mkdir -p build/image
-	@for i in $(IMAGES); do deploy/image/pack.sh $$i:$(VERSION) build/image/$$i.tar build/release/$$i || exit; done
+	@for i in $(IMAGES); do deploy/image/pack.sh $(REGISTRY)/$$i:$(VERSION) build/image/$$i.tar build/release/$$i || exit; done
 
 #> make check          lint, then every test, plain and under ASan+UBSan and TSan
 #> make check T=NAME   only the tests whose name contains NAME, e.g. T=agent/test_shard
