@@ -7,6 +7,7 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "operator/init_template.h"
 
 enum { ROWS_MAX = 40 };
 
@@ -48,7 +49,7 @@ static struct table table_of(struct operator_config *c)
         {"gang-scheduler-name", 0, OPTION_TEXT, &c->gang_scheduler_name, "NAME",
          "volcano, or a scheduler with scheduler-plugins' coscheduling", 0, 0, NULL},
         {"pytorch-init-container-image", 0, OPTION_TEXT, &c->init_image, "IMAGE",
-         "workers wait for the master in it; empty: they do not (our own)", 0, 0, NULL},
+         "workers wait for the master in it; empty: they do not ($SHOAL_OPERATOR_IMAGE)", 0, 0, NULL},
         {"pytorch-init-container-template-file", 0, OPTION_TEXT, &c->init_template_file, "FILE",
          "the init containers as YAML (/etc/config/initContainer.yaml)", 0, 0, NULL},
         {"pytorch-init-container-max-tries", 0, OPTION_NUMBER, &c->init_max_tries, "N",
@@ -123,7 +124,8 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
         .own_namespace = or_else(env("MY_POD_NAMESPACE"), "shoal-system"),
         .own_name = or_else(env("MY_POD_NAME"), or_else(env("HOSTNAME"), "shoal-operator")),
         .namespace_ = env("KUBEFLOW_NAMESPACE"),
-        .own_image = or_else(env("SHOAL_OPERATOR_IMAGE"), "shoal-operator:" SHOAL_VERSION),
+        .init_image = or_else(env("SHOAL_OPERATOR_IMAGE"), "shoal-operator:" SHOAL_VERSION),
+        .init_template_file = INIT_TEMPLATE_PATH,
         .init_max_tries = 100,
         .default_backoff_limit = 6,
         .node_lost_s = 300,

@@ -22,7 +22,6 @@ struct operator_config {
     const char *namespace_;           /* whose jobs; NULL: all */
     const char *kubeconfig, *context; /* NULL: see kubeconfig.h */
     const char *gang_scheduler_name;  /* NULL: none */
-    const char *own_image;            /* of this operator: $SHOAL_OPERATOR_IMAGE */
     const char *init_image;           /* this and the next two: see init_template.h */
     const char *init_template_file;
     int64_t init_max_tries;

@@ -1,0 +1,241 @@
+#include "operator/program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/signals.h"
+#include "operator/controller.h"
+#include "operator/init_template.h"
+#include "operator/kubeconfig.h"
+#include "operator/leader.h"
+#include "operator/serve.h"
+
+enum {
+    HTTP_BODY_MAX_BYTES = 64 << 20, /* a page of 500 jobs with large templates */
+    HTTP_LINE_MAX_BYTES = 4 << 20,  /* one object: etcd takes 1.5 MiB */
+    HTTP_IN_FLIGHT_MAX = 64,
+    CONNECT_TIMEOUT_MS = 10 * 1000,
+    REQUEST_TIMEOUT_MS = 30 * 1000,
+    REQUEST_GIVE_UP_MS = 60 * 1000,
+    PUBLISH_EVERY_MS = 1000,
+    RELEASE_WITHIN_MS = 3 * 1000, /* of the Lease, on the way out */
+    OVERDUE_MS = 60 * 1000,       /* see struct reconcile_options */
+};
+
+struct program {
+    struct operator_config config;
+    struct signals signals;
+    struct http *http;
+    struct kubeconfig *kubeconfig;
+    struct kube *kube;
+    struct init_template *init;
+    struct leader *leader; /* NULL: no election, we lead */
+    struct controller *controller;
+    struct serve *serve;
+    char identity[LEASE_MAX_HOLDER];
+    uint64_t seed;
+    int64_t start_ms, published_ms;
+    bool was_ready; /* as last published */
+    bool led;       /* as last told */
+};
+
+static int open_client(struct program *p, struct error *err)
+{
+    const struct http_options http = {
+        .max_body_bytes = HTTP_BODY_MAX_BYTES,
+        .max_line_bytes = HTTP_LINE_MAX_BYTES,
+        .max_in_flight = HTTP_IN_FLIGHT_MAX,
+        .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+    };
+    const struct kubeconfig_options who = {.path = p->config.kubeconfig,
+                                           .context = p->config.context};
+    const struct kube_options kube = {
+        .timeout_ms = REQUEST_TIMEOUT_MS,
+        .give_up_ms = REQUEST_GIVE_UP_MS,
+        .backoff_first_ms = 100,
+        .backoff_max_ms = 5000,
+        .seed = p->seed,
+        .user_agent = "shoal-operator/" SHOAL_VERSION,
+    };
+    if (http_open(&p->http, &http, err) < 0 ||
+        kubeconfig_open(&p->kubeconfig, &who, p->start_ms, err) < 0)
+        return -1;
+    p->kube = kube_open(p->http, p->kubeconfig, &kube);
+    return 0;
+}
+
+static void open_leader(struct program *p)
+{
+    struct leader_options options = {
+        .namespace_ = p->config.own_namespace,
+        .name = p->config.leader_election_id,
+        .lease = {.duration_ms = 15000,
+                  .renew_deadline_ms = 10000,
+                  .retry_ms = 2000,
+                  .seed = p->seed},
+    };
+    snprintf(options.lease.identity, sizeof options.lease.identity, "%s_%016" PRIx64,
+             p->config.own_name, p->seed); /* of this process and no other, ever */
+    p->leader = leader_open(p->kube, &options, &clocks_system);
+}
+
+static void open_controller(struct program *p)
+{
+    const char *scheduler = p->config.gang_scheduler_name;
+    struct gang gang = {.scheduler_name = scheduler};
+    if (scheduler)
+        gang.scheduler = strcasecmp(scheduler, "volcano") ? GANG_PLUGINS : GANG_VOLCANO;
+    const struct controller_options options = {
+        .namespace_ = p->config.namespace_,
+        .default_backoff_limit = p->config.default_backoff_limit,
+        .reconcile = {.gang = gang,
+                      .node_lost_ms = p->config.node_lost_s * 1000,
+                      .overdue_ms = OVERDUE_MS},
+        .pod = {.gang = gang},
+        .init = p->init,
+        .seed = p->seed,
+        .clocks = &clocks_system,
+    };
+    p->controller = controller_open(p->kube, &options);
+}
+
+int program_open(struct program **ret_program, const struct operator_config *config,
+                 struct error *err)
+{
+    struct program *p = xcalloc(1, sizeof *p);
+    *ret_program = p;
+    p->config = *config;
+    p->signals = (struct signals){-1, -1};
+    p->start_ms = clock_now_ms();
+    if (getrandom(&p->seed, sizeof p->seed, 0) != sizeof p->seed)
+        return error_errno(err, errno, "getrandom");
+    const struct init_options init = {.path = p->config.init_template_file,
+                                      .image = p->config.init_image,
+                                      .max_tries = p->config.init_max_tries};
+    if (signals_open(&p->signals, err) < 0 || init_template_open(&p->init, &init, err) < 0 ||
+        serve_open(&p->serve, &p->config, err) < 0 || open_client(p, err) < 0)
+        return -1;
+    if (p->config.leader_elect)
+        open_leader(p);
+    open_controller(p);
+    return 0;
+}
+
+void program_close(struct program *p)
+{
+    if (!p)
+        return;
+    controller_close(p->controller);
+    leader_close(p->leader);
+    kube_close(p->kube);
+    kubeconfig_close(p->kubeconfig);
+    http_close(p->http);
+    serve_close(p->serve);
+    init_template_close(p->init);
+    signals_close(&p->signals);
+    free(p);
+}
+
+/* Resident memory of this process; -1: not known. */
+static int64_t resident_bytes(void)
+{
+    long long pages = 0, resident = -1;
+    auto_fclose FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%lld %lld", &pages, &resident) != 2)
+        return -1;
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+/* Now and then, and whenever readiness has changed. */
+static void publish(struct program *p, bool leading)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    bool ready = controller_is_ready(p->controller);
+    if (p->published_ms && ready == p->was_ready && now_ms - p->published_ms < PUBLISH_EVERY_MS)
+        return;
+    p->published_ms = now_ms;
+    p->was_ready = ready;
+    struct metrics_view view = {
+        .leading = leading, .resident_bytes = resident_bytes(), .start_ms = p->start_ms};
+    controller_view(p->controller, &view);
+    serve_publish(p->serve, controller_metrics(p->controller), &view);
+}
+
+static void tell_leading(struct program *p, bool leading)
+{
+    if (leading != p->led)
+        log_info(leading ? "leading" : "not leading: %s holds the lease",
+                 p->leader ? leader_holder(p->leader) : "");
+    p->led = leading;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* All that can be done now. Returns how long nothing will have to be done unless something is
+ * heard. */
+static int64_t turn(struct program *p)
+{
+    int64_t due_ms, delay_ms = PUBLISH_EVERY_MS;
+    kube_tick(p->kube, clock_now_ms(), &due_ms);
+    if (p->leader)
+        delay_ms = least(delay_ms, leader_tick(p->leader));
+    bool leading = !p->leader || leader_is_held(p->leader);
+    tell_leading(p, leading);
+    delay_ms = least(delay_ms, controller_turn(p->controller, leading));
+    kube_tick(p->kube, clock_now_ms(), &due_ms);
+    if (due_ms != INT64_MAX)
+        delay_ms = least(delay_ms, due_ms - clock_now_ms());
+    publish(p, leading);
+    return delay_ms > 0 ? delay_ms : 0;
+}
+
+/* Waits for what is heard, a signal or the end of delay_ms. Returns the signal or 0. */
+static int wait_for_news(struct program *p, int64_t delay_ms, int *ret_result, struct error *err)
+{
+    struct pollfd fd = {.fd = p->signals.stop_fd, .events = POLLIN};
+    *ret_result = http_poll(p->http, &fd, 1, (int)delay_ms, err);
+    return *ret_result == 0 && fd.revents ? signals_take(p->signals.stop_fd) : 0;
+}
+
+/* Gives the lease back, so that the next leader need not wait for its end. */
+static void release(struct program *p)
+{
+    struct error err;
+    int64_t end_ms = clock_monotonic_ms() + RELEASE_WITHIN_MS;
+    leader_release(p->leader);
+    while (!leader_is_over(p->leader) && clock_monotonic_ms() < end_ms) {
+        int64_t due_ms;
+        kube_tick(p->kube, clock_now_ms(), &due_ms);
+        if (http_poll(p->http, NULL, 0, (int)least(leader_tick(p->leader), 100), &err) < 0)
+            return;
+    }
+}
+
+int program_run(struct program *p, struct error *err)
+{
+    int signal = 0, result = 0;
+    log_info("shoal-operator %s: %s, %s", SHOAL_VERSION, kubeconfig_server(p->kubeconfig),
+             p->config.namespace_ ? p->config.namespace_ : "all namespaces");
+    for (int i = 0; i < p->config.ignored.count; i++)
+        log_info("--%s means nothing here", p->config.ignored.items[i]);
+    while (result == 0 && !signal)
+        signal = wait_for_news(p, turn(p), &result, err);
+    controller_turn(p->controller, false);
+    if (p->leader)
+        release(p);
+    if (signal)
+        log_info("stopped by %s", strsignal(signal));
+    return result;
+}

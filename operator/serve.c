@@ -1,0 +1,77 @@
+#include "operator/serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/httpd.h"
+#include "base/mem.h"
+
+enum { PAGE_MAX_BYTES = 4 << 20 };
+
+struct serve {
+    struct httpd *health;  /* NULL: not served */
+    struct httpd *metrics; /* may be `health` */
+    int ready;             /* as published; -1: not yet */
+};
+
+static int listen_at(const char *address, struct httpd **ret_httpd, struct error *err)
+{
+    char host[256];
+    int port;
+    if (operator_config_address(address, host, sizeof host, &port, err) < 0)
+        return -1;
+    if (port == 0)
+        return 0;
+    return httpd_open(ret_httpd, host, port, err);
+}
+
+static void publish(struct httpd *httpd, const char *path, int status, const char *type,
+                    const char *body)
+{
+    if (httpd)
+        httpd_publish(httpd, path, status, type, body, strlen(body));
+}
+
+static void publish_ready(struct serve *s, bool ready)
+{
+    if (s->ready == (int)ready)
+        return;
+    s->ready = ready;
+    publish(s->health, "/readyz", ready ? 200 : 503, "text/plain",
+            ready ? "ok\n" : "the caches are not filled yet\n");
+}
+
+int serve_open(struct serve **ret_serve, const struct operator_config *config, struct error *err)
+{
+    struct serve *s = xcalloc(1, sizeof *s);
+    *ret_serve = s;
+    s->ready = -1;
+    if (listen_at(config->health_probe_bind_address, &s->health, err) < 0)
+        return error_wrap(err, "--health-probe-bind-address");
+    if (!strcmp(config->metrics_bind_address, config->health_probe_bind_address))
+        s->metrics = s->health;
+    else if (listen_at(config->metrics_bind_address, &s->metrics, err) < 0)
+        return error_wrap(err, "--metrics-bind-address");
+    publish(s->health, "/healthz", 200, "text/plain", "ok\n");
+    publish_ready(s, false);
+    return 0;
+}
+
+void serve_close(struct serve *s)
+{
+    if (!s)
+        return;
+    if (s->metrics != s->health)
+        httpd_close(s->metrics);
+    httpd_close(s->health);
+    free(s);
+}
+
+void serve_publish(struct serve *s, const struct metrics *metrics, const struct metrics_view *view)
+{
+    publish_ready(s, view->ready);
+    auto_str struct str text;
+    str_init(&text, PAGE_MAX_BYTES);
+    metrics_print(metrics, view, &text);
+    publish(s->metrics, "/metrics", 200, "text/plain; version=0.0.4", str_text(&text));
+}

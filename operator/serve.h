@@ -1,0 +1,26 @@
+/* What the operator tells over HTTP: /metrics on one address, /healthz and /readyz on another, or
+ * all on one if the two are the same. Pages are published now and then; asking costs the loop
+ * nothing. */
+#ifndef SHOAL_OPERATOR_SERVE_H
+#define SHOAL_OPERATOR_SERVE_H
+
+#include "operator/config.h"
+#include "operator/metrics.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct serve;
+
+/* Listens; /readyz says 503 until serve_publish was told otherwise. */
+int serve_open(struct serve **ret_serve, const struct operator_config *config, struct error *err);
+void serve_close(struct serve *serve); /* NULL-safe */
+
+void serve_publish(struct serve *serve, const struct metrics *metrics,
+                   const struct metrics_view *view);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,65 @@
+#!/bin/bash
+# How fast and how small the operator is, against a real API server on this machine (etcd and API server share its
+# cores): pods/s of one job, API calls of a job's life, start to ready and memory with many jobs.
+#   tests/bench/bench_operator.sh [JOBS]     JOBS of 8 pods for the last rows; 1000 unless stated
+set -u
+BUILD=${BUILD:-$PWD/build/release}
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/cluster/lib.sh
+. tests/cluster/lib.sh
+# shellcheck source=tests/cluster/operator.sh
+. tests/cluster/operator.sh
+jobs=${1:-1000}
+
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+metric() { curl -s "http://127.0.0.1:$metrics/metrics" | sed -n "s/^$1 //p"; }
+pod_count() { api GET "$pods_path$(of_job "$1")&limit=1" | jq '.metadata.remainingItemCount // 0 + (.items | length)'; }
+memory_mib() { awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status"; }
+row() { printf '%-58s %10s\n' "$1" "$2"; }
+until_is() { until [ "$("${@:2}")" = "$1" ]; do :; done; }
+
+# A job of this many workers and no master, as JSON.
+job_json() { # NAME WORKERS
+    printf '{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "%s"}, "spec": {"runPolicy":
+        {"cleanPodPolicy": "None"}, "pytorchReplicaSpecs": {"Worker": {"replicas": %d, "restartPolicy": "Never", "template":
+        {"spec": {"containers": [{"name": "pytorch", "image": "image:1"}]}}}}}}' "$1" "$2"
+}
+
+one_job() { # WORKERS
+    local name=wide-$1 start end calls
+    calls=$(metric shoal_operator_api_requests_total)
+    start=$(now_ms)
+    api POST "$jobs_path" "$(job_json "$name" "$1")" >/dev/null
+    until_is "$1" pod_count "$name"
+    end=$(now_ms)
+    row "$1 pods: from the job to the last pod" "$((end - start)) ms"
+    row "$1 pods: pods/s" "$(($1 * 1000 / (end - start)))"
+    sleep 2 # what comes after the last pod is counted too
+    row "$1 pods: API requests" "$(($(metric shoal_operator_api_requests_total) - calls))"
+}
+
+operator_world
+start=$(now_ms)
+operator_start
+row "start to ready, nothing there" "$(($(now_ms) - start)) ms"
+row "memory, idle" "$(memory_mib) MiB"
+for workers in 1 8 64 512; do one_job "$workers"; done
+
+for i in $(seq "$jobs"); do job_json "many-$i" 8; done | jq -c . |
+    xargs -P 4 -d '\n' -n 1 curl -sS -o /dev/null --unix-socket "$socket" -X POST -H 'Content-Type: application/json' \
+        "http://localhost$jobs_path" --data-binary
+total() { metric shoal_operator_pods; }
+until_is $((jobs * 8 + 585)) total
+row "memory, $jobs jobs with 8 pods each" "$(memory_mib) MiB"
+calls=$(metric shoal_operator_api_requests_total)
+sleep 10
+row "$jobs jobs at rest: API requests in 10 s" "$(($(metric shoal_operator_api_requests_total) - calls))"
+operator_stop
+start=$(now_ms)
+operator_start
+row "start to ready, $jobs jobs" "$(($(now_ms) - start)) ms"
+start=$(now_ms)
+api POST "$jobs_path" "$(job_json late 1)" >/dev/null
+until_is 1 pod_count late
+row "first pod of a new job right after that restart" "$(($(now_ms) - start)) ms"

@@ -1,0 +1,125 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # tap.sh sets work
+# For tests of shoal-operator on a real API server: a control plane with our CustomResourceDefinition, the operator as a
+# process of this machine, and the test as scheduler and kubelet, which writes the pods' status. Source tap.sh and lib.sh
+# before. Objects are in namespace default; a test gives its jobs names of their own.
+cluster=$work/cluster
+export KUBECONFIG=$cluster/kubeconfig
+socket=$work/api.sock
+operators=()
+proxy=
+
+# Ends what was started, in every case.
+operator_world_end() {
+    local pid
+    for pid in "${operators[@]}" $proxy; do kill -KILL "$pid" 2>/dev/null; done
+    tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1
+    rm -rf "$work"
+}
+trap operator_world_end EXIT
+
+operator_world() {
+    tests/cluster/up.sh control-plane "$cluster" $$ >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
+    kubectl apply -k deploy/crd >/dev/null || exit
+    kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org >/dev/null || exit
+    kubectl proxy --unix-socket="$socket" >/dev/null &
+    proxy=$!
+    wait_for 20 api GET /readyz
+}
+
+# api METHOD PATH [BODY]: fails on an error of the server; prints its answer.
+api() {
+    local type=application/json
+    [ "$1" != PATCH ] || type=application/merge-patch+json
+    curl -sS --fail-with-body --max-time 20 --unix-socket "$socket" -X "$1" -H "Content-Type: $type" \
+        ${3:+--data-binary "$3"} "http://localhost$2"
+}
+jobs_path=/apis/kubeflow.org/v1/namespaces/default/pytorchjobs
+pods_path=/api/v1/namespaces/default/pods
+services_path=/api/v1/namespaces/default/services
+
+# operator_start [FLAGS...]: the last one started is $operator; it serves health on $health and metrics on $metrics.
+operator_start() {
+    local number=${#operators[@]}
+    health=$((20000 + ($$ + 7 * number) % 20000))
+    metrics=$((health + 1))
+    shoal-operator --kubeconfig "$KUBECONFIG" --health-probe-bind-address "127.0.0.1:$health" \
+        --metrics-bind-address "127.0.0.1:$metrics" "$@" >"$work/operator-$number.log" 2>&1 &
+    operator=$!
+    operators+=("$operator")
+    wait_for 30 curl -sf "http://127.0.0.1:$health/readyz"
+}
+operator_stop() { # [SIGNAL]: the last one
+    kill "-${1:-TERM}" "$operator"
+    wait "$operator"
+}
+
+# job NAME MASTERS WORKERS POLICY [RUN_POLICY [SPEC [CONTAINER]]]: creates a job; RUN_POLICY and CONTAINER are the inside of a flow
+# mapping, such as "backoffLimit: 2, cleanPodPolicy: All"; SPEC is one line below spec, such as "nprocPerNode: '4'".
+job() {
+    local name=$1 masters=$2 workers=$3 policy=$4 run_policy=${5-} spec=${6-} container=${7-} type count
+    {
+        printf 'apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: %s}\nspec:\n' "$name"
+        [ -z "$run_policy" ] || printf '  runPolicy: {%s}\n' "$run_policy"
+        [ -z "$spec" ] || printf '  %s\n' "$spec"
+        printf '  pytorchReplicaSpecs:\n'
+        for type in Master Worker; do
+            count=$([ $type = Master ] && echo "$masters" || echo "$workers")
+            [ "$count" -gt 0 ] || continue
+            printf '    %s:\n      replicas: %s\n      restartPolicy: %s\n' $type "$count" "$policy"
+            printf '      template: {spec: {containers: [{name: pytorch, image: "image:1"%s}]}}\n' "${container:+, $container}"
+        done
+    } >"$work/$name.yaml"
+    kubectl create -f "$work/$name.yaml" >/dev/null
+}
+# edit_job NAME JSON: merges it into the object.
+edit_job() { api PATCH "$jobs_path/$1" "$2" >/dev/null; }
+delete_job() { api DELETE "$jobs_path/$1" >/dev/null; }
+
+# play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N (running again
+# after N restarts) | evicted | waiting REASON MESSAGE
+play() {
+    local pod=$1 status phase
+    case $2 in
+    running) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}}]' ;;
+    restarted) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": true, "restartCount": '$3', "state": {"running": {}}}]' ;;
+    exit)
+        phase=$([ "$3" -eq 0 ] && echo Succeeded || echo Failed)
+        status='"phase": "'$phase'", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]'
+        ;;
+    evicted) status='"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."' ;;
+    waiting) status='"phase": "Pending", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "'$3'", "message": "'$4'"}}}]' ;;
+    esac
+    wait_for 10 api PATCH "$pods_path/$pod/status" "{\"status\": {$status}}"
+}
+play_all() { # JOB STATE...: all its pods
+    local name=$1 pod
+    shift
+    for pod in $(pods "$name"); do play "$pod" "$@"; done
+}
+
+# What there is, for checks and for wait_for.
+of_job() { echo "?labelSelector=training.kubeflow.org/job-name=$1"; }
+pods() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[] | select(.metadata.deletionTimestamp == null) | .metadata.name' | sort | xargs; }
+services() { api GET "$services_path$(of_job "$1")" | jq -r '.items[].metadata.name' | sort | xargs; }
+pod() { api GET "$pods_path/$1" | jq -r "$2"; }
+service() { api GET "$services_path/$1" | jq -r "$2"; }
+field() { api GET "$jobs_path/$1" | jq -r "$2"; }
+# "Created Running=False Suspended": in order, those that are True by name alone.
+conditions() { field "$1" '[.status.conditions[]? | if .status == "True" then .type else .type + "=" + .status end] | join(" ")'; }
+events() { api GET "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=$1" | jq -r '.items[] | .type + " " + .reason + " " + .message'; }
+
+# Checks: "is TEXT COMMAND...": its output is TEXT; "comes" waits up to 20 s for it; "stays" looks for 2 s.
+is() {
+    local want=$1 got
+    shift
+    got=$("$@")
+    [ "$got" = "$want" ] || { echo "is '$got', not '$want'"; return 1; }
+}
+comes() { wait_for 20 is "$@" || { is "$@"; tail -n 5 "$work"/operator-*.log; return 1; }; }
+stays() {
+    local end=$((SECONDS + 2))
+    while [ "$SECONDS" -lt "$end" ]; do is "$@" || return; done
+}
+tells() { wait_for 20 has_event "$@" || { events "$1"; return 1; }; } # JOB TEXT
+has_event() { events "$1" | grep -F -- "$2"; }
