@@ -3,8 +3,8 @@
 #ifndef SHOAL_CLI_JOB_RUN_H
 #define SHOAL_CLI_JOB_RUN_H
 
-#include "cli/run_options.h"
 #include "base/signals.h"
+#include "cli/run_options.h"
 #include "operator/types.h"
 
 #ifdef __cplusplus

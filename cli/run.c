@@ -6,11 +6,11 @@
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "base/yaml.h"
 #include "cli/job_run.h"
 #include "cli/kustomize.h"
 #include "cli/run_options.h"
-#include "base/signals.h"
 #include "operator/decode.h"
 
 enum { SOURCES_MAX = 2 * OPTION_LIST_MAX, JOBS_MAX = 256, HELP_MAX_BYTES = 16 * 1024 };

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
@@ -148,9 +149,12 @@ void program_close(struct program *p)
 /* Resident memory of this process; -1: not known. */
 static int64_t resident_bytes(void)
 {
-    long long pages = 0, resident = -1;
-    auto_fclose FILE *file = fopen("/proc/self/statm", "re");
-    if (!file || fscanf(file, "%lld %lld", &pages, &resident) != 2)
+    auto_free char *text = NULL;
+    size_t bytes;
+    struct error ignored;
+    long long resident = -1;
+    if (file_read("/proc/self/statm", 4096, &text, &bytes, &ignored) < 0 ||
+        sscanf(text, "%*d %lld", &resident) != 1)
         return -1;
     return resident * sysconf(_SC_PAGESIZE);
 }

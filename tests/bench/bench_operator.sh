@@ -1,4 +1,5 @@
 #!/bin/bash
+# shellcheck disable=SC2119 # operator_start without flags is meant so
 # How fast and how small the operator is, against a real API server on this machine (etcd and API server share its
 # cores): pods/s of one job, API calls of a job's life, start to ready and memory with many jobs.
 #   tests/bench/bench_operator.sh [JOBS]     JOBS of 8 pods for the last rows; 1000 unless stated
