@@ -1,155 +1,15 @@
 #include "operator/decode_pod.h"
 
-#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "operator/decode_template.h"
-#include "operator/names.h"
-#include "operator/pod.h"
 
 #include <jansson.h>
 #include <string.h>
 
 #define MAX_RESTARTS   1000000 /* of one container, so that no sum overflows */
-#define MAX_GRACE_S    INT32_MAX
 #define MAX_CONTAINERS 1000
-
-/* ---- metadata ---- */
-
-struct owner {
-    const char *api_version, *kind, *name, *uid;
-    bool controller;
-};
-
-static const struct json_field owner_fields[] = {
-    JSON_TEXT("apiVersion", struct owner, api_version),
-    JSON_TEXT("kind", struct owner, kind),
-    JSON_TEXT("name", struct owner, name),
-    JSON_TEXT("uid", struct owner, uid),
-    JSON_BOOL("controller", struct owner, controller),
-    JSON_END,
-};
-
-struct metadata {
-    struct identity identity;
-    struct owner *owners;
-    size_t owner_count;
-    struct pairs labels;
-    int64_t deletion_ms;     /* by when it shall be gone; 0: it is not being deleted */
-    struct optional grace_s; /* asked for with the deletion */
-};
-
-static void read_time(struct json_reader *reader, const struct json_t *value, void *wall_ms)
-{
-    const char *text = json_read_text(reader, value);
-    if (text && !clock_parse_rfc3339(text, wall_ms))
-        json_problem(reader, "must be a time such as 2026-01-31T12:00:00Z, not \"%.40s\"", text);
-}
-
-static const struct json_field metadata_fields[] = {
-    JSON_TEXT("name", struct metadata, identity.name),
-    JSON_TEXT("namespace", struct metadata, identity.namespace_),
-    JSON_TEXT("uid", struct metadata, identity.uid),
-    JSON_TEXT("resourceVersion", struct metadata, identity.resource_version),
-    JSON_ARRAY_OF("ownerReferences", struct metadata, owners, owner_count, struct owner,
-                  owner_fields),
-    JSON_CUSTOM("labels", struct metadata, labels, decode_pairs),
-    JSON_CUSTOM("deletionTimestamp", struct metadata, deletion_ms, read_time),
-    JSON_OPTIONAL("deletionGracePeriodSeconds", struct metadata, grace_s, 0, MAX_GRACE_S),
-    JSON_END,
-};
-
-static const struct json_field object_fields[] = {
-    JSON_SAME("metadata", metadata_fields),
-    JSON_END,
-};
-
-static const char *label(const struct metadata *metadata, const char *key)
-{
-    for (size_t i = 0; i < metadata->labels.count; i++)
-        if (strcmp(metadata->labels.items[i].key, key) == 0)
-            return metadata->labels.items[i].value;
-    return "";
-}
-
-static void set_owner(struct metadata *metadata)
-{
-    struct identity *identity = &metadata->identity;
-    identity->owner_uid = "";
-    identity->job_name = label(metadata, LABEL_JOB_NAME);
-    for (size_t i = 0; i < metadata->owner_count; i++) {
-        const struct owner *owner = &metadata->owners[i];
-        if (!owner->controller || !owner->uid)
-            continue;
-        identity->owner_uid = owner->uid;
-        if (owner->api_version && str_starts_with(owner->api_version, API_GROUP "/") &&
-            owner->kind && strcmp(owner->kind, API_KIND) == 0 && owner->name)
-            identity->job_name = owner->name;
-    }
-}
-
-int decode_identity(const struct json_t *object, struct arena *arena, struct identity *ret_identity,
-                    struct error *err)
-{
-    struct metadata metadata = {0};
-    struct lines problems;
-    lines_init(&problems, arena);
-    struct json_reader reader = {.arena = arena, .problems = &problems};
-    json_read(&reader, object, object_fields, &metadata);
-    set_owner(&metadata);
-    struct identity *identity = ret_identity;
-    *identity = metadata.identity;
-    const struct {
-        const char *field, **value;
-    } required[] = {{"name", &identity->name},
-                    {"namespace", &identity->namespace_},
-                    {"uid", &identity->uid},
-                    {"resourceVersion", &identity->resource_version}};
-    const char *missing = NULL;
-    for (size_t i = array_length(required); i-- > 0;) {
-        if (*required[i].value && **required[i].value)
-            continue;
-        *required[i].value = "";
-        missing = required[i].field;
-    }
-    return missing ? error_set(err, ERR_INPUT, "metadata.%s: Required value: must be text", missing)
-                   : 0;
-}
-
-/* When the deletion was asked for. deletionTimestamp is the grace period later. */
-static int64_t deleted_ms(const struct metadata *metadata)
-{
-    if (metadata->deletion_ms == 0)
-        return 0;
-    int64_t ms = metadata->deletion_ms - metadata->grace_s.value * 1000;
-    return ms ? ms : 1;
-}
-
-static enum replica_type replica_type(const struct metadata *metadata)
-{
-    const char *type = label(metadata, LABEL_REPLICA_TYPE);
-    return strcmp(type, names_replica_label(REPLICA_MASTER)) == 0 ? REPLICA_MASTER : REPLICA_WORKER;
-}
-
-/* -1 also if the type is none of ours: such an object has no place either. */
-static int32_t replica_index(const struct metadata *metadata)
-{
-    const char *type = label(metadata, LABEL_REPLICA_TYPE);
-    int64_t index;
-    bool known = strcmp(type, names_replica_label(replica_type(metadata))) == 0 &&
-                 str_to_i64(label(metadata, LABEL_REPLICA_INDEX), 0, INT32_MAX, &index);
-    return known ? (int32_t)index : -1;
-}
-
-static int32_t attempt(const struct metadata *metadata)
-{
-    int64_t number;
-    return str_to_i64(label(metadata, LABEL_ATTEMPT), 0, INT32_MAX, &number) ? (int32_t)number : 0;
-}
-
-/* ---- a pod's status ---- */
+#define MAX_MESSAGE    400 /* bytes of why a pod waits; kept for each pod */
 
 struct container_end {
     bool present;
@@ -157,19 +17,31 @@ struct container_end {
     int64_t finished_ms; /* 0: nobody knows */
 };
 
+struct container_wait {
+    const char *reason, *message;
+};
+
 struct container_status {
     const char *name;
     struct optional restarts;
     struct container_end end;
+    struct container_wait wait; /* all NULL: it does not wait */
 };
 
 static const struct json_field end_fields[] = {
     JSON_OPTIONAL("exitCode", struct container_end, exit_code, INT32_MIN, INT32_MAX),
-    JSON_CUSTOM("finishedAt", struct container_end, finished_ms, read_time),
+    JSON_CUSTOM("finishedAt", struct container_end, finished_ms, decode_time),
+    JSON_END,
+};
+
+static const struct json_field wait_fields[] = {
+    JSON_TEXT("reason", struct container_wait, reason),
+    JSON_TEXT("message", struct container_wait, message),
     JSON_END,
 };
 
 static const struct json_field state_fields[] = {
+    JSON_PART("waiting", struct container_status, wait, wait_fields),
     JSON_OPTIONAL_PART("terminated", struct container_status, end, end.present, end_fields),
     JSON_END,
 };
@@ -182,12 +54,16 @@ static const struct json_field container_fields[] = {
 };
 
 struct pod_condition {
-    const char *type, *status;
+    const char *type, *status, *reason, *message;
+    int64_t transition_ms;
 };
 
 static const struct json_field condition_fields[] = {
     JSON_TEXT("type", struct pod_condition, type),
     JSON_TEXT("status", struct pod_condition, status),
+    JSON_TEXT("reason", struct pod_condition, reason),
+    JSON_TEXT("message", struct pod_condition, message),
+    JSON_CUSTOM("lastTransitionTime", struct pod_condition, transition_ms, decode_time),
     JSON_END,
 };
 
@@ -221,15 +97,27 @@ static const struct json_field status_fields[] = {
 };
 
 struct pod_document {
-    struct metadata metadata;
     struct pod_status status;
 };
 
 static const struct json_field pod_fields[] = {
-    JSON_PART("metadata", struct pod_document, metadata, metadata_fields),
     JSON_PART("status", struct pod_document, status, status_fields),
     JSON_END,
 };
+
+static const struct pod_condition *condition(const struct pod_status *status, const char *type,
+                                             const char *value)
+{
+    for (size_t i = 0; i < status->condition_count; i++) {
+        const struct pod_condition *condition = &status->conditions[i];
+        if (condition->type && strcmp(condition->type, type) == 0 && condition->status &&
+            strcmp(condition->status, value) == 0)
+            return condition;
+    }
+    return NULL;
+}
+
+/* ---- what follows from it ---- */
 
 static bool is_any_ended(const struct container_statuses *statuses)
 {
@@ -257,12 +145,8 @@ static bool is_disrupted(const struct pod_status *status)
     const char *reason = status->reason ? status->reason : "";
     if (is_disruption(reason))
         return true;
-    for (size_t i = 0; i < status->condition_count; i++) {
-        const struct pod_condition *condition = &status->conditions[i];
-        if (condition->type && strcmp(condition->type, "DisruptionTarget") == 0 &&
-            condition->status && strcmp(condition->status, "True") == 0)
-            return true;
-    }
+    if (condition(status, "DisruptionTarget", "True"))
+        return true;
     return status->phase - 1 == POD_FAILED && !is_any_ended(&status->containers) &&
            !is_any_ended(&status->init_containers) && strcmp(reason, "DeadlineExceeded") != 0;
 }
@@ -288,13 +172,69 @@ static void set_exit(struct pod *pod, const struct container_statuses *statuses)
     }
 }
 
+/* The node controller sets condition Ready of a lost node's pods to False and leaves all else as
+ * the node last said it. A kubelet gives a reason when it does that itself. */
+static int64_t node_lost_ms(const struct pod_status *status, int64_t deleted_ms)
+{
+    const struct pod_condition *unready = condition(status, "Ready", "False");
+    if (unready && condition(status, "ContainersReady", "True") &&
+        (!unready->reason || !*unready->reason))
+        return unready->transition_ms;
+    if (status->reason && strcmp(status->reason, "NodeLost") == 0)
+        return unready ? unready->transition_ms : deleted_ms;
+    return 0;
+}
+
+/* Cut to MAX_MESSAGE bytes, at the end of a character. */
+static const char *cut(struct arena *arena, const char *text)
+{
+    size_t bytes = strlen(text);
+    if (bytes <= MAX_MESSAGE)
+        return text;
+    for (bytes = MAX_MESSAGE; bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80;)
+        bytes--;
+    return arena_strndup(arena, text, bytes);
+}
+
+static bool set_waiting(struct pod *pod, const char *reason, const char *message,
+                        struct arena *arena)
+{
+    if (!reason || !*reason || strcmp(reason, "ContainerCreating") == 0 ||
+        strcmp(reason, "PodInitializing") == 0)
+        return false;
+    pod->waiting_reason = cut(arena, reason);
+    pod->waiting_message = message && *message ? cut(arena, message) : NULL;
+    return true;
+}
+
+static bool set_waiting_container(struct pod *pod, const struct container_statuses *statuses,
+                                  struct arena *arena)
+{
+    for (size_t i = 0; i < statuses->count; i++)
+        if (set_waiting(pod, statuses->items[i].wait.reason, statuses->items[i].wait.message,
+                        arena))
+            return true;
+    return false;
+}
+
+/* Why a pod that has not ended does not go on. */
+static void set_obstacle(struct pod *pod, const struct pod_status *status, struct arena *arena)
+{
+    if (pod->phase != POD_PENDING && pod->phase != POD_RUNNING)
+        return;
+    const struct pod_condition *unscheduled = condition(status, "PodScheduled", "False");
+    if (unscheduled && set_waiting(pod, unscheduled->reason, unscheduled->message, arena))
+        return;
+    if (!set_waiting_container(pod, &status->init_containers, arena))
+        set_waiting_container(pod, &status->containers, arena);
+}
+
 /* ---- the whole ---- */
 
 struct pod decode_pod(const struct json_t *object, const struct identity *identity,
                       struct arena *arena, struct lines *problems)
 {
     struct pod_document document = {0};
-    size_t problems_before = problems->count + problems->dropped;
     struct json_reader reader = {.arena = arena, .problems = problems};
     json_read(&reader, object, pod_fields, &document);
     const struct pod_status *status = &document.status;
@@ -302,34 +242,33 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
         .name = identity->name,
         .uid = identity->uid,
         .owner_uid = identity->owner_uid,
-        .type = replica_type(&document.metadata),
-        .index = replica_index(&document.metadata),
-        .attempt = attempt(&document.metadata),
+        .type = identity->type,
+        .index = identity->index,
+        .attempt = identity->attempt,
         .phase = POD_UNKNOWN,
-        .deleted_ms = deleted_ms(&document.metadata),
+        .deleted_ms = identity->deleted_ms,
+        .grace_ms = identity->grace_ms,
     };
-    if (problems->count + problems->dropped > problems_before)
+    if (problems->count)
         return pod;
     pod.phase = status->phase ? (enum pod_phase)(status->phase - 1) : POD_PENDING;
     pod.restart_count =
         restart_count(&status->init_containers) + restart_count(&status->containers);
     pod.disrupted = is_disrupted(status);
+    pod.node_lost_ms = node_lost_ms(status, pod.deleted_ms);
     set_exit(&pod, &status->containers);
+    set_obstacle(&pod, status, arena);
     return pod;
 }
 
-struct service decode_service(const struct json_t *object, const struct identity *identity,
-                              struct arena *arena, struct lines *problems)
+struct service decode_service(const struct identity *identity)
 {
-    struct metadata metadata = {0};
-    struct json_reader reader = {.arena = arena, .problems = problems};
-    json_read(&reader, object, object_fields, &metadata);
     return (struct service){
         .name = identity->name,
         .uid = identity->uid,
         .owner_uid = identity->owner_uid,
-        .type = replica_type(&metadata),
-        .index = replica_index(&metadata),
-        .deleting = metadata.deletion_ms != 0,
+        .type = identity->type,
+        .index = identity->index,
+        .deleting = identity->deleted_ms != 0,
     };
 }

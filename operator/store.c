@@ -30,6 +30,16 @@ struct store {
     uint32_t list[KINDS]; /* number of the last one that began */
 };
 
+/* An object that was fed. Works in the arena. */
+struct reading {
+    enum store_kind kind;
+    const json_t *object;
+    struct arena *arena;
+    struct lines problems;
+    struct identity identity;
+    const char *key;
+};
+
 static const char *const kind_names[KINDS] = {"PyTorchJob", "pod", "service"};
 
 /* ---- what is told ---- */
@@ -124,22 +134,29 @@ static struct stored_child *find_child(const struct store *store, enum store_kin
     return (struct stored_child *)table_find(&store->children[kind], key);
 }
 
-static void put_child(struct store *store, enum store_kind kind, const char *key,
-                      const json_t *object, const struct identity *identity, struct arena *arena)
+static struct family *family_of(struct store *store, const struct reading *reading)
 {
-    struct stored_child *old = find_child(store, kind, key);
+    const struct identity *identity = &reading->identity;
+    if (!*identity->job_name)
+        return NULL;
+    return make_family(
+        store, arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->job_name));
+}
+
+static void put_child(struct store *store, struct reading *reading)
+{
+    const struct identity *identity = &reading->identity;
+    struct stored_child *old = find_child(store, reading->kind, reading->key);
     if (old && strcmp(old->version, identity->resource_version) == 0) {
-        old->seen = store->list[kind];
+        old->seen = store->list[reading->kind];
         return;
     }
-    struct lines problems;
-    lines_init(&problems, arena);
-    struct stored_child *child = stored_child_open(kind, object, identity, arena, &problems);
-    if (problems.count)
-        tell_trouble(store, kind, key, lines_join(&problems));
-    child->seen = store->list[kind];
-    const char *job_key = arena_printf(arena, "%s/%s", identity->namespace_, identity->job_name);
-    struct family *family = *identity->job_name ? make_family(store, job_key) : NULL;
+    struct stored_child *child = stored_child_open(reading->kind, reading->object, identity,
+                                                   reading->arena, &reading->problems);
+    if (reading->problems.count)
+        tell_trouble(store, reading->kind, reading->key, lines_join(&reading->problems));
+    child->seen = store->list[reading->kind];
+    struct family *family = family_of(store, reading);
     if (old && old->family != family && old->family)
         tell_changed(store, old->family->key);
     if (family)
@@ -148,7 +165,7 @@ static void put_child(struct store *store, enum store_kind kind, const char *key
         unlink_child(store, old);
         free(old);
     }
-    table_add(&store->children[kind], &child->entry);
+    table_add(&store->children[child->kind], &child->entry);
     tell_child_changed(store, child);
 }
 
@@ -168,17 +185,16 @@ static void remove_job(struct store *store, struct family *family)
     drop_family_if_empty(store, family);
 }
 
-static void put_job(struct store *store, const char *key, const json_t *object,
-                    const struct identity *identity)
+static void put_job(struct store *store, const struct reading *reading)
 {
-    struct family *family = make_family(store, key);
+    struct family *family = make_family(store, reading->key);
     family->seen = store->list[STORE_JOBS];
-    if (family->job && strcmp(family->job->version, identity->resource_version) == 0)
+    if (family->job && strcmp(family->job->version, reading->identity.resource_version) == 0)
         return;
     store->job_count += family->job == NULL;
     stored_job_close(family->job);
-    family->job = stored_job_open(object, identity);
-    tell_changed(store, key);
+    family->job = stored_job_open(reading->object, &reading->identity);
+    tell_changed(store, reading->key);
 }
 
 /* ---- feeding ---- */
@@ -238,15 +254,17 @@ static void forget(struct store *store, enum store_kind kind, const char *key, c
 
 /* Reads who it is. False: it cannot be read, which is told; what is known under that name is not
  * what is there any more. */
-static bool identify(struct store *store, enum store_kind kind, const json_t *object,
-                     struct arena *arena, struct identity *ret_identity, const char **ret_key)
+static bool identify(struct store *store, struct reading *reading)
 {
     struct error err;
-    bool readable = decode_identity(object, arena, ret_identity, &err) == 0;
-    *ret_key = arena_printf(arena, "%s/%s", ret_identity->namespace_, ret_identity->name);
+    struct identity *identity = &reading->identity;
+    lines_init(&reading->problems, reading->arena);
+    bool readable =
+        decode_identity(reading->object, reading->arena, &reading->problems, identity, &err) == 0;
+    reading->key = arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->name);
     if (!readable) {
-        tell_trouble(store, kind, *ret_key, err.msg);
-        forget(store, kind, *ret_key, NULL);
+        tell_trouble(store, reading->kind, reading->key, err.msg);
+        forget(store, reading->kind, reading->key, NULL);
     }
     return readable;
 }
@@ -254,24 +272,22 @@ static bool identify(struct store *store, enum store_kind kind, const json_t *ob
 void store_put(struct store *store, enum store_kind kind, const struct json_t *object)
 {
     auto_arena struct arena *arena = arena_open();
-    struct identity identity;
-    const char *key;
-    if (!identify(store, kind, object, arena, &identity, &key))
+    struct reading reading = {.kind = kind, .object = object, .arena = arena};
+    if (!identify(store, &reading))
         return;
     if (kind == STORE_JOBS)
-        put_job(store, key, object, &identity);
+        put_job(store, &reading);
     else
-        put_child(store, kind, key, object, &identity, arena);
+        put_child(store, &reading);
 }
 
 /* What is gone is the object of that UID, not another that has taken its name since. */
 void store_gone(struct store *store, enum store_kind kind, const struct json_t *object)
 {
     auto_arena struct arena *arena = arena_open();
-    struct identity identity;
-    const char *key;
-    if (identify(store, kind, object, arena, &identity, &key))
-        forget(store, kind, key, identity.uid);
+    struct reading reading = {.kind = kind, .object = object, .arena = arena};
+    if (identify(store, &reading))
+        forget(store, kind, reading.key, reading.identity.uid);
 }
 
 static void drop_unseen_child(void *context, struct table_entry *entry)

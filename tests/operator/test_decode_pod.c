@@ -29,8 +29,8 @@ static void open_reading(struct reading *reading, const char *text)
     assert_ok(yaml_parse(text, strlen(text), "test", &reading->documents, &err), &err);
     reading->object = json_array_get(reading->documents, 0);
     lines_init(&reading->problems, reading->arena);
-    reading->result =
-        decode_identity(reading->object, reading->arena, &reading->identity, &reading->err);
+    reading->result = decode_identity(reading->object, reading->arena, &reading->problems,
+                                      &reading->identity, &reading->err);
 }
 
 static void close_reading(struct reading *reading)
@@ -112,8 +112,7 @@ static void labels_say_which_replica(void **state)
         open_reading(&reading, text);
         struct pod pod =
             decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
-        struct service service =
-            decode_service(reading.object, &reading.identity, reading.arena, &reading.problems);
+        struct service service = decode_service(&reading.identity);
         assert_int_equal(pod.type, rows[i].type);
         assert_int_equal(pod.index, rows[i].index);
         assert_int_equal(pod.attempt, rows[i].attempt);
@@ -137,7 +136,8 @@ static void labels_say_which_replica(void **state)
 struct row {
     const char *metadata; /* more of it */
     const char *status;
-    /* phase, restarts, [exit CODE@SECONDS], [deleted@SECONDS], [disrupted] */
+    /* phase, restarts, [exit CODE@SECONDS], [deleted@SECONDS+GRACE], [disrupted], [lost@SECONDS],
+     * [waits: REASON (MESSAGE)] */
     const char *expected;
 };
 
@@ -154,7 +154,7 @@ static const struct row rows[] = {
          "0", NOON) "}], containerStatuses: [{name: side, restartCount: 4}, {name: pytorch, "
                     "restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
                     "{terminated: {exitCode: 1}}}]}",
-     "Running 7"},
+     "Running 7 waits: CrashLoopBackOff ()"},
     /* container pytorch decides */
     {"",
      "{phase: Running, containerStatuses: [{name: side, " ENDED("3", NOON) "}, {name: pytorch}]}",
@@ -168,13 +168,13 @@ static const struct row rows[] = {
      "Failed 0 exit 137@43200"},
     {"", "{phase: Unknown}", "Unknown 0"},
     /* deletion was asked for a grace period before its timestamp */
-    {DELETED, "{phase: Running}", "Running 0 deleted@43200"},
-    {"deletionTimestamp: '" NOON "'", "{phase: Running}", "Running 0 deleted@43200"},
+    {DELETED, "{phase: Running}", "Running 0 deleted@43200+30"},
+    {"deletionTimestamp: '" NOON "'", "{phase: Running}", "Running 0 deleted@43200+0"},
     /* nobody saw this end: then it was the deletion's */
     {DELETED,
      "{phase: Failed, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: "
      "137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}",
-     "Failed 0 exit 137@43200 deleted@43200"},
+     "Failed 0 exit 137@43200 deleted@43200+30"},
     /* ended by the system */
     {"", "{phase: Failed, reason: Evicted}", "Failed 0 disrupted"},
     {"",
@@ -198,6 +198,43 @@ static const struct row rows[] = {
      "Failed 0 exit 1@43200"},
     {"", "{phase: Failed, containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
      "Failed 0 disrupted"},
+    /* the node controller's doing, told from the kubelet's */
+    {"",
+     "{phase: Running, conditions: [{type: Ready, status: 'False', lastTransitionTime: '" NOON
+     "'}, {type: ContainersReady, status: 'True'}]}",
+     "Running 0 lost@43200"},
+    {"",
+     "{phase: Running, conditions: [{type: Ready, status: 'False', reason: ReadinessGatesNotReady, "
+     "lastTransitionTime: '" NOON "'}, {type: ContainersReady, status: 'True'}]}",
+     "Running 0"},
+    {"",
+     "{phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady, "
+     "lastTransitionTime: '" NOON "'}, {type: ContainersReady, status: 'False'}]}",
+     "Running 0"},
+    {DELETED, "{phase: Running, reason: NodeLost}",
+     "Running 0 deleted@43200+30 disrupted lost@43200"},
+    /* what it waits for */
+    {"",
+     "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, "
+     "message: 0/3 nodes}], containerStatuses: [{name: pytorch, state: {waiting: {reason: x}}}]}",
+     "Pending 0 waits: Unschedulable (0/3 nodes)"},
+    {"",
+     "{phase: Pending, conditions: [{type: PodScheduled, status: 'True'}], initContainerStatuses: "
+     "[{name: i, state: {waiting: {reason: ImagePullBackOff, message: no such image}}}], "
+     "containerStatuses: [{name: pytorch, state: {waiting: {reason: PodInitializing}}}]}",
+     "Pending 0 waits: ImagePullBackOff (no such image)"},
+    {"",
+     "{phase: Pending, containerStatuses: [{name: side, state: {waiting: {reason: "
+     "ContainerCreating}}}, {name: pytorch, state: {waiting: {reason: CreateContainerConfigError}}}]}",
+     "Pending 0 waits: CreateContainerConfigError ()"},
+    {"",
+     "{phase: Pending, containerStatuses: [{name: pytorch, state: {waiting: {reason: "
+     "ContainerCreating}}}]}",
+     "Pending 0"},
+    {"",
+     "{phase: Failed, reason: Evicted, containerStatuses: [{name: pytorch, state: {waiting: "
+     "{reason: ImagePullBackOff}}}]}",
+     "Failed 0 disrupted"},
     /* its own doing */
     {"", "{phase: Failed, reason: DeadlineExceeded}", "Failed 0"},
     {"",
@@ -212,9 +249,16 @@ static const char *show(const struct pod *pod, struct arena *arena)
     if (pod->exited)
         exit = arena_printf(arena, " exit %d@%d", pod->exit_code, (int)(pod->exited_ms / 1000));
     if (pod->deleted_ms)
-        deleted = arena_printf(arena, " deleted@%d", (int)(pod->deleted_ms / 1000));
-    return arena_printf(arena, "%s %d%s%s%s", names_phase(pod->phase), pod->restart_count, exit,
-                        deleted, pod->disrupted ? " disrupted" : "");
+        deleted = arena_printf(arena, " deleted@%d+%d", (int)(pod->deleted_ms / 1000),
+                               (int)(pod->grace_ms / 1000));
+    const char *lost = "", *waits = "";
+    if (pod->node_lost_ms)
+        lost = arena_printf(arena, " lost@%d", (int)(pod->node_lost_ms / 1000));
+    if (pod->waiting_reason)
+        waits = arena_printf(arena, " waits: %s (%s)", pod->waiting_reason,
+                             pod->waiting_message ? pod->waiting_message : "");
+    return arena_printf(arena, "%s %d%s%s%s%s%s", names_phase(pod->phase), pod->restart_count, exit,
+                        deleted, pod->disrupted ? " disrupted" : "", lost, waits);
 }
 
 static void a_status_is_read(void **state)
@@ -278,13 +322,32 @@ static void of_a_spoilt_pod_only_its_being_there_is_known(void **state)
     }
 }
 
+/* In whole characters. */
+static void a_long_message_is_cut(void **state)
+{
+    (void)state;
+    char message[1024] = "";
+    for (int i = 0; i < 150; i++)
+        strcat(message, i ? "\u2192" : "xx"); /* three bytes each, two before them */
+    struct reading reading;
+    auto_free char *text =
+        xasprintf("{metadata: {" KNOWN "}, status: {phase: Pending, containerStatuses: "
+                  "[{name: pytorch, state: {waiting: {reason: r, message: '%s'}}}]}}",
+                  message);
+    open_reading(&reading, text);
+    struct pod pod =
+        decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+    message[2 + 3 * 132] = '\0';
+    assert_string_equal(pod.waiting_message, message);
+    close_reading(&reading);
+}
+
 static void a_service_is_being_deleted(void **state)
 {
     (void)state;
     struct reading reading;
     open_reading(&reading, "{metadata: {" KNOWN ", deletionTimestamp: '" NOON "'}}");
-    struct service service =
-        decode_service(reading.object, &reading.identity, reading.arena, &reading.problems);
+    struct service service = decode_service(&reading.identity);
     assert_true(service.deleting);
     close_reading(&reading);
 }
@@ -315,6 +378,7 @@ int main(void)
         cmocka_unit_test(labels_say_which_replica),
         cmocka_unit_test(a_status_is_read),
         cmocka_unit_test(of_a_spoilt_pod_only_its_being_there_is_known),
+        cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(a_service_is_being_deleted),
         cmocka_unit_test(a_name_tells_whose_child_it_would_be),
     };

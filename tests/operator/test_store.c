@@ -223,6 +223,23 @@ static void a_child_may_change_hands(void **state)
     assert_int_equal(store_count(f->store, STORE_PODS), 1);
 }
 
+static void why_a_pod_waits_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 1);
+    put(f, STORE_PODS,
+        object_from("{metadata: {name: j-worker-0, namespace: ns, uid: p, resourceVersion: '2'}, "
+                    "status: {containerStatuses: [{name: pytorch, state: {waiting: {reason: "
+                    "ImagePullBackOff, message: no such image}}}]}}"));
+    struct store_job *job = store_take_job(f->store, "ns/j");
+    auto_arena struct arena *arena = arena_open();
+    struct world world;
+    store_world(f->store, job, 0, arena, &world);
+    assert_string_equal(world.pods[0].waiting_reason, "ImagePullBackOff");
+    assert_string_equal(world.pods[0].waiting_message, "no such image");
+    store_release_job(job);
+}
+
 /* ---- lists ---- */
 
 static void a_list_drops_what_it_does_not_hold(void **state)
@@ -389,6 +406,7 @@ int main(void)
         test(what_is_gone_has_a_uid),
         test(a_name_in_the_way_is_seen),
         test(a_child_may_change_hands),
+        test(why_a_pod_waits_is_kept),
         test(a_list_drops_what_it_does_not_hold),
         test(a_list_that_begins_anew_holds_nothing),
         test(a_job_that_is_taken_stays),
