@@ -1,0 +1,437 @@
+/* The API client over real sockets: what is sent, what answers mean, and what is tried again. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "tests/operator/api.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#define PODS "/api/v1/namespaces/n/pods"
+#define GOOD API_ANSWER("200 OK", "", "{\"kind\":\"Pod\"}")
+#define BUSY API_STATUS("500 Internal Server Error", "InternalError", "etcd is away")
+#define UNAUTHORIZED_TEXT                                                                          \
+    API_TEXT("401 Unauthorized", "", "{\"reason\":\"Unauthorized\",\"message\":\"who are you\"}")
+#define UNAUTHORIZED                                                                               \
+    {                                                                                              \
+        .bytes = UNAUTHORIZED_TEXT, .then = FAKE_CLOSE                                             \
+    }
+
+static const struct kube_call get_pods = {.method = "GET", .path = PODS "?limit=5"};
+
+/* Sends the call to a server with these answers and waits. The caller closes and forgets. */
+static void ask(struct api *api, const struct fake_answer *answers, size_t count,
+                const struct kube_call *call, struct api_result *result)
+{
+    api_open(api, answers, count, NULL);
+    api_send(api, call, result);
+    api_wait(api, &result->is_done);
+}
+
+static void end(struct api *api, struct api_result *result)
+{
+    api_forget(result);
+    api_close(api);
+}
+
+/* ---- what is sent ---- */
+
+static void a_request_says_who_and_what(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {GOOD};
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 1, &get_pods, &result);
+    assert_int_equal(result.err.code, ERR_NONE);
+    assert_string_equal(result.answer, "{\"kind\":\"Pod\"}");
+    assert_true(api_request_has(&api, 0, "GET " PODS "?limit=5 HTTP/1.1\r\n"));
+    assert_true(api_request_has(&api, 0, "\r\nAuthorization: Bearer first\r\n"));
+    assert_true(api_request_has(&api, 0, "\r\nUser-Agent: shoal-test/1\r\n"));
+    assert_false(api_request_has(&api, 0, "Content-Type"));
+    assert_int_equal(kube_requests_sent(api.kube), 1);
+    end(&api, &result);
+}
+
+static void bodies_are_json(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {GOOD};
+    json_t *body = json_pack("{s:s}", "a", "b");
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 1, &(struct kube_call){.method = "POST", .path = PODS, .body = body},
+        &result);
+    assert_true(api_request_has(&api, 0, "POST " PODS " HTTP/1.1\r\n"));
+    assert_true(api_request_has(&api, 0, "\r\nContent-Type: application/json\r\n"));
+    assert_true(api_request_has(&api, 0, "\r\n\r\n{\"a\":\"b\"}"));
+    api_forget(&result);
+    api_send(&api,
+             &(struct kube_call){.method = "PATCH",
+                                 .path = PODS "/p",
+                                 .body = body,
+                                 .content_type = "application/merge-patch+json"},
+             &result);
+    api_wait(&api, &result.is_done);
+    assert_true(api_request_has(&api, 1, "\r\nContent-Type: application/merge-patch+json\r\n"));
+    json_decref(body);
+    end(&api, &result);
+}
+
+/* ---- answers that are final ---- */
+
+static void refusals_are_told_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        struct fake_answer answer;
+        enum error_code code;
+        const char *text;
+    } rows[] = {
+        {API_STATUS("403 Forbidden", "Forbidden", "pods is forbidden: User u cannot list"),
+         ERR_FORBIDDEN, "GET " PODS ": pods is forbidden: User u cannot list (403 Forbidden)"},
+        {API_STATUS("404 Not Found", "NotFound", "no p"), ERR_NOT_FOUND, "no p (404 NotFound)"},
+        {API_STATUS("409 Conflict", "AlreadyExists", "p is there"), ERR_EXISTS,
+         "p is there (409 AlreadyExists)"},
+        {API_STATUS("409 Conflict", "Conflict", "p was modified"), ERR_CONFLICT,
+         "p was modified (409 Conflict)"},
+        {API_STATUS("410 Gone", "Expired", "too old"), ERR_GONE, "too old (410 Expired)"},
+        {API_STATUS("422 Unprocessable Entity", "Invalid", "spec is bad"), ERR_INPUT,
+         "spec is bad (422 Invalid)"},
+        {API_ANSWER("200 OK", "", "<html>"), ERR_INPUT, "is no JSON object: <html>"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct api api;
+        struct api_result result;
+        ask(&api, &rows[i].answer, 1, &get_pods, &result);
+        assert_int_equal(result.err.code, rows[i].code);
+        assert_non_null(strstr(result.err.msg, rows[i].text));
+        assert_null(result.answer);
+        assert_int_equal(kube_requests_sent(api.kube), 1);
+        end(&api, &result);
+    }
+}
+
+/* ---- trying again ---- */
+
+static void a_rotated_token_is_read_after_a_401(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {UNAUTHORIZED, GOOD};
+    struct api api;
+    struct api_result result;
+    api_open(&api, answers, 2, NULL);
+    api_write_file(&api, "token", "second");
+    api_send(&api, &get_pods, &result);
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_NONE);
+    assert_true(api_request_has(&api, 0, "Bearer first\r\n"));
+    assert_true(api_request_has(&api, 1, "Bearer second\r\n"));
+    assert_int_equal(api.now_ms, API_NOW_MS); /* at once */
+    end(&api, &result);
+}
+
+static void a_second_401_is_the_answer(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {UNAUTHORIZED};
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 1, &get_pods, &result);
+    assert_int_equal(result.err.code, ERR_FORBIDDEN);
+    assert_non_null(strstr(result.err.msg, "GET " PODS ": who are you (401 Unauthorized)"));
+    assert_int_equal(kube_requests_sent(api.kube), 2);
+    end(&api, &result);
+}
+
+static void retry_after_is_honoured(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""),
+        API_ANSWER("503 Unavailable", "Retry-After: 3\r\n", ""), GOOD};
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 3, &get_pods, &result);
+    assert_int_equal(result.err.code, ERR_NONE);
+    assert_int_equal(api.wait_count, 2);
+    assert_in_range(api.waits_ms[0], 7001, 7100);
+    assert_in_range(api.waits_ms[1], 3001, 3200);
+    end(&api, &result);
+}
+
+static void errors_back_off_until_it_gives_up(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {BUSY};
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 1, &get_pods, &result);
+    assert_int_equal(result.err.code, ERR_IO);
+    assert_non_null(strstr(result.err.msg, "etcd is away (500 InternalError); gave up after "));
+    int64_t most_ms = 100;
+    for (size_t i = 0; i < api.wait_count; i++) {
+        assert_in_range(api.waits_ms[i], 1, most_ms);
+        most_ms = most_ms * 2 < 2000 ? most_ms * 2 : 2000;
+    }
+    /* 30 s of at most 2 s each, and some beyond a second: it is jittered, and it does double */
+    assert_in_range(api.now_ms - API_NOW_MS, 28000, 30000);
+    assert_in_range(api.wait_count, 16, API_WAITS_MAX - 1);
+    assert_int_equal(kube_requests_sent(api.kube), api.wait_count + 1);
+    end(&api, &result);
+}
+
+static void a_cut_connection_is_tried_again(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        {.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", .then = FAKE_CLOSE},
+        {.bytes = "HTTP/1.1 200", .then = FAKE_CLOSE},
+        GOOD};
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 3, &get_pods, &result);
+    assert_int_equal(result.err.code, ERR_NONE);
+    assert_int_equal(kube_requests_sent(api.kube), 3);
+    end(&api, &result);
+}
+
+static void nobody_there_is_an_error_with_the_path(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {GOOD};
+    struct api api;
+    struct api_result result;
+    api_open(&api, answers, 1, "{}");
+    api_write_file(&api, "config",
+                   "current-context: x\n"
+                   "contexts: [{name: x, context: {cluster: c}}]\n"
+                   "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n");
+    struct kubeconfig *config;
+    struct error err;
+    auto_free char *path = xasprintf("%s/config", api.directory);
+    assert_ok(
+        kubeconfig_open(&config, &(struct kubeconfig_options){.path = path}, API_NOW_MS, &err),
+        &err);
+    struct kube_options options = {.timeout_ms = 60000,
+                                   .give_up_ms = 1000,
+                                   .backoff_first_ms = 100,
+                                   .backoff_max_ms = 100,
+                                   .seed = 1};
+    kube_close(api.kube);
+    api.kube = kube_open(api.http, config, &options);
+    api_send(&api, &get_pods, &result);
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_IO);
+    assert_non_null(strstr(result.err.msg, "GET " PODS ": "));
+    assert_non_null(strstr(result.err.msg, "gave up after"));
+    kube_close(api.kube);
+    api.kube = NULL;
+    kubeconfig_close(config);
+    end(&api, &result);
+}
+
+static void once_means_once(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {BUSY, UNAUTHORIZED, GOOD};
+    struct kube_call call = get_pods;
+    call.once = true;
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, 3, &call, &result);
+    assert_int_equal(result.err.code, ERR_IO);
+    assert_null(strstr(result.err.msg, "gave up"));
+    api_write_file(&api, "token", "second");
+    api_send(&api, &call, &result);
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_FORBIDDEN);
+    api_send(&api, &call, &result); /* but the next one has learnt from it */
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_NONE);
+    assert_true(api_request_has(&api, 2, "Bearer second\r\n"));
+    end(&api, &result);
+}
+
+/* A 401 for a token that was replaced meanwhile says nothing about the new one. */
+static void a_late_401_does_not_renew_again(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        {.bytes = UNAUTHORIZED_TEXT, .pause = true, .then = FAKE_CLOSE}, UNAUTHORIZED, GOOD, GOOD};
+    struct api api;
+    struct api_result late, other;
+    api_open(&api, answers, 4, NULL);
+    api_send(&api, &get_pods, &late);
+    api_wait_requests(&api, 1);
+    api_write_file(&api, "token", "second");
+    api_send(&api, &get_pods, &other);
+    api_wait(&api, &other.is_done);
+    assert_true(api_request_has(&api, 2, "Bearer second\r\n"));
+    api_write_file(&api, "token", "third");
+    fake_server_go(api.server);
+    api_wait(&api, &late.is_done);
+    assert_int_equal(late.err.code, ERR_NONE);
+    assert_true(api_request_has(&api, 3, "Bearer second\r\n"));
+    api_forget(&late);
+    end(&api, &other);
+}
+
+static void a_clock_that_is_set_back_delays_nothing(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {BUSY, GOOD};
+    struct api api;
+    struct api_result result;
+    int64_t due_ms = 0;
+    api_open(&api, answers, 2, NULL);
+    api_send(&api, &get_pods, &result);
+    api_wait_answers(&api);
+    kube_tick(api.kube, api.now_ms, &due_ms);
+    int64_t wait_ms = due_ms - api.now_ms;
+    api.now_ms -= 3600 * 1000;
+    kube_tick(api.kube, api.now_ms, &due_ms);
+    assert_int_equal(due_ms - api.now_ms, wait_ms);
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_NONE);
+    end(&api, &result);
+}
+
+/* ---- credentials that cannot be had ---- */
+
+static void no_credentials_is_told_by_done(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {GOOD};
+    struct kube_call call = get_pods;
+    call.once = true;
+    struct api api;
+    struct api_result result;
+    api_open(&api, answers, 1,
+             "{exec: {apiVersion: client.authentication.k8s.io/v1, command: /nowhere/plugin}}");
+    api_send(&api, &call, &result);
+    assert_false(result.is_done); /* not from within */
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_NOT_FOUND);
+    assert_non_null(strstr(result.err.msg, "user \"u\": exec: /nowhere/plugin"));
+    assert_int_equal(kube_requests_sent(api.kube), 0);
+    end(&api, &result);
+}
+
+/* ---- letting go ---- */
+
+static void a_cancelled_request_is_silent(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        BUSY, {.bytes = "HTTP/1.1 200 OK\r\n", .then = FAKE_HOLD}, GOOD};
+    struct api api;
+    struct api_result resting, flying, result;
+    int64_t due_ms;
+    api_open(&api, answers, 3, NULL);
+    struct kube_request *r = api_send(&api, &get_pods, &resting);
+    api_wait_answers(&api);
+    kube_cancel(api.kube, r); /* failed, and not yet decided about */
+    kube_tick(api.kube, api.now_ms, &due_ms);
+    assert_int_equal(due_ms, INT64_MAX);
+    r = api_send(&api, &get_pods, &flying);
+    api_wait_requests(&api, 2);
+    kube_cancel(api.kube, r);
+    kube_cancel(api.kube, NULL);
+    api_send(&api, &get_pods, &result);
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_NONE);
+    assert_false(resting.is_done || flying.is_done);
+    end(&api, &result);
+}
+
+static void closing_lets_go_of_all(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        BUSY, {.bytes = "HTTP/1.1 200 OK\r\n", .then = FAKE_HOLD}};
+    struct api api;
+    struct api_result resting, flying;
+    int64_t due_ms;
+    api_open(&api, answers, 2, NULL);
+    api_send(&api, &get_pods, &resting);
+    api_wait_answers(&api);
+    kube_tick(api.kube, api.now_ms, &due_ms);
+    api_send(&api, &get_pods, &flying);
+    api_close(&api);
+    assert_false(resting.is_done || flying.is_done);
+}
+
+/* Two requests fail together, and the one that is told first cancels the other. */
+struct couple {
+    struct kube *kube;
+    struct kube_request *requests[2];
+    int told;
+    bool is_done;
+};
+
+static void cancel_the_other(void *context, const struct json_t *answer, const struct error *err)
+{
+    struct couple *couple = context;
+    assert_null(answer);
+    assert_int_equal(err->code, ERR_IO);
+    couple->told++;
+    couple->is_done = true;
+    for (int i = 0; i < 2; i++)
+        kube_cancel(couple->kube, couple->requests[i]);
+}
+
+static void first_told(void *context, const struct json_t *answer, const struct error *err)
+{
+    ((struct couple *)context)->requests[0] = NULL;
+    cancel_the_other(context, answer, err);
+}
+
+static void second_told(void *context, const struct json_t *answer, const struct error *err)
+{
+    ((struct couple *)context)->requests[1] = NULL;
+    cancel_the_other(context, answer, err);
+}
+
+static void one_may_cancel_another_that_failed_with_it(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {BUSY};
+    struct api api;
+    api_open(&api, answers, 1, NULL);
+    struct couple couple = {.kube = api.kube};
+    struct kube_call call = get_pods;
+    call.once = true;
+    call.context = &couple;
+    call.done = first_told;
+    couple.requests[0] = kube_send(api.kube, &call, api.now_ms);
+    call.done = second_told;
+    couple.requests[1] = kube_send(api.kube, &call, api.now_ms);
+    api_wait_answers(&api);
+    api_wait(&api, &couple.is_done);
+    assert_int_equal(couple.told, 1);
+    api_close(&api);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_says_who_and_what),
+        cmocka_unit_test(bodies_are_json),
+        cmocka_unit_test(refusals_are_told_at_once),
+        cmocka_unit_test(a_rotated_token_is_read_after_a_401),
+        cmocka_unit_test(a_second_401_is_the_answer),
+        cmocka_unit_test(retry_after_is_honoured),
+        cmocka_unit_test(errors_back_off_until_it_gives_up),
+        cmocka_unit_test(a_cut_connection_is_tried_again),
+        cmocka_unit_test(nobody_there_is_an_error_with_the_path),
+        cmocka_unit_test(once_means_once),
+        cmocka_unit_test(a_late_401_does_not_renew_again),
+        cmocka_unit_test(a_clock_that_is_set_back_delays_nothing),
+        cmocka_unit_test(no_credentials_is_told_by_done),
+        cmocka_unit_test(a_cancelled_request_is_silent),
+        cmocka_unit_test(closing_lets_go_of_all),
+        cmocka_unit_test(one_may_cancel_another_that_failed_with_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
