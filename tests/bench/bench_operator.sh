@@ -14,7 +14,6 @@ BUILD=${BUILD:-$PWD/build/release}
 jobs=${1:-1000}
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
-metric() { curl -s "http://127.0.0.1:$metrics/metrics" | sed -n "s/^$1 //p"; }
 pod_count() { api GET "$pods_path$(of_job "$1")&limit=1" | jq '.metadata.remainingItemCount // 0 + (.items | length)'; }
 memory_mib() { awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status"; }
 row() { printf '%-58s %10s\n' "$1" "$2"; }

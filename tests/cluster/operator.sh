@@ -123,3 +123,14 @@ stays() {
 }
 tells() { wait_for 20 has_event "$@" || { events "$1"; return 1; }; } # JOB TEXT
 has_event() { events "$1" | grep -F -- "$2"; }
+metric() { curl -s "http://127.0.0.1:$metrics/metrics" | sed -n "s/^$1 //p"; }
+# For 3 s nothing was asked of the API server, but for what a watch asks anew.
+requests_rest() {
+    local before after
+    sleep 2 # the page is published once a second
+    before=$(metric shoal_operator_api_requests_total)
+    sleep 3
+    after=$(metric shoal_operator_api_requests_total)
+    echo "$before requests, then $after"
+    [ -n "$before" ] && [ $((after - before)) -le 1 ]
+}
