@@ -37,6 +37,6 @@ container=$(buildah "${storage[@]}" from scratch)
 buildah "${storage[@]}" copy --quiet "$container" "$root" / >/dev/null
 buildah "${storage[@]}" config --env PATH=/usr/bin --user 65532:65532 \
     --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "$container"
-buildah "${storage[@]}" commit --quiet --timestamp 0 "$container" "oci-archive:$work/archive:$name" >/dev/null
+buildah "${storage[@]}" commit --quiet --timestamp 0 --disable-compression=false "$container" "oci-archive:$work/archive:$name" >/dev/null
 mv "$work/archive" "$archive"
 echo "$archive: $name, $(stat -c %s "$archive") bytes packed, $(du -sb "$root" | cut -f1) unpacked"

@@ -11,6 +11,7 @@ cluster_start() { # NAME [COMMAND...]: without a command, the one it was last st
     [ $# -eq 0 ] || printf '%q ' exec "$(command -v "$1")" "${@:2}" >"$cluster/run/$name"
     SHOAL_CLUSTER=$cluster setsid bash "$cluster/run/$name" >>"$cluster/log/$name" 2>&1 </dev/null 9>&- &
     pid=$!
+    disown "$pid" # its end is no news for this shell
     echo "$pid" >"$cluster/run/$name.pid"
     until ! kill -0 "$pid" || kill -0 -- "-$pid"; do sleep 0.01; done 2>/dev/null # it has its group
 }

@@ -42,8 +42,9 @@ trap '[ $? -eq 0 ] || "$here/down.sh" "$cluster"' EXIT
 trap 'exit 1' HUP INT TERM
 if [ "$owner" != 0 ]; then
     # shellcheck disable=SC2016 # expands in that shell
-    SHOAL_CLUSTER=$cluster setsid bash -c 'tail --pid="$0" -f /dev/null; exec "$1" "$2"' \
+    SHOAL_CLUSTER=$cluster setsid bash -c 'tail --pid="$0" -f /dev/null; exec env -u SHOAL_CLUSTER "$1" "$2"' \
         "$owner" "$here/down.sh" "$cluster" >"$cluster/log/watchdog" 2>&1 </dev/null &
+    disown
 fi
 
 service_network=10.97.0
