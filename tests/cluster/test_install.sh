@@ -1,0 +1,143 @@
+#!/bin/bash
+# What deploy/ installs, on a real API server: it is taken by a plain `kubectl apply`, wrong jobs are refused with the
+# field's path, columns and subresources work, and the operator's rights are those it needs and no others.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+cluster=$work/cluster
+export KUBECONFIG=$cluster/kubeconfig
+trap 'tests/cluster/down.sh "$cluster" >/dev/null 2>&1; rm -rf "$work"' EXIT
+
+unchanged() { ! kubectl apply -k deploy/ | grep -v ' unchanged$'; }
+
+# ---- jobs ----
+
+pod='{spec: {containers: [{name: pytorch, image: i}]}}'
+master="Master: {replicas: 1, template: $pod}"
+worker="Worker: {replicas: 3, template: $pod}"
+
+apply() { # NAME SPEC: the inside of a flow mapping
+    kubectl apply -f - <<END
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: $1}
+spec: {$2}
+END
+}
+refused() { # NAME SPEC TEXT
+    fails 1 "$3" apply "$1" "$2"
+}
+
+shown() { # COLUMNS OPTION...: of the job j, without its age
+    local columns=$1
+    shift
+    diff <(kubectl get pytorchjob j --no-headers "$@" | awk '{$3 = "-"; print}') <(echo "$columns")
+}
+headed() { # NAMES OPTION...
+    local names=$1
+    shift
+    diff <(kubectl get pytorchjob j "$@" | awk 'NR == 1 {$1 = $1; print}') <(echo "$names")
+}
+# what the operator writes; kubectl has no way to a status until 1.24
+set_status() {
+    local server=$work/api.sock
+    kubectl proxy --unix-socket="$server" >/dev/null &
+    wait_for 20 curl -sf --unix-socket "$server" http://localhost/readyz || return
+    curl -sS --fail-with-body --unix-socket "$server" -X PATCH -H 'Content-Type: application/merge-patch+json' \
+        --data-binary @- http://localhost/apis/kubeflow.org/v1/namespaces/default/pytorchjobs/j/status <<'END'
+{"status": {
+  "conditions": [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}],
+  "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": 2, "selector": "a=b"}},
+  "history": {"failures": 4, "attempt": 1, "completed": {"Worker": "0-1"},
+    "replicas": [{"type": "Worker", "index": 2, "uid": "u", "counted": 1, "earlier": 3}]}}}
+END
+    local result=$?
+    kill %%
+    return "$result"
+}
+field() { diff <(kubectl get pytorchjob j -o jsonpath="{$2}") <(printf %s "$1"); }
+scales() { kubectl scale pytorchjob j --replicas=5 && field 5 .spec.pytorchReplicaSpecs.Worker.replicas; }
+explains() { kubectl explain pytorchjob.spec.runPolicy.restartScope | grep -q 'itself (the default)'; }
+
+# ---- rights ----
+
+# may ANSWER GROUP RESOURCE VERBS NAMESPACE [NAME]: the answer for each of the verbs. RESOURCE may have a /subresource.
+may() {
+    local verb subresource
+    subresource=$(cut -s -d/ -f2 <<<"$3")
+    for verb in $4; do
+        cat <<END
+---
+apiVersion: authorization.k8s.io/v1
+kind: SubjectAccessReview
+spec:
+  user: ${user:-system:serviceaccount:shoal-system:shoal-operator}
+  resourceAttributes: {group: "$2", resource: ${3%%/*}, subresource: "$subresource", verb: $verb, namespace: "$5", name: "${6-}"}
+END
+    done >"$work/questions"
+    kubectl create -f "$work/questions" -o jsonpath='{.spec.resourceAttributes.verb} {.status.allowed}{"\n"}' >"$work/answers"
+    diff "$work/answers" <(for verb in $4; do echo "$verb $1"; done)
+}
+
+check "a control plane" tests/cluster/up.sh control-plane "$cluster" $$
+check "kubectl apply -k deploy/" kubectl apply -k deploy/
+check "... once more changes nothing" wait_for 10 unchanged
+check "the CRD is established" kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org
+
+check "a job" apply j "backoffLimit: 6, runPolicy: {}, pytorchReplicaSpecs: {$master, $worker}"
+check "its backoffLimit stays" field 6 .spec.backoffLimit
+check "runPolicy.suspend is written" field false .spec.runPolicy.suspend
+check "columns" headed "NAME STATE AGE"
+check "columns -o wide" headed "NAME STATE AGE WORKERS RESTARTS" -o wide
+check "a status" set_status
+check "... is kept" field 'u 3 0-1' \
+    ".status.history.replicas[0].uid} {.status.history.replicas[0].earlier} {.status.history.completed.Worker"
+check "... is shown" shown "j Running -"
+check "... -o wide" shown "j Running - 2 4" -o wide
+check "kubectl scale" scales
+check "kubectl explain" explains
+
+path=spec.pytorchReplicaSpecs
+check "two masters" refused k "pytorchReplicaSpecs: {Master: {replicas: 2, template: $pod}}" $path.Master.replicas
+check "a master without a number" refused k "pytorchReplicaSpecs: {Master: {template: $pod}}" replicas
+check "no worker" refused k "pytorchReplicaSpecs: {Worker: {replicas: 0, template: $pod}}" $path.Worker.replicas
+check "... by scale" fails 1 $path.Worker.replicas kubectl scale pytorchjob j --replicas=0
+check "a misspelt role" refused k "pytorchReplicaSpecs: {$master, worker: {template: $pod}}" worker
+check "no role" refused k "pytorchReplicaSpecs: {}" $path
+check "a misspelt field" refused k "runPolicy: {backoffLimits: 1}, pytorchReplicaSpecs: {$master}" backoffLimits
+check "an unknown word" refused k "pytorchReplicaSpecs: {Worker: {restartPolicy: onFailure, template: $pod}}" \
+    "$path.Worker.restartPolicy: Unsupported value: \"onFailure\": supported values: \"Always\", \"OnFailure\""
+check "a negative limit" refused k "runPolicy: {backoffLimit: -2}, pytorchReplicaSpecs: {$master}" spec.runPolicy.backoffLimit
+check "another's controller" refused k "runPolicy: {managedBy: x}, pytorchReplicaSpecs: {$master}" spec.runPolicy.managedBy
+check "no containers" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}" \
+    $path.Worker.template.spec.containers
+check "no image" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch}]}}}}" image
+check "a wrong name" refused 0-test "pytorchReplicaSpecs: {$master}" metadata.name
+check "a name too long for a service" refused "$(printf 'a%.0s' {1..55})" "pytorchReplicaSpecs: {$master}" metadata.name
+check "the overlay's job" kubectl apply -k kustomize/overlays/mnist
+
+check "the operator sees jobs" may true kubeflow.org pytorchjobs "get list watch delete" ""
+check "... but changes only their status" may false kubeflow.org pytorchjobs "create update patch" ""
+check "..." may true kubeflow.org pytorchjobs/status update ""
+check "it makes and removes pods" may true "" pods "get list watch create delete" ""
+check "... but changes none" may false "" pods "update patch deletecollection" ""
+check "... nor runs in them" may false "" pods/exec "create get" ""
+check "it makes and removes services" may true "" services "get list watch create delete" ""
+check "... but changes none" may false "" services "update patch" ""
+check "it looks at nodes" may true "" nodes "get list" ""
+check "it reads no secrets" may false "" secrets "get list watch" shoal-system
+check "it tells events" may true "" events "create patch" ""
+check "its autoscalers" may true autoscaling horizontalpodautoscalers "get list watch create patch delete" ""
+for group in scheduling.volcano.sh scheduling.x-k8s.io; do
+    check "its pod groups of $group" may true $group podgroups "get list watch create patch delete" ""
+done
+check "its Lease" may true coordination.k8s.io leases "create get update" shoal-system shoal-operator
+check "... and no other" may false coordination.k8s.io leases "get update delete" shoal-system other
+check "... nor elsewhere" may false coordination.k8s.io leases "create get update" kube-system shoal-operator
+
+kubectl create rolebinding editor --clusterrole=edit --user=editor >/dev/null
+kubectl create rolebinding viewer --clusterrole=view --user=viewer >/dev/null
+user=editor check "who may edit a namespace may edit its jobs" wait_for 10 may true kubeflow.org pytorchjobs "create delete patch" default
+user=viewer check "who may view it may view them" wait_for 10 may true kubeflow.org pytorchjobs "get list watch" default
+user=viewer check "... and no more" may false kubeflow.org pytorchjobs "create delete patch" default
+check "kubectl delete -k deploy/" kubectl delete -k deploy/ --timeout=60s
+tap_done
