@@ -9,22 +9,6 @@
 #include <jansson.h>
 #include <string.h>
 
-struct beside_metadata {
-    struct pairs annotations;
-    bool deleting;
-};
-
-static void read_deleted(struct json_reader *reader, const struct json_t *value, void *deleting)
-{
-    *(bool *)deleting = json_read_text(reader, value) != NULL;
-}
-
-static const struct json_field metadata_fields[] = {
-    JSON_CUSTOM("annotations", struct beside_metadata, annotations, decode_pairs),
-    JSON_CUSTOM("deletionTimestamp", struct beside_metadata, deleting, read_deleted),
-    JSON_END,
-};
-
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
@@ -44,7 +28,6 @@ static const struct json_field condition_fields[] = {
 };
 
 struct group_document {
-    struct beside_metadata metadata;
     struct pod_group_spec spec;
     struct optional min_member;
     const char *phase;
@@ -70,7 +53,6 @@ static const struct json_field group_status_fields[] = {
 };
 
 static const struct json_field group_fields[] = {
-    JSON_PART("metadata", struct group_document, metadata, metadata_fields),
     JSON_SAME("spec", group_spec_fields),
     JSON_SAME("status", group_status_fields),
     JSON_END,
@@ -97,7 +79,7 @@ struct pod_group decode_pod_group(const struct json_t *object, const struct iden
         .name = identity->name,
         .uid = identity->uid,
         .owner_uid = identity->owner_uid,
-        .deleting = document.metadata.deleting,
+        .deleting = identity->deleted_ms != 0,
         .spec = document.spec,
         .phase = or_empty(document.phase),
         .message = unschedulable(&document),
@@ -111,8 +93,13 @@ struct pod_group decode_pod_group(const struct json_t *object, const struct iden
 /* ---- HorizontalPodAutoscaler ---- */
 
 struct autoscaler_document {
-    struct beside_metadata metadata;
+    struct pairs annotations;
     struct optional min_replicas, max_replicas;
+};
+
+static const struct json_field autoscaler_metadata_fields[] = {
+    JSON_CUSTOM("annotations", struct autoscaler_document, annotations, decode_pairs),
+    JSON_END,
 };
 
 static const struct json_field autoscaler_spec_fields[] = {
@@ -122,7 +109,7 @@ static const struct json_field autoscaler_spec_fields[] = {
 };
 
 static const struct json_field autoscaler_fields[] = {
-    JSON_PART("metadata", struct autoscaler_document, metadata, metadata_fields),
+    JSON_SAME("metadata", autoscaler_metadata_fields),
     JSON_SAME("spec", autoscaler_spec_fields),
     JSON_END,
 };
@@ -137,12 +124,12 @@ struct autoscaler decode_autoscaler(const struct json_t *object, const struct id
         .name = identity->name,
         .uid = identity->uid,
         .owner_uid = identity->owner_uid,
-        .deleting = document.metadata.deleting,
+        .deleting = identity->deleted_ms != 0,
         .spec = {.min_replicas = (int32_t)document.min_replicas.value,
                  .max_replicas = (int32_t)document.max_replicas.value,
                  .metrics_hash = ""},
     };
-    const struct pairs *annotations = &document.metadata.annotations;
+    const struct pairs *annotations = &document.annotations;
     for (size_t i = 0; i < annotations->count; i++)
         if (strcmp(annotations->items[i].key, ANNOTATION_METRICS_HASH) == 0)
             autoscaler.spec.metrics_hash = annotations->items[i].value;

@@ -4,7 +4,7 @@
 #ifndef SHOAL_OPERATOR_DECODE_BESIDE_H
 #define SHOAL_OPERATOR_DECODE_BESIDE_H
 
-#include "operator/decode_pod.h"
+#include "operator/decode_identity.h"
 #include "operator/types.h"
 
 #ifdef __cplusplus

@@ -11,23 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS 3
-
 /* All that goes by one job's key. Exists while it has a job or children. */
 struct family {
     struct table_entry entry;
-    struct stored_job *job;               /* NULL: not known (yet) */
-    uint32_t seen;                        /* the job, as in struct stored_child */
-    struct stored_child *children[KINDS]; /* of STORE_PODS and STORE_SERVICES */
+    struct stored_job *job;                            /* NULL: not known (yet) */
+    uint32_t seen;                                     /* the job, as in struct stored_child */
+    struct stored_child *children[STORE_SERVICES + 1]; /* pods and services */
     char key[];
 };
 
 struct store {
     struct store_options options;
     struct table families;
-    struct table children[KINDS];
+    struct table children[STORE_KINDS];
     size_t job_count;
-    uint32_t list[KINDS]; /* number of the last one that began */
+    uint32_t list[STORE_KINDS]; /* number of the last one that began */
 };
 
 /* An object that was fed. Works in the arena. */
@@ -40,7 +38,13 @@ struct reading {
     const char *key;
 };
 
-static const char *const kind_names[KINDS] = {"PyTorchJob", "pod", "service"};
+static const char *const kind_names[] = {"PyTorchJob", "pod", "service", "PodGroup", "autoscaler"};
+
+/* Of no family: its key is the job's. */
+static bool is_beside(enum store_kind kind)
+{
+    return kind > STORE_SERVICES;
+}
 
 /* ---- what is told ---- */
 
@@ -56,6 +60,12 @@ static void tell_changed(struct store *store, const char *key)
     store->options.changed(store->options.context, key);
 }
 
+static struct family *find_job(const struct store *store, const char *key)
+{
+    struct family *family = (struct family *)table_find(&store->families, key);
+    return family && family->job ? family : NULL;
+}
+
 /* The family whose job may want a child of this name for itself; NULL: none. */
 static struct family *family_by_child_name(const struct store *store, const char *child_key)
 {
@@ -66,6 +76,8 @@ static struct family *family_by_child_name(const struct store *store, const char
 
 static void tell_child_changed(struct store *store, const struct stored_child *child)
 {
+    if (is_beside(child->kind) && find_job(store, child->entry.key))
+        tell_changed(store, child->entry.key);
     if (child->family)
         tell_changed(store, child->family->key);
     const struct family *other = family_by_child_name(store, child->entry.key);
@@ -137,7 +149,7 @@ static struct stored_child *find_child(const struct store *store, enum store_kin
 static struct family *family_of(struct store *store, const struct reading *reading)
 {
     const struct identity *identity = &reading->identity;
-    if (!*identity->job_name)
+    if (!*identity->job_name || is_beside(reading->kind))
         return NULL;
     return make_family(
         store, arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->job_name));
@@ -170,12 +182,6 @@ static void put_child(struct store *store, struct reading *reading)
 }
 
 /* ---- jobs ---- */
-
-static struct family *find_job(const struct store *store, const char *key)
-{
-    struct family *family = (struct family *)table_find(&store->families, key);
-    return family && family->job ? family : NULL;
-}
 
 static void remove_job(struct store *store, struct family *family)
 {
@@ -224,7 +230,7 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    for (int kind = STORE_PODS; kind < KINDS; kind++) {
+    for (int kind = STORE_PODS; kind < STORE_KINDS; kind++) {
         table_each(&store->children[kind], free_child, NULL);
         table_free(&store->children[kind]);
     }
@@ -373,6 +379,8 @@ void store_world(const struct store *store, const struct store_job *job, int64_t
         pod[i] = pods.items[i]->pod;
     for (size_t i = 0; i < services.count; i++)
         service[i] = services.items[i]->service;
+    const struct stored_child *group = find_child(store, STORE_POD_GROUPS, key);
+    const struct stored_child *autoscaler = find_child(store, STORE_AUTOSCALERS, key);
     *ret_world = (struct world){
         .job = job->job,
         .status = job->status,
@@ -380,6 +388,8 @@ void store_world(const struct store *store, const struct store_job *job, int64_t
         .pod_count = pods.count,
         .services = service,
         .service_count = services.count,
+        .pod_group = group ? &group->group : NULL,
+        .autoscaler = autoscaler ? &autoscaler->autoscaler : NULL,
         .now_ms = now_ms,
     };
 }

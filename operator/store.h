@@ -1,7 +1,8 @@
-/* The operator's caches: jobs, and our labelled pods and services, found by key and by job. Fed by
- * watches; a list that begins marks everything old and one that ends drops what was not put again,
- * so that a relist swaps atomically. Objects are refreshed only if their resourceVersion differs.
- * Knows no requests and decides nothing.
+/* The operator's caches: jobs, our labelled pods and services, found by key and by job, and the
+ * PodGroups and autoscalers that bear a job's name, whoever owns them. Fed by watches; a list that
+ * begins marks everything old and one that ends drops what was not put again, so that a relist
+ * swaps atomically. Objects are refreshed only if their resourceVersion differs. Knows no requests
+ * and decides nothing.
  *
  * Frugal: a pod or service is one allocation of what reconcile asks of it (some 300 bytes); a job
  * that nobody works on is its JSON text.
@@ -44,7 +45,8 @@ struct store_options {
     void *context;
 };
 
-enum store_kind { STORE_JOBS, STORE_PODS, STORE_SERVICES };
+enum store_kind { STORE_JOBS, STORE_PODS, STORE_SERVICES, STORE_POD_GROUPS, STORE_AUTOSCALERS };
+#define STORE_KINDS 5
 
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store); /* NULL-safe; jobs that are taken stay until released */
@@ -60,7 +62,8 @@ struct store_job *store_take_job(struct store *store, const char *key);
 void store_release_job(struct store_job *job); /* NULL-safe */
 
 /* What reconcile is to see of this job: pods and services that it controls, or that carry its label
- * and have no other PyTorchJob as their controller, or that bear a name it wants. Takes time by
+ * and have no other PyTorchJob as their controller, or that bear a name it wants; the PodGroup and
+ * the autoscaler of its name. Options are left to the caller. Takes time by
  * their number, not by that of all. Arrays live in the arena; what they point to lives until the
  * store is fed again. */
 void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,

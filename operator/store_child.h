@@ -1,9 +1,10 @@
-/* A pod or a service in the store: what reconcile asks of it, in one allocation with its texts. */
+/* What is not a job in the store, a pod, a service or what stands beside them: what reconcile asks
+ * of it, in one allocation with its texts. */
 #ifndef SHOAL_OPERATOR_STORE_CHILD_H
 #define SHOAL_OPERATOR_STORE_CHILD_H
 
 #include "base/table.h"
-#include "operator/decode_pod.h"
+#include "operator/decode_beside.h"
 #include "operator/store.h"
 
 #ifdef __cplusplus
@@ -22,10 +23,13 @@ struct stored_child {
     union {
         struct pod pod;         /* STORE_PODS */
         struct service service; /* STORE_SERVICES */
+        struct pod_group group; /* STORE_POD_GROUPS */
+        struct autoscaler autoscaler;
     };
 };
 
-/* Reads a pod or a service (decode_pod.h); the arena is only worked in. Freed by free(). */
+/* Reads an object of this kind, which is not STORE_JOBS; the arena is only worked in. Freed by
+ * free(). */
 struct stored_child *stored_child_open(enum store_kind kind, const struct json_t *object,
                                        const struct identity *identity, struct arena *arena,
                                        struct lines *problems);
