@@ -42,6 +42,7 @@ one_job() { # WORKERS
 operator_world
 start=$(now_ms)
 operator_start
+operator_ready
 row "start to ready, nothing there" "$(($(now_ms) - start)) ms"
 row "memory, idle" "$(memory_mib) MiB"
 for workers in 1 8 64 512; do one_job "$workers"; done
@@ -58,6 +59,7 @@ row "$jobs jobs at rest: API requests in 10 s" "$(($(metric shoal_operator_api_r
 operator_stop
 start=$(now_ms)
 operator_start
+operator_ready
 row "start to ready, $jobs jobs" "$(($(now_ms) - start)) ms"
 start=$(now_ms)
 api POST "$jobs_path" "$(job_json late 1)" >/dev/null

@@ -38,7 +38,8 @@ jobs_path=/apis/kubeflow.org/v1/namespaces/default/pytorchjobs
 pods_path=/api/v1/namespaces/default/pods
 services_path=/api/v1/namespaces/default/services
 
-# operator_start [FLAGS...]: the last one started is $operator; it serves health on $health and metrics on $metrics.
+# operator_start [FLAGS...]: the last one started is $operator; it serves health on $health and metrics on $metrics. Not
+# within a check, whose variables are lost.
 operator_start() {
     local number=${#operators[@]}
     health=$((20000 + ($$ + 7 * number) % 20000))
@@ -47,11 +48,12 @@ operator_start() {
         --metrics-bind-address "127.0.0.1:$metrics" "$@" >"$work/operator-$number.log" 2>&1 &
     operator=$!
     operators+=("$operator")
-    wait_for 30 curl -sf "http://127.0.0.1:$health/readyz"
 }
-operator_stop() { # [SIGNAL]: the last one
+operator_ready() { wait_for 30 curl -sf "http://127.0.0.1:$health/readyz"; }
+operator_stop() { # [SIGNAL]: the last one; leaves its exit code in $exit_code
     kill "-${1:-TERM}" "$operator"
     wait "$operator"
+    exit_code=$?
 }
 
 # job NAME MASTERS WORKERS POLICY [RUN_POLICY [SPEC [CONTAINER]]]: creates a job; RUN_POLICY and CONTAINER are the inside of a flow
