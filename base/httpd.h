@@ -1,6 +1,12 @@
-/* HTTP server for pages that are published now and then: libwebsockets in one thread of its own,
- * which answers with copies of what was last published. Whoever publishes never waits for a client,
- * and no client waits for the loop. GET and HEAD only. */
+/* HTTP/1.1 server in one thread of its own: serves what others have published, a whole answer per
+ * path, and knows nothing of what it means. A busy program stays visible, for it answers from the
+ * last snapshot. Plain text on the wire: what is served must not be secret.
+ * The process ignores SIGPIPE from then on (libwebsockets' doing).
+ *
+ * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
+ * methods. Further connections than HTTPD_CONNECTIONS_MAX are closed at once, requests with more
+ * than HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S too.
+ */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H
 
@@ -12,17 +18,24 @@
 extern "C" {
 #endif
 
+#define HTTPD_PATHS_MAX         32
+#define HTTPD_BODY_BYTES_MAX    ((size_t)64 << 20)
+#define HTTPD_CONNECTIONS_MAX   64
+#define HTTPD_REQUEST_BYTES_MAX 4096
+#define HTTPD_PATIENCE_S        10
+
 struct httpd;
 
-/* Listens and starts the thread. host: an address of this machine, "" for all. port 0: any free
- * one, see httpd_port. ERR_CONFIG if the port is in use, with a text that says so. */
+/* Listens (host, port and errors as in listen_tcp) and starts the thread. */
 int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct error *err);
-/* Ends the thread; connections are cut. NULL-safe. */
+/* Ends it, answers being sent included. NULL-safe. */
 void httpd_close(struct httpd *httpd);
 
+/* The port in fact. */
 int httpd_port(const struct httpd *httpd);
 
-/* From now on a GET of exactly this path is answered so. Copies. Thread-safe. */
+/* From now on `path` ("/metrics") is answered like this, until it is published again. Copies. From
+ * any thread. At most HTTPD_PATHS_MAX paths and HTTPD_BODY_BYTES_MAX of body. */
 void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,
                    const char *body, size_t bytes);
 

@@ -1,0 +1,269 @@
+/* libwebsockets belongs to the server's thread; from outside only lws_cancel_service may be called.
+ * The listening socket is ours, adopted as a file, so that its errors and the cap on connections
+ * are ours too. One lws callback per protocol maps a reason to a function. */
+#include "base/httpd.h"
+
+#include "base/httpd_pages.h"
+#include "base/listen.h"
+#include "base/mem.h"
+
+#include <libwebsockets.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    CHUNK_BYTES = 16 * 1024, /* of a body, written at once */
+    HEAD_BYTES = 1024,       /* of our headers */
+    OWN_FDS = 8,             /* the listener, lws's own event pipe, and some to spare */
+};
+
+struct httpd {
+    struct lws_context *context;
+    struct httpd_pages *pages;
+    pthread_t thread;
+    atomic_bool stop;
+    int port;
+    int sockets; /* open ones, the listener among them; the thread's */
+};
+
+/* One connection's answer being sent; lws allocates it. */
+struct exchange {
+    struct httpd_page *page; /* NULL: none */
+    size_t sent;
+};
+
+/* ---- answering ---- */
+
+static struct httpd *httpd_of(struct lws *wsi)
+{
+    return lws_context_user(lws_get_context(wsi));
+}
+
+static void end_exchange(struct lws *wsi, struct exchange *x)
+{
+    if (x)
+        httpd_pages_give_back(httpd_of(wsi)->pages, take(x->page));
+}
+
+static int send_head(struct lws *wsi, int status, const char *content_type, size_t bytes)
+{
+    unsigned char head[LWS_PRE + HEAD_BYTES], *at = head + LWS_PRE, *end = head + sizeof head;
+    static const char allow[] = "GET, HEAD", cache[] = "no-store";
+    if (lws_add_http_common_headers(wsi, (unsigned)status, content_type, bytes, &at, end) ||
+        lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CACHE_CONTROL,
+                                     (const unsigned char *)cache, sizeof cache - 1, &at, end))
+        return -1;
+    if (status == HTTP_STATUS_METHOD_NOT_ALLOWED &&
+        lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_ALLOW, (const unsigned char *)allow,
+                                     sizeof allow - 1, &at, end))
+        return -1;
+    return lws_finalize_write_http_header(wsi, head + LWS_PRE, &at, end);
+}
+
+/* Ready for the connection's next request, or -1 to close it. */
+static int finish(struct lws *wsi)
+{
+    return lws_http_transaction_completed(wsi) ? -1 : 0;
+}
+
+/* An answer that is not published: one line. */
+static int refuse(struct lws *wsi, int status, const char *text, bool head_only)
+{
+    unsigned char body[LWS_PRE + 64];
+    int bytes = snprintf((char *)body + LWS_PRE, sizeof body - LWS_PRE, "%d %s\n", status, text);
+    if (send_head(wsi, status, "text/plain", (size_t)bytes))
+        return -1;
+    if (!head_only && lws_write(wsi, body + LWS_PRE, (size_t)bytes, LWS_WRITE_HTTP_FINAL) != bytes)
+        return -1;
+    /* another method's request may have a body, which is not read */
+    return status == HTTP_STATUS_METHOD_NOT_ALLOWED ? -1 : finish(wsi);
+}
+
+static int on_request(struct lws *wsi, struct exchange *x, const char *path)
+{
+    bool is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
+    bool is_get = lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0;
+    if (!is_head && !is_get)
+        return refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, "method not allowed", false);
+    end_exchange(wsi, x);
+    struct httpd_page *page = httpd_pages_take(httpd_of(wsi)->pages, path);
+    if (!page)
+        return refuse(wsi, HTTP_STATUS_NOT_FOUND, "not found", is_head);
+    *x = (struct exchange){.page = page};
+    if (send_head(wsi, page->status, page->content_type, page->bytes))
+        return -1;
+    if (is_head || page->bytes == 0) {
+        end_exchange(wsi, x);
+        return finish(wsi);
+    }
+    lws_callback_on_writable(wsi);
+    return 0;
+}
+
+static int on_writable(struct lws *wsi, struct exchange *x)
+{
+    if (!x->page)
+        return 0;
+    unsigned char out[LWS_PRE + CHUNK_BYTES];
+    size_t left = x->page->bytes - x->sent, bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES;
+    memcpy(out + LWS_PRE, x->page->body + x->sent, bytes);
+    lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, HTTPD_PATIENCE_S);
+    if (lws_write(wsi, out + LWS_PRE, bytes,
+                  bytes == left ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)bytes)
+        return -1;
+    x->sent += bytes;
+    if (bytes < left) {
+        lws_callback_on_writable(wsi);
+        return 0;
+    }
+    end_exchange(wsi, x);
+    return finish(wsi);
+}
+
+static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                   size_t bytes)
+{
+    (void)bytes;
+    switch (reason) {
+    case LWS_CALLBACK_HTTP:
+        return on_request(wsi, user, in);
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        return on_writable(wsi, user);
+    case LWS_CALLBACK_CLOSED_HTTP:
+    case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
+        end_exchange(wsi, user);
+        return 0;
+    case LWS_CALLBACK_WSI_CREATE: /* told to the first protocol, of every socket */
+        httpd_of(wsi)->sockets++;
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY:
+        httpd_of(wsi)->sockets--;
+        return 0;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* lws would take a WebSocket itself */
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+/* ---- connections ---- */
+
+static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                       size_t bytes)
+{
+    (void)user, (void)in, (void)bytes;
+    if (reason != LWS_CALLBACK_RAW_RX_FILE)
+        return 0;
+    int on = 1, fd = accept4(lws_get_socket_fd(wsi), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    /* head and body are two writes: the second must not wait for the client's late ACK */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (httpd_of(wsi)->sockets > HTTPD_CONNECTIONS_MAX)
+        close(fd);
+    else
+        lws_adopt_socket_vhost(lws_get_vhost(wsi), fd);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static void *thread_main(void *arg)
+{
+    struct httpd *httpd = arg;
+    while (!atomic_load(&httpd->stop) && lws_service(httpd->context, 0) >= 0)
+        continue;
+    return NULL;
+}
+
+/* Signals are for the threads that know of them. */
+static int start_thread(struct httpd *httpd)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int failure = pthread_create(&httpd->thread, NULL, thread_main, httpd);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return failure;
+}
+
+static struct lws_context *open_context(struct httpd *httpd)
+{
+    static const struct lws_protocols protocols[] = {
+        {.name = "http", .callback = on_http, .per_session_data_size = sizeof(struct exchange)},
+        {.name = "listener", .callback = on_listener},
+        {0},
+    };
+    struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN_SERVER,
+        .protocols = protocols,
+        .user = httpd,
+        .fd_limit_per_thread = HTTPD_CONNECTIONS_MAX + OWN_FDS,
+        .max_http_header_data = HTTPD_REQUEST_BYTES_MAX,
+        .max_http_header_pool = HTTPD_CONNECTIONS_MAX,
+        .timeout_secs = HTTPD_PATIENCE_S,
+        .keepalive_timeout = HTTPD_PATIENCE_S,
+    };
+    lws_set_log_level(0, NULL);
+    return lws_create_context(&info);
+}
+
+int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct error *err)
+{
+    auto_close int fd = -1;
+    int port_in_fact;
+    if (listen_tcp(host, port, &fd, &port_in_fact, err) < 0)
+        return -1;
+    struct httpd *httpd = xcalloc(1, sizeof *httpd);
+    httpd->pages = httpd_pages_open();
+    httpd->port = port_in_fact;
+    httpd->context = open_context(httpd);
+    lws_sock_file_fd_type listener = {.filefd = fd};
+    if (httpd->context &&
+        lws_adopt_descriptor_vhost(lws_get_vhost_by_name(httpd->context, "default"),
+                                   LWS_ADOPT_RAW_FILE_DESC, listener, "listener", NULL)) {
+        fd = -1; /* lws closes it */
+        int failure = start_thread(httpd);
+        if (!failure) {
+            *ret_httpd = httpd;
+            return 0;
+        }
+    }
+    if (httpd->context)
+        lws_context_destroy(httpd->context);
+    httpd_pages_close(httpd->pages);
+    free(httpd);
+    return error_set(err, ERR_IO, "start the HTTP server on port %d", port);
+}
+
+void httpd_close(struct httpd *httpd)
+{
+    if (!httpd)
+        return;
+    atomic_store(&httpd->stop, true);
+    lws_cancel_service(httpd->context);
+    pthread_join(httpd->thread, NULL);
+    lws_context_destroy(httpd->context);
+    httpd_pages_close(httpd->pages);
+    free(httpd);
+}
+
+int httpd_port(const struct httpd *httpd)
+{
+    return httpd->port;
+}
+
+void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,
+                   const char *body, size_t bytes)
+{
+    httpd_pages_put(httpd->pages, path, status, type, body, bytes);
+}

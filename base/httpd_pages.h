@@ -1,0 +1,36 @@
+/* The table of what base/httpd serves: paths and their last published pages. A page does not change
+ * any more, and is kept until the last who took it gives it back. Thread-safe. Private to
+ * base/httpd. */
+#ifndef SHOAL_BASE_HTTPD_PAGES_H
+#define SHOAL_BASE_HTTPD_PAGES_H
+
+#include "base/httpd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct httpd_page {
+    int holders; /* guarded by the table's mutex */
+    int status;
+    char *content_type;
+    size_t bytes;
+    char *body;
+};
+
+struct httpd_pages;
+
+struct httpd_pages *httpd_pages_open(void);
+void httpd_pages_close(struct httpd_pages *pages); /* all were given back */
+
+void httpd_pages_put(struct httpd_pages *pages, const char *path, int status,
+                     const char *content_type, const char *body, size_t bytes);
+
+/* NULL: no such path. */
+struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path);
+void httpd_pages_give_back(struct httpd_pages *pages, struct httpd_page *page); /* NULL-safe */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
