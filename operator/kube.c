@@ -23,7 +23,7 @@ struct kube_request {
 
     /* what was asked for; a stream has `line` */
     char *method, *path, *content_type, *body;
-    bool once, is_stream;
+    bool once, unguarded, is_stream;
     int64_t timeout_ms, idle_timeout_ms;
     void (*line)(void *context, const char *line, size_t bytes);
     void (*done)(void *context, const struct json_t *answer, const struct error *err);
@@ -44,6 +44,8 @@ struct kube {
     struct http *http;
     struct kubeconfig *config;
     struct kube_options options;
+    bool (*may_write)(void *context); /* NULL: always */
+    void *guard_context;
     struct kube_request *first;
     struct kube_request *cursor; /* the next that kube_tick looks at: callbacks may cancel it */
     bool is_refused;             /* the credentials in use */
@@ -158,9 +160,22 @@ static int refresh_login(struct kube *kube, int64_t now_ms, struct error *err)
     return 0;
 }
 
+static bool is_guarded_off(const struct kube_request *request)
+{
+    const struct kube *kube = request->kube;
+    return kube->may_write && !request->unguarded && strcmp(request->method, "GET") != 0 &&
+           !kube->may_write(kube->guard_context);
+}
+
 static void try_once(struct kube_request *request, int64_t now_ms)
 {
     struct kube *kube = request->kube;
+    if (is_guarded_off(request)) {
+        error_set(&request->err, ERR_CANCELLED, "%s %.200s: not sent: we lead no longer",
+                  request->method, request->path);
+        fail(request, -1);
+        return;
+    }
     if (refresh_login(kube, now_ms, &request->err)) {
         fail(request, backoff_ms(kube->options.backoff_first_ms, kube->options.backoff_max_ms,
                                  ++request->failures, &kube->options.seed));
@@ -211,6 +226,12 @@ void kube_close(struct kube *kube)
     free(kube);
 }
 
+void kube_guard(struct kube *kube, bool (*may_write)(void *context), void *context)
+{
+    kube->may_write = may_write;
+    kube->guard_context = context;
+}
+
 static struct kube_request *new_request(struct kube *kube, const char *method, const char *path,
                                         int64_t now_ms)
 {
@@ -234,6 +255,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
             xstrdup(call->content_type ? call->content_type : "application/json");
     }
     request->once = call->once;
+    request->unguarded = call->unguarded;
     request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
     request->done = call->done;
     request->context = call->context;

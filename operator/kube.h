@@ -34,6 +34,7 @@ struct kube_call {
     const struct json_t *body; /* NULL: none; printed at once */
     const char *content_type;  /* NULL: application/json */
     bool once;                 /* no tries again: for leases, whose holder decides in time */
+    bool unguarded;            /* sent even if the guard says no: the leader's own lease */
     int64_t timeout_ms;        /* of one try; 0: that of the options */
     /* The answer's object: NULL with err set if there is none. err->code: ERR_NOT_FOUND 404,
      * ERR_EXISTS 409 AlreadyExists, ERR_CONFLICT 409 else, ERR_GONE 410, ERR_FORBIDDEN 403,
@@ -57,6 +58,11 @@ struct kube_stream {
 struct kube *kube_open(struct http *http, struct kubeconfig *config,
                        const struct kube_options *options);
 void kube_close(struct kube *kube); /* cancels all; NULL-safe */
+
+/* may_write is asked right before each try of all that is no GET; if it says no, the request ends
+ * with ERR_CANCELLED. For leaders: a process that was stopped for a while must not go on with what
+ * it had begun, before it has even looked at its lease. */
+void kube_guard(struct kube *kube, bool (*may_write)(void *context), void *context);
 
 struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, int64_t now_ms);
 struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *stream,

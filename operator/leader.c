@@ -71,6 +71,7 @@ static void send(struct leader *leader, enum lease_want want, const struct lease
                              .path = path,
                              .body = body,
                              .once = true,
+                             .unguarded = true,
                              .timeout_ms = leader->timeout_ms,
                              .done = on_done,
                              .context = leader};

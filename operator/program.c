@@ -45,8 +45,9 @@ struct program {
     char identity[LEASE_MAX_HOLDER];
     uint64_t seed;
     int64_t start_ms, published_ms;
-    bool was_ready; /* as last published */
-    bool led;       /* as last told */
+    bool was_ready;                /* as last published */
+    bool led;                      /* as last told */
+    enum error_code lease_trouble; /* as last told */
 };
 
 static int open_client(struct program *p, struct error *err)
@@ -74,6 +75,12 @@ static int open_client(struct program *p, struct error *err)
     return 0;
 }
 
+static bool may_write(void *context)
+{
+    const struct program *p = context;
+    return leader_is_held(p->leader);
+}
+
 static void open_leader(struct program *p)
 {
     struct leader_options options = {
@@ -87,6 +94,7 @@ static void open_leader(struct program *p)
     snprintf(options.lease.identity, sizeof options.lease.identity, "%s_%016" PRIx64,
              p->config.own_name, p->seed); /* of this process and no other, ever */
     p->leader = leader_open(p->kube, &options, &clocks_system);
+    kube_guard(p->kube, may_write, p);
 }
 
 static void open_controller(struct program *p)
@@ -182,6 +190,15 @@ static void tell_leading(struct program *p, bool leading)
     p->led = leading;
 }
 
+/* Once, not with every try: a right that is missing stays so. */
+static void tell_lease_trouble(struct program *p)
+{
+    const struct error *failure = leader_failure(p->leader);
+    if (failure->code != p->lease_trouble && failure->code != ERR_NONE)
+        log_warning("leader election: %s", failure->msg);
+    p->lease_trouble = failure->code;
+}
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -193,8 +210,10 @@ static int64_t turn(struct program *p)
 {
     int64_t due_ms, delay_ms = PUBLISH_EVERY_MS;
     kube_tick(p->kube, clock_now_ms(), &due_ms);
-    if (p->leader)
+    if (p->leader) {
         delay_ms = least(delay_ms, leader_tick(p->leader));
+        tell_lease_trouble(p);
+    }
     bool leading = !p->leader || leader_is_held(p->leader);
     tell_leading(p, leading);
     delay_ms = least(delay_ms, controller_turn(p->controller, leading));

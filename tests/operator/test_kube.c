@@ -318,6 +318,60 @@ static void no_credentials_is_told_by_done(void **state)
     end(&api, &result);
 }
 
+/* ---- the guard ---- */
+
+static bool may_write(void *context)
+{
+    return *(const bool *)context;
+}
+
+static void nothing_is_written_against_the_guard(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {GOOD};
+    static const struct {
+        struct kube_call call;
+        enum error_code code;
+    } rows[] = {
+        {{.method = "GET", .path = PODS}, ERR_NONE},
+        {{.method = "PUT", .path = PODS, .unguarded = true}, ERR_NONE},
+        {{.method = "POST", .path = PODS}, ERR_CANCELLED},
+        {{.method = "DELETE", .path = PODS, .once = true}, ERR_CANCELLED},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct api api;
+        struct api_result result;
+        bool leads = false;
+        api_open(&api, answers, 1, NULL);
+        kube_guard(api.kube, may_write, &leads);
+        api_send(&api, &rows[i].call, &result);
+        assert_false(result.is_done);
+        api_wait(&api, &result.is_done);
+        assert_int_equal(result.err.code, rows[i].code);
+        assert_int_equal(fake_server_request_count(api.server), rows[i].code == ERR_NONE);
+        end(&api, &result);
+    }
+}
+
+static void another_try_asks_the_guard_again(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {BUSY, GOOD};
+    struct api api;
+    struct api_result result;
+    bool leads = true;
+    api_open(&api, answers, 2, NULL);
+    kube_guard(api.kube, may_write, &leads);
+    api_send(&api, &(struct kube_call){.method = "POST", .path = PODS}, &result);
+    api_wait_answers(&api);
+    leads = false;
+    api_wait(&api, &result.is_done);
+    assert_int_equal(result.err.code, ERR_CANCELLED);
+    assert_non_null(strstr(result.err.msg, "POST " PODS ": not sent: we lead no longer"));
+    assert_int_equal(fake_server_request_count(api.server), 1);
+    end(&api, &result);
+}
+
 /* ---- letting go ---- */
 
 static void a_cancelled_request_is_silent(void **state)
@@ -429,6 +483,8 @@ int main(void)
         cmocka_unit_test(a_late_401_does_not_renew_again),
         cmocka_unit_test(a_clock_that_is_set_back_delays_nothing),
         cmocka_unit_test(no_credentials_is_told_by_done),
+        cmocka_unit_test(nothing_is_written_against_the_guard),
+        cmocka_unit_test(another_try_asks_the_guard_again),
         cmocka_unit_test(a_cancelled_request_is_silent),
         cmocka_unit_test(closing_lets_go_of_all),
         cmocka_unit_test(one_may_cancel_another_that_failed_with_it),
