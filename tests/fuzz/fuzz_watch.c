@@ -1,0 +1,178 @@
+/* What an API server may send, into a watch and the store behind it. An input's first byte says of
+ * what ('j': jobs, 'p': pods, else services); then come lines, each an answer to a list or an event
+ * of a stream, whichever is in flight; "!" is a stream that breaks, "." one that ends. Whatever the
+ * bytes, something is wanted next, the store can be looked at, and a list that holds nothing
+ * empties it. */
+#include "tests/fuzz/fuzz.h"
+
+#include "base/mem.h"
+#include "operator/store.h"
+#include "operator/watch.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKOFF_MAX_MS 1000
+
+struct fixture {
+    struct watch *watch;
+    struct store *store;
+    enum store_kind kind;
+    int64_t now_ms;
+};
+
+static void begin_list(void *context)
+{
+    struct fixture *f = context;
+    store_begin_list(f->store, f->kind);
+}
+
+static void put(void *context, const json_t *object)
+{
+    struct fixture *f = context;
+    store_put(f->store, f->kind, object);
+}
+
+static void gone(void *context, const json_t *object)
+{
+    struct fixture *f = context;
+    store_gone(f->store, f->kind, object);
+}
+
+static void end_list(void *context)
+{
+    struct fixture *f = context;
+    store_end_list(f->store, f->kind);
+}
+
+static void trouble(void *context, const char *message)
+{
+    (void)context;
+    assert(*message);
+}
+
+static void look(struct fixture *f, const char *key)
+{
+    struct store_job *job = store_take_job(f->store, key);
+    if (!job)
+        return;
+    auto_arena struct arena *arena = arena_open();
+    struct world world;
+    store_world(f->store, job, f->now_ms, arena, &world);
+    for (size_t i = 0; i < world.pod_count; i++)
+        assert(world.pods[i].name && world.pods[i].uid && world.pods[i].owner_uid);
+    for (size_t i = 0; i < world.service_count; i++)
+        assert(world.services[i].name && world.services[i].uid && world.services[i].owner_uid);
+    store_release_job(job);
+}
+
+static void changed(void *context, const char *key)
+{
+    (void)context;
+    assert(strchr(key, '/'));
+}
+
+static void feed_list(struct fixture *f, const char *line, size_t bytes)
+{
+    json_t *answer = json_loadb(line, bytes, JSON_ALLOW_NUL, NULL);
+    struct error err;
+    error_set(&err, bytes % 2 ? ERR_GONE : ERR_IO, "no JSON");
+    watch_feed_list(f->watch, answer, &err, f->now_ms);
+    json_decref(answer);
+}
+
+/* Returns whether the stream goes on. */
+static bool feed_stream(struct fixture *f, const char *line, size_t bytes)
+{
+    struct error err = {0};
+    if (bytes != 1 || (*line != '!' && *line != '.'))
+        return watch_feed_line(f->watch, line, bytes, f->now_ms);
+    if (*line == '!')
+        error_set(&err, ERR_IO, "broken");
+    watch_feed_end(f->watch, &err, f->now_ms);
+    return false;
+}
+
+/* What is wanted once any backoff is over. */
+static enum watch_want ask(struct fixture *f)
+{
+    const char *path;
+    assert(watch_due(f->watch) <= f->now_ms + BACKOFF_MAX_MS);
+    f->now_ms += BACKOFF_MAX_MS;
+    enum watch_want want = watch_next(f->watch, f->now_ms, &path);
+    assert(want != WATCH_WANT_NOTHING && watch_due(f->watch) == INT64_MAX);
+    return want;
+}
+
+static void feed_lines(struct fixture *f, const char *text, size_t size)
+{
+    enum watch_want want = ask(f);
+    while (size > 0) {
+        const char *end = memchr(text, '\n', size);
+        size_t bytes = end ? (size_t)(end - text) : size;
+        bool goes_on = false;
+        if (want == WATCH_WANT_LIST)
+            feed_list(f, text, bytes);
+        else
+            goes_on = feed_stream(f, text, bytes);
+        if (!goes_on)
+            want = ask(f);
+        look(f, "ns/j");
+        text += end ? bytes + 1 : bytes;
+        size -= end ? bytes + 1 : bytes;
+    }
+}
+
+/* The job that `look` looks at, with a pod; known before anything is heard. */
+static void put_known(struct fixture *f)
+{
+    static const char job[] =
+        "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"o\",\"resourceVersion\":\"1\"},"
+        "\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":2,\"template\":{\"spec\":{"
+        "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}}}";
+    static const char pod[] =
+        "{\"metadata\":{\"name\":\"j-worker-0\",\"namespace\":\"ns\",\"uid\":\"p\","
+        "\"resourceVersion\":\"2\"}}";
+    json_t *object = json_loads(job, 0, NULL);
+    store_put(f->store, STORE_JOBS, object);
+    json_decref(object);
+    object = json_loads(pod, 0, NULL);
+    store_put(f->store, STORE_PODS, object);
+    json_decref(object);
+}
+
+static enum store_kind kind_of(uint8_t byte)
+{
+    return byte == 'j' ? STORE_JOBS : byte == 'p' ? STORE_PODS : STORE_SERVICES;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    struct fixture f = {.kind = kind_of(*data)};
+    f.store = store_open(&(struct store_options){
+        .default_backoff_limit = 6, .changed = changed, .trouble = trouble, .context = &f});
+    f.watch = watch_open(&(struct watch_options){.path = "/objects",
+                                                 .selector = "",
+                                                 .page = 10,
+                                                 .timeout_s = 290,
+                                                 .backoff_first_ms = 1,
+                                                 .backoff_max_ms = BACKOFF_MAX_MS,
+                                                 .begin_list = begin_list,
+                                                 .put = put,
+                                                 .gone = gone,
+                                                 .end_list = end_list,
+                                                 .trouble = trouble,
+                                                 .context = &f});
+    put_known(&f);
+    feed_lines(&f, (const char *)data + 1, size - 1);
+    begin_list(&f);
+    end_list(&f);
+    assert(store_count(f.store, f.kind) == 0);
+    watch_close(f.watch);
+    store_close(f.store);
+    return 0;
+}
