@@ -25,6 +25,10 @@ struct memory {
     int64_t expect_until_ms; /* steady clock; holds once the plan is over */
 };
 
+/* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
+ * will tell when it is gone. */
+enum { TAKEN_AGAIN_MS = 10 * 1000 };
+
 /* A plan under way. */
 struct run {
     struct table_entry entry;
@@ -37,6 +41,7 @@ struct run {
     struct flight *flights;
     const struct job_status *written;
     bool job_deleted;
+    bool taken; /* a name that was to be created was */
 };
 
 /* A request in flight. */
@@ -174,11 +179,15 @@ static void free_run(struct run *run)
 static void finish(struct run *run)
 {
     const struct executor_options *options = &run->executor->options;
+    int64_t requeue_ms = steps_requeue_ms(run->steps);
+    int64_t taken_ms = options->clocks->wall_ms() + TAKEN_AGAIN_MS;
+    if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
+        requeue_ms = taken_ms;
     const struct executor_outcome outcome = {
         .failure = steps_failure(run->steps),
         .written = run->written,
         .job_deleted = run->job_deleted,
-        .requeue_ms = steps_requeue_ms(run->steps),
+        .requeue_ms = requeue_ms,
     };
     end_run(run);
     options->over(options->context, run->key, &outcome);
@@ -202,6 +211,7 @@ static void note(struct run *run, const struct action *action, const struct json
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expect_newer(expect, before);
     }
+    run->taken |= err->code == ERR_EXISTS;
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
     expect_done(expect, action, text_at(answer, "uid"));
 }

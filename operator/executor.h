@@ -28,7 +28,7 @@ struct executor_outcome {
     const struct error *failure;      /* NULL: all went well */
     const struct job_status *written; /* the status that was stored, or NULL */
     bool job_deleted;
-    int64_t requeue_ms; /* wall clock, or 0 */
+    int64_t requeue_ms; /* wall clock, or 0; also to see whether a name that was taken is free */
 };
 
 /* How requests go out: kube_send and kube_cancel, or a test's. */

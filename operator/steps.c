@@ -188,8 +188,8 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
     }
     if (deed->effect == CREATES && steps->window < steps->parallel_max)
         steps->window++;
-    if (!err->code)
-        tell(steps, action, NULL);
+    if (!err->code || err->code == ERR_EXISTS) /* whose name it is, people must look */
+        tell(steps, action, err->code ? err : NULL);
     return true;
 }
 

@@ -39,8 +39,8 @@ const struct action *steps_next(struct steps *steps);
 
 /* The outcome of an action in flight: err->code ERR_NONE if it went well. Returns whether what it
  * was for is now so: a create that finds its name taken and a delete that finds nothing, or another
- * object of that name (ERR_NOT_FOUND, ERR_CONFLICT), have not failed. After a failure nothing new
- * is started except events about outcomes. */
+ * object of that name (ERR_NOT_FOUND, ERR_CONFLICT), have not failed; the former is told. After a
+ * failure nothing new is started except events about outcomes. */
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err);
 
 /* Nothing is in flight and nothing will be started any more. */

@@ -72,10 +72,10 @@ static const struct row {
      "status j\n"
      "serve j-worker-0\nNormal SuccessfulCreateService: Created service: j-worker-0\n"
      "create j-worker-0\nNormal SuccessfulCreatePod: Created pod: j-worker-0\n"},
-    {"what exists is no failure and no event", "create j-worker-0", ERR_EXISTS, 0,
+    {"what exists is no failure, but told", "create j-worker-0", ERR_EXISTS, 0,
      "status j\n"
      "serve j-worker-0\nNormal SuccessfulCreateService: Created service: j-worker-0\n"
-     "create j-worker-0\n"},
+     "create j-worker-0\nWarning FailedCreatePod: Error creating: no luck\n"},
     {"the first failure ends it", "serve j-worker-0", ERR_IO, -1,
      "status j\n"
      "serve j-worker-0\nWarning FailedCreateService: Error creating: no luck\n"},

@@ -174,8 +174,8 @@ static void what_is_so_already_is_no_failure(void **state)
         bool fine;
         const char *said; /* afterwards */
     } rows[] = {
-        {ACTION_CREATE_POD, ERR_EXISTS, true, "\n"},
-        {ACTION_CREATE_SERVICE, ERR_EXISTS, true, "\n"},
+        {ACTION_CREATE_POD, ERR_EXISTS, true, "(FailedCreatePod) \n"},
+        {ACTION_CREATE_SERVICE, ERR_EXISTS, true, "(FailedCreateService) \n"},
         {ACTION_DELETE_POD, ERR_NOT_FOUND, true, "\n"},
         {ACTION_DELETE_POD, ERR_CONFLICT, true, "\n"},
         {ACTION_DELETE_SERVICE, ERR_NOT_FOUND, true, "\n"},
