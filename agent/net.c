@@ -1,6 +1,7 @@
 #include "agent/net.h"
 
 #include "base/clock.h"
+#include "base/listen.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -31,45 +32,11 @@ static int left_ms(int64_t deadline_ms)
 
 /* ---- listening ---- */
 
-static int listen_on(const struct sockaddr *address, socklen_t bytes)
-{
-    auto_close int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1, off = 0;
-    if (fd < 0)
-        return -1;
-    if (address->sa_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (address->sa_family != AF_UNIX)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, address, bytes) < 0 || listen(fd, BACKLOG) < 0)
-        return -1;
-    return take_fd(fd);
-}
-
 int net_listen(const char *host, int port, int *ret_fd, struct error *err)
 {
     bool six = strcmp(host, "::1") == 0;
     bool four = strcmp(host, "127.0.0.1") == 0 || strcmp(host, "localhost") == 0;
-    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6,
-                                .sin6_port = htons((uint16_t)port),
-                                .sin6_addr = six ? in6addr_loopback : in6addr_any};
-    struct sockaddr_in any4 = {.sin_family = AF_INET,
-                               .sin_port = htons((uint16_t)port),
-                               .sin_addr.s_addr = htonl(four ? INADDR_LOOPBACK : INADDR_ANY)};
-    int fd = -1;
-    errno = EAFNOSUPPORT;
-    if (!four)
-        fd = listen_on((const struct sockaddr *)&any6, sizeof any6);
-    if (fd < 0 && !six && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) /* no IPv6 here */
-        fd = listen_on((const struct sockaddr *)&any4, sizeof any4);
-    if (fd < 0 && errno == EADDRINUSE)
-        return error_set(err, ERR_CONFIG,
-                         "port %d is in use by another process: end it or choose another port",
-                         port);
-    if (fd < 0)
-        return error_errno(err, errno, "listen on port %d", port);
-    *ret_fd = fd;
-    return 0;
+    return listen_tcp(six ? "::1" : four ? "127.0.0.1" : "", port, ret_fd, err);
 }
 
 static socklen_t unix_address(const char *name, struct sockaddr_un *ret)
@@ -84,8 +51,11 @@ int net_listen_unix(const char *name, int *ret_fd, struct error *err)
 {
     struct sockaddr_un address;
     socklen_t bytes = unix_address(name, &address);
-    *ret_fd = listen_on((const struct sockaddr *)&address, bytes);
-    return *ret_fd < 0 ? error_errno(err, errno, "listen on the Unix socket @%s", name) : 0;
+    auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, bytes) < 0 || listen(fd, BACKLOG) < 0)
+        return error_errno(err, errno, "listen on the Unix socket @%s", name);
+    *ret_fd = take_fd(fd);
+    return 0;
 }
 
 int net_accept(int listener)
@@ -223,14 +193,6 @@ static void format_host(const struct sockaddr *address, char *out, size_t out_by
         getnameinfo(address, bytes, text, sizeof text, NULL, 0, NI_NUMERICHOST);
     bool is_mapped = strncmp(text, mapped, strlen(mapped)) == 0;
     snprintf(out, out_bytes, "%s", is_mapped ? text + strlen(mapped) : text);
-}
-
-int net_port(int fd)
-{
-    struct sockaddr_in6 address = {0}; /* sin_port lies at the same place in both families */
-    socklen_t bytes = sizeof address;
-    getsockname(fd, (struct sockaddr *)&address, &bytes);
-    return ntohs(address.sin6_port);
 }
 
 void net_local_host(int fd, char *out, size_t out_bytes)

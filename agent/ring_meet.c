@@ -2,6 +2,7 @@
 
 #include "agent/net.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static int publish(const struct meeting *m, struct error *err)
     if (o->interface && net_interface_host(o->interface, host, sizeof host, err) < 0)
         return -1;
     snprintf(key, sizeof key, "%s/at/%d", o->id, o->rank);
-    snprintf(value, sizeof value, "%s %d %s", m->token, net_port(m->tcp), host);
+    snprintf(value, sizeof value, "%s %d %s", m->token, listen_port(m->tcp), host);
     return o->store->fn->set(o->store, key, value, err);
 }
 

@@ -220,12 +220,11 @@ static struct lws_context *open_context(struct httpd *httpd)
 int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct error *err)
 {
     auto_close int fd = -1;
-    int port_in_fact;
-    if (listen_tcp(host, port, &fd, &port_in_fact, err) < 0)
+    if (listen_tcp(host, port, &fd, err) < 0)
         return -1;
     struct httpd *httpd = xcalloc(1, sizeof *httpd);
     httpd->pages = httpd_pages_open();
-    httpd->port = port_in_fact;
+    httpd->port = listen_port(fd);
     httpd->context = open_context(httpd);
     lws_sock_file_fd_type listener = {.filefd = fd};
     if (httpd->context &&

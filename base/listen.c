@@ -33,15 +33,7 @@ static int open_socket(const union address *address)
     return take_fd(fd);
 }
 
-static int port_of(int fd)
-{
-    union address address = {0};
-    socklen_t bytes = sizeof address;
-    getsockname(fd, &address.any, &bytes);
-    return ntohs(address.six.sin6_port); /* lies at the same place in both families */
-}
-
-int listen_tcp(const char *host, int port, int *ret_fd, int *ret_port, struct error *err)
+int listen_tcp(const char *host, int port, int *ret_fd, struct error *err)
 {
     union address six = {.six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)}};
     union address four = {.four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}};
@@ -64,7 +56,13 @@ int listen_tcp(const char *host, int port, int *ret_fd, int *ret_port, struct er
     if (fd < 0)
         return error_errno(err, errno, "listen on %s, port %d", shown, port);
     *ret_fd = fd;
-    if (ret_port)
-        *ret_port = port_of(fd);
     return 0;
+}
+
+int listen_port(int fd)
+{
+    union address address = {0};
+    socklen_t bytes = sizeof address;
+    getsockname(fd, &address.any, &bytes);
+    return ntohs(address.six.sin6_port); /* lies at the same place in both families */
 }

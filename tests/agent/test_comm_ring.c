@@ -6,6 +6,7 @@
 
 #include "agent/comm_local.h"
 #include "agent/rendezvous.h"
+#include "base/listen.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -225,7 +226,7 @@ static void test_a_rank_may_come_late(void **state)
     for (int i = 0; i < 3; i++)
         all[i] = (struct process){.rank = i,
                                   .size = 3,
-                                  .port = net_port(listener),
+                                  .port = listen_port(listener),
                                   .body = all_cases_late,
                                   .arg = &listener};
     for (int i = 1; i < 3; i++) {

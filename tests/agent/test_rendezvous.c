@@ -3,6 +3,7 @@
 
 #include "agent/rendezvous.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -331,7 +332,7 @@ static void test_a_port_in_use_is_named(void **state)
     struct error err;
     struct process p = {.rank = 0, .size = 1, .body = with_short_patience};
     assert_ok(net_listen("127.0.0.1", 0, &fd, &err), &err);
-    p.port = net_port(fd);
+    p.port = listen_port(fd);
     process_start(&p);
     process_wait(&p);
     close(fd);

@@ -320,7 +320,7 @@ static void the_wildcard_is_both_families(void **state)
     struct httpd *httpd = open_server("");
     publish(httpd, "/a", 200, "page\n");
     assert_page(httpd_port(httpd), "/a", 200, "page\n");
-    if (listen_tcp("::1", 0, &fd, NULL, &err) == 0) {
+    if (listen_tcp("::1", 0, &fd, &err) == 0) {
         close(fd);
         struct http *http = client_http();
         struct client client = {0};
