@@ -115,20 +115,20 @@ check "a wrong name" refused 0-test "pytorchReplicaSpecs: {$master}" metadata.na
 check "a name too long for a service" refused "$(printf 'a%.0s' {1..55})" "pytorchReplicaSpecs: {$master}" metadata.name
 check "the overlay's job" kubectl apply -k kustomize/overlays/mnist
 
-check "the operator sees jobs" may true kubeflow.org pytorchjobs "get list watch delete" ""
+check "the operator sees jobs" may true kubeflow.org pytorchjobs "list watch delete" ""
 check "... but changes only their status" may false kubeflow.org pytorchjobs "create update patch" ""
 check "..." may true kubeflow.org pytorchjobs/status update ""
-check "it makes and removes pods" may true "" pods "get list watch create delete" ""
+check "it makes and removes pods" may true "" pods "list watch create delete" ""
 check "... but changes none" may false "" pods "update patch deletecollection" ""
 check "... nor runs in them" may false "" pods/exec "create get" ""
-check "it makes and removes services" may true "" services "get list watch create delete" ""
+check "it makes and removes services" may true "" services "list watch create delete" ""
 check "... but changes none" may false "" services "update patch" ""
-check "it looks at nodes" may true "" nodes "get list" ""
+check "it looks at nodes" may true "" nodes "list watch" ""
 check "it reads no secrets" may false "" secrets "get list watch" shoal-system
-check "it tells events" may true "" events "create patch" ""
-check "its autoscalers" may true autoscaling horizontalpodautoscalers "get list watch create patch delete" ""
+check "it tells events" may true "" events create ""
+check "its autoscalers" may true autoscaling horizontalpodautoscalers "list watch create patch delete" ""
 for group in scheduling.volcano.sh scheduling.x-k8s.io; do
-    check "its pod groups of $group" may true $group podgroups "get list watch create patch delete" ""
+    check "its pod groups of $group" may true $group podgroups "list watch create patch delete" ""
 done
 check "its Lease" may true coordination.k8s.io leases "create get update" shoal-system shoal-operator
 check "... and no other" may false coordination.k8s.io leases "get update delete" shoal-system other
