@@ -24,6 +24,7 @@ static const char own_text[] =
     "    allowPrivilegeEscalation: false\n"
     "    readOnlyRootFilesystem: true\n"
     "    runAsNonRoot: true\n"
+    "    runAsUser: 65532\n" /* or a pod that says root could not start */
     "    capabilities: {drop: [ALL]}\n"
     "    seccompProfile: {type: RuntimeDefault}\n";
 
