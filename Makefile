@@ -41,7 +41,7 @@ archives = $(foreach r,$(NEEDS_$(1)),$(BUILD)/lib$(r).a)
 libraries = $(foreach r,$(NEEDS_$(1)),$(LIBS_$(r)))
 
 .PHONY: all
-all: $(BUILD)/shoal $(BUILD)/shoal-agent $(if $(wildcard base/httpd.c),$(BUILD)/shoal-operator)
+all: $(BUILD)/shoal $(BUILD)/shoal-agent $(BUILD)/shoal-operator
 
 $(BUILD)/shoal: $(BUILD)/cli/main.c.o $(call archives,cli)
 	@echo "LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(call libraries,cli)

@@ -131,7 +131,7 @@ play_all x12 running
 check "X12 the deadline comes by itself" comes "Job x12 has failed because it was active longer than specified deadline" \
     field x12 '.status.conditions[-1].message'
 delete_job p07
-check "X18 pods go with their job" comes "" pods p07
+check "X18 pods go with their job" wait_for 60 is "" pods p07 # the collector looks for new kinds every 30 s
 check "X18 services go with their job" comes "" services p07
 
 # ---- scaling
