@@ -81,19 +81,19 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
                                    const char *method, const char *path, struct json_t **ret_object,
                                    struct error *err)
 {
-    auto_arena struct arena *arena = arena_open();
-    const char *what = subject(method, path, arena);
     *ret_object = NULL;
     err->code = ERR_NONE;
     err->msg[0] = '\0';
     if (answer->err.code != ERR_NONE) {
-        error_set(err, answer->err.code, "%.200s: %.300s", what, answer->err.msg);
+        *err = answer->err; /* base/http names method and URL */
         bool may_pass = answer->err.code == ERR_IO || answer->err.code == ERR_TIMEOUT;
         return may_pass ? KUBE_AGAIN : KUBE_DONE;
     }
     bool is_good = answer->status >= 200 && answer->status < 300;
     if (is_good && is_stream)
         return KUBE_DONE;
+    auto_arena struct arena *arena = arena_open();
+    const char *what = subject(method, path, arena);
     json_t *object = json_loadb(answer->body, answer->body_bytes, 0, NULL);
     if (is_good && json_is_object(object)) {
         *ret_object = object;

@@ -223,7 +223,7 @@ static void nobody_there_is_an_error_with_the_path(void **state)
     api_send(&api, &get_pods, &result);
     api_wait(&api, &result.is_done);
     assert_int_equal(result.err.code, ERR_IO);
-    assert_non_null(strstr(result.err.msg, "GET " PODS ": "));
+    assert_non_null(strstr(result.err.msg, "GET http://127.0.0.1:1" PODS "?limit=5: "));
     assert_non_null(strstr(result.err.msg, "gave up after"));
     kube_close(api.kube);
     api.kube = NULL;

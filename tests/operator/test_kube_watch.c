@@ -78,7 +78,7 @@ static void ends_of_streams_are_told_and_not_tried_again(void **state)
         enum error_code code;
         const char *text;
     } rows[] = {
-        {{.bytes = FAKE_CHUNKED "3\r\n{}\n\r\n", .then = FAKE_CLOSE}, ERR_IO, "GET /api/v1/pods: "},
+        {{.bytes = FAKE_CHUNKED "3\r\n{}\n\r\n", .then = FAKE_CLOSE}, ERR_IO, "/api/v1/pods"},
         {{.bytes = FAKE_CHUNKED "0\r\n\r\n"}, ERR_NONE, ""},
         {API_STATUS("410 Gone", "Expired", "too old"), ERR_GONE, "too old (410 Expired)"},
         {API_STATUS("404 Not Found", "NotFound", "no such kind"), ERR_NOT_FOUND, "no such kind"},
