@@ -12,7 +12,8 @@ claim_bridge() {
         node=shoal$n
         network=10.88.$n
         service_network=10.97.$n
-        ip link add "$node" type bridge 2>/dev/null || continue
+        # with an address of its own: else it takes the lowest of its ports', and each new pod may cut off the others
+        ip link add "$node" address "$(printf '0a:58:0a:58:%02x:01' "$n")" type bridge 2>/dev/null || continue
         ip link set "$node" alias "$cluster" up
         ip address add "$network.1/24" dev "$node"
         return
