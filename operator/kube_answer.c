@@ -2,6 +2,7 @@
 
 #include "base/backoff.h"
 #include "base/json.h"
+#include "base/json_parse.h"
 #include "base/mem.h"
 
 #include <jansson.h>
@@ -94,7 +95,8 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
         return KUBE_DONE;
     auto_arena struct arena *arena = arena_open();
     const char *what = subject(method, path, arena);
-    json_t *object = json_loadb(answer->body, answer->body_bytes, 0, NULL);
+    struct error unreadable;
+    json_t *object = json_parse(answer->body, answer->body_bytes, &unreadable);
     if (is_good && json_is_object(object)) {
         *ret_object = object;
         return KUBE_DONE;

@@ -1,6 +1,7 @@
 #include "operator/watch.h"
 
 #include "base/backoff.h"
+#include "base/json_parse.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -248,11 +249,10 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
     if (watch->state != STREAMING)
         return false;
     struct error err = {0};
-    json_error_t where;
-    json_t *event = json_loadb(line, bytes, JSON_ALLOW_NUL, &where);
-    int result = event ? take_event(watch, event, &err)
-                       : error_set(&err, ERR_INPUT, "watch of %s: an event that is no JSON: %s",
-                                   watch->options.path, where.text);
+    json_t *event = json_parse(line, bytes, &err);
+    int result =
+        event ? take_event(watch, event, &err)
+              : error_wrap(&err, "watch of %s: an event that is no JSON", watch->options.path);
     json_decref(event);
     if (result == 0) {
         stream_is_well(watch);

@@ -32,7 +32,7 @@ operator/manifest.*[ch]:base/.*|operator/(manifest|plan|pod|types|history|names)
 operator/(init_template|wait_for_name).[ch]:base/.*|operator/(init_template|wait_for_name|names|types).h
 operator/(reconcile|pass|observe|restart|condition|history|job_status|view|children|quantity|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|pass|observe|restart|condition|history|job_status|view|children|quantity|policy_.*).h
 operator/queue.[ch]:base/(backoff|mem|table).h|operator/queue.h
-operator/watch.[ch]:base/(backoff|error|mem|str).h|operator/watch.h
+operator/watch.[ch]:base/(backoff|error|json_parse|mem|str).h|operator/watch.h
 operator/store.*.[ch]:base/.*|operator/(types|names|decode.*|reconcile|store.*).h
 agent/tape.[ch]:base/.*|kernels/ops.h|agent/(tape|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h

@@ -279,8 +279,9 @@ static const struct story stories[] = {
     {"another error as an event", LISTED "error 500; failing; next; wait; next",
      SAID "cancel since 1: watch of /pods: no (status 500) waits " WATCH "5"},
     {"a line that is no JSON", LISTED "line {\"ty; next; wait; next",
-     SAID "[watch of /pods: an event that is no JSON: premature end of input near '\"ty'] cancel "
-          "waits LIST /pods?limit=2"},
+     SAID
+     "[watch of /pods: an event that is no JSON: line 1, column 4: premature end of input near '\"ty'] cancel "
+     "waits LIST /pods?limit=2"},
     {"an event that is none", LISTED "line {\"type\":\"ADDED\"}; wait; next",
      SAID "[watch of /pods: an event without type or object] cancel LIST /pods?limit=2"},
     {"an event without version", LISTED "line {\"type\":\"ADDED\",\"object\":{}}; wait; next",

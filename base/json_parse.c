@@ -1,0 +1,90 @@
+#include "base/json_parse.h"
+
+#include "base/mem.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "\u0000" without its backslash, and what takes its place. */
+#define NUL         "u0000"
+#define REPLACEMENT "ufffd"
+#define NUL_BYTES   5
+
+struct mending {
+    char *out; /* NULL: only look */
+    size_t bytes, changes;
+    int depth;
+    bool in_text, escaped;
+};
+
+static void write(struct mending *m, const char *bytes, size_t count)
+{
+    if (m->out)
+        memcpy(m->out + m->bytes, bytes, count);
+    m->bytes += count;
+}
+
+/* Takes the next character of a text, or the five of an escaped NUL; returns how many. */
+static size_t take_in_text(struct mending *m, const char *at, size_t left)
+{
+    bool nul = m->escaped && left >= NUL_BYTES && memcmp(at, NUL, NUL_BYTES) == 0;
+    size_t count = nul ? NUL_BYTES : 1;
+    if (m->depth <= JSON_PARSE_MAX_DEPTH) {
+        write(m, nul ? REPLACEMENT : at, count);
+        m->changes += nul;
+    }
+    if (!m->escaped && *at == '"')
+        m->in_text = false;
+    m->escaped = !m->escaped && *at == '\\';
+    return count;
+}
+
+static void take_between_texts(struct mending *m, const char *at)
+{
+    bool opens = *at == '{' || *at == '[', closes = *at == '}' || *at == ']';
+    m->in_text = *at == '"';
+    m->depth += opens;
+    if (opens && m->depth == JSON_PARSE_MAX_DEPTH + 1) {
+        write(m, "null", 4);
+        m->changes++;
+    }
+    if (m->depth <= JSON_PARSE_MAX_DEPTH)
+        write(m, at, 1);
+    m->depth -= closes;
+}
+
+/* Writes the text without what cannot be held to `out` (NULL: only counts) and returns how much was
+ * changed; *ret_bytes is its length then. */
+static size_t mend(const char *text, size_t bytes, char *out, size_t *ret_bytes)
+{
+    struct mending m = {.out = out};
+    for (size_t i = 0; i < bytes;) {
+        if (m.in_text) {
+            i += take_in_text(&m, text + i, bytes - i);
+        } else {
+            take_between_texts(&m, text + i);
+            i++;
+        }
+    }
+    *ret_bytes = m.bytes;
+    return m.changes;
+}
+
+struct json_t *json_parse(const char *text, size_t bytes, struct error *err)
+{
+    size_t mended_bytes;
+    auto_free char *mended = NULL;
+    if (mend(text, bytes, NULL, &mended_bytes) > 0) {
+        mended = xmalloc(mended_bytes);
+        mend(text, bytes, mended, &mended_bytes);
+        text = mended;
+        bytes = mended_bytes;
+    }
+    json_error_t where;
+    json_t *value = json_loadb(text, bytes, 0, &where);
+    if (!value)
+        error_set(err, ERR_INPUT, "line %d, column %d: %s", where.line, where.column, where.text);
+    return value;
+}

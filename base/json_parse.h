@@ -1,0 +1,26 @@
+/* JSON text from a peer that passes on what its users wrote. One user's object must not make
+ * everybody's list unreadable, so what our JSON values cannot hold is replaced instead of refused:
+ * a NUL character (no C text has one) by U+FFFD, and what is nested deeper than any object of
+ * Kubernetes by null. */
+#ifndef SHOAL_BASE_JSON_PARSE_H
+#define SHOAL_BASE_JSON_PARSE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct json_t;
+
+#define JSON_PARSE_MAX_DEPTH 256
+
+/* An object or an array, owned by the caller; NULL with ERR_INPUT and where it is wrong. */
+struct json_t *json_parse(const char *text, size_t bytes, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
