@@ -187,7 +187,6 @@ static void set_connection(CURL *easy, const struct http_options *options)
 {
     set(easy, CURLOPT_NOSIGNAL, 1L);
     set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    set(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
     set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);
     set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     set(easy, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
@@ -198,9 +197,15 @@ static void set_connection(CURL *easy, const struct http_options *options)
 static void set_exchange(struct http_request *r)
 {
     set(r->easy, CURLOPT_URL, r->url);
+    bool tls = strncasecmp(r->url, "https:", 6) == 0, stream = r->call.line != NULL;
+    /* A streamed answer has a connection of its own: beside busy streams of one connection libcurl
+     * 7.88 stops handing on what has arrived for a quiet one, until it is cancelled. */
+    set(r->easy, CURLOPT_HTTP_VERSION,
+        (long)(stream ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+    set(r->easy, CURLOPT_FRESH_CONNECT, (long)(stream && tls)); /* no idle one of HTTP/2 */
     /* rather a stream of a connection being made than one more; without TLS libcurl would wait for
      * the first answer to know that there are no streams */
-    set(r->easy, CURLOPT_PIPEWAIT, (long)(strncasecmp(r->url, "https:", 6) == 0));
+    set(r->easy, CURLOPT_PIPEWAIT, (long)tls);
     set(r->easy, CURLOPT_CUSTOMREQUEST, r->method);
     set(r->easy, CURLOPT_NOBODY, (long)(strcmp(r->method, "HEAD") == 0));
     if (r->body) {
