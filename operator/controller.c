@@ -8,29 +8,16 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "operator/channels.h"
 #include "operator/executor.h"
 #include "operator/queue.h"
 #include "operator/store.h"
-#include "operator/watcher.h"
 
 enum {
-    WATCHES = 3, /* one for each enum store_kind */
-    PAGE = 500,
-    WATCH_TIMEOUT_S = 290,
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 60 * 1000,
-    PARALLEL_MAX = 32,            /* requests of one plan */
-    PLANS_MAX = 64,               /* under way at once */
-    TROUBLE_EVERY_MS = 60 * 1000, /* how often a watch that goes on failing is told about */
-};
-
-/* One kind of object that is watched. */
-struct channel {
-    struct controller *controller;
-    enum store_kind kind;
-    const char *what; /* for people */
-    struct watcher *watcher;
-    int64_t told_ms; /* when its failing was last told about; 0: it is well */
+    PARALLEL_MAX = 32, /* requests of one plan */
+    PLANS_MAX = 64,    /* under way at once */
 };
 
 /* A plan under way holds its job. */
@@ -46,7 +33,7 @@ struct controller {
     struct queue *queue;
     struct executor *executor;
     struct metrics *metrics;
-    struct channel channels[WATCHES];
+    struct channels *channels;
     struct hold holds[PLANS_MAX];
     size_t hold_count;
     uint64_t passes, failed_passes;
@@ -64,51 +51,6 @@ static void on_trouble(void *context, const char *message)
 {
     (void)context;
     log_warning("%s", message);
-}
-
-static void on_begin_list(void *context)
-{
-    const struct channel *channel = context;
-    store_begin_list(channel->controller->store, channel->kind);
-}
-
-static void on_put(void *context, const struct json_t *object)
-{
-    const struct channel *channel = context;
-    store_put(channel->controller->store, channel->kind, object);
-}
-
-static void on_gone(void *context, const struct json_t *object)
-{
-    const struct channel *channel = context;
-    store_gone(channel->controller->store, channel->kind, object);
-}
-
-static void on_end_list(void *context)
-{
-    const struct channel *channel = context;
-    store_end_list(channel->controller->store, channel->kind);
-}
-
-/* Says that a watch fails, once and then from time to time, and that it is well again. */
-static void tell_health(struct channel *channel, int64_t now_ms)
-{
-    const struct error *err = NULL;
-    const struct watch *machine = watcher_machine(channel->watcher);
-    if (!watch_failing_since(machine, &err)) {
-        if (channel->told_ms)
-            log_info("watching %s again", channel->what);
-        channel->told_ms = 0;
-        return;
-    }
-    if (channel->told_ms && now_ms - channel->told_ms < TROUBLE_EVERY_MS)
-        return;
-    channel->told_ms = now_ms;
-    bool no_crd = channel->kind == STORE_JOBS && err->code == ERR_NOT_FOUND;
-    log_warning("cannot watch %s: %s%s", channel->what, err->msg,
-                no_crd ? "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
-                         "(kubectl apply -k deploy/)"
-                       : "");
 }
 
 /* ---- one pass over one job ---- */
@@ -185,6 +127,8 @@ static void pass(struct controller *c, const char *key)
     int64_t now_ms = c->options.clocks->wall_ms() / 1000 * 1000;
     store_world(c->store, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
+    const char *autoscaling = channels_autoscaling(c->channels);
+    world.options.autoscaling = autoscaling != NULL;
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
     if (early_ms) {
         queue_add(c->queue, key, c->options.clocks->steady_ms() + early_ms);
@@ -203,52 +147,12 @@ static void pass(struct controller *c, const char *key)
     }
     struct hold *hold = &c->holds[c->hold_count++];
     *hold = (struct hold){.job = job, .key = xstrdup(key)};
+    if (autoscaling)
+        executor_use_autoscaling(c->executor, autoscaling);
     executor_start(c->executor, hold->key, job->job, job->object, job->status, plan);
 }
 
 /* ---- life cycle ---- */
-
-static struct watcher *open_watcher(struct channel *channel, const char *path, const char *selector)
-{
-    struct controller *c = channel->controller;
-    const struct watch_options options = {
-        .path = path,
-        .selector = selector,
-        .page = PAGE,
-        .timeout_s = WATCH_TIMEOUT_S,
-        .backoff_first_ms = BACKOFF_FIRST_MS,
-        .backoff_max_ms = BACKOFF_MAX_MS / 2,
-        .seed = c->options.seed + channel->kind,
-        .begin_list = on_begin_list,
-        .put = on_put,
-        .gone = on_gone,
-        .end_list = on_end_list,
-        .trouble = on_trouble,
-        .context = channel,
-    };
-    return watcher_open(c->kube, &options, c->options.clocks);
-}
-
-static void open_channels(struct controller *c)
-{
-    static const struct {
-        enum store_kind kind;
-        const char *what, *group, *version, *plural, *selector;
-    } rows[WATCHES] = {
-        {STORE_JOBS, "PyTorchJobs", API_GROUP, API_VERSION, "pytorchjobs", ""},
-        {STORE_PODS, "pods", "", "v1", "pods", LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
-        {STORE_SERVICES, "services", "", "v1", "services", LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
-    };
-    for (size_t i = 0; i < WATCHES; i++) {
-        char path[512];
-        bool fits = kube_path(path, sizeof path, rows[i].group, rows[i].version, rows[i].plural,
-                              c->options.namespace_, NULL, NULL);
-        assert(fits);
-        c->channels[i] =
-            (struct channel){.controller = c, .kind = rows[i].kind, .what = rows[i].what};
-        c->channels[i].watcher = open_watcher(&c->channels[i], path, rows[i].selector);
-    }
-}
 
 struct controller *controller_open(struct kube *kube, const struct controller_options *options)
 {
@@ -269,7 +173,11 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
                                               .context = c};
     c->executor = executor_open(kube, &executor);
     c->metrics = metrics_open();
-    open_channels(c);
+    const struct channels_options channels = {.namespace_ = options->namespace_,
+                                              .gang = options->reconcile.gang.scheduler,
+                                              .seed = options->seed,
+                                              .clocks = options->clocks};
+    c->channels = channels_open(kube, c->store, &channels);
     return c;
 }
 
@@ -290,8 +198,7 @@ void controller_close(struct controller *c)
     if (!c)
         return;
     drop_plans(c);
-    for (size_t i = 0; i < WATCHES; i++)
-        watcher_close(c->channels[i].watcher);
+    channels_close(c->channels);
     executor_close(c->executor);
     queue_close(c->queue);
     store_close(c->store);
@@ -308,11 +215,7 @@ static int64_t least(int64_t a, int64_t b)
 
 int64_t controller_turn(struct controller *c, bool leading)
 {
-    int64_t delay_ms = INT64_MAX, now_ms = c->options.clocks->steady_ms();
-    for (size_t i = 0; i < WATCHES; i++) {
-        delay_ms = least(delay_ms, watcher_tick(c->channels[i].watcher));
-        tell_health(&c->channels[i], now_ms);
-    }
+    int64_t delay_ms = channels_tick(c->channels), now_ms = c->options.clocks->steady_ms();
     if (!leading)
         drop_plans(c);
     if (!leading || !controller_is_ready(c))
@@ -328,10 +231,7 @@ int64_t controller_turn(struct controller *c, bool leading)
 
 bool controller_is_ready(const struct controller *c)
 {
-    for (size_t i = 0; i < WATCHES; i++)
-        if (!watch_is_synced(watcher_machine(c->channels[i].watcher)))
-            return false;
-    return true;
+    return channels_are_ready(c->channels);
 }
 
 void controller_view(const struct controller *c, struct metrics_view *view)

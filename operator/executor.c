@@ -56,6 +56,7 @@ struct flight {
 struct executor {
     struct kube *kube;
     struct executor_options options;
+    const char *autoscaling_version; /* NULL: none is known yet */
     struct table runs, memories;
     struct flight *events;
     size_t event_count;
@@ -104,7 +105,7 @@ static void send_request(struct run *run, const struct action *action, struct fl
         .history = steps_history(run->steps),
         .pod = &executor->options.pod,
         .init = executor->options.init,
-        .autoscaling_version = executor->options.autoscaling_version,
+        .autoscaling_version = executor->autoscaling_version,
         .event_number = executor->event_number++,
         .now_ms = now_ms,
     };
@@ -346,6 +347,11 @@ void executor_close(struct executor *executor)
     table_free(&executor->runs);
     table_free(&executor->memories);
     free(executor);
+}
+
+void executor_use_autoscaling(struct executor *executor, const char *version)
+{
+    executor->autoscaling_version = version;
 }
 
 void executor_start(struct executor *executor, const char *key, const struct job *job,

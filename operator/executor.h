@@ -41,7 +41,6 @@ struct executor_options {
     const struct executor_transport *transport; /* NULL: kube's own */
     struct pod_options pod;
     const struct init_template *init; /* NULL: workers get no init container */
-    const char *autoscaling_version;  /* "v2", "v2beta2"; NULL: plans hold no autoscalers */
     size_t parallel_max;              /* requests in flight for one plan, events apart */
     const struct clocks *clocks;
     /* The plan of this job is over, and with it our hold on the job. May start another plan. */
@@ -53,6 +52,10 @@ struct executor_options {
 struct executor *executor_open(struct kube *kube, const struct executor_options *options);
 /* Cancels what is in flight; `over` is not called. NULL-safe. */
 void executor_close(struct executor *executor);
+
+/* The version of autoscalers from now on, "v2" or "v2beta2", borrowed. Before it plans must hold
+ * none. */
+void executor_use_autoscaling(struct executor *executor, const char *version);
 
 /* key: "namespace/name", copied. job and object (as the API has it, with its resourceVersion) must
  * live until `over` was called or the job was dropped; plan and status are copied. `over` may be

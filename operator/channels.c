@@ -1,0 +1,227 @@
+#include "operator/channels.h"
+
+#include "base/contract.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/manifest.h"
+#include "operator/watcher.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    PAGE = 500,
+    WATCH_TIMEOUT_S = 290,
+    BACKOFF_FIRST_MS = 200,
+    BACKOFF_MAX_MS = 30 * 1000,
+    TROUBLE_EVERY_MS = 60 * 1000, /* how often a watch that goes on failing is told about */
+    PATH_MAX_BYTES = 512,
+};
+
+/* One kind of object that is watched. */
+struct channel {
+    struct channels *channels;
+    enum store_kind kind;
+    const char *what;        /* for people */
+    struct watcher *watcher; /* NULL: it is not watched */
+    int64_t told_ms;         /* when its failing was last told about; 0: it is well */
+};
+
+struct channels {
+    struct channels_options options;
+    struct kube *kube;
+    struct store *store;
+    struct channel of[STORE_KINDS];
+    size_t autoscaling; /* index into autoscaling_versions */
+};
+
+/* The one without a version stands for "none". */
+static const char *const autoscaling_versions[] = {"v2", "v2beta2", NULL};
+
+/* ---- what is heard ---- */
+
+static void on_begin_list(void *context)
+{
+    const struct channel *channel = context;
+    store_begin_list(channel->channels->store, channel->kind);
+}
+
+static void on_put(void *context, const struct json_t *object)
+{
+    const struct channel *channel = context;
+    store_put(channel->channels->store, channel->kind, object);
+}
+
+static void on_gone(void *context, const struct json_t *object)
+{
+    const struct channel *channel = context;
+    store_gone(channel->channels->store, channel->kind, object);
+}
+
+static void on_end_list(void *context)
+{
+    const struct channel *channel = context;
+    store_end_list(channel->channels->store, channel->kind);
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    (void)context;
+    log_warning("%s", message);
+}
+
+/* Says that a watch fails, once and then from time to time, and that it is well again. */
+static void tell_health(struct channel *channel, int64_t now_ms)
+{
+    const struct error *err = NULL;
+    const struct watch *machine = watcher_machine(channel->watcher);
+    if (!watch_failing_since(machine, &err)) {
+        if (channel->told_ms)
+            log_info("watching %s again", channel->what);
+        channel->told_ms = 0;
+        return;
+    }
+    if (channel->told_ms && now_ms - channel->told_ms < TROUBLE_EVERY_MS)
+        return;
+    channel->told_ms = now_ms;
+    bool no_crd = channel->kind == STORE_JOBS && err->code == ERR_NOT_FOUND;
+    log_warning("cannot watch %s: %s%s", channel->what, err->msg,
+                no_crd ? "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
+                         "(kubectl apply -k deploy/)"
+                       : "");
+}
+
+/* ---- life cycle ---- */
+
+struct resource_row {
+    enum store_kind kind;
+    const char *what, *group, *version, *plural, *selector;
+};
+
+static void open_channel(struct channels *channels, const struct resource_row *row)
+{
+    struct channel *channel = &channels->of[row->kind];
+    char path[PATH_MAX_BYTES];
+    bool fits = kube_path(path, sizeof path, row->group, row->version, row->plural,
+                          channels->options.namespace_, NULL, NULL);
+    assert(fits);
+    *channel = (struct channel){.channels = channels, .kind = row->kind, .what = row->what};
+    const struct watch_options options = {
+        .path = path,
+        .selector = row->selector,
+        .page = PAGE,
+        .timeout_s = WATCH_TIMEOUT_S,
+        .backoff_first_ms = BACKOFF_FIRST_MS,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .seed = channels->options.seed + row->kind,
+        .begin_list = on_begin_list,
+        .put = on_put,
+        .gone = on_gone,
+        .end_list = on_end_list,
+        .trouble = on_trouble,
+        .context = channel,
+    };
+    channel->watcher = watcher_open(channels->kube, &options, channels->options.clocks);
+}
+
+static void open_pod_groups(struct channels *channels)
+{
+    if (channels->options.gang == GANG_VOLCANO)
+        open_channel(channels, &(struct resource_row){STORE_POD_GROUPS, "Volcano's PodGroups",
+                                                      API_VOLCANO_GROUP, API_VOLCANO_VERSION,
+                                                      "podgroups", ""});
+    if (channels->options.gang == GANG_PLUGINS)
+        open_channel(channels, &(struct resource_row){
+                                   STORE_POD_GROUPS, "scheduler-plugins' PodGroups",
+                                   API_PLUGINS_GROUP, API_PLUGINS_VERSION, "podgroups", ""});
+}
+
+static void open_autoscalers(struct channels *channels)
+{
+    const char *version = autoscaling_versions[channels->autoscaling];
+    if (version)
+        open_channel(channels, &(struct resource_row){STORE_AUTOSCALERS, "HorizontalPodAutoscalers",
+                                                      "autoscaling", version,
+                                                      "horizontalpodautoscalers", ""});
+}
+
+struct channels *channels_open(struct kube *kube, struct store *store,
+                               const struct channels_options *options)
+{
+    static const struct resource_row rows[] = {
+        {STORE_JOBS, "PyTorchJobs", API_GROUP, API_VERSION, "pytorchjobs", ""},
+        {STORE_PODS, "pods", "", "v1", "pods", LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
+        {STORE_SERVICES, "services", "", "v1", "services", LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
+    };
+    struct channels *channels = xcalloc(1, sizeof *channels);
+    channels->options = *options;
+    channels->kube = kube;
+    channels->store = store;
+    for (size_t i = 0; i < array_length(rows); i++)
+        open_channel(channels, &rows[i]);
+    open_pod_groups(channels);
+    open_autoscalers(channels);
+    return channels;
+}
+
+void channels_close(struct channels *channels)
+{
+    if (!channels)
+        return;
+    for (size_t i = 0; i < STORE_KINDS; i++)
+        watcher_close(channels->of[i].watcher);
+    free(channels);
+}
+
+/* ---- the turn ---- */
+
+/* Goes on to an older version if the server does not know this one, and does without if it knows
+ * none or does not let us look: jobs run without autoscalers. */
+static void settle_autoscaling(struct channels *channels)
+{
+    struct channel *channel = &channels->of[STORE_AUTOSCALERS];
+    const struct error *err = NULL;
+    if (!channel->watcher || !watch_failing_since(watcher_machine(channel->watcher), &err) ||
+        (err->code != ERR_NOT_FOUND && err->code != ERR_FORBIDDEN))
+        return;
+    bool forbidden = err->code == ERR_FORBIDDEN;
+    if (forbidden)
+        log_warning("no autoscalers are made: %s", err->msg);
+    watcher_close(take(channel->watcher));
+    store_begin_list(channels->store, STORE_AUTOSCALERS);
+    store_end_list(channels->store, STORE_AUTOSCALERS);
+    channels->autoscaling++;
+    if (!forbidden)
+        open_autoscalers(channels);
+}
+
+int64_t channels_tick(struct channels *channels)
+{
+    int64_t delay_ms = INT64_MAX, now_ms = channels->options.clocks->steady_ms();
+    settle_autoscaling(channels);
+    for (size_t i = 0; i < STORE_KINDS; i++) {
+        struct channel *channel = &channels->of[i];
+        if (!channel->watcher)
+            continue;
+        int64_t due_ms = watcher_tick(channel->watcher);
+        delay_ms = due_ms < delay_ms ? due_ms : delay_ms;
+        tell_health(channel, now_ms);
+    }
+    return delay_ms;
+}
+
+bool channels_are_ready(const struct channels *channels)
+{
+    for (size_t i = 0; i < STORE_KINDS; i++) {
+        const struct watcher *watcher = channels->of[i].watcher;
+        if (watcher && !watch_is_synced(watcher_machine(watcher)))
+            return false;
+    }
+    return true;
+}
+
+const char *channels_autoscaling(const struct channels *channels)
+{
+    return channels->of[STORE_AUTOSCALERS].watcher ? autoscaling_versions[channels->autoscaling]
+                                                   : NULL;
+}

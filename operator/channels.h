@@ -1,0 +1,43 @@
+/* All that the operator watches: jobs, pods and services; PodGroups with a gang scheduler; and
+ * autoscalers, in the newest version of their API that the server knows and we may read. What is
+ * heard is fed to the store; what fails is told to people. */
+#ifndef SHOAL_OPERATOR_CHANNELS_H
+#define SHOAL_OPERATOR_CHANNELS_H
+
+#include "base/clock.h"
+#include "operator/kube.h"
+#include "operator/store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct channels;
+
+struct channels_options {
+    const char *namespace_; /* whose jobs; NULL: all */
+    enum gang_scheduler gang;
+    uint64_t seed; /* of all jitter */
+    const struct clocks *clocks;
+};
+
+/* kube, store, clocks and options' texts are borrowed and must outlive it. */
+struct channels *channels_open(struct kube *kube, struct store *store,
+                               const struct channels_options *options);
+void channels_close(struct channels *channels); /* NULL-safe; cancels what is in flight */
+
+/* Does all that can be done now. Returns in how many milliseconds to call again even if nothing is
+ * heard; INT64_MAX: not before something is. */
+int64_t channels_tick(struct channels *channels);
+
+/* Whether all that is watched has been seen once. */
+bool channels_are_ready(const struct channels *channels);
+
+/* The version of autoscalers that are watched; NULL: there are none on this server, or they are not
+ * ours to read. Settled when the channels are ready. */
+const char *channels_autoscaling(const struct channels *channels);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
