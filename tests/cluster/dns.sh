@@ -4,7 +4,7 @@
 # has one. As in a real cluster, only addresses that are ready (or published before they are) have names.
 set -uo pipefail
 cluster=$1 address=$2 api=$3 service_ip=$4
-hosts=$cluster/node/hosts
+hosts=$cluster/node/hosts # a folder: dnsmasq sees by itself what becomes of the files in it
 
 get() {
     curl --silent --no-buffer --cacert "$cluster/pki/ca.crt" --cert "$cluster/pki/admin.crt" \
@@ -16,17 +16,18 @@ write_hosts() {
         echo "$service_ip kubernetes.default.svc.cluster.local"
         get "" | jq -r '.items[] | "\(.metadata.name).\(.metadata.namespace).svc.cluster.local" as $name
             | .subsets[]?.addresses[]? | .ip + " " + $name, (select(.hostname) | .ip + " " + .hostname + "." + $name)'
-    } >"$hosts.new" && mv "$hosts.new" "$hosts" && kill -HUP "$dnsmasq"
+    } >"$hosts.new" && mv "$hosts.new" "$hosts/hosts"
 }
 
-touch "$hosts"
+mkdir -p "$hosts"
+echo "$service_ip kubernetes.default.svc.cluster.local" >"$hosts/hosts"
 dnsmasq --keep-in-foreground --user=root --pid-file= --no-resolv --no-hosts --local=/cluster.local/ \
-    --listen-address="$address" --bind-interfaces --addn-hosts="$hosts" &
-dnsmasq=$!
+    --listen-address="$address" --bind-interfaces --hostsdir="$hosts" &
 while :; do
-    get '?watch=1' | while read -r _; do
+    # a status above 128 is the time-out: written anew now and then all the same, for what may have been missed
+    get '?watch=1' | while read -r -t 5 _ || [ $? -gt 128 ]; do
         while read -r -t 0.05 _; do :; done # the rest of a burst
-        write_hosts
+        until write_hosts; do sleep 0.2; done
     done
     sleep 0.2 # the API server restarts
 done

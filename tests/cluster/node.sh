@@ -79,6 +79,7 @@ cgroupRoot: /$node
 enforceNodeAllocatable: []
 nodeStatusUpdateFrequency: 2s # sooner ready
 failSwapOn: false
+makeIPTablesUtilChains: false # the machine's firewall is not the test's
 evictionHard: {memory.available: 100Mi}
 imageGCHighThresholdPercent: 100
 clusterDNS: [$network.1]

@@ -69,11 +69,24 @@ END
 }
 
 logs() { # POD TEXT
-    kubectl logs "$1" | tee "$work/log" && grep -qF -- "$2" "$work/log"
+    kubectl logs "$1" >"$work/log" && grep -qF -- "$2" "$work/log"
+}
+logs_soon() { # POD TEXT
+    wait_for 20 logs "$@" || { # what it said, and what DNS knows
+        tail "$work/log" "$cluster/node/hosts/hosts"
+        kubectl get endpoints,pods -o wide
+        return 1
+    }
 }
 address_of() { kubectl get pod "$1" -o jsonpath='{.status.podIP}'; }
 
-mounts() { sort /proc/self/mountinfo; }
+# what a node may leave on the machine
+traces() {
+    sort /proc/self/mountinfo
+    ls -d /run/containerd /run/netns /var/lib/kubelet /var/lib/cni /var/log/pods 2>/dev/null
+    iptables-save 2>/dev/null | grep ^-
+    sysctl vm.overcommit_memory kernel.panic net.ipv4.ip_forward
+}
 
 nothing_is_left() {
     tests/cluster/down.sh "$cluster" || return
@@ -81,17 +94,17 @@ nothing_is_left() {
     ! grep -lsxF "$cluster" /sys/class/net/*/ifalias || return
     [ -z "${node:-}" ] || [ -z "$(find /sys/fs/cgroup -name "$node")" ] || return
     [ "$(ls "$cluster")" = log ] || return
-    diff "$work/mounts" <(mounts)
+    diff "$work/traces" <(traces)
 }
 
-mounts >"$work/mounts"
+traces >"$work/traces"
 check "$kind comes up" timed tests/cluster/up.sh "$kind" "$cluster" $$
 check "a custom resource is made and watched" timed custom_resource_is_watched
 if [ "$kind" = node ]; then
     node=$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')
     check "pods run" timed pods_run
-    check "a pod finds another by its service's name" wait_for 20 logs peer "target is $(address_of target)"
-    check "a pod reaches the API server" wait_for 20 logs client "kubernetes.default.svc is 10.97"
+    check "a pod finds another by its service's name" logs_soon peer "target is $(address_of target)"
+    check "a pod reaches the API server" logs_soon client "kubernetes.default.svc is 10.97"
     check "a pod ends in time" timed kubectl delete pod peer --timeout=20s
 fi
 check "the API server can be restarted" timed eval 'cluster_stop kube-apiserver KILL && cluster_start kube-apiserver &&
