@@ -63,9 +63,10 @@ void store_release_job(struct store_job *job); /* NULL-safe */
 
 /* What reconcile is to see of this job: pods and services that it controls, or that carry its label
  * and have no other PyTorchJob as their controller, or that bear a name it wants; the PodGroup and
- * the autoscaler of its name. Options are left to the caller. Takes time by
- * their number, not by that of all. Arrays live in the arena; what they point to lives until the
- * store is fed again. */
+ * the autoscaler of its name. Options are left to the caller. Takes time by the number of these,
+ * not by that of all. Arrays live in the arena; what they point to lives until the store is fed
+ * again.
+ */
 void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,
                  struct arena *arena, struct world *ret_world);
 

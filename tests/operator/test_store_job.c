@@ -1,0 +1,136 @@
+/* Jobs in the caches, and what cannot be read. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "tests/operator/store_fixture.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* ---- jobs ---- */
+
+static void a_job_that_is_taken_stays(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 2);
+    struct store_job *old = store_take_job(f->store, "ns/j");
+    assert_ptr_equal(store_take_job(f->store, "ns/j"), old);
+    put_job(f, "j", "o", 2, 5);
+    struct store_job *new = store_take_job(f->store, "ns/j");
+    assert_int_equal(old->job->replicas[REPLICA_WORKER].replicas.value, 2);
+    assert_int_equal(new->job->replicas[REPLICA_WORKER].replicas.value, 5);
+    store_release_job(old);
+    feed_gone(f, STORE_JOBS, object_job("j", "o", 3, 5));
+    assert_null(store_take_job(f->store, "ns/j"));
+    assert_string_equal(old->job->name, "j");
+    auto_arena struct arena *arena = arena_open();
+    assert_string_equal(world_text(f, new, arena), "");
+    store_release_job(old);
+    store_release_job(new);
+    store_release_job(NULL);
+}
+
+static void a_job_is_decoded_whole(void **state)
+{
+    struct fixture *f = *state;
+    feed_put(f, STORE_JOBS,
+             object_from(
+                 "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: "
+                 "ns, uid: o, resourceVersion: '8', managedFields: [{manager: m}], annotations: "
+                 "{a: b, kubectl.kubernetes.io/last-applied-configuration: '{}'}}, spec: "
+                 "{pytorchReplicaSpecs: {Master: {replicas: 1, template: {spec: {nodeName: node-1, "
+                 "containers: [{name: pytorch, image: i}]}}}}}, status: {history: {failures: 3}, "
+                 "startTime: '1970-01-01T00:00:05Z'}}"));
+    struct store_job *job = store_take_job(f->store, "ns/j");
+    assert_null(job->job->invalid);
+    assert_int_equal(job->job->run_policy.backoff_limit.value, 6);
+    assert_int_equal(job->status->history.failures, 3);
+    assert_int_equal(job->status->start_ms, 5000);
+    json_t *expected = object_from("{name: j, namespace: ns, uid: o, resourceVersion: '8', "
+                                   "annotations: {a: b}}");
+    assert_true(json_equal(json_object_get(job->object, "metadata"), expected));
+    json_decref(expected);
+    json_t *raw = (json_t *)job->job->replicas[REPLICA_MASTER].template_.raw;
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(raw, "spec"), "nodeName")), "node-1");
+    store_release_job(job);
+}
+
+static void a_wrong_spec_is_a_job_that_says_so(void **state)
+{
+    struct fixture *f = *state;
+    feed_put(f, STORE_JOBS,
+             object_from("{metadata: {name: j, namespace: ns, uid: o, resourceVersion: "
+                         "'1'}, spec: none}"));
+    put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
+    assert_told(f->trouble, "");
+    struct store_job *job = store_take_job(f->store, "ns/j");
+    assert_non_null(strstr(job->job->invalid, "spec: must be a mapping"));
+    store_release_job(job);
+    assert_world(f, "ns/j", "j-worker-0:p:Pending");
+}
+
+/* ---- what cannot be read ---- */
+
+static void the_unreadable_is_told_and_disturbs_nobody(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 1);
+    put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
+    str_clear(&f->changed);
+    feed_put(f, STORE_PODS, object_from("{metadata: {namespace: ns, uid: u}}"));
+    assert_told(f->trouble, "pod ns/: metadata.name: Required value: must be text\n");
+    feed_put(f, STORE_SERVICES, object_from("{metadata: []}"));
+    assert_told(f->trouble, "service /: metadata.name: Required value: must be text\n");
+    feed_gone(f, STORE_JOBS, object_from("{metadata: {name: x, namespace: ns}}"));
+    assert_told(f->trouble, "PyTorchJob ns/x: metadata.uid: Required value: must be text\n");
+    assert_told(f->changed, "");
+    assert_world(f, "ns/j", "j-worker-0:p:Pending");
+}
+
+static void a_known_one_that_became_unreadable_is_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 1);
+    put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
+    str_clear(&f->changed);
+    feed_put(f, STORE_PODS, object_from("{metadata: {name: j-worker-0, namespace: ns, uid: p}}"));
+    assert_told(f->changed, " j");
+    assert_told(f->trouble, "pod ns/j-worker-0: metadata.resourceVersion: Required value: must be "
+                            "text\n");
+    assert_world(f, "ns/j", "");
+    feed_put(f, STORE_JOBS,
+             object_from("{metadata: {name: j, namespace: ns, resourceVersion: '3'}}"));
+    assert_told(f->changed, " j");
+    assert_null(store_take_job(f->store, "ns/j"));
+    put_job(f, "j", "o", 4, 1);
+    assert_world(f, "ns/j", "");
+}
+
+static void a_spoilt_pod_keeps_its_place(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 1);
+    put_pod(f, "j-worker-0", "p", "o", 2, "Running");
+    put_pod(f, "j-worker-0", "p", "o", 3, "Dancing");
+    assert_told(f->trouble,
+                "pod ns/j-worker-0: status.phase: Unsupported value: \"Dancing\": "
+                "supported values: \"Pending\", \"Running\", \"Succeeded\", \"Failed\", "
+                "\"Unknown\"\n");
+    assert_world(f, "ns/j", "j-worker-0:p:Unknown");
+    put_pod(f, "j-worker-0", "p", "o", 3, "Dancing");
+    assert_told(f->trouble, ""); /* told once a version */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(a_job_that_is_taken_stays),
+        test(a_job_is_decoded_whole),
+        test(a_wrong_spec_is_a_job_that_says_so),
+        test(the_unreadable_is_told_and_disturbs_nobody),
+        test(a_known_one_that_became_unreadable_is_forgotten),
+        test(a_spoilt_pod_keeps_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
