@@ -92,7 +92,7 @@ static void the_operator_takes_its_flags(void **state)
     assert_string_equal(config.leader_election_id, text_at(roles, "2.rules.1.resourceNames.0"));
     assert_string_equal(config.own_namespace, text_at(deployment, "0.metadata.namespace"));
     assert_string_equal(text_at(container(deployment), "image"), "shoal-operator:" SHOAL_VERSION);
-    assert_string_equal(text_at(container(deployment), "image"), config.own_image);
+    assert_string_equal(text_at(container(deployment), "image"), config.init_image);
     json_decref(deployment);
     json_decref(roles);
 }
