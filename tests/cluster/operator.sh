@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # tap.sh sets work
+# shellcheck disable=SC2034,SC2154 # tap.sh sets work, tests read exit_code
 # For tests of shoal-operator on a real API server: a control plane with our CustomResourceDefinition, the operator as a
 # process of this machine, and the test as scheduler and kubelet, which writes the pods' status. Source tap.sh and lib.sh
 # before. Objects are in namespace default; a test gives its jobs names of their own.
