@@ -14,10 +14,15 @@ BUILD=${BUILD:-$PWD/build/release}
 jobs=${1:-1000}
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
-pod_count() { api GET "$pods_path$(of_job "$1")&limit=1" | jq '.metadata.remainingItemCount // 0 + (.items | length)'; }
+pod_count() { pods "$1" | wc -w; }
 memory_mib() { awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status"; }
 row() { printf '%-58s %10s\n' "$1" "$2"; }
-until_is() { until [ "$("${@:2}")" = "$1" ]; do :; done; }
+until_is() { # NUMBER COMMAND...
+    local end=$((SECONDS + 120))
+    until [ "$("${@:2}")" = "$1" ]; do
+        [ "$SECONDS" -lt "$end" ] || { echo "bench: not within 2 minutes: $*" >&2; exit 1; }
+    done
+}
 
 # A job of this many workers and no master, as JSON.
 job_json() { # NAME WORKERS
