@@ -27,6 +27,13 @@ struct running {
     int64_t deadline_ms; /* monotonic */
 };
 
+static void close_running(struct running *running)
+{
+    mem_cleanup_close(&running->process);
+    mem_cleanup_close(&running->output);
+    mem_cleanup_close(&running->errors);
+}
+
 static int spawn(const struct command *command, int output, int errors, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t files;
@@ -148,11 +155,9 @@ int command_run(const struct command *command, char **ret_output, size_t *ret_by
                 struct error *err)
 {
     assert(command->argv[0] && command->env && command->limit_ms > 0);
-    struct running running = {.pid = -1, .process = -1, .output = -1, .errors = -1};
+    __attribute__((cleanup(close_running))) struct running running = {
+        .pid = -1, .process = -1, .output = -1, .errors = -1};
     int result = start(command, &running, err);
-    auto_close int process = running.process;
-    auto_close int output_fd = running.output;
-    auto_close int errors_fd = running.errors;
     auto_str struct str output, errors;
     str_init(&output, COMMAND_MAX_OUTPUT_BYTES);
     str_init(&errors, COMMAND_MAX_OUTPUT_BYTES);

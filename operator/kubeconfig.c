@@ -245,13 +245,14 @@ static int add_file(struct kubeconfig_file **files, const char *path, struct are
     return kubeconfig_file_add(files, text, bytes, path, arena, err);
 }
 
-/* paths: files with ":" between them; of several, some may be missing, as with kubectl. */
-static int login_from_files(const char *paths, const char *context, struct arena *arena,
-                            struct kubeconfig_login *ret_login, struct error *err)
+/* paths: one file; with separator ":" several, of which some may be missing, as with kubectl. */
+static int login_from_files(const char *paths, const char *separator, const char *context,
+                            struct arena *arena, struct kubeconfig_login *ret_login,
+                            struct error *err)
 {
     struct kubeconfig_file *files = NULL;
     char *rest = arena_strdup(arena, paths), *path;
-    while ((path = strsep(&rest, ":")))
+    while ((path = strsep(&rest, separator)))
         if (*path && add_file(&files, path, arena, err) && err->code != ERR_NOT_FOUND)
             return -1;
     return files ? kubeconfig_file_login(files, context, arena, ret_login, err) : -1;
@@ -260,16 +261,18 @@ static int login_from_files(const char *paths, const char *context, struct arena
 static int find_login(const struct kubeconfig_options *options, struct arena *arena,
                       struct kubeconfig_login *ret_login, struct error *err)
 {
-    const char *path = options->path, *home;
+    const char *list, *home;
     const char *account = options->service_account ? options->service_account : SERVICE_ACCOUNT;
     error_set(err, ERR_NOT_FOUND, "kubeconfig: no path in it");
-    if (path || is_set("KUBECONFIG", &path))
-        return login_from_files(path, options->context, arena, ret_login, err);
+    if (options->path)
+        return login_from_files(options->path, "", options->context, arena, ret_login, err);
+    if (is_set("KUBECONFIG", &list))
+        return login_from_files(list, ":", options->context, arena, ret_login, err);
     if (is_in_cluster(account)) {
         login_in_cluster(account, arena, ret_login);
         return 0;
     }
-    if (is_set("HOME", &home) && login_from_files(arena_printf(arena, "%s/.kube/config", home),
+    if (is_set("HOME", &home) && login_from_files(arena_printf(arena, "%s/.kube/config", home), "",
                                                   options->context, arena, ret_login, err) == 0)
         return 0;
     if (err->code != ERR_NOT_FOUND)

@@ -196,6 +196,11 @@ static void where_it_looks_and_in_which_order(void **state)
     assert_string_equal(kubeconfig_token(config), "named");
     kubeconfig_close(config);
 
+    /* a path that was named is one path */
+    assert_fails(
+        kubeconfig_open(&config, &(struct kubeconfig_options){.path = paths}, NOW_MS, &err), &err,
+        ERR_NOT_FOUND, paths);
+
     setenv("KUBECONFIG", "/nowhere/config", 1);
     assert_fails(open_anywhere(directory, &config, &err), &err, ERR_NOT_FOUND,
                  "kubeconfig: /nowhere/config: No such file");
