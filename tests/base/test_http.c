@@ -42,7 +42,34 @@ static void a_request_says_what_it_was_given(void **state)
     for (size_t i = 0; i < array_length(parts); i++)
         if (!strstr(seen, parts[i]))
             fail_msg("no \"%s\" in: %s", parts[i], seen);
+    client_free(&client);
+    http_close(http);
+    fake_server_close(server);
+}
+
+static void a_large_body_is_sent_without_asking_first(void **state)
+{
+    (void)state;
+    enum { BYTES = 2 << 20 };
+    static const struct fake_answer answer = {.bytes = FAKE_OK(2, "ok")};
+    struct fake_server *server = fake_server_open(&answer, 1, NULL);
+    struct http *http = client_http();
+    struct client client = {0};
+    auto_free char *url = client_url("http", fake_server_port(server), "/");
+    auto_free char *body = xmalloc(BYTES + 1);
+    memset(body, 'b', BYTES);
+    body[BYTES] = '\0';
+    client_send(&client, http,
+                &(struct http_call){.method = "POST",
+                                    .url = url,
+                                    .body = body,
+                                    .body_bytes = BYTES,
+                                    .content_type = "text/plain"});
+    client_wait(&client);
+    assert_string_equal(str_text(&client.body), "ok");
+    auto_free char *seen = fake_server_request(server, 0);
     assert_null(strstr(seen, "Expect"));
+    assert_string_equal(strstr(seen, "\r\n\r\n") + 4, body);
     client_free(&client);
     http_close(http);
     fake_server_close(server);
@@ -217,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_says_what_it_was_given),
+        cmocka_unit_test(a_large_body_is_sent_without_asking_first),
         cmocka_unit_test(methods_do_what_they_are),
         cmocka_unit_test(refusals_are_answers_that_may_say_when_to_come_back),
         cmocka_unit_test(what_is_larger_than_its_cap_fails),

@@ -2,6 +2,8 @@
 #include "tests/fake_server.h"
 #include "tests/support.h"
 
+#include "base/clock.h"
+#include "base/http_request.h"
 #include "base/mem.h"
 
 #include <netinet/in.h>
@@ -97,6 +99,38 @@ static void a_silent_server_is_given_up_in_time(void **state)
         http_close(http);
         fake_server_close(server);
     }
+}
+
+/* Each byte puts the idle deadline off. Looks inside, because a test by the clock alone would
+ * depend on how busy the machine is. */
+static void a_stream_that_talks_is_not_idle(void **state)
+{
+    (void)state;
+    enum { IDLE_MS = 60000 };
+    static const struct fake_answer answer = {.bytes = FAKE_CHUNKED "4\r\none\n\r\n",
+                                              .pause = true,
+                                              .pause_at = sizeof FAKE_CHUNKED - 1,
+                                              .then = FAKE_HOLD};
+    struct fake_server *server = fake_server_open(&answer, 1, NULL);
+    struct http *http = client_http();
+    struct client client = {0};
+    auto_free char *url = client_url("http", fake_server_port(server), "/");
+    client_send(&client, http,
+                &(struct http_call){
+                    .method = "GET", .url = url, .idle_timeout_ms = IDLE_MS, .line = client_line});
+    while (!client.request->headers_whole)
+        client_poll(http, -1);
+    int64_t headers_ms = client.request->heard_ms;
+    assert_int_equal(http_request_deadline(client.request), headers_ms + IDLE_MS);
+    while (clock_monotonic_ms() == headers_ms)
+        continue;
+    fake_server_go(server);
+    client_wait_lines(&client, 1);
+    assert_true(client.request->heard_ms > headers_ms);
+    assert_int_equal(http_request_deadline(client.request), client.request->heard_ms + IDLE_MS);
+    http_close(http);
+    client_free(&client);
+    fake_server_close(server);
 }
 
 /* A listener that never accepts: the kernel connects, and TLS never comes. */
@@ -269,6 +303,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_sent_is_told),
         cmocka_unit_test(answers_that_break_off_are_told),
         cmocka_unit_test(a_silent_server_is_given_up_in_time),
+        cmocka_unit_test(a_stream_that_talks_is_not_idle),
         cmocka_unit_test(connecting_has_a_limit_of_its_own),
         cmocka_unit_test(what_is_cancelled_is_silent),
         cmocka_unit_test(done_may_cancel_others_that_are_done),
