@@ -232,6 +232,23 @@ static void the_order_of_what_is_seen_does_not_matter(void **state)
     cluster_close(cluster);
 }
 
+/* Once, when the job starts; a template's own restart policy means nothing. */
+static void overruled_templates_are_told_of(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 1, "OnFailure", "", "");
+    cluster->job->replicas[REPLICA_WORKER].template_.restart_policy = "Always";
+    cluster_plan(cluster);
+    const struct action *event = &cluster->plan->actions[1];
+    assert_int_equal(event->kind, ACTION_EVENT);
+    assert_int_equal(event->event_type, EVENT_WARNING);
+    assert_string_equal(event->reason, "SetPodTemplateRestartPolicy");
+    assert_int_not_equal(cluster->plan->actions[2].kind, ACTION_EVENT);
+    cluster_do(cluster, "pass; gone *; pass");
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_CREATE_POD);
+    cluster_close(cluster);
+}
+
 static void an_invalid_job_fails_before_it_starts(void **state)
 {
     (void)state;
@@ -266,6 +283,7 @@ int main(void)
         cmocka_unit_test(jobs_suspend_and_resume),
         cmocka_unit_test(jobs_know_their_own),
         cmocka_unit_test(the_order_of_what_is_seen_does_not_matter),
+        cmocka_unit_test(overruled_templates_are_told_of),
         cmocka_unit_test(an_invalid_job_fails_before_it_starts),
         cmocka_unit_test(a_running_job_survives_a_spoilt_edit),
     };
