@@ -12,10 +12,14 @@
 #define REPLACEMENT "ufffd"
 #define NUL_BYTES   5
 
+/* The start of a list that is left out, as Go writes it. */
+#define LEFT_OUT "\"managedFields\":["
+
 struct mending {
     char *out; /* NULL: only look */
     size_t bytes, changes;
     int depth;
+    int most; /* what is nested deeper is left out */
     bool in_text, escaped;
 };
 
@@ -31,7 +35,7 @@ static size_t take_in_text(struct mending *m, const char *at, size_t left)
 {
     bool nul = m->escaped && left >= NUL_BYTES && memcmp(at, NUL, NUL_BYTES) == 0;
     size_t count = nul ? NUL_BYTES : 1;
-    if (m->depth <= JSON_PARSE_MAX_DEPTH) {
+    if (m->depth <= m->most) {
         write(m, nul ? REPLACEMENT : at, count);
         m->changes += nul;
     }
@@ -41,30 +45,35 @@ static size_t take_in_text(struct mending *m, const char *at, size_t left)
     return count;
 }
 
-static void take_between_texts(struct mending *m, const char *at)
+static void take_between_texts(struct mending *m, const char *at, size_t left)
 {
+    if (left >= strlen(LEFT_OUT) && memcmp(at, LEFT_OUT, strlen(LEFT_OUT)) == 0 &&
+        m->depth < m->most)
+        m->most = m->depth;
     bool opens = *at == '{' || *at == '[', closes = *at == '}' || *at == ']';
     m->in_text = *at == '"';
     m->depth += opens;
-    if (opens && m->depth == JSON_PARSE_MAX_DEPTH + 1) {
+    if (opens && m->depth == m->most + 1) {
         write(m, "null", 4);
         m->changes++;
     }
-    if (m->depth <= JSON_PARSE_MAX_DEPTH)
+    if (m->depth <= m->most)
         write(m, at, 1);
     m->depth -= closes;
+    if (closes && m->depth == m->most)
+        m->most = JSON_PARSE_MAX_DEPTH;
 }
 
-/* Writes the text without what cannot be held to `out` (NULL: only counts) and returns how much was
+/* Writes the text without what is left out to `out` (NULL: only counts) and returns how much was
  * changed; *ret_bytes is its length then. */
 static size_t mend(const char *text, size_t bytes, char *out, size_t *ret_bytes)
 {
-    struct mending m = {.out = out};
+    struct mending m = {.out = out, .most = JSON_PARSE_MAX_DEPTH};
     for (size_t i = 0; i < bytes;) {
         if (m.in_text) {
             i += take_in_text(&m, text + i, bytes - i);
         } else {
-            take_between_texts(&m, text + i);
+            take_between_texts(&m, text + i, bytes - i);
             i++;
         }
     }

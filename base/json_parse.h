@@ -1,7 +1,8 @@
-/* JSON text from a peer that passes on what its users wrote. One user's object must not make
- * everybody's list unreadable, so what our JSON values cannot hold is replaced instead of refused:
- * a NUL character (no C text has one) by U+FFFD, and what is nested deeper than any object of
- * Kubernetes by null. */
+/* JSON text from an API server, which passes on what its users wrote. One user's object must not
+ * make everybody's list unreadable, so what our JSON values cannot hold is replaced instead of
+ * refused: a NUL character (no C text has one) by U+FFFD, and what is nested deeper than any object
+ * of Kubernetes by null. So are lists called managedFields: the larger part of most objects, and
+ * nobody here reads them. */
 #ifndef SHOAL_BASE_JSON_PARSE_H
 #define SHOAL_BASE_JSON_PARSE_H
 

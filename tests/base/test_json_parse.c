@@ -80,6 +80,28 @@ static void what_lies_too_deep_is_null(void **state)
     free(parsed(deep));
 }
 
+static void managed_fields_are_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *printed;
+    } rows[] = {
+        {"{\"a\":{\"managedFields\":[{\"x\":[\"]\\u0000\"]},{}],\"b\":[[1]]},\"c\":[{}]}",
+         "{\"a\":{\"managedFields\":null,\"b\":[[1]]},\"c\":[{}]}"},
+        {"[{\"managedFields\":[]},{\"managedFields\":[1],\"d\":[2]}]",
+         "[{\"managedFields\":null},{\"managedFields\":null,\"d\":[2]}]"},
+        {"{\"managedFields\":{},\"d\":[[2]]}", "{\"managedFields\":{},\"d\":[[2]]}"},
+        {"{\"d\":\"\\\"managedFields\\\":[\",\"e\":[1]}",
+         "{\"d\":\"\\\"managedFields\\\":[\",\"e\":[1]}"},
+        {"[\"managedFields\",[1]]", "[\"managedFields\",[1]]"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char *printed = parsed(rows[i].text);
+        assert_string_equal(printed, rows[i].printed);
+        free(printed);
+    }
+}
+
 static void what_is_no_json_is_told(void **state)
 {
     (void)state;
@@ -98,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_nul_is_replaced),
         cmocka_unit_test(what_lies_too_deep_is_null),
+        cmocka_unit_test(managed_fields_are_left_out),
         cmocka_unit_test(what_is_no_json_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
