@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    PAGE = 500,
+    PAGE = 250, /* objects; while they are read, pods cost 30 KiB each */
     WATCH_TIMEOUT_S = 290,
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 30 * 1000,
