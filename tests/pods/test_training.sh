@@ -1,0 +1,101 @@
+#!/bin/bash
+# Training in real pods: what README and docs/install.md say, on a node of this machine, and through kills.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+if [ "$(id -u)" -ne 0 ]; then
+    skip "training in real pods" "needs root to run a node"
+    tap_done
+fi
+# shellcheck source=tests/cluster/lib.sh
+. tests/cluster/lib.sh
+cluster=$work/cluster
+export KUBECONFIG=$cluster/kubeconfig
+trap 'tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1; rm -rf "$work"' EXIT
+
+make --no-print-directory image >"$work/image.log" 2>&1 || { tail "$work/image.log"; exit 1; }
+tests/cluster/up.sh node "$cluster" $$ >"$work/up.log" 2>&1 || { tail "$work/up.log"; exit 1; }
+cluster_import build/image/shoal-agent.tar build/image/shoal-operator.tar >/dev/null || exit
+image_mib() { echo $(($(stat -c %s "build/image/$1.tar") >> 20)); }
+check "the operator's image is small ($(image_mib shoal-operator) MiB)" test "$(image_mib shoal-operator)" -le 25
+
+check "kubectl apply -k deploy/" kubectl apply -k deploy/
+check "the operator becomes available" \
+    kubectl -n shoal-system wait --for=condition=Available --timeout=120s deployment/shoal-operator
+
+# overlay NAME POLICY: the MNIST overlay as a job of this name on a part of the data, with folders of its own.
+overlay() {
+    mkdir -p "$work/$1" "$work/$1-checkpoints"
+    cat >"$work/$1/kustomization.yaml" <<END
+resources: [$(realpath --relative-to="$work/$1" kustomize/overlays/mnist)]
+patches:
+- target: {kind: PyTorchJob}
+  patch: |
+    - {op: replace, path: /metadata/name, value: $1}
+    - {op: replace, path: /spec/runPolicy/backoffLimit, value: 20}
+$(for type in Master Worker; do
+    path=/spec/pytorchReplicaSpecs/$type
+    echo "    - {op: replace, path: $path/restartPolicy, value: $2}"
+    echo "    - {op: replace, path: $path/template/spec/volumes/1/hostPath/path, value: $work/$1-checkpoints}"
+    for flag in train_size=1024 eval_size=256 batch_size=32 epochs=2 save_steps=3 \
+        save-model=/checkpoints/mnist_cnn.safetensors; do
+        echo "    - {op: add, path: $path/template/spec/containers/0/args/-, value: --$flag}"
+    done
+done)
+END
+    kubectl apply -k "$work/$1"
+}
+state() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[-1:].type}'; }
+is_state() { [ "$(state "$1")" = "$2" ]; }
+ends() { # JOB STATE
+    wait_for 240 is_state "$1" "$2" || {
+        kubectl describe pytorchjob "$1" | tail -n 30
+        kubectl get pods
+        kubectl logs "$1-master-0" --tail=10
+        return 1
+    }
+}
+logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; }
+
+# ---- a whole life
+check "kubectl apply -k of the MNIST overlay" overlay whole OnFailure
+waits() { kubectl get pod whole-worker-0 -o jsonpath='{.spec.initContainers[0].args}{.spec.initContainers[0].command}' | grep whole-master-0; }
+check "a worker waits for its master's name" wait_for 60 waits
+headless() { kubectl get service whole-master-0 --no-headers | grep -qE 'ClusterIP +None .*23456/TCP'; }
+check "services are headless" wait_for 60 headless
+check "the job succeeds" ends whole Succeeded
+check "the master's log has the tutorial's lines" logs whole $'^Train Epoch: 2 \tLoss: '
+check "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
+check "kubectl describe tells the story" bash -c "kubectl describe pytorchjob whole | grep -q 'Created pod: whole-worker-2'"
+same() { cmp "$work/whole-checkpoints/mnist_cnn.safetensors" "$work/$1-checkpoints/mnist_cnn.safetensors"; }
+
+# ---- kills
+# agent JOB POD: the process of that pod's agent, by its hostname.
+agent() {
+    local pid
+    for pid in $(pgrep -x shoal-agent); do
+        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "HOSTNAME=$1" && echo "$pid" && return
+    done
+    return 1
+}
+saved() { find "$work/$1-checkpoints" -name COMPLETE | grep -q .; }
+killed() { # JOB POLICY COMMAND...: does that once there is a checkpoint
+    local name=$1
+    check "$name: apply" overlay "$name" "$2"
+    check "$name: a checkpoint appears" wait_for 120 saved "$name"
+    check "$name: ${*:3}" "${@:3}"
+    check "$name: the job succeeds all the same" ends "$name" Succeeded
+    check "$name: it resumed" logs "$name" 'Resumed at step'
+    check "$name: the weights are those of the uninterrupted run" same "$name"
+}
+kill_agent() { kill -KILL "$(agent "$1")"; }
+killed worker-killed OnFailure kill_agent worker-killed-worker-1
+killed master-killed ExitCode kill_agent master-killed-master-0
+killed pod-deleted OnFailure kubectl delete pod pod-deleted-worker-0 --wait=false
+operator_killed() { pkill -KILL -f '^shoal-operator .*--leader-elect' && kill_agent operator-killed-worker-2; }
+killed operator-killed OnFailure operator_killed
+
+# ---- ends
+check "kubectl delete" kubectl delete pytorchjob --all
+none() { [ -z "$(kubectl get pods,services -l training.kubeflow.org/operator-name -o name)" ]; }
+check "removes all pods and services" wait_for 90 none
+tap_done
