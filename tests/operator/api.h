@@ -23,6 +23,9 @@ extern "C" {
     API_ANSWER(status, "",                                                                         \
                "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"" message "\"}")
 
+#define API_GOOD API_ANSWER("200 OK", "", "{\"kind\":\"Pod\"}")
+#define API_BUSY API_STATUS("500 Internal Server Error", "InternalError", "etcd is away")
+
 #define API_NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 enum { API_WAITS_MAX = 64 };
 

@@ -8,8 +8,6 @@
 #include <string.h>
 
 #define PODS "/api/v1/namespaces/n/pods"
-#define GOOD API_ANSWER("200 OK", "", "{\"kind\":\"Pod\"}")
-#define BUSY API_STATUS("500 Internal Server Error", "InternalError", "etcd is away")
 #define UNAUTHORIZED_TEXT                                                                          \
     API_TEXT("401 Unauthorized", "", "{\"reason\":\"Unauthorized\",\"message\":\"who are you\"}")
 #define UNAUTHORIZED                                                                               \
@@ -39,7 +37,7 @@ static void end(struct api *api, struct api_result *result)
 static void a_request_says_who_and_what(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {GOOD};
+    static const struct fake_answer answers[] = {API_GOOD};
     struct api api;
     struct api_result result;
     ask(&api, answers, 1, &get_pods, &result);
@@ -56,7 +54,7 @@ static void a_request_says_who_and_what(void **state)
 static void bodies_are_json(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {GOOD};
+    static const struct fake_answer answers[] = {API_GOOD};
     json_t *body = json_pack("{s:s}", "a", "b");
     struct api api;
     struct api_result result;
@@ -117,7 +115,7 @@ static void refusals_are_told_at_once(void **state)
 static void a_rotated_token_is_read_after_a_401(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {UNAUTHORIZED, GOOD};
+    static const struct fake_answer answers[] = {UNAUTHORIZED, API_GOOD};
     struct api api;
     struct api_result result;
     api_open(&api, answers, 2, NULL);
@@ -149,7 +147,7 @@ static void retry_after_is_honoured(void **state)
     (void)state;
     static const struct fake_answer answers[] = {
         API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""),
-        API_ANSWER("503 Unavailable", "Retry-After: 3\r\n", ""), GOOD};
+        API_ANSWER("503 Unavailable", "Retry-After: 3\r\n", ""), API_GOOD};
     struct api api;
     struct api_result result;
     ask(&api, answers, 3, &get_pods, &result);
@@ -163,7 +161,7 @@ static void retry_after_is_honoured(void **state)
 static void errors_back_off_until_it_gives_up(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {BUSY};
+    static const struct fake_answer answers[] = {API_BUSY};
     struct api api;
     struct api_result result;
     ask(&api, answers, 1, &get_pods, &result);
@@ -187,7 +185,7 @@ static void a_cut_connection_is_tried_again(void **state)
     static const struct fake_answer answers[] = {
         {.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", .then = FAKE_CLOSE},
         {.bytes = "HTTP/1.1 200", .then = FAKE_CLOSE},
-        GOOD};
+        API_GOOD};
     struct api api;
     struct api_result result;
     ask(&api, answers, 3, &get_pods, &result);
@@ -199,7 +197,7 @@ static void a_cut_connection_is_tried_again(void **state)
 static void nobody_there_is_an_error_with_the_path(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {GOOD};
+    static const struct fake_answer answers[] = {API_GOOD};
     struct api api;
     struct api_result result;
     api_open(&api, answers, 1, "{}");
@@ -234,7 +232,7 @@ static void nobody_there_is_an_error_with_the_path(void **state)
 static void once_means_once(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {BUSY, UNAUTHORIZED, GOOD};
+    static const struct fake_answer answers[] = {API_BUSY, UNAUTHORIZED, API_GOOD};
     struct kube_call call = get_pods;
     call.once = true;
     struct api api;
@@ -258,7 +256,10 @@ static void a_late_401_does_not_renew_again(void **state)
 {
     (void)state;
     static const struct fake_answer answers[] = {
-        {.bytes = UNAUTHORIZED_TEXT, .pause = true, .then = FAKE_CLOSE}, UNAUTHORIZED, GOOD, GOOD};
+        {.bytes = UNAUTHORIZED_TEXT, .pause = true, .then = FAKE_CLOSE},
+        UNAUTHORIZED,
+        API_GOOD,
+        API_GOOD};
     struct api api;
     struct api_result late, other;
     api_open(&api, answers, 4, NULL);
@@ -280,7 +281,7 @@ static void a_late_401_does_not_renew_again(void **state)
 static void a_clock_that_is_set_back_delays_nothing(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {BUSY, GOOD};
+    static const struct fake_answer answers[] = {API_BUSY, API_GOOD};
     struct api api;
     struct api_result result;
     int64_t due_ms = 0;
@@ -302,7 +303,7 @@ static void a_clock_that_is_set_back_delays_nothing(void **state)
 static void no_credentials_is_told_by_done(void **state)
 {
     (void)state;
-    static const struct fake_answer answers[] = {GOOD};
+    static const struct fake_answer answers[] = {API_GOOD};
     struct kube_call call = get_pods;
     call.once = true;
     struct api api;
@@ -316,155 +317,6 @@ static void no_credentials_is_told_by_done(void **state)
     assert_non_null(strstr(result.err.msg, "user \"u\": exec: /nowhere/plugin"));
     assert_int_equal(kube_requests_sent(api.kube), 0);
     end(&api, &result);
-}
-
-/* ---- the guard ---- */
-
-static bool may_write(void *context)
-{
-    return *(const bool *)context;
-}
-
-static void nothing_is_written_against_the_guard(void **state)
-{
-    (void)state;
-    static const struct fake_answer answers[] = {GOOD};
-    static const struct {
-        struct kube_call call;
-        enum error_code code;
-    } rows[] = {
-        {{.method = "GET", .path = PODS}, ERR_NONE},
-        {{.method = "PUT", .path = PODS, .unguarded = true}, ERR_NONE},
-        {{.method = "POST", .path = PODS}, ERR_CANCELLED},
-        {{.method = "DELETE", .path = PODS, .once = true}, ERR_CANCELLED},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct api api;
-        struct api_result result;
-        bool leads = false;
-        api_open(&api, answers, 1, NULL);
-        kube_guard(api.kube, may_write, &leads);
-        api_send(&api, &rows[i].call, &result);
-        assert_false(result.is_done);
-        api_wait(&api, &result.is_done);
-        assert_int_equal(result.err.code, rows[i].code);
-        assert_int_equal(fake_server_request_count(api.server), rows[i].code == ERR_NONE);
-        end(&api, &result);
-    }
-}
-
-static void another_try_asks_the_guard_again(void **state)
-{
-    (void)state;
-    static const struct fake_answer answers[] = {BUSY, GOOD};
-    struct api api;
-    struct api_result result;
-    bool leads = true;
-    api_open(&api, answers, 2, NULL);
-    kube_guard(api.kube, may_write, &leads);
-    api_send(&api, &(struct kube_call){.method = "POST", .path = PODS}, &result);
-    api_wait_answers(&api);
-    leads = false;
-    api_wait(&api, &result.is_done);
-    assert_int_equal(result.err.code, ERR_CANCELLED);
-    assert_non_null(strstr(result.err.msg, "POST " PODS ": not sent: we lead no longer"));
-    assert_int_equal(fake_server_request_count(api.server), 1);
-    end(&api, &result);
-}
-
-/* ---- letting go ---- */
-
-static void a_cancelled_request_is_silent(void **state)
-{
-    (void)state;
-    static const struct fake_answer answers[] = {
-        BUSY, {.bytes = "HTTP/1.1 200 OK\r\n", .then = FAKE_HOLD}, GOOD};
-    struct api api;
-    struct api_result resting, flying, result;
-    int64_t due_ms;
-    api_open(&api, answers, 3, NULL);
-    struct kube_request *r = api_send(&api, &get_pods, &resting);
-    api_wait_answers(&api);
-    kube_cancel(api.kube, r); /* failed, and not yet decided about */
-    kube_tick(api.kube, api.now_ms, &due_ms);
-    assert_int_equal(due_ms, INT64_MAX);
-    r = api_send(&api, &get_pods, &flying);
-    api_wait_requests(&api, 2);
-    kube_cancel(api.kube, r);
-    kube_cancel(api.kube, NULL);
-    api_send(&api, &get_pods, &result);
-    api_wait(&api, &result.is_done);
-    assert_int_equal(result.err.code, ERR_NONE);
-    assert_false(resting.is_done || flying.is_done);
-    end(&api, &result);
-}
-
-static void closing_lets_go_of_all(void **state)
-{
-    (void)state;
-    static const struct fake_answer answers[] = {
-        BUSY, {.bytes = "HTTP/1.1 200 OK\r\n", .then = FAKE_HOLD}};
-    struct api api;
-    struct api_result resting, flying;
-    int64_t due_ms;
-    api_open(&api, answers, 2, NULL);
-    api_send(&api, &get_pods, &resting);
-    api_wait_answers(&api);
-    kube_tick(api.kube, api.now_ms, &due_ms);
-    api_send(&api, &get_pods, &flying);
-    api_close(&api);
-    assert_false(resting.is_done || flying.is_done);
-}
-
-/* Two requests fail together, and the one that is told first cancels the other. */
-struct couple {
-    struct kube *kube;
-    struct kube_request *requests[2];
-    int told;
-    bool is_done;
-};
-
-static void cancel_the_other(void *context, const struct json_t *answer, const struct error *err)
-{
-    struct couple *couple = context;
-    assert_null(answer);
-    assert_int_equal(err->code, ERR_IO);
-    couple->told++;
-    couple->is_done = true;
-    for (int i = 0; i < 2; i++)
-        kube_cancel(couple->kube, couple->requests[i]);
-}
-
-static void first_told(void *context, const struct json_t *answer, const struct error *err)
-{
-    ((struct couple *)context)->requests[0] = NULL;
-    cancel_the_other(context, answer, err);
-}
-
-static void second_told(void *context, const struct json_t *answer, const struct error *err)
-{
-    ((struct couple *)context)->requests[1] = NULL;
-    cancel_the_other(context, answer, err);
-}
-
-static void one_may_cancel_another_that_failed_with_it(void **state)
-{
-    (void)state;
-    static const struct fake_answer answers[] = {BUSY};
-    struct api api;
-    api_open(&api, answers, 1, NULL);
-    struct couple couple = {.kube = api.kube};
-    struct kube_call call = get_pods;
-    call.once = true;
-    call.context = &couple;
-    call.done = first_told;
-    couple.requests[0] = kube_send(api.kube, &call, api.now_ms);
-    call.done = second_told;
-    couple.requests[1] = kube_send(api.kube, &call, api.now_ms);
-    api_wait_answers(&api);
-    api_wait(&api, &couple.is_done);
-    assert_int_equal(couple.told, 1);
-    api_close(&api);
 }
 
 int main(void)
@@ -483,11 +335,6 @@ int main(void)
         cmocka_unit_test(a_late_401_does_not_renew_again),
         cmocka_unit_test(a_clock_that_is_set_back_delays_nothing),
         cmocka_unit_test(no_credentials_is_told_by_done),
-        cmocka_unit_test(nothing_is_written_against_the_guard),
-        cmocka_unit_test(another_try_asks_the_guard_again),
-        cmocka_unit_test(a_cancelled_request_is_silent),
-        cmocka_unit_test(closing_lets_go_of_all),
-        cmocka_unit_test(one_may_cancel_another_that_failed_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
