@@ -29,6 +29,8 @@ make_control_groups() {
         for name in cpuset.cpus cpuset.mems; do # a group of version 1 starts with none and can then run nothing
             [ ! -e "$root/cgroup.clone_children" ] || [ ! -e "$root/$name" ] || cat "$root/$name" >"$root/$node/$name"
         done
+        # all pods together else get as much of a busy machine as one process outside
+        [ ! -e "$root/$node/cpu.shares" ] || echo 8192 >"$root/$node/cpu.shares"
     done
 }
 
