@@ -10,7 +10,8 @@
 enum {
     DRAW_EVERY_MS = 200, /* at most */
     TICK_MS = 1000,      /* without news: its clock moves on */
-    TEXT_MAX_BYTES = 256 * 1024,
+    TEXT_MAX_BYTES =
+        4 * 1024 * 1024, /* a table of 512 replicas whose logs have the longest paths */
 };
 
 static const char *state_name(const struct job_status *status)

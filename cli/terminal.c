@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,17 +9,24 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 
 enum {
-    VIEW_MAX_BYTES = 64 * 1024,
-    WRITE_BYTES = 4096, /* what a pipe that polls writable takes without blocking */
+    TEXT_MAX_BYTES =
+        4 * 1024 * 1024, /* a table of 512 replicas whose logs have the longest paths */
+    WRITE_BYTES = 4096,  /* what a pipe that polls writable takes without blocking */
 };
 
 static void write_stderr(const struct str *text)
 {
-    ssize_t ignored = write(STDERR_FILENO, str_text(text), text->length);
-    (void)ignored; /* nobody is left to be told */
+    size_t done = 0;
+    while (done < text->length) {
+        ssize_t written = write(STDERR_FILENO, str_text(text) + done, text->length - done);
+        if (written < 0)
+            return; /* nobody is left to be told */
+        done += (size_t)written;
+    }
 }
 
 /* Back to where the view begins, and everything below it cleared. */
@@ -32,7 +40,7 @@ static void add_erase(struct terminal *terminal, struct str *out)
 static void erase(struct terminal *terminal)
 {
     auto_str struct str out;
-    str_init(&out, VIEW_MAX_BYTES);
+    str_init(&out, TEXT_MAX_BYTES);
     add_erase(terminal, &out);
     if (out.length > 0)
         write_stderr(&out);
@@ -93,16 +101,17 @@ void terminal_output(struct terminal *terminal, const char *bytes, size_t count)
 void terminal_line(struct terminal *terminal, const char *format, ...)
 {
     auto_str struct str out;
-    str_init(&out, VIEW_MAX_BYTES);
+    str_init(&out, TEXT_MAX_BYTES);
     add_erase(terminal, &out);
     if (terminal->mid_line)
         str_add(&out, "\n");
     terminal->mid_line = false;
-    char line[4096];
+    auto_free char *line = NULL;
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    int length = vasprintf(&line, format, args);
     va_end(args);
+    assert(length >= 0);
     str_printf(&out, "%s\n", line);
     write_stderr(&out);
 }
@@ -112,7 +121,7 @@ void terminal_draw(struct terminal *terminal, const char *text)
     if (!terminal->live || terminal->mid_line)
         return;
     auto_str struct str out;
-    str_init(&out, VIEW_MAX_BYTES);
+    str_init(&out, TEXT_MAX_BYTES);
     add_erase(terminal, &out);
     str_add(&out, text);
     for (const char *c = text; *c; c++)
