@@ -40,3 +40,11 @@ int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_
     *ret_size = size;
     return 0;
 }
+
+int file_open_standard(struct error *err)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) /* the lowest that is free */
+            return error_errno(err, errno, "open /dev/null");
+    return 0;
+}

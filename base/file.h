@@ -1,4 +1,4 @@
-/* Whole files into memory. */
+/* Whole files into memory, and the three files that every program begins with. */
 #ifndef SHOAL_BASE_FILE_H
 #define SHOAL_BASE_FILE_H
 
@@ -15,6 +15,10 @@ extern "C" {
  * max_bytes. */
 int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_size,
               struct error *err);
+
+/* Opens /dev/null for each of stdin, stdout and stderr that the parent left closed: otherwise the
+ * next file that is opened would get its number, and what is printed. Call it first. */
+int file_open_standard(struct error *err);
 
 #ifdef __cplusplus
 }

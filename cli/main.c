@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/contract.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "cli/run.h"
 
@@ -36,6 +37,11 @@ static int unknown(const char *name)
 
 int main(int argc, char **argv)
 {
+    struct error err;
+    if (file_open_standard(&err) < 0) {
+        fprintf(stderr, "shoal: %s\n", err.msg);
+        return 1;
+    }
     if (argc < 2) {
         print_help(stderr);
         return 2;

@@ -17,6 +17,13 @@ check "no socket is left" nothing_left "no such command line"
 job '' 'echo worker $RANK $PET_NNODES' 2 | run
 check "without a master the output is worker 0's" same "worker 2" "$work/out"
 
+job 'echo for nobody' >"$work/job.yaml"
+for closed in '<&-' '>&-' '<&- >&-'; do
+    check "a run with $closed ends as any other" \
+        eval "timeout 30 shoal run -f '$work/job.yaml' --log-dir '$logs' 2>'$work/err' $closed"
+    check "and says so" says "job Succeeded"
+done
+
 # ---- environment
 pod='terminationGracePeriodSeconds: 1'
 show='env | grep -E "^(PYTHONUNBUFFERED|MASTER|WORLD|RANK|PET_|LOCAL|SHOAL|HOSTNAME)" | sed "s#=.*/progress#=SOCKET#" | sort >"$DATA/$HOSTNAME"'
