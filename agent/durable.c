@@ -7,15 +7,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { WRITE_MAX_BYTES = 16 << 20, TREE_MAX_DEPTH = 8 };
+enum { WRITE_MAX_BYTES = 16 << 20, TREE_MAX_DEPTH = 8, TEMP_DIGITS = 16 };
+#define TEMP_MARK ".tmp-"
 
 /* ---- the system's own operations ---- */
 
@@ -225,11 +226,56 @@ int durable_make_dirs(const struct file_ops *ops, const char *path, struct error
 int durable_rename(const struct file_ops *ops, const char *from, const char *to, struct error *err)
 {
     struct stat st;
-    bool exchange = lstat(to, &st) == 0 && S_ISDIR(st.st_mode); /* rename(2) cannot replace it */
+    /* rename(2) cannot replace a directory that is not empty, nor by a file: which shall not be. */
+    bool exchange =
+        lstat(to, &st) == 0 && S_ISDIR(st.st_mode) && lstat(from, &st) == 0 && S_ISDIR(st.st_mode);
     int result = exchange ? ops->exchange(ops->ctx, from, to) : ops->rename(ops->ctx, from, to);
     if (result < 0)
         return error_errno(err, errno, "rename %s to %s", from, to);
     return sync_parent(ops, to, err);
+}
+
+/* ---- temporary names ---- */
+
+char *durable_temp_name(const char *name)
+{
+    unsigned long long number = 0;
+    ssize_t got = getrandom(&number, sizeof number, 0);
+    assert(got == sizeof number); /* so few bytes always come once the system is up */
+    (void)got;
+    return xasprintf("%s" TEMP_MARK "%0*llx", name, TEMP_DIGITS, number);
+}
+
+bool durable_is_temp(const char *name, const char *of)
+{
+    size_t length = strlen(name), tail = strlen(TEMP_MARK) + TEMP_DIGITS;
+    if (length <= tail || (of && strlen(of) != length - tail) ||
+        (of && strncmp(name, of, length - tail) != 0))
+        return false;
+    const char *digits = name + length - TEMP_DIGITS;
+    return strncmp(name + length - tail, TEMP_MARK, strlen(TEMP_MARK)) == 0 &&
+           strspn(digits, "0123456789abcdef") == TEMP_DIGITS;
+}
+
+int durable_remove_temp_files(const struct file_ops *ops, const char *path, struct error *err)
+{
+    auto_free char *dir_copy = xstrdup(path), *base_copy = xstrdup(path);
+    const char *dir = dirname(dir_copy), *base = basename(base_copy); /* they write into them */
+    struct dirent **entries;
+    int count = scandir(dir, &entries, NULL, alphasort);
+    if (count < 0)
+        return error_errno(err, errno, "read directory %s", dir);
+    int result = 0;
+    for (int i = 0; i < count; i++) {
+        auto_free char *temp = xasprintf("%s/%s", dir, entries[i]->d_name);
+        struct stat st;
+        if (result == 0 && durable_is_temp(entries[i]->d_name, base) && lstat(temp, &st) == 0 &&
+            S_ISREG(st.st_mode) && ops->remove(ops->ctx, temp) < 0)
+            result = error_errno(err, errno, "remove %s", temp);
+        free(entries[i]);
+    }
+    free(entries);
+    return result;
 }
 
 static int remove_tree(const struct file_ops *ops, const char *path, int depth, struct error *err)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -57,10 +58,19 @@ int durable_make_dir(const struct file_ops *ops, const char *path, struct error 
 /* Makes the directory and those above it, durably; one that is there is fine. */
 int durable_make_dirs(const struct file_ops *ops, const char *path, struct error *err);
 
-/* Gives `from` the name `to` in the same directory and makes that durable. A file of that name is
- * replaced; a directory is swapped out in the same step and stays as `from`: the caller removes it
- * then. */
+/* Gives `from` the name `to` in the same directory and makes that durable. A file is replaced by a
+ * file; a directory is swapped out for a directory in the same step and stays as `from`: the caller
+ * removes it then. A directory is never replaced by a file. */
 int durable_rename(const struct file_ops *ops, const char *from, const char *to, struct error *err);
+
+/* Names while something is written: "<name>.tmp-<16 random hex digits>", which nobody else gives to
+ * what is theirs. The caller frees. */
+char *durable_temp_name(const char *name);
+/* Whether `name` is one that durable_temp_name gives, of the name `of`, or of any if that is NULL.
+ */
+bool durable_is_temp(const char *name, const char *of);
+/* Removes files with temporary names of `path` from its directory; never directories. */
+int durable_remove_temp_files(const struct file_ops *ops, const char *path, struct error *err);
 
 /* Removes a file or a directory with all below it; nothing there is fine. */
 int durable_remove_tree(const struct file_ops *ops, const char *path, struct error *err);

@@ -6,6 +6,7 @@
 
 #include <libgen.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The file while it is written, on rank 0. Once something failed, the rest does nothing: rank 0
  * must go on gathering because the others do. On other ranks `file` is NULL from the start. */
@@ -17,12 +18,24 @@ struct writer {
     struct error err;
 };
 
+static int check_target(const char *path, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return error_set(err, ERR_EXISTS,
+                         "%s is a directory; name a file, such as %s/model.safetensors", path,
+                         path);
+    return 0;
+}
+
 static void writer_open(struct writer *w)
 {
     auto_free char *copy = xstrdup(w->path); /* dirname writes into it */
     w->result = durable_make_dirs(w->files, dirname(copy), &w->err);
     if (w->result == 0)
-        w->result = durable_remove_tree(w->files, w->temp, &w->err);
+        w->result = check_target(w->path, &w->err);
+    if (w->result == 0)
+        w->result = durable_remove_temp_files(w->files, w->path, &w->err);
     if (w->result == 0)
         w->result = durable_create(w->files, w->temp, &w->file, &w->err);
 }
@@ -38,7 +51,6 @@ static void writer_close(struct writer *w)
     if (!w->file)
         return;
     struct durable_result written;
-    struct error ignored;
     if (w->result < 0) {
         durable_abandon(take(w->file));
         return;
@@ -48,7 +60,7 @@ static void writer_close(struct writer *w)
         return;
     w->result = durable_rename(w->files, w->temp, w->path, &w->err);
     if (w->result < 0)
-        durable_remove_tree(w->files, w->temp, &ignored);
+        w->files->remove(w->files->ctx, w->temp);
 }
 
 /* All tensors, in the file's order. */
@@ -86,9 +98,8 @@ int export_model(const struct export_model *what, struct error *err)
     struct safetensors_tensor *tensors = describe(arena, what);
     struct safetensors_layout layout;
     safetensors_lay_out(arena, tensors, what->count, NULL, 0, &layout);
-    struct writer writer = {.files = what->files,
-                            .path = what->path,
-                            .temp = arena_printf(arena, "%s.tmp", what->path)};
+    auto_free char *temp = durable_temp_name(what->path);
+    struct writer writer = {.files = what->files, .path = what->path, .temp = temp};
     if (what->comm->rank == 0)
         writer_open(&writer);
     writer_add(&writer, layout.header, layout.header_bytes);

@@ -35,7 +35,8 @@ struct export_model {
 };
 
 /* Writes the file on rank 0. Collective: all ranks gather in the same order, and succeed or fail
- * together. A file of that name is replaced in one step or, on failure, left as it was. */
+ * together. A file of that name is replaced in one step or, on failure, left as it was; a directory
+ * of that name is ERR_EXISTS. What a killed process left of such a file is removed. */
 int export_model(const struct export_model *what, struct error *err);
 
 #ifdef __cplusplus

@@ -116,6 +116,9 @@ static void test_rename_directory(void **state)
     assert_int_equal(access(a, F_OK), -1);
     assert_ok(durable_remove_tree(&file_ops_system, a, &err), &err);
     assert_fails(durable_rename(&file_ops_system, a, b, &err), &err, ERR_NOT_FOUND, "/a to ");
+    assert_ok(durable_write_file(&file_ops_system, a, "file", 4, &result, &err), &err);
+    assert_fails(durable_rename(&file_ops_system, a, b, &err), &err, ERR_IO, "directory");
+    assert_string_equal(text_of(in_b, text, sizeof text), "newer");
 }
 
 static void test_make_dirs(void **state)

@@ -102,12 +102,12 @@ static int generation_of(const char *path)
 static void test_export(void **state)
 {
     auto_free char *path = xasprintf("%s/out/net.safetensors", (char *)*state);
-    auto_free char *temp = xasprintf("%s.tmp", path);
+    auto_free char *out = xasprintf("%s/out", (char *)*state);
     struct error err;
     for (int generation = 1; generation <= 2; generation++) {
         assert_ok(export(&file_ops_system, path, generation, -1, &err), &err);
         assert_int_equal(generation_of(path), generation);
-        assert_int_equal(access(temp, F_OK), -1);
+        assert_int_equal(support_count_entries(out), 1);
     }
 }
 
@@ -116,7 +116,6 @@ static void test_export(void **state)
 static void test_failure_anywhere(void **state)
 {
     auto_free char *path = xasprintf("%s/net.safetensors", (char *)*state);
-    auto_free char *temp = xasprintf("%s.tmp", path);
     struct error err;
     assert_ok(export(&file_ops_system, path, 1, -1, &err), &err);
     auto_free struct faulty_files *f = xmalloc(sizeof *f);
@@ -130,8 +129,8 @@ static void test_failure_anywhere(void **state)
         }
         if (!failed || !strstr(err.msg, "sync directory")) /* in place, but not promised */
             assert_int_equal(generation_of(path), failed ? 1 : 2);
-        assert_int_equal(access(temp, F_OK), -1);
         faulty_free(f);
+        assert_int_equal(support_count_entries(*state), 1);
     }
     assert_in_range(n, 9, 10); /* create, 4 writes, fsync, close, rename, sync_dir; and none */
 }
@@ -145,6 +144,7 @@ static void test_crash_anywhere(void **state)
         bool crashed = true;
         for (int n = 0; crashed; n++) {
             assert_ok(export(&file_ops_system, path, 1, -1, &err), &err);
+            assert_int_equal(support_count_entries(*state), 1); /* nothing of the crash before */
             faulty_init(f, n, 0);
             int result = export(&f->ops, path, 2, -1, &err);
             crashed = f->crashed;
@@ -158,13 +158,31 @@ static void test_crash_anywhere(void **state)
 static void test_lost_peer(void **state)
 {
     auto_free char *path = xasprintf("%s/net.safetensors", (char *)*state);
-    auto_free char *temp = xasprintf("%s.tmp", path);
     struct error err;
     for (int at = 0; at < 3; at++) {
         assert_fails(export(&file_ops_system, path, 1, at, &err), &err, ERR_PEER, "peer is lost");
-        assert_int_equal(access(path, F_OK), -1);
-        assert_int_equal(access(temp, F_OK), -1);
+        assert_int_equal(support_count_entries(*state), 0);
     }
+}
+
+/* What is not ours stays: a directory of the file's name, and all that only looks like debris. */
+static void test_others_stay(void **state)
+{
+    static const char *const names[] = {"net.st", "net.st.tmp", "net.st.tmp-0123456789abcdef",
+                                        "net.st.tmp-old", "xnet.st.tmp-0123456789abcdef"};
+    auto_free char *path = xasprintf("%s/net.st", (char *)*state);
+    struct error err;
+    for (size_t i = 0; i < array_length(names); i++) {
+        auto_free char *dir = xasprintf("%s/%s", (char *)*state, names[i]);
+        assert_ok(durable_make_dir(&file_ops_system, dir, &err), &err);
+    }
+    assert_fails(export(&file_ops_system, path, 1, -1, &err), &err, ERR_EXISTS,
+                 "net.st is a directory; name a file");
+    assert_int_equal(support_count_entries(*state), 5);
+    rmdir(path);
+    assert_ok(export(&file_ops_system, path, 1, -1, &err), &err);
+    assert_int_equal(support_count_entries(*state), 5);
+    assert_int_equal(generation_of(path), 1);
 }
 
 int main(void)
@@ -174,6 +192,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failure_anywhere, support_enter_dir,
                                         support_leave_dir),
         cmocka_unit_test_setup_teardown(test_crash_anywhere, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_others_stay, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_lost_peer, support_enter_dir, support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
