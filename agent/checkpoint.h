@@ -46,7 +46,7 @@ enum checkpoint_part { CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_PARTS 
 struct checkpoint_save {
     const struct file_ops *files;
     const char *dir;  /* holds the checkpoints; the same on all ranks (a shared file system) */
-    const char *name; /* of this one, "mnist_cnn-120steps": no '/', no ".tmp-" */
+    const char *name; /* of this one, "mnist_cnn-120steps": no '/' */
     const struct checkpoint_state *state;
     /* What this rank writes: together the ranks must give each element exactly once. */
     struct checkpoint_pieces parts[CHECKPOINT_PARTS];
@@ -57,11 +57,12 @@ struct checkpoint_save {
 /* Writes a checkpoint. Collective. When it returns 0 on any rank, the checkpoint is committed and
  * durable; when it fails, it fails on every rank with the cause and the rank it came from, earlier
  * checkpoints are as they were, and what was written is removed (what a killed process leaves, the
- * next save removes). A complete checkpoint of the same name is replaced in one step. */
+ * next save removes). A complete checkpoint of the same name is replaced in one step;
+ * anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS. */
 int checkpoint_save(const struct checkpoint_save *save, struct error *err);
 
 /* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left. For one
- * rank. The newest is never touched. */
+ * rank. The newest is never touched, nor one that holds other files too. */
 int checkpoint_prune(const struct file_ops *files, const char *dir, int keep, struct error *err);
 
 /* The path of the complete checkpoint of the most steps in `dir`; the caller frees. Only the

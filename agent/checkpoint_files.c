@@ -1,13 +1,13 @@
 #include "agent/checkpoint_files.h"
 
 #include "base/file.h"
+#include "base/str.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *checkpoint_part_name(enum checkpoint_part part)
@@ -16,18 +16,44 @@ const char *checkpoint_part_name(enum checkpoint_part part)
     return names[part];
 }
 
-bool checkpoint_is_temp(const char *name)
+/* Is it the name of something that saving puts into a checkpoint (part: into one of its parts)? */
+static bool is_own_name(const char *name, bool part, mode_t mode)
 {
-    return strstr(name, CHECKPOINT_TEMP) != NULL;
+    static const char end[] = ".safetensors";
+    size_t length = strlen(name);
+    if (part)
+        return S_ISREG(mode) && str_starts_with(name, "shard-") && length > strlen(end) &&
+               strcmp(name + length - strlen(end), end) == 0;
+    for (int i = 0; i < CHECKPOINT_PARTS; i++)
+        if (strcmp(name, checkpoint_part_name((enum checkpoint_part)i)) == 0)
+            return S_ISDIR(mode);
+    return S_ISREG(mode) &&
+           (strcmp(name, CHECKPOINT_MANIFEST) == 0 || strcmp(name, CHECKPOINT_STATE) == 0);
 }
 
-char *checkpoint_temp_name(const char *name)
+static bool holds_only_own(const char *path, bool part)
 {
-    unsigned long long number = 0;
-    ssize_t got = getrandom(&number, sizeof number, 0);
-    assert(got == sizeof number); /* so few bytes always come once the system is up */
-    (void)got;
-    return xasprintf("%s" CHECKPOINT_TEMP "%016llx", name, number);
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, NULL);
+    bool own = count >= 0;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        auto_free char *child = xasprintf("%s/%s", path, name);
+        struct stat st;
+        if (own && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+            own = lstat(child, &st) == 0 && is_own_name(name, part, st.st_mode) &&
+                  (!S_ISDIR(st.st_mode) || holds_only_own(child, true));
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return own;
+}
+
+bool checkpoint_is_own(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_only_own(path, false);
 }
 
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err)
@@ -38,14 +64,25 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
         return error_errno(err, errno, "read directory %s", dir);
     int result = 0;
     for (int i = 0; i < count; i++) {
-        if (result == 0 && checkpoint_is_temp(entries[i]->d_name)) {
-            auto_free char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
+        auto_free char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
+        if (result == 0 && durable_is_temp(entries[i]->d_name, NULL) && checkpoint_is_own(path))
             result = durable_remove_tree(files, path, err);
-        }
         free(entries[i]);
     }
     free(entries);
     return result;
+}
+
+int checkpoint_check_place(const char *path, struct error *err)
+{
+    struct stat st;
+    auto_free char *manifest = xasprintf("%s/" CHECKPOINT_MANIFEST, path);
+    if (lstat(path, &st) < 0 || (checkpoint_is_own(path) && access(manifest, F_OK) == 0))
+        return 0;
+    return error_set(err, ERR_EXISTS,
+                     "%s is in the way: it is no complete checkpoint, or holds other files too; "
+                     "move it away",
+                     path);
 }
 
 /* Why there is no manifest in a directory. */

@@ -12,7 +12,6 @@ extern "C" {
 
 #define CHECKPOINT_MANIFEST "COMPLETE"
 #define CHECKPOINT_STATE    "state.json"
-#define CHECKPOINT_TEMP     ".tmp-" /* in the name of a directory that is being written or removed */
 
 /* The notes in a file's "__metadata__", as torch.distributed.checkpoint writes them: the second is
  * JSON text {tensor: {"saved_offsets": [first index in each dimension]}}. */
@@ -22,14 +21,16 @@ extern "C" {
 
 const char *checkpoint_part_name(enum checkpoint_part part); /* "model", "optimizer" */
 
-/* Is this the name of a directory that counts for nothing? */
-bool checkpoint_is_temp(const char *name);
+/* Whether `path` is a directory that holds nothing but what saving puts there, complete or not.
+ * Only such a directory may ever be removed. */
+bool checkpoint_is_own(const char *path);
 
-/* Removes every directory in `dir` that checkpoint_is_temp. */
+/* Removes every directory in `dir` with a temporary name (durable_is_temp) that checkpoint_is_own.
+ */
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err);
 
-/* A name for a directory that no other has: "<name>.tmp-<16 random hex digits>". Caller frees. */
-char *checkpoint_temp_name(const char *name);
+/* Fails with ERR_EXISTS unless there is nothing at `path`, or a complete checkpoint of ours. */
+int checkpoint_check_place(const char *path, struct error *err);
 
 /* The manifest of the checkpoint at `path`. Errors: ERR_NOT_FOUND if there is none, which means
  * that it is not complete; ERR_INPUT if it is damaged; ERR_UNSUPPORTED if it is somebody else's. */

@@ -29,7 +29,7 @@ static void consider(struct arena *arena, const char *dir, const struct dirent *
     const char *path = arena_printf(arena, "%s/%s", dir, entry->d_name);
     struct manifest manifest;
     struct error err;
-    if (checkpoint_is_temp(entry->d_name)) {
+    if (durable_is_temp(entry->d_name, NULL)) {
         if (skipped)
             lines_add(skipped, "%s: left over from a save that did not finish", path);
     } else if (checkpoint_read_manifest(arena, path, &manifest, &err) == 0) {
@@ -82,8 +82,10 @@ int checkpoint_prune(const struct file_ops *files, const char *dir, int keep, st
     if (find_all(arena, dir, NULL, &found, &count, err) < 0)
         return -1;
     for (int i = 0; i < count - keep; i++) {
+        if (!checkpoint_is_own(found[i].path))
+            continue; /* somebody keeps other files in it */
         /* Under another name first: half removed it must not look complete. */
-        auto_free char *temp = checkpoint_temp_name(found[i].path);
+        auto_free char *temp = durable_temp_name(found[i].path);
         if (durable_rename(files, found[i].path, temp, err) < 0 ||
             durable_remove_tree(files, temp, err) < 0)
             return -1;

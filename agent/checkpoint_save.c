@@ -169,7 +169,9 @@ static int write_parts(const struct checkpoint_save *save, const char *temp, str
 
 static int make_temp(const struct checkpoint_save *save, const char *temp, struct error *err)
 {
+    auto_free char *place = xasprintf("%s/%s", save->dir, save->name);
     if (durable_make_dirs(save->files, save->dir, err) < 0 ||
+        checkpoint_check_place(place, err) < 0 ||
         checkpoint_remove_temps(save->files, save->dir, err) < 0 ||
         durable_make_dir(save->files, temp, err) < 0)
         return -1;
@@ -245,7 +247,7 @@ static int prepare(const struct checkpoint_save *save, struct notice *notice, st
 {
     *notice = (struct notice){0};
     if (save->comm->rank == 0) {
-        auto_free char *name = checkpoint_temp_name(save->name);
+        auto_free char *name = durable_temp_name(save->name);
         int length = snprintf(notice->temp, sizeof notice->temp, "%s/%s", save->dir, name);
         int result = 0;
         if (length >= (int)sizeof notice->temp)
@@ -277,7 +279,7 @@ static int write_and_commit(const struct checkpoint_save *save, struct notice *n
 
 int checkpoint_save(const struct checkpoint_save *save, struct error *err)
 {
-    assert(!strchr(save->name, '/') && !checkpoint_is_temp(save->name));
+    assert(!strchr(save->name, '/') && !durable_is_temp(save->name, NULL));
     struct notice notice;
     int result = prepare(save, &notice, err);
     if (result == 0)

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -316,7 +317,7 @@ static void test_find_latest(void **state)
 
     auto_free char *newest = xasprintf("%s/net-1100steps", dir);
     auto_free char *manifest = xasprintf("%s/COMPLETE", newest);
-    auto_free char *temp = xasprintf("%s/net-1200steps.tmp-0000", dir);
+    auto_free char *temp = xasprintf("%s/net-1200steps.tmp-0123456789abcdef", dir);
     unlink(manifest);
     assert_ok(durable_make_dir(&file_ops_system, temp, &err), &err);
     struct lines skipped;
@@ -348,6 +349,52 @@ static void test_prune(void **state)
     assert_ok(checkpoint_prune(&file_ops_system, dir, 1, &err), &err);
     assert_int_equal(support_count_entries(dir), 1);
     assert_int_equal(check_latest(dir), 4);
+}
+
+static void put(const char *dir, const char *below)
+{
+    auto_free char *path = xasprintf("%s/%s", dir, below);
+    auto_free char *copy = xstrdup(path);
+    struct durable_result result;
+    struct error err;
+    assert_ok(durable_make_dirs(&file_ops_system, dirname(copy), &err), &err);
+    assert_ok(durable_write_file(&file_ops_system, path, "mine", 4, &result, &err), &err);
+}
+
+static bool is_there(const char *dir, const char *below)
+{
+    auto_free char *path = xasprintf("%s/%s", dir, below);
+    return access(path, F_OK) == 0;
+}
+
+/* Only what certainly is a checkpoint's own debris is removed, and nothing else is replaced. */
+static void test_others_stay(void **state)
+{
+    const char *dir = *state;
+    struct error err;
+    static const char *const others[] = {
+        "notes.tmp-old/file",
+        "net-100steps.tmp-mine/file",
+        "net-100steps.tmp-0123456789abcdef/file",
+        "net-100steps.tmp-0123456789abcde0/model/notes",
+        "net-100steps.tmp-0123456789abcde1",
+        "net-200steps/notes",
+        "net-300steps/model/shard-1.safetensors",
+    };
+    for (size_t i = 0; i < array_length(others); i++)
+        put(dir, others[i]);
+    put(dir, "net-100steps.tmp-0123456789abcde2/model/shard-1.safetensors"); /* debris */
+    assert_ok(save(dir, 1, 1, NULL, &err), &err);
+    assert_false(is_there(dir, "net-100steps.tmp-0123456789abcde2"));
+    assert_fails(save(dir, 1, 2, NULL, &err), &err, ERR_EXISTS, "net-200steps is in the way");
+    assert_fails(save(dir, 1, 3, NULL, &err), &err, ERR_EXISTS, "net-300steps is in the way");
+    put(dir, "net-100steps/notes");
+    assert_fails(save(dir, 1, 1, NULL, &err), &err, ERR_EXISTS, "holds other files too");
+    assert_ok(save(dir, 1, 4, NULL, &err), &err);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 1, &err), &err);
+    assert_true(is_there(dir, "net-100steps/COMPLETE"));
+    for (size_t i = 0; i < array_length(others); i++)
+        assert_true(is_there(dir, others[i]));
 }
 
 /* A crash of rank 0 at any operation while it replaces, adds or removes a checkpoint, whatever of
@@ -511,6 +558,7 @@ int main(void)
                                         support_leave_dir),
         cmocka_unit_test(test_state),
         cmocka_unit_test_setup_teardown(test_find_latest, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_others_stay, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_prune, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_crash_anywhere, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_failure_anywhere, support_enter_dir,
