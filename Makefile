@@ -153,6 +153,11 @@ bench-torch: deps
 	@$(MAKE) --no-print-directory V=release all
 	@tests/bench/bench_torch.sh
 
+#> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
+bench-operator: deps cluster-deps
+	@$(MAKE) --no-print-directory V=release all
+	@tests/bench/bench_operator.sh $(JOBS)
+
 #> make bench-ops      milliseconds of each op at the sizes of MNIST's network
 bench-ops: deps
 	@$(MAKE) --no-print-directory V=release build/release/tests/bench/ops_bench

@@ -57,7 +57,16 @@ for i in $(seq "$jobs"); do job_json "many-$i" 8; done | jq -c . |
         "http://localhost$jobs_path" --data-binary
 total() { metric shoal_operator_pods; }
 until_is $((jobs * 8 + 585)) total
-row "memory, $jobs jobs with 8 pods each" "$(memory_mib) MiB"
+row "memory, $jobs jobs with 8 pods each, after making them" "$(memory_mib) MiB"
+at_rest() { # no request within two seconds
+    local before
+    before=$(metric shoal_operator_api_requests_total)
+    sleep 2
+    echo $(($(metric shoal_operator_api_requests_total) - before))
+}
+start=$(now_ms)
+until_is 0 at_rest
+row "$jobs jobs: from the last pod to rest" "$(($(now_ms) - start)) ms"
 calls=$(metric shoal_operator_api_requests_total)
 sleep 10
 row "$jobs jobs at rest: API requests in 10 s" "$(($(metric shoal_operator_api_requests_total) - calls))"
@@ -66,6 +75,7 @@ start=$(now_ms)
 operator_start
 operator_ready
 row "start to ready, $jobs jobs" "$(($(now_ms) - start)) ms"
+row "memory right after that restart" "$(memory_mib) MiB"
 start=$(now_ms)
 api POST "$jobs_path" "$(job_json late 1)" >/dev/null
 until_is 1 pod_count late
