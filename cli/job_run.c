@@ -15,8 +15,9 @@
 #include "operator/reconcile.h"
 
 enum {
-    PASSES_MAX = 1000, /* a world that does not come to rest is a bug */
-    FIXED_FDS = 3,     /* children, stop, progress; then the logs */
+    PASSES_MAX = 1000,          /* a world that does not come to rest is a bug */
+    FIXED_FDS = 4,              /* children, stop, progress, stdout; then the logs */
+    STOPPED_PATIENCE_MS = 1000, /* for a reader of stdout that may have been stopped as well */
 };
 #define NEVER INT64_MAX
 
@@ -43,6 +44,12 @@ static void on_output(void *context, const char *bytes, size_t count)
     struct run *run = context;
     terminal_output(&run->view.terminal, bytes, count);
     run->news = true; /* the view has to come back */
+}
+
+static bool on_has_room(void *context)
+{
+    const struct run *run = context;
+    return output_has_room(&run->view.terminal.output);
 }
 
 static void on_warning(void *context, const char *line)
@@ -75,10 +82,12 @@ static int64_t earliest(int64_t a, int64_t b)
 
 static void wait_for_news(struct run *run)
 {
+    const struct output *output = &run->view.terminal.output;
     struct pollfd fds[FIXED_FDS + LOCAL_REPLICAS_MAX] = {
         {.fd = run->signals->child_fd, .events = POLLIN},
         {.fd = run->signals->stop_fd, .events = POLLIN},
         {.fd = run->inbox.fd, .events = POLLIN},
+        {.fd = output->waiting.length > 0 ? output->fd : -1, .events = POLLOUT},
     };
     size_t count = FIXED_FDS + local_poll_fds(run->local, fds + FIXED_FDS, LOCAL_REPLICAS_MAX);
     int64_t due = earliest(job_view_due(&run->view, run->news), local_due(run->local));
@@ -197,6 +206,7 @@ static void loop(struct run *run)
         wait_for_news(run);
         take_signals(run);
         run->news |= inbox_read(&run->inbox, &run->view.progress);
+        terminal_flush(&run->view.terminal);
         local_read_output(run->local);
         local_reap(run->local, run->now_ms);
         if (!run->stop_signal && !run->broken)
@@ -210,6 +220,7 @@ static void loop(struct run *run)
 static int exit_code(struct run *run)
 {
     const struct job_status *status = status_of(run);
+    terminal_drain(&run->view.terminal, run->stop_signal ? STOPPED_PATIENCE_MS : -1);
     if (run->broken)
         return EXIT_BAD_INPUT;
     job_view_summarize(&run->view, status, run->now_ms);
@@ -243,6 +254,7 @@ static int open_run(struct run *run, struct error *err)
         .restart_first_ms = o->restart_delay_s * 1000,
         .restart_max_ms = o->restart_delay_max_s * 1000,
         .output = on_output,
+        .has_room = on_has_room,
         .warn = on_warning,
         .context = run,
     };
@@ -269,8 +281,8 @@ int job_run(const struct job *job, const struct run_options *options, const stru
         loop(run);
         code = exit_code(run);
     }
-    terminal_close(&run->view.terminal);
     local_close(run->local);
+    terminal_close(&run->view.terminal);
     inbox_close(&run->inbox);
     return code;
 }

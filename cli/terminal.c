@@ -1,7 +1,6 @@
 #include "cli/terminal.h"
 
 #include <assert.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 enum {
     TEXT_MAX_BYTES =
         4 * 1024 * 1024, /* a table of 512 replicas whose logs have the longest paths */
-    WRITE_BYTES = 4096,  /* what a pipe that polls writable takes without blocking */
 };
 
 static void write_stderr(const struct str *text)
@@ -55,11 +53,13 @@ void terminal_open(struct terminal *terminal, enum terminal_mode mode, int stop_
         .shares_line = isatty(STDOUT_FILENO),
         .stop_fd = stop_fd,
     };
+    output_open(&terminal->output, STDOUT_FILENO);
 }
 
 void terminal_close(struct terminal *terminal)
 {
     erase(terminal);
+    output_close(&terminal->output);
 }
 
 void terminal_size(int *ret_columns, int *ret_rows)
@@ -70,32 +70,29 @@ void terminal_size(int *ret_columns, int *ret_rows)
     *ret_rows = known ? size.ws_row : 24;
 }
 
-/* Whether stdout takes bytes, or fails at once; false: someone wants to stop and it does not. */
-static bool wait_writable(const struct terminal *terminal)
+void terminal_flush(struct terminal *terminal)
 {
-    struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
-                           {.fd = terminal->stop_fd, .events = POLLIN}};
-    while (poll(fds, 2, -1) < 0)
-        continue;
-    return fds[0].revents != 0;
+    if (!output_wait(&terminal->output, -1, 0))
+        return;
+    erase(terminal);
+    output_flush(&terminal->output);
+}
+
+void terminal_drain(struct terminal *terminal, int patience_ms)
+{
+    while (output_wait(&terminal->output, terminal->stop_fd, patience_ms))
+        terminal_flush(terminal);
 }
 
 void terminal_output(struct terminal *terminal, const char *bytes, size_t count)
 {
-    if (terminal->out_is_gone || count == 0)
+    if (count == 0)
         return;
-    erase(terminal);
+    while (!output_add(&terminal->output, bytes, count) &&
+           output_wait(&terminal->output, terminal->stop_fd, -1))
+        terminal_flush(terminal);
     terminal->mid_line = terminal->shares_line && bytes[count - 1] != '\n';
-    while (count > 0 && wait_writable(terminal)) {
-        ssize_t written =
-            write(STDOUT_FILENO, bytes, count < WRITE_BYTES ? count : (size_t)WRITE_BYTES);
-        if (written < 0) {
-            terminal->out_is_gone = true;
-            return;
-        }
-        bytes += written;
-        count -= (size_t)written;
-    }
+    terminal_flush(terminal);
 }
 
 void terminal_line(struct terminal *terminal, const char *format, ...)

@@ -4,8 +4,7 @@
 #ifndef SHOAL_CLI_TERMINAL_H
 #define SHOAL_CLI_TERMINAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "cli/output.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,20 +16,28 @@ struct terminal {
     bool live;        /* there is a view */
     bool shares_line; /* stdout shows on the same screen */
     bool mid_line;    /* stdout stands within a line there: no room for a view below it */
-    bool out_is_gone; /* the reader of stdout went away */
-    int view_lines;   /* drawn and not yet erased */
-    int stop_fd;      /* readable when someone wants to stop: then stdout is not waited for */
+    struct output output;
+    int view_lines; /* drawn and not yet erased */
+    int stop_fd;    /* readable when someone wants to stop: then stdout is not waited for */
 };
 
 /* AUTO: live if stderr is a terminal that can move its cursor. */
 void terminal_open(struct terminal *terminal, enum terminal_mode mode, int stop_fd);
-void terminal_close(struct terminal *terminal); /* erases the view */
+void terminal_close(struct terminal *terminal); /* erases the view; drops what is kept */
 
 void terminal_size(int *ret_columns, int *ret_rows); /* 80 x 24 if unknown */
 
-/* Bytes to stdout, as they are, now. Waits for a slow reader, but not for one that stopped reading
- * while we are asked to stop, nor for one that is gone: then they are dropped. */
+/* Bytes for stdout, as they are: what its reader does not take now is kept, see cli/output.h. Waits
+ * only when no more can be kept, and then not for a reader that is gone or stopped reading while we
+ * are asked to stop: for those they are dropped. */
 void terminal_output(struct terminal *terminal, const char *bytes, size_t count);
+
+/* What is kept goes on as far as possible without waiting. */
+void terminal_flush(struct terminal *terminal);
+
+/* Waits until all of it has gone, for a reader that takes something every patience_ms (-1: for any
+ * reader, until we are asked to stop). */
+void terminal_drain(struct terminal *terminal, int patience_ms);
 
 /* A line to stderr, above the view. */
 void terminal_line(struct terminal *terminal, const char *format, ...)

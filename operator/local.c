@@ -309,11 +309,17 @@ int64_t local_due(const struct local *local)
     return due;
 }
 
+static bool is_read(const struct local *local, const struct local_runner *runner)
+{
+    return runner->log_is_open &&
+           (!runner->is_leader || local->options.has_room(local->options.context));
+}
+
 size_t local_poll_fds(const struct local *local, struct pollfd *fds, size_t max)
 {
     size_t count = 0;
     for (size_t i = 0; i < local->runner_count && count < max; i++)
-        if (local->runners[i].log_is_open)
+        if (is_read(local, &local->runners[i]))
             fds[count++] = (struct pollfd){.fd = local->runners[i].log.read_end, .events = POLLIN};
     return count;
 }
@@ -321,7 +327,8 @@ size_t local_poll_fds(const struct local *local, struct pollfd *fds, size_t max)
 void local_read_output(struct local *local)
 {
     for (size_t i = 0; i < local->runner_count; i++)
-        local_runner_read_output(&local->runners[i]);
+        if (is_read(local, &local->runners[i]))
+            local_runner_read_output(&local->runners[i]);
 }
 
 void local_stop(struct local *local, int64_t now_ms)

@@ -26,6 +26,9 @@ struct local_options {
     int64_t restart_first_ms, restart_max_ms; /* see struct local_backoff */
     /* What the leader's processes wrote: master 0, or worker 0 if there is no master. */
     void (*output)(void *context, const char *bytes, size_t count);
+    /* Whether there is room for more of it. While there is none they are not read and so block once
+     * their pipe is full; what they leave behind when they end comes all the same. */
+    bool (*has_room)(void *context);
     /* One line about trouble that stops nothing, such as a log file on a full disk. */
     void (*warn)(void *context, const char *line);
     void *context;

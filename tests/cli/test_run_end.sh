@@ -33,6 +33,29 @@ job "until [ -e \"\$DATA/job-worker-0\" ]; do sleep 0.05; done" "$family" | run
 check "ttlSecondsAfterFinished: the pods go with the job" summary job-worker-0 Stopped 0 143
 check "which has succeeded" ended_with 0
 
+# ---- a reader of stdout that stands still
+mkfifo "$work/out"
+exec 9<>"$work/out" # it is there, but reads nothing
+policy=$'activeDeadlineSeconds: 1\ncleanPodPolicy: Running'
+job 'yes' | start
+check "nobody reads: the deadline holds" wait_for 20 contains "$work/err" "job: Running -> Failed"
+check "and ends the job" wait_for 20 contains "$work/err" "job-master-0: Stopping -> Stopped"
+kill -TERM "$pid"
+finish
+check "it can be stopped" ended_with 1
+rm "$work/out"
+mkfifo "$work/out"
+exec 9<>"$work/out"
+policy='backoffLimit: 1'
+job 'seq 300000; [ $SHOAL_RESTART_COUNT = 1 ]' | start
+wait_for 20 grep -q '^30000$' "$logs/job/job-master-0.log" # more than the pipes hold
+exec 8<"$work/out" 9>&-
+cat <&8 >"$work/late"
+finish
+exec 8<&-
+rm "$work/out"
+check "who reads late gets every byte, over a restart" cmp "$work/late" <(seq 300000; seq 300000)
+
 # ---- asked to stop
 policy='backoffLimit: 6'
 for signal in INT:130 TERM:143; do
