@@ -94,6 +94,21 @@ killed pod-deleted OnFailure kubectl delete pod pod-deleted-worker-0 --wait=fals
 operator_killed() { pkill -KILL -f '^shoal-operator .*--leader-elect' && kill_agent operator-killed-worker-2; }
 killed operator-killed OnFailure operator_killed
 
+# ---- a pause, and an API server that goes away meanwhile
+suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
+no_pods() { [ -z "$(kubectl get pods -l "training.kubeflow.org/job-name=$1" -o name)" ]; }
+check "paused: apply" overlay paused OnFailure
+check "paused: a checkpoint appears" wait_for 120 saved paused
+check "paused: suspend" suspend paused true
+cluster_stop kube-apiserver KILL
+cluster_start kube-apiserver
+check "paused: the API server is back" cluster_wait 60 kube-apiserver kubectl get --raw /readyz
+check "paused: its pods go" wait_for 90 no_pods paused
+check "paused: resume" suspend paused false
+check "paused: the job succeeds all the same" ends paused Succeeded
+check "paused: it resumed" logs paused 'Resumed at step'
+check "paused: the weights are those of the uninterrupted run" same paused
+
 # ---- ends
 check "kubectl delete" kubectl delete pytorchjob --all
 none() { [ -z "$(kubectl get pods,services -l training.kubeflow.org/operator-name -o name)" ]; }
