@@ -42,6 +42,8 @@ int run_options_parse(struct run_options *options, int argc, char *const *argv, 
     struct table table = table_of(options);
     if (options_parse(table.rows, argc, argv, err) < 0)
         return -1;
+    if (!*options->log_dir)
+        return error_set(err, ERR_CONFIG, "--log-dir: must name a folder; . is this one");
     if (!options->help && options->files.count + options->folders.count == 0)
         return error_set(err, ERR_CONFIG, "nothing to run: give -f FILE or -k DIR");
     return 0;

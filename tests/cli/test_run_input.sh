@@ -63,6 +63,7 @@ check "nothing to run" fails 2 "shoal run: nothing to run: give -f FILE or -k DI
 check "option without value" fails 2 "shoal run: --file needs a value: FILE" shoal run -f
 check "number out of range" fails 2 "--default-backoff-limit -2: must be a whole number from -1 to 2147483647" \
     shoal run -f x --default-backoff-limit=-2
+check "no folder for the logs" fails 2 "shoal run: --log-dir: must name a folder; . is this one" shoal run -f x --log-dir ''
 check "wrong choice" fails 2 "--progress often: must be one of auto always never" shoal run -f x --progress often
 check "help" fails 0 "Usage: shoal run -f FILE | -k DIR" shoal run --help
 check "version" fails 0 "shoal 0." shoal --version
