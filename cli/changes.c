@@ -2,19 +2,33 @@
 
 #include <inttypes.h>
 
+/* A container ended and what that means for the replica. */
+static void tell_end(const struct local_replica *before, const struct local_replica *after,
+                     const struct changes_job *job, struct str *out)
+{
+    bool failed = after->failures > before->failures;
+    str_printf(out, "%s: %s -> %s (exit code %" PRId32 ")", after->name,
+               local_state_name(before->state), failed ? "Failed" : "Succeeded",
+               failed ? after->failure_code : 0);
+    if (!job->finished)
+        str_printf(out, ", restart %" PRId32, job->failures);
+    if (!job->finished && job->limit >= 0)
+        str_printf(out, " of %" PRId64, job->limit);
+    str_add(out, "\n");
+}
+
 void changes_tell(const struct local_replica *before, const struct local_replica *after,
                   const struct changes_job *job, bool quiet, struct str *out)
 {
     enum local_state from = before->state;
-    if (after->failures > before->failures) {
-        str_printf(out, "%s: %s -> Failed (exit code %" PRId32 ")", after->name,
-                   local_state_name(from), after->failure_code);
-        if (!job->finished)
-            str_printf(out, ", restart %" PRId32, job->failures);
-        if (!job->finished && job->limit >= 0)
-            str_printf(out, " of %" PRId64, job->limit);
-        str_add(out, "\n");
-        from = after->state == LOCAL_FAILED ? LOCAL_FAILED : LOCAL_RESTARTING;
+    bool failed = after->failures > before->failures;
+    if (failed && after->runs_on) {
+        str_printf(out, "%s: a container failed (exit code %" PRId32 "), its pod runs on\n",
+                   after->name, after->failure_code);
+    } else if (failed || after->repeats > before->repeats) {
+        tell_end(before, after, job, out);
+        enum local_state end = failed ? LOCAL_FAILED : LOCAL_SUCCEEDED;
+        from = job->finished || after->state == end ? end : LOCAL_RESTARTING;
     }
     if (quiet || from == after->state)
         return;

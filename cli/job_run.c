@@ -212,6 +212,9 @@ static void loop(struct run *run)
         if (!run->stop_signal && !run->broken)
             pass(run);
     }
+    local_stop(run->local, run->now_ms); /* no process is left, but restarts may be due */
+    local_reap(run->local, run->now_ms);
+    show(run);
 }
 
 /* ---- from beginning to end ----------------------------------------------------------------------

@@ -50,9 +50,12 @@ const char *local_state_name(enum local_state state); /* "Pending", ... */
 struct local_replica {
     const char *name; /* the pod's */
     enum local_state state;
-    int32_t restarts;     /* starts after the first, of container `pytorch` */
+    int32_t restarts;     /* of one of its containers, or of its pod as a whole */
     int32_t failures;     /* containers that ended with a code other than 0, unasked */
-    int32_t exit_code;    /* of the last end of container `pytorch`; -1: it has not ended yet */
+    int32_t repeats;      /* containers that ended with 0 and are to start again all the same */
+    bool runs_on;         /* the last container that failed stays down, the others of its pod run */
+    int32_t exit_code;    /* of the last end of container `pytorch`, or of an init container that
+                             failed; -1: there was none yet */
     int32_t failure_code; /* exit code of the last container that failed */
     const char *log_path; /* NULL until it was started */
 };

@@ -21,6 +21,7 @@ void local_runner_open(struct local_runner *runner, const struct pod_spec *spec,
         .type = spec->type,
         .index = spec->index,
         .is_leader = is_leader,
+        .ended = LOCAL_STOPPED,
         .options = options,
         .backoff = {.first_ms = options->restart_first_ms, .max_ms = options->restart_max_ms},
         .starts =
@@ -141,10 +142,11 @@ static int start_one(struct local_runner *runner, size_t i, int64_t now_ms, stru
     launch->process.output = runner->log.write_end;
     if (local_process_start(&launch->process, &launch->guard, err) < 0)
         return error_wrap(err, "pod %s, container %s", runner->shown.name, launch->container);
+    /* container 0 is the first to start in each pod */
+    if (i == 0 ? runner->starts[0] > 0 : runner->pod.containers[i].started_ms > 0)
+        runner->shown.restarts++;
     local_pod_started(&runner->pod, i, now_ms);
     runner->starts[i]++;
-    if (i == runner->main)
-        runner->shown.restarts = runner->starts[i] - 1;
     return 0;
 }
 
@@ -182,6 +184,22 @@ bool local_runner_has_guard(const struct local_runner *runner, pid_t guard)
     return find_launch(runner, guard) < runner->pod.count;
 }
 
+/* What people are to know of an end that nobody asked for. */
+static void note_end(struct local_runner *runner, size_t i, int code)
+{
+    bool waits = runner->pod.containers[i].state == CONTAINER_WAITING;
+    if (code != 0) {
+        runner->shown.failures++;
+        runner->shown.failure_code = code;
+        runner->shown.runs_on = !waits && local_pod_phase(&runner->pod) == POD_RUNNING;
+    } else if (waits) {
+        runner->shown.repeats++;
+    }
+    if (i == runner->main || code != 0)
+        runner->ended = code ? LOCAL_FAILED : LOCAL_SUCCEEDED;
+    runner->shown.state = state_of(runner);
+}
+
 bool local_runner_reap(struct local_runner *runner, pid_t guard, int wait_status, int64_t now_ms)
 {
     size_t i = find_launch(runner, guard);
@@ -190,18 +208,14 @@ bool local_runner_reap(struct local_runner *runner, pid_t guard, int wait_status
     runner->launches[i].guard = 0;
     local_runner_read_output(runner);
     int code = local_process_exit_code(wait_status);
-    if (i == runner->main)
+    if (i == runner->main || (i < runner->pod.init_count && code != 0))
         runner->shown.exit_code = code;
     if (runner->deleted_ms) {
         local_pod_ended(&runner->pod, i, code, now_ms, NULL);
         return true;
     }
     runner->not_before_ms = local_pod_ended(&runner->pod, i, code, now_ms, &runner->backoff);
-    if (code != 0) {
-        runner->shown.failures++;
-        runner->shown.failure_code = code;
-    }
-    runner->shown.state = state_of(runner);
+    note_end(runner, i, code);
     return true;
 }
 
@@ -214,7 +228,9 @@ void local_runner_delete(struct local_runner *runner, int64_t now_ms)
         if (runner->launches[i].guard)
             local_process_terminate(runner->launches[i].guard);
     enum local_state state = runner->shown.state;
-    if (state == LOCAL_INIT || state == LOCAL_RUNNING || state == LOCAL_RESTARTING)
+    if (state == LOCAL_RESTARTING && local_runner_is_idle(runner))
+        runner->shown.state = runner->ended; /* there is nothing to stop: it stays what it was */
+    else if (state == LOCAL_INIT || state == LOCAL_RUNNING || state == LOCAL_RESTARTING)
         runner->shown.state = LOCAL_STOPPING;
 }
 
@@ -233,7 +249,7 @@ void local_runner_tidy(struct local_runner *runner, int64_t now_ms)
     if (local_runner_is_idle(runner)) {
         release(runner);
         if (runner->shown.state == LOCAL_STOPPING)
-            runner->shown.state = LOCAL_STOPPED;
+            runner->shown.state = runner->ended = LOCAL_STOPPED;
     } else if (!runner->killed && now_ms >= runner->deleted_ms + runner->grace_ms) {
         local_runner_kill(runner);
     }

@@ -28,8 +28,9 @@ struct local_runner {
     struct local_log log;
     bool log_is_open, log_failure_told;
     struct local_backoff backoff;
-    int64_t not_before_ms; /* no container starts earlier: failures of former pods count, too */
-    int32_t *starts;       /* [pod.count]: of each container, in all pods */
+    int64_t not_before_ms;  /* no container starts earlier: failures of former pods count, too */
+    int32_t *starts;        /* [pod.count]: of each container, in all pods */
+    enum local_state ended; /* what it was after its last end: Failed, Succeeded or Stopped */
 
     struct arena *arena; /* of the present pod and all below; NULL: there is none */
     const char *uid;

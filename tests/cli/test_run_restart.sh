@@ -23,11 +23,21 @@ for restart in OnFailure ExitCode Always; do
         job "$count; exit 200" | run
         check "$restart: backoffLimit $limit fails the job" ended_with 1
         check "$restart: backoffLimit $limit grants $limit restarts" lines $((limit + 1)) "$DATA/job-master-0"
+        check "$restart: the table says Failed" summary job-master-0 Failed $limit 200
         check "$restart: the reason is told" says "it has reached the specified backoff limit"
     done
 done
 
+policy='backoffLimit: 2'
+restart=Always
+job "$count" | run
+check "Always: what succeeds is started again, until the limit" ended_with 1
+check "Always: and each time is told" says "job-master-0: Running -> Succeeded (exit code 0), restart 2 of 2"
+check "Always: the last end is what stays" summary job-master-0 Succeeded 2 0
+
 restart=OnFailure policy='cleanPodPolicy: None'
+job 'until [ -e "$DATA/job-worker-0" ]; do sleep 0.05; done' "$count; exit 9" | run --default-backoff-limit -1 --restart-delay 3600
+check "a restart that never came leaves a failure" grep -qE '^job-worker-0 +Failed +[01] +9 ' "$work/err"
 job "$count; exit 1" | run --default-backoff-limit 1
 check "--default-backoff-limit serves jobs without one" lines 2 "$DATA/job-master-0"
 job "$count; [ \$SHOAL_RESTART_COUNT = 9 ] || exit 1" | run --default-backoff-limit -1
@@ -67,4 +77,12 @@ pod="initContainers: [{name: init, image: any, command: [sh, -c, '[ -e \"\$DATA/
 job "$count" | run
 check "a failing init container is restarted, too" ended_with 0
 check "before the main container's first start" same 0 "$DATA/job-master-0"
+check "and counts as a restart" summary job-master-0 Succeeded 1 0
+restart=Never
+job 'sleep 100' | run
+check "one that is not restarted gives its exit code" summary job-master-0 Failed 0 3
+pod=$'  - {name: side, image: any, command: [sh, -c, \'kill -SEGV $$$$\']}'
+job 'until grep -q "runs on" "$DATA/../err"; do sleep 0.05; done' | run
+check "a container that fails beside others is told" says "job-master-0: a container failed (exit code 139), its pod runs on"
+check "and not as a restart" lacks "$work/err" "restart 0 of"
 tap_done
