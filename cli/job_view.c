@@ -90,8 +90,10 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
     str_printf(&text, "%s %s ", view->job->name, finished ? state_name(status) : "was stopped");
     str_add(&text, finished ? "in " : "after ");
     screen_duration(now_ms - view->started_ms, &text);
-    if (condition_is_true(status, CONDITION_FAILED))
+    if (condition_is_true(status, CONDITION_FAILED)) {
         str_printf(&text, ": %s", condition_last(status)->message);
+        screen_last_failure(view->replicas, view->replica_count, &text);
+    }
     str_add(&text, "\n");
     print(view, &text);
 }

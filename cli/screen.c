@@ -149,3 +149,14 @@ void screen_summary(const struct local_replica *replicas, size_t count, struct s
                    replica->log_path ? replica->log_path : "-");
     }
 }
+
+void screen_last_failure(const struct local_replica *replicas, size_t count, struct str *out)
+{
+    const struct local_replica *last = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (replicas[i].failures > 0 && (!last || replicas[i].failed_ms > last->failed_ms))
+            last = &replicas[i];
+    if (last)
+        str_printf(out, "; last failure: %s with exit code %" PRId32 ", see %s", last->name,
+                   last->failure_code, last->log_path);
+}

@@ -28,6 +28,9 @@ void screen_render(const struct screen *screen, int columns, int rows, int64_t n
 /* The table at the end of a run: every replica with its state, restarts, exit code and log. */
 void screen_summary(const struct local_replica *replicas, size_t count, struct str *out);
 
+/* "; last failure: w with exit code 9, see LOG": of the replica that failed last, or nothing. */
+void screen_last_failure(const struct local_replica *replicas, size_t count, struct str *out);
+
 /* "43s", "1m43s", "1h02m03s". */
 void screen_duration(int64_t ms, struct str *out);
 

@@ -57,6 +57,7 @@ struct local_replica {
     int32_t exit_code;    /* of the last end of container `pytorch`, or of an init container that
                              failed; -1: there was none yet */
     int32_t failure_code; /* exit code of the last container that failed */
+    int64_t failed_ms;    /* when that was */
     const char *log_path; /* NULL until it was started */
 };
 

@@ -185,12 +185,13 @@ bool local_runner_has_guard(const struct local_runner *runner, pid_t guard)
 }
 
 /* What people are to know of an end that nobody asked for. */
-static void note_end(struct local_runner *runner, size_t i, int code)
+static void note_end(struct local_runner *runner, size_t i, int code, int64_t now_ms)
 {
     bool waits = runner->pod.containers[i].state == CONTAINER_WAITING;
     if (code != 0) {
         runner->shown.failures++;
         runner->shown.failure_code = code;
+        runner->shown.failed_ms = now_ms;
         runner->shown.runs_on = !waits && local_pod_phase(&runner->pod) == POD_RUNNING;
     } else if (waits) {
         runner->shown.repeats++;
@@ -215,7 +216,7 @@ bool local_runner_reap(struct local_runner *runner, pid_t guard, int wait_status
         return true;
     }
     runner->not_before_ms = local_pod_ended(&runner->pod, i, code, now_ms, &runner->backoff);
-    note_end(runner, i, code);
+    note_end(runner, i, code, now_ms);
     return true;
 }
 

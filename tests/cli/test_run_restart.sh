@@ -45,6 +45,7 @@ check "-1 is no limit" ended_with 0
 policy='backoffLimit: 1'
 job "$count; exit 1" "$wait_for_master; exit 1" | run
 check "failures of all replicas count together" ended_with 1
+check "the last line names the last of them" grep -qE "^job Failed in .* limit; last failure: job-[a-z]+-0 with exit code 1, see $logs/job/job-[a-z]+-0\\.log$" "$work/err"
 
 restart=ExitCode policy='backoffLimit: 5'
 job "$count; [ \$SHOAL_RESTART_COUNT = 1 ] || kill -KILL \$\$\$\$" | run

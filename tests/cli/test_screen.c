@@ -137,6 +137,26 @@ static void test_summary(void **state)
                         "mnist-worker-10  Failed             0          1  -\n");
 }
 
+static void test_last_failure(void **state)
+{
+    (void)state;
+    static const struct local_replica all[] = {
+        {.name = "a"},
+        {.name = "b", .failures = 2, .failure_code = 9, .failed_ms = 70, .log_path = "logs/b"},
+        {.name = "c", .failures = 1, .failure_code = 138, .failed_ms = 90, .log_path = "logs/c"},
+        {.name = "d", .failures = 1, .failure_code = 1, .failed_ms = 90, .log_path = "logs/d"},
+    };
+    static const char *const said[] = {"", "", "; last failure: b with exit code 9, see logs/b",
+                                       "; last failure: c with exit code 138, see logs/c",
+                                       "; last failure: c with exit code 138, see logs/c"};
+    for (size_t count = 0; count <= array_length(all); count++) {
+        auto_str struct str out;
+        str_init(&out, 4096);
+        screen_last_failure(all, count, &out);
+        assert_string_equal(str_text(&out), said[count]);
+    }
+}
+
 static void test_changes(void **state)
 {
     (void)state;
@@ -225,7 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas),  cmocka_unit_test(test_progress),
         cmocka_unit_test(test_durations), cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_changes),   cmocka_unit_test(test_last_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
