@@ -229,7 +229,8 @@ static int exit_code(struct run *run)
     job_view_summarize(&run->view, status, run->now_ms);
     if (!condition_finished(status))
         return 128 + run->stop_signal;
-    return condition_is_true(status, CONDITION_SUCCEEDED) ? 0 : 1;
+    bool succeeded = condition_is_true(status, CONDITION_SUCCEEDED);
+    return succeeded && !output_is_broken(&run->view.terminal.output) ? 0 : 1;
 }
 
 /* The folder that this program lies in, for the agent beside it; "" if that cannot be told. */

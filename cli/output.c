@@ -62,6 +62,11 @@ bool output_wait(const struct output *output, int stop_fd, int timeout_ms)
     return fds[0].revents != 0;
 }
 
+bool output_is_broken(const struct output *output)
+{
+    return output->failure && output->failure != EPIPE;
+}
+
 void output_flush(struct output *output)
 {
     struct str *waiting = &output->waiting;

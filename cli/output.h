@@ -39,6 +39,9 @@ bool output_add(struct output *output, const char *bytes, size_t count);
  * once stop_fd, if it is not negative, is readable. */
 bool output_wait(const struct output *output, int stop_fd, int timeout_ms);
 
+/* Whether bytes were lost, other than to a reader that went away by its own will. */
+bool output_is_broken(const struct output *output);
+
 /* Writes what can be written without blocking. */
 void output_flush(struct output *output);
 

@@ -75,7 +75,13 @@ void terminal_flush(struct terminal *terminal)
     if (!output_wait(&terminal->output, -1, 0))
         return;
     erase(terminal);
+    bool was_broken = output_is_broken(&terminal->output);
     output_flush(&terminal->output);
+    if (output_is_broken(&terminal->output) && !was_broken)
+        terminal_line(
+            terminal,
+            "shoal: warning: write stdout: %s; from here on the output is in the log only",
+            strerror(terminal->output.failure));
 }
 
 void terminal_drain(struct terminal *terminal, int patience_ms)

@@ -23,6 +23,11 @@ for closed in '<&-' '>&-' '<&- >&-'; do
         eval "timeout 30 shoal run -f '$work/job.yaml' --log-dir '$logs' 2>'$work/err' $closed"
     check "and says so" says "job Succeeded"
 done
+check "output that is lost is told, and fails the run" \
+    fails 1 "shoal: warning: write stdout: No space left on device; from here on the output is in the log only" \
+    eval "shoal run -f '$work/job.yaml' --log-dir '$logs' 2>&1 >/dev/full"
+job 'echo one' >"$work/job.yaml"
+check "but not if its reader leaves early" eval "shoal run -f '$work/job.yaml' --log-dir '$logs' 2>/dev/null > >(true)"
 
 # ---- environment
 pod='terminationGracePeriodSeconds: 1'
