@@ -123,7 +123,7 @@ check "... but changes none" may false "" pods "update patch deletecollection" "
 check "... nor runs in them" may false "" pods/exec "create get" ""
 check "it makes and removes services" may true "" services "list watch create delete" ""
 check "... but changes none" may false "" services "update patch" ""
-check "it looks at nodes" may true "" nodes "list watch" ""
+check "it looks at no nodes" may false "" nodes "get list watch" ""
 check "it reads no secrets" may false "" secrets "get list watch" shoal-system
 check "it tells events" may true "" events create ""
 check "its autoscalers" may true autoscaling horizontalpodautoscalers "list watch create patch delete" ""
