@@ -19,13 +19,13 @@ struct manifest_reader {
     size_t document; /* 1-based */
 };
 
-/* Whether a problem is about the very field that one of `lines` is about: a value of the wrong form
- * was read as absent, and need not be called missing as well. */
+/* Whether a problem is about the field that one of `lines` is about, or about what holds that
+ * field: a value of the wrong form was read as absent, and need not be called missing as well. */
 static bool is_about_same(const char *const *lines, size_t count, const char *problem)
 {
-    size_t length = strcspn(problem, " ");
+    size_t length = strcspn(problem, ":");
     for (size_t i = 0; i < count; i++)
-        if (strncmp(lines[i], problem, length) == 0)
+        if (strncmp(lines[i], problem, length) == 0 && strchr(":[.", lines[i][length]))
             return true;
     return false;
 }

@@ -254,7 +254,8 @@ void local_reap(struct local *local, int64_t now_ms)
 static int make_folder(const char *path, struct error *err)
 {
     if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return error_errno(err, errno, "make folder %s for the logs", path);
+        return error_set(err, ERR_IO, "make folder %s for the logs: %s; choose another --log-dir",
+                         path, strerror(errno));
     return 0;
 }
 

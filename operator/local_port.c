@@ -16,18 +16,30 @@
 /* Linux hands out 32768..60999 to outgoing connections. */
 enum { FIRST_PORT = 20000, PORT_COUNT = 12000 };
 
-/* A name that only one process can have bound and that vanishes with it. -1 if another has it. */
-static int lock_port(int port)
+static int in_use(int port, struct error *err)
+{
+    return error_set(err, ERR_EXISTS, "port %d is in use on this machine", port);
+}
+
+/* A name that only one process can have bound and that vanishes with it. ERR_EXISTS if another has
+ * it. */
+static int lock_port(int port, int *ret_fd, struct error *err)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "shoal-port-%d", port);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&name, size) < 0) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
+    auto_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EMFILE)
+        return error_set(err, ERR_LIMIT,
+                         "a socket to keep port %d: too many open files; raise the limit (ulimit "
+                         "-n) or run fewer replicas",
+                         port);
+    if (fd < 0)
+        return error_errno(err, errno, "a socket to keep port %d", port);
+    if (bind(fd, (struct sockaddr *)&name, size) < 0)
+        return in_use(port, err);
+    *ret_fd = take_fd(fd);
+    return 0;
 }
 
 /* Whether a server could bind the port now. Without SO_REUSEADDR, so that old connections in
@@ -49,9 +61,11 @@ int local_ports_take_fixed(struct local_ports *ports, int port, struct error *er
 {
     if (ports->count == LOCAL_PORTS_MAX)
         return error_set(err, ERR_UNSUPPORTED, "more than %d service ports", LOCAL_PORTS_MAX);
-    auto_close int lock = lock_port(port);
-    if (lock < 0 || !port_is_free(AF_INET, port) || !port_is_free(AF_INET6, port))
-        return error_set(err, ERR_EXISTS, "port %d is in use on this machine", port);
+    auto_close int lock = -1;
+    if (lock_port(port, &lock, err) < 0)
+        return -1;
+    if (!port_is_free(AF_INET, port) || !port_is_free(AF_INET6, port))
+        return in_use(port, err);
     ports->locks[ports->count++] = take_fd(lock);
     return 0;
 }

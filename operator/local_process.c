@@ -68,17 +68,42 @@ static char *find_program(const struct local_process *p)
     return NULL;
 }
 
-int local_process_check(const struct local_process *p, struct error *err)
+/* Why a path is no program. */
+static const char *flaw(const char *path)
 {
     struct stat st;
-    if (p->directory && (stat(p->directory, &st) < 0 || !S_ISDIR(st.st_mode)))
+    if (stat(path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR ? "not found on this machine" : strerror(errno);
+    if (S_ISDIR(st.st_mode))
+        return "is a folder";
+    return S_ISREG(st.st_mode) ? "is not executable; chmod +x it, or name its interpreter first"
+                               : "is not a file that can be executed";
+}
+
+static int check_directory(const char *path, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 && errno != ENOENT)
+        return error_errno(err, errno, "working directory %s", path);
+    if (stat(path, &st) < 0)
         return error_set(err, ERR_NOT_FOUND, "working directory %s: not found on this machine",
-                         p->directory);
+                         path);
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, ERR_NOT_FOUND, "working directory %s: is not a folder", path);
+    return 0;
+}
+
+int local_process_check(const struct local_process *p, struct error *err)
+{
+    if (p->directory && check_directory(p->directory, err) < 0)
+        return -1;
     auto_free char *path = find_program(p);
     if (path)
         return 0;
-    if (strchr(p->argv[0], '/'))
-        return error_set(err, ERR_NOT_FOUND, "command %s: not found on this machine", p->argv[0]);
+    if (strchr(p->argv[0], '/')) {
+        auto_free char *named = join(p->directory, p->argv[0]);
+        return error_set(err, ERR_NOT_FOUND, "command %s: %s", p->argv[0], flaw(named));
+    }
     return error_set(err, ERR_NOT_FOUND, "command %s: not found on the PATH", p->argv[0]);
 }
 

@@ -28,7 +28,7 @@ struct local_process {
     const char *socket_path; /* removed, with its directory, by a guard that outlives us; or NULL */
 };
 
-/* 0 if the directory and the program are there, ERR_NOT_FOUND with the reason if not. */
+/* 0 if the directory and the program are there, an error with the reason if not. */
 int local_process_check(const struct local_process *p, struct error *err);
 
 /* Starts the process; *ret_pid is its guard's: reap it with waitpid. Returns once the program is

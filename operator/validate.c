@@ -132,13 +132,16 @@ static void validate_template(const struct pod_template *template_, enum replica
     bool main_container = false;
     snprintf(path, sizeof path, "spec.pytorchReplicaSpecs[%s].template.spec.containers",
              names_replica_type(type));
-    if (template_->container_count == 0)
-        lines_add(problems, "%s: Required value: must be specified", path);
     for (size_t i = 0; i < template_->container_count; i++) {
         validate_container(template_->containers, i, path, problems);
         main_container |= strcmp(template_->containers[i].name, API_CONTAINER_NAME) == 0;
     }
-    if (!main_container)
+    if (template_->container_count == 0)
+        lines_add(
+            problems,
+            "%s: Required value: must be specified, one of them with name " API_CONTAINER_NAME,
+            path);
+    else if (!main_container)
         lines_add(
             problems,
             "%s: Required value: must have at least one container with name " API_CONTAINER_NAME,
@@ -154,7 +157,8 @@ static void validate_replicas(const struct job *job, enum replica_type type, str
     const struct optional *replicas = &job->replicas[type].replicas;
     const char *name = names_replica_type(type);
     if (type == REPLICA_MASTER && (!replicas->set || replicas->value != 1))
-        lines_add(problems, "spec.pytorchReplicaSpecs[%s].replicas: Forbidden: must be 1", name);
+        lines_add(problems, "spec.pytorchReplicaSpecs[%s].replicas: Forbidden: must be 1%s", name,
+                  replicas->set ? "" : ", but is missing");
     if (type == REPLICA_WORKER && replicas->set && replicas->value < 1)
         lines_add(problems, "spec.pytorchReplicaSpecs[%s].replicas: Forbidden: must be at least 1",
                   name);
@@ -186,7 +190,7 @@ void validate_job(const struct job *job, struct lines *problems, struct lines *n
         validate_template(&job->replicas[type].template_, type, problems);
     }
     if (!any)
-        lines_add(problems, "spec.pytorchReplicaSpecs: Required value: must be required");
+        lines_add(problems, "spec.pytorchReplicaSpecs: Required value: must have Master or Worker");
 }
 
 static bool same_text(const char *a, const char *b)

@@ -52,7 +52,7 @@ refuses "the same job twice" "job job is there twice: give one another name" -f 
 check "missing file" fails 2 "shoal: $work/none.yaml: No such file or directory" shoal run -f "$work/none.yaml"
 check "missing folder" fails 2 "shoal: $work/none: No such file or directory" shoal run -k "$work/none"
 touch "$work/file"
-check "logs where no folder can be" fails 2 "make folder $work/file/logs" \
+check "logs where no folder can be" fails 2 "make folder $work/file/logs for the logs: Not a directory; choose another --log-dir" \
     shoal run -f "$work/job.yaml" --log-dir "$work/file/logs"
 
 # ---- the command line

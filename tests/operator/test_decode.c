@@ -158,8 +158,12 @@ static const struct row wrong[] = {
     {HEAD SPECS "{" MASTER "}\n---\n" HEAD SPECS "{" MASTER "}",
      "t.yaml: document 2 (PyTorchJob j): metadata.name: Duplicate value: \"j\": another document of "
      "this file has it"},
-    {HEAD "  {}", AT "spec.pytorchReplicaSpecs: Required value: must be required"},
-    {HEAD SPECS "{}", AT "spec.pytorchReplicaSpecs: Required value: must be required"},
+    {HEAD "  {}", AT "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
+    {HEAD SPECS "{}", AT "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
+    /* what follows from another fault is not told as well */
+    {HEAD SPECS "{Chief: {" TEMPLATE "}}",
+     AT "spec.pytorchReplicaSpecs[Chief]: Unsupported value: \"Chief\": supported values: "
+        "\"Master\", \"Worker\""},
     {HEAD SPECS "{" MASTER ", Evaluator: {" TEMPLATE "}}",
      AT "spec.pytorchReplicaSpecs[Evaluator]: Unsupported value: \"Evaluator\": supported values: "
         "\"Master\", \"Worker\""},
@@ -168,8 +172,7 @@ static const struct row wrong[] = {
         "\"Master\", \"Worker\""},
     /* W03 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: []}}}}",
-     AT CONTAINERS ": Required value: must be specified; " AT CONTAINERS
-                   ": Required value: must have at least one container with name pytorch"},
+     AT CONTAINERS ": Required value: must be specified, one of them with name pytorch"},
     /* W04 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: [{name: pytorch, image: ''}]}}}}",
      AT CONTAINERS "[0].image: Required value: must be required"},
@@ -187,7 +190,7 @@ static const struct row wrong[] = {
     {HEAD SPECS "{Master: {replicas: 2, " TEMPLATE "}}",
      AT "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
     {HEAD SPECS "{Master: {" TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
+     AT "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1, but is missing"},
     /* W08 */
     {HEAD "  nprocPerNode: auto\n  elasticPolicy: {nProcPerNode: 2}\n" SPECS "{" WORKER "}",
      AT "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode"},

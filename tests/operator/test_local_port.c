@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,11 +57,28 @@ static void test_a_port_in_use(void **state)
     local_ports_close(&theirs);
 }
 
+static void test_too_many_files(void **state)
+{
+    (void)state;
+    struct rlimit limit, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    struct local_ports ours = {.count = 0};
+    struct error err;
+    int32_t port;
+    int result = local_ports_take(&ours, &port, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_fails(result, &err, ERR_LIMIT, "too many open files; raise the limit (ulimit -n)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken_ports_are_free_and_different),
         cmocka_unit_test(test_a_port_in_use),
+        cmocka_unit_test(test_too_many_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,10 +113,12 @@ static void test_refusals(void **state)
     } rows[] = {
         {"no-such-program", NULL, "command no-such-program: not found on the PATH"},
         {"/no/such/program", NULL, "command /no/such/program: not found on this machine"},
-        {"/etc", NULL, "command /etc: not found on this machine"},
+        {"/etc", NULL, "command /etc: is a folder"},
+        {"/etc/passwd", NULL, "command /etc/passwd: is not executable; chmod +x it"},
+        {"/dev/null", NULL, "command /dev/null: is not a file that can be executed"},
         {"./here", "/usr", "command ./here: not found on this machine"},
         {"sh", "/no/such", "working directory /no/such: not found on this machine"},
-        {"sh", "/etc/passwd", "working directory /etc/passwd: not found on this machine"},
+        {"sh", "/etc/passwd", "working directory /etc/passwd: is not a folder"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *argv[] = {rows[i].program, NULL};
