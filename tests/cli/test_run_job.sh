@@ -58,6 +58,14 @@ check "environment of worker 1" same "$(expected job-worker-1 2)" "$DATA/job-wor
 job "$show" | run --keep-ports
 check "--keep-ports keeps the manifest's" contains "$DATA/job-master-0" MASTER_PORT=23456
 
+job '' "$show" 2 | run
+check "workers without a master have no rank or address, as in a cluster" same 'HOSTNAME=job-worker-0
+PET_NNODES=2
+PET_NPROC_PER_NODE=auto
+PYTHONUNBUFFERED=1
+SHOAL_PROGRESS_SOCKET=SOCKET
+SHOAL_RESTART_COUNT=0' "$DATA/job-worker-0"
+
 elastic() { job '' "$1" 2 | sed 's/^spec:/spec:\n  elasticPolicy: {minReplicas: 1, maxReplicas: 2}/'; }
 elastic 'echo $PET_RDZV_ENDPOINT' | run
 check "the rendezvous endpoint is on this machine" grep -qE '^127\.0\.0\.1:[23][0-9]{4}$' "$work/out"
