@@ -162,6 +162,13 @@ static void put_items(struct watch *watch, const json_t *items)
     }
 }
 
+/* One may be allowed to list and not to watch: then a list says nothing of the stream. */
+static void list_is_well(struct watch *watch)
+{
+    if (watch->stream_failures == 0 || watch->failure.code != ERR_FORBIDDEN)
+        watch->failing_since = 0;
+}
+
 /* Go writes an empty list as [] or null; one that is not there at all is no list. */
 static bool is_page(const json_t *answer)
 {
@@ -194,7 +201,7 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
     const json_t *metadata = json_object_get(answer, "metadata");
     set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
     watch->list_failures = 0;
-    watch->failing_since = 0;
+    list_is_well(watch);
     if (watch->token) {
         plan(watch, LIST, now_ms);
         return;

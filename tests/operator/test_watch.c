@@ -97,11 +97,8 @@ static const struct error *failure(const char *how, struct error *err)
     static const struct {
         const char *name;
         enum error_code code;
-    } failures[] = {{"gone", ERR_GONE},
-                    {"timeout", ERR_TIMEOUT},
-                    {"missing", ERR_NOT_FOUND},
-                    {"input", ERR_INPUT},
-                    {"good", ERR_NONE}};
+    } failures[] = {{"gone", ERR_GONE},   {"timeout", ERR_TIMEOUT},     {"missing", ERR_NOT_FOUND},
+                    {"input", ERR_INPUT}, {"forbidden", ERR_FORBIDDEN}, {"good", ERR_NONE}};
     *err = (struct error){0};
     for (size_t i = 0; i < array_length(failures); i++)
         if (strcmp(how, failures[i].name) == 0) {
@@ -157,7 +154,7 @@ static void say_failing(struct fixture *f)
 /*   next             what it wants
  *   page ...         feed_page
  *   answer JSON      another answer to a list
- *   list HOW         the list failed: gone, timeout, missing, input
+ *   list HOW         the list failed: gone, timeout, missing, input, forbidden
  *   event ...        feed_event
  *   line TEXT        another line
  *   error CODE       an ERROR event
@@ -268,6 +265,15 @@ static const struct story stories[] = {
      LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
             "next; end timeout; wait; next",
      SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end " WATCH "9 LIST /pods?limit=2"},
+    {"a list says nothing of a stream that is forbidden, only an event does",
+     LISTED "end forbidden; wait; next; end forbidden; wait; next; end forbidden; wait; next; "
+            "page a 9; failing; next; event ADDED c 10; failing",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end since 1: forbidden " WATCH
+                "9 +c well"},
+    {"of another failure it does",
+     LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
+            "failing",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end well"},
     {"a version that is too old: list at once", LISTED "end gone; next; failing; synced",
      SAID "LIST /pods?limit=2 well synced"},
     {"the same as an event", LISTED "error 410; next; line x",
