@@ -45,7 +45,7 @@ struct program {
     char identity[LEASE_MAX_HOLDER];
     uint64_t seed;
     int64_t start_ms, published_ms;
-    bool was_ready;                /* as last published */
+    bool was_ready, was_leading;   /* as last published */
     bool led;                      /* as last told */
     enum error_code lease_trouble; /* as last told */
 };
@@ -167,15 +167,17 @@ static int64_t resident_bytes(void)
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Now and then, and whenever readiness has changed. */
+/* Now and then, and whenever readiness or leadership has changed. */
 static void publish(struct program *p, bool leading)
 {
     int64_t now_ms = clock_monotonic_ms();
     bool ready = controller_is_ready(p->controller);
-    if (p->published_ms && ready == p->was_ready && now_ms - p->published_ms < PUBLISH_EVERY_MS)
+    if (p->published_ms && ready == p->was_ready && leading == p->was_leading &&
+        now_ms - p->published_ms < PUBLISH_EVERY_MS)
         return;
     p->published_ms = now_ms;
     p->was_ready = ready;
+    p->was_leading = leading;
     struct metrics_view view = {
         .leading = leading, .resident_bytes = resident_bytes(), .start_ms = p->start_ms};
     controller_view(p->controller, &view);
