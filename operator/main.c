@@ -14,10 +14,17 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
+/* What is not found is a file that was named, what is unsupported a field in it. */
+static bool is_of_configuration(enum error_code code)
+{
+    return code == ERR_CONFIG || code == ERR_INPUT || code == ERR_NOT_FOUND ||
+           code == ERR_UNSUPPORTED;
+}
+
 static int fail(const struct error *err)
 {
     fprintf(stderr, "shoal-operator: %s\n", err->msg);
-    return err->code == ERR_CONFIG || err->code == ERR_INPUT ? EXIT_CONFIG : EXIT_FAILED;
+    return is_of_configuration(err->code) ? EXIT_CONFIG : EXIT_FAILED;
 }
 
 static void print_help(void)
