@@ -70,6 +70,34 @@ static void on_trouble(void *context, const char *message)
     log_warning("%s", message);
 }
 
+/* Trouble with the server as a whole: one watch speaks for all. */
+static bool is_of_server(const struct error *err)
+{
+    return err->code == ERR_IO || err->code == ERR_TIMEOUT || err->code == ERR_CONFIG;
+}
+
+static bool is_told(const struct channels *channels, const struct error *err)
+{
+    const struct error *other;
+    for (size_t i = 0; i < STORE_KINDS && is_of_server(err); i++) {
+        const struct channel *channel = &channels->of[i];
+        if (channel->told_ms && channel->watcher &&
+            watch_failing_since(watcher_machine(channel->watcher), &other) && is_of_server(other))
+            return true;
+    }
+    return false;
+}
+
+static const char *advice(const struct channel *channel, const struct error *err)
+{
+    if (channel->kind == STORE_JOBS && err->code == ERR_NOT_FOUND)
+        return "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
+               "(kubectl apply -k deploy/crd)";
+    if (channel->kind == STORE_AUTOSCALERS && err->code == ERR_FORBIDDEN)
+        return "; no autoscalers are made meanwhile";
+    return "";
+}
+
 /* Says that a watch fails, once and then from time to time, and that it is well again. */
 static void tell_health(struct channel *channel, int64_t now_ms)
 {
@@ -81,14 +109,11 @@ static void tell_health(struct channel *channel, int64_t now_ms)
         channel->told_ms = 0;
         return;
     }
-    if (channel->told_ms && now_ms - channel->told_ms < TROUBLE_EVERY_MS)
+    if (channel->told_ms ? now_ms - channel->told_ms < TROUBLE_EVERY_MS
+                         : is_told(channel->channels, err))
         return;
     channel->told_ms = now_ms;
-    bool no_crd = channel->kind == STORE_JOBS && err->code == ERR_NOT_FOUND;
-    log_warning("cannot watch %s: %s%s", channel->what, err->msg,
-                no_crd ? "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
-                         "(kubectl apply -k deploy/)"
-                       : "");
+    log_warning("cannot watch %s: %s%s", channel->what, err->msg, advice(channel, err));
 }
 
 /* ---- life cycle ---- */
@@ -176,23 +201,19 @@ void channels_close(struct channels *channels)
 /* ---- the turn ---- */
 
 /* Goes on to an older version if the server does not know this one, and does without if it knows
- * none or does not let us look: jobs run without autoscalers. */
+ * none: jobs run without autoscalers. */
 static void settle_autoscaling(struct channels *channels)
 {
     struct channel *channel = &channels->of[STORE_AUTOSCALERS];
     const struct error *err = NULL;
     if (!channel->watcher || !watch_failing_since(watcher_machine(channel->watcher), &err) ||
-        (err->code != ERR_NOT_FOUND && err->code != ERR_FORBIDDEN))
+        err->code != ERR_NOT_FOUND)
         return;
-    bool forbidden = err->code == ERR_FORBIDDEN;
-    if (forbidden)
-        log_warning("no autoscalers are made: %s", err->msg);
     watcher_close(take(channel->watcher));
     store_begin_list(channels->store, STORE_AUTOSCALERS);
     store_end_list(channels->store, STORE_AUTOSCALERS);
     channels->autoscaling++;
-    if (!forbidden)
-        open_autoscalers(channels);
+    open_autoscalers(channels);
 }
 
 int64_t channels_tick(struct channels *channels)
@@ -210,11 +231,25 @@ int64_t channels_tick(struct channels *channels)
     return delay_ms;
 }
 
+static bool is_synced(const struct channel *channel)
+{
+    return channel->watcher && watch_is_synced(watcher_machine(channel->watcher));
+}
+
+/* Jobs go on without autoscalers while we may not look at them. */
+static bool is_dispensable(const struct channel *channel)
+{
+    const struct error *err;
+    return channel->kind == STORE_AUTOSCALERS &&
+           watch_failing_since(watcher_machine(channel->watcher), &err) &&
+           err->code == ERR_FORBIDDEN;
+}
+
 bool channels_are_ready(const struct channels *channels)
 {
     for (size_t i = 0; i < STORE_KINDS; i++) {
-        const struct watcher *watcher = channels->of[i].watcher;
-        if (watcher && !watch_is_synced(watcher_machine(watcher)))
+        const struct channel *channel = &channels->of[i];
+        if (channel->watcher && !is_synced(channel) && !is_dispensable(channel))
             return false;
     }
     return true;
@@ -222,6 +257,6 @@ bool channels_are_ready(const struct channels *channels)
 
 const char *channels_autoscaling(const struct channels *channels)
 {
-    return channels->of[STORE_AUTOSCALERS].watcher ? autoscaling_versions[channels->autoscaling]
-                                                   : NULL;
+    return is_synced(&channels->of[STORE_AUTOSCALERS]) ? autoscaling_versions[channels->autoscaling]
+                                                       : NULL;
 }

@@ -1,6 +1,7 @@
 /* All that the operator watches: jobs, pods and services; PodGroups with a gang scheduler; and
- * autoscalers, in the newest version of their API that the server knows and we may read. What is
- * heard is fed to the store; what fails is told to people. */
+ * autoscalers, in the newest version of their API that the server knows, as long as we may read
+ * them. What is heard is fed to the store; what fails is told to people, trouble with the server as
+ * a whole once and not for each kind. */
 #ifndef SHOAL_OPERATOR_CHANNELS_H
 #define SHOAL_OPERATOR_CHANNELS_H
 

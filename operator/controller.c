@@ -34,6 +34,7 @@ struct controller {
     struct executor *executor;
     struct metrics *metrics;
     struct channels *channels;
+    const char *autoscaling; /* version as of the last turn; NULL: none */
     struct hold holds[PLANS_MAX];
     size_t hold_count;
     uint64_t passes, failed_passes;
@@ -94,9 +95,10 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     add_at(c, key, outcome->requeue_ms);
     if (outcome->failure) {
         c->failed_passes++;
-        int64_t again_ms = queue_failed(c->queue, key, c->options.clocks->steady_ms());
+        int64_t now_ms = c->options.clocks->steady_ms();
+        int64_t again_ms = queue_failed(c->queue, key, now_ms);
         log_warning("%s: %s (again in %" PRId64 " ms)", key, outcome->failure->msg,
-                    again_ms - c->options.clocks->steady_ms());
+                    again_ms > now_ms ? again_ms - now_ms : 0);
     } else {
         queue_succeeded(c->queue, key);
     }
@@ -127,8 +129,7 @@ static void pass(struct controller *c, const char *key)
     int64_t now_ms = c->options.clocks->wall_ms() / 1000 * 1000;
     store_world(c->store, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
-    const char *autoscaling = channels_autoscaling(c->channels);
-    world.options.autoscaling = autoscaling != NULL;
+    world.options.autoscaling = c->autoscaling != NULL;
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
     if (early_ms) {
         queue_add(c->queue, key, c->options.clocks->steady_ms() + early_ms);
@@ -147,8 +148,6 @@ static void pass(struct controller *c, const char *key)
     }
     struct hold *hold = &c->holds[c->hold_count++];
     *hold = (struct hold){.job = job, .key = xstrdup(key)};
-    if (autoscaling)
-        executor_use_autoscaling(c->executor, autoscaling);
     executor_start(c->executor, hold->key, job->job, job->object, job->status, plan);
 }
 
@@ -213,9 +212,22 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Jobs have waited for their autoscalers if we could not look at them before. */
+static void follow_autoscaling(struct controller *c)
+{
+    const char *version = channels_autoscaling(c->channels);
+    if (version == c->autoscaling)
+        return;
+    c->autoscaling = version;
+    if (version) /* a plan under way keeps the one that it was made with */
+        executor_use_autoscaling(c->executor, version);
+    store_mark_jobs(c->store);
+}
+
 int64_t controller_turn(struct controller *c, bool leading)
 {
     int64_t delay_ms = channels_tick(c->channels), now_ms = c->options.clocks->steady_ms();
+    follow_autoscaling(c);
     if (!leading)
         drop_plans(c);
     if (!leading || !controller_is_ready(c))

@@ -394,6 +394,18 @@ void store_world(const struct store *store, const struct store_job *job, int64_t
     };
 }
 
+static void mark_job(void *context, struct table_entry *entry)
+{
+    const struct family *family = (struct family *)entry;
+    if (family->job)
+        tell_changed(context, family->key);
+}
+
+void store_mark_jobs(struct store *store)
+{
+    table_each(&store->families, mark_job, store);
+}
+
 size_t store_count(const struct store *store, enum store_kind kind)
 {
     return kind == STORE_JOBS ? store->job_count : store->children[kind].count;

@@ -70,6 +70,9 @@ void store_release_job(struct store_job *job); /* NULL-safe */
 void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,
                  struct arena *arena, struct world *ret_world);
 
+/* Tells that every job has changed: what all of them depend on has. */
+void store_mark_jobs(struct store *store);
+
 size_t store_count(const struct store *store, enum store_kind kind);
 
 #ifdef __cplusplus

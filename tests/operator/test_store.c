@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "tests/operator/store_fixture.h"
 
+#include <string.h>
+
 /* ---- children ---- */
 
 static void a_job_finds_what_is_its_own(void **state)
@@ -173,6 +175,18 @@ static void a_list_that_begins_anew_holds_nothing(void **state)
     assert_int_equal(store_count(f->store, STORE_PODS), 0);
 }
 
+static void all_jobs_can_be_marked(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 1);
+    put_pod(f, "x-worker-0", "p", "q", 2, "Pending"); /* its job is not known */
+    put_job(f, "k", "r", 3, 1);
+    str_clear(&f->changed);
+    store_mark_jobs(f->store);
+    bool in_order = strcmp(str_text(&f->changed), " j k") == 0;
+    assert_true(in_order || strcmp(str_text(&f->changed), " k j") == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +199,7 @@ int main(void)
         test(why_a_pod_waits_is_kept),
         test(a_list_drops_what_it_does_not_hold),
         test(a_list_that_begins_anew_holds_nothing),
+        test(all_jobs_can_be_marked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
