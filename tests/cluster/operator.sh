@@ -12,7 +12,7 @@ proxy=
 # Ends what was started, in every case.
 operator_world_end() {
     local pid
-    for pid in "${operators[@]}" $proxy; do kill -KILL "$pid" 2>/dev/null; done
+    for pid in "${operators[@]}" $proxy; do [ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; done
     tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1
     rm -rf "$work"
 }
@@ -50,10 +50,12 @@ operator_start() {
     operators+=("$operator")
 }
 operator_ready() { wait_for 30 curl -sf "http://127.0.0.1:$health/readyz"; }
-operator_stop() { # [SIGNAL]: the last one; leaves its exit code in $exit_code
-    kill "-${1:-TERM}" "$operator"
-    wait "$operator"
+operator_stop() { # [SIGNAL [NUMBER]]: the last one, or the one of that number; leaves its exit code in $exit_code
+    local number=${2:-$((${#operators[@]} - 1))}
+    kill "-${1:-TERM}" "${operators[number]}"
+    wait "${operators[number]}" 2>/dev/null
     exit_code=$?
+    operators[number]= # the process number may soon be another's
 }
 
 # job NAME MASTERS WORKERS POLICY [RUN_POLICY [SPEC [CONTAINER]]]: creates a job; RUN_POLICY and CONTAINER are the inside of a flow

@@ -1,0 +1,216 @@
+#!/bin/bash
+# shellcheck disable=SC2119 # operator_start and operator_stop without arguments are meant so
+# How the operator gets to its API server and what it may do there: kubeconfigs that are wrong, a missing
+# CustomResourceDefinition, missing rights, exactly the rights of deploy/, a token that is replaced; and jobs that an
+# older, more permissive CustomResourceDefinition let in.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/cluster/lib.sh
+. tests/cluster/lib.sh
+# shellcheck source=tests/cluster/operator.sh
+. tests/cluster/operator.sh
+operator_world
+
+# ---- kubeconfigs
+quiet=(--health-probe-bind-address=0 --metrics-bind-address=0)
+refused() { # TEXT FLAGS...: it ends at once, with one line
+    local text=$1
+    shift
+    fails 2 "$text" timeout 10 shoal-operator "${quiet[@]}" "$@" || return
+    [ "$(shoal-operator "${quiet[@]}" "$@" 2>&1 | wc -l)" -eq 1 ]
+}
+variant() { # NAME SED_SCRIPT: prints the path of a changed kubeconfig
+    sed "$2" "$KUBECONFIG" >"$work/$1.yaml"
+    echo "$work/$1.yaml"
+}
+pki=$cluster/pki
+expire() { # a client certificate whose time is over
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /O=system:masters/CN=late \
+        -keyout "$work/late.key" -out "$work/late.csr" 2>/dev/null
+    mkdir "$work/ca"
+    : >"$work/ca/index"
+    cat >"$work/ca/config" <<CONFIG
+[ca]
+default_ca = c
+[c]
+database = $work/ca/index
+new_certs_dir = $work/ca
+rand_serial = yes
+default_md = sha256
+policy = p
+[p]
+organizationName = optional
+commonName = supplied
+CONFIG
+    openssl ca -batch -config "$work/ca/config" -cert "$pki/ca.crt" -keyfile "$pki/ca.key" -in "$work/late.csr" \
+        -startdate 20200101000000Z -enddate 20200201000000Z -notext -out "$work/late.crt" 2>/dev/null
+}
+expire
+openssl req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=another \
+    -keyout /dev/null -out "$work/another.crt" 2>/dev/null
+check "no such kubeconfig" refused "$work/none: No such file" --kubeconfig "$work/none"
+check "no such context" refused 'no context "none"' --kubeconfig "$KUBECONFIG" --context none
+check "no such CA file" refused "certificate-authority: /no/ca.crt: No such file" \
+    --kubeconfig "$(variant no-ca 's|certificate-authority-data: .*|certificate-authority: /no/ca.crt|')"
+check "an expired client certificate" refused "client-certificate: " \
+    --kubeconfig "$(variant late "s|client-certificate-data: .*|client-certificate: $work/late.crt|;
+        s|client-key-data: .*|client-key: $work/late.key|")"
+patient() { # TEXT KUBECONFIG: it says so once, is not ready and waits
+    local log
+    operator_start --kubeconfig "$2"
+    log=$work/operator-$((${#operators[@]} - 1)).log
+    wait_for 10 grep -F "$1" "$log" && sleep 1 && [ "$(grep -c ' warning ' "$log")" -eq 1 ] &&
+        [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$health/readyz")" = 503 ]
+    local result=$?
+    operator_stop
+    cat "$log"
+    [ "$result" -eq 0 ] && [ "$exit_code" -eq 0 ]
+}
+check "another CA: it waits" patient "SSL certificate problem" \
+    "$(variant other-ca "s|certificate-authority-data: .*|certificate-authority: $work/another.crt|")"
+check "nobody listens: it waits" patient "Connection refused" "$(variant deaf 's|server: .*|server: https://127.0.0.1:1|')"
+
+# ---- no CustomResourceDefinition
+kubectl delete -k deploy/crd >/dev/null
+operator_start
+log=$work/operator-$((${#operators[@]} - 1)).log
+check "without the CRD it says what to do" wait_for 10 grep -F \
+    "CustomResourceDefinition pytorchjobs.kubeflow.org installed? (kubectl apply -k deploy/crd)" "$log"
+code_of() { curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$health/$1"; }
+check "it is alive" comes 200 code_of healthz
+check "but not ready" is 503 code_of readyz
+kubectl apply -k deploy/ >/dev/null
+check "with it, it is" operator_ready
+job crd 1 0 Never
+check "and works" comes crd-master-0 pods crd
+delete_job crd
+operator_stop
+
+# ---- rights: a kubeconfig with the token of the ServiceAccount in deploy/
+account=/api/v1/namespaces/shoal-system/serviceaccounts
+new_token() {
+    wait_for 10 api POST $account/shoal-operator/token \
+        '{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}' &&
+        api POST $account/shoal-operator/token \
+            '{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}' |
+        jq -r .status.token >"$work/token.new" && mv "$work/token.new" "$work/token"
+}
+new_token
+restricted=$(variant account "s|client-certificate-data: .*|tokenFile: $work/token|; /client-key-data/d")
+role=/apis/rbac.authorization.k8s.io/v1/clusterroles/shoal-operator
+rules=$(api GET $role | jq -c .rules)
+take_right() { # RESOURCE VERB
+    api PATCH $role "$(jq -c --arg r "$1" --arg v "$2" '{rules: map(
+        if .resources | index($r) then (.resources -= [$r]), (.resources = [$r] | .verbs -= [$v]) else . end
+        | select(.resources != [] and .verbs != []))}' <<<"$rules")" >/dev/null
+}
+give_rights() { api PATCH $role "{\"rules\": $rules}" >/dev/null; }
+says() { wait_for 20 grep -F -- "$1" "$log" || { tail -n 5 "$log"; return 1; }; }
+restricted_start() {
+    operator_start --kubeconfig "$restricted" --leader-elect
+    log=$work/operator-$((${#operators[@]} - 1)).log
+}
+
+take_right pods create
+restricted_start
+check "ready without a right" operator_ready
+job nopods 1 0 OnFailure
+check "may not create pods: the event says so" tells nopods 'cannot create resource "pods" in API group ""'
+check "and the log" says 'cannot create resource "pods" in API group ""'
+give_rights
+check "granted: the pod comes" wait_for 60 is nopods-master-0 pods nopods
+take_right pytorchjobs/status update
+sleep 1 # the API server hears of it
+play nopods-master-0 running
+check "may not write status: the log says so" says 'cannot update resource "pytorchjobs/status" in API group "kubeflow.org"'
+give_rights
+check "granted: it is written" wait_for 60 is "Created Running" conditions nopods
+operator_stop
+take_right services watch
+restricted_start
+check "may not watch services: the log says so" says 'cannot watch resource "services" in API group ""'
+check "it is ready, as it may list them" operator_ready
+told=$(grep -c "services" "$log")
+sleep 3
+check "which is not said again and again" test "$(grep -c services "$log")" -le $((told + 1))
+operator_stop
+take_right horizontalpodautoscalers list
+restricted_start
+check "may not list autoscalers: the log says so" says 'cannot list resource "horizontalpodautoscalers"'
+check "jobs go on" operator_ready
+metered='elasticPolicy: {minReplicas: 1, maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}'
+job scaled 0 1 OnFailure "" "$metered"
+check "without autoscalers" comes scaled-worker-0 pods scaled
+give_rights
+autoscalers_path=/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers
+autoscaler() { api GET "$autoscalers_path/$1" | jq -r .spec.maxReplicas; }
+play scaled-worker-0 running
+check "granted: they are made" wait_for 60 is 3 autoscaler scaled
+operator_stop
+
+# ---- exactly those rights, all of a job's life
+restricted_start
+check "ready with the rights of deploy/" operator_ready
+job life 1 1 ExitCode "ttlSecondsAfterFinished: 1"
+check "pods" comes "life-master-0 life-worker-0" pods life
+check "services" comes "life-master-0 life-worker-0" services life
+play_all life running
+uid=$(pod life-worker-0 .metadata.uid)
+play life-worker-0 exit 137
+is_new() { [ "$(pod "$1" .metadata.uid)" != "$2" ]; }
+check "a restart" wait_for 20 is_new life-worker-0 "$uid"
+edit_job life '{"spec": {"runPolicy": {"suspend": true}}}'
+check "suspended" comes "" pods life
+edit_job life '{"spec": {"runPolicy": {"suspend": false}}}'
+check "resumed" comes "life-master-0 life-worker-0" pods life
+edit_job scaled '{"spec": {"elasticPolicy": {"maxReplicas": 5}}}'
+check "an autoscaler follows" comes 5 autoscaler scaled
+play scaled-worker-0 exit 0
+no_autoscaler() { ! api GET "$autoscalers_path/$1"; }
+check "and goes" wait_for 20 no_autoscaler scaled
+
+# ---- the token is replaced, and the old one is worth nothing
+api DELETE $account/shoal-operator >/dev/null
+api POST $account '{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "shoal-operator"}}' >/dev/null
+new_token
+play life-master-0 exit 0
+gone() { ! api GET "$jobs_path/$1"; }
+check "another token: the job ends and is deleted" wait_for 40 gone life
+job again 0 1 OnFailure "" "$metered"
+check "a new job" comes again-worker-0 pods again
+check "and its autoscaler" comes 3 autoscaler again
+check "no right is missing" lacks "$log" forbidden
+operator_stop
+
+# ---- jobs that an older CRD let in
+kubectl patch crd pytorchjobs.kubeflow.org --type=json -p '[{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema",
+    "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]' >/dev/null
+long=$(printf 'l%.0s' {1..60})
+create_wrong() { wait_for 20 job "$@"; }
+create_wrong two 2 1 OnFailure
+job "$long" 1 1 OnFailure
+job odd 1 1 Sometimes
+job good 1 1 OnFailure
+operator_start
+check "ready with odd jobs" operator_ready
+reason() { field "$1" '.status.conditions[-1] | .type + " " + .reason'; }
+for name in two "$long" odd; do
+    check "$name fails validation" comes "Failed PyTorchJobFailedValidation" reason "$name"
+    check "$name has no pods" is "" pods "$name"
+done
+check "two masters: the field" tells two "spec.pytorchReplicaSpecs[Master].replicas"
+check "a long name: the field" tells "$long" "metadata.name"
+check "a policy unheard of: the field" tells odd "spec.pytorchReplicaSpecs[Worker].restartPolicy"
+check "the job beside them" comes "good-master-0 good-worker-0" pods good
+play_all good running
+api POST "$pods_path" '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "good-worker-zz", "labels":
+    {"training.kubeflow.org/operator-name": "pytorchjob-controller", "training.kubeflow.org/job-name": "good",
+    "training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "zz"}}, "spec": {"containers":
+    [{"name": "c", "image": "i:1"}]}}' >/dev/null
+check "a pod of no index is nobody's" comes "Created Running" conditions good
+play good-worker-zz exit 1
+play good-master-0 exit 0
+check "and does not disturb" comes "Created Running=False Succeeded" conditions good
+operator_stop
+check "all that time it was well" test "$exit_code" -eq 0
+tap_done

@@ -1,0 +1,188 @@
+#!/bin/bash
+# shellcheck disable=SC2119 # operator_start and operator_stop without arguments are meant so
+# What may break around jobs that go on: the operator, its leader, the API server, etcd; and objects that are in the
+# way or make no sense. Names in capitals are those of the peer operator's behaviour that a check repeats or betters.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/cluster/lib.sh
+. tests/cluster/lib.sh
+# shellcheck source=tests/cluster/operator.sh
+. tests/cluster/operator.sh
+operator_world
+operator_start
+check "the operator is ready" operator_ready
+
+# ---- the operator is killed
+pod_count() { pods "$1" | wc -w; }
+service_count() { services "$1" | wc -w; }
+at_least() { # NUMBER COMMAND...
+    local least=$1
+    shift
+    [ "$("$@")" -ge "$least" ]
+}
+uids() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[].metadata.uid' | sort; }
+# One pod for each index and no other, alive or not.
+indices() {
+    api GET "$pods_path$(of_job "$1")" |
+        jq -r '[.items[].metadata.labels | ."training.kubeflow.org/replica-type" + ."training.kubeflow.org/replica-index"] | unique | length'
+}
+no_job_created() { ! metric 'training_operator_jobs_created_total{job_namespace="default",framework="pytorch"}' | grep -v '^0$'; }
+kill_and_follow() {
+    operator_stop KILL
+    operator_start
+}
+
+job x19 1 63 ExitCode "restartScope: Job"
+wait_for 20 at_least 1 service_count x19
+kill_and_follow
+wait_for 20 at_least 5 pod_count x19
+kill_and_follow
+check "X19 killed in the middle of it" test "$(pod_count x19)" -lt 64
+check "X19 another one makes the rest: 64 pods" comes 64 pod_count x19
+check "X19 64 services" comes 64 service_count x19
+check "X19 one for each index" is 64 indices x19
+check "X19 no failure is counted" is null field x19 .status.history.failures
+play_all x19 running
+check "X19 running" comes "Created Running" conditions x19
+sleep 1.1 # metrics are published once a second
+check "X19 it is not created twice" no_job_created
+
+before=$(uids x19)
+play x19-worker-7 exit 137
+attempt() { field x19 .status.history.attempt; }
+wait_for 20 is 1 attempt
+kill_and_follow
+fresh() { # all 64 are there, and none of them from before
+    local now
+    now=$(uids x19)
+    [ "$(wc -l <<<"$now")" -eq 64 ] && [ -z "$(comm -12 <(echo "$before") <(echo "$now"))" ]
+}
+check "X19 killed while it restarts a group: 64 new pods" wait_for 30 fresh
+check "X19 one failure" is 1 field x19 .status.history.failures
+check "X19 one attempt more" is 1 attempt
+play_all x19 running
+check "X19 running again" comes "Created Running" conditions x19
+delete_job x19
+
+# ---- pods that do not go at once
+hold_pod() { api PATCH "$pods_path/$1" '{"metadata": {"finalizers": ["example.com/hold"]}}' >/dev/null; }
+release_pod() { api PATCH "$pods_path/$1" '{"metadata": {"finalizers": null}}' >/dev/null; }
+owner_of() { pod "$1" '.metadata.ownerReferences[0].uid'; }
+job x20 1 1 Never
+check "X20 pods" comes "x20-master-0 x20-worker-0" pods x20
+play_all x20 running
+hold_pod x20-worker-0
+hold_pod x20-master-0
+kubectl delete pytorchjob x20 --wait=false >/dev/null
+kubectl delete pod x20-master-0 x20-worker-0 --wait=false >/dev/null
+job x20 1 1 Never
+check "X20 while the old pods end no new ones are made" stays "" pods x20
+release_pod x20-worker-0
+release_pod x20-master-0
+check "X20 then they are" comes "x20-master-0 x20-worker-0" pods x20
+check "X20 and are of the new job" is "$(field x20 .metadata.uid)" owner_of x20-worker-0
+play_all x20 running
+check "X20 which runs" comes "Created Running" conditions x20
+check "X20 and has not failed" is null field x20 .status.history.failures
+
+job x21 1 1 Never
+check "X21 pods" comes "x21-master-0 x21-worker-0" pods x21
+play_all x21 running
+check "X21 running" comes "Created Running" conditions x21
+hold_pod x21-worker-0
+edit_job x21 '{"spec": {"runPolicy": {"suspend": true}}}'
+check "X21 suspended" comes "Created Running=False Suspended" conditions x21
+check "X21 a pod hangs" comes "" pods x21
+edit_job x21 '{"spec": {"runPolicy": {"suspend": false}}}'
+check "X21 resumed, but its old pods come first" stays "" pods x21
+release_pod x21-worker-0
+check "X21 both" comes "x21-master-0 x21-worker-0" pods x21
+play_all x21 running
+check "X21 runs again" comes "Created Suspended=False Running" conditions x21
+uid=$(pod x21-worker-0 .metadata.uid)
+kubectl delete pod x21-worker-0 --wait=false >/dev/null
+is_new() { [ "$(pod "$1" .metadata.uid)" != "$2" ]; }
+check "a deleted pod of policy Never comes again" wait_for 20 is_new x21-worker-0 "$uid"
+play x21-worker-0 running
+check "and is no failure" comes Running field x21 '.status.conditions[-1].type'
+operator_stop
+
+# ---- two operators
+kubectl create namespace shoal-system >/dev/null
+metrics_of=()
+first=${#operators[@]}
+log=$work/operator-$first.log
+leads() { curl -s --max-time 1 "http://127.0.0.1:${metrics_of[$1]}/metrics" | sed -n 's/^shoal_operator_leader //p'; }
+for replica in 0 1; do
+    operator_start --leader-elect
+    metrics_of[replica]=$metrics
+    check "operator $replica is ready" operator_ready
+    check "operator $replica leads: $((1 - replica))" comes $((1 - replica)) leads $replica
+done
+look_for_both() { # twice in a row: a page is as old as its last publication
+    local row=0
+    while [ "$row" -lt 2 ]; do
+        sleep 0.3
+        if [ "$(leads 0)$(leads 1)" = 11 ]; then row=$((row + 1)); else row=0; fi
+    done
+    : >"$work/both"
+}
+look_for_both &
+operators+=($!)
+job lead 1 0 ExitCode
+check "two operators: one makes the pod" comes lead-master-0 pods lead
+play lead-master-0 running
+
+kill -STOP "${operators[first]}"
+check "the leader hangs: the other takes over" wait_for 25 is 1 leads 1
+uid=$(pod lead-master-0 .metadata.uid)
+play lead-master-0 exit 137
+check "and goes on" wait_for 20 is_new lead-master-0 "$uid"
+play lead-master-0 running
+kill -CONT "${operators[first]}"
+check "the first one wakes and does not lead" comes 0 leads 0
+check "one failure" comes 1 field lead .status.history.failures
+
+warnings() { grep -c ' warning ' "$log"; }
+frozen_for() { # SECONDS NAME
+    cluster_signal "$2" STOP
+    sleep "$1"
+    cluster_signal "$2" CONT
+}
+few() { # MOST BEFORE: warnings since
+    local told=$(($(warnings) - $2))
+    tail -n "$((told + 5))" "$log"
+    [ "$told" -ge 1 ] && [ "$told" -le "$1" ]
+}
+uid=$(pod lead-master-0 .metadata.uid)
+operator_stop TERM "$((first + 1))"
+check "SIGTERM hands over at once" wait_for 4 is 1 leads 0
+check "never did both lead" test ! -e "$work/both"
+kill -KILL "${operators[-1]}"
+operators[-1]=
+play lead-master-0 exit 137
+check "the job goes on" wait_for 20 is_new lead-master-0 "$uid"
+play lead-master-0 running
+
+# ---- the API server and etcd, one operator
+told=$(warnings)
+frozen_for 13 kube-apiserver
+check "the API server hung: it leads again" wait_for 25 is 1 leads 0
+check "said, but not in floods" few 3 "$told"
+told=$(warnings)
+cluster_stop kube-apiserver KILL
+sleep 3
+check "the API server is gone: said, but not in floods" few 2 "$told"
+cluster_start kube-apiserver
+wait_for 60 api GET /readyz
+uid=$(pod lead-master-0 .metadata.uid)
+play lead-master-0 exit 137
+check "it is back: the job goes on" wait_for 40 is_new lead-master-0 "$uid"
+check "that is what was counted" comes 3 field lead .status.history.failures
+check "said once more" contains "$log" " again"
+job slow 1 31 OnFailure
+frozen_for 12 etcd
+check "etcd hung: the job's pods come" wait_for 60 is 32 pod_count slow
+check "and nothing is counted" is null field slow .status.history.failures
+check "it is the same process" kill -0 "${operators[first]}"
+tap_done
