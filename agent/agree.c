@@ -1,5 +1,7 @@
 #include "agent/agree.h"
 
+#include "base/mem.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -16,7 +18,9 @@ int outcome_get(const struct outcome *outcome, int rank, struct error *err)
 {
     if (!outcome->failed)
         return 0;
-    return error_set(err, (enum error_code)outcome->code, "rank %d: %s", rank, outcome->msg);
+    error_set(err, (enum error_code)outcome->code, "rank %d: %s", rank, outcome->msg);
+    err->shared = true;
+    return -1;
 }
 
 /* Both go through device memory, because that is what collectives move. */
@@ -52,4 +56,17 @@ int agree_gather(struct comm *comm, struct stream *stream, const void *send, voi
     int result = stream_sync(stream, err);
     device_free(device, memory);
     return result;
+}
+
+int agree_all(struct comm *comm, struct stream *stream, int result, struct error *err)
+{
+    struct outcome mine;
+    outcome_set(&mine, result, err);
+    auto_free struct outcome *all = xcalloc((size_t)comm->size, sizeof *all);
+    if (agree_gather(comm, stream, &mine, all, sizeof mine, err) < 0)
+        return -1;
+    for (int rank = 0; rank < comm->size; rank++)
+        if (outcome_get(&all[rank], rank, err) < 0)
+            return -1;
+    return 0;
 }

@@ -22,7 +22,7 @@ struct outcome {
 
 /* result and *err as a function returned them. */
 void outcome_set(struct outcome *outcome, int result, const struct error *err);
-/* 0, or -1 and the failure with "rank N: " before it. */
+/* 0, or -1 and the failure with "rank N: " before it, as one that all ranks share. */
 int outcome_get(const struct outcome *outcome, int rank, struct error *err);
 
 /* data[bytes] on every rank = rank 0's. Collective. */
@@ -31,6 +31,10 @@ int agree_broadcast(struct comm *comm, struct stream *stream, void *data, size_t
 /* recv[r * bytes ..] on every rank = rank r's send[bytes]; bytes is a multiple of 4. Collective. */
 int agree_gather(struct comm *comm, struct stream *stream, const void *send, void *recv,
                  size_t bytes, struct error *err);
+
+/* Every rank's result of work that each did for itself: 0 if it is on all, else the failure of the
+ * first rank that failed, on all. Collective. */
+int agree_all(struct comm *comm, struct stream *stream, int result, struct error *err);
 
 #ifdef __cplusplus
 }

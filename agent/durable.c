@@ -246,6 +246,16 @@ char *durable_temp_name(const char *name)
     return xasprintf("%s" TEMP_MARK "%0*llx", name, TEMP_DIGITS, number);
 }
 
+int durable_try_dir(const struct file_ops *ops, const char *path, struct error *err)
+{
+    auto_free char *probe = xasprintf("%s/try", path), *temp = durable_temp_name(probe);
+    struct durable_file *file;
+    if (durable_make_dirs(ops, path, err) < 0 || durable_create(ops, temp, &file, err) < 0)
+        return -1;
+    durable_abandon(file);
+    return 0;
+}
+
 bool durable_is_temp(const char *name, const char *of)
 {
     size_t length = strlen(name), tail = strlen(TEMP_MARK) + TEMP_DIGITS;

@@ -58,6 +58,10 @@ int durable_make_dir(const struct file_ops *ops, const char *path, struct error 
 /* Makes the directory and those above it, durably; one that is there is fine. */
 int durable_make_dirs(const struct file_ops *ops, const char *path, struct error *err);
 
+/* Whether files can be made in the directory, which is made if need be: makes one and removes it.
+ */
+int durable_try_dir(const struct file_ops *ops, const char *path, struct error *err);
+
 /* Gives `from` the name `to` in the same directory and makes that durable. A file is replaced by a
  * file; a directory is swapped out for a directory in the same step and stays as `from`: the caller
  * removes it then. A directory is never replaced by a file. */

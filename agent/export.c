@@ -28,6 +28,12 @@ static int check_target(const char *path, struct error *err)
     return 0;
 }
 
+int export_try(const struct file_ops *files, const char *path, struct error *err)
+{
+    auto_free char *copy = xstrdup(path); /* dirname writes into it */
+    return check_target(path, err) < 0 ? -1 : durable_try_dir(files, dirname(copy), err);
+}
+
 static void writer_open(struct writer *w)
 {
     auto_free char *copy = xstrdup(w->path); /* dirname writes into it */

@@ -34,6 +34,10 @@ struct export_model {
     struct stream *stream; /* for the collectives; waited for */
 };
 
+/* Whether a file can be put there: the directories above it are made, and can be written to. For
+ * one rank, before hours of work. Errors: ERR_EXISTS if it is a directory, and of the system. */
+int export_try(const struct file_ops *files, const char *path, struct error *err);
+
 /* Writes the file on rank 0. Collective: all ranks gather in the same order, and succeed or fail
  * together. A file of that name is replaced in one step or, on failure, left as it was; a directory
  * of that name is ERR_EXISTS. What a killed process left of such a file is removed. */

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t stop_signal;
@@ -46,6 +47,8 @@ static int exit_code_of(const struct error *err)
     case ERR_NOT_FOUND:
     case ERR_UNSUPPORTED:
     case ERR_SHAPE:
+    case ERR_EXISTS:
+    case ERR_FORBIDDEN:
         return EXIT_CONFIG;
     case ERR_PEER:
     case ERR_TIMEOUT:
@@ -61,6 +64,19 @@ static int fail(const struct error *err)
 {
     fprintf(stderr, "shoal-agent: %s\n", err->msg);
     return exit_code_of(err);
+}
+
+/* What all ranks would say alike, the first of each pod says. Its end makes the launcher signal the
+ * others; if one of them went before it, the launcher would cut the first one short. */
+static void await_first_rank(void)
+{
+    const struct timespec most = {.tv_sec = 5};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (!stop_signal)
+        sigtimedwait(&set, NULL, &most);
 }
 
 static int read_configuration(int argc, char **argv, struct arena *arena, struct config *config,
@@ -245,5 +261,10 @@ int main(int argc, char **argv)
         int exit_code = EXIT_FAILED;
         return launch_local_ranks(&topology, argv, &exit_code, &err) ? fail(&err) : exit_code;
     }
-    return run_rank(&config, &topology, start_us, &err) ? fail(&err) : EXIT_DONE;
+    if (run_rank(&config, &topology, start_us, &err) == 0)
+        return EXIT_DONE;
+    if (!err.shared || topology.local_rank == 0)
+        return fail(&err);
+    await_first_rank();
+    return exit_code_of(&err);
 }

@@ -1,7 +1,9 @@
 /* Opening and closing: the parts in their order. The loop is in trainer_run.c. */
 #include "agent/trainer.h"
 
+#include "agent/agree.h"
 #include "agent/build.h"
+#include "agent/export.h"
 #include "agent/trainer_parts.h"
 
 #include <stdlib.h>
@@ -40,6 +42,22 @@ static int open_device(struct trainer *t, struct error *err)
     if (t->config->memory.cpu_offload && device_open("cpu", t->place.threads, &t->home, err))
         return -1;
     return stream_open(t->device, "compute", &t->compute, err);
+}
+
+/* Rank 0 tries the places it will write to, before hours of work are lost for want of one. */
+static int try_outputs(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    int result = 0;
+    if (t->place.world->rank == 0) {
+        if (c->checkpoint.dir[0])
+            result = durable_try_dir(&file_ops_system, c->checkpoint.dir, err);
+        if (result == 0 && c->checkpoint.save_model[0])
+            result = export_try(&file_ops_system, c->checkpoint.save_model, err);
+        if (result < 0)
+            error_wrap(err, "nothing could be saved");
+    }
+    return agree_all(t->place.world, t->compute, result, err);
 }
 
 static int open_model(struct trainer *t, struct error *err)
@@ -125,8 +143,10 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->listener = listener;
     t->arena = arena_open();
     t->saved_step = -1;
-    if (open_data(t, err) || open_device(t, err) || open_model(t, err) || open_shard(t, err) ||
-        open_optimizer(t, err) || open_buffers(t, err) || trainer_resume(t, err)) {
+    if (open_device(t, err) ||
+        agree_all(t->place.world, t->compute, open_data(t, err), err) || /* one tells for all */
+        try_outputs(t, err) || open_model(t, err) || open_shard(t, err) || open_optimizer(t, err) ||
+        open_buffers(t, err) || trainer_resume(t, err)) {
         trainer_close(t);
         return -1;
     }

@@ -142,8 +142,9 @@ static int after_step(struct trainer *t, struct error *err)
         return 0;
     if (t->config->checkpoint.save_on_signal && trainer_save(t, err))
         return -1;
-    return error_set(err, ERR_CANCELLED, "stopped at step %lld as asked",
-                     (long long)t->position.step);
+    error_set(err, ERR_CANCELLED, "stopped at step %lld as asked", (long long)t->position.step);
+    err->shared = true;
+    return -1;
 }
 
 /* ---- epochs ---- */

@@ -21,6 +21,7 @@ int error_set(struct error *err, enum error_code code, const char *format, ...)
     format_into(err->msg, sizeof err->msg, format, args);
     va_end(args);
     err->code = code;
+    err->shared = false;
     return -1;
 }
 
@@ -39,6 +40,8 @@ int error_errno(struct error *err, int errno_value, const char *format, ...)
         code = ERR_NOT_FOUND;
     else if (errno_value == EEXIST)
         code = ERR_EXISTS;
+    else if (errno_value == EACCES || errno_value == EROFS)
+        code = ERR_FORBIDDEN;
     return error_set(err, code, "%s: %s", what, strerror(errno_value));
 }
 
@@ -51,7 +54,10 @@ int error_wrap(struct error *err, const char *format, ...)
     va_start(args, format);
     format_into(context, sizeof context, format, args);
     va_end(args);
-    return error_set(err, err->code, "%s: %s", context, inner);
+    bool shared = err->shared;
+    error_set(err, err->code, "%s: %s", context, inner);
+    err->shared = shared;
+    return -1;
 }
 
 const char *error_name(enum error_code code)

@@ -5,6 +5,8 @@
 #ifndef SHOAL_BASE_ERROR_H
 #define SHOAL_BASE_ERROR_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -21,7 +23,7 @@ enum error_code {
     ERR_EXISTS,    /* the named thing is there already */
     ERR_CONFLICT,  /* it changed since it was read: read again */
     ERR_GONE,      /* what was asked for is too old to be had: start anew */
-    ERR_FORBIDDEN, /* we may not: a right is missing */
+    ERR_FORBIDDEN, /* we may not: a right is missing, or the place is read-only */
     ERR_LIMIT,     /* larger than a stated cap */
     ERR_TIMEOUT,   /* a deadline passed */
     ERR_PEER,      /* another rank is gone or the collective was aborted; a restart may help */
@@ -34,6 +36,7 @@ enum error_code {
 struct error {
     enum error_code code;
     char msg[512]; /* one line, no newline at the end, cut if longer */
+    bool shared;   /* all ranks of a job have this very error: one of them may tell it for all */
 };
 
 /* Fills *err and returns -1, so that failing is one line: return error_set(err, ERR_IO, "open %s:

@@ -43,6 +43,25 @@ static void test_messages(void **state)
     }
 }
 
+/* Each rank's own result; only rank 2's is a failure. */
+static int fail_on_rank_2(struct rank *r, struct comm *comm, struct stream *stream,
+                          struct error *err)
+{
+    if (agree_all(comm, stream, 0, err) < 0)
+        return 0; /* not seen as the failure that is expected */
+    int result = r->rank == 2 ? error_set(err, ERR_INPUT, "no file") : 0;
+    return agree_all(comm, stream, result, err);
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    struct rank ranks[RANKS] = {0};
+    ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, fail_on_rank_2);
+    for (int r = 0; r < RANKS; r++)
+        assert_fails(ranks[r].result, &ranks[r].err, ERR_INPUT, "rank 2: no file");
+}
+
 static void test_outcome(void **state)
 {
     (void)state;
@@ -52,7 +71,10 @@ static void test_outcome(void **state)
     assert_ok(outcome_get(&outcome, 3, &err), &err);
     error_set(&err, ERR_NO_SPACE, "write x");
     outcome_set(&outcome, -1, &err);
+    assert_false(err.shared);
     assert_fails(outcome_get(&outcome, 3, &err), &err, ERR_NO_SPACE, "rank 3: write x");
+    error_wrap(&err, "save");
+    assert_true(err.shared);
     memset(long_err.msg, 'x', sizeof long_err.msg - 1);
     outcome_set(&outcome, -1, &long_err);
     assert_int_equal(strlen(outcome.msg), sizeof outcome.msg - 1);
@@ -62,6 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_all),
         cmocka_unit_test(test_outcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

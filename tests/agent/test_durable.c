@@ -142,6 +142,23 @@ static void test_make_dirs(void **state)
     assert_fails(durable_sync_dir(&file_ops_system, below, &err), &err, ERR_IO, below);
 }
 
+/* Leaves nothing behind, and tells what is in the way. */
+static void test_try_dir(void **state)
+{
+    auto_free char *path = xasprintf("%s/x/y", (char *)*state);
+    struct durable_result result;
+    struct error err;
+    assert_ok(durable_try_dir(&file_ops_system, path, &err), &err);
+    assert_int_equal(support_count_entries(path), 0);
+    rmdir(path);
+    assert_ok(durable_write_file(&file_ops_system, path, "", 0, &result, &err), &err);
+    assert_fails(durable_try_dir(&file_ops_system, path, &err), &err, ERR_EXISTS, "x/y is not");
+    struct faulty_files f;
+    faulty_init(&f, 0, EACCES);
+    assert_fails(durable_try_dir(&f.ops, *state, &err), &err, ERR_FORBIDDEN, *state);
+    faulty_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_replace_crashes, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_rename_directory, support_enter_dir,
                                         support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_try_dir, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_make_dirs, support_enter_dir, support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

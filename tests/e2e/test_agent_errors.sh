@@ -32,6 +32,16 @@ broken label && { printf '\0\0\010\001\0\0\352\140'; head -c 60000 /dev/zero | t
     gzip -c "$work/label/plain" >"$work/label/train-labels-idx1-ubyte.gz"
 check "a label over 9" one_line 2 "label" agent "${small[@]}" --data.root "$work/label"
 
+# Outputs that cannot be written are found before training; four ranks tell it once.
+: >"$work/file"
+mkdir "$work/folder"
+four=("${small[@]}" --data.root "$data" --nproc_per_node 4)
+check "a folder as the model's file" one_line 2 "folder is a directory" agent "${four[@]}" --save_model "$work/folder"
+check "a model where nothing can be" one_line 2 "make directory /proc/x" agent "${four[@]}" --save_model /proc/x/m.st
+check "a checkpoint directory that is a file" one_line 2 "file is not a directory" agent "${four[@]}" --checkpoint_dir "$work/file"
+check "they end before training" lacks <(agent "${four[@]}" --save_model "$work/folder" 2>&1) "First step"
+check "no data: once" one_line 2 "train-images-idx3-ubyte" agent "${small[@]}" --data.root "$work/none" --nproc_per_node 4
+
 # A port in use: the first master waits for a rank that never comes, the second finds the port taken.
 master() { # JOIN_TIMEOUT
     agent "${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --node_rank 0 \
@@ -60,8 +70,7 @@ check "a checkpoint with a flipped bit" one_line 2 "$(basename "$file")" \
 # A full disk: a small file system of its own, where we may mount one.
 mkdir "$work/full"
 if mount -t tmpfs -o size=3m none "$work/full" 2>/dev/null; then
-    check "a full disk while saving" one_line 1 "No space left" \
-        agent "${small[@]}" --data.root "$data" --checkpoint_dir "$work/full/ck"
+    check "a full disk while saving" one_line 1 "No space left" agent "${four[@]}" --checkpoint_dir "$work/full/ck"
     check "a full disk leaves no debris" bash -c "! find '$work/full' -name '*.safetensors' | grep ."
     umount "$work/full"
 else
