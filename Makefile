@@ -132,13 +132,15 @@ check-cluster:
 	@$(MAKE) --no-print-directory check T=pods/ CHECK_VARIANTS=debug
 
 #> make fuzz T=NAME    look for inputs that break tests/fuzz/fuzz_NAME.c until one is found or Ctrl-C (needs clang)
-fuzz:
+fuzz: deps
+	@[ -e "tests/fuzz/fuzz_$(T).c" ] || { echo "make fuzz: T=NAME must be one of" \
+		$(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c)) >&2; exit 2; }
 	@$(MAKE) --no-print-directory V=fuzz build/fuzz/tests/fuzz/fuzz_$(T)
 	@mkdir -p build/fuzz/corpus/$(T)
 	@build/fuzz/tests/fuzz/fuzz_$(T) build/fuzz/corpus/$(T) tests/fuzz/corpus/$(T)
 
 #> make lint           format, static analysis, headers on their own, the doors between the rooms
-lint:
+lint: deps
 	@tests/lint.sh
 #> make fmt            format every C file
 fmt:
@@ -166,12 +168,12 @@ $(BUILD)/tests/bench/ops_bench: $(BUILD)/tests/bench/ops_bench.c.o $(call archiv
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make cover          line coverage of the suite
-cover:
+cover: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=cover tests
 	@tests/run.sh "$(T)" cover
-	@gcovr --root . --exclude 'tests/' build/cover | tail -n 60
+	@gcovr --root . --exclude 'tests/' build/cover
 #> make compile_commands.json   for editors
-compile_commands.json:
+compile_commands.json: deps
 	bear -- $(MAKE) --always-make V=debug tests
 #> make clean          remove build/
 clean:

@@ -64,5 +64,6 @@ for variant in "$@"; do
         BUILD="$PWD/build/$variant" run_one "$variant $name" "$script"
     done
 done
+[ $((passed + failed + skipped)) -gt 0 ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
