@@ -200,14 +200,20 @@ void channels_close(struct channels *channels)
 
 /* ---- the turn ---- */
 
+static bool is_synced(const struct channel *channel)
+{
+    return channel->watcher && watch_is_synced(watcher_machine(channel->watcher));
+}
+
 /* Goes on to an older version if the server does not know this one, and does without if it knows
- * none: jobs run without autoscalers. */
+ * none: jobs run without autoscalers. Not once they were seen: a server that is starting again may
+ * not know yet what it knows. */
 static void settle_autoscaling(struct channels *channels)
 {
     struct channel *channel = &channels->of[STORE_AUTOSCALERS];
     const struct error *err = NULL;
-    if (!channel->watcher || !watch_failing_since(watcher_machine(channel->watcher), &err) ||
-        err->code != ERR_NOT_FOUND)
+    if (!channel->watcher || is_synced(channel) ||
+        !watch_failing_since(watcher_machine(channel->watcher), &err) || err->code != ERR_NOT_FOUND)
         return;
     watcher_close(take(channel->watcher));
     store_begin_list(channels->store, STORE_AUTOSCALERS);
@@ -229,11 +235,6 @@ int64_t channels_tick(struct channels *channels)
         tell_health(channel, now_ms);
     }
     return delay_ms;
-}
-
-static bool is_synced(const struct channel *channel)
-{
-    return channel->watcher && watch_is_synced(watcher_machine(channel->watcher));
 }
 
 /* Jobs go on without autoscalers while we may not look at them. */

@@ -1,0 +1,132 @@
+/* What is watched, over real sockets: autoscalers are the only kind that may be missing. The server
+ * knows no paths, so all kinds are given the same answers. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/channels.h"
+#include "tests/operator/api.h"
+
+enum { KINDS = 4, STEP_MS = 60 * 1000 }; /* jobs, pods, services, autoscalers; past any backoff */
+
+#define EMPTY     API_ANSWER("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}")
+#define FORBIDDEN API_STATUS("403 Forbidden", "Forbidden", "may not watch")
+#define UNKNOWN   API_STATUS("404 Not Found", "NotFound", "no such kind")
+
+static int64_t test_now_ms;
+
+static int64_t now_ms(void)
+{
+    return test_now_ms;
+}
+
+static const struct clocks test_clocks = {.wall_ms = now_ms, .steady_ms = now_ms};
+
+struct fixture {
+    struct api api;
+    struct store *store;
+    struct channels *channels;
+};
+
+static void on_changed(void *context, const char *key)
+{
+    (void)context, (void)key;
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    (void)context;
+    fail_msg("trouble: %s", message);
+}
+
+static void open_fixture(struct fixture *f, const struct fake_answer *answers, size_t count)
+{
+    test_now_ms = API_NOW_MS;
+    api_open(&f->api, answers, count, NULL);
+    const struct store_options store = {.changed = on_changed, .trouble = on_trouble};
+    f->store = store_open(&store);
+    const struct channels_options options = {.clocks = &test_clocks};
+    f->channels = channels_open(f->api.kube, f->store, &options);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    channels_close(f->channels);
+    store_close(f->store);
+    api_close(&f->api);
+}
+
+/* Sends what is wanted after every backoff, and takes the answers. */
+static void step(struct fixture *f)
+{
+    test_now_ms += STEP_MS;
+    channels_tick(f->channels);
+    api_wait_answers(&f->api);
+}
+
+static void what_was_read_once_is_not_given_up(void **state)
+{
+    (void)state;
+    static const struct fake_answer refusals[] = {FORBIDDEN, UNKNOWN};
+    for (size_t i = 0; i < array_length(refusals); i++) {
+        const struct fake_answer answers[] = {EMPTY, EMPTY, EMPTY, EMPTY, refusals[i]};
+        struct fixture f;
+        open_fixture(&f, answers, array_length(answers));
+        step(&f);
+        assert_true(channels_are_ready(f.channels));
+        for (int n = 0; n < 3; n++)
+            step(&f);
+        assert_true(kube_requests_sent(f.api.kube) > KINDS);
+        assert_string_equal(channels_autoscaling(f.channels), "v2");
+        close_fixture(&f);
+    }
+}
+
+static bool was_asked(struct fixture *f, const char *part)
+{
+    for (size_t i = 0; i < fake_server_request_count(f->api.server); i++)
+        if (api_request_has(&f->api, i, part))
+            return true;
+    return false;
+}
+
+static void older_autoscalers_are_tried_and_then_none(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {UNKNOWN};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    assert_true(was_asked(&f, "/autoscaling/v2/"));
+    step(&f);
+    assert_true(was_asked(&f, "/autoscaling/v2beta2/"));
+    for (int n = 0; n < 3; n++)
+        step(&f);
+    assert_null(channels_autoscaling(f.channels));
+    assert_false(channels_are_ready(f.channels)); /* jobs are not to be done without */
+    close_fixture(&f);
+}
+
+static void a_right_that_is_given_late_counts(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, EMPTY};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    assert_null(channels_autoscaling(f.channels));
+    assert_false(channels_are_ready(f.channels));
+    step(&f);
+    assert_true(channels_are_ready(f.channels));
+    assert_string_equal(channels_autoscaling(f.channels), "v2");
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_read_once_is_not_given_up),
+        cmocka_unit_test(older_autoscalers_are_tried_and_then_none),
+        cmocka_unit_test(a_right_that_is_given_late_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
