@@ -95,7 +95,7 @@ tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 help:
 	@sed -n 's/^#> //p' Makefile
 
-#> make                build shoal and shoal-agent into build/debug (V=release|asan|tsan|cover: another variant)
+#> make                build all three programs into build/debug (V=release|asan|tsan|cover: another variant)
 #> make deps           install what is missing, from Debian's packages only
 deps:
 	@./deploy/deps.sh

@@ -28,12 +28,6 @@ const char *names_phase(enum pod_phase phase)
     return names[phase];
 }
 
-const char *names_restart_policy(enum restart_policy policy)
-{
-    static const char *const names[] = {"", "Always", "OnFailure", "Never", "ExitCode"};
-    return names[policy];
-}
-
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index)
 {

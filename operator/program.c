@@ -21,7 +21,7 @@
 #include "operator/serve.h"
 
 enum {
-    HTTP_BODY_MAX_BYTES = 64 << 20, /* a page of 500 jobs with large templates */
+    HTTP_BODY_MAX_BYTES = 64 << 20, /* a page of 250 objects (channels.c) with large templates */
     HTTP_LINE_MAX_BYTES = 4 << 20,  /* one object: etcd takes 1.5 MiB */
     HTTP_IN_FLIGHT_MAX = 64,
     CONNECT_TIMEOUT_MS = 10 * 1000,

@@ -192,19 +192,3 @@ void validate_job(const struct job *job, struct lines *problems, struct lines *n
     if (!any)
         lines_add(problems, "spec.pytorchReplicaSpecs: Required value: must have Master or Worker");
 }
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-void validate_update(const struct job *old, const struct job *job, struct lines *problems)
-{
-    if (!same_text(old->run_policy.managed_by, job->run_policy.managed_by))
-        lines_add(problems, "spec.runPolicy.managedBy: Invalid value: \"%s\": field is immutable",
-                  job->run_policy.managed_by ? job->run_policy.managed_by : "");
-    const char *queue = old->run_policy.scheduling.queue;
-    if (queue && job->run_policy.scheduling.queue &&
-        !same_text(queue, job->run_policy.scheduling.queue))
-        lines_add(problems, "spec.runPolicy.schedulingPolicy.queue is immutable");
-}

@@ -17,9 +17,6 @@ extern "C" {
  * text", and advice that is no error to `notes` (may be NULL). */
 void validate_job(const struct job *job, struct lines *problems, struct lines *notes);
 
-/* Checks what must not change from one version of a job to the next. */
-void validate_update(const struct job *old, const struct job *job, struct lines *problems);
-
 #ifdef __cplusplus
 }
 #endif

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/decode.h"
-#include "operator/validate.h"
 
 #include <string.h>
 
@@ -332,45 +331,6 @@ static void names_must_fit_dns(void **state)
     }
 }
 
-static void the_manager_never_changes(void **state)
-{
-    (void)state;
-    struct arena *arena = arena_open();
-    struct lines problems;
-    lines_init(&problems, arena);
-    struct job old = {.run_policy.managed_by = "a"}, job = {.run_policy.managed_by = "a"};
-    validate_update(&old, &job, &problems);
-    assert_int_equal(problems.count, 0);
-    job.run_policy.managed_by = "b"; /* W10 */
-    validate_update(&old, &job, &problems);
-    assert_string_equal(lines_join(&problems),
-                        "spec.runPolicy.managedBy: Invalid value: \"b\": field is immutable");
-    arena_close(arena);
-}
-
-/* P04 */
-static void a_queue_never_changes(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *old, *queue;
-        size_t problems;
-    } rows[] = {{"a", "a", 0}, {"a", "b", 1}, {NULL, "b", 0}, {"a", NULL, 0}};
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct arena *arena = arena_open();
-        struct lines problems;
-        lines_init(&problems, arena);
-        struct job old = {.run_policy.scheduling.queue = rows[i].old};
-        struct job job = {.run_policy.scheduling.queue = rows[i].queue};
-        validate_update(&old, &job, &problems);
-        assert_int_equal(problems.count, rows[i].problems);
-        if (problems.count)
-            assert_string_equal(problems.items[0],
-                                "spec.runPolicy.schedulingPolicy.queue is immutable");
-        arena_close(arena);
-    }
-}
-
 static void what_is_for_schedulers_is_read(void **state)
 {
     (void)state;
@@ -416,8 +376,6 @@ int main(void)
         cmocka_unit_test(what_is_not_acted_on_is_noted),
         cmocka_unit_test(lists_hold_jobs_too),
         cmocka_unit_test(names_must_fit_dns),
-        cmocka_unit_test(the_manager_never_changes),
-        cmocka_unit_test(a_queue_never_changes),
         cmocka_unit_test(what_is_for_schedulers_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
