@@ -186,7 +186,7 @@ static void show(struct run *run)
 {
     bool ending = run->stop_signal || run->broken;
     job_view_tell(&run->view, status_of(run), ending);
-    bool erased = run->view.terminal.view_lines == 0;
+    bool erased = run->view.terminal.view.length == 0;
     if (erased || run->now_ms >= job_view_due(&run->view, run->news)) {
         job_view_draw(&run->view, run->now_ms);
         run->news = false;

@@ -1,6 +1,7 @@
 #include "cli/terminal.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +28,43 @@ static void write_stderr(const struct str *text)
     }
 }
 
-/* Back to where the view begins, and everything below it cleared. */
+/* Rows that the text takes on a screen which has become so narrow since: terminals wrap its lines.
+ */
+static int rows_of(const char *text, int columns)
+{
+    int rows = 0;
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+        rows += end > text ? (int)(end - text - 1) / columns + 1 : 1;
+    return rows;
+}
+
+/* Back to where the view begins, and everything below it cleared; then to where stdout stands. */
 static void add_erase(struct terminal *terminal, struct str *out)
 {
-    if (terminal->view_lines > 0)
-        str_printf(out, "\r\033[%dA\033[J", terminal->view_lines);
-    terminal->view_lines = 0;
+    if (terminal->view.length == 0)
+        return;
+    int columns, rows;
+    terminal_size(&columns, &rows);
+    str_printf(out, "\r\033[%dA\033[J", rows_of(str_text(&terminal->view), columns));
+    if (terminal->mid_line)
+        str_add(out, "\033[A");
+    if (terminal->mid_line && terminal->column % columns > 0)
+        str_printf(out, "\033[%dC", terminal->column % columns);
+    str_clear(&terminal->view);
+}
+
+/* Where these bytes leave the cursor that stood in this column. What is wide, or moves it
+ * otherwise, is beyond us until the next line. */
+static int column_after(int column, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool plain = bytes[i] >= ' ' && bytes[i] <= '~';
+        if (bytes[i] == '\n' || bytes[i] == '\r')
+            column = 0;
+        else if (column >= 0)
+            column = plain && column < INT_MAX ? column + 1 : -1;
+    }
+    return column;
 }
 
 static void erase(struct terminal *terminal)
@@ -53,6 +85,7 @@ void terminal_open(struct terminal *terminal, enum terminal_mode mode, int stop_
         .shares_line = isatty(STDOUT_FILENO),
         .stop_fd = stop_fd,
     };
+    str_init(&terminal->view, TEXT_MAX_BYTES);
     output_open(&terminal->output, STDOUT_FILENO);
 }
 
@@ -60,6 +93,7 @@ void terminal_close(struct terminal *terminal)
 {
     erase(terminal);
     output_close(&terminal->output);
+    str_free(&terminal->view);
 }
 
 void terminal_size(int *ret_columns, int *ret_rows)
@@ -97,7 +131,9 @@ void terminal_output(struct terminal *terminal, const char *bytes, size_t count)
     while (!output_add(&terminal->output, bytes, count) &&
            output_wait(&terminal->output, terminal->stop_fd, -1))
         terminal_flush(terminal);
+    erase(terminal);
     terminal->mid_line = terminal->shares_line && bytes[count - 1] != '\n';
+    terminal->column = column_after(terminal->column, bytes, count);
     terminal_flush(terminal);
 }
 
@@ -109,6 +145,7 @@ void terminal_line(struct terminal *terminal, const char *format, ...)
     if (terminal->mid_line)
         str_add(&out, "\n");
     terminal->mid_line = false;
+    terminal->column = 0;
     auto_free char *line = NULL;
     va_list args;
     va_start(args, format);
@@ -121,13 +158,19 @@ void terminal_line(struct terminal *terminal, const char *format, ...)
 
 void terminal_draw(struct terminal *terminal, const char *text)
 {
-    if (!terminal->live || terminal->mid_line)
+    if (!terminal->live || terminal->output.waiting.length > 0)
+        return;
+    int columns, rows;
+    terminal_size(&columns, &rows);
+    bool at_edge = terminal->column > 0 && terminal->column % columns == 0;
+    if (terminal->mid_line && (terminal->column < 0 || at_edge))
         return;
     auto_str struct str out;
     str_init(&out, TEXT_MAX_BYTES);
     add_erase(terminal, &out);
+    if (terminal->mid_line)
+        str_add(&out, "\n");
     str_add(&out, text);
-    for (const char *c = text; *c; c++)
-        terminal->view_lines += *c == '\n';
+    str_add(&terminal->view, text);
     write_stderr(&out);
 }

@@ -15,10 +15,11 @@ enum terminal_mode { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER };
 struct terminal {
     bool live;        /* there is a view */
     bool shares_line; /* stdout shows on the same screen */
-    bool mid_line;    /* stdout stands within a line there: no room for a view below it */
+    bool mid_line;    /* stdout stands within a line there; the view begins below it */
+    int column;       /* and has come that far in it, from 0; -1: that cannot be told */
     struct output output;
-    int view_lines; /* drawn and not yet erased */
-    int stop_fd;    /* readable when someone wants to stop: then stdout is not waited for */
+    struct str view; /* drawn and not yet erased */
+    int stop_fd;     /* readable when someone wants to stop: then stdout is not waited for */
 };
 
 /* AUTO: live if stderr is a terminal that can move its cursor. */
@@ -43,7 +44,8 @@ void terminal_drain(struct terminal *terminal, int patience_ms);
 void terminal_line(struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Draws the view anew; text ends with a newline. Nothing happens if there is no view. */
+/* Draws the view anew; text ends with a newline. Nothing happens if there is no view, or no telling
+ * how to go back from it to where stdout stands. */
 void terminal_draw(struct terminal *terminal, const char *text);
 
 #ifdef __cplusplus
