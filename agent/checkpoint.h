@@ -61,15 +61,23 @@ struct checkpoint_save {
  * anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS. */
 int checkpoint_save(const struct checkpoint_save *save, struct error *err);
 
-/* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left. For one
- * rank. The newest is never touched, nor one that holds other files too. */
-int checkpoint_prune(const struct file_ops *files, const char *dir, int keep, struct error *err);
+/* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left, of those
+ * up to `step`: later ones were passed over as damaged, and do not count. For one rank. The newest
+ * is never touched, nor one that holds other files too. */
+int checkpoint_prune(const struct file_ops *files, const char *dir, int64_t step, int keep,
+                     struct error *err);
 
-/* The path of the complete checkpoint of the most steps in `dir`; the caller frees. Only the
+/* A checkpoint that was found. */
+struct checkpoint_found {
+    char *path; /* the caller frees */
+    int64_t step;
+};
+
+/* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`. Only the
  * manifest decides what is complete; why others were passed over is added to `skipped`. Errors:
  * ERR_NOT_FOUND if there is none (or no such directory). */
-int checkpoint_find_latest(const char *dir, struct lines *skipped, char **ret_path,
-                           struct error *err);
+int checkpoint_find_latest(const char *dir, int64_t below, struct lines *skipped,
+                           struct checkpoint_found *ret_found, struct error *err);
 
 /* ---- loading: each rank for itself, without collectives ---- */
 

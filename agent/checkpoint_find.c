@@ -59,21 +59,24 @@ static int find_all(struct arena *arena, const char *dir, struct lines *skipped,
     return 0;
 }
 
-int checkpoint_find_latest(const char *dir, struct lines *skipped, char **ret_path,
-                           struct error *err)
+int checkpoint_find_latest(const char *dir, int64_t below, struct lines *skipped,
+                           struct checkpoint_found *ret_found, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct found *found;
     int count;
     if (find_all(arena, dir, skipped, &found, &count, err) < 0)
         return -1;
+    while (count > 0 && found[count - 1].step >= below)
+        count--;
     if (count == 0)
         return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it", dir);
-    *ret_path = xstrdup(found[count - 1].path);
+    *ret_found = (struct checkpoint_found){xstrdup(found[count - 1].path), found[count - 1].step};
     return 0;
 }
 
-int checkpoint_prune(const struct file_ops *files, const char *dir, int keep, struct error *err)
+int checkpoint_prune(const struct file_ops *files, const char *dir, int64_t step, int keep,
+                     struct error *err)
 {
     assert(keep >= 1);
     auto_arena struct arena *arena = arena_open();
@@ -81,6 +84,8 @@ int checkpoint_prune(const struct file_ops *files, const char *dir, int keep, st
     int count;
     if (find_all(arena, dir, NULL, &found, &count, err) < 0)
         return -1;
+    while (count > 0 && found[count - 1].step > step)
+        count--;
     for (int i = 0; i < count - keep; i++) {
         if (!checkpoint_is_own(found[i].path))
             continue; /* somebody keeps other files in it */

@@ -160,8 +160,8 @@ int trainer_save(struct trainer *t, struct error *err)
         return error_wrap(err, "checkpoint at step %lld", (long long)t->position.step);
     t->saved_step = t->position.step;
     if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
-        return checkpoint_prune(&file_ops_system, c->checkpoint.dir, (int)c->checkpoint.keep_last,
-                                err);
+        return checkpoint_prune(&file_ops_system, c->checkpoint.dir, t->position.step,
+                                (int)c->checkpoint.keep_last, err);
     return 0;
 }
 
@@ -171,6 +171,8 @@ int trainer_save(struct trainer *t, struct error *err)
 struct choice {
     struct outcome outcome;
     char path[PATH_MAX]; /* "": start anew */
+    char dir[PATH_MAX];  /* the directory of which it is the latest; "": asked for by name */
+    int64_t step;        /* if it is the latest of a directory */
 };
 
 static bool is_checkpoint(const char *path)
@@ -184,19 +186,27 @@ static bool is_checkpoint(const char *path)
     return false;
 }
 
+static void take_found(struct choice *choice, const char *dir, struct checkpoint_found *found)
+{
+    snprintf(choice->path, sizeof choice->path, "%s", found->path);
+    snprintf(choice->dir, sizeof choice->dir, "%s", dir);
+    choice->step = found->step;
+    free(found->path);
+}
+
 /* The newest complete checkpoint of a directory. Nothing there is an error only if it was asked for
  * by name. */
 static void choose_latest(struct trainer *t, const char *dir, bool must, struct choice *choice)
 {
     struct lines skipped;
     lines_init(&skipped, t->arena);
-    auto_free char *path = NULL;
+    struct checkpoint_found found = {0};
     struct error err;
-    int result = checkpoint_find_latest(dir, &skipped, &path, &err);
+    int result = checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err);
     if (skipped.count > 0)
         t->listener->skipped(t->listener->ctx, lines_join(&skipped));
     if (result == 0)
-        snprintf(choice->path, sizeof choice->path, "%s", path);
+        take_found(choice, dir, &found);
     else if (must || err.code != ERR_NOT_FOUND)
         outcome_set(&choice->outcome, result, &err);
 }
@@ -262,11 +272,12 @@ static int load_parts(struct trainer *t, struct checkpoint *checkpoint, struct e
 static int load(struct trainer *t, const char *path, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
-    if (checkpoint_open(path, &checkpoint, err))
-        return -1;
-    const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
-    int result = load_parts(t, checkpoint, err);
+    int result = checkpoint_open(path, &checkpoint, err);
+    if (result == 0)
+        result = load_parts(t, checkpoint, err);
+    result = agree_all(t->place.world, t->compute, result, err);
     if (result == 0) {
+        const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
         go_to(t, state);
         t->listener->resumed(t->listener->ctx, path, state->step);
     }
@@ -274,13 +285,48 @@ static int load(struct trainer *t, const char *path, struct error *err)
     return result;
 }
 
+/* After `damage` was found in the latest of a directory: the one before it. If there is none, the
+ * damage stays the error: nobody asked to lose the run. Collective. */
+static int choose_older(struct trainer *t, struct choice *choice, const struct error *damage,
+                        struct error *err)
+{
+    if (t->place.world->rank == 0) {
+        struct checkpoint_found found;
+        struct error ignored;
+        if (checkpoint_find_latest(choice->dir, choice->step, NULL, &found, &ignored) == 0) {
+            t->listener->skipped(t->listener->ctx, damage->msg);
+            take_found(choice, choice->dir, &found);
+        } else {
+            outcome_set(&choice->outcome, -1, damage);
+        }
+    }
+    if (agree_broadcast(t->place.world, t->compute, choice, sizeof *choice, err))
+        return -1;
+    return outcome_get(&choice->outcome, 0, err);
+}
+
+static int load_choice(struct trainer *t, struct choice *choice, struct error *err)
+{
+    while (load(t, choice->path, err)) {
+        const struct error damage = *err;
+        bool may_pass = damage.code == ERR_INPUT || damage.code == ERR_NOT_FOUND;
+        if (!choice->dir[0] || !damage.shared || !may_pass)
+            return -1;
+        if (choose_older(t, choice, &damage, err))
+            return -1;
+    }
+    return 0;
+}
+
 int trainer_resume(struct trainer *t, struct error *err)
 {
     trainer_set_sums(t, 0, 0, 0);
     struct choice *choice = arena_new(t->arena, struct choice);
     if (agree_on_checkpoint(t, choice, err))
-        return -1;
-    if (choice->path[0] && load(t, choice->path, err))
         return error_wrap(err, "resume");
-    return 0;
+    if (!choice->path[0] || load_choice(t, choice, err) == 0)
+        return 0;
+    bool damaged = err->code == ERR_INPUT;
+    return error_wrap(err, damaged ? "resume (move the checkpoint away, or name another one)"
+                                   : "resume");
 }

@@ -242,10 +242,12 @@ static int load_and_check(const char *path, int ranks)
 /* The generation of the latest checkpoint, all of it checked. */
 static int check_latest(const char *dir)
 {
-    auto_free char *path = NULL;
+    struct checkpoint_found found;
     struct error err;
-    assert_ok(checkpoint_find_latest(dir, NULL, &path, &err), &err);
-    return load_and_check(path, 2);
+    assert_ok(checkpoint_find_latest(dir, INT64_MAX, NULL, &found, &err), &err);
+    int generation = load_and_check(found.path, 2);
+    free(found.path);
+    return generation;
 }
 
 /* ---- the tests ---- */
@@ -306,10 +308,11 @@ static void test_find_latest(void **state)
     auto_arena struct arena *arena = arena_open();
     const char *dir = *state;
     auto_free char *missing = xasprintf("%s/none", dir);
-    char *path;
+    struct checkpoint_found found;
     struct error err;
-    assert_fails(checkpoint_find_latest(missing, NULL, &path, &err), &err, ERR_NOT_FOUND, "none");
-    assert_fails(checkpoint_find_latest(dir, NULL, &path, &err), &err, ERR_NOT_FOUND,
+    assert_fails(checkpoint_find_latest(missing, INT64_MAX, NULL, &found, &err), &err,
+                 ERR_NOT_FOUND, "none");
+    assert_fails(checkpoint_find_latest(dir, INT64_MAX, NULL, &found, &err), &err, ERR_NOT_FOUND,
                  "no complete checkpoint in it");
     for (int generation = 9; generation <= 11; generation++) /* "900" > "1000" as text */
         assert_ok(save(dir, 1, generation, NULL, &err), &err);
@@ -322,9 +325,14 @@ static void test_find_latest(void **state)
     assert_ok(durable_make_dir(&file_ops_system, temp, &err), &err);
     struct lines skipped;
     lines_init(&skipped, arena);
-    auto_free char *found = NULL;
-    assert_ok(checkpoint_find_latest(dir, &skipped, &found, &err), &err);
-    assert_non_null(strstr(found, "net-1000steps"));
+    assert_ok(checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err), &err);
+    assert_non_null(strstr(found.path, "net-1000steps"));
+    assert_int_equal(found.step, 1000);
+    free(found.path);
+    assert_ok(checkpoint_find_latest(dir, 1000, NULL, &found, &err), &err);
+    assert_int_equal(found.step, 900);
+    free(found.path);
+    assert_fails(checkpoint_find_latest(dir, 900, NULL, &found, &err), &err, ERR_NOT_FOUND, dir);
     assert_int_equal(skipped.count, 2);
     assert_non_null(strstr(skipped.items[0], "net-1100steps: not a complete checkpoint"));
     assert_non_null(strstr(skipped.items[1], "left over from a save"));
@@ -342,11 +350,13 @@ static void test_prune(void **state)
     struct error err;
     for (int generation = 1; generation <= 4; generation++)
         assert_ok(save(dir, 1, generation, NULL, &err), &err);
-    assert_ok(checkpoint_prune(&file_ops_system, dir, 5, &err), &err);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 400, 5, &err), &err);
     assert_int_equal(support_count_entries(dir), 4);
-    assert_ok(checkpoint_prune(&file_ops_system, dir, 2, &err), &err);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 150, 1, &err), &err); /* only one so old */
+    assert_int_equal(support_count_entries(dir), 4);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 400, 2, &err), &err);
     assert_int_equal(support_count_entries(dir), 2);
-    assert_ok(checkpoint_prune(&file_ops_system, dir, 1, &err), &err);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 400, 1, &err), &err);
     assert_int_equal(support_count_entries(dir), 1);
     assert_int_equal(check_latest(dir), 4);
 }
@@ -391,7 +401,7 @@ static void test_others_stay(void **state)
     put(dir, "net-100steps/notes");
     assert_fails(save(dir, 1, 1, NULL, &err), &err, ERR_EXISTS, "holds other files too");
     assert_ok(save(dir, 1, 4, NULL, &err), &err);
-    assert_ok(checkpoint_prune(&file_ops_system, dir, 1, &err), &err);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 400, 1, &err), &err);
     assert_true(is_there(dir, "net-100steps/COMPLETE"));
     for (size_t i = 0; i < array_length(others); i++)
         assert_true(is_there(dir, others[i]));
@@ -413,7 +423,7 @@ static void test_crash_anywhere(void **state)
             bool saved = save(dir, 1, 2, f, &err) == 0;
             saved = saved && save(dir, 1, 2, f, &err) == 0; /* again: replaces */
             bool second = saved;
-            saved = saved && checkpoint_prune(&f->ops, dir, 1, &err) == 0;
+            saved = saved && checkpoint_prune(&f->ops, dir, 200, 1, &err) == 0;
             finished = !f->crashed;
             faulty_lose(f, (enum faulty_loss)loss);
             int latest = check_latest(dir);
