@@ -27,6 +27,7 @@ static const struct field {
     {"epoch_rows", FIELD_REAL, offsetof(struct checkpoint_state, epoch_rows)},
     {"learning_rate", FIELD_REAL, offsetof(struct checkpoint_state, learning_rate)},
     {"world_size", FIELD_COUNT, offsetof(struct checkpoint_state, world_size)},
+    {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
     {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
     {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},
 };

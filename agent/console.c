@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,9 +13,26 @@ struct console {
     struct console_setting setting;
     int64_t loop_begin_us, reported_us, step_end_us;
     struct throughput throughput;
+    double lost_lr;
+    int64_t lost_step; /* the first with a loss that is no number; 0: none */
 };
 
 /* ---- pure ---- */
+
+/* "nan" without the sign that it may have, which tells nothing. */
+static double plain(double loss)
+{
+    return isnan(loss) ? (double)NAN : loss;
+}
+
+void console_lost_line(int64_t step, double lr, struct str *out)
+{
+    str_printf(
+        out,
+        "the loss is no number any more since step %lld (lr %.6g): the training diverged and "
+        "the model is of no use; try a smaller learning rate",
+        (long long)step, lr);
+}
 
 void throughput_add(struct throughput *t, int64_t samples, int64_t now_us)
 {
@@ -46,13 +64,13 @@ double throughput_per_s(const struct throughput *t)
 void console_epoch_line(const struct trainer_score *score, struct str *out)
 {
     str_printf(out, "Train Epoch: %lld \tLoss: %.6f\n", (long long)score->epoch,
-               score->loss_sum / score->samples);
+               plain(score->loss_sum / score->samples));
 }
 
 void console_test_line(const struct trainer_score *score, struct str *out)
 {
     str_printf(out, "Test set: Average loss: %.4f, Accuracy: %.0f/%.0f (%.2f%%)\n\n",
-               score->loss_sum / score->samples, score->correct, score->samples,
+               plain(score->loss_sum / score->samples), score->correct, score->samples,
                100 * score->correct / score->samples);
 }
 
@@ -60,7 +78,7 @@ void console_step_line(const struct trainer_step *step, double samples_per_s, st
 {
     str_printf(out, "Epoch %lld | Step %lld/%lld | Loss: %.4f | lr: %.6g | %.0f samples/s\n",
                (long long)step->position.epoch + 1, (long long)step->position.step,
-               (long long)step->steps, step->loss, step->lr, samples_per_s);
+               (long long)step->steps, plain(step->loss), step->lr, samples_per_s);
 }
 
 void console_memory_line(const struct memory_use *use, struct str *out)
@@ -114,11 +132,27 @@ static void report(struct console *c, const struct trainer_step *step, int64_t n
     c->reported_us = now_us;
 }
 
+/* Once, at the first step that shows it. */
+static void warn_if_lost(struct console *c, const struct trainer_step *step)
+{
+    if (c->lost_step > 0 || isfinite(step->loss))
+        return;
+    c->lost_step = step->position.step;
+    c->lost_lr = step->lr;
+    if (c->setting.rank > 0)
+        return;
+    auto_str struct str line;
+    str_init(&line, LINE_BYTES);
+    console_lost_line(c->lost_step, c->lost_lr, &line);
+    log_warning("%s", str_text(&line));
+}
+
 static void on_step(void *ctx, const struct trainer_step *step)
 {
     struct console *c = ctx;
     int64_t now_us = c->setting.now_us();
     throughput_add(&c->throughput, step->samples, now_us);
+    warn_if_lost(c, step);
     c->step_end_us = now_us;
     struct str lines;
     str_init(&lines, LINE_BYTES);
@@ -182,6 +216,13 @@ static void on_skipped(void *ctx, const char *why)
     log_warning("passed over: %s", why);
 }
 
+static void on_differs(void *ctx, const char *what)
+{
+    const struct console *c = ctx;
+    if (c->setting.rank == 0)
+        log_warning("not the run that saved the checkpoint: %s", what);
+}
+
 /* ---- life cycle ---- */
 
 struct console *console_open(const struct console_setting *setting)
@@ -209,6 +250,7 @@ struct trainer_listener console_listener(struct console *c)
         .saved = on_saved,
         .resumed = on_resumed,
         .skipped = on_skipped,
+        .differs = on_differs,
     };
 }
 
@@ -228,5 +270,10 @@ void console_end(struct console *c, const struct module *module, const struct me
     str_add(&text, "\n");
     console_throughput_line(&c->throughput, c->setting.world_size, &text);
     console_memory_line(use, &text);
+    if (c->lost_step > 0) {
+        str_add(&text, "Warning: ");
+        console_lost_line(c->lost_step, c->lost_lr, &text);
+        str_add(&text, "\n");
+    }
     print(c, &text);
 }

@@ -33,10 +33,12 @@ void throughput_add(struct throughput *t, int64_t samples, int64_t now_us);
 void throughput_skip(struct throughput *t, int64_t us);
 double throughput_per_s(const struct throughput *t); /* 0: not known yet */
 
-/* The lines. All end in a newline. */
+/* The lines. All but one end in a newline. */
 void console_epoch_line(const struct trainer_score *score, struct str *out);
 void console_test_line(const struct trainer_score *score, struct str *out);
 void console_step_line(const struct trainer_step *step, double samples_per_s, struct str *out);
+/* That a run has diverged; no newline. lr: of that step. */
+void console_lost_line(int64_t step, double lr, struct str *out);
 /* Of a run too short to have any step that counts it says that the throughput is not known. */
 void console_throughput_line(const struct throughput *t, int world_size, struct str *out);
 /* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */

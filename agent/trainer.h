@@ -52,7 +52,8 @@ struct trainer_listener {
     void (*resumed)(void *ctx, const char *path, int64_t step);
     void (*skipped)(void *ctx,
                     const char *why); /* checkpoints that are not complete, in one line */
-    bool (*stop_asked)(void *ctx);    /* on any rank: all save and stop within a few steps */
+    void (*differs)(void *ctx, const char *what); /* from the run that saved the checkpoint */
+    bool (*stop_asked)(void *ctx); /* on any rank: all save and stop within a few steps */
 };
 
 struct trainer;

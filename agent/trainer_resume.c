@@ -111,6 +111,7 @@ static struct checkpoint_state state_of(const struct trainer *t, const double su
         .seed = (uint64_t)t->config->runtime.seed,
         .learning_rate = t->lr,
         .world_size = t->place.world->size,
+        .train_rows = t->train.sampler.items,
         .batch_rows = t->train.batch_rows,
     };
     static const char *const names[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
@@ -269,6 +270,27 @@ static int load_parts(struct trainer *t, struct checkpoint *checkpoint, struct e
     return result;
 }
 
+static void add_difference(struct lines *lines, const char *what, int64_t saved, int64_t now)
+{
+    if (saved != now)
+        lines_add(lines, "%s %lld was %lld", what, (long long)now, (long long)saved);
+}
+
+/* What makes the rest another run than the one that saved. The number of ranks may change, but the
+ * samples of a step with it. */
+static void compare(struct trainer *t, const struct checkpoint_state *saved)
+{
+    struct lines lines;
+    lines_init(&lines, t->arena);
+    add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
+    add_difference(&lines, "samples per step and micro-batch",
+                   saved->batch_rows * saved->world_size,
+                   t->train.batch_rows * t->place.world->size);
+    add_difference(&lines, "training samples", saved->train_rows, t->train.sampler.items);
+    if (lines.count > 0)
+        t->listener->differs(t->listener->ctx, lines_join(&lines));
+}
+
 static int load(struct trainer *t, const char *path, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
@@ -280,6 +302,7 @@ static int load(struct trainer *t, const char *path, struct error *err)
         const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
         go_to(t, state);
         t->listener->resumed(t->listener->ctx, path, state->step);
+        compare(t, state);
     }
     checkpoint_close(checkpoint);
     return result;

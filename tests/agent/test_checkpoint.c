@@ -97,6 +97,7 @@ static struct checkpoint_state state_of(int generation)
         .epoch_correct = 1500,
         .epoch_rows = 1920,
         .world_size = 3,
+        .train_rows = 60000,
         .batch_rows = 64,
         .strategy = "FULL_SHARD",
     };

@@ -2,6 +2,7 @@
 
 #include "agent/console.h"
 
+#include <math.h>
 #include <string.h>
 
 static void epoch_and_test_lines_are_the_tutorials(void **state)
@@ -17,6 +18,20 @@ static void epoch_and_test_lines_are_the_tutorials(void **state)
     str_init(&test, 1024);
     console_test_line(&score, &test);
     assert_non_null(strstr(str_text(&test), "Accuracy: 9111/10000 (91.11%)\n"));
+}
+
+static void a_loss_that_is_no_number_is_nan_and_told(void **state)
+{
+    (void)state;
+    const struct trainer_score score = {.epoch = 1, .loss_sum = -(double)NAN, .samples = 10};
+    auto_str struct str text;
+    str_init(&text, 1024);
+    console_epoch_line(&score, &text);
+    assert_string_equal(str_text(&text), "Train Epoch: 1 \tLoss: nan\n");
+    auto_str struct str lost;
+    str_init(&lost, 1024);
+    console_lost_line(12, 50, &lost);
+    assert_non_null(strstr(str_text(&lost), "since step 12 (lr 50)"));
 }
 
 /* `steps` steps of 64 samples, 10 ms apart, from 1 s on. */
@@ -64,6 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epoch_and_test_lines_are_the_tutorials),
+        cmocka_unit_test(a_loss_that_is_no_number_is_nan_and_told),
         cmocka_unit_test(throughput_counts_from_the_first_warm_step),
         cmocka_unit_test(time_skipped_is_no_training),
         cmocka_unit_test(a_short_run_has_no_throughput),

@@ -72,6 +72,7 @@ struct seen {
     double epoch_loss, test_loss, test_samples;
     int steps, resumed_step, last_step;
     char skipped[1024]; /* what was passed over, if that may be */
+    char differs[256];
     bool may_skip;
     int stop_at_step; /* stop_asked says yes from this step on; 0: never */
     struct memory_use memory;
@@ -126,6 +127,12 @@ static void on_skipped(void *ctx, const char *why)
     snprintf(seen->skipped, sizeof seen->skipped, "%s", why);
 }
 
+static void on_differs(void *ctx, const char *what)
+{
+    struct seen *seen = ctx;
+    snprintf(seen->differs, sizeof seen->differs, "%s", what);
+}
+
 static bool stop_asked(void *ctx)
 {
     const struct seen *seen = ctx;
@@ -135,8 +142,8 @@ static bool stop_asked(void *ctx)
 static int run_rank(struct run *run, int rank, struct comm *world, struct error *err)
 {
     struct seen *seen = &run->seen[rank];
-    const struct trainer_listener listener = {seen,     on_step,    on_epoch,   on_test,
-                                              on_saved, on_resumed, on_skipped, stop_asked};
+    const struct trainer_listener listener = {
+        seen, on_step, on_epoch, on_test, on_saved, on_resumed, on_skipped, on_differs, stop_asked};
     const struct trainer_place place = {
         .world = world, .local_size = run->local_size, .threads = 1, .restarted = run->restarted};
     struct trainer *trainer = NULL;
@@ -429,6 +436,23 @@ static void a_damaged_checkpoint_gives_way_to_an_older_one(void **state)
     assert_fails(fourth.result[0], &fourth.err[0], ERR_INPUT, "mnist_cnn-5steps");
 }
 
+static void what_differs_on_resume_is_told(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/differs", (char *)*state);
+    struct run first = {0}, same = {0}, other = {0};
+    run_with(&first, arena, *state, 2,
+             arena_printf(arena, "--max_steps=2 --checkpoint_dir %s", dir));
+    run_with(&same, arena, *state, 1, arena_printf(arena, "--max_steps=2 --resume %s", dir));
+    assert_string_equal(same.seen[0].differs, "");
+    run_with(&other, arena, *state, 1,
+             arena_printf(
+                 arena, "--max_steps=2 --resume %s --seed=7 --batch_size=4 --train_size=40", dir));
+    assert_non_null(strstr(other.seen[0].differs, "runtime.seed 7 was 42"));
+    assert_non_null(strstr(other.seen[0].differs, "samples per step and micro-batch 4 was 12"));
+    assert_non_null(strstr(other.seen[0].differs, "training samples 40 was "));
+}
+
 /* The tutorial's ordering, at its own sizes: batch 64, four ranks. */
 static void sharding_saves_memory_in_the_tutorials_order(void **state)
 {
@@ -456,6 +480,7 @@ int main(void)
         cmocka_unit_test(every_checkpoint_leads_to_the_same_bits),
         cmocka_unit_test(a_checkpoint_loads_at_any_world_size),
         cmocka_unit_test(a_damaged_checkpoint_gives_way_to_an_older_one),
+        cmocka_unit_test(what_differs_on_resume_is_told),
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
     };
