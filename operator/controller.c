@@ -219,7 +219,7 @@ static void follow_autoscaling(struct controller *c)
     if (version == c->autoscaling)
         return;
     c->autoscaling = version;
-    if (version) /* a plan under way keeps the one that it was made with */
+    if (version) /* else plans under way may still hold autoscalers */
         executor_use_autoscaling(c->executor, version);
     store_mark_jobs(c->store);
 }

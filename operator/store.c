@@ -2,31 +2,12 @@
 
 #include "base/lines.h"
 #include "base/mem.h"
-#include "base/table.h"
 #include "operator/names.h"
-#include "operator/store_child.h"
-#include "operator/store_job.h"
+#include "operator/store_parts.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* All that goes by one job's key. Exists while it has a job or children. */
-struct family {
-    struct table_entry entry;
-    struct stored_job *job;                            /* NULL: not known (yet) */
-    uint32_t seen;                                     /* the job, as in struct stored_child */
-    struct stored_child *children[STORE_SERVICES + 1]; /* pods and services */
-    char key[];
-};
-
-struct store {
-    struct store_options options;
-    struct table families;
-    struct table children[STORE_KINDS];
-    size_t job_count;
-    uint32_t list[STORE_KINDS]; /* number of the last one that began */
-};
 
 /* An object that was fed. Works in the arena. */
 struct reading {
@@ -140,8 +121,8 @@ static void remove_child(struct store *store, struct stored_child *child)
     free(child);
 }
 
-static struct stored_child *find_child(const struct store *store, enum store_kind kind,
-                                       const char *key)
+struct stored_child *store_find_child(const struct store *store, enum store_kind kind,
+                                      const char *key)
 {
     return (struct stored_child *)table_find(&store->children[kind], key);
 }
@@ -158,7 +139,7 @@ static struct family *family_of(struct store *store, const struct reading *readi
 static void put_child(struct store *store, struct reading *reading)
 {
     const struct identity *identity = &reading->identity;
-    struct stored_child *old = find_child(store, reading->kind, reading->key);
+    struct stored_child *old = store_find_child(store, reading->kind, reading->key);
     if (old && strcmp(old->version, identity->resource_version) == 0) {
         old->seen = store->list[reading->kind];
         return;
@@ -253,7 +234,7 @@ static void forget(struct store *store, enum store_kind kind, const char *key, c
             remove_job(store, family);
         return;
     }
-    struct stored_child *child = find_child(store, kind, key);
+    struct stored_child *child = store_find_child(store, kind, key);
     if (child && (!uid || strcmp(stored_child_uid(child), uid) == 0))
         remove_child(store, child);
 }
@@ -331,67 +312,6 @@ struct store_job *store_take_job(struct store *store, const char *key)
 void store_release_job(struct store_job *job)
 {
     stored_job_release(job);
-}
-
-struct children {
-    const struct stored_child **items;
-    size_t count;
-};
-
-/* `family` may be NULL. A child that bears a wanted name belongs to it, to another family or to
- * none. */
-static struct children collect(const struct store *store, enum store_kind kind,
-                               const struct family *family, const struct job *job,
-                               struct arena *arena)
-{
-    size_t most = 0;
-    const struct stored_child *first = family ? family->children[kind] : NULL;
-    for (const struct stored_child *child = first; child; child = child->next)
-        most++;
-    for (int type = 0; type < REPLICA_TYPES && !job->invalid; type++)
-        most += job->replicas[type].present ? (size_t)job->replicas[type].replicas.value : 0;
-    struct children children = {.items = arena_array(arena, const struct stored_child *, most)};
-    for (const struct stored_child *child = first; child; child = child->next)
-        children.items[children.count++] = child;
-    for (int type = 0; type < REPLICA_TYPES && !job->invalid; type++) {
-        const struct replica_spec *replica = &job->replicas[type];
-        for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
-            const char *name = names_child(arena, job, type, i);
-            const char *key = arena_printf(arena, "%s/%s", job->namespace_, name);
-            const struct stored_child *child = find_child(store, kind, key);
-            if (child && (!family || child->family != family))
-                children.items[children.count++] = child;
-        }
-    }
-    return children;
-}
-
-void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,
-                 struct arena *arena, struct world *ret_world)
-{
-    const char *key = arena_printf(arena, "%s/%s", job->job->namespace_, job->job->name);
-    const struct family *family = (struct family *)table_find(&store->families, key);
-    struct children pods = collect(store, STORE_PODS, family, job->job, arena);
-    struct children services = collect(store, STORE_SERVICES, family, job->job, arena);
-    struct pod *pod = arena_array(arena, struct pod, pods.count);
-    struct service *service = arena_array(arena, struct service, services.count);
-    for (size_t i = 0; i < pods.count; i++)
-        pod[i] = pods.items[i]->pod;
-    for (size_t i = 0; i < services.count; i++)
-        service[i] = services.items[i]->service;
-    const struct stored_child *group = find_child(store, STORE_POD_GROUPS, key);
-    const struct stored_child *autoscaler = find_child(store, STORE_AUTOSCALERS, key);
-    *ret_world = (struct world){
-        .job = job->job,
-        .status = job->status,
-        .pods = pod,
-        .pod_count = pods.count,
-        .services = service,
-        .service_count = services.count,
-        .pod_group = group ? &group->group : NULL,
-        .autoscaler = autoscaler ? &autoscaler->autoscaler : NULL,
-        .now_ms = now_ms,
-    };
 }
 
 static void mark_job(void *context, struct table_entry *entry)

@@ -1,6 +1,5 @@
-/* What a job must satisfy beyond the form of its fields: the peer's admission rules (V1 to V13 of
- * the behaviour book), word for word where tools may look, and what it lets through only to fail
- * later. */
+/* What a job must satisfy beyond the form of its fields: the peer operator's admission rules, word
+ * for word where tools may look, and what it lets through only to fail later. */
 #ifndef SHOAL_OPERATOR_VALIDATE_H
 #define SHOAL_OPERATOR_VALIDATE_H
 

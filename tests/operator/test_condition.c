@@ -1,4 +1,4 @@
-/* How the list of conditions changes: the sequences of the behaviour book, 5.2, and C23. */
+/* How the list of conditions changes: the sequences that the training operator shows. */
 #include "tests/support.h"
 
 #include "base/mem.h"

@@ -1,0 +1,38 @@
+/* Inside the store: its tables, for store.c, which feeds them, and store_world.c, which looks. */
+#ifndef SHOAL_OPERATOR_STORE_PARTS_H
+#define SHOAL_OPERATOR_STORE_PARTS_H
+
+#include "base/table.h"
+#include "operator/store.h"
+#include "operator/store_child.h"
+#include "operator/store_job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All that goes by one job's key. Exists while it has a job or children. */
+struct family {
+    struct table_entry entry;
+    struct stored_job *job;                            /* NULL: not known (yet) */
+    uint32_t seen;                                     /* the job, as in struct stored_child */
+    struct stored_child *children[STORE_SERVICES + 1]; /* pods and services */
+    char key[];
+};
+
+struct store {
+    struct store_options options;
+    struct table families;
+    struct table children[STORE_KINDS];
+    size_t job_count;
+    uint32_t list[STORE_KINDS]; /* number of the last one that began */
+};
+
+/* NULL: none of that kind bears this "namespace/name". */
+struct stored_child *store_find_child(const struct store *store, enum store_kind kind,
+                                      const char *key);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
