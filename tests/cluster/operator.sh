@@ -58,24 +58,22 @@ operator_stop() { # [SIGNAL [NUMBER]]: the last one, or the one of that number; 
     operators[number]= # the process number may soon be another's
 }
 
-# job NAME MASTERS WORKERS POLICY [RUN_POLICY [SPEC [CONTAINER]]]: creates a job; RUN_POLICY and CONTAINER are the inside of a flow
-# mapping, such as "backoffLimit: 2, cleanPodPolicy: All"; SPEC is one line below spec, such as "nprocPerNode: '4'".
-job() {
+# manifest NAME MASTERS WORKERS POLICY [RUN_POLICY [SPEC [CONTAINER]]]: prints a job; RUN_POLICY and CONTAINER are the inside of a
+# flow mapping, such as "backoffLimit: 2, cleanPodPolicy: All"; SPEC is one line below spec, such as "nprocPerNode: '4'".
+manifest() {
     local name=$1 masters=$2 workers=$3 policy=$4 run_policy=${5-} spec=${6-} container=${7-} type count
-    {
-        printf 'apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: %s}\nspec:\n' "$name"
-        [ -z "$run_policy" ] || printf '  runPolicy: {%s}\n' "$run_policy"
-        [ -z "$spec" ] || printf '  %s\n' "$spec"
-        printf '  pytorchReplicaSpecs:\n'
-        for type in Master Worker; do
-            count=$([ $type = Master ] && echo "$masters" || echo "$workers")
-            [ "$count" -gt 0 ] || continue
-            printf '    %s:\n      replicas: %s\n      restartPolicy: %s\n' $type "$count" "$policy"
-            printf '      template: {spec: {containers: [{name: pytorch, image: "image:1"%s}]}}\n' "${container:+, $container}"
-        done
-    } >"$work/$name.yaml"
-    kubectl create -f "$work/$name.yaml" >/dev/null
+    printf -- '---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: %s}\nspec:\n' "$name"
+    [ -z "$run_policy" ] || printf '  runPolicy: {%s}\n' "$run_policy"
+    [ -z "$spec" ] || printf '  %s\n' "$spec"
+    printf '  pytorchReplicaSpecs:\n'
+    for type in Master Worker; do
+        count=$([ $type = Master ] && echo "$masters" || echo "$workers")
+        [ "$count" -gt 0 ] || continue
+        printf '    %s:\n      replicas: %s\n      restartPolicy: %s\n' $type "$count" "$policy"
+        printf '      template: {spec: {containers: [{name: pytorch, image: "image:1"%s}]}}\n' "${container:+, $container}"
+    done
 }
+job() { manifest "$@" | kubectl create -f - >/dev/null; } # creates it
 # edit_job NAME JSON: merges it into the object.
 edit_job() { api PATCH "$jobs_path/$1" "$2" >/dev/null; }
 delete_job() { api DELETE "$jobs_path/$1" >/dev/null; }

@@ -65,6 +65,7 @@ set_group x24 '{"phase": "Pending", "conditions": [{"type": "Unschedulable", "st
 check "X24 the scheduler's reason is told" tells x24 "PodGroup x24 is not admitted yet: 3/3 tasks in gang unschedulable"
 check "X24 and is the state" comes "Created Waiting" conditions x24
 check "X24 no pod while it is pending" stays "" pods x24
+edit_job x24 '{"spec": {"runPolicy": {"schedulingPolicy": {"queue": "other"}}}}' # refused only with deploy/cel
 set_group x24 '{"phase": "Inqueue", "conditions": []}'
 check "X24 all pods after it" comes "x24-master-0 x24-worker-0 x24-worker-1" pods x24
 check "X24 they are marked" comes "volcano x24 worker" pod x24-worker-0 \
@@ -72,8 +73,18 @@ check "X24 they are marked" comes "volcano x24 worker" pod x24-worker-0 \
 play_all x24 running
 check "X24 and the job runs" comes "Created Running" conditions x24
 check "X24 at rest" requests_rest
+check "P04 the group keeps its queue" is q group x24 .spec.queue
 play x24-master-0 exit 0
 check "X25 the group goes when the job is finished" wait_for 20 no_group x24
+
+for scheduler in volcano other; do
+    manifest "c14-$scheduler" 0 1 OnFailure | sed "s/spec: {containers/spec: {schedulerName: $scheduler, containers/" | kubectl create -f - >/dev/null
+    check "C14 $scheduler: the group" comes 1 group "c14-$scheduler" .spec.minMember
+    set_group "c14-$scheduler" '{"phase": "Inqueue"}'
+    check "C14 $scheduler: the pod has it" comes $scheduler pod "c14-$scheduler-worker-0" .spec.schedulerName
+done
+check "C14 another scheduler is told of" tells c14-other "Warning SetPodTemplateSchedulerName"
+check "C14 its own is not" lacks <(events c14-volcano) SetPodTemplateSchedulerName
 
 job c31 0 2 OnFailure "schedulingPolicy: {minAvailable: 10}"
 check "C31 more than there is" comes 10 group c31 .spec.minMember
