@@ -99,7 +99,7 @@ static bool is_shorthand(const char *name)
     for (int i = 0; i < config_shorthand_count; i++)
         if (strcmp(name, config_shorthands[i].name) == 0)
             return true;
-    return strcmp(name, "help") == 0;
+    return strcmp(name, "help") == 0 || strcmp(name, "version") == 0;
 }
 
 static int split_flags(struct parser *p, struct error *err)
@@ -262,8 +262,8 @@ static int apply_flag(struct parser *p, const struct flag *flag, struct error *e
 /* Flags that are no keys: they choose what is read before the keys. */
 static bool is_special(const struct flag *flag)
 {
-    return strcmp(flag->name, "help") == 0 || strcmp(flag->name, "preset") == 0 ||
-           strcmp(flag->name, "config") == 0;
+    return strcmp(flag->name, "help") == 0 || strcmp(flag->name, "version") == 0 ||
+           strcmp(flag->name, "preset") == 0 || strcmp(flag->name, "config") == 0;
 }
 
 static int apply_specials(struct parser *p, const char *preset, struct error *err)
@@ -272,6 +272,8 @@ static int apply_specials(struct parser *p, const char *preset, struct error *er
         const struct flag *flag = &p->flags[i];
         if (strcmp(flag->name, "help") == 0)
             p->config->help = true;
+        else if (strcmp(flag->name, "version") == 0)
+            p->config->version = true;
         else if (is_special(flag) && !flag->value)
             return error_set(err, ERR_CONFIG, "--%s needs a value", flag->name);
         else if (strcmp(flag->name, "preset") == 0)
@@ -295,6 +297,11 @@ static int check_together(const struct agent_config *c, struct error *err)
         !c->checkpoint.dir[0])
         return error_set(err, ERR_CONFIG,
                          "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir");
+    if (c->optimizer.beta1 >= 1 || c->optimizer.beta2 >= 1)
+        return error_set(err, ERR_CONFIG, "optimizer.%s must be below 1",
+                         c->optimizer.beta1 >= 1 ? "beta1" : "beta2");
+    if (!c->data.root[0])
+        return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
     if (strcmp(c->runtime.device, "cpu") != 0 && strcmp(c->runtime.device, "auto") != 0)
         return error_set(err, ERR_CONFIG, "runtime.device: '%s' is not one of: cpu auto",
                          c->runtime.device);

@@ -105,6 +105,7 @@ struct config {
     enum config_source source[CONFIG_MAX_KEYS]; /* per row of the table */
     const char *preset;                         /* "" if none */
     bool help;           /* --help was asked for: print config_help and leave */
+    bool version;        /* --version was asked for */
     const char *warning; /* unknown flags under --strict=false, in one line; "" if none */
 };
 

@@ -104,7 +104,9 @@ const struct config_key config_keys[] = {
      "at the end, write the whole model to this file (PyTorch's parameter names)"},
 
     {"eval", "eval_strategy", TYPE_CHOICE, AT(eval.strategy), "epoch", NULL, 0, 0, "no epoch",
-     "evaluation_strategy", "when to evaluate"},
+     "evaluation_strategy",
+     "when to evaluate; where the ranks do not divide the samples, some are counted twice, as "
+     "PyTorch's DistributedSampler does"},
 
     {"logging", "logging_steps", TYPE_INT, AT(logging.steps), "0", NULL, 0, 1e12, NULL,
      "logging_freq", "optimizer steps between lines with step and loss; 0: none"},
@@ -112,7 +114,7 @@ const struct config_key config_keys[] = {
     {"runtime", "seed", TYPE_INT, AT(runtime.seed), "42", NULL, 0, 9e15, NULL, NULL,
      "initial values, dropout and data order are pure functions of it"},
     {"runtime", "device", TYPE_TEXT, AT(runtime.device), "cpu", NULL, 0, 0, NULL, "backend",
-     "where the model runs: cpu"},
+     "where the model runs: cpu, or auto, which is cpu"},
     {"runtime", "threads", TYPE_INT, AT(runtime.threads), "0", NULL, 0, 4096, NULL, NULL,
      "CPU threads per rank; 0: the machine's cores divided by its ranks"},
     {"runtime", "nproc_per_node", TYPE_TEXT, AT(runtime.nproc_per_node), "", NULL, 0, 0, NULL, NULL,

@@ -197,8 +197,9 @@ static int distance(const char *a, const char *b)
 static const struct config_key *nearest_key(const char *name)
 {
     const struct config_key *best = NULL;
-    int least = 4; /* farther than this is no help */
     const char *dot = strchr(name, '.');
+    /* Farther than this is no help: a third of the name, at most 3. */
+    int third = (int)strlen(dot ? dot + 1 : name) / 3, least = 1 + (third < 3 ? third : 3);
     for (int i = 0; i < config_key_count; i++) {
         int d = distance(dot ? dot + 1 : name, config_keys[i].name);
         if (d < least) {

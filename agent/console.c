@@ -84,9 +84,8 @@ void console_step_line(const struct trainer_step *step, double samples_per_s, st
 void console_memory_line(const struct memory_use *use, struct str *out)
 {
     const double mib = 1024 * 1024;
-    str_printf(out,
-               "Peak memory per rank: %.2f MiB (%lld bytes:", (double)use->peak_total_bytes / mib,
-               (long long)use->peak_total_bytes);
+    str_printf(out, "Peak memory per rank: %.2f MiB, each kind at its own time (%lld bytes:",
+               (double)use->peak_total_bytes / mib, (long long)use->peak_total_bytes);
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         str_printf(out, " %s %lld", memory_kind_name((enum memory_kind)kind),
                    (long long)use->peak_bytes[kind]);

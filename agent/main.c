@@ -54,7 +54,7 @@ static int exit_code_of(const struct error *err)
     case ERR_TIMEOUT:
         return EXIT_RETRYABLE;
     case ERR_CANCELLED:
-        return EXIT_TERMINATED;
+        return stop_signal == SIGINT ? 128 + SIGINT : EXIT_TERMINATED;
     default:
         return EXIT_FAILED;
     }
@@ -124,9 +124,10 @@ static void print_banner(const struct config *config, const struct topology *t)
     auto_str struct str summary;
     str_init(&summary, 16 * 1024);
     config_summary(config, &summary);
-    printf("shoal-agent %s: %d ranks on %d nodes, master_addr=%s, master_port=%d\n", SHOAL_VERSION,
-           t->world_size, t->nodes, t->host, t->port);
-    printf("Configuration: %s\n", str_text(&summary));
+    printf("shoal-agent %s: %d rank%s on %d node%s, master_addr=%s, master_port=%d\n",
+           SHOAL_VERSION, t->world_size, t->world_size == 1 ? "" : "s", t->nodes,
+           t->nodes == 1 ? "" : "s", t->host, t->port);
+    printf("Configuration: %s\n", summary.length ? str_text(&summary) : "all defaults");
     fflush(stdout);
 }
 
@@ -189,6 +190,15 @@ static void handle_signals(void)
     sigaction(SIGUSR1, &action, NULL);
 }
 
+static int save_model(struct trainer *trainer, const char *path, int rank, struct error *err)
+{
+    if (trainer_save_model(trainer, path, err))
+        return -1;
+    if (rank == 0)
+        printf("Model saved: %s\n", path);
+    return 0;
+}
+
 static int train(const struct agent_config *c, const struct topology *t, struct comm *world,
                  struct console *console, struct error *err)
 {
@@ -212,7 +222,7 @@ static int train(const struct agent_config *c, const struct topology *t, struct 
         console_end(console, trainer_module(trainer), &use);
     }
     if (result == 0 && c->checkpoint.save_model[0])
-        result = trainer_save_model(trainer, c->checkpoint.save_model, err);
+        result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
     trainer_close(trainer);
     return result;
 }
@@ -253,6 +263,10 @@ int main(int argc, char **argv)
         return fail(&err);
     if (config.help) {
         print_help();
+        return EXIT_DONE;
+    }
+    if (config.version) {
+        printf("shoal-agent %s\n", SHOAL_VERSION);
         return EXIT_DONE;
     }
     if (config.value.runtime.dry_run)

@@ -108,7 +108,7 @@ static int read_pod(const struct reader *r, const struct topology_wish *wish, st
     bool elastic = is_set(r, ENV_PET_RDZV_ENDPOINT);
     if (wish->node_rank < 0 && !is_set(r, ENV_PET_NODE_RANK) && !is_set(r, ENV_RANK) &&
         (t->nodes > 1 || elastic))
-        return not_set(ENV_PET_NODE_RANK,
+        return not_set(ENV_PET_NODE_RANK " (or --node_rank)",
                        elastic ? "an elastic job's workers must be numbered: use a Master replica"
                                : "there is more than one node",
                        err);
@@ -188,7 +188,7 @@ static int read_meeting_place(const struct reader *r, const struct topology_wish
     if (host)
         strcpy(t->host, host);
     else if (t->nodes > 1 && !is_set(r, ENV_PET_RDZV_ENDPOINT))
-        return not_set(ENV_MASTER_ADDR, "there is more than one node", err);
+        return not_set(ENV_MASTER_ADDR " (or --master_addr)", "there is more than one node", err);
     if (wish->master_port > 0)
         t->port = wish->master_port;
     return 0;

@@ -177,7 +177,7 @@ int idx_parse(const char *name, const uint8_t *content, size_t size, int dims, s
 
 int idx_read(const char *path, int dims, struct idx *ret_idx, struct error *err)
 {
-    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
         return error_errno(err, errno, "%s", path);
