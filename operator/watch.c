@@ -15,6 +15,7 @@
 #define MAX_TOKEN        4096 /* escaped it may be three times as long */
 #define MAX_VERSION      128
 #define STREAM_TRIES     3
+#define SETTLED_MS       15000
 #define HTTP_STATUS_GONE 410
 
 enum state { LIST, LISTING, STREAM, STREAMING }; /* to be sent from due_ms on; in flight */
@@ -61,6 +62,12 @@ void watch_close(struct watch *watch)
 
 /* ---- requests ---- */
 
+static void stream_is_well(struct watch *watch)
+{
+    watch->stream_failures = 0;
+    watch->failing_since = 0;
+}
+
 /* "&name=value" with what RFC 3986 does not call unreserved as %XX. */
 static void add_parameter(struct str *path, const char *name, const char *value)
 {
@@ -76,6 +83,8 @@ static void add_parameter(struct str *path, const char *name, const char *value)
 enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path)
 {
     bool list = watch->state == LIST;
+    if (watch->state == STREAMING && now_ms - watch->opened_ms >= SETTLED_MS)
+        stream_is_well(watch);
     if (now_ms < watch_due(watch))
         return WATCH_WANT_NOTHING;
     str_clear(&watch->path);
@@ -213,12 +222,6 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
 }
 
 /* ---- streams ---- */
-
-static void stream_is_well(struct watch *watch)
-{
-    watch->stream_failures = 0;
-    watch->failing_since = 0;
-}
 
 /* Takes one event; -1: the stream has failed with it. */
 static int take_event(struct watch *watch, const json_t *event, struct error *err)

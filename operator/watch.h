@@ -71,7 +71,8 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
 /* Whether a first list is complete. */
 bool watch_is_synced(const struct watch *watch);
 /* Since when it has been failing, and how (lives until it is fed again); 0: it is not. For people:
- * "PyTorchJob CRD missing". A stream is known to be well again by its first event or bookmark. */
+ * "PyTorchJob CRD missing". A stream is known to be well again by its first event or bookmark, or
+ * by having lived for 15 s: longer than it takes to fail. */
 int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err);
 
 #ifdef __cplusplus

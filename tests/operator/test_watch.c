@@ -261,6 +261,9 @@ static const struct story stories[] = {
     {"a stream that breaks is opened again after a backoff, from where it was",
      LISTED "event ADDED c 6; end timeout; failing; next; wait; next; event ADDED d 7; failing",
      SAID "+c since 1: timeout waits " WATCH "6 +d well"},
+    {"a stream that has lived for a while is well",
+     LISTED "end timeout; wait; next; tick 14999; next; failing; tick 1; next; failing",
+     SAID WATCH "5 in flight since 1: timeout in flight well"},
     {"after three in a row it lists",
      LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
             "next; end timeout; wait; next",
