@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/resident.h"
 #include "base/signals.h"
 #include "operator/controller.h"
 #include "operator/init_template.h"
@@ -45,7 +45,8 @@ struct program {
     char identity[LEASE_MAX_HOLDER];
     uint64_t seed;
     int64_t start_ms, published_ms;
-    bool was_ready, was_leading;   /* as last published */
+    bool was_ready, was_leading; /* as last published */
+    bool was_trimmed;
     bool led;                      /* as last told */
     enum error_code lease_trouble; /* as last told */
 };
@@ -91,8 +92,9 @@ static void open_leader(struct program *p)
                   .retry_ms = 2000,
                   .seed = p->seed},
     };
-    snprintf(options.lease.identity, sizeof options.lease.identity, "%s_%016" PRIx64,
-             p->config.own_name, p->seed); /* of this process and no other, ever */
+    snprintf(p->identity, sizeof p->identity, "%s_%016" PRIx64, p->config.own_name,
+             p->seed); /* of this process and no other, ever */
+    memcpy(options.lease.identity, p->identity, sizeof p->identity);
     p->leader = leader_open(p->kube, &options, &clocks_system);
     kube_guard(p->kube, may_write, p);
 }
@@ -154,19 +156,6 @@ void program_close(struct program *p)
     free(p);
 }
 
-/* Resident memory of this process; -1: not known. */
-static int64_t resident_bytes(void)
-{
-    auto_free char *text = NULL;
-    size_t bytes;
-    struct error ignored;
-    long long resident = -1;
-    if (file_read("/proc/self/statm", 4096, &text, &bytes, &ignored) < 0 ||
-        sscanf(text, "%*d %lld", &resident) != 1)
-        return -1;
-    return resident * sysconf(_SC_PAGESIZE);
-}
-
 /* Now and then, and whenever readiness or leadership has changed. */
 static void publish(struct program *p, bool leading)
 {
@@ -176,6 +165,10 @@ static void publish(struct program *p, bool leading)
         now_ms - p->published_ms < PUBLISH_EVERY_MS)
         return;
     p->published_ms = now_ms;
+    if (p->was_ready && !p->was_trimmed) { /* settled, and perhaps idle for days */
+        resident_trim();
+        p->was_trimmed = true;
+    }
     p->was_ready = ready;
     p->was_leading = leading;
     struct metrics_view view = {
@@ -186,10 +179,15 @@ static void publish(struct program *p, bool leading)
 
 static void tell_leading(struct program *p, bool leading)
 {
-    if (leading != p->led)
-        log_info(leading ? "leading" : "not leading: %s holds the lease",
-                 p->leader ? leader_holder(p->leader) : "");
+    if (leading == p->led)
+        return;
     p->led = leading;
+    if (leading)
+        log_info("leading");
+    else if (!strcmp(leader_holder(p->leader), p->identity))
+        log_info("not leading: the lease was not renewed in time");
+    else
+        log_info("not leading: %s holds the lease", leader_holder(p->leader));
 }
 
 /* Once, not with every try: a right that is missing stays so. */

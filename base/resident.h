@@ -1,0 +1,23 @@
+/* How much memory this process holds, and giving back what only its start needed. */
+#ifndef SHOAL_BASE_RESIDENT_H
+#define SHOAL_BASE_RESIDENT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Resident memory of this process; -1: not known. */
+int64_t resident_bytes(void);
+
+/* Lets go of the pages of programs' and libraries' code and constants, and of free heap. Most were
+ * touched, or read ahead of those touched, by the start of libraries alone; what is used after all
+ * comes back from the page cache, page by page. For a process that has settled and may then be idle
+ * for days. Any thread may call it while others run. */
+void resident_trim(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
