@@ -22,7 +22,7 @@ operator_world() {
     tests/cluster/up.sh control-plane "$cluster" $$ >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
     kubectl apply -k deploy/crd >/dev/null || exit
     kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org >/dev/null || exit
-    kubectl proxy --unix-socket="$socket" >/dev/null &
+    kubectl proxy --unix-socket="$socket" >"$work/proxy.log" 2>&1 &
     proxy=$!
     wait_for 20 api GET /readyz
 }

@@ -128,7 +128,8 @@ look_for_both() { # twice in a row: a page is as old as its last publication
     : >"$work/both"
 }
 look_for_both &
-operators+=($!)
+watcher=$!
+operators+=("$watcher")
 job lead 1 0 ExitCode
 check "two operators: one makes the pod" comes lead-master-0 pods lead
 play lead-master-0 running
@@ -158,7 +159,8 @@ uid=$(pod lead-master-0 .metadata.uid)
 operator_stop TERM "$((first + 1))"
 check "SIGTERM hands over at once" wait_for 4 is 1 leads 0
 check "never did both lead" test ! -e "$work/both"
-kill -KILL "${operators[-1]}"
+kill "$watcher"
+wait "$watcher" 2>/dev/null
 operators[-1]=
 play lead-master-0 exit 137
 check "the job goes on" wait_for 20 is_new lead-master-0 "$uid"
@@ -179,7 +181,7 @@ uid=$(pod lead-master-0 .metadata.uid)
 play lead-master-0 exit 137
 check "it is back: the job goes on" wait_for 40 is_new lead-master-0 "$uid"
 check "that is what was counted" comes 3 field lead .status.history.failures
-check "said once more" contains "$log" " again"
+check "said once more" wait_for 30 grep "watching .* again" "$log"
 job slow 1 31 OnFailure
 frozen_for 12 etcd
 check "etcd hung: the job's pods come" wait_for 60 is 32 pod_count slow
