@@ -20,7 +20,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-#define COUNTS false /* the allocator is the sanitizer's */
+#define COUNTS false /* the allocator is the sanitizer's, which looks for leaks instead */
 static size_t bytes_in_use;
 
 #else
@@ -198,12 +198,10 @@ static size_t fill_and_empty(void)
 static void a_thousand_jobs_fit(void **state)
 {
     (void)state;
-    if (!COUNTS)
-        skip();
     fill_and_empty(); /* the C library keeps what it makes once, such as time zones */
     size_t empty = bytes_in_use, full = fill_and_empty();
     assert_int_equal(bytes_in_use, empty);
-    assert_true(full - empty > JOBS * PODS * sizeof(struct pod)); /* it does count */
+    assert_true(!COUNTS || full - empty > JOBS * PODS * sizeof(struct pod)); /* it does count */
     assert_true(full - empty < MAX_BYTES);
     print_message("# %d jobs, %d pods: %zu KiB\n", JOBS, JOBS * PODS, (full - empty) >> 10);
 }
@@ -212,8 +210,6 @@ static void a_thousand_jobs_fit(void **state)
 static void news_cost_nothing(void **state)
 {
     (void)state;
-    if (!COUNTS)
-        skip();
     struct store *store = open_store();
     feed(store, STORE_JOBS, make_job(0));
     feed(store, STORE_PODS, make_pod(0, 0, 1));
