@@ -27,6 +27,13 @@ int64_t clock_monotonic_us(void)
     return read_us(CLOCK_MONOTONIC);
 }
 
+int64_t clock_until_ms(int64_t then_ms, int64_t now_ms)
+{
+    if (then_ms == INT64_MAX)
+        return INT64_MAX;
+    return then_ms > now_ms ? then_ms - now_ms : 0;
+}
+
 const struct clocks clocks_system = {clock_now_ms, clock_monotonic_ms};
 
 void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes)
@@ -52,7 +59,7 @@ bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms)
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
     if (!rest)
         return false;
-    if (*rest == '.')
+    if (*rest == '.' && strspn(rest + 1, "0123456789") > 0)
         rest += 1 + strspn(rest + 1, "0123456789");
     if (strcmp(rest, "Z") != 0)
         return false;

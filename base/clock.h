@@ -21,6 +21,9 @@ int64_t clock_now_ms(void);       /* wall clock, milliseconds since 1970-01-01T0
 int64_t clock_monotonic_ms(void); /* never jumps; origin unspecified */
 int64_t clock_monotonic_us(void);
 
+/* How long it is from now to then on the same clock: 0 if it is past; INT64_MAX stays (never). */
+int64_t clock_until_ms(int64_t then_ms, int64_t now_ms);
+
 /* Writes a wall clock time as RFC 3339 with whole seconds ("2026-11-21T11:06:00Z"): metav1.Time's
  * form. out has at least 32 bytes. */
 void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes);

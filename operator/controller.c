@@ -98,7 +98,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
         int64_t now_ms = c->options.clocks->steady_ms();
         int64_t again_ms = queue_failed(c->queue, key, now_ms);
         log_warning("%s: %s (again in %" PRId64 " ms)", key, outcome->failure->msg,
-                    again_ms > now_ms ? again_ms - now_ms : 0);
+                    clock_until_ms(again_ms, now_ms));
     } else {
         queue_succeeded(c->queue, key);
     }
@@ -237,8 +237,7 @@ int64_t controller_turn(struct controller *c, bool leading)
         pass(c, key);
     if (c->hold_count == PLANS_MAX)
         return delay_ms; /* the end of a plan comes first */
-    int64_t due_ms = queue_due(c->queue);
-    return least(delay_ms, due_ms == INT64_MAX ? INT64_MAX : due_ms > now_ms ? due_ms - now_ms : 0);
+    return least(delay_ms, clock_until_ms(queue_due(c->queue), now_ms));
 }
 
 bool controller_is_ready(const struct controller *c)

@@ -111,10 +111,7 @@ int64_t leader_tick(struct leader *leader)
     leader->is_over = want == LEASE_OVER;
     if (want == LEASE_READ || want == LEASE_CREATE || want == LEASE_UPDATE)
         send(leader, want, &record, wall_ms);
-    int64_t due_ms = lease_due(&leader->lease, steady_ms);
-    if (due_ms == INT64_MAX)
-        return INT64_MAX;
-    return due_ms > steady_ms ? due_ms - steady_ms : 0;
+    return clock_until_ms(lease_due(&leader->lease, steady_ms), steady_ms);
 }
 
 bool leader_is_held(const struct leader *leader)

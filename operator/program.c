@@ -218,10 +218,9 @@ static int64_t turn(struct program *p)
     tell_leading(p, leading);
     delay_ms = least(delay_ms, controller_turn(p->controller, leading));
     kube_tick(p->kube, clock_now_ms(), &due_ms);
-    if (due_ms != INT64_MAX)
-        delay_ms = least(delay_ms, due_ms - clock_now_ms());
+    delay_ms = least(delay_ms, clock_until_ms(due_ms, clock_now_ms()));
     publish(p, leading);
-    return delay_ms > 0 ? delay_ms : 0;
+    return delay_ms;
 }
 
 /* Waits for what is heard, a signal or the end of delay_ms. Returns the signal or 0. */

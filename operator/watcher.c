@@ -82,10 +82,7 @@ int64_t watcher_tick(struct watcher *w)
         break;
     }
     }
-    int64_t due_ms = watch_due(w->machine);
-    if (due_ms == INT64_MAX)
-        return INT64_MAX;
-    return due_ms > steady_ms ? due_ms - steady_ms : 0;
+    return clock_until_ms(watch_due(w->machine), steady_ms);
 }
 
 const struct watch *watcher_machine(const struct watcher *w)
