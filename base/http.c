@@ -157,9 +157,10 @@ static void start_waiting(struct http *http)
 {
     int64_t now_ms = clock_monotonic_ms();
     struct http_request *r = http->first;
-    for (; r && http->running < http->options.max_in_flight; r = r->next) {
+    for (; r; r = r->next) {
         struct error err;
-        if (r->state != HTTP_REQUEST_WAITING)
+        bool must_wait = http->running >= http->options.max_in_flight && !r->call.urgent;
+        if (r->state != HTTP_REQUEST_WAITING || must_wait)
             continue;
         int result = http_request_start(r, &http->tls, now_ms, &err);
         curl_multi_add_handle(http->multi, r->easy);

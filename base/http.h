@@ -35,7 +35,8 @@ struct http_tls {
 struct http_options {
     size_t max_body_bytes; /* of an answer; more: ERR_LIMIT */
     size_t max_line_bytes; /* of a streamed answer's line */
-    size_t max_in_flight;  /* more wait in order of http_send; a watch takes one all its life */
+    size_t max_in_flight; /* more wait in order of http_send, but for urgent ones; a watch takes one
+                             all its life */
     int64_t connect_timeout_ms; /* name, TCP and TLS together */
 };
 
@@ -56,6 +57,7 @@ struct http_call {
     const char *content_type; /* of the body */
     const char *bearer;       /* token for Authorization, without "Bearer "; NULL: none */
     const char *user_agent;   /* NULL: none */
+    bool urgent;              /* does not wait for others to end: max_in_flight is not for it */
     /* Both count from when it leaves the queue. */
     int64_t timeout_ms;      /* for all of it; 0: none (a watch) */
     int64_t idle_timeout_ms; /* nothing received for so long: ERR_TIMEOUT; 0: none */

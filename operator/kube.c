@@ -190,6 +190,7 @@ static void try_once(struct kube_request *request, int64_t now_ms)
         .content_type = request->content_type,
         .bearer = kubeconfig_token(kube->config),
         .user_agent = kube->options.user_agent,
+        .urgent = request->unguarded, /* a lease is not to run out behind a queue of pods */
         .timeout_ms = request->timeout_ms,
         .idle_timeout_ms = request->idle_timeout_ms,
         .line = request->is_stream ? on_line : NULL,

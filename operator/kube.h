@@ -34,7 +34,7 @@ struct kube_call {
     const struct json_t *body; /* NULL: none; printed at once */
     const char *content_type;  /* NULL: application/json */
     bool once;                 /* no tries again: for leases, whose holder decides in time */
-    bool unguarded;            /* sent even if the guard says no: the leader's own lease */
+    bool unguarded;            /* the leader's own lease: sent at once, even if the guard says no */
     int64_t timeout_ms;        /* of one try; 0: that of the options */
     /* The answer's object: NULL with err set if there is none. err->code: ERR_NOT_FOUND 404,
      * ERR_EXISTS 409 AlreadyExists, ERR_CONFLICT 409 else, ERR_GONE 410, ERR_FORBIDDEN 403,

@@ -240,6 +240,32 @@ static void no_more_than_max_in_flight_go_out_in_order(void **state)
     }
 }
 
+static void what_is_urgent_does_not_wait(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {{.bytes = FAKE_CHUNKED, .then = FAKE_HOLD},
+                                                 {.bytes = FAKE_OK(2, "ok")}};
+    struct fake_server *server = fake_server_open(answers, 2, NULL);
+    struct http *http = client_http_with(
+        &(struct http_options){.max_body_bytes = 64, .max_line_bytes = 64, .max_in_flight = 1});
+    struct client held = {0}, waiting = {0}, urgent = {0};
+    client_get(&held, http, fake_server_port(server), "/held");
+    while (fake_server_request_count(server) < 1)
+        client_poll(http, 10);
+    client_get(&waiting, http, fake_server_port(server), "/waiting");
+    auto_free char *url = client_url("http", fake_server_port(server), "/urgent");
+    client_send(&urgent, http, &(struct http_call){.method = "GET", .url = url, .urgent = true});
+    client_wait(&urgent);
+    assert_string_equal(str_text(&urgent.body), "ok");
+    assert_int_equal(held.done + waiting.done, 0);
+    assert_int_equal(fake_server_request_count(server), 2);
+    http_close(http);
+    client_free(&held);
+    client_free(&waiting);
+    client_free(&urgent);
+    fake_server_close(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +275,7 @@ int main(void)
         cmocka_unit_test(refusals_are_answers_that_may_say_when_to_come_back),
         cmocka_unit_test(what_is_larger_than_its_cap_fails),
         cmocka_unit_test(no_more_than_max_in_flight_go_out_in_order),
+        cmocka_unit_test(what_is_urgent_does_not_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
