@@ -9,7 +9,7 @@
 #define FIRST_SIZE 16
 
 /* FNV-1a */
-static uint64_t hash(const char *key)
+uint64_t table_hash(const char *key)
 {
     uint64_t h = 0xcbf29ce484222325;
     for (const char *c = key; *c; c++)
@@ -32,7 +32,7 @@ struct table_entry *table_find(const struct table *table, const char *key)
 {
     if (table->size == 0)
         return NULL;
-    uint64_t h = hash(key);
+    uint64_t h = table_hash(key);
     struct table_entry *entry = *bucket(table, h);
     while (entry && (entry->hash != h || strcmp(entry->key, key) != 0))
         entry = entry->next;
@@ -64,7 +64,7 @@ void table_add(struct table *table, struct table_entry *entry)
     assert(!table_find(table, entry->key));
     if (table->count == table->size)
         grow(table);
-    entry->hash = hash(entry->key);
+    entry->hash = table_hash(entry->key);
     link_entry(table, entry);
     table->count++;
 }

@@ -27,6 +27,9 @@ struct table {
 /* Frees the buckets, not the entries. */
 void table_free(struct table *table);
 
+/* FNV-1a of the text (Fowler, Noll, Vo): the same in every process. */
+uint64_t table_hash(const char *text);
+
 struct table_entry *table_find(const struct table *table, const char *key); /* NULL: none */
 
 /* entry->key is set and not yet in the table. */

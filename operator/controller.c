@@ -35,6 +35,7 @@ struct controller {
     struct metrics *metrics;
     struct channels *channels;
     const char *autoscaling; /* version as of the last turn; NULL: none */
+    bool leading;            /* as of the last turn */
     struct hold holds[PLANS_MAX];
     size_t hold_count;
     uint64_t passes, failed_passes;
@@ -45,7 +46,8 @@ struct controller {
 static void on_changed(void *context, const char *key)
 {
     struct controller *c = context;
-    queue_add(c->queue, key, c->options.clocks->steady_ms());
+    if (c->leading)
+        queue_add(c->queue, key, c->options.clocks->steady_ms());
 }
 
 static void on_trouble(void *context, const char *message)
@@ -187,7 +189,6 @@ static void drop_plans(struct controller *c)
         const char *key = c->holds[0].key;
         executor_drop(c->executor, key);
         queue_done(c->queue, key);
-        queue_add(c->queue, key, c->options.clocks->steady_ms());
         forget_hold(c, key);
     }
 }
@@ -224,12 +225,26 @@ static void follow_autoscaling(struct controller *c)
     store_mark_jobs(c->store);
 }
 
+/* Who does not lead has no work waiting; who begins to lead looks at every job. */
+static void follow_leading(struct controller *c, bool leading)
+{
+    if (leading == c->leading)
+        return;
+    c->leading = leading;
+    if (leading) {
+        store_mark_jobs(c->store);
+        return;
+    }
+    drop_plans(c);
+    queue_close(c->queue);
+    c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
+}
+
 int64_t controller_turn(struct controller *c, bool leading)
 {
     int64_t delay_ms = channels_tick(c->channels), now_ms = c->options.clocks->steady_ms();
     follow_autoscaling(c);
-    if (!leading)
-        drop_plans(c);
+    follow_leading(c, leading);
     if (!leading || !controller_is_ready(c))
         return delay_ms;
     const char *key;

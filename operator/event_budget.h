@@ -16,14 +16,21 @@ extern "C" {
 #define EVENT_BUDGET_RESERVE   5               /* not for routine */
 #define EVENT_BUDGET_REFILL_MS (5 * 60 * 1000) /* one token */
 
+#define EVENT_BUDGET_FAILURES 4 /* remembered */
+
 /* All zero: full. */
 struct event_budget {
     int spent;         /* tokens that are missing */
     int64_t refill_ms; /* since when the next one is on its way; holds while any is missing */
+    uint64_t failures[EVENT_BUDGET_FAILURES]; /* hashes of what failed last, the newest first */
 };
 
 /* Takes a token if there is one; steady_ms is a clock that does not jump. */
 bool event_budget_take(struct event_budget *budget, bool routine, int64_t steady_ms);
+
+/* Whether this failure is another one than the last few: what is refused again and again is told
+ * once, so that the rest of the story is told too. Remembers it. */
+bool event_budget_is_news(struct event_budget *budget, const char *text);
 
 #ifdef __cplusplus
 }

@@ -145,6 +145,9 @@ static bool is_routine(const struct action *event)
 static void tell(struct run *run, const struct action *event)
 {
     struct executor *executor = run->executor;
+    if (str_starts_with(event->reason, "Failed") &&
+        !event_budget_is_news(&run->memory->budget, event->message))
+        return;
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
         !event_budget_take(&run->memory->budget, is_routine(event),
                            executor->options.clocks->steady_ms())) {

@@ -26,7 +26,7 @@ operator/command.[ch]:base/.*|operator/command.h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
 operator/expect.[ch]:base/(error|mem).h|operator/(expect|plan|reconcile|types).h
-operator/event_budget.[ch]:operator/event_budget.h
+operator/event_budget.[ch]:base/table.h|operator/event_budget.h
 operator/request.[ch]:base/(contract|mem).h|operator/(request|plan|pod|types|init_template|kube|manifest).h
 operator/manifest.*[ch]:base/.*|operator/(manifest|plan|pod|types|history|names).h
 operator/(init_template|wait_for_name).[ch]:base/.*|operator/(init_template|wait_for_name|names|types).h

@@ -24,8 +24,25 @@ static void events_have_a_budget(void **state)
     assert_int_equal(told, EVENT_BUDGET_TOKENS);
 }
 
+static void what_fails_again_and_again_is_told_once(void **state)
+{
+    (void)state;
+    struct event_budget b = {0};
+    assert_true(event_budget_is_news(&b, "pods \"a\" already exists"));
+    assert_true(event_budget_is_news(&b, "pods \"b\" already exists"));
+    for (int again = 0; again < 9; again++) {
+        assert_false(event_budget_is_news(&b, "pods \"a\" already exists"));
+        assert_false(event_budget_is_news(&b, "pods \"b\" already exists"));
+    }
+    char text[2] = "0";
+    for (; text[0] < '0' + EVENT_BUDGET_FAILURES; text[0]++)
+        assert_true(event_budget_is_news(&b, text));
+    assert_true(event_budget_is_news(&b, "pods \"a\" already exists")); /* forgotten by now */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(events_have_a_budget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_fails_again_and_again_is_told_once),
+                                       cmocka_unit_test(events_have_a_budget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
