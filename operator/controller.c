@@ -132,6 +132,7 @@ static void pass(struct controller *c, const char *key)
     store_world(c->store, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
     world.options.autoscaling = c->autoscaling != NULL;
+    world.refused = executor_refused(c->executor, key, job->job->uid);
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
     if (early_ms) {
         queue_add(c->queue, key, c->options.clocks->steady_ms() + early_ms);
@@ -143,6 +144,8 @@ static void pass(struct controller *c, const char *key)
     const struct plan *plan = reconcile(&world, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {
+        if (executor_forgive(c->executor, key, job->job->uid))
+            queue_add(c->queue, key, c->options.clocks->steady_ms());
         add_at(c, key, at_ms);
         queue_succeeded(c->queue, key);
         store_release_job(job);

@@ -23,6 +23,7 @@ struct memory {
     struct event_budget budget;
     struct expect *expect;   /* NULL: the view has shown all */
     int64_t expect_until_ms; /* steady clock; holds once the plan is over */
+    char *refused;           /* see executor_refused */
 };
 
 /* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
@@ -41,7 +42,9 @@ struct run {
     struct flight *flights;
     const struct job_status *written;
     bool job_deleted;
-    bool taken; /* a name that was to be created was */
+    bool taken;   /* a name that was to be created was */
+    bool created; /* a create went well */
+    bool refused; /* one did not: memory has the text */
 };
 
 /* A request in flight. */
@@ -179,6 +182,14 @@ static void free_run(struct run *run)
     free(run);
 }
 
+static bool forgive(struct memory *memory)
+{
+    bool refused = memory->refused != NULL;
+    free(memory->refused);
+    memory->refused = NULL;
+    return refused;
+}
+
 /* `over` may start the job's next plan, or forget the job. */
 static void finish(struct run *run)
 {
@@ -187,6 +198,8 @@ static void finish(struct run *run)
     int64_t taken_ms = options->clocks->wall_ms() + TAKEN_AGAIN_MS;
     if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
         requeue_ms = taken_ms;
+    if (run->created && !run->refused && forgive(run->memory) && !requeue_ms)
+        requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
     const struct executor_outcome outcome = {
         .failure = steps_failure(run->steps),
         .written = run->written,
@@ -201,6 +214,29 @@ static void finish(struct run *run)
 static const char *text_at(const struct json_t *object, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+}
+
+static bool is_create(enum action_kind kind)
+{
+    return kind == ACTION_CREATE_POD || kind == ACTION_CREATE_SERVICE ||
+           kind == ACTION_CREATE_POD_GROUP || kind == ACTION_CREATE_AUTOSCALER;
+}
+
+/* An answer, as opposed to none: trying again will get the same until something is changed. */
+static bool is_refusal(enum error_code code)
+{
+    return code == ERR_EXISTS || code == ERR_FORBIDDEN || code == ERR_INPUT ||
+           code == ERR_NOT_FOUND || code == ERR_CONFLICT;
+}
+
+static void note_create(struct run *run, const struct error *err)
+{
+    run->created |= !err->code;
+    if (run->refused || !is_refusal(err->code))
+        return;
+    run->refused = true;
+    free(run->memory->refused);
+    run->memory->refused = xstrdup(err->msg);
 }
 
 /* What the view is to show from now on, and what the outcome tells. */
@@ -248,6 +284,8 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     const struct action *action = flight->action;
     list_remove(flight);
     free(flight);
+    if (is_create(action->kind))
+        note_create(run, err);
     if (steps_done(run->steps, action, err))
         note(run, action, err->code ? NULL : answer, err);
     else if (action->kind == ACTION_SET_STATUS && err->code == ERR_CONFLICT)
@@ -262,6 +300,7 @@ static void free_memory(struct memory *memory)
     expect_close(memory->expect);
     free(memory->key);
     free(memory->uid);
+    free(memory->refused);
     free(memory);
 }
 
@@ -309,6 +348,18 @@ int64_t executor_early_ms(struct executor *executor, const char *key, const stru
     expect_close(memory->expect);
     memory->expect = NULL;
     return 0;
+}
+
+const char *executor_refused(struct executor *executor, const char *key, const char *uid)
+{
+    const struct memory *memory = find_memory(executor, key, uid);
+    return memory ? memory->refused : NULL;
+}
+
+bool executor_forgive(struct executor *executor, const char *key, const char *uid)
+{
+    struct memory *memory = find_memory(executor, key, uid);
+    return memory && forgive(memory);
 }
 
 /* ---- life cycle ---- */

@@ -149,9 +149,13 @@ api POST "$pods_path" '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 
     [{"name": "c", "image": "i:1"}]}}' >/dev/null
 job x16 1 1 OnFailure
 check "X16 the master is made" comes x16-master-0 pods x16
-check "X16 the foreign pod is named" tells x16 x16-worker-0
+check "X16 the foreign pod is named" tells x16 'pods "x16-worker-0" already exists'
+waits_for() { field "$1" '.status.conditions[] | select(.type == "Waiting" and .status == "True") | .message' | grep -F -- "$2"; }
+check "X16 and the job says that it waits" wait_for 20 waits_for x16 x16-worker-0
 api DELETE "$pods_path/x16-worker-0" >/dev/null
 check "X16 once it is gone ours comes" comes "x16-master-0 x16-worker-0" pods x16
+nothing_waits() { ! waits_for "$@"; }
+check "X16 and it waits no more" wait_for 20 nothing_waits x16 x16-worker-0
 
 check "a no-op pass makes no request" requests_rest
 operator_stop

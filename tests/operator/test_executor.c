@@ -120,15 +120,16 @@ static void outcomes_decide_what_follows(void **state)
         const char *line;
         enum error_code code, failure;
         bool written;
-        int pods; /* asked for */
+        int pods;     /* asked for */
+        bool refused; /* is remembered */
     } rows[] = {
-        {"PUT status j", ERR_CONFLICT, ERR_CONFLICT, false, 0},
-        {"PUT status j", ERR_FORBIDDEN, ERR_FORBIDDEN, false, 0},
-        {"POST services j-worker-0", ERR_INPUT, ERR_INPUT, true, 0},
-        {"POST services j-worker-0", ERR_EXISTS, ERR_NONE, true, 4},
-        {"POST pods j-master-0", ERR_EXISTS, ERR_NONE, true, 4},
-        {"POST pods j-master-0", ERR_FORBIDDEN, ERR_FORBIDDEN, true, 1},
-        {"POST pods j-worker-0", ERR_TIMEOUT, ERR_TIMEOUT, true, 3},
+        {"PUT status j", ERR_CONFLICT, ERR_CONFLICT, false, 0, false},
+        {"PUT status j", ERR_FORBIDDEN, ERR_FORBIDDEN, false, 0, false},
+        {"POST services j-worker-0", ERR_INPUT, ERR_INPUT, true, 0, true},
+        {"POST services j-worker-0", ERR_EXISTS, ERR_NONE, true, 4, true},
+        {"POST pods j-master-0", ERR_EXISTS, ERR_NONE, true, 4, true},
+        {"POST pods j-master-0", ERR_FORBIDDEN, ERR_FORBIDDEN, true, 1, true},
+        {"POST pods j-worker-0", ERR_TIMEOUT, ERR_TIMEOUT, true, 3, false},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct fixture *f = fixture_open(3);
@@ -146,6 +147,31 @@ static void outcomes_decide_what_follows(void **state)
         for (const char *at = str_text(&f->kube.said); (at = strstr(at, "POST pods")); at++)
             pods++;
         assert_int_equal(pods, rows[i].pods);
+        assert_int_equal(executor_refused(f->executor, "ns/j", "job") != NULL, rows[i].refused);
+        fixture_close(f);
+    }
+}
+
+/* Once it goes well, or is not wanted any more, another pass tells that nothing is in the way. */
+static void what_was_refused_is_forgiven(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct fixture *f = fixture_open(0);
+        start(f, "ns/j");
+        while (!late_api_find(&f->kube, "POST pods j-master-0"))
+            late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-master-0"), ERR_FORBIDDEN);
+        late_api_answer_all(&f->kube);
+        assert_non_null(executor_refused(f->executor, "ns/j", "job"));
+        if (again) {
+            start(f, "ns/j");
+            late_api_answer_all(&f->kube);
+        } else {
+            assert_true(executor_forgive(f->executor, "ns/j", "job"));
+        }
+        assert_null(executor_refused(f->executor, "ns/j", "job"));
+        assert_false(executor_forgive(f->executor, "ns/j", "job"));
         fixture_close(f);
     }
 }
@@ -337,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_job_is_carried_out),
         cmocka_unit_test(outcomes_decide_what_follows),
+        cmocka_unit_test(what_was_refused_is_forgiven),
         cmocka_unit_test(what_is_in_flight_at_a_failure_is_waited_for),
         cmocka_unit_test(a_deleted_job_is_told),
         cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),
