@@ -3,6 +3,7 @@
  * are ours too. One lws callback per protocol maps a reason to a function. */
 #include "base/httpd.h"
 
+#include "base/clock.h"
 #include "base/httpd_pages.h"
 #include "base/listen.h"
 #include "base/mem.h"
@@ -95,9 +96,15 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
     if (!is_head && !is_get)
         return refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, "method not allowed", false);
     end_exchange(wsi, x);
-    struct httpd_page *page = httpd_pages_take(httpd_of(wsi)->pages, path);
+    bool is_late;
+    struct httpd_page *page =
+        httpd_pages_take(httpd_of(wsi)->pages, path, clock_monotonic_ms(), &is_late);
     if (!page)
         return refuse(wsi, HTTP_STATUS_NOT_FOUND, "not found", is_head);
+    if (is_late) {
+        httpd_pages_give_back(httpd_of(wsi)->pages, page);
+        return refuse(wsi, HTTP_STATUS_SERVICE_UNAVAILABLE, "not published in time", is_head);
+    }
     *x = (struct exchange){.page = page};
     if (send_head(wsi, page->status, page->content_type, page->bytes))
         return -1;
@@ -264,5 +271,10 @@ int httpd_port(const struct httpd *httpd)
 void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,
                    const char *body, size_t bytes)
 {
-    httpd_pages_put(httpd->pages, path, status, type, body, bytes);
+    httpd_pages_put(httpd->pages, path, status, type, body, bytes, clock_monotonic_ms());
+}
+
+void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms)
+{
+    httpd_pages_expect(httpd->pages, path, within_ms, clock_monotonic_ms());
 }

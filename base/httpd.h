@@ -13,6 +13,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +39,10 @@ int httpd_port(const struct httpd *httpd);
  * any thread. At most HTTPD_PATHS_MAX paths and HTTPD_BODY_BYTES_MAX of body. */
 void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,
                    const char *body, size_t bytes);
+
+/* From now on `path`, which is published, must be published again every within_ms: else it is
+ * answered by 503. For a page that says that its publisher lives. */
+void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms);
 
 #ifdef __cplusplus
 }

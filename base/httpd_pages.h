@@ -6,6 +6,8 @@
 
 #include "base/httpd.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -24,10 +26,14 @@ struct httpd_pages *httpd_pages_open(void);
 void httpd_pages_close(struct httpd_pages *pages); /* all were given back */
 
 void httpd_pages_put(struct httpd_pages *pages, const char *path, int status,
-                     const char *content_type, const char *body, size_t bytes);
+                     const char *content_type, const char *body, size_t bytes, int64_t now_ms);
+/* See httpd_expect. now_ms is a clock that does not jump. */
+void httpd_pages_expect(struct httpd_pages *pages, const char *path, int64_t within_ms,
+                        int64_t now_ms);
 
-/* NULL: no such path. */
-struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path);
+/* NULL: no such path. *ret_is_late: it was not published as often as is expected. */
+struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path, int64_t now_ms,
+                                    bool *ret_is_late);
 void httpd_pages_give_back(struct httpd_pages *pages, struct httpd_page *page); /* NULL-safe */
 
 #ifdef __cplusplus

@@ -6,7 +6,10 @@
 #include "base/httpd.h"
 #include "base/mem.h"
 
-enum { PAGE_MAX_BYTES = 4 << 20 };
+enum {
+    PAGE_MAX_BYTES = 4 << 20,
+    STUCK_AFTER_MS = 60 * 1000, /* more than anything that may rightly hold up the loop */
+};
 
 struct serve {
     struct httpd *health;  /* NULL: not served */
@@ -53,6 +56,8 @@ int serve_open(struct serve **ret_serve, const struct operator_config *config, s
     else if (listen_at(config->metrics_bind_address, &s->metrics, err) < 0)
         return error_wrap(err, "--metrics-bind-address");
     publish(s->health, "/healthz", 200, "text/plain", "ok\n");
+    if (s->health)
+        httpd_expect(s->health, "/healthz", STUCK_AFTER_MS);
     publish_ready(s, false);
     return 0;
 }
@@ -70,6 +75,7 @@ void serve_close(struct serve *s)
 void serve_publish(struct serve *s, const struct metrics *metrics, const struct metrics_view *view)
 {
     publish_ready(s, view->ready);
+    publish(s->health, "/healthz", 200, "text/plain", "ok\n");
     auto_str struct str text;
     str_init(&text, PAGE_MAX_BYTES);
     metrics_print(metrics, view, &text);

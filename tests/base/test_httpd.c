@@ -334,10 +334,36 @@ static void the_wildcard_is_both_families(void **state)
     httpd_close(httpd);
 }
 
+static long status_of(int port, const char *path)
+{
+    struct http *http = client_http();
+    struct client client = {0};
+    client_get(&client, http, port, path);
+    client_wait(&client);
+    long status = client.answer.status;
+    client_free(&client);
+    http_close(http);
+    return status;
+}
+
+static void a_page_that_is_not_renewed_is_503(void **state)
+{
+    (void)state;
+    struct httpd *httpd = open_server("");
+    publish(httpd, "/healthz", 200, "ok\n");
+    httpd_expect(httpd, "/healthz", 1);
+    while (status_of(httpd_port(httpd), "/healthz") != 503) /* after a millisecond */
+        ;
+    httpd_expect(httpd, "/healthz", 3600 * 1000);
+    assert_page(httpd_port(httpd), "/healthz", 200, "ok\n");
+    httpd_close(httpd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_pages_are_served),
+        cmocka_unit_test(a_page_that_is_not_renewed_is_503),
         cmocka_unit_test(only_reading_is_allowed),
         cmocka_unit_test(nonsense_is_turned_away),
         cmocka_unit_test(a_large_page_comes_whole_to_many),
