@@ -124,6 +124,7 @@ image: cluster-deps
 CHECK_VARIANTS ?= debug asan tsan
 check: deps cluster-deps lint
 	@for v in $(CHECK_VARIANTS); do $(MAKE) --no-print-directory -j$$(nproc) V=$$v tests || exit; done
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release all
 	@tests/cluster/build.sh $(if $(filter 0,$(shell id -u)),node,control-plane) >/dev/null
 	@tests/run.sh "$(T)" $(CHECK_VARIANTS)
 

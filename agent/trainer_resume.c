@@ -190,7 +190,8 @@ static bool is_checkpoint(const char *path)
 static void take_found(struct choice *choice, const char *dir, struct checkpoint_found *found)
 {
     snprintf(choice->path, sizeof choice->path, "%s", found->path);
-    snprintf(choice->dir, sizeof choice->dir, "%s", dir);
+    if (dir != choice->dir)
+        snprintf(choice->dir, sizeof choice->dir, "%s", dir);
     choice->step = found->step;
     free(found->path);
 }

@@ -82,7 +82,8 @@ release_pod x20-master-0
 check "X20 then they are" comes "x20-master-0 x20-worker-0" pods x20
 check "X20 and are of the new job" is "$(field x20 .metadata.uid)" owner_of x20-worker-0
 play_all x20 running
-check "X20 which runs" comes "Created Running" conditions x20
+# the collector takes up to half a minute for the old job's services, whose names it waits for
+check "X20 which runs" wait_for 60 is "Created Running" conditions x20
 check "X20 and has not failed" is null field x20 .status.history.failures
 
 job x21 1 1 Never
