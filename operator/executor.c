@@ -4,8 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/table.h"
-#include "operator/event_budget.h"
-#include "operator/expect.h"
+#include "operator/job_memory.h"
 #include "operator/reconcile.h"
 #include "operator/request.h"
 #include "operator/steps.h"
@@ -14,17 +13,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What outlives a job's plans. */
-struct memory {
-    struct table_entry entry;
-    char *key;
-    char *uid; /* of the job: another one of its name is another job */
-    struct event_budget budget;
-    struct expect *expect;   /* NULL: the view has shown all */
-    int64_t expect_until_ms; /* steady clock; holds once the plan is over */
-    char *refused;           /* see executor_refused */
-};
 
 /* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
  * will tell when it is gone. */
@@ -35,7 +23,7 @@ struct run {
     struct table_entry entry;
     char *key;
     struct executor *executor;
-    struct memory *memory;
+    struct job_memory *memory;
     const struct job *job;
     const struct json_t *object;
     struct steps *steps;
@@ -182,14 +170,6 @@ static void free_run(struct run *run)
     free(run);
 }
 
-static bool forgive(struct memory *memory)
-{
-    bool refused = memory->refused != NULL;
-    free(memory->refused);
-    memory->refused = NULL;
-    return refused;
-}
-
 /* `over` may start the job's next plan, or forget the job. */
 static void finish(struct run *run)
 {
@@ -198,7 +178,7 @@ static void finish(struct run *run)
     int64_t taken_ms = options->clocks->wall_ms() + TAKEN_AGAIN_MS;
     if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
         requeue_ms = taken_ms;
-    if (run->created && !run->refused && forgive(run->memory) && !requeue_ms)
+    if (run->created && !run->refused && job_memory_forgive(run->memory) && !requeue_ms)
         requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
     const struct executor_outcome outcome = {
         .failure = steps_failure(run->steps),
@@ -235,8 +215,7 @@ static void note_create(struct run *run, const struct error *err)
     if (run->refused || !is_refusal(err->code))
         return;
     run->refused = true;
-    free(run->memory->refused);
-    run->memory->refused = xstrdup(err->msg);
+    job_memory_refuse(run->memory, err->msg);
 }
 
 /* What the view is to show from now on, and what the outcome tells. */
@@ -295,50 +274,16 @@ static void on_done(void *context, const struct json_t *answer, const struct err
 
 /* ---- what is remembered ---- */
 
-static void free_memory(struct memory *memory)
-{
-    expect_close(memory->expect);
-    free(memory->key);
-    free(memory->uid);
-    free(memory->refused);
-    free(memory);
-}
-
 void executor_forget(struct executor *executor, const char *key)
 {
     assert(!table_find(&executor->runs, key));
-    struct memory *memory = (struct memory *)table_find(&executor->memories, key);
-    if (!memory)
-        return;
-    table_remove(&executor->memories, &memory->entry);
-    free_memory(memory);
-}
-
-/* NULL: nothing is remembered of this very job. */
-static struct memory *find_memory(struct executor *executor, const char *key, const char *uid)
-{
-    struct memory *memory = (struct memory *)table_find(&executor->memories, key);
-    return memory && strcmp(memory->uid, uid) == 0 ? memory : NULL;
-}
-
-static struct memory *take_memory(struct executor *executor, const char *key, const char *uid)
-{
-    struct memory *memory = find_memory(executor, key, uid);
-    if (memory)
-        return memory;
-    executor_forget(executor, key);
-    memory = xcalloc(1, sizeof *memory);
-    memory->key = xstrdup(key);
-    memory->uid = xstrdup(uid);
-    memory->entry.key = memory->key;
-    table_add(&executor->memories, &memory->entry);
-    return memory;
+    job_memory_forget(&executor->memories, key);
 }
 
 int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
                           const struct json_t *object)
 {
-    struct memory *memory = find_memory(executor, key, world->job->uid);
+    struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
     if (!memory || !memory->expect)
         return 0;
     const char *version = text_at(object, "resourceVersion");
@@ -352,14 +297,14 @@ int64_t executor_early_ms(struct executor *executor, const char *key, const stru
 
 const char *executor_refused(struct executor *executor, const char *key, const char *uid)
 {
-    const struct memory *memory = find_memory(executor, key, uid);
+    const struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
     return memory ? memory->refused : NULL;
 }
 
 bool executor_forgive(struct executor *executor, const char *key, const char *uid)
 {
-    struct memory *memory = find_memory(executor, key, uid);
-    return memory && forgive(memory);
+    struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
+    return memory && job_memory_forgive(memory);
 }
 
 /* ---- life cycle ---- */
@@ -384,22 +329,14 @@ static void drop_entry(void *context, struct table_entry *entry)
     free_run((struct run *)entry);
 }
 
-static void free_memory_entry(void *context, struct table_entry *entry)
-{
-    struct executor *executor = context;
-    table_remove(&executor->memories, entry);
-    free_memory((struct memory *)entry);
-}
-
 void executor_close(struct executor *executor)
 {
     if (!executor)
         return;
     table_each(&executor->runs, drop_entry, NULL);
-    table_each(&executor->memories, free_memory_entry, executor);
+    job_memory_free_all(&executor->memories);
     cancel_all(executor, &executor->events);
     table_free(&executor->runs);
-    table_free(&executor->memories);
     free(executor);
 }
 
@@ -417,7 +354,7 @@ void executor_start(struct executor *executor, const char *key, const struct job
     run->key = xstrdup(key);
     run->entry.key = run->key;
     run->executor = executor;
-    run->memory = take_memory(executor, key, job->uid);
+    run->memory = job_memory_take(&executor->memories, key, job->uid);
     expect_close(run->memory->expect);
     run->memory->expect = expect_open();
     run->job = job;

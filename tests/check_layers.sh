@@ -39,7 +39,8 @@ operator/(defaults|validate).[ch]:base/(contract|lines|mem|str).h|operator/(type
 operator/pod.[ch]:base/(contract|mem|str).h|operator/(types|names|history|restart|pod).h
 operator/metrics.[ch]:base/(mem|str).h|operator/(types|metrics).h
 operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
-operator/executor.[ch]:base/.*|operator/(executor|event_budget|expect|kube|plan|pod|reconcile|request|steps).h
+operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
+operator/executor.[ch]:base/.*|operator/(executor|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
 agent/tape.[ch]:base/.*|kernels/ops.h|agent/(tape|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h

@@ -1,0 +1,70 @@
+#include "operator/job_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static void free_memory(struct job_memory *memory)
+{
+    expect_close(memory->expect);
+    free(memory->key);
+    free(memory->uid);
+    free(memory->refused);
+    free(memory);
+}
+
+struct job_memory *job_memory_find(const struct table *memories, const char *key, const char *uid)
+{
+    struct job_memory *memory = (struct job_memory *)table_find(memories, key);
+    return memory && strcmp(memory->uid, uid) == 0 ? memory : NULL;
+}
+
+struct job_memory *job_memory_take(struct table *memories, const char *key, const char *uid)
+{
+    struct job_memory *memory = job_memory_find(memories, key, uid);
+    if (memory)
+        return memory;
+    job_memory_forget(memories, key);
+    memory = xcalloc(1, sizeof *memory);
+    memory->key = xstrdup(key);
+    memory->uid = xstrdup(uid);
+    memory->entry.key = memory->key;
+    table_add(memories, &memory->entry);
+    return memory;
+}
+
+void job_memory_forget(struct table *memories, const char *key)
+{
+    struct job_memory *memory = (struct job_memory *)table_find(memories, key);
+    if (!memory)
+        return;
+    table_remove(memories, &memory->entry);
+    free_memory(memory);
+}
+
+static void free_entry(void *context, struct table_entry *entry)
+{
+    (void)context;
+    free_memory((struct job_memory *)entry);
+}
+
+void job_memory_free_all(struct table *memories)
+{
+    table_each(memories, free_entry, NULL);
+    table_free(memories);
+}
+
+void job_memory_refuse(struct job_memory *memory, const char *text)
+{
+    free(memory->refused);
+    memory->refused = xstrdup(text);
+}
+
+bool job_memory_forgive(struct job_memory *memory)
+{
+    bool refused = memory->refused != NULL;
+    free(memory->refused);
+    memory->refused = NULL;
+    return refused;
+}

@@ -1,0 +1,38 @@
+/* What the executor remembers of a job from one plan to the next. Lost when the operator ends, and
+ * nothing is the worse for it. */
+#ifndef SHOAL_OPERATOR_JOB_MEMORY_H
+#define SHOAL_OPERATOR_JOB_MEMORY_H
+
+#include "base/table.h"
+#include "operator/event_budget.h"
+#include "operator/expect.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct job_memory {
+    struct table_entry entry;
+    char *key;
+    char *uid; /* of the job: another one of its name is another job */
+    struct event_budget budget;
+    struct expect *expect;   /* NULL: the view has shown all */
+    int64_t expect_until_ms; /* steady clock; holds once the plan is over */
+    char *refused;           /* see executor_refused */
+};
+
+/* Of this very job; NULL: nothing is remembered. */
+struct job_memory *job_memory_find(const struct table *memories, const char *key, const char *uid);
+/* The same, made if there is none; what another job of this key left is forgotten. */
+struct job_memory *job_memory_take(struct table *memories, const char *key, const char *uid);
+void job_memory_forget(struct table *memories, const char *key);
+/* Frees the table too. */
+void job_memory_free_all(struct table *memories);
+
+void job_memory_refuse(struct job_memory *memory, const char *text); /* copies */
+bool job_memory_forgive(struct job_memory *memory); /* returns whether anything was refused */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
