@@ -22,27 +22,18 @@ check "kubectl apply -k deploy/" kubectl apply -k deploy/
 check "the operator becomes available" \
     kubectl -n shoal-system wait --for=condition=Available --timeout=120s deployment/shoal-operator
 
-# overlay NAME POLICY: the MNIST overlay as a job of this name on a part of the data, with folders of its own.
+# overlay NAME POLICY: the MNIST overlay as a job of this name on a part of the data, with a folder of its own. By jq: no
+# patch of a kustomization works with every kubectl since 1.20.
 overlay() {
-    mkdir -p "$work/$1" "$work/$1-checkpoints"
-    cat >"$work/$1/kustomization.yaml" <<END
-resources: [$(realpath --relative-to="$work/$1" kustomize/overlays/mnist)]
-patches:
-- target: {kind: PyTorchJob}
-  patch: |
-    - {op: replace, path: /metadata/name, value: $1}
-    - {op: replace, path: /spec/runPolicy/backoffLimit, value: 20}
-$(for type in Master Worker; do
-    path=/spec/pytorchReplicaSpecs/$type
-    echo "    - {op: replace, path: $path/restartPolicy, value: $2}"
-    echo "    - {op: replace, path: $path/template/spec/volumes/1/hostPath/path, value: $work/$1-checkpoints}"
-    for flag in train_size=1024 eval_size=256 batch_size=32 epochs=2 save_steps=3 \
-        save-model=/checkpoints/mnist_cnn.safetensors; do
-        echo "    - {op: add, path: $path/template/spec/containers/0/args/-, value: --$flag}"
-    done
-done)
-END
-    kubectl apply -k "$work/$1"
+    mkdir -p "$work/$1-checkpoints"
+    kubectl kustomize kustomize/overlays/mnist | kubectl create --dry-run=client -o json -f - |
+        jq --arg name "$1" --arg policy "$2" --arg folder "$work/$1-checkpoints" '
+            .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
+            .spec.pytorchReplicaSpecs |= map_values(.restartPolicy = $policy |
+                .template.spec.volumes[1].hostPath.path = $folder |
+                .template.spec.containers[0].args += ["--train_size=1024", "--eval_size=256", "--batch_size=32",
+                    "--epochs=2", "--save_steps=3", "--save-model=/checkpoints/mnist_cnn.safetensors"])' |
+        kubectl apply -f -
 }
 state() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[-1:].type}'; }
 is_state() { [ "$(state "$1")" = "$2" ]; }
