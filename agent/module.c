@@ -37,8 +37,8 @@ struct module *module_add(struct arena *arena, struct module *parent, struct mod
 }
 
 struct param *module_add_param(struct arena *arena, struct module *m, const char *name,
-                               uint64_t index, int dims, const int64_t *shape, float init_low,
-                               float init_high)
+                               uint64_t index, int dims, const int64_t *shape,
+                               struct param_init init)
 {
     assert(m->param_count < MODULE_MAX_PARAMS);
     assert(dims > 0 && dims <= MODULE_MAX_DIMS);
@@ -50,8 +50,7 @@ struct param *module_add_param(struct arena *arena, struct module *m, const char
         p->shape[d] = shape[d];
         p->count *= shape[d];
     }
-    p->init_low = init_low;
-    p->init_high = init_high;
+    p->init = init;
     p->index = index;
     m->params[m->param_count++] = p;
     return p;

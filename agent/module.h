@@ -17,18 +17,24 @@ extern "C" {
 
 enum { MODULE_MAX_DIMS = 4, MODULE_MAX_PARAMS = 4, MODULE_MAX_CHILDREN = 512 };
 
+/* Where initial values come from. */
+struct param_init {
+    enum { INIT_UNIFORM, INIT_NORMAL } kind;
+    float a, b; /* uniform: from a to b (a = b: that constant); normal: mean, standard deviation */
+};
+
 /* A parameter. Shape, name and initial distribution come from the model; the rest is bound by the
  * shard engine while the parameter's unit is gathered, and NULL otherwise. */
 struct param {
     const char *name; /* full name, as in PyTorch's state_dict: "conv1.weight" */
     int dims;
     int64_t shape[MODULE_MAX_DIMS];
-    int64_t count;             /* elements */
-    float init_low, init_high; /* uniform initial values */
+    int64_t count; /* elements */
+    struct param_init init;
     uint64_t index; /* place in the model's declaration order; names its random numbers */
 
-    const float *value;    /* device; the gathered tensor */
-    float *gradient;       /* device; NULL outside backward */
+    const void *value;     /* device; the gathered tensor, of the dtype the model computes in */
+    float *gradient;       /* device, fp32; NULL outside backward */
     bool gradient_written; /* false: the next gradient op writes, true: it adds */
 };
 
@@ -40,6 +46,8 @@ struct module {
                                 else NULL */
     bool is_list;            /* a ModuleList: never a unit itself */
     bool is_block;           /* a transformer block: what TRANSFORMER_BASED_WRAP wraps by default */
+    bool is_shared;          /* used at several places of a pass (a tied embedding), so never a unit
+                                of its own: it stays in its parent's */
     float dropout;           /* a Dropout: its probability; else 0 */
     struct param *params[MODULE_MAX_PARAMS];
     int param_count;
@@ -60,8 +68,8 @@ struct module *module_add(struct arena *arena, struct module *parent, struct mod
  * the module is in its tree already. index: counted by the caller (0, 1, ... in declaration order).
  */
 struct param *module_add_param(struct arena *arena, struct module *m, const char *name,
-                               uint64_t index, int dims, const int64_t *shape, float init_low,
-                               float init_high);
+                               uint64_t index, int dims, const int64_t *shape,
+                               struct param_init init);
 
 int64_t module_param_count(const struct module *m); /* elements, children included */
 

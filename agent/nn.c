@@ -13,8 +13,9 @@ static void add_weight_and_bias(struct arena *arena, struct module *m, uint64_t 
     for (int d = 1; d < dims; d++)
         fan_in *= shape[d];
     float bound = 1.0f / sqrtf((float)fan_in);
-    module_add_param(arena, m, "weight", (*next_index)++, dims, shape, -bound, bound);
-    module_add_param(arena, m, "bias", (*next_index)++, 1, shape, -bound, bound);
+    const struct param_init init = {INIT_UNIFORM, -bound, bound};
+    module_add_param(arena, m, "weight", (*next_index)++, dims, shape, init);
+    module_add_param(arena, m, "bias", (*next_index)++, 1, shape, init);
 }
 
 struct module *nn_conv2d_new(struct arena *arena, struct module *parent, const char *name,
@@ -65,9 +66,10 @@ static const struct ops *ops_of(const struct tape *tape)
 enum { WEIGHT, BIAS }; /* module.params of Conv2d and Linear */
 
 /* The gradient of an output whose op ended in relu(): through the relu, in place. */
-static float *gradient_through_relu(struct tape *tape, struct tensor *y)
+static void *gradient_through_relu(struct tape *tape, struct tensor *y)
 {
-    ops_of(tape)->relu_backward(tape_stream(tape), y->gradient, y->data, y->gradient, y->count);
+    ops_of(tape)->relu_backward(tape_stream(tape), y->dtype, y->gradient, y->data, y->gradient,
+                                y->count);
     return y->gradient;
 }
 
@@ -79,14 +81,14 @@ static void conv2d_backward(struct tape *tape, struct tape_op *op)
     ARGS_GET(op, shape);
     struct tensor *x = op->inputs[0], *y = op->output;
     struct param **params = op->module->params;
-    float *dy = op->reads_output ? gradient_through_relu(tape, y) : y->gradient;
+    void *dy = op->reads_output ? gradient_through_relu(tape, y) : y->gradient;
 
     bool add;
     float *dw = tape_param_gradient(params[WEIGHT], &add);
     float *dbias = tape_param_gradient(params[BIAS], &add);
     ops_of(tape)->conv2d_backward_weights(tape_stream(tape), dw, dbias, x->data, dy, &shape, add);
 
-    float *dx = tape_gradient(tape, x);
+    void *dx = tape_gradient(tape, x);
     if (dx)
         ops_of(tape)->conv2d_backward_data(tape_stream(tape), dx, dy, params[WEIGHT]->value,
                                            &shape);
@@ -132,18 +134,19 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *x = op->inputs[0], *y = op->output;
     struct param **params = op->module->params;
-    int64_t rows = x->shape[0], in = params[WEIGHT]->shape[1], out = params[WEIGHT]->shape[0];
-    float *dy = op->reads_output ? gradient_through_relu(tape, y) : y->gradient;
+    const struct linear_shape shape =
+        linear_dense(x->shape[0], params[WEIGHT]->shape[1], params[WEIGHT]->shape[0]);
+    void *dy = op->reads_output ? gradient_through_relu(tape, y) : y->gradient;
 
     bool add;
     float *dw = tape_param_gradient(params[WEIGHT], &add);
     float *dbias = tape_param_gradient(params[BIAS], &add);
-    ops_of(tape)->linear_backward_weights(tape_stream(tape), dw, dbias, x->data, dy, rows, in, out,
-                                          add);
-    float *dx = tape_gradient(tape, x);
+    ops_of(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias, x->data, dy,
+                                          &shape, add);
+    void *dx = tape_gradient(tape, x);
     if (dx)
-        ops_of(tape)->linear_backward_data(tape_stream(tape), dx, dy, params[WEIGHT]->value, rows,
-                                           in, out);
+        ops_of(tape)->linear_backward_data(tape_stream(tape), x->dtype, dx, dy,
+                                           params[WEIGHT]->value, &shape, false);
     tape_give_gradient(tape, x, dx);
 }
 
@@ -154,12 +157,14 @@ struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, 
         tape_drop(tape, x);
         return NULL;
     }
-    int64_t rows = x->shape[0], in = m->params[WEIGHT]->shape[1], out = m->params[WEIGHT]->shape[0];
-    assert(x->dims == 2 && x->shape[1] == in);
-    struct tensor *y = tape_tensor(tape, 2, (int64_t[]){rows, out}, m->path);
+    const struct linear_shape shape =
+        linear_dense(x->shape[0], m->params[WEIGHT]->shape[1], m->params[WEIGHT]->shape[0]);
+    assert(x->dims == 2 && x->shape[1] == shape.in);
+    struct tensor *y = tape_tensor(tape, 2, (int64_t[]){shape.rows, shape.out}, m->path);
     if (y)
-        ops_of(tape)->linear_forward(tape_stream(tape), y->data, x->data, m->params[WEIGHT]->value,
-                                     m->params[BIAS]->value, relu, rows, in, out);
+        ops_of(tape)->linear_forward(tape_stream(tape), x->dtype, y->dtype, y->data, x->data,
+                                     m->params[WEIGHT]->value, m->params[BIAS]->value, relu,
+                                     &shape);
     tape_record(tape, &(struct tape_op){.backward = linear_backward,
                                         .module = m,
                                         .output = y,
@@ -177,19 +182,19 @@ struct dropout_args {
     uint64_t key;
 };
 
-static void dropout_queue(struct tape *tape, float p, const struct dropout_args *a, float *y,
-                          const float *x)
+static void dropout_queue(struct tape *tape, float p, const struct dropout_args *a, void *y,
+                          const void *x)
 {
     const struct tape_pass *pass = tape_current(tape);
-    ops_of(tape)->dropout(tape_stream(tape), y, x, a->rows, a->cols, p, a->key, pass->first_row,
-                          pass->row_stride);
+    ops_of(tape)->dropout(tape_stream(tape), tape_dtype(tape), y, x, a->rows, a->cols, p, a->key,
+                          pass->first_row, pass->row_stride);
 }
 
 static void dropout_backward(struct tape *tape, struct tape_op *op)
 {
     struct dropout_args a;
     ARGS_GET(op, a);
-    float *gradient = tape_take_gradient(op->output);
+    void *gradient = tape_take_gradient(op->output);
     dropout_queue(tape, op->module->dropout, &a, gradient, gradient);
     tape_give_gradient(tape, op->inputs[0], gradient);
 }
@@ -215,7 +220,7 @@ struct tensor *nn_dropout(struct tape *tape, struct module *m, struct tensor *x,
 static void max_pool2d_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *x = op->inputs[0];
-    float *dx = tape_gradient(tape, x);
+    void *dx = tape_gradient(tape, x);
     if (dx)
         ops_of(tape)->max_pool2d_backward(tape_stream(tape), dx, op->memory, op->output->gradient,
                                           x->shape[0], x->shape[1], x->shape[2], x->shape[3]);
@@ -243,7 +248,7 @@ struct tensor *nn_max_pool2d(struct tape *tape, struct tensor *x)
 static void flatten_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *x = op->inputs[0];
-    float *dx = tape_gradient(tape, x);
+    void *dx = tape_gradient(tape, x);
     if (dx)
         ops_of(tape)->channels_last(tape_stream(tape), dx, op->output->gradient, x->shape[0],
                                     x->shape[1], x->shape[2], x->shape[3]);

@@ -118,8 +118,10 @@ static void step_unit(struct optim *optim, int u, float lr)
         break;
     case OPTIM_ADAM:
     case OPTIM_ADAMW:
-        ops->adam(s, w, unit->gradient, state[0], state[1], n, lr, c->beta1, c->beta2, c->eps,
-                  c->weight_decay, c->type == OPTIM_ADAMW, optim->steps);
+        ops->adam(s, DTYPE_F32, w, unit->gradient, state[0], state[1], n,
+                  &(struct adam_step){lr, c->beta1, c->beta2, c->eps, c->weight_decay,
+                                      c->type == OPTIM_ADAMW, optim->steps},
+                  0, 0);
         break;
     }
 }

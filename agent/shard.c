@@ -180,9 +180,11 @@ void shard_init_values(struct shard *shard, uint64_t seed)
             ops->fill(shard->home, shard->units[i].view.value, 0, shard->units[i].view.shard_count);
     for (int i = 0; i < shard->piece_count; i++) {
         const struct shard_piece *p = &shard->pieces[i];
-        ops->uniform(shard->home, shard->units[p->unit].view.value + p->shard_offset, p->count,
-                     random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset,
-                     p->param->init_low, p->param->init_high);
+        float *value = shard->units[p->unit].view.value + p->shard_offset;
+        uint64_t key = random_key(seed, p->param->index, 0, 0), first = (uint64_t)p->param_offset;
+        const struct param_init *init = &p->param->init;
+        (init->kind == INIT_NORMAL ? ops->normal : ops->uniform)(shard->home, value, p->count, key,
+                                                                 first, init->a, init->b);
     }
     shard_values_changed(shard);
 }

@@ -90,7 +90,7 @@ int shard_open(const struct shard_config *config, struct stream *compute, struct
                struct error *err);
 void shard_close(struct shard *shard); /* NULL-safe; waits for what is queued */
 
-/* Writes the initial values: element i of parameter p is uniform(init_low, init_high) at
+/* Writes the initial values: element i of parameter p is p.init's number at
  * (random_key(seed, p.index, 0, 0), i), so any layout starts with the same model and nothing is
  * sent. */
 void shard_init_values(struct shard *shard, uint64_t seed);

@@ -101,7 +101,7 @@ static void add_at_home(struct shard *shard, struct unit *u, const float *part)
     stream_copy(shard->transfer, shard->arrival, part, (size_t)count * sizeof(float));
     shard_order(shard, shard->home, shard->transfer);
     device_ops(stream_device(shard->home))
-        ->add(shard->home, u->view.gradient, shard->arrival, count);
+        ->add(shard->home, DTYPE_F32, u->view.gradient, shard->arrival, count);
 }
 
 /* Brings the reduced slice to view.gradient: written by the step's first reduction, added to by
@@ -112,7 +112,7 @@ static void deliver(struct shard *shard, struct unit *u, const float *part)
     if (part == u->view.gradient)
         return;
     if (!shard->offload)
-        compute_ops(shard)->add(shard->transfer, u->view.gradient, part, count);
+        compute_ops(shard)->add(shard->transfer, DTYPE_F32, u->view.gradient, part, count);
     else if (u->accumulated)
         add_at_home(shard, u, part);
     else

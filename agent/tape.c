@@ -15,6 +15,7 @@ struct entry {
 struct tape {
     struct stream *stream;
     struct device *device;
+    enum dtype dtype;
     struct tape_hooks hooks;
     struct tape_pass pass;
     struct entry *entries; /* in the order of the forward pass; empty between passes */
@@ -29,13 +30,14 @@ static int no_hook(void *ctx, struct module *m, struct error *err)
     return 0;
 }
 
-int tape_open(struct stream *stream, const struct tape_hooks *hooks, struct tape **ret_tape,
-              struct error *err)
+int tape_open(struct stream *stream, enum dtype dtype, const struct tape_hooks *hooks,
+              struct tape **ret_tape, struct error *err)
 {
     (void)err;
     struct tape *tape = xcalloc(1, sizeof *tape);
     tape->stream = stream;
     tape->device = stream_device(stream);
+    tape->dtype = dtype;
     tape->hooks = hooks ? *hooks : (struct tape_hooks){NULL, no_hook, no_hook, no_hook, no_hook};
     *ret_tape = tape;
     return 0;
@@ -67,6 +69,11 @@ struct stream *tape_stream(const struct tape *tape)
     return tape->stream;
 }
 
+enum dtype tape_dtype(const struct tape *tape)
+{
+    return tape->dtype;
+}
+
 bool tape_failed(const struct tape *tape)
 {
     return tape->failed;
@@ -82,21 +89,27 @@ void tape_fail(struct tape *tape, const struct error *err)
 
 /* ---- tensors ---- */
 
-static float *alloc_floats(struct tape *tape, int64_t count, const char *what)
+void *tape_alloc(struct tape *tape, size_t bytes, const char *what)
 {
     struct error err;
     void *memory = NULL;
-    if (!tape->failed && device_alloc(tape->device, MEMORY_ACTIVATION,
-                                      (size_t)count * sizeof(float), what, &memory, &err) < 0)
+    if (!tape->failed &&
+        device_alloc(tape->device, MEMORY_ACTIVATION, bytes, what, &memory, &err) < 0)
         tape_fail(tape, &err);
     return tape->failed ? NULL : memory;
 }
 
-static struct tensor *new_tensor(int dims, const int64_t *shape, const char *what)
+static void *alloc_like(struct tape *tape, const struct tensor *t, const char *what)
+{
+    return tape_alloc(tape, (size_t)t->count * dtype_bytes(t->dtype), what);
+}
+
+static struct tensor *new_tensor(enum dtype dtype, int dims, const int64_t *shape, const char *what)
 {
     assert(dims > 0 && dims <= MODULE_MAX_DIMS);
     struct tensor *t = xcalloc(1, sizeof *t);
     t->what = what;
+    t->dtype = dtype;
     t->dims = dims;
     t->count = 1;
     for (int d = 0; d < dims; d++) {
@@ -107,11 +120,11 @@ static struct tensor *new_tensor(int dims, const int64_t *shape, const char *wha
     return t;
 }
 
-struct tensor *tape_input(struct tape *tape, float *data, int dims, const int64_t *shape)
+struct tensor *tape_input(struct tape *tape, void *data, int dims, const int64_t *shape)
 {
     if (tape->failed)
         return NULL;
-    struct tensor *t = new_tensor(dims, shape, "input");
+    struct tensor *t = new_tensor(tape->dtype, dims, shape, "input");
     t->data = data;
     t->is_input = true;
     return t;
@@ -119,8 +132,8 @@ struct tensor *tape_input(struct tape *tape, float *data, int dims, const int64_
 
 struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, const char *what)
 {
-    struct tensor *t = new_tensor(dims, shape, what);
-    t->data = alloc_floats(tape, t->count, what);
+    struct tensor *t = new_tensor(tape->dtype, dims, shape, what);
+    t->data = alloc_like(tape, t, what);
     if (t->data)
         return t;
     free(t);
@@ -161,11 +174,6 @@ void tape_drop(struct tape *tape, struct tensor *t)
         return;
     drop_reader(tape, t);
     drop_reference(tape, t);
-}
-
-void *tape_alloc(struct tape *tape, size_t bytes, const char *what)
-{
-    return alloc_floats(tape, (int64_t)((bytes + sizeof(float) - 1) / sizeof(float)), what);
 }
 
 /* ---- recording ---- */
@@ -238,27 +246,35 @@ static void release(struct tape *tape, struct tape_op *op)
 
 /* ---- backward ---- */
 
-float *tape_gradient(struct tape *tape, struct tensor *t)
+void *tape_gradient(struct tape *tape, struct tensor *t)
 {
     char what[96];
     snprintf(what, sizeof what, "gradient of %s", t->what);
-    return t->is_input ? NULL : alloc_floats(tape, t->count, what);
+    return t->is_input ? NULL : alloc_like(tape, t, what);
 }
 
-void tape_give_gradient(struct tape *tape, struct tensor *t, float *gradient)
+void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate)
+{
+    *ret_accumulate = t->gradient != NULL;
+    if (!t->gradient)
+        t->gradient = tape_gradient(tape, t);
+    return t->gradient;
+}
+
+void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient)
 {
     if (!t->gradient && !t->is_input) {
         t->gradient = gradient;
         return;
     }
     if (gradient && !t->is_input)
-        device_ops(tape->device)->add(tape->stream, t->gradient, gradient, t->count);
+        device_ops(tape->device)->add(tape->stream, t->dtype, t->gradient, gradient, t->count);
     device_free(tape->device, gradient);
 }
 
-float *tape_take_gradient(struct tensor *t)
+void *tape_take_gradient(struct tensor *t)
 {
-    float *gradient = t->gradient;
+    void *gradient = t->gradient;
     t->gradient = NULL;
     return gradient;
 }

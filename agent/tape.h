@@ -22,13 +22,14 @@
 extern "C" {
 #endif
 
-/* An activation: dense fp32 on the tape's device. Its value lives as long as the model holds it or
- * a recorded op reads it in backward; its gradient from the first op that writes it to the one that
- * turns it into the gradients of its inputs. */
+/* An activation: dense, on the tape's device, of the tape's dtype; so is its gradient. Its value
+ * lives as long as the model holds it or a recorded op reads it in backward; its gradient from the
+ * first op that writes it to the one that turns it into the gradients of its inputs. */
 struct tensor {
     const char *what; /* names it in errors; outlives the pass */
-    float *data;      /* NULL once nobody reads the value */
-    float *gradient;  /* NULL until backward reaches it */
+    enum dtype dtype;
+    void *data;     /* NULL once nobody reads the value */
+    void *gradient; /* NULL until backward reaches it */
     int dims;
     int64_t shape[MODULE_MAX_DIMS];
     int64_t count;
@@ -61,15 +62,17 @@ struct tape_pass {
 
 struct tape;
 
-/* stream: where all ops go. hooks: copied; NULL for none. */
-int tape_open(struct stream *stream, const struct tape_hooks *hooks, struct tape **ret_tape,
-              struct error *err);
+/* stream: where all ops go. dtype: of activations, and of the parameters' values. hooks: copied;
+ * NULL for none. */
+int tape_open(struct stream *stream, enum dtype dtype, const struct tape_hooks *hooks,
+              struct tape **ret_tape, struct error *err);
 void tape_close(struct tape *tape); /* NULL-safe */
 
 /* Starts a pass; the one before must be finished. */
 void tape_begin(struct tape *tape, const struct tape_pass *pass);
 const struct tape_pass *tape_current(const struct tape *tape);
 struct stream *tape_stream(const struct tape *tape);
+enum dtype tape_dtype(const struct tape *tape);
 
 /* Borders of a module in the forward pass; every enter has its leave. */
 void tape_enter(struct tape *tape, struct module *m);
@@ -77,7 +80,7 @@ void tape_leave(struct tape *tape, struct module *m);
 
 /* A tensor around memory that is not the tape's (an input); it needs no gradient and is never freed
  * by it. */
-struct tensor *tape_input(struct tape *tape, float *data, int dims, const int64_t *shape);
+struct tensor *tape_input(struct tape *tape, void *data, int dims, const int64_t *shape);
 /* A fresh activation for an op's output, with one reference. what: names it in errors; outlives the
  * pass. NULL if the tape has failed. */
 struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, const char *what);
@@ -110,11 +113,14 @@ struct tape_op {
 void tape_record(struct tape *tape, const struct tape_op *op);
 
 /* Memory for an op to write one gradient of `t` to. NULL if t needs none or the tape has failed. */
-float *tape_gradient(struct tape *tape, struct tensor *t);
+void *tape_gradient(struct tape *tape, struct tensor *t);
 /* The memory, written, becomes t's gradient, or is added to the one it has. */
-void tape_give_gradient(struct tape *tape, struct tensor *t, float *gradient);
+void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient);
 /* Takes t's gradient out of it, to overwrite it and give it on. NULL if it has none. */
-float *tape_take_gradient(struct tensor *t);
+void *tape_take_gradient(struct tensor *t);
+/* For ops that can add to a gradient where it is: the gradient t has (*ret_accumulate is set), or
+ * fresh memory that has become it and is to be written. NULL as tape_gradient. */
+void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate);
 /* Where the gradient of a parameter goes; *ret_accumulate: it is to be added to what is there. The
  * memory is the hooks'. */
 float *tape_param_gradient(struct param *p, bool *ret_accumulate);

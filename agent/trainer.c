@@ -89,7 +89,7 @@ static int open_shard(struct trainer *t, struct error *err)
         return -1;
     shard_init_values(t->shard, (uint64_t)c->runtime.seed);
     struct tape_hooks hooks = shard_hooks(t->shard);
-    return tape_open(t->compute, &hooks, &t->tape, err);
+    return tape_open(t->compute, DTYPE_F32, &hooks, &t->tape, err);
 }
 
 static int open_optimizer(struct trainer *t, struct error *err)

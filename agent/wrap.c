@@ -44,7 +44,7 @@ static int64_t choose_by_size(struct module *m, int64_t min_num_params)
     int64_t wrapped = 0;
     for (int i = 0; i < m->child_count; i++)
         wrapped += choose_by_size(m->children[i], min_num_params);
-    if (count - wrapped < min_num_params || m->is_list)
+    if (count - wrapped < min_num_params || m->is_list || m->is_shared)
         return wrapped;
     m->unit = CHOSEN;
     return count;
@@ -69,7 +69,7 @@ static bool is_one_of(const struct module *m, const char *const *classes, int cl
 
 static void choose_by_class(struct module *m, const char *const *classes, int class_count)
 {
-    if (is_one_of(m, classes, class_count))
+    if (is_one_of(m, classes, class_count) && !m->is_shared)
         m->unit = CHOSEN;
     for (int i = 0; i < m->child_count; i++)
         choose_by_class(m->children[i], classes, class_count);

@@ -7,14 +7,15 @@
  * stream_sync(). Nothing here knows models, ranks or files.
  *
  * Letters, with one meaning in the whole tree: B batch, H height, W width, C channels, T tokens, V
- * vocabulary, L layers, D model width. Tensors are dense and row-major. Images are channels-last
- * [B, H, W, C] on the device; parameters keep PyTorch's shapes (a convolution's weight is [C_out,
- * C_in, KH, KW], a linear's [out, in]). Pointers are device pointers, 16-byte aligned, unless a
- * comment says host. */
+ * vocabulary, L layers, D model width; in attention H is heads, hd the width of one. Tensors are
+ * dense and row-major. Images are channels-last [B, H, W, C] on the device; parameters keep
+ * PyTorch's shapes (a convolution's weight is [C_out, C_in, KH, KW], a linear's [out, in]).
+ * Pointers are device pointers, 16-byte aligned, unless a comment says host. */
 #ifndef SHOAL_KERNELS_OPS_H
 #define SHOAL_KERNELS_OPS_H
 
 #include "base/error.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,16 +124,65 @@ struct conv2d_shape {
     int64_t B, H, W, C_in, C_out, KH, KW;
 };
 
+/* y = x w^T (+ bias). Rows of y and dy are y_stride elements apart, so that several products can
+ * fill the columns of one tensor. */
+struct linear_shape {
+    int64_t rows, in, out;
+    int64_t y_stride; /* >= out */
+    bool in_out;      /* w is [in, out], GPT-2's Conv1D; else [out, in], torch.nn.Linear */
+};
+
+/* torch.nn.Linear with a y of its own. */
+static inline struct linear_shape linear_dense(int64_t rows, int64_t in, int64_t out)
+{
+    struct linear_shape shape = {rows, in, out, out, false};
+    return shape;
+}
+
+/* Scaled dot-product attention over heads of width hd. Query head h reads key and value head h /
+ * (heads / kv_heads). Element (b, t, h, i) of q lies at (b * T_q + t) * q_stride + h * hd + i; so k
+ * and v with T_k and kv_heads: q, k and v may be columns of one tensor. */
+struct attention_shape {
+    int64_t B, T_q, T_k, heads, kv_heads, hd;
+    int64_t q_stride, k_stride, v_stride; /* elements between tokens */
+    bool causal;                          /* query t sees keys 0 .. t; needs T_q = T_k */
+    float scale;                          /* of the scores, before softmax */
+    /* dropout of the probabilities: element (b, h, q, k) is dropped if random_uniform(key, ((g *
+     * heads + h) * T_q + q) * T_k + k) < dropout, with g = first_row + b * row_stride; what is left
+     * is divided by 1 - dropout. 0: none. */
+    float dropout;
+    uint64_t key, first_row, row_stride;
+};
+
+/* One Adam step (torch.optim.Adam; decoupled: AdamW). */
+struct adam_step {
+    float lr, beta1, beta2, eps, weight_decay;
+    bool decoupled;
+    int64_t step; /* from 1 */
+};
+
 /* Every op: queued on `s`, deterministic (the same inputs give the same bits for the same thread
- * count), all tensors fp32 unless said. `accumulate`: false writes the gradient, true adds to what
- * is there. Outputs may not overlap inputs unless said. */
+ * count). Tensors given as void * are of the dtype `t`, all others fp32 unless said; gradients of
+ * parameters are always fp32. `accumulate`: false writes the gradient, true adds to what is there.
+ * Outputs may not overlap inputs unless said. */
 struct ops {
     /* y = value everywhere. */
     void (*fill)(struct stream *s, float *y, float value, int64_t count);
     /* y = a * y. */
     void (*scale)(struct stream *s, float *y, float a, int64_t count);
     /* y = y + x. */
-    void (*add)(struct stream *s, float *y, const float *x, int64_t count);
+    void (*add)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+    /* y = x, in y's dtype. y may be x if both have the same. */
+    void (*cast)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+                 int64_t count);
+    /* y[i] = mean + stddev * z, z a standard normal number at (key, first + i) (Box and Muller
+     * 1958, from the two halves of the counter's block). */
+    void (*normal)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
+                   float mean, float stddev);
+    /* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_
+     * with a norm that stays on the device. */
+    void (*clip)(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
+                 int64_t count);
     /* y[i] = low + (high - low) * random_uniform(key, first + i). */
     void (*uniform)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                     float low, float high);
@@ -154,7 +204,7 @@ struct ops {
                                     bool accumulate);
 
     /* dx = y > 0 ? dy : 0, y being relu's output. dx may be dy. */
-    void (*relu_backward)(struct stream *s, float *dx, const float *y, const float *dy,
+    void (*relu_backward)(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
                           int64_t count);
 
     /* 2x2 windows, stride 2, over [B, H, W, C]; odd last rows and columns are dropped, as
@@ -171,23 +221,86 @@ struct ops {
     void (*channels_last)(struct stream *s, float *y, const float *x, int64_t B, int64_t H,
                           int64_t W, int64_t C);
 
-    /* y = x w^T + bias, then max(0, .) if relu. x: [rows, in]; w: [out, in]; bias: [out] or NULL.
-     */
-    void (*linear_forward)(struct stream *s, float *y, const float *x, const float *w,
-                           const float *bias, bool relu, int64_t rows, int64_t in, int64_t out);
-    void (*linear_backward_data)(struct stream *s, float *dx, const float *dy, const float *w,
-                                 int64_t rows, int64_t in, int64_t out);
-    /* dw and dbias (dbias may be NULL). */
-    void (*linear_backward_weights)(struct stream *s, float *dw, float *dbias, const float *x,
-                                    const float *dy, int64_t rows, int64_t in, int64_t out,
+    /* y = x w^T + bias, then max(0, .) if relu. x: [rows, in]; w: linear_shape; bias: [out] or
+     * NULL; y: [rows, out] of dtype t_y, which is t or fp32 (logits). */
+    void (*linear_forward)(struct stream *s, enum dtype t, enum dtype t_y, void *y, const void *x,
+                           const void *w, const void *bias, bool relu,
+                           const struct linear_shape *shape);
+    void (*linear_backward_data)(struct stream *s, enum dtype t, void *dx, const void *dy,
+                                 const void *w, const struct linear_shape *shape, bool accumulate);
+    /* dw and dbias (dbias may be NULL): fp32. */
+    void (*linear_backward_weights)(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                    const void *x, const void *dy, const struct linear_shape *shape,
                                     bool accumulate);
 
     /* y[r, c] = x[r, c] / (1 - p), or 0 with probability p: dropped if random_uniform(key, g * cols
      * + c) < p, where g = first_row + r * row_stride is the row's place in the batch of all ranks:
      * the mask does not depend on the layout. Its own backward (dx from dy). y may be x. 0 <= p
      * < 1. */
-    void (*dropout)(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols, float p,
-                    uint64_t key, uint64_t first_row, uint64_t row_stride);
+    void (*dropout)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                    int64_t cols, float p, uint64_t key, uint64_t first_row, uint64_t row_stride);
+
+    /* y[r] = w[ids[r]]. w: [V, D]; ids: [rows], each in [0, V). */
+    void (*embedding_forward)(struct stream *s, enum dtype t, void *y, const void *w,
+                              const int32_t *ids, int64_t rows, int64_t V, int64_t D);
+    /* dw[ids[r]] += dy[r], row by row in order (no atomics); without accumulate dw is zeroed
+     * first. */
+    void (*embedding_backward)(struct stream *s, enum dtype t, float *dw, const void *dy,
+                               const int32_t *ids, int64_t rows, int64_t V, int64_t D,
+                               bool accumulate);
+
+    /* y = w * x * rstd, rstd = 1 / sqrt(mean(x^2) + eps), row by row (Zhang and Sennrich 2019);
+     * with bf16, x * rstd is rounded before it is multiplied by w, as transformers does. rstd:
+     * [rows], fp32, for backward. */
+    void (*rms_norm_forward)(struct stream *s, enum dtype t, void *y, float *rstd, const void *x,
+                             const void *w, int64_t rows, int64_t D, float eps);
+    /* dw is summed over the rows in a fixed order. dx may be dy. */
+    void (*rms_norm_backward)(struct stream *s, enum dtype t, void *dx, float *dw, const void *dy,
+                              const void *x, const void *w, const float *rstd, int64_t rows,
+                              int64_t D, bool accumulate);
+    /* y = w * (x - mean) * rstd + bias, rstd = 1 / sqrt(var(x) + eps) (torch.nn.LayerNorm). stats:
+     * [rows, 2], fp32: mean and rstd. */
+    void (*layer_norm_forward)(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
+                               const void *w, const void *bias, int64_t rows, int64_t D, float eps);
+    void (*layer_norm_backward)(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
+                                const void *dy, const void *x, const void *w, const float *stats,
+                                int64_t rows, int64_t D, bool accumulate);
+
+    /* Rotary position embedding in place (Su et al. 2021), in Hugging Face's half-split form:
+     * elements i and i + hd/2 of each head turn by the angle of (token, i). x: the first of `heads`
+     * heads of [B * T] tokens that are `stride` elements apart; cos, sin: [T, hd / 2], fp32.
+     * inverse: turns back, which is the op's backward. */
+    void (*rope)(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
+                 int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
+
+    /* y = softmax(scale * q k^T) v, never holding T_q x T_k numbers (Dao et al. 2022). y: [B, T_q,
+     * heads, hd]; lse: [B, heads, T_q], fp32: log of the sum of exponents, for backward. */
+    void (*attention_forward)(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                              const void *k, const void *v, const struct attention_shape *shape);
+    /* dq, dk, dv: strided as q, k, v; written. */
+    void (*attention_backward)(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                               const void *dy, const void *y, const float *lse, const void *q,
+                               const void *k, const void *v, const struct attention_shape *shape);
+
+    /* y[r, i] = silu(x[r, i]) * x[r, I + i]; x: [rows, 2 I], gate before up; y: [rows, I]. */
+    void (*swiglu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                           int64_t I);
+    /* dx may be x. */
+    void (*swiglu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                            int64_t rows, int64_t I);
+    /* Gaussian error linear unit; tanh: its approximation ("gelu_new"). y may be x. */
+    void (*gelu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
+                         bool tanh);
+    /* dx may be dy. */
+    void (*gelu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                          int64_t count, bool tanh);
+
+    /* Cross-entropy of logits [rows, V], fp32, with targets [rows]; a target below 0 (-100) is
+     * ignored. sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V] of dtype t,
+     * the gradient of scale * loss with respect to the logits; may be logits if t is fp32. */
+    void (*cross_entropy)(struct stream *s, enum dtype t, void *dlogits, double *sums,
+                          const float *logits, const int32_t *target, float scale, int64_t rows,
+                          int64_t V);
 
     /* y = x - log(sum(exp(x))) row by row, without overflow. y may be x. */
     void (*log_softmax)(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
@@ -214,10 +327,11 @@ struct ops {
     /* m: momentum buffer, or NULL if momentum is 0. The first step sets m = g. */
     void (*sgd)(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
                 float momentum, bool nesterov, float weight_decay, int64_t step);
-    /* m, v: first and second moment; decoupled: AdamW. */
-    void (*adam)(struct stream *s, float *w, const float *g, float *m, float *v, int64_t count,
-                 float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled,
-                 int64_t step);
+    /* w, m, v (first and second moment) are of dtype t. With bf16 they are rounded stochastically:
+     * up with the probability of the distance, by the random number of (key, first + i) - pure in
+     * the element's place and the step, so that no layout changes it. */
+    void (*adam)(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
+                 int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
 };
 
 /* The device's ops; lives as long as the device. */

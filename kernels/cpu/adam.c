@@ -27,23 +27,23 @@ CPU_HOT static void adam_piece(const void *args, int64_t first, int64_t last)
     }
 }
 
-void cpu_adam(struct stream *s, float *w, const float *g, float *m, float *v, int64_t count,
-              float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled,
-              int64_t step)
+void cpu_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
+              int64_t count, const struct adam_step *step, uint64_t key, uint64_t first)
 {
-    assert(step >= 1);
+    assert(step->step >= 1 && t == DTYPE_F32);
+    (void)key, (void)first;
     struct adam_args args = {
         .w = w,
         .g = g,
         .m = m,
         .v = v,
-        .beta1 = beta1,
-        .beta2 = beta2,
-        .eps = eps,
-        .l2_decay = decoupled ? 0 : weight_decay,
-        .keep = decoupled ? 1 - lr * weight_decay : 1,
-        .step_size = (float)(lr / (1 - pow(beta1, (double)step))),
-        .root_second = (float)sqrt(1 - pow(beta2, (double)step)),
+        .beta1 = step->beta1,
+        .beta2 = step->beta2,
+        .eps = step->eps,
+        .l2_decay = step->decoupled ? 0 : step->weight_decay,
+        .keep = step->decoupled ? 1 - step->lr * step->weight_decay : 1,
+        .step_size = (float)(step->lr / (1 - pow(step->beta1, (double)step->step))),
+        .root_second = (float)sqrt(1 - pow(step->beta2, (double)step->step)),
     };
     cpu_queue_pieces(s, adam_piece, count, CPU_GRAIN, &args, sizeof args);
 }

@@ -58,7 +58,7 @@ extern const struct ops cpu_ops;
 /* The ops, as in struct ops. */
 void cpu_fill(struct stream *s, float *y, float value, int64_t count);
 void cpu_scale(struct stream *s, float *y, float a, int64_t count);
-void cpu_add(struct stream *s, float *y, const float *x, int64_t count);
+void cpu_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
 void cpu_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float low,
                  float high);
 void cpu_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
@@ -70,7 +70,8 @@ void cpu_conv2d_backward_data(struct stream *s, float *dx, const float *dy, cons
 void cpu_conv2d_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
                                  const float *dy, const struct conv2d_shape *shape,
                                  bool accumulate);
-void cpu_relu_backward(struct stream *s, float *dx, const float *y, const float *dy, int64_t count);
+void cpu_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
+                       int64_t count);
 void cpu_max_pool2d_forward(struct stream *s, float *y, uint8_t *index, const float *x, int64_t B,
                             int64_t H, int64_t W, int64_t C);
 void cpu_max_pool2d_backward(struct stream *s, float *dx, const uint8_t *index, const float *dy,
@@ -79,15 +80,16 @@ void cpu_channels_first(struct stream *s, float *y, const float *x, int64_t B, i
                         int64_t C);
 void cpu_channels_last(struct stream *s, float *y, const float *x, int64_t B, int64_t H, int64_t W,
                        int64_t C);
-void cpu_linear_forward(struct stream *s, float *y, const float *x, const float *w,
-                        const float *bias, bool relu, int64_t rows, int64_t in, int64_t out);
-void cpu_linear_backward_data(struct stream *s, float *dx, const float *dy, const float *w,
-                              int64_t rows, int64_t in, int64_t out);
-void cpu_linear_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
-                                 const float *dy, int64_t rows, int64_t in, int64_t out,
+void cpu_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y, const void *x,
+                        const void *w, const void *bias, bool relu,
+                        const struct linear_shape *shape);
+void cpu_linear_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
+                              const void *w, const struct linear_shape *shape, bool accumulate);
+void cpu_linear_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                 const void *x, const void *dy, const struct linear_shape *shape,
                                  bool accumulate);
-void cpu_dropout(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols, float p,
-                 uint64_t key, uint64_t first_row, uint64_t row_stride);
+void cpu_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows, int64_t cols,
+                 float p, uint64_t key, uint64_t first_row, uint64_t row_stride);
 void cpu_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
 void cpu_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
                   int64_t rows, int64_t cols);
@@ -98,8 +100,7 @@ void cpu_adadelta(struct stream *s, float *w, const float *g, float *v, float *u
                   float lr, float rho, float eps, float weight_decay);
 void cpu_sgd(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
              float momentum, bool nesterov, float weight_decay, int64_t step);
-void cpu_adam(struct stream *s, float *w, const float *g, float *m, float *v, int64_t count,
-              float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled,
-              int64_t step);
+void cpu_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
+              int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
 
 #endif

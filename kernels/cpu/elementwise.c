@@ -48,8 +48,9 @@ CPU_HOT static void add_piece(const void *args, int64_t first, int64_t last)
         y[i] += x[i];
 }
 
-void cpu_add(struct stream *s, float *y, const float *x, int64_t count)
+void cpu_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count)
 {
+    assert(t == DTYPE_F32);
     cpu_call_pieces(s, add_piece, count, CPU_GRAIN, struct add_args, y, x);
 }
 
@@ -93,8 +94,10 @@ CPU_HOT static void relu_piece(const void *args, int64_t first, int64_t last)
     }
 }
 
-void cpu_relu_backward(struct stream *s, float *dx, const float *y, const float *dy, int64_t count)
+void cpu_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
+                       int64_t count)
 {
+    assert(t == DTYPE_F32);
     cpu_call_pieces(s, relu_piece, count, CPU_GRAIN, struct relu_args, dx, y, dy);
 }
 

@@ -24,10 +24,13 @@ static void forward_run(void *args)
             a->y[i] = a->y[i] < 0 ? 0 : a->y[i];
 }
 
-void cpu_linear_forward(struct stream *s, float *y, const float *x, const float *w,
-                        const float *bias, bool relu, int64_t rows, int64_t in, int64_t out)
+void cpu_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y, const void *x,
+                        const void *w, const void *bias, bool relu,
+                        const struct linear_shape *shape)
 {
-    cpu_call(s, forward_run, struct forward_args, y, x, w, bias, relu, rows, in, out);
+    assert(t == DTYPE_F32 && t_y == t && shape->y_stride == shape->out && !shape->in_out);
+    cpu_call(s, forward_run, struct forward_args, y, x, w, bias, relu, shape->rows, shape->in,
+             shape->out);
 }
 
 enum { STRIP = 256 }; /* columns: their scratch stays in the L2 cache */
@@ -60,14 +63,15 @@ struct backward_args {
 static void backward_data_run(void *args)
 {
     const struct backward_args *a = args;
-    gemm_in_strips(a->s, 'N', a->rows, a->in, a->out, a->dy, a->w, 0, a->dx);
+    gemm_in_strips(a->s, 'N', a->rows, a->in, a->out, a->dy, a->w, a->accumulate ? 1 : 0, a->dx);
 }
 
-void cpu_linear_backward_data(struct stream *s, float *dx, const float *dy, const float *w,
-                              int64_t rows, int64_t in, int64_t out)
+void cpu_linear_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
+                              const void *w, const struct linear_shape *shape, bool accumulate)
 {
+    assert(t == DTYPE_F32 && shape->y_stride == shape->out && !shape->in_out);
     cpu_call(s, backward_data_run, struct backward_args, .s = s, .dx = dx, .dy = dy, .w = w,
-             .rows = rows, .in = in, .out = out);
+             .rows = shape->rows, .in = shape->in, .out = shape->out, .accumulate = accumulate);
 }
 
 static void backward_weights_run(void *args)
@@ -78,10 +82,12 @@ static void backward_weights_run(void *args)
         cpu_sum_rows(a->dbias, a->dy, a->rows, a->out, a->accumulate);
 }
 
-void cpu_linear_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
-                                 const float *dy, int64_t rows, int64_t in, int64_t out,
+void cpu_linear_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                 const void *x, const void *dy, const struct linear_shape *shape,
                                  bool accumulate)
 {
+    assert(t == DTYPE_F32 && shape->y_stride == shape->out && !shape->in_out);
     cpu_call(s, backward_weights_run, struct backward_args, .s = s, .dw = dw, .dbias = dbias,
-             .x = x, .dy = dy, .rows = rows, .in = in, .out = out, .accumulate = accumulate);
+             .x = x, .dy = dy, .rows = shape->rows, .in = shape->in, .out = shape->out,
+             .accumulate = accumulate);
 }

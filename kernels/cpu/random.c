@@ -83,9 +83,10 @@ CPU_HOT static void dropout_piece(const void *args, int64_t first, int64_t last)
     }
 }
 
-void cpu_dropout(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols, float p,
-                 uint64_t key, uint64_t first_row, uint64_t row_stride)
+void cpu_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows, int64_t cols,
+                 float p, uint64_t key, uint64_t first_row, uint64_t row_stride)
 {
+    assert(t == DTYPE_F32);
     assert(p >= 0 && p < 1 && cols >= 1);
     cpu_call_pieces(s, dropout_piece, rows, 1 + CPU_GRAIN / cols, struct dropout_args, y, x, cols,
                     p, key, first_row, row_stride);

@@ -25,7 +25,7 @@ static int setup(void **state)
     f->arena = arena_open();
     assert_ok(device_open("cpu", 1, &f->device, &err), &err);
     assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
-    assert_ok(tape_open(f->stream, NULL, &f->tape, &err), &err);
+    assert_ok(tape_open(f->stream, DTYPE_F32, NULL, &f->tape, &err), &err);
     for (int i = 0; i < ROWS * SIDE * SIDE; i++)
         f->input[i] = random_uniform(1, (uint64_t)i);
     for (int i = 0; i < ROWS; i++)
@@ -69,8 +69,8 @@ static struct model *new_model(struct fixture *f, float dropout1, float dropout2
             struct param *p = model->root->children[i]->params[k];
             float *value = arena_array(f->arena, float, p->count);
             for (int64_t e = 0; e < p->count; e++)
-                value[e] = p->init_low +
-                           (p->init_high - p->init_low) * random_uniform(p->index + 1, (uint64_t)e);
+                value[e] =
+                    p->init.a + (p->init.b - p->init.a) * random_uniform(p->index + 1, (uint64_t)e);
             p->value = value;
             p->gradient = arena_array(f->arena, float, p->count);
         }

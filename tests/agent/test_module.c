@@ -58,8 +58,10 @@ static void parameters_are_named_by_their_path(void **state)
     struct module *root = module_new(arena, "", "Net", NULL);
     struct module *block = module_add(arena, root, module_new(arena, "h", "Block", NULL));
     struct module *leaf = module_add(arena, block, module_new(arena, "fc", "Linear", "Linear()"));
-    struct param *p = module_add_param(arena, leaf, "weight", 0, 2, (int64_t[]){3, 4}, -1, 1);
-    struct param *q = module_add_param(arena, root, "scale", 1, 1, (int64_t[]){5}, 0, 0);
+    struct param *p = module_add_param(arena, leaf, "weight", 0, 2, (int64_t[]){3, 4},
+                                       (struct param_init){INIT_UNIFORM, -1, 1});
+    struct param *q = module_add_param(arena, root, "scale", 1, 1, (int64_t[]){5},
+                                       (struct param_init){INIT_UNIFORM, 0, 0});
     assert_string_equal(p->name, "h.fc.weight");
     assert_string_equal(q->name, "scale");
     assert_int_equal(p->count, 12);
@@ -90,7 +92,7 @@ static void the_tutorials_network_has_pytorchs_parameters(void **state)
     assert_int_equal(w->dims, 4);
     assert_int_equal(w->shape[0], 64);
     assert_int_equal(w->shape[1], 32);
-    assert_true(w->init_high > 0.0589f && w->init_high < 0.0590f); /* 1 / sqrt(9 * 32) */
+    assert_true(w->init.b > 0.0589f && w->init.b < 0.0590f); /* 1 / sqrt(9 * 32) */
     assert_string_equal(root->children[5]->params[1]->name, "fc2.bias");
     assert_int_equal(root->children[5]->params[1]->index, 7);
 }

@@ -21,7 +21,7 @@ static int setup(void **state)
     f->arena = arena_open();
     assert_ok(device_open("cpu", 1, &f->device, &err), &err);
     assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
-    assert_ok(tape_open(f->stream, NULL, &f->tape, &err), &err);
+    assert_ok(tape_open(f->stream, DTYPE_F32, NULL, &f->tape, &err), &err);
     *state = f;
     return 0;
 }
@@ -189,7 +189,8 @@ static void gradients_are_the_slopes_of_the_loss(void **state)
                           .relu = rows[i].relu,
                           .apply = rows[i].apply,
                           .target = {0, 3, 2, 1}};
-        module_add_param(f->arena, net.x, rows[i].layer, 0, rows[i].dims, rows[i].shape, 0, 0);
+        module_add_param(f->arena, net.x, rows[i].layer, 0, rows[i].dims, rows[i].shape,
+                         (struct param_init){INIT_UNIFORM, 0, 0});
         bind(f->arena, net.x->params[0]);
         for (int k = 0; net.layer && k < net.layer->param_count; k++)
             bind(f->arena, net.layer->params[k]);

@@ -27,7 +27,8 @@ static int setup(void **state)
     struct shard_config config = {.strategy = FULL_SHARD};
     f->arena = arena_open();
     f->root = module_new(f->arena, "", "Net", NULL);
-    module_add_param(f->arena, f->root, "w", 0, 1, (int64_t[]){SIZE}, 0, 0);
+    module_add_param(f->arena, f->root, "w", 0, 1, (int64_t[]){SIZE},
+                     (struct param_init){INIT_UNIFORM, 0, 0});
     wrap_none(f->root);
     assert_ok(device_open("cpu", 1, &f->device, &err), &err);
     assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);

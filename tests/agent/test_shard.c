@@ -289,7 +289,8 @@ static void a_failed_collective_comes_out_of_sync(void **state)
     struct shard_config config = {.strategy = FULL_SHARD};
     auto_arena struct arena *arena = arena_open();
     struct module *root = module_new(arena, "", "Net", NULL);
-    module_add_param(arena, root, "w", 0, 1, (int64_t[]){9}, 0, 0);
+    module_add_param(arena, root, "w", 0, 1, (int64_t[]){9},
+                     (struct param_init){INIT_UNIFORM, 0, 0});
     wrap_none(root);
     struct device *device;
     struct stream *compute;

@@ -54,7 +54,8 @@ static struct module *add_module(struct fixture *f, struct module *parent, const
     struct module *m = module_new(f->arena, name, "Unit", NULL);
     if (parent)
         module_add(f->arena, parent, m);
-    module_add_param(f->arena, m, "w", index, 1, (int64_t[]){8 * ((int64_t)index + 1)}, 0, 0);
+    module_add_param(f->arena, m, "w", index, 1, (int64_t[]){8 * ((int64_t)index + 1)},
+                     (struct param_init){INIT_UNIFORM, 0, 0});
     return m;
 }
 
@@ -76,7 +77,7 @@ static void open_fixture(struct fixture *f, struct notes *notes, const struct sh
               &err);
     shard_init_values(f->shard, 1);
     struct tape_hooks hooks = shard_hooks(f->shard);
-    assert_ok(tape_open(f->compute, &hooks, &f->tape, &err), &err);
+    assert_ok(tape_open(f->compute, DTYPE_F32, &hooks, &f->tape, &err), &err);
 }
 
 static void close_fixture(struct fixture *f, struct notes *notes)

@@ -12,9 +12,11 @@ static struct module *tree(struct arena *arena)
     struct module *b = module_add(arena, root, module_new(arena, "b", "B", NULL));
     struct module *c = module_add(arena, b, module_new(arena, "c", "C", "C()"));
     module_add(arena, root, module_new(arena, "d", "D", "D()"));
-    module_add_param(arena, a, "w", 0, 1, (int64_t[]){3}, 0, 0);
-    module_add_param(arena, b, "w", 2, 1, (int64_t[]){5}, 0, 0); /* declared after c's */
-    module_add_param(arena, c, "w", 1, 2, (int64_t[]){2, 4}, 0, 0);
+    module_add_param(arena, a, "w", 0, 1, (int64_t[]){3}, (struct param_init){INIT_UNIFORM, 0, 0});
+    module_add_param(arena, b, "w", 2, 1, (int64_t[]){5},
+                     (struct param_init){INIT_UNIFORM, 0, 0}); /* declared after c's */
+    module_add_param(arena, c, "w", 1, 2, (int64_t[]){2, 4},
+                     (struct param_init){INIT_UNIFORM, 0, 0});
     return root;
 }
 

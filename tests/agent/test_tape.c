@@ -55,7 +55,7 @@ static int setup(void **state)
     str_init(&f->calls, 4096);
     assert_ok(device_open("cpu", 1, &f->device, &err), &err);
     assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
-    assert_ok(tape_open(f->stream, &hooks, &f->tape, &err), &err);
+    assert_ok(tape_open(f->stream, DTYPE_F32, &hooks, &f->tape, &err), &err);
     *state = f;
     return 0;
 }

@@ -65,9 +65,11 @@ static struct module *transformer(struct arena *arena)
             module_add(arena, block, module_new(arena, "attention", "MultiheadAttention", NULL));
         struct module *out =
             module_add(arena, attention, module_new(arena, "out", "Linear", "Linear()"));
-        module_add_param(arena, out, "weight", 0, 1, (int64_t[]){600}, 0, 0);
+        module_add_param(arena, out, "weight", 0, 1, (int64_t[]){600},
+                         (struct param_init){INIT_UNIFORM, 0, 0});
         struct module *mlp = module_add(arena, block, module_new(arena, "mlp", "Linear", "Linear"));
-        module_add_param(arena, mlp, "weight", 0, 1, (int64_t[]){50}, 0, 0);
+        module_add_param(arena, mlp, "weight", 0, 1, (int64_t[]){50},
+                         (struct param_init){INIT_UNIFORM, 0, 0});
     }
     return root;
 }

@@ -29,8 +29,8 @@ uint32_t world_hash(uint32_t index, uint32_t stream)
 
 static float world_weight(const struct param *p, int64_t i)
 {
-    /* init_high is 1 / sqrt(fan_in) rounded to float: take the exact one */
-    double fan_in = round(1.0 / ((double)p->init_high * p->init_high));
+    /* init.b is 1 / sqrt(fan_in) rounded to float: take the exact one */
+    double fan_in = round(1.0 / ((double)p->init.b * p->init.b));
     double unit = world_hash((uint32_t)i, (uint32_t)p->index) / 2147483648.0 - 1.0;
     return (float)(unit * (1.0 / sqrt(fan_in)));
 }
@@ -108,7 +108,7 @@ static int world_rank_open(struct world_rank *r)
         optim_open(&w->optim, r->shard, &r->optim, err) < 0)
         return -1;
     struct tape_hooks hooks = shard_hooks(r->shard);
-    if (tape_open(r->compute, &hooks, &r->tape, err) < 0 ||
+    if (tape_open(r->compute, DTYPE_F32, &hooks, &r->tape, err) < 0 ||
         world_alloc(r, (size_t)(rows * pixels) * sizeof(float), &input) < 0 ||
         world_alloc(r, (size_t)rows * sizeof(int32_t), &target) < 0 ||
         world_alloc(r, 3 * sizeof(double), &sums) < 0)

@@ -53,12 +53,14 @@ static void conv2_backward_weights(struct bench *b)
 
 static void relu1_backward(struct bench *b)
 {
-    b->ops->relu_backward(b->s, b->large[0], b->large[1], b->large[0], b->B * 26 * 26 * 32);
+    b->ops->relu_backward(b->s, DTYPE_F32, b->large[0], b->large[1], b->large[0],
+                          b->B * 26 * 26 * 32);
 }
 
 static void relu2_backward(struct bench *b)
 {
-    b->ops->relu_backward(b->s, b->large[0], b->large[1], b->large[0], b->B * 24 * 24 * 64);
+    b->ops->relu_backward(b->s, DTYPE_F32, b->large[0], b->large[1], b->large[0],
+                          b->B * 24 * 24 * 64);
 }
 
 static void pool_forward(struct bench *b)
@@ -73,7 +75,7 @@ static void pool_backward(struct bench *b)
 
 static void dropout1(struct bench *b)
 {
-    b->ops->dropout(b->s, b->large[1], b->large[0], b->B, 9216, 0.25f, 1, 0, 1);
+    b->ops->dropout(b->s, DTYPE_F32, b->large[1], b->large[0], b->B, 9216, 0.25f, 1, 0, 1);
 }
 
 static void flatten(struct bench *b)
@@ -88,30 +90,37 @@ static void unflatten(struct bench *b)
 
 static void fc1_forward(struct bench *b)
 {
-    b->ops->linear_forward(b->s, b->large[1], b->large[0], b->w[0], b->w[1], true, b->B, 9216, 128);
+    const struct linear_shape shape = linear_dense(b->B, 9216, 128);
+    b->ops->linear_forward(b->s, DTYPE_F32, DTYPE_F32, b->large[1], b->large[0], b->w[0], b->w[1],
+                           true, &shape);
 }
 
 static void fc1_backward_data(struct bench *b)
 {
-    b->ops->linear_backward_data(b->s, b->large[1], b->large[0], b->w[0], b->B, 9216, 128);
+    const struct linear_shape shape = linear_dense(b->B, 9216, 128);
+    b->ops->linear_backward_data(b->s, DTYPE_F32, b->large[1], b->large[0], b->w[0], &shape, false);
 }
 
 static void fc1_backward_weights(struct bench *b)
 {
-    b->ops->linear_backward_weights(b->s, b->w[0], b->w[1], b->large[0], b->large[1], b->B, 9216,
-                                    128, false);
+    const struct linear_shape shape = linear_dense(b->B, 9216, 128);
+    b->ops->linear_backward_weights(b->s, DTYPE_F32, b->w[0], b->w[1], b->large[0], b->large[1],
+                                    &shape, false);
 }
 
 static void fc2_forward(struct bench *b)
 {
-    b->ops->linear_forward(b->s, b->large[1], b->large[0], b->w[0], b->w[1], false, b->B, 128, 10);
+    const struct linear_shape shape = linear_dense(b->B, 128, 10);
+    b->ops->linear_forward(b->s, DTYPE_F32, DTYPE_F32, b->large[1], b->large[0], b->w[0], b->w[1],
+                           false, &shape);
 }
 
 static void fc2_backward(struct bench *b)
 {
-    b->ops->linear_backward_data(b->s, b->large[1], b->large[0], b->w[0], b->B, 128, 10);
-    b->ops->linear_backward_weights(b->s, b->w[0], b->w[1], b->large[0], b->large[1], b->B, 128, 10,
-                                    false);
+    const struct linear_shape shape = linear_dense(b->B, 128, 10);
+    b->ops->linear_backward_data(b->s, DTYPE_F32, b->large[1], b->large[0], b->w[0], &shape, false);
+    b->ops->linear_backward_weights(b->s, DTYPE_F32, b->w[0], b->w[1], b->large[0], b->large[1],
+                                    &shape, false);
 }
 
 static void loss(struct bench *b)
@@ -133,8 +142,9 @@ static void adadelta(struct bench *b)
 
 static void adam(struct bench *b)
 {
-    b->ops->adam(b->s, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, 1e-3f, 0.9f, 0.999f, 1e-8f,
-                 0, false, 1);
+    const struct adam_step step = {
+        .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .step = 1};
+    b->ops->adam(b->s, DTYPE_F32, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, &step, 0, 0);
 }
 
 static const struct {

@@ -16,7 +16,7 @@ static void test_elementwise(void **state)
         double *x = to_double(world, host_x, n), *y = to_double(world, host_y, n);
         float *added = to_device(world, host_y, n), *other = to_device(world, host_x, n);
         float *scaled = to_device(world, host_y, n), *filled = to_device(world, host_y, n);
-        ops->add(world->stream, added, other, n);
+        ops->add(world->stream, DTYPE_F32, added, other, n);
         ops->scale(world->stream, scaled, -3, n);
         ops->fill(world->stream, filled, 2.5f, n);
         double *sums = arena_array(world->arena, double, 3 * n);
@@ -46,7 +46,7 @@ static void test_relu_backward(void **state)
             }
             float *y = to_device(world, host_y, n), *dy = to_device(world, host_dy, n);
             float *dx = in_place ? dy : to_device(world, host_y, n);
-            world->ops->relu_backward(world->stream, dx, y, dy, n);
+            world->ops->relu_backward(world->stream, DTYPE_F32, dx, y, dy, n);
             assert_near(from_device(world, dx, n), want, n, 0, "relu_backward");
             from_device(world, y, n);
             if (!in_place)

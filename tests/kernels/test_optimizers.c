@@ -58,14 +58,14 @@ static void queue_step(struct world *world, const struct row *r, int step, float
 {
     const struct ops *ops = world->ops;
     struct stream *s = world->stream;
+    const struct adam_step adam = {r->lr, r->beta1, r->beta2, r->eps, r->decay, r->flag, step};
     if (r->rule == ADADELTA)
         ops->adadelta(s, w, g, a, b, r->count, r->lr, r->beta1, r->eps, r->decay);
     else if (r->rule == SGD)
         ops->sgd(s, w, g, r->beta1 > 0 ? a : NULL, r->count, r->lr, r->beta1, r->flag, r->decay,
                  step);
     else
-        ops->adam(s, w, g, a, b, r->count, r->lr, r->beta1, r->beta2, r->eps, r->decay, r->flag,
-                  step);
+        ops->adam(s, DTYPE_F32, w, g, a, b, r->count, &adam, 0, 0);
 }
 
 static void check_optimizer(struct world *world, const struct row *r)

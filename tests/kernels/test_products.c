@@ -35,7 +35,7 @@ static void run_product(struct world *world, const struct product *p, float *con
     float *y = to_device(world, host_dy, p->y_count), *dy = to_device(world, host_dy, p->y_count);
     p->forward(world, p->shape, y, in);
     if (p->relu)
-        world->ops->relu_backward(world->stream, dy, y, dy, p->y_count);
+        world->ops->relu_backward(world->stream, DTYPE_F32, dy, y, dy, p->y_count);
     p->backward(world, p->shape, gradient, dy, in);
     *ret_y = from_device(world, y, p->y_count);
     from_device(world, dy, p->y_count);
@@ -178,8 +178,9 @@ static void linear_forward(struct world *world, const void *shape, float *y,
                            float *const in[MAX_INPUTS])
 {
     const struct linear_row *l = shape;
-    world->ops->linear_forward(world->stream, y, in[X], in[W], in[BIAS], l->relu, l->rows, l->in,
-                               l->out);
+    const struct linear_shape s = linear_dense(l->rows, l->in, l->out);
+    world->ops->linear_forward(world->stream, DTYPE_F32, DTYPE_F32, y, in[X], in[W], in[BIAS],
+                               l->relu, &s);
 }
 
 static void linear_backward(struct world *world, const void *shape,
@@ -187,9 +188,10 @@ static void linear_backward(struct world *world, const void *shape,
                             float *const in[MAX_INPUTS])
 {
     const struct linear_row *l = shape;
-    world->ops->linear_backward_data(world->stream, gradient[X], dy, in[W], l->rows, l->in, l->out);
-    world->ops->linear_backward_weights(world->stream, gradient[W], gradient[BIAS], in[X], dy,
-                                        l->rows, l->in, l->out, l->accumulate);
+    const struct linear_shape s = linear_dense(l->rows, l->in, l->out);
+    world->ops->linear_backward_data(world->stream, DTYPE_F32, gradient[X], dy, in[W], &s, false);
+    world->ops->linear_backward_weights(world->stream, DTYPE_F32, gradient[W], gradient[BIAS],
+                                        in[X], dy, &s, l->accumulate);
 }
 
 static void test_linear(void **state)
@@ -225,7 +227,9 @@ static void test_nan_passes_relu(void **state)
         world->ops->conv2d_forward(world->stream, y, x, w, NULL, true, &shape);
         assert_true(isnan(from_device(world, y, 8)[0]));
         y = to_device(world, host + 1, 8);
-        world->ops->linear_forward(world->stream, y, x, w, NULL, true, 1, channels, channels);
+        const struct linear_shape dense = linear_dense(1, channels, channels);
+        world->ops->linear_forward(world->stream, DTYPE_F32, DTYPE_F32, y, x, w, NULL, true,
+                                   &dense);
         assert_true(isnan(from_device(world, y, 8)[0]));
         from_device(world, x, 9 * 8 * 8);
         from_device(world, w, 9 * 8 * 8);

@@ -103,8 +103,8 @@ static void test_dropout(void **state)
         int64_t cols = rows[i].cols, count = rows[i].rows * cols;
         float *host = host_random(world, count, 1, 2);
         float *x = to_device(world, host, count), *y = to_device(world, host, count);
-        world->ops->dropout(world->stream, y, rows[i].in_place ? y : x, rows[i].rows, cols,
-                            rows[i].p, 5, rows[i].first_row, rows[i].row_stride);
+        world->ops->dropout(world->stream, DTYPE_F32, y, rows[i].in_place ? y : x, rows[i].rows,
+                            cols, rows[i].p, 5, rows[i].first_row, rows[i].row_stride);
         float *got = from_device(world, y, count);
         for (int64_t j = 0; j < count; j++) {
             uint64_t row = rows[i].first_row + (uint64_t)(j / cols) * rows[i].row_stride;

@@ -1,0 +1,52 @@
+/* The number formats of tensors. Arithmetic is fp32 inside an op whatever the format it reads and
+ * writes; what is stored is rounded to nearest even. Pure. */
+#ifndef SHOAL_KERNELS_DTYPE_H
+#define SHOAL_KERNELS_DTYPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum dtype {
+    DTYPE_F32,
+    DTYPE_BF16, /* the upper half of an fp32 */
+};
+
+typedef uint16_t bf16;
+
+static inline size_t dtype_bytes(enum dtype t)
+{
+    return t == DTYPE_F32 ? sizeof(float) : sizeof(bf16);
+}
+
+static inline const char *dtype_name(enum dtype t)
+{
+    return t == DTYPE_F32 ? "fp32" : "bf16";
+}
+
+static inline float bf16_to_float(bf16 x)
+{
+    uint32_t bits = (uint32_t)x << 16;
+    float y;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+
+/* To nearest, ties to even; a NaN stays one. */
+static inline bf16 bf16_from_float(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (bf16)((bits >> 16) | 0x40);
+    return (bf16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
