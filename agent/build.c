@@ -1,4 +1,5 @@
 #include "agent/build.h"
+#include "agent/models/mnist.h"
 
 #include "agent/shard_layout.h"
 #include "agent/wrap.h"

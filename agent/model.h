@@ -1,5 +1,5 @@
 /* A model: its module tree and its forward pass. Knows the tape; does not know ranks, units or
- * files. */
+ * files. Each architecture is a file of agent/models/. */
 #ifndef SHOAL_AGENT_MODEL_H
 #define SHOAL_AGENT_MODEL_H
 
@@ -10,33 +10,39 @@
 extern "C" {
 #endif
 
-/* A batch on the device. */
+/* A batch on the device. Image models read input, language models tokens. */
 struct batch {
+    int64_t rows;          /* samples: images, or sequences */
     float *input;          /* [rows, H, W, C] */
-    const int32_t *target; /* [rows] */
-    int64_t rows;
+    const int32_t *tokens; /* [rows, T]: ids below the vocabulary's size */
+    const int32_t *target; /* [rows]; language models [rows, T]: the token that follows, below 0
+                              where nothing is to be learned */
+    int64_t T;             /* tokens of a row; 0 for images */
+};
+
+/* What a language model is, for plans, FLOPs and data. */
+struct language_shape {
+    int64_t V;          /* vocabulary */
+    int64_t max_tokens; /* the most of a sequence */
+    int64_t L, D;
+    int64_t heads, kv_heads, hd;
+    int64_t I;          /* width of the feed-forward's middle */
+    int64_t embeddings; /* parameters that are looked up, not multiplied with (FLOPs) */
+    bool tied;          /* the head is the embedding */
 };
 
 struct model {
-    const char *type; /* "mnist_cnn" */
+    const char *type; /* "mnist_cnn", "llama", "gpt2" */
     struct module *root;
-    int64_t input_shape[3]; /* H, W, C of a sample */
-    int64_t classes;
-    /* Forward, and the loss: sums (device double[3]) += loss, correct, rows; in training the
-     * gradient is that of `loss_scale` times the summed loss. Failures stay on the tape. */
+    int64_t input_shape[3];         /* H, W, C of a sample; 0 for language models */
+    int64_t classes;                /* likewise */
+    struct language_shape language; /* V is 0 for image models */
+    /* Forward, and the loss: sums (device double[3]) += loss, correct, rows (language models:
+     * targets that count); in training the gradient is that of `loss_scale` times the summed loss.
+     * Failures stay on the tape. */
     void (*forward)(struct model *model, struct tape *tape, const struct batch *batch,
                     float loss_scale, double *sums);
 };
-
-/* Sizes of the MNIST network. Defaults (the FSDP tutorial's): 28x28x1, 32 and 64 channels, 128
- * hidden. */
-struct mnist_shape {
-    int64_t height, width, channels1, channels2, hidden, classes;
-    float dropout1, dropout2;
-};
-extern const struct mnist_shape mnist_default_shape;
-/* All memory from `arena`. */
-struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *shape);
 
 #ifdef __cplusplus
 }

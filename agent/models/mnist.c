@@ -1,5 +1,4 @@
-/* The network of PyTorch's MNIST examples and of its FSDP tutorial. */
-#include "agent/model.h"
+#include "agent/models/mnist.h"
 #include "agent/nn.h"
 
 const struct mnist_shape mnist_default_shape = {

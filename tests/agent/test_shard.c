@@ -1,3 +1,4 @@
+#include "agent/models/mnist.h"
 #include "agent/wrap.h"
 #include "base/mem.h"
 #include "tests/agent/fixture.h"

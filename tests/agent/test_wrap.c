@@ -1,4 +1,4 @@
-#include "agent/model.h"
+#include "agent/models/mnist.h"
 #include "agent/wrap.h"
 #include "tests/support.h"
 

@@ -4,7 +4,7 @@
 #ifndef SHOAL_TESTS_AGENT_WORLD_H
 #define SHOAL_TESTS_AGENT_WORLD_H
 
-#include "agent/model.h"
+#include "agent/models/mnist.h"
 #include "agent/optim.h"
 #include "agent/shard.h"
 #include "base/error.h"
