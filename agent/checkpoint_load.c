@@ -34,7 +34,7 @@ static int read_state(struct checkpoint *c, struct error *err)
         return -1;
     if (XXH64(text, bytes, 0) != listed->xxh64)
         return error_set(err, ERR_INPUT, "%s: damaged: it is not what was saved", path);
-    return checkpoint_state_parse(path, text, bytes, &c->state, err);
+    return checkpoint_state_parse(c->arena, path, text, bytes, &c->state, err);
 }
 
 int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, struct error *err)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum field_type { FIELD_COUNT, FIELD_BITS, FIELD_REAL, FIELD_TEXT };
+enum field_type { FIELD_COUNT, FIELD_BITS, FIELD_REAL, FIELD_TEXT, FIELD_LONG_TEXT };
 
 static const struct field {
     const char *name;
@@ -30,13 +30,18 @@ static const struct field {
     {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
     {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
     {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},
+    {"data", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, data)},
 };
 
 static json_t *encode(const struct field *f, const void *value)
 {
     double real;
     int64_t number;
+    const char *text;
     switch (f->type) {
+    case FIELD_LONG_TEXT:
+        memcpy(&text, value, sizeof text);
+        return json_string(text);
     case FIELD_TEXT:
         return json_string(value);
     case FIELD_REAL:
@@ -62,11 +67,17 @@ static bool decode_real(const json_t *json, double *ret_real)
     return json_is_number(json);
 }
 
-static const char *decode(const struct field *f, const json_t *json, void *value)
+static const char *decode(struct arena *arena, const struct field *f, const json_t *json,
+                          void *value)
 {
-    if (!json)
+    if (f->type == FIELD_LONG_TEXT) { /* may be missing: then it is empty */
+        if (json && !json_is_string(json))
+            return "is not a text";
+        const char *text = json ? arena_strdup(arena, json_string_value(json)) : "";
+        memcpy(value, &text, sizeof text);
+    } else if (!json) {
         return "is missing";
-    if (f->type == FIELD_TEXT) {
+    } else if (f->type == FIELD_TEXT) {
         if (json_string_length(json) >= CHECKPOINT_STRATEGY_BYTES || !json_is_string(json))
             return "is not a short text";
         strcpy(value, json_string_value(json));
@@ -97,7 +108,7 @@ char *checkpoint_state_print(const struct checkpoint_state *state)
     return text;
 }
 
-int checkpoint_state_parse(const char *name, const char *text, size_t bytes,
+int checkpoint_state_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
                            struct checkpoint_state *ret_state, struct error *err)
 {
     json_error_t json_error;
@@ -108,7 +119,8 @@ int checkpoint_state_parse(const char *name, const char *text, size_t bytes,
     const char *wrong = NULL, *where = NULL;
     for (size_t i = 0; i < array_length(fields) && !wrong; i++) {
         where = fields[i].name;
-        wrong = decode(&fields[i], json_object_get(root, where), (char *)&state + fields[i].offset);
+        wrong = decode(arena, &fields[i], json_object_get(root, where),
+                       (char *)&state + fields[i].offset);
     }
     json_decref(root);
     if (wrong)

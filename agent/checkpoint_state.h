@@ -5,6 +5,7 @@
 #define SHOAL_AGENT_CHECKPOINT_STATE_H
 
 #include "base/error.h"
+#include "base/mem.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,13 +29,15 @@ struct checkpoint_state {
     int64_t train_rows;                       /* of the whole data set, as far as it was used */
     int64_t batch_rows;                       /* per rank and micro-batch, of the run that saved */
     char strategy[CHECKPOINT_STRATEGY_BYTES]; /* "FULL_SHARD", of the run that saved */
+    const char *data; /* where the data source is beside epoch and samples; "" if those say it */
 };
 
 /* The JSON text; the caller frees. */
 char *checkpoint_state_print(const struct checkpoint_state *state);
 
-/* Errors: ERR_INPUT naming the file and the field that is missing or of the wrong type. */
-int checkpoint_state_parse(const char *name, const char *text, size_t bytes,
+/* Texts from `arena`. Errors: ERR_INPUT naming the file and the field that is missing or of the
+ * wrong type. */
+int checkpoint_state_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
                            struct checkpoint_state *ret_state, struct error *err);
 
 #ifdef __cplusplus

@@ -9,27 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t limit(int64_t count, int64_t most)
-{
-    return most > 0 && most < count ? most : count;
-}
-
 static int open_data(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
-    int rank = t->place.world->rank, size = t->place.world->size;
-    if (dataset_open(c->data.root, DATASET_TRAIN, &t->train_set, err))
+    struct source_place place = {
+        .stream = t->compute,
+        .rank = t->place.world->rank,
+        .size = t->place.world->size,
+        .most = c->optimizer.gradient_accumulation_steps,
+    };
+    if (source_open(c, SOURCE_TRAIN, t->model, &place, &t->train, err))
         return -1;
-    t->train_set->count = limit(t->train_set->count, c->data.train_size);
-    loader_init(&t->train, t->train_set, rank, size, c->data.train_batch_size, c->data.shuffle,
-                (uint64_t)c->runtime.seed);
     if (c->eval.strategy == EVAL_NO)
         return 0;
-    if (dataset_open(c->data.root, DATASET_TEST, &t->test_set, err))
-        return -1;
-    t->test_set->count = limit(t->test_set->count, c->data.eval_size);
-    loader_init(&t->test, t->test_set, rank, size, c->data.eval_batch_size, false, 0);
-    return 0;
+    place.most = 1;
+    return source_open(c, SOURCE_EVAL, t->model, &place, &t->test, err);
 }
 
 static int open_device(struct trainer *t, struct error *err)
@@ -58,19 +52,6 @@ static int try_outputs(struct trainer *t, struct error *err)
             error_wrap(err, "nothing could be saved");
     }
     return agree_all(t->place.world, t->compute, result, err);
-}
-
-static int open_model(struct trainer *t, struct error *err)
-{
-    if (build_model(t->config, t->arena, &t->model, err))
-        return -1;
-    const int64_t *shape = t->model->input_shape;
-    const struct dataset *set = t->train_set;
-    if (set->height != shape[0] || set->width != shape[1])
-        return error_set(err, ERR_INPUT, "%s: images are %lldx%lld, the model takes %lldx%lld",
-                         t->config->data.root, (long long)set->height, (long long)set->width,
-                         (long long)shape[0], (long long)shape[1]);
-    return 0;
 }
 
 static int open_shard(struct trainer *t, struct error *err)
@@ -114,14 +95,8 @@ static int open_optimizer(struct trainer *t, struct error *err)
     return optim_open(&config, t->shard, &t->optim, err);
 }
 
-static int open_buffers(struct trainer *t, struct error *err)
+static int open_sums(struct trainer *t, struct error *err)
 {
-    int64_t rows = t->train.batch_rows;
-    if (t->test_set && t->test.batch_rows > rows)
-        rows = t->test.batch_rows;
-    const int64_t *shape = t->model->input_shape;
-    if (feed_open(t->compute, rows, shape[0] * shape[1] * shape[2], &t->feed, err))
-        return -1;
     void *sums = NULL, *flag = NULL;
     if (device_alloc(t->device, MEMORY_INPUT, 3 * sizeof(double), "loss sums", &sums, err) ||
         device_alloc(t->device, MEMORY_INPUT, sizeof(double), "stop flag", &flag, err)) {
@@ -143,10 +118,11 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->listener = listener;
     t->arena = arena_open();
     t->saved_step = -1;
-    if (open_device(t, err) ||
+    t->data_state = "";
+    if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
         agree_all(t->place.world, t->compute, open_data(t, err), err) || /* one tells for all */
-        try_outputs(t, err) || open_model(t, err) || open_shard(t, err) || open_optimizer(t, err) ||
-        open_buffers(t, err) || trainer_resume(t, err)) {
+        try_outputs(t, err) || open_shard(t, err) || open_optimizer(t, err) || open_sums(t, err) ||
+        trainer_resume(t, err)) {
         trainer_close(t);
         return -1;
     }
@@ -165,15 +141,12 @@ void trainer_close(struct trainer *t)
     tape_close(t->tape);
     optim_close(t->optim);
     shard_close(t->shard);
-    feed_close(t->feed);
+    source_close(t->train);
+    source_close(t->test);
     if (t->device) {
         device_free(t->device, t->sums);
         device_free(t->device, t->flag);
     }
-    loader_free(&t->train);
-    loader_free(&t->test);
-    dataset_close(t->train_set);
-    dataset_close(t->test_set);
     stream_close(t->compute);
     if (t->home != t->device)
         device_close(t->home);

@@ -2,11 +2,10 @@
 #ifndef SHOAL_AGENT_TRAINER_PARTS_H
 #define SHOAL_AGENT_TRAINER_PARTS_H
 
-#include "agent/dataset/dataset.h"
-#include "agent/feed.h"
 #include "agent/optim.h"
 #include "agent/schedule.h"
 #include "agent/shard.h"
+#include "agent/source.h"
 #include "agent/trainer.h"
 #include "base/mem.h"
 
@@ -29,9 +28,9 @@ struct trainer {
     struct tape *tape;
     struct schedule schedule;
 
-    struct dataset *train_set, *test_set; /* test_set: NULL without evaluation */
-    struct loader train, test;
-    struct feed *feed;
+    struct source *train, *test; /* test: NULL without evaluation */
+    bool epoch_ended;            /* train had nothing more in the epoch of `position` */
+    const char *data_state;      /* train's, to go on with after a resume; "" else */
 
     double *sums; /* device double[3]: loss, hits, rows of this rank since they were last set */
     double *flag; /* device double[1]: does any rank want to stop */
@@ -48,6 +47,8 @@ int trainer_save(struct trainer *t, struct error *err);
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
 
+/* *number = the sum of all ranks' numbers. Collective; waits. */
+int trainer_sum(struct trainer *t, double *number, struct error *err);
 /* Whether it is so on any rank. Collective. */
 int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err);
 

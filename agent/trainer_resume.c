@@ -111,8 +111,9 @@ static struct checkpoint_state state_of(const struct trainer *t, const double su
         .seed = (uint64_t)t->config->runtime.seed,
         .learning_rate = t->lr,
         .world_size = t->place.world->size,
-        .train_rows = t->train.sampler.items,
-        .batch_rows = t->train.batch_rows,
+        .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
+        .batch_rows = t->train->batch_rows,
+        .data = t->train->fn->state(t->train),
     };
     static const char *const names[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
                                         "HYBRID_SHARD_ZERO2"};
@@ -251,6 +252,7 @@ static void go_to(struct trainer *t, const struct checkpoint_state *state)
         .micro_batches = state->micro_batches,
     };
     t->saved_step = state->step;
+    t->data_state = arena_strdup(t->arena, state->data);
     optim_set_steps(t->optim, state->optimizer_steps);
     const double sums[3] = {state->epoch_loss_sum, state->epoch_correct, state->epoch_rows};
     trainer_set_share(t, sums);
@@ -286,8 +288,9 @@ static void compare(struct trainer *t, const struct checkpoint_state *saved)
     add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
     add_difference(&lines, "samples per step and micro-batch",
                    saved->batch_rows * saved->world_size,
-                   t->train.batch_rows * t->place.world->size);
-    add_difference(&lines, "training samples", saved->train_rows, t->train.sampler.items);
+                   t->train->batch_rows * t->place.world->size);
+    add_difference(&lines, "training samples", saved->train_rows,
+                   t->train->samples >= 0 ? t->train->samples : 0);
     if (lines.count > 0)
         t->listener->differs(t->listener->ctx, lines_join(&lines));
 }

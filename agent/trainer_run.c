@@ -41,12 +41,6 @@ int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
 
 /* ---- one optimizer step ---- */
 
-static int64_t batch_rows(const struct loader *loader, int64_t b)
-{
-    int64_t left = sampler_count(&loader->sampler) - b * loader->batch_rows;
-    return left < loader->batch_rows ? left : loader->batch_rows;
-}
-
 static struct tape_pass pass_of(const struct trainer *t, bool training)
 {
     return (struct tape_pass){
@@ -58,10 +52,10 @@ static struct tape_pass pass_of(const struct trainer *t, bool training)
     };
 }
 
-static int run_micro_batch(struct trainer *t, int64_t b, bool last, float loss_scale,
+static int run_micro_batch(struct trainer *t, int64_t i, bool last, float loss_scale,
                            struct error *err)
 {
-    struct batch batch = feed_batch(t->feed, &t->train, b);
+    struct batch batch = t->train->fn->batch(t->train, i);
     struct tape_pass pass = pass_of(t, true);
     shard_begin(t->shard, last);
     tape_begin(t->tape, &pass);
@@ -73,17 +67,57 @@ static int run_micro_batch(struct trainer *t, int64_t b, bool last, float loss_s
     return last ? 0 : trainer_sync(t, err);
 }
 
-/* Micro-batches b .. b + count - 1, then the optimizer. */
-static int run_step(struct trainer *t, int64_t b, int64_t count, struct error *err)
+/* What one target's loss counts for, so that the step's gradient, the mean over the ranks, is that
+ * of the mean loss over the targets of all ranks. */
+static int scale_of(struct trainer *t, const struct source_fetched *fetched, float *ret_scale,
+                    struct error *err)
+{
+    double targets = (double)fetched->targets;
+    *ret_scale = 1;
+    if (t->config->model.loss_reduction == LOSS_SUM)
+        return 0;
+    if (!fetched->same) {
+        if (trainer_sum(t, &targets, err))
+            return -1;
+        targets /= t->place.world->size;
+    }
+    *ret_scale = targets > 0 ? (float)(1 / targets) : 0;
+    return 0;
+}
+
+static int64_t steps_of_run(const struct trainer *t)
+{
+    int64_t group = t->config->optimizer.gradient_accumulation_steps;
+    int64_t most = t->config->schedule.max_steps;
+    if (t->train->batches < 0)
+        return most;
+    int64_t steps = (t->train->batches + group - 1) / group * t->config->schedule.epochs;
+    return most > 0 && most < steps ? most : steps;
+}
+
+static void tell_step(struct trainer *t, const struct source_fetched *fetched,
+                      const double before[2])
+{
+    const struct trainer_step step = {
+        .position = t->position,
+        .samples = fetched->rows * t->place.world->size,
+        .loss = (t->host_sums[0] - before[0]) / (t->host_sums[2] - before[1]),
+        .lr = t->lr,
+        .epochs = t->config->schedule.epochs,
+        .steps = steps_of_run(t),
+    };
+    t->listener->step(t->listener->ctx, &step);
+}
+
+/* The fetched micro-batches, then the optimizer. */
+static int run_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
     double before[2] = {t->host_sums[0], t->host_sums[2]};
-    int64_t rows = 0;
-    for (int64_t i = 0; i < count; i++)
-        rows += batch_rows(&t->train, b + i);
-    bool mean = t->config->model.loss_reduction == LOSS_MEAN;
-    float scale = mean ? 1.0F / (float)rows : 1.0F;
-    for (int64_t i = 0; i < count; i++)
-        if (run_micro_batch(t, b + i, i + 1 == count, scale, err))
+    float scale;
+    if (scale_of(t, fetched, &scale, err))
+        return -1;
+    for (int64_t i = 0; i < fetched->batches; i++)
+        if (run_micro_batch(t, i, i + 1 == fetched->batches, scale, err))
             return -1;
     shard_finish(t->shard);
     const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
@@ -92,18 +126,7 @@ static int run_step(struct trainer *t, int64_t b, int64_t count, struct error *e
     if (trainer_sync(t, err))
         return -1;
     t->position.step++;
-    struct trainer_step step = {
-        .position = t->position,
-        .samples = rows * t->place.world->size,
-        .loss = (t->host_sums[0] - before[0]) / (t->host_sums[2] - before[1]),
-        .lr = t->lr,
-        .epochs = t->config->schedule.epochs,
-    };
-    int64_t group = t->config->optimizer.gradient_accumulation_steps;
-    step.steps = (loader_batches(&t->train) + group - 1) / group * step.epochs;
-    if (t->config->schedule.max_steps > 0 && t->config->schedule.max_steps < step.steps)
-        step.steps = t->config->schedule.max_steps;
-    t->listener->step(t->listener->ctx, &step);
+    tell_step(t, fetched, before);
     return 0;
 }
 
@@ -115,14 +138,19 @@ static bool steps_are_over(const struct trainer *t)
     return most > 0 && t->position.step >= most;
 }
 
-int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
+int trainer_sum(struct trainer *t, double *number, struct error *err)
 {
     struct comm *world = t->place.world;
-    double count = mine ? 1 : 0;
-    stream_copy(t->compute, t->flag, &count, sizeof count);
+    stream_copy(t->compute, t->flag, number, sizeof *number);
     world->fn->all_reduce_f64(world, t->compute, t->flag, 1);
-    stream_copy(t->compute, &count, t->flag, sizeof count);
-    if (stream_sync(t->compute, err))
+    stream_copy(t->compute, number, t->flag, sizeof *number);
+    return stream_sync(t->compute, err);
+}
+
+int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
+{
+    double count = mine ? 1 : 0;
+    if (trainer_sum(t, &count, err))
         return -1;
     *ret_any = count > 0;
     return 0;
@@ -149,32 +177,27 @@ static int after_step(struct trainer *t, struct error *err)
 
 /* ---- epochs ---- */
 
-/* By the data's own size, which does not depend on the world as the padded count does; the last
- * batch begins below it. */
 static bool epoch_is_over(const struct trainer *t)
 {
-    return t->position.epoch_samples >= t->train.sampler.items;
-}
-
-/* The batch to go on with: after an epoch's last one, which may be short, there is none. */
-static int64_t next_batch(const struct trainer *t)
-{
-    if (epoch_is_over(t))
-        return loader_batches(&t->train);
-    return t->position.epoch_samples / (t->train.batch_rows * t->place.world->size);
+    return t->epoch_ended ||
+           (t->train->samples >= 0 && t->position.epoch_samples >= t->train->samples);
 }
 
 static int run_epoch(struct trainer *t, struct error *err)
 {
-    loader_set_epoch(&t->train, (uint64_t)t->position.epoch);
-    int64_t batches = loader_batches(&t->train);
+    struct source *source = t->train;
+    if (source->fn->seek(source, t->position.epoch, t->position.epoch_samples, t->data_state, err))
+        return -1;
+    t->data_state = "";
+    t->epoch_ended = false;
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
-    int64_t b = next_batch(t);
-    while (b < batches && !steps_are_over(t)) {
-        int64_t count = batches - b < group ? batches - b : group;
-        if (run_step(t, b, count, err) || after_step(t, err))
+    while (!epoch_is_over(t) && !steps_are_over(t)) {
+        struct source_fetched fetched;
+        if (source->fn->fetch(source, group, &fetched, err))
             return -1;
-        b += count;
+        t->epoch_ended = fetched.batches == 0;
+        if (!t->epoch_ended && (run_step(t, &fetched, err) || after_step(t, err)))
+            return -1;
     }
     struct trainer_score score = {.epoch = t->position.epoch + 1};
     double sums[3];
@@ -188,10 +211,16 @@ static int run_epoch(struct trainer *t, struct error *err)
 static int evaluate(struct trainer *t, struct error *err)
 {
     trainer_set_sums(t, 0, 0, 0);
-    loader_set_epoch(&t->test, 0);
+    if (t->test->fn->seek(t->test, 0, 0, "", err))
+        return -1;
     struct tape_pass pass = pass_of(t, false);
-    for (int64_t b = 0; b < loader_batches(&t->test); b++) {
-        struct batch batch = feed_batch(t->feed, &t->test, b);
+    for (;;) {
+        struct source_fetched fetched;
+        if (t->test->fn->fetch(t->test, 1, &fetched, err))
+            return -1;
+        if (fetched.batches == 0)
+            break;
+        struct batch batch = t->test->fn->batch(t->test, 0);
         tape_begin(t->tape, &pass);
         t->model->forward(t->model, t->tape, &batch, 1, t->sums);
         if (tape_finish(t->tape, err) || trainer_sync(t, err))
@@ -220,7 +249,7 @@ int trainer_run(struct trainer *t, struct error *err)
         bool over = epoch_is_over(t);
         if (!over && trainer_save(t, err))
             return -1;
-        if (t->test_set && evaluate(t, err))
+        if (t->test && evaluate(t, err))
             return -1;
         if (!over)
             break;

@@ -100,6 +100,7 @@ static struct checkpoint_state state_of(int generation)
         .train_rows = 60000,
         .batch_rows = 64,
         .strategy = "FULL_SHARD",
+        .data = "{\"file\": 7}",
     };
 }
 
@@ -269,6 +270,7 @@ static void test_any_world_to_any_world(void **state)
 static void test_state(void **state)
 {
     (void)state;
+    auto_arena struct arena *arena = arena_open();
     static const double reals[] = {1.0 / 3.0, 0.0, -0.0, 1.0, 5e-324, 1.7e308, NAN, -INFINITY};
     struct checkpoint_state after = {0};
     struct error err;
@@ -276,8 +278,11 @@ static void test_state(void **state)
         struct checkpoint_state before = state_of(1);
         before.epoch_loss_sum = reals[i];
         auto_free char *printed = checkpoint_state_print(&before);
-        assert_ok(checkpoint_state_parse("state.json", printed, strlen(printed), &after, &err),
-                  &err);
+        assert_ok(
+            checkpoint_state_parse(arena, "state.json", printed, strlen(printed), &after, &err),
+            &err);
+        assert_string_equal(before.data, after.data);
+        before.data = after.data;
         assert_memory_equal(&before, &after, sizeof before);
     }
     const struct checkpoint_state state_1 = state_of(1);
@@ -292,6 +297,7 @@ static void test_state(void **state)
         {"\"epoch_rows\": 1920.0", "\"epoch_rows\": \"1920\"", "epoch_rows is not a number"},
         {"\"FULL_SHARD\"", "7", "strategy is not a short text"},
         {"\"seed\": -2", "\"seed\": []", "seed is not a whole number"},
+        {"\"data\": \"{\\\"file\\\": 7}\"", "\"data\": 1", "data is not a text"},
         {"{", "[", "line 2"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -299,8 +305,9 @@ static void test_state(void **state)
         assert_non_null(at);
         auto_free char *changed =
             xasprintf("%.*s%s%s", (int)(at - text), text, rows[i].to, at + strlen(rows[i].from));
-        assert_fails(checkpoint_state_parse("state.json", changed, strlen(changed), &after, &err),
-                     &err, ERR_INPUT, rows[i].fails);
+        assert_fails(
+            checkpoint_state_parse(arena, "state.json", changed, strlen(changed), &after, &err),
+            &err, ERR_INPUT, rows[i].fails);
     }
 }
 

@@ -1,0 +1,14 @@
+#include "agent/source.h"
+
+int source_open(const struct agent_config *config, enum source_split split,
+                const struct model *model, const struct source_place *place,
+                struct source **ret_source, struct error *err)
+{
+    return source_images_open(config, split, model, place, ret_source, err);
+}
+
+void source_close(struct source *source)
+{
+    if (source)
+        source->fn->close(source);
+}
