@@ -1,0 +1,118 @@
+#include "agent/telemetry/fields.h"
+
+#include "base/mem.h"
+
+#include <stddef.h>
+
+/* What has to happen for a field to be told. */
+enum { STEP = 1 << FIELD_STEP, EVAL = 1 << FIELD_EVAL, SAVE = 1 << FIELD_SAVE };
+
+struct field {
+    const char *names[3]; /* by enum field_words */
+    int events;
+    bool is_whole;
+    size_t offset; /* in struct run_state: of an int64_t if it is whole, else of a double */
+};
+
+/* clang-format off */
+#define REAL(when, member, hf, fabric, tag) \
+    {{hf, fabric, tag}, when, false, offsetof(struct run_state, member)}
+#define WHOLE(when, member, hf, fabric, tag) \
+    {{hf, fabric, tag}, when, true, offsetof(struct run_state, member)}
+#define MEMORY(kind, name) \
+    WHOLE(STEP, last.memory.current_bytes[kind], "memory_" name "_bytes", \
+          "memory/" name "_bytes", "memory/" name "_bytes"), \
+    WHOLE(STEP, last.memory.peak_bytes[kind], "memory_" name "_peak_bytes", \
+          "memory/" name "_peak_bytes", "memory/" name "_peak_bytes")
+
+static const struct field fields[] = {
+    WHOLE(STEP, last.step, "step", "step", NULL),
+    WHOLE(EVAL, eval.step, "step", "step", NULL),
+    WHOLE(SAVE, saved_step, "step", "step", NULL),
+    REAL(STEP, last.epoch, "epoch", "epoch", "train/epoch"),
+    REAL(STEP, last.loss, "loss", "metric/train_loss", "train/loss"),
+    REAL(STEP, perplexity, "perplexity", "metric/train_ppl", "train/perplexity"),
+    REAL(STEP, last.lr, "learning_rate", "learning_rate", "train/learning_rate"),
+    REAL(STEP, last.grad_norm, "grad_norm", "grad_norm", "train/grad_norm"),
+    REAL(EVAL, eval.loss, "eval_loss", "metric/val_loss", "eval/loss"),
+    REAL(EVAL, eval.perplexity, "eval_perplexity", "metric/val_ppl", "eval/perplexity"),
+    REAL(EVAL, eval.accuracy, "eval_accuracy", "metric/val_accuracy", "eval/accuracy"),
+    REAL(EVAL, eval.seconds, "eval_runtime", "eval_runtime", "eval/runtime"),
+    WHOLE(STEP, samples, "num_input_samples_seen", "samples", "train/num_input_samples_seen"),
+    WHOLE(STEP, tokens, "num_input_tokens_seen", "total_tokens", "train/num_input_tokens_seen"),
+    REAL(STEP, steps_per_s, "steps_per_second", "throughput/batches_per_sec",
+         "train/steps_per_second"),
+    REAL(STEP, samples_per_s, "samples_per_second", "throughput/samples_per_sec",
+         "train/samples_per_second"),
+    REAL(STEP, tokens_per_s, "tokens_per_second", "throughput/tokens_per_sec",
+         "train/tokens_per_second"),
+    REAL(STEP, flops_per_s[FLOPS_FULL], "flops_per_second", "throughput/flops_per_sec",
+         "train/flops_per_second"),
+    REAL(STEP, device_samples_per_s, NULL, "throughput/device/samples_per_sec", NULL),
+    REAL(STEP, device_tokens_per_s, "tokens_per_second_per_device",
+         "throughput/device/tokens_per_sec", "train/tokens_per_second_per_device"),
+    REAL(STEP, device_flops_per_s, NULL, "throughput/device/flops_per_sec", NULL),
+    REAL(STEP, utilization[FLOPS_FULL], "mfu", "throughput/device/mfu", "train/mfu"),
+    REAL(STEP, utilization[FLOPS_CAUSAL], "mfu_causal", "throughput/device/mfu_causal",
+         "train/mfu_causal"),
+    REAL(STEP, last.step_s, "step_seconds", "time/step", "time/step"),
+    REAL(STEP, last.phase_s[PHASE_DATA], "data_seconds", "time/data", "time/data"),
+    REAL(STEP, last.phase_s[PHASE_FORWARD], "forward_seconds", "time/forward", "time/forward"),
+    REAL(STEP, last.phase_s[PHASE_BACKWARD], "backward_seconds", "time/backward", "time/backward"),
+    REAL(STEP, last.phase_s[PHASE_COMMUNICATION], "communication_seconds", "time/communication",
+         "time/communication"),
+    REAL(STEP, last.phase_s[PHASE_OPTIMIZER], "optimizer_seconds", "time/optimizer",
+         "time/optimizer"),
+    REAL(STEP, train_s, "train_seconds", "time/train", NULL),
+    REAL(EVAL, phase_s[PHASE_EVAL], NULL, "time/val", NULL),
+    REAL(STEP, elapsed_s, "elapsed_seconds", "time/total", NULL),
+    WHOLE(STEP, last.memory.current_total_bytes, "memory_bytes", "memory/current_bytes",
+          "memory/current_bytes"),
+    WHOLE(STEP, last.memory.peak_total_bytes, "memory_peak_bytes", "memory/peak_bytes",
+          "memory/peak_bytes"),
+    MEMORY(MEMORY_SHARD, "shard"),
+    MEMORY(MEMORY_UNIT, "unit"),
+    MEMORY(MEMORY_GRADIENT, "gradient"),
+    MEMORY(MEMORY_OPTIMIZER, "optimizer"),
+    MEMORY(MEMORY_ACTIVATION, "activation"),
+    MEMORY(MEMORY_INPUT, "input"),
+    WHOLE(STEP, last.nonfinite_steps, "nonfinite_steps", "nonfinite_steps",
+          "train/nonfinite_steps"),
+    WHOLE(STEP, last.skipped_steps, "skipped_steps", "skipped_steps", "train/skipped_steps"),
+    WHOLE(STEP, last.collective_bytes, "collective_bytes", "collective_bytes",
+          "communication/bytes"),
+    REAL(STEP, checkpoint_age_s, "checkpoint_age_seconds", "checkpoint_age_seconds",
+         "checkpoint/age_seconds"),
+    REAL(SAVE, phase_s[PHASE_CHECKPOINT], "checkpoint_held_up_seconds", "time/checkpoint",
+         "checkpoint/held_up_seconds"),
+    WHOLE(SAVE, failed_saves, "failed_saves", "failed_saves", "checkpoint/failed_saves"),
+};
+/* clang-format on */
+_Static_assert(MEMORY_KINDS == 6, "a kind of memory has no row");
+_Static_assert(sizeof fields / sizeof fields[0] <= FIELDS_MAX, "FIELDS_MAX is too small");
+
+int field_count(void)
+{
+    return (int)array_length(fields);
+}
+
+const char *field_name(int field, enum field_words words)
+{
+    return fields[field].names[words];
+}
+
+bool field_is_of(int field, enum field_event event)
+{
+    return fields[field].events & (1 << event);
+}
+
+bool field_is_whole(int field)
+{
+    return fields[field].is_whole;
+}
+
+double field_value(int field, const struct run_state *state)
+{
+    const void *at = (const char *)state + fields[field].offset;
+    return fields[field].is_whole ? (double)*(const int64_t *)at : *(const double *)at;
+}

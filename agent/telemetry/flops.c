@@ -1,0 +1,55 @@
+#include "agent/telemetry/flops.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+double flops_per_token(const struct flops_shape *s, enum run_convention convention)
+{
+    double products = 6 * (double)(s->parameters - s->lookup_parameters);
+    double scores =
+        12 * (double)s->layers * (double)s->attention_width * (double)s->sequence_tokens;
+    return products + (convention == FLOPS_CAUSAL ? scores / 2 : scores);
+}
+
+/* From the data sheets, without sparsity. The first row whose words are all in the name counts, so
+ * the particular stand before the general. */
+static const struct {
+    const char *words[2];
+    double flops_per_s;
+} peaks[] = {
+    {{"H100", "NVL"}, 835e12}, {{"H100", "PCIe"}, 756e12}, {{"H100"}, 989e12},
+    {{"H200"}, 989e12},        {{"GH200"}, 989e12},        {{"H20"}, 148e12},
+    {{"GB200"}, 2.5e15},       {{"B200"}, 2.25e15},        {{"A100"}, 312e12},
+    {{"L40S"}, 362e12},        {{"A6000"}, 154.85e12},
+};
+
+/* Whether `word` stands in the name with no letter or digit around it. */
+static bool has_word(const char *name, const char *word)
+{
+    static const char in_words[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    size_t length = strlen(word);
+    for (const char *at = strstr(name, word); at; at = strstr(at + 1, word)) {
+        bool begins = at == name || !strchr(in_words, at[-1]);
+        bool ends = at[length] == '\0' || !strchr(in_words, at[length]);
+        if (begins && ends)
+            return true;
+    }
+    return false;
+}
+
+double flops_peak_per_s(const char *device_name)
+{
+    for (size_t i = 0; i < array_length(peaks); i++)
+        if (has_word(device_name, peaks[i].words[0]) &&
+            (!peaks[i].words[1] || has_word(device_name, peaks[i].words[1])))
+            return peaks[i].flops_per_s;
+    return 0;
+}
+
+double flops_utilization(double tokens_per_s, double per_token, int world_size, double peak_per_s)
+{
+    if (tokens_per_s <= 0 || per_token <= 0 || world_size < 1 || peak_per_s <= 0)
+        return 0;
+    return tokens_per_s * per_token / world_size / peak_per_s;
+}

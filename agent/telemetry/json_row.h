@@ -1,0 +1,25 @@
+/* What an event tells as one JSON object: a line of the JSONL file, a message of the stream of
+ * steps. A number that is not known, and one that is no number, is null. Pure. */
+#ifndef SHOAL_AGENT_TELEMETRY_JSON_ROW_H
+#define SHOAL_AGENT_TELEMETRY_JSON_ROW_H
+
+#include "agent/telemetry/fields.h"
+#include "base/str.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* {"step":3,"loss":0.5,...}, no newline at the end. */
+void json_row(enum field_event event, enum field_words words, const struct run_state *state,
+              struct str *out);
+
+/* A number as JSON has it. */
+void json_number(double value, struct str *out);
+/* A text as JSON has it, with its quotes; bytes that are not UTF-8 are taken as they are. */
+void json_text(const char *text, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

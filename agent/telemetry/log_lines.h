@@ -1,0 +1,63 @@
+/* The lines that a run prints on rank 0's standard output, in the words of the trainer that a
+ * preset stands in for. A style is a function from what happened to text; nothing here prints or
+ * asks for the time. */
+#ifndef SHOAL_AGENT_TELEMETRY_LOG_LINES_H
+#define SHOAL_AGENT_TELEMETRY_LOG_LINES_H
+
+#include "agent/telemetry/run_state.h"
+#include "base/str.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum log_style {
+    STYLE_NONE,   /* says nothing: the caller has lines of its own */
+    STYLE_PLAIN,  /* ours */
+    STYLE_ADT,    /* AWS's FSDP sample, train.py; consumers match ".*Loss:.*" */
+    STYLE_FABRIC, /* the Fabric scripts */
+};
+
+enum run_event {
+    RUN_MODEL_BEGIN, /* is about to be built */
+    RUN_MODEL_DONE,  /* seconds */
+    RUN_WRAPPED,     /* into units */
+    RUN_OPTIMIZER_DONE,
+    RUN_NO_CHECKPOINT,       /* to go on from */
+    RUN_INCOMPLETE,          /* path: a checkpoint that was passed over */
+    RUN_LOAD_BEGIN,          /* path */
+    RUN_LOAD_MODEL_DONE,     /* likewise */
+    RUN_LOAD_OPTIMIZER_DONE, /* likewise */
+    RUN_LOAD_DONE,           /* likewise */
+    RUN_STEP,
+    RUN_EVAL,
+    RUN_SAVE_BEGIN, /* path */
+    RUN_SAVE_DONE,  /* path */
+    RUN_END,
+};
+
+/* What happened, when. */
+struct run_moment {
+    enum run_event event;
+    int64_t wall_us;
+    double seconds;    /* see enum run_event */
+    const char *path;  /* see enum run_event */
+    bool at_epoch_end; /* RUN_SAVE_*: why it is saved */
+};
+
+/* Adds the style's lines for the moment, each with its newline; nothing if it has none. state: as
+ * of the moment. every: steps between two step lines; 0: none. */
+void log_lines(enum log_style style, const struct run_moment *moment, const struct run_state *state,
+               int64_t every, struct str *out);
+
+/* The styles, each in its file. Step lines are only asked for when they are due. */
+void log_lines_plain(const struct run_moment *moment, const struct run_state *state,
+                     struct str *out);
+void log_lines_adt(const struct run_moment *moment, const struct run_state *state, struct str *out);
+void log_lines_fabric(const struct run_moment *moment, const struct run_state *state,
+                      struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* The lines of the Fabric scripts. They show their steps by a progress bar, which a log cannot: in
+ * its place stands our own step line. */
+#include "agent/telemetry/log_lines.h"
+
+void log_lines_fabric(const struct run_moment *m, const struct run_state *s, struct str *out)
+{
+    switch (m->event) {
+    case RUN_MODEL_DONE:
+        str_printf(out, "Time to instantiate model: %.2f seconds.\n", m->seconds);
+        break;
+    case RUN_LOAD_BEGIN:
+        str_printf(out, "Resuming training from '%s'\n", m->path);
+        break;
+    case RUN_STEP:
+        log_lines_plain(m, s, out);
+        break;
+    case RUN_EVAL:
+        str_printf(out, "step %lld: val loss %.4f, val time: %.2fms\n", (long long)s->eval.step,
+                   s->eval.loss, 1000 * s->eval.seconds);
+        break;
+    case RUN_SAVE_BEGIN:
+        str_printf(out, "Saving checkpoint to '%s'%s\n", m->path,
+                   m->at_epoch_end ? " (end of epoch)" : "");
+        break;
+    case RUN_END:
+        str_printf(out, "Training time: %.2fs\nMemory used: %.2f GB\n", s->elapsed_s,
+                   (double)s->last.memory.peak_total_bytes / 1e9);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,99 @@
+/* What a run tells of itself: the facts that never change, the numbers after an optimizer step, the
+ * result of an evaluation and of a save. Plain structs, filled by the training loop; telemetry
+ * reads them. Knows no tape, unit or model. */
+#ifndef SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
+#define SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
+
+#include "kernels/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a run's time goes: the first of these within a step, the others between steps. */
+enum run_phase {
+    PHASE_DATA, /* waiting for the next batch */
+    PHASE_FORWARD,
+    PHASE_BACKWARD,
+    PHASE_COMMUNICATION, /* exposed only: the compute stream waited for a collective */
+    PHASE_OPTIMIZER,
+    RUN_STEP_PHASES,
+    PHASE_CHECKPOINT = RUN_STEP_PHASES, /* a save held up the loop */
+    PHASE_EVAL,
+    RUN_PHASES,
+};
+const char *run_phase_name(enum run_phase phase); /* "data", "forward", ... */
+
+enum run_collective {
+    RUN_ALL_GATHER,
+    RUN_REDUCE_SCATTER,
+    RUN_ALL_REDUCE,
+    RUN_BROADCAST,
+    RUN_COLLECTIVES,
+};
+const char *run_collective_name(enum run_collective collective); /* "all_gather", ... */
+
+/* The two ways to count what a model computes per token, forward and backward. PaLM and torchtitan
+ * count attention's scores in full; a causal model needs only half of them. */
+enum run_convention { FLOPS_CAUSAL, FLOPS_FULL, FLOPS_CONVENTIONS };
+const char *run_convention_name(enum run_convention convention); /* "causal", "full" */
+
+/* Texts outlive the telemetry; "" if there is nothing to say. */
+struct run_facts {
+    const char *model;     /* "llama3.2-1b" */
+    const char *strategy;  /* "FULL_SHARD" */
+    const char *precision; /* "bf16" */
+    const char *preset;
+    const char *device; /* "cpu", "NVIDIA H100 80GB HBM3" */
+    const char *job, *run, *node;
+    int rank, local_rank, world_size;
+    int64_t parameters;
+    int64_t steps, epochs;                     /* the whole run will have; 0: not known */
+    double flops_per_token[FLOPS_CONVENTIONS]; /* 0: not known */
+    double peak_flops_per_s;                   /* dense, of one rank's device; 0: not known */
+};
+
+/* After an optimizer step. A double that is not known, or not measured, is NaN. */
+struct run_numbers {
+    int64_t step;            /* optimizer steps done in the whole run */
+    double epoch;            /* passes over the data done, with the fraction of this one */
+    double loss;             /* mean per token or sample over all ranks */
+    double grad_norm;        /* before clipping */
+    double lr;               /* used in this step */
+    double next_lr;          /* what the schedule gives now that the step is done */
+    int64_t samples, tokens; /* of all ranks in this step; tokens 0: not a language model */
+    double step_s;           /* wall time of the step; evaluation and saving are not in it */
+    double phase_s[RUN_STEP_PHASES];
+    struct memory_use memory;             /* of this rank's device */
+    int64_t nonfinite_steps;              /* so far: loss or gradient was no number */
+    int64_t skipped_steps;                /* so far: no update for that reason */
+    int64_t collectives[RUN_COLLECTIVES]; /* so far, of this rank */
+    int64_t collective_bytes;             /* so far, sent by this rank */
+};
+
+struct run_eval {
+    int64_t step;
+    double loss;       /* mean per token or sample; NaN: there was no batch */
+    double perplexity; /* exp(loss); NaN: not a language model */
+    double accuracy;   /* 0..1; NaN: not counted */
+    double seconds;
+};
+
+/* A save that ended. */
+struct run_save {
+    int64_t step;
+    const char *path;
+    double seconds;   /* from the request until it was durable */
+    double held_up_s; /* of these, how long the loop waited: less, if a thread wrote it */
+    int64_t bytes;    /* of all ranks; 0: not known */
+    bool failed;
+    bool at_epoch_end;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

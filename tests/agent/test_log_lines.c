@@ -1,0 +1,155 @@
+#include "tests/agent/run_fixture.h"
+#include "tests/support.h"
+
+#include "agent/telemetry/log_lines.h"
+
+#include <math.h>
+
+struct row {
+    struct run_moment moment;
+    const char *text;
+};
+
+#define AT(what) .event = what, .wall_us = RUN_FIXTURE_WALL_US
+#define PREFIX   "2025-06-17 16:24:52,123 [INFO] __main__: "
+
+static const struct row adt_rows[] = {
+    {{AT(RUN_MODEL_BEGIN)}, PREFIX "Creating Model\n"},
+    {{AT(RUN_MODEL_DONE)}, PREFIX "Created model with total parameters: 1235814400 (1.24 B)\n"},
+    {{AT(RUN_WRAPPED)}, PREFIX "Wrapped model with FSDP\n"},
+    {{AT(RUN_OPTIMIZER_DONE)}, PREFIX "Created optimizer\n"},
+    {{AT(RUN_NO_CHECKPOINT)}, PREFIX "No Checkpoints Found\n"},
+    {{AT(RUN_INCOMPLETE), .path = "c/llama_v3-2steps"},
+     PREFIX "c/llama_v3-2steps/.metadata not found. Skipping this incomplete checkpoint\n"},
+    {{AT(RUN_LOAD_BEGIN), .path = "c/llama_v3-2steps"},
+     PREFIX "Loading checkpoint from c/llama_v3-2steps ...\n"},
+    {{AT(RUN_LOAD_MODEL_DONE)}, PREFIX "Loaded model state from disk\n"},
+    {{AT(RUN_LOAD_OPTIMIZER_DONE)}, PREFIX "Loading optimizer state from disk\n"},
+    {{AT(RUN_LOAD_DONE), .path = "c/llama_v3-2steps"},
+     PREFIX "Checkpoint loaded from c/llama_v3-2steps.\n"},
+    {{AT(RUN_STEP)}, PREFIX "Batch 2 Loss: 2.50000, Speed: 16.00 samples/sec, lr: 0.000013\n"},
+    {{AT(RUN_EVAL)}, PREFIX "Batch 2 Validation loss: 2.25\n"},
+    {{AT(RUN_SAVE_BEGIN), .path = "c/llama_v3-3steps"},
+     PREFIX "Writing checkpoint to c/llama_v3-3steps.\n"},
+    {{AT(RUN_SAVE_DONE), .path = "c/llama_v3-3steps"}, PREFIX "Completed checkpoint.\n"},
+    {{AT(RUN_END)}, ""},
+};
+
+static const struct row fabric_rows[] = {
+    {{AT(RUN_MODEL_BEGIN)}, ""},
+    {{AT(RUN_MODEL_DONE), .seconds = 1.234}, "Time to instantiate model: 1.23 seconds.\n"},
+    {{AT(RUN_LOAD_BEGIN), .path = "e-000-gs-000002"}, "Resuming training from 'e-000-gs-000002'\n"},
+    {{AT(RUN_EVAL)}, "step 3: val loss 2.2500, val time: 750.00ms\n"},
+    {{AT(RUN_SAVE_BEGIN), .path = "e-000-gs-000003"}, "Saving checkpoint to 'e-000-gs-000003'\n"},
+    {{AT(RUN_SAVE_BEGIN), .path = "e-001-gs-000003", .at_epoch_end = true},
+     "Saving checkpoint to 'e-001-gs-000003' (end of epoch)\n"},
+    {{AT(RUN_END)}, "Training time: 5.00s\nMemory used: 5.37 GB\n"},
+};
+
+static const struct row plain_rows[] = {
+    {{AT(RUN_MODEL_BEGIN)}, ""},
+    {{AT(RUN_MODEL_DONE), .seconds = 1.234},
+     "Model: llama3.2-1b, 1235814400 parameters, built in 1.23 s\n"},
+    {{AT(RUN_LOAD_DONE), .path = "c/2"}, "Resumed from c/2\n"},
+    {{AT(RUN_STEP)},
+     "Epoch 0.03 | Step 3/100 | Loss: 2.5000 | norm: 1.2500 | lr: 0.0001 | 500 ms | "
+     "8192 tokens/s | MFU: 50.0% causal, 60.0% full | memory: 5.00 GiB\n"},
+    {{AT(RUN_EVAL)},
+     "Evaluation at step 3 | Loss: 2.2500 | perplexity: 9.5000 | accuracy: 50.00% | 0.75 s\n"},
+    {{AT(RUN_SAVE_DONE), .path = "c/3"}, "Checkpoint saved: c/3\n"},
+    {{AT(RUN_END)},
+     "Training: 3 steps, 1.50 s, data 0.19 s, forward 0.75 s, checkpoint 0.50 s, eval 0.75 s\n"},
+};
+
+static void expect(enum log_style style, const struct row *rows, size_t count)
+{
+    struct run_state s;
+    run_fixture_state(&s);
+    for (size_t i = 0; i < count; i++) {
+        auto_str struct str text;
+        str_init(&text, 4096);
+        log_lines(style, &rows[i].moment, &s, 1, &text);
+        assert_string_equal(str_text(&text), rows[i].text);
+    }
+}
+
+static void each_style_has_its_words(void **state)
+{
+    (void)state;
+    expect(STYLE_ADT, adt_rows, sizeof adt_rows / sizeof adt_rows[0]);
+    expect(STYLE_FABRIC, fabric_rows, sizeof fabric_rows / sizeof fabric_rows[0]);
+    expect(STYLE_PLAIN, plain_rows, sizeof plain_rows / sizeof plain_rows[0]);
+}
+
+static void no_style_says_nothing(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {{{AT(RUN_STEP)}, ""}, {{AT(RUN_END)}, ""}};
+    expect(STYLE_NONE, rows, 2);
+}
+
+static bool says_step(enum log_style style, int64_t step, int64_t every)
+{
+    const struct run_moment moment = {AT(RUN_STEP)};
+    const struct run_numbers numbers = run_fixture_numbers(step);
+    struct run_state s;
+    run_fixture_state(&s);
+    run_state_step(&s, &numbers, 0);
+    auto_str struct str text;
+    str_init(&text, 4096);
+    log_lines(style, &moment, &s, every, &text);
+    return text.length > 0;
+}
+
+/* The sample's batches begin at 0: with 5, the first one is told and then every fifth after it. */
+static void steps_are_told_when_they_are_due(void **state)
+{
+    (void)state;
+    assert_true(says_step(STYLE_ADT, 1, 5));
+    assert_false(says_step(STYLE_ADT, 5, 5));
+    assert_true(says_step(STYLE_ADT, 6, 5));
+    assert_true(says_step(STYLE_PLAIN, 5, 5));
+    assert_false(says_step(STYLE_PLAIN, 6, 5));
+    assert_true(says_step(STYLE_FABRIC, 10, 5));
+    assert_false(says_step(STYLE_ADT, 1, 0));
+}
+
+/* As Python prints a float. */
+static void a_validation_loss_is_the_shortest_text_that_reads_back(void **state)
+{
+    (void)state;
+    static const struct {
+        double loss;
+        const char *text;
+    } rows[] = {
+        {7, "7.0"},
+        {6.918121337890625, "6.918121337890625"},
+        {0.1f, "0.10000000149011612"},
+        {(double)NAN, "-1"},
+        {(double)INFINITY, "inf"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct run_moment moment = {AT(RUN_EVAL)};
+        const struct run_eval eval = {.step = 1, .loss = rows[i].loss};
+        struct run_state s;
+        run_fixture_state(&s);
+        run_state_eval(&s, &eval, 0);
+        auto_str struct str text, expected;
+        str_init(&text, 4096);
+        str_init(&expected, 4096);
+        str_printf(&expected, PREFIX "Batch 0 Validation loss: %s\n", rows[i].text);
+        log_lines(STYLE_ADT, &moment, &s, 1, &text);
+        assert_string_equal(str_text(&text), str_text(&expected));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_style_has_its_words),
+        cmocka_unit_test(no_style_says_nothing),
+        cmocka_unit_test(steps_are_told_when_they_are_due),
+        cmocka_unit_test(a_validation_loss_is_the_shortest_text_that_reads_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
