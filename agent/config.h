@@ -77,6 +77,7 @@ struct agent_config {
         const char *resume; /* "", "latest" or a directory */
         bool auto_resume;
         bool save_on_signal;
+        bool async;
         const char *save_model; /* "": none; else a file */
     } checkpoint;
     struct {

@@ -99,6 +99,8 @@ const struct config_key config_keys[] = {
      NULL, "after a restart, go on from the latest checkpoint in checkpoint.dir"},
     {"checkpoint", "save_on_signal", TYPE_BOOL, AT(checkpoint.save_on_signal), "true", "true", 0, 0,
      NULL, NULL, "SIGTERM: write a checkpoint, then leave with code 143"},
+    {"checkpoint", "async", TYPE_BOOL, AT(checkpoint.async), "false", "true", 0, 0, NULL, NULL,
+     "write checkpoints in a thread while the training goes on"},
     {"checkpoint", "save_model", TYPE_TEXT, AT(checkpoint.save_model), "", "mnist_cnn.safetensors",
      0, 0, NULL, NULL,
      "at the end, write the whole model to this file (PyTorch's parameter names)"},

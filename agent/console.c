@@ -201,6 +201,13 @@ static void on_saved(void *ctx, const char *path, int64_t step)
     skip_pause(ctx);
 }
 
+static void on_not_saved(void *ctx, const char *why)
+{
+    const struct console *c = ctx;
+    if (c->setting.rank == 0)
+        log_error("%s: the training goes on without it", why);
+}
+
 static void on_resumed(void *ctx, const char *path, int64_t step)
 {
     struct str line;
@@ -247,6 +254,7 @@ struct trainer_listener console_listener(struct console *c)
         .epoch = on_epoch,
         .test = on_test,
         .saved = on_saved,
+        .not_saved = on_not_saved,
         .resumed = on_resumed,
         .skipped = on_skipped,
         .differs = on_differs,

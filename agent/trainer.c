@@ -122,6 +122,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
         agree_all(t->place.world, t->compute, open_data(t, err), err) || /* one tells for all */
         try_outputs(t, err) || open_shard(t, err) || open_optimizer(t, err) || open_sums(t, err) ||
+        (config->checkpoint.dir[0] && saver_open(place->world, &t->saver, err)) ||
         trainer_resume(t, err)) {
         trainer_close(t);
         return -1;
@@ -138,6 +139,8 @@ void trainer_close(struct trainer *t)
         struct error ignored;
         stream_sync(t->compute, &ignored);
     }
+    saver_close(t->saver);
+    host_state_close(&t->snapshot);
     tape_close(t->tape);
     optim_close(t->optim);
     shard_close(t->shard);

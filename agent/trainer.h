@@ -49,6 +49,7 @@ struct trainer_listener {
     void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
     void (*test)(void *ctx, const struct trainer_score *score);
     void (*saved)(void *ctx, const char *path, int64_t step);
+    void (*not_saved)(void *ctx, const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);
     void (*skipped)(void *ctx,
                     const char *why); /* checkpoints that are not complete, in one line */

@@ -2,7 +2,9 @@
 #ifndef SHOAL_AGENT_TRAINER_PARTS_H
 #define SHOAL_AGENT_TRAINER_PARTS_H
 
+#include "agent/checkpoint.h"
 #include "agent/optim.h"
+#include "agent/saver.h"
 #include "agent/schedule.h"
 #include "agent/shard.h"
 #include "agent/source.h"
@@ -12,6 +14,21 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
+
+/* Buffers for one unit's slice: its values, then each optimizer state. */
+struct host_unit {
+    float *tensor[1 + TRAINER_MAX_STATES];
+};
+
+/* This rank's slices in host memory. */
+struct host_state {
+    struct arena *arena; /* owns all; NULL: not open */
+    struct host_unit *units;
+    int tensors; /* 1 + the optimizer's states */
+    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+};
 
 struct trainer {
     const struct agent_config *config;
@@ -37,13 +54,35 @@ struct trainer {
     double host_sums[3]; /* sums as of the last sync */
 
     struct trainer_position position;
-    double lr;          /* of the last step */
-    int64_t saved_step; /* the step of the last checkpoint; -1: none */
+    double lr; /* of the last step */
+
+    struct saver *saver;        /* NULL if nothing is saved */
+    struct host_state snapshot; /* what it saves */
+    struct checkpoint_state snapshot_state;
+    char snapshot_name[64];
+    int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
+    int failed_saves;   /* in a row */
 };
 
-/* trainer_resume.c. Both are collective. */
-/* Writes a checkpoint of the current position, unless one was written at this very step. */
-int trainer_save(struct trainer *t, struct error *err);
+/* trainer_state.c */
+/* Buffers for all of this rank's slices, and the pieces that lie in them. */
+void host_state_open(const struct trainer *t, struct host_state *host);
+void host_state_close(struct host_state *host);
+enum host_state_way { TO_HOST, TO_DEVICE };
+/* Waits for all queued work. */
+int host_state_copy(const struct trainer *t, const struct host_state *host, enum host_state_way way,
+                    struct error *err);
+
+/* trainer_save.c */
+/* Begins a checkpoint of the current position, unless one was at this very step; waits for the one
+ * before, and for this one too unless it may be written beside the training. A save that fails is
+ * told, and is an error if it was the last chance or the second in a row. Collective. */
+enum save_when { SAVE_BESIDE, SAVE_NOW, SAVE_LAST };
+int trainer_save(struct trainer *t, enum save_when when, struct error *err);
+/* Tells of a save that has ended meanwhile. */
+int trainer_poll_save(struct trainer *t, struct error *err);
+
+/* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
 

@@ -1,5 +1,4 @@
-/* Between the trainer and its checkpoints: slices and optimizer state as named pieces in host
- * memory, the position as a checkpoint's state, and which checkpoint to go on from. */
+/* Which checkpoint to go on from, and going on from it. */
 #include "agent/agree.h"
 #include "agent/checkpoint.h"
 #include "agent/trainer_parts.h"
@@ -9,163 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
-
-/* ---- this rank's slices in host memory ---- */
-
-/* Buffers for one unit's slice: its values, then each optimizer state. */
-struct host_unit {
-    float *tensor[1 + MAX_STATES];
-};
-
-struct host_state {
-    struct arena *arena;
-    struct host_unit *units;
-    int tensors; /* 1 + the optimizer's states */
-    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
-};
-
-static float *device_tensor(const struct trainer *t, int unit, int tensor)
-{
-    return tensor == 0 ? shard_get_unit(t->shard, unit)->value
-                       : optim_state(t->optim, unit, tensor - 1);
-}
-
-static struct checkpoint_piece piece_of(const struct trainer *t, const struct host_state *host,
-                                        const struct shard_piece *piece, int tensor)
-{
-    const struct param *param = piece->param;
-    struct checkpoint_piece out = {
-        .name = param->name,
-        .dims = param->dims,
-        .first = piece->param_offset,
-        .count = piece->count,
-        .data = host->units[piece->unit].tensor[tensor] + piece->shard_offset,
-    };
-    memcpy(out.shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
-    if (tensor > 0)
-        out.name =
-            arena_printf(host->arena, "%s.%s", param->name, optim_state_name(t->optim, tensor - 1));
-    return out;
-}
-
-/* Buffers for all of this rank's slices, and the pieces that lie in them. The arena owns all but
- * the buffers. */
-static void host_state_open(const struct trainer *t, struct host_state *host)
-{
-    host->arena = arena_open();
-    host->tensors = 1 + optim_state_count(t->optim);
-    int unit_count = shard_unit_count(t->shard);
-    host->units = arena_array(host->arena, struct host_unit, unit_count);
-    for (int u = 0; u < unit_count; u++)
-        for (int i = 0; i < host->tensors; i++)
-            host->units[u].tensor[i] =
-                arena_array(host->arena, float, shard_get_unit(t->shard, u)->shard_count);
-    int count = 0, filled = 0;
-    const struct shard_piece *pieces = shard_pieces(t->shard, &count);
-    struct checkpoint_piece *items =
-        arena_array(host->arena, struct checkpoint_piece, count * host->tensors);
-    for (int i = 0; i < host->tensors; i++)
-        for (int p = 0; p < count; p++)
-            items[filled++] = piece_of(t, host, &pieces[p], i);
-    host->parts[CHECKPOINT_MODEL] = (struct checkpoint_pieces){items, count};
-    host->parts[CHECKPOINT_OPTIMIZER] =
-        (struct checkpoint_pieces){items + count, count * (host->tensors - 1)};
-}
-
-static void host_state_close(struct host_state *host)
-{
-    arena_close(host->arena);
-}
-
-enum direction { TO_HOST, TO_DEVICE };
-
-static int copy_state(const struct trainer *t, const struct host_state *host, enum direction way,
-                      struct error *err)
-{
-    struct stream *home = shard_home_stream(t->shard);
-    for (int u = 0; u < shard_unit_count(t->shard); u++) {
-        size_t bytes = (size_t)shard_get_unit(t->shard, u)->shard_count * sizeof(float);
-        for (int i = 0; i < host->tensors; i++) {
-            float *there = device_tensor(t, u, i), *here = host->units[u].tensor[i];
-            stream_copy(home, way == TO_HOST ? here : there, way == TO_HOST ? there : here, bytes);
-        }
-    }
-    return shard_sync(t->shard, err);
-}
-
-/* ---- saving ---- */
-
-static struct checkpoint_state state_of(const struct trainer *t, const double sums[3])
-{
-    struct checkpoint_state state = {
-        .epoch = t->position.epoch,
-        .epoch_samples = t->position.epoch_samples,
-        .step = t->position.step,
-        .micro_batches = t->position.micro_batches,
-        .optimizer_steps = optim_steps(t->optim),
-        .epoch_loss_sum = sums[0],
-        .epoch_correct = sums[1],
-        .epoch_rows = sums[2],
-        .seed = (uint64_t)t->config->runtime.seed,
-        .learning_rate = t->lr,
-        .world_size = t->place.world->size,
-        .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
-        .batch_rows = t->train->batch_rows,
-        .data = t->train->fn->state(t->train),
-    };
-    static const char *const names[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
-                                        "HYBRID_SHARD_ZERO2"};
-    snprintf(state.strategy, sizeof state.strategy, "%s", names[t->config->parallel.strategy]);
-    return state;
-}
-
-static int write_checkpoint(struct trainer *t, const struct host_state *host, struct error *err)
-{
-    double sums[3];
-    if (trainer_total_sums(t, sums, err))
-        return -1;
-    const struct checkpoint_state state = state_of(t, sums);
-    char name[64];
-    snprintf(name, sizeof name, "%s-%lldsteps", t->model->type, (long long)t->position.step);
-    struct checkpoint_save save = {
-        .files = &file_ops_system,
-        .dir = t->config->checkpoint.dir,
-        .name = name,
-        .state = &state,
-        .comm = t->place.world,
-        .stream = t->compute,
-    };
-    if (shard_owns_copy(t->shard))
-        memcpy(save.parts, host->parts, sizeof save.parts);
-    if (checkpoint_save(&save, err))
-        return -1;
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", t->config->checkpoint.dir, name);
-    t->listener->saved(t->listener->ctx, path, t->position.step);
-    return 0;
-}
-
-int trainer_save(struct trainer *t, struct error *err)
-{
-    const struct agent_config *c = t->config;
-    if (!c->checkpoint.dir[0] || t->saved_step == t->position.step)
-        return 0;
-    struct host_state host;
-    host_state_open(t, &host);
-    int result = copy_state(t, &host, TO_HOST, err);
-    if (result == 0)
-        result = write_checkpoint(t, &host, err);
-    host_state_close(&host);
-    if (result)
-        return error_wrap(err, "checkpoint at step %lld", (long long)t->position.step);
-    t->saved_step = t->position.step;
-    if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
-        return checkpoint_prune(&file_ops_system, c->checkpoint.dir, t->position.step,
-                                (int)c->checkpoint.keep_last, err);
-    return 0;
-}
 
 /* ---- which checkpoint ---- */
 
@@ -266,7 +108,7 @@ static int load_parts(struct trainer *t, struct checkpoint *checkpoint, struct e
     for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++)
         result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part], err);
     if (result == 0)
-        result = copy_state(t, &host, TO_DEVICE, err);
+        result = host_state_copy(t, &host, TO_DEVICE, err);
     host_state_close(&host);
     if (result == 0)
         shard_values_changed(t->shard);

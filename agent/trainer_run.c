@@ -159,7 +159,9 @@ int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
 static int after_step(struct trainer *t, struct error *err)
 {
     int64_t every = t->config->checkpoint.save_steps;
-    if (every > 0 && t->position.step % every == 0 && trainer_save(t, err))
+    if (every > 0 && t->position.step % every == 0 && trainer_save(t, SAVE_BESIDE, err))
+        return -1;
+    if (trainer_poll_save(t, err))
         return -1;
     if (t->position.step % STOP_CHECK_STEPS != 0)
         return 0;
@@ -168,7 +170,7 @@ static int after_step(struct trainer *t, struct error *err)
         return -1;
     if (!stop)
         return 0;
-    if (t->config->checkpoint.save_on_signal && trainer_save(t, err))
+    if (t->config->checkpoint.save_on_signal && trainer_save(t, SAVE_LAST, err))
         return -1;
     error_set(err, ERR_CANCELLED, "stopped at step %lld as asked", (long long)t->position.step);
     err->shared = true;
@@ -247,7 +249,7 @@ int trainer_run(struct trainer *t, struct error *err)
             return -1;
         /* max_steps came first: the position stays within the epoch, and so do its sums. */
         bool over = epoch_is_over(t);
-        if (!over && trainer_save(t, err))
+        if (!over && trainer_save(t, SAVE_NOW, err))
             return -1;
         if (t->test && evaluate(t, err))
             return -1;
@@ -256,8 +258,8 @@ int trainer_run(struct trainer *t, struct error *err)
         t->position.epoch++;
         t->position.epoch_samples = 0;
         trainer_set_sums(t, 0, 0, 0);
-        if (t->config->checkpoint.save_steps == 0 && trainer_save(t, err))
+        if (t->config->checkpoint.save_steps == 0 && trainer_save(t, SAVE_BESIDE, err))
             return -1;
     }
-    return trainer_save(t, err);
+    return trainer_save(t, SAVE_LAST, err);
 }

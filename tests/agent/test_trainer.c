@@ -1,234 +1,15 @@
 /* The whole training run with ranks as threads: the same result whatever the layout, interrupted or
  * not. */
+#include "tests/agent/runs.h"
 #include "tests/support.h"
 
-#include "agent/comm_local.h"
-#include "agent/trainer.h"
 #include "base/file.h"
-#include "base/mem.h"
 
 #include <glob.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_RANKS = 4, MAX_STEPS = 64, MAX_FLAGS = 24, SIDE = 28, TRAIN_ROWS = 48, TEST_ROWS = 12 };
-
-/* ---- a data set of its own ---- */
-
-static void put_u32(FILE *file, uint32_t value)
-{
-    for (int shift = 24; shift >= 0; shift -= 8)
-        fputc((int)(value >> shift & 0xff), file);
-}
-
-/* Images whose bright quarter depends on the label, with noise. */
-static void write_split(const char *directory, const char *name, int rows)
-{
-    auto_free char *images = xasprintf("%s/%s-images-idx3-ubyte", directory, name);
-    auto_free char *labels = xasprintf("%s/%s-labels-idx1-ubyte", directory, name);
-    FILE *file = fopen(images, "we");
-    put_u32(file, 0x803);
-    put_u32(file, (uint32_t)rows);
-    put_u32(file, SIDE);
-    put_u32(file, SIDE);
-    for (int i = 0; i < rows * SIDE * SIDE; i++) {
-        int label = i / (SIDE * SIDE) % 4, y = i / SIDE % SIDE, x = i % SIDE;
-        bool bright = label == (y >= SIDE / 2) * 2 + (x >= SIDE / 2);
-        fputc((bright ? 160 : 20) + i * 7919 % 61, file);
-    }
-    fclose(file);
-    file = fopen(labels, "we");
-    put_u32(file, 0x801);
-    put_u32(file, (uint32_t)rows);
-    for (int i = 0; i < rows; i++)
-        fputc(i % 4, file);
-    fclose(file);
-}
-
-static int make_data(void **state)
-{
-    char *directory = support_temp_dir();
-    write_split(directory, "train", TRAIN_ROWS);
-    write_split(directory, "t10k", TEST_ROWS);
-    *state = directory;
-    return 0;
-}
-
-static int remove_data(void **state)
-{
-    support_remove_tree(*state);
-    free(*state);
-    return 0;
-}
-
-/* ---- a run: ranks as threads ---- */
-
-/* What one rank saw. Only rank 0's is looked at, but each has its own. */
-struct seen {
-    double loss[MAX_STEPS]; /* of this rank's rows, by step - 1 */
-    double epoch_loss, test_loss, test_samples;
-    int steps, resumed_step, last_step;
-    char skipped[1024]; /* what was passed over, if that may be */
-    char differs[256];
-    bool may_skip;
-    int stop_at_step; /* stop_asked says yes from this step on; 0: never */
-    struct memory_use memory;
-};
-
-struct run {
-    const struct agent_config *config;
-    int size, local_size;
-    bool restarted;
-    struct comm_local *group;
-    struct seen seen[MAX_RANKS];
-    int result[MAX_RANKS];
-    struct error err[MAX_RANKS];
-};
-
-static void on_step(void *ctx, const struct trainer_step *step)
-{
-    struct seen *seen = ctx;
-    assert_in_range(step->position.step, 1, MAX_STEPS);
-    seen->loss[step->position.step - 1] = step->loss;
-    seen->last_step = (int)step->position.step;
-    seen->steps++;
-}
-
-static void on_epoch(void *ctx, const struct trainer_score *score)
-{
-    ((struct seen *)ctx)->epoch_loss = score->loss_sum / score->samples;
-}
-
-static void on_test(void *ctx, const struct trainer_score *score)
-{
-    ((struct seen *)ctx)->test_loss = score->loss_sum / score->samples;
-    ((struct seen *)ctx)->test_samples = score->samples;
-}
-
-static void on_saved(void *ctx, const char *path, int64_t step)
-{
-    (void)ctx, (void)path, (void)step;
-}
-
-static void on_resumed(void *ctx, const char *path, int64_t step)
-{
-    (void)path;
-    ((struct seen *)ctx)->resumed_step = (int)step;
-}
-
-static void on_skipped(void *ctx, const char *why)
-{
-    struct seen *seen = ctx;
-    if (!seen->may_skip)
-        fail_msg("a checkpoint was passed over: %s", why);
-    snprintf(seen->skipped, sizeof seen->skipped, "%s", why);
-}
-
-static void on_differs(void *ctx, const char *what)
-{
-    struct seen *seen = ctx;
-    snprintf(seen->differs, sizeof seen->differs, "%s", what);
-}
-
-static bool stop_asked(void *ctx)
-{
-    const struct seen *seen = ctx;
-    return seen->stop_at_step > 0 && seen->last_step >= seen->stop_at_step;
-}
-
-static int run_rank(struct run *run, int rank, struct comm *world, struct error *err)
-{
-    struct seen *seen = &run->seen[rank];
-    const struct trainer_listener listener = {
-        seen, on_step, on_epoch, on_test, on_saved, on_resumed, on_skipped, on_differs, stop_asked};
-    const struct trainer_place place = {
-        .world = world, .local_size = run->local_size, .threads = 1, .restarted = run->restarted};
-    struct trainer *trainer = NULL;
-    int result = trainer_open(run->config, &place, &listener, &trainer, err);
-    if (result == 0)
-        result = trainer_run(trainer, err);
-    if (result == 0 && run->config->checkpoint.save_model[0])
-        result = trainer_save_model(trainer, run->config->checkpoint.save_model, err);
-    if (trainer)
-        trainer_memory_use(trainer, &seen->memory);
-    trainer_close(trainer);
-    return result;
-}
-
-struct rank_start {
-    struct run *run;
-    int rank;
-};
-
-static void *rank_main(void *argument)
-{
-    const struct rank_start *start = argument;
-    struct run *run = start->run;
-    struct comm *world = NULL;
-    struct error *err = &run->err[start->rank];
-    int *result = &run->result[start->rank];
-    *result = comm_local_join(run->group, start->rank, run->size, 60 * 1000, &world, err);
-    if (*result == 0)
-        *result = run_rank(run, start->rank, world, err);
-    comm_close(world);
-    return NULL;
-}
-
-static void run_all(struct run *run)
-{
-    pthread_t threads[MAX_RANKS];
-    struct rank_start starts[MAX_RANKS];
-    run->group = comm_local_open();
-    if (run->local_size == 0)
-        run->local_size = run->size;
-    for (int rank = 0; rank < run->size; rank++) {
-        starts[rank] = (struct rank_start){run, rank};
-        assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &starts[rank]), 0);
-    }
-    for (int rank = 0; rank < run->size; rank++)
-        pthread_join(threads[rank], NULL);
-    comm_local_close(run->group);
-}
-
-static const char *no_environment(void *ctx, const char *name)
-{
-    (void)ctx, (void)name;
-    return NULL;
-}
-
-/* The configuration of all tests here, then `flags`. The same global batch of 12 samples at any
- * world size. */
-static void configure(struct config *config, struct arena *arena, const char *data, int size,
-                      const char *flags)
-{
-    const char *words[MAX_FLAGS];
-    int count = 0;
-    char *rest = NULL;
-    char *line =
-        arena_printf(arena,
-                     "--data.root=%s --batch_size=%d --eval_batch_size=5 --optim=sgd --lr=0.05 "
-                     "--momentum=0.9 --dropout=0 --epochs=2 --min_num_params=20000 %s",
-                     data, 12 / size, flags);
-    for (char *w = strtok_r(line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
-        words[count++] = w;
-    struct error err;
-    assert_ok(config_parse(count, words, no_environment, NULL, arena, config, &err), &err);
-}
-
-static void run_with(struct run *run, struct arena *arena, const char *data, int size,
-                     const char *flags)
-{
-    struct config *config = arena_new(arena, struct config);
-    configure(config, arena, data, size, flags);
-    run->config = &config->value;
-    run->size = size;
-    run_all(run);
-    for (int rank = 0; rank < size; rank++)
-        assert_ok(run->result[rank], &run->err[rank]);
-}
 
 /* The loss of each step over all ranks' rows, which are equally many. */
 static double step_loss(const struct run *run, int step)
@@ -266,13 +47,13 @@ static void the_layout_does_not_change_the_losses(void **state)
     };
     auto_arena struct arena *arena = arena_open();
     struct run whole = {0};
-    run_with(&whole, arena, *state, 1, "--sharding_strategy NO_SHARD");
+    runs_do(&whole, arena, *state, 1, "--sharding_strategy NO_SHARD");
     int steps = whole.seen[0].last_step;
-    assert_int_equal(steps, 2 * TRAIN_ROWS / 12);
+    assert_int_equal(steps, 2 * RUNS_TRAIN_ROWS / 12);
     assert_true(step_loss(&whole, steps - 1) < 0.7 * step_loss(&whole, 0)); /* it learns */
     for (size_t i = 0; i < array_length(layouts); i++) {
         struct run run = {0};
-        run_with(&run, arena, *state, layouts[i].size, layouts[i].flags);
+        runs_do(&run, arena, *state, layouts[i].size, layouts[i].flags);
         assert_int_equal(run.seen[0].last_step, steps);
         /* 1e-5: fp32 sums of 12 rows in another order, through 8 steps. */
         for (int s = 0; s < steps; s++)
@@ -309,16 +90,16 @@ static void a_resumed_run_ends_with_the_same_bits(void **state)
     const char *common = "--preset mnist --num_train_epochs 2 " WRAPPED;
     const char *whole_model = arena_printf(arena, "%s/whole.safetensors", data);
     struct run whole = {0};
-    run_with(&whole, arena, data, 2, arena_printf(arena, "%s--save_model %s", common, whole_model));
+    runs_do(&whole, arena, data, 2, arena_printf(arena, "%s--save_model %s", common, whole_model));
     for (int stop = 1; stop < whole.seen[0].last_step; stop += 2) {
         const char *dir = arena_printf(arena, "%s/ck%d", data, stop);
         const char *model = arena_printf(arena, "%s/part%d.safetensors", data, stop);
         struct run first = {0}, second = {.restarted = true};
-        run_with(&first, arena, data, 2,
-                 arena_printf(arena, "%s--max_steps %d --checkpoint_dir %s", common, stop, dir));
+        runs_do(&first, arena, data, 2,
+                arena_printf(arena, "%s--max_steps %d --checkpoint_dir %s", common, stop, dir));
         assert_int_equal(first.seen[0].last_step, stop);
-        run_with(&second, arena, data, 2,
-                 arena_printf(arena, "%s--checkpoint_dir %s --save_model %s", common, dir, model));
+        runs_do(&second, arena, data, 2,
+                arena_printf(arena, "%s--checkpoint_dir %s --save_model %s", common, dir, model));
         assert_int_equal(second.seen[0].resumed_step, stop);
         /* Sums of doubles in another grouping. */
         assert_true(fabs(second.seen[0].epoch_loss - whole.seen[0].epoch_loss) < 1e-12);
@@ -335,17 +116,17 @@ static void every_checkpoint_leads_to_the_same_bits(void **state)
     const char *common = "--num_train_epochs 2 --batch_size 5 "; /* 24 rows a rank: 5 batches */
     const char *whole_model = arena_printf(arena, "%s/every.safetensors", data);
     struct run whole = {0};
-    run_with(&whole, arena, data, 2,
-             arena_printf(arena, "%s--save_steps 1 --checkpoint_dir %s/every --save_model %s",
-                          common, data, whole_model));
+    runs_do(&whole, arena, data, 2,
+            arena_printf(arena, "%s--save_steps 1 --checkpoint_dir %s/every --save_model %s",
+                         common, data, whole_model));
     assert_int_equal(whole.seen[0].last_step, 10);
     for (int step = 1; step <= 10; step++) {
         const char *model = arena_printf(arena, "%s/every%d.safetensors", data, step);
         struct run rest = {0};
-        run_with(&rest, arena, data, 2,
-                 arena_printf(
-                     arena, "%s--resume_from_checkpoint %s/every/mnist_cnn-%dsteps --save_model %s",
-                     common, data, step, model));
+        runs_do(&rest, arena, data, 2,
+                arena_printf(
+                    arena, "%s--resume_from_checkpoint %s/every/mnist_cnn-%dsteps --save_model %s",
+                    common, data, step, model));
         assert_int_equal(rest.seen[0].resumed_step, step);
         assert_same_file(arena, whole_model, model);
     }
@@ -356,9 +137,9 @@ static void a_checkpoint_loads_at_any_world_size(void **state)
     auto_arena struct arena *arena = arena_open();
     const char *dir = arena_printf(arena, "%s/any", (char *)*state);
     struct run whole = {0}, first = {0};
-    run_with(&whole, arena, *state, 1, "");
-    run_with(&first, arena, *state, 4,
-             arena_printf(arena, WRAPPED "--max_steps 3 --checkpoint_dir %s", dir));
+    runs_do(&whole, arena, *state, 1, "");
+    runs_do(&first, arena, *state, 4,
+            arena_printf(arena, WRAPPED "--max_steps 3 --checkpoint_dir %s", dir));
     static const struct {
         int size;
         const char *flags;
@@ -366,8 +147,8 @@ static void a_checkpoint_loads_at_any_world_size(void **state)
     for (size_t i = 0; i < array_length(layouts); i++) {
         struct run second = {0};
         const char *one = arena_printf(arena, "%s/any/mnist_cnn-3steps", (char *)*state);
-        run_with(&second, arena, *state, layouts[i].size,
-                 arena_printf(arena, "%s --resume_from_checkpoint %s", layouts[i].flags, one));
+        runs_do(&second, arena, *state, layouts[i].size,
+                arena_printf(arena, "%s --resume_from_checkpoint %s", layouts[i].flags, one));
         assert_int_equal(second.seen[0].resumed_step, 3);
         for (int s = 3; s < whole.seen[0].last_step; s++)
             assert_true(fabs(step_loss(&second, s) - step_loss(&whole, s)) < 1e-5);
@@ -379,17 +160,17 @@ static void a_stop_on_one_rank_saves_and_stops_all(void **state)
     auto_arena struct arena *arena = arena_open();
     const char *dir = arena_printf(arena, "%s/stop", (char *)*state);
     struct config config;
-    configure(&config, arena, *state, 3,
-              arena_printf(arena, "--epochs 10 --checkpoint_dir %s", dir));
+    runs_configure(&config, arena, *state, 3,
+                   arena_printf(arena, "--epochs 10 --checkpoint_dir %s", dir));
     struct run run = {.config = &config.value, .size = 3};
     run.seen[2].stop_at_step = 7;
-    run_all(&run);
+    runs_start(&run);
     for (int rank = 0; rank < 3; rank++) {
         assert_fails(run.result[rank], &run.err[rank], ERR_CANCELLED, "stopped at step 10");
         assert_int_equal(run.seen[rank].last_step, 10);
     }
     struct run second = {.restarted = true};
-    run_with(&second, arena, *state, 3, arena_printf(arena, "--epochs 3 --checkpoint_dir %s", dir));
+    runs_do(&second, arena, *state, 3, arena_printf(arena, "--epochs 3 --checkpoint_dir %s", dir));
     assert_int_equal(second.seen[0].resumed_step, 10);
     assert_int_equal(second.seen[0].last_step, 12);
 }
@@ -415,24 +196,25 @@ static void a_damaged_checkpoint_gives_way_to_an_older_one(void **state)
     auto_arena struct arena *arena = arena_open();
     const char *dir = arena_printf(arena, "%s/damaged", (char *)*state);
     struct run first = {0};
-    run_with(&first, arena, *state, 2,
-             arena_printf(arena, "--save_steps=3 --max_steps=6 --checkpoint_dir %s", dir));
+    runs_do(&first, arena, *state, 2,
+            arena_printf(arena, "--save_steps=3 --max_steps=6 --checkpoint_dir %s", dir));
     damage(arena, arena_printf(arena, "%s/mnist_cnn-6steps", dir));
     struct run second = {.restarted = true, .seen[0].may_skip = true};
-    run_with(&second, arena, *state, 2,
-             arena_printf(arena, "--keep_last=1 --max_steps=5 --checkpoint_dir %s", dir));
+    runs_do(&second, arena, *state, 2,
+            arena_printf(arena, "--keep_last=1 --max_steps=5 --checkpoint_dir %s", dir));
     assert_int_equal(second.seen[0].resumed_step, 3);
     assert_non_null(strstr(second.seen[0].skipped, "mnist_cnn-6steps/model"));
     assert_true(second.seen[0].loss[4] == first.seen[0].loss[4]);
     struct config config; /* now with 5 steps, the only good one, for all that keep_last says */
-    configure(&config, arena, *state, 2, arena_printf(arena, "--resume %s/mnist_cnn-6steps", dir));
+    runs_configure(&config, arena, *state, 2,
+                   arena_printf(arena, "--resume %s/mnist_cnn-6steps", dir));
     struct run third = {.config = &config.value, .size = 2};
-    run_all(&third);
+    runs_start(&third);
     assert_fails(third.result[0], &third.err[0], ERR_INPUT, "move the checkpoint away");
     damage(arena, arena_printf(arena, "%s/mnist_cnn-5steps", dir));
-    configure(&config, arena, *state, 2, arena_printf(arena, "--resume %s", dir));
+    runs_configure(&config, arena, *state, 2, arena_printf(arena, "--resume %s", dir));
     struct run fourth = {.config = &config.value, .size = 2, .seen[0].may_skip = true};
-    run_all(&fourth);
+    runs_start(&fourth);
     assert_fails(fourth.result[0], &fourth.err[0], ERR_INPUT, "mnist_cnn-5steps");
 }
 
@@ -441,13 +223,13 @@ static void what_differs_on_resume_is_told(void **state)
     auto_arena struct arena *arena = arena_open();
     const char *dir = arena_printf(arena, "%s/differs", (char *)*state);
     struct run first = {0}, same = {0}, other = {0};
-    run_with(&first, arena, *state, 2,
-             arena_printf(arena, "--max_steps=2 --checkpoint_dir %s", dir));
-    run_with(&same, arena, *state, 1, arena_printf(arena, "--max_steps=2 --resume %s", dir));
+    runs_do(&first, arena, *state, 2,
+            arena_printf(arena, "--max_steps=2 --checkpoint_dir %s", dir));
+    runs_do(&same, arena, *state, 1, arena_printf(arena, "--max_steps=2 --resume %s", dir));
     assert_string_equal(same.seen[0].differs, "");
-    run_with(&other, arena, *state, 1,
-             arena_printf(
-                 arena, "--max_steps=2 --resume %s --seed=7 --batch_size=4 --train_size=40", dir));
+    runs_do(&other, arena, *state, 1,
+            arena_printf(arena, "--max_steps=2 --resume %s --seed=7 --batch_size=4 --train_size=40",
+                         dir));
     assert_non_null(strstr(other.seen[0].differs, "runtime.seed 7 was 42"));
     assert_non_null(strstr(other.seen[0].differs, "samples per step and micro-batch 4 was 12"));
     assert_non_null(strstr(other.seen[0].differs, "training samples 40 was "));
@@ -465,7 +247,7 @@ static void sharding_saves_memory_in_the_tutorials_order(void **state)
     int64_t peak[array_length(flags)];
     for (size_t i = 0; i < array_length(flags); i++) {
         struct run run = {0};
-        run_with(&run, arena, *state, 4, flags[i]);
+        runs_do(&run, arena, *state, 4, flags[i]);
         peak[i] = run.seen[0].memory.peak_total_bytes;
     }
     assert_true(peak[0] < peak[1]);
@@ -484,5 +266,5 @@ int main(void)
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
     };
-    return cmocka_run_group_tests(tests, make_data, remove_data);
+    return cmocka_run_group_tests(tests, runs_make_images, runs_remove);
 }

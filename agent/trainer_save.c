@@ -1,0 +1,110 @@
+/* When and what is saved: a snapshot between two steps, written by the saver. */
+#include "agent/trainer_parts.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FAILED_SAVES_MAX = 2 }; /* in a row: then the run ends, before more is lost */
+
+static void describe(struct trainer *t, const double sums[3])
+{
+    static const char *const names[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
+                                        "HYBRID_SHARD_ZERO2"};
+    t->snapshot_state = (struct checkpoint_state){
+        .epoch = t->position.epoch,
+        .epoch_samples = t->position.epoch_samples,
+        .step = t->position.step,
+        .micro_batches = t->position.micro_batches,
+        .optimizer_steps = optim_steps(t->optim),
+        .epoch_loss_sum = sums[0],
+        .epoch_correct = sums[1],
+        .epoch_rows = sums[2],
+        .seed = (uint64_t)t->config->runtime.seed,
+        .learning_rate = t->lr,
+        .world_size = t->place.world->size,
+        .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
+        .batch_rows = t->train->batch_rows,
+        .data = arena_strdup(t->snapshot.arena, t->train->fn->state(t->train)),
+    };
+    snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
+             names[t->config->parallel.strategy]);
+    snprintf(t->snapshot_name, sizeof t->snapshot_name, "%s-%lldsteps", t->model->type,
+             (long long)t->position.step);
+}
+
+static int take_snapshot(struct trainer *t, struct error *err)
+{
+    double sums[3];
+    host_state_close(&t->snapshot);
+    host_state_open(t, &t->snapshot);
+    if (host_state_copy(t, &t->snapshot, TO_HOST, err) || trainer_total_sums(t, sums, err))
+        return -1;
+    describe(t, sums);
+    return 0;
+}
+
+static int start(struct trainer *t, struct error *err)
+{
+    struct checkpoint_save save = {
+        .files = &file_ops_system,
+        .dir = t->config->checkpoint.dir,
+        .name = t->snapshot_name,
+        .state = &t->snapshot_state,
+    };
+    if (shard_owns_copy(t->shard))
+        memcpy(save.parts, t->snapshot.parts, sizeof save.parts);
+    return saver_start(t->saver, &save, err);
+}
+
+static int tell_saved(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", c->checkpoint.dir, t->snapshot_name);
+    t->failed_saves = 0;
+    t->listener->saved(t->listener->ctx, path, t->snapshot_state.step);
+    if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
+        return checkpoint_prune(&file_ops_system, c->checkpoint.dir, t->snapshot_state.step,
+                                (int)c->checkpoint.keep_last, err);
+    return 0;
+}
+
+/* Waits for the save that runs and tells how it went. */
+static int finish(struct trainer *t, bool last, struct error *err)
+{
+    if (saver_finish(t->saver, err) == 0)
+        return tell_saved(t, err);
+    error_wrap(err, "checkpoint at step %lld", (long long)t->snapshot_state.step);
+    t->saved_step = -1;
+    bool peers_are_lost = err->code == ERR_PEER || err->code == ERR_TIMEOUT;
+    if (last || peers_are_lost || ++t->failed_saves == FAILED_SAVES_MAX)
+        return -1;
+    t->listener->not_saved(t->listener->ctx, err->msg);
+    return 0;
+}
+
+int trainer_poll_save(struct trainer *t, struct error *err)
+{
+    bool ended = false;
+    if (!t->saver || !saver_is_running(t->saver, &ended) || !ended)
+        return 0;
+    return finish(t, false, err);
+}
+
+int trainer_save(struct trainer *t, enum save_when when, struct error *err)
+{
+    bool ended, begun = t->saved_step == t->position.step, last = when == SAVE_LAST;
+    if (!t->saver)
+        return 0;
+    if (saver_is_running(t->saver, &ended) && (!begun || last) && finish(t, last && begun, err))
+        return -1;
+    if (begun)
+        return 0;
+    if (take_snapshot(t, err) || start(t, err))
+        return error_wrap(err, "checkpoint at step %lld", (long long)t->position.step);
+    t->saved_step = t->position.step;
+    if (when == SAVE_BESIDE && t->config->checkpoint.async)
+        return 0;
+    return finish(t, last, err);
+}

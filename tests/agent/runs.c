@@ -1,0 +1,220 @@
+#include "tests/agent/runs.h"
+
+#include "agent/comm_local.h"
+#include "tests/support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_FLAGS = 32, SIDE = 28 };
+
+/* ---- a data set of its own ---- */
+
+static void put_u32(FILE *file, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        fputc((int)(value >> shift & 0xff), file);
+}
+
+/* Images whose bright quarter depends on the label, with noise. */
+static void write_split(const char *directory, const char *name, int rows)
+{
+    auto_free char *images = xasprintf("%s/%s-images-idx3-ubyte", directory, name);
+    auto_free char *labels = xasprintf("%s/%s-labels-idx1-ubyte", directory, name);
+    FILE *file = fopen(images, "we");
+    put_u32(file, 0x803);
+    put_u32(file, (uint32_t)rows);
+    put_u32(file, SIDE);
+    put_u32(file, SIDE);
+    for (int i = 0; i < rows * SIDE * SIDE; i++) {
+        int label = i / (SIDE * SIDE) % 4, y = i / SIDE % SIDE, x = i % SIDE;
+        bool bright = label == (y >= SIDE / 2) * 2 + (x >= SIDE / 2);
+        fputc((bright ? 160 : 20) + i * 7919 % 61, file);
+    }
+    fclose(file);
+    file = fopen(labels, "we");
+    put_u32(file, 0x801);
+    put_u32(file, (uint32_t)rows);
+    for (int i = 0; i < rows; i++)
+        fputc(i % 4, file);
+    fclose(file);
+}
+
+int runs_make_images(void **state)
+{
+    char *directory = support_temp_dir();
+    write_split(directory, "train", RUNS_TRAIN_ROWS);
+    write_split(directory, "t10k", RUNS_TEST_ROWS);
+    *state = directory;
+    return 0;
+}
+
+int runs_remove(void **state)
+{
+    support_remove_tree(*state);
+    free(*state);
+    return 0;
+}
+
+/* ---- a run: ranks as threads ---- */
+
+static void on_step(void *ctx, const struct trainer_step *step)
+{
+    struct seen *seen = ctx;
+    assert_in_range(step->position.step, 1, RUNS_MAX_STEPS);
+    seen->loss[step->position.step - 1] = step->loss;
+    seen->last_step = (int)step->position.step;
+    seen->steps++;
+}
+
+static void on_epoch(void *ctx, const struct trainer_score *score)
+{
+    ((struct seen *)ctx)->epoch_loss = score->loss_sum / score->samples;
+}
+
+static void on_test(void *ctx, const struct trainer_score *score)
+{
+    ((struct seen *)ctx)->test_loss = score->loss_sum / score->samples;
+    ((struct seen *)ctx)->test_samples = score->samples;
+}
+
+static void on_saved(void *ctx, const char *path, int64_t step)
+{
+    (void)path;
+    struct seen *seen = ctx;
+    seen->saves++;
+    if (seen->after_save)
+        seen->after_save(seen, step);
+}
+
+static void on_not_saved(void *ctx, const char *why)
+{
+    struct seen *seen = ctx;
+    snprintf(seen->not_saved, sizeof seen->not_saved, "%s", why);
+}
+
+static void on_resumed(void *ctx, const char *path, int64_t step)
+{
+    (void)path;
+    ((struct seen *)ctx)->resumed_step = (int)step;
+}
+
+static void on_skipped(void *ctx, const char *why)
+{
+    struct seen *seen = ctx;
+    if (!seen->may_skip)
+        fail_msg("a checkpoint was passed over: %s", why);
+    snprintf(seen->skipped, sizeof seen->skipped, "%s", why);
+}
+
+static void on_differs(void *ctx, const char *what)
+{
+    struct seen *seen = ctx;
+    snprintf(seen->differs, sizeof seen->differs, "%s", what);
+}
+
+static bool stop_asked(void *ctx)
+{
+    const struct seen *seen = ctx;
+    return seen->stop_at_step > 0 && seen->last_step >= seen->stop_at_step;
+}
+
+static int run_rank(struct run *run, int rank, struct comm *world, struct error *err)
+{
+    struct seen *seen = &run->seen[rank];
+    const struct trainer_listener listener = {
+        .ctx = seen,
+        .step = on_step,
+        .epoch = on_epoch,
+        .test = on_test,
+        .saved = on_saved,
+        .not_saved = on_not_saved,
+        .resumed = on_resumed,
+        .skipped = on_skipped,
+        .differs = on_differs,
+        .stop_asked = stop_asked,
+    };
+    const struct trainer_place place = {
+        .world = world, .local_size = run->local_size, .threads = 1, .restarted = run->restarted};
+    struct trainer *trainer = NULL;
+    int result = trainer_open(run->config, &place, &listener, &trainer, err);
+    if (result == 0)
+        result = trainer_run(trainer, err);
+    if (result == 0 && run->config->checkpoint.save_model[0])
+        result = trainer_save_model(trainer, run->config->checkpoint.save_model, err);
+    if (trainer)
+        trainer_memory_use(trainer, &seen->memory);
+    trainer_close(trainer);
+    return result;
+}
+
+struct rank_start {
+    struct run *run;
+    int rank;
+};
+
+static void *rank_main(void *argument)
+{
+    const struct rank_start *start = argument;
+    struct run *run = start->run;
+    struct comm *world = NULL;
+    struct error *err = &run->err[start->rank];
+    int *result = &run->result[start->rank];
+    *result = comm_local_join(run->group, start->rank, run->size, 60 * 1000, &world, err);
+    if (*result == 0)
+        *result = run_rank(run, start->rank, world, err);
+    comm_close(world);
+    return NULL;
+}
+
+void runs_start(struct run *run)
+{
+    pthread_t threads[RUNS_MAX_RANKS];
+    struct rank_start starts[RUNS_MAX_RANKS];
+    run->group = comm_local_open();
+    if (run->local_size == 0)
+        run->local_size = run->size;
+    for (int rank = 0; rank < run->size; rank++) {
+        starts[rank] = (struct rank_start){run, rank};
+        assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &starts[rank]), 0);
+    }
+    for (int rank = 0; rank < run->size; rank++)
+        pthread_join(threads[rank], NULL);
+    comm_local_close(run->group);
+}
+
+static const char *no_environment(void *ctx, const char *name)
+{
+    (void)ctx, (void)name;
+    return NULL;
+}
+
+void runs_configure(struct config *config, struct arena *arena, const char *data, int size,
+                    const char *flags)
+{
+    const char *words[MAX_FLAGS];
+    int count = 0;
+    char *rest = NULL;
+    char *line =
+        arena_printf(arena,
+                     "--data.root=%s --batch_size=%d --eval_batch_size=5 --optim=sgd --lr=0.05 "
+                     "--momentum=0.9 --dropout=0 --epochs=2 --min_num_params=20000 %s",
+                     data, 12 / size, flags);
+    for (char *w = strtok_r(line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        words[count++] = w;
+    struct error err;
+    assert_ok(config_parse(count, words, no_environment, NULL, arena, config, &err), &err);
+}
+
+void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags)
+{
+    struct config *config = arena_new(arena, struct config);
+    runs_configure(config, arena, data, size, flags);
+    run->config = &config->value;
+    run->size = size;
+    runs_start(run);
+    for (int rank = 0; rank < size; rank++)
+        assert_ok(run->result[rank], &run->err[rank]);
+}

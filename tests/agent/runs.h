@@ -1,0 +1,52 @@
+/* Whole training runs, with ranks as threads of the test. */
+#ifndef SHOAL_TESTS_AGENT_RUNS_H
+#define SHOAL_TESTS_AGENT_RUNS_H
+
+#include "agent/trainer.h"
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RUNS_MAX_RANKS = 4, RUNS_MAX_STEPS = 64, RUNS_TRAIN_ROWS = 48, RUNS_TEST_ROWS = 12 };
+
+/* What one rank saw. Only rank 0's is looked at, but each has its own. */
+struct seen {
+    double loss[RUNS_MAX_STEPS]; /* of this rank's rows, by step - 1 */
+    double epoch_loss, test_loss, test_samples;
+    int steps, resumed_step, last_step;
+    char skipped[1024]; /* what was passed over, if that may be */
+    char differs[256], not_saved[512];
+    int saves;
+    /* NULL, or called on the rank's thread when a checkpoint is there. */
+    void (*after_save)(struct seen *seen, int64_t step);
+    const char *data; /* for after_save */
+    bool may_skip;
+    int stop_at_step; /* stop_asked says yes from this step on; 0: never */
+    struct memory_use memory;
+};
+
+struct run {
+    const struct agent_config *config;
+    int size, local_size;
+    bool restarted;
+    struct comm_local *group;
+    struct seen seen[RUNS_MAX_RANKS];
+    int result[RUNS_MAX_RANKS];
+    struct error err[RUNS_MAX_RANKS];
+};
+
+/* cmocka's setup and teardown of a group: *state is a directory with a small image data set. */
+int runs_make_images(void **state);
+int runs_remove(void **state);
+
+/* The configuration of all image tests, then `flags`. The same global batch of 12 samples at any
+ * world size. */
+void runs_configure(struct config *config, struct arena *arena, const char *data, int size,
+                    const char *flags);
+/* Runs run->config on run->size ranks; results and errors are in `run`. */
+void runs_start(struct run *run);
+/* Both, and fails the test if a rank fails. */
+void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags);
+
+#endif

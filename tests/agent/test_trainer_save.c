@@ -1,0 +1,95 @@
+/* Checkpoints of a run: written beside the training, and what happens when they cannot be. */
+#include "tests/agent/runs.h"
+#include "tests/support.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FLAGS "--checkpoint_dir %s/%s --save_steps 1 --max_steps 4 --eval_strategy no "
+
+static const char *model_bytes(struct arena *arena, const char *path, size_t *ret_size)
+{
+    auto_free char *bytes = NULL;
+    struct error err;
+    assert_ok(file_read(path, 16 << 20, &bytes, ret_size, &err), &err);
+    return arena_strndup(arena, bytes, *ret_size);
+}
+
+/* The same checkpoints as saving between the steps: each leads to the same model. */
+static void a_save_beside_the_training_saves_its_step(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state, *models[2];
+    size_t sizes[2];
+    for (int async = 0; async < 2; async++) {
+        const char *dir = async ? "beside" : "between";
+        const char *path = arena_printf(arena, "%s/%s.safetensors", data, dir);
+        const char *flags = arena_printf(arena, FLAGS "--checkpoint.async=%d", data, dir, async);
+        struct run saving = {0}, resumed = {0};
+        runs_do(&saving, arena, data, 2, flags);
+        assert_int_equal(saving.seen[0].saves, 4);
+        flags = arena_printf(
+            arena,
+            "--resume %s/%s/mnist_cnn-2steps --save_model %s --max_steps 4 --eval_strategy no",
+            data, dir, path);
+        runs_do(&resumed, arena, data, 2, flags);
+        assert_int_equal(resumed.seen[0].resumed_step, 2);
+        models[async] = model_bytes(arena, path, &sizes[async]);
+    }
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(models[0], models[1], sizes[0]);
+}
+
+/* Puts a file where the checkpoints were, after the first one. */
+static void lose_the_directory(struct seen *seen, int64_t step)
+{
+    if (step != 1)
+        return;
+    auto_free char *dir = xasprintf("%s/lost", seen->data),
+                   *away = xasprintf("%s/away", seen->data);
+    assert_int_equal(rename(dir, away), 0);
+    FILE *file = fopen(dir, "we");
+    assert_non_null(file);
+    fclose(file);
+}
+
+static void a_failed_save_is_told_and_the_second_ends_the_run(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    for (int async = 0; async < 2; async++) {
+        struct config *config = arena_new(arena, struct config);
+        const char *flags = arena_printf(arena, FLAGS "--checkpoint.async=%d", data, "lost", async);
+        runs_configure(config, arena, data, 2, flags);
+        struct run run = {.config = &config->value, .size = 2};
+        run.seen[0].after_save = lose_the_directory;
+        run.seen[0].data = data;
+        runs_start(&run);
+        for (int rank = 0; rank < 2; rank++) {
+            struct error err = run.err[rank];
+            assert_int_equal(run.result[rank], -1);
+            assert_non_null(strstr(err.msg, "lost"));
+            assert_non_null(strstr(run.seen[rank].not_saved, "checkpoint at step"));
+            assert_int_equal(run.seen[rank].saves, 1);
+        }
+        auto_free char *kept = xasprintf("%s/away/mnist_cnn-1steps/COMPLETE", data);
+        auto_free char *bytes = NULL;
+        size_t size;
+        struct error err;
+        assert_ok(file_read(kept, 1 << 20, &bytes, &size, &err), &err);
+        auto_free char *away = xasprintf("%s/away", data), *file = xasprintf("%s/lost", data);
+        support_remove_tree(away);
+        assert_int_equal(remove(file), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_save_beside_the_training_saves_its_step),
+        cmocka_unit_test(a_failed_save_is_told_and_the_second_ends_the_run),
+    };
+    return cmocka_run_group_tests(tests, runs_make_images, runs_remove);
+}
