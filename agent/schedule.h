@@ -9,16 +9,42 @@
 extern "C" {
 #endif
 
+/* After a warm-up from 0. The first five are AnnealingLR of AWS's FSDP sample (Megatron's early
+ * form), those of HF transformers.optimization's. LMTK's fixed is CONSTANT, its warmup_constant,
+ * warmup_linear, warmup_cosine and warmup_cosine_restart are HF_CONSTANT_WITH_WARMUP, HF_LINEAR,
+ * HF_COSINE and HF_COSINE_WITH_RESTARTS; its cosine is HF_COSINE without a warm-up. */
 enum schedule_type {
     SCHEDULE_CONSTANT,
-    SCHEDULE_STEP_LR, /* torch.optim.lr_scheduler.StepLR, stepped once an epoch */
+    SCHEDULE_LINEAR,
+    SCHEDULE_COSINE,
+    SCHEDULE_EXPONENTIAL,
+    SCHEDULE_PLATEAU, /* lr for plateau_ratio of the decay, then linear to 0 */
+    SCHEDULE_HF_CONSTANT_WITH_WARMUP,
+    SCHEDULE_HF_LINEAR,
+    SCHEDULE_HF_COSINE,
+    SCHEDULE_HF_COSINE_WITH_RESTARTS,
+    SCHEDULE_STEP_LR, /* torch.optim.lr_scheduler.StepLR */
+    SCHEDULE_WSD,     /* warm-up, stable, and a cosine over the last cooldown_steps */
 };
 
+enum schedule_unit { SCHEDULE_PER_EPOCH, SCHEDULE_PER_STEP };
+
+/* Fields that the type does not have are ignored. */
 struct schedule {
     enum schedule_type type;
-    double lr;         /* of the first epoch */
-    double gamma;      /* STEP_LR: the rate is multiplied by it ... */
-    int64_t step_size; /* ... every so many epochs, >= 1 */
+    double lr; /* the highest */
+    /* Where it ends. The first five: a floor after warm-up. HF and WSD: lr is scaled between it and
+     * the highest, as transformers' cosine_with_min_lr does. */
+    double min_lr;
+    int64_t decay_steps;    /* where the decay ends, warm-up included: mostly the run's steps */
+    int64_t warmup_steps;   /* 0: warmup_ratio of decay_steps */
+    double warmup_ratio;    /* not rounded by the first five; HF and WSD round up */
+    double plateau_ratio;   /* PLATEAU: of decay_steps */
+    double num_cycles;      /* HF_COSINE: waves; WITH_RESTARTS: how many; 0: half a wave, and one */
+    int64_t cooldown_steps; /* WSD */
+    double gamma;           /* STEP_LR: the rate is multiplied by it ... */
+    int64_t step_size;      /* ... every so many units, >= 1 */
+    enum schedule_unit unit;
 };
 
 /* Where the run is: epochs and optimizer steps before this one. */
@@ -26,7 +52,7 @@ struct schedule_position {
     int64_t epoch, step;
 };
 
-/* STEP_LR: lr * gamma^floor(epoch / step_size). */
+/* The rate for the step at `position`: with a warm-up it is 0 in the very first one. */
 double schedule_lr(const struct schedule *schedule, struct schedule_position position);
 
 #ifdef __cplusplus

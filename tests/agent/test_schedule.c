@@ -9,8 +9,10 @@ static void the_rate_follows_the_epoch(void **state)
 {
     (void)state;
     const struct schedule constant = {.type = SCHEDULE_CONSTANT, .lr = 0.5};
-    const struct schedule every = {SCHEDULE_STEP_LR, 1.0, 0.7, 1};
-    const struct schedule third = {SCHEDULE_STEP_LR, 2.0, 0.1, 3};
+    const struct schedule every = {SCHEDULE_STEP_LR, .lr = 1.0, .gamma = 0.7, .step_size = 1};
+    const struct schedule third = {SCHEDULE_STEP_LR, .lr = 2.0, .gamma = 0.1, .step_size = 3};
+    const struct schedule by_step = {SCHEDULE_STEP_LR, .lr = 2.0, .gamma = 0.1, .step_size = 3,
+                                     .unit = SCHEDULE_PER_STEP};
     const struct {
         const struct schedule *schedule;
         struct schedule_position position;
@@ -19,6 +21,7 @@ static void the_rate_follows_the_epoch(void **state)
         {&constant, {0, 0}, 0.5}, {&constant, {9, 999}, 0.5}, {&every, {0, 7}, 1.0},
         {&every, {1, 8}, 0.7},    {&every, {3, 0}, 0.343},    {&third, {2, 0}, 2.0},
         {&third, {3, 0}, 0.2},    {&third, {5, 0}, 0.2},      {&third, {6, 0}, 0.02},
+        {&by_step, {6, 2}, 2.0},  {&by_step, {0, 3}, 0.2},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         double lr = schedule_lr(rows[i].schedule, rows[i].position);
@@ -36,10 +39,96 @@ static void step_lr_is_pytorchs(void **state)
     for (size_t i = 0; i < array_length(step_sizes); i++) {
         int64_t count;
         const float *expected = fixture_get(file, &count, "step_lr/step_size%d", step_sizes[i]);
-        const struct schedule schedule = {SCHEDULE_STEP_LR, 1.0, 0.7, step_sizes[i]};
+        const struct schedule schedule = {SCHEDULE_STEP_LR, .lr = 1.0, .gamma = 0.7,
+                                          .step_size = step_sizes[i]};
         for (int64_t epoch = 0; epoch < count; epoch++) {
             float lr = (float)schedule_lr(&schedule, (struct schedule_position){epoch, 0});
             fixture_compare("lr", &lr, &expected[epoch], 1, 0, 1e-7);
+        }
+    }
+    fixture_close(file);
+}
+
+/* AnnealingLR: what AWS's logs print with %f after the first steps, and the formulas by hand. */
+static void annealing_is_the_samples(void **state)
+{
+    (void)state;
+    struct schedule s = {.lr = 1e-4, .min_lr = 1e-5};
+    const struct {
+        enum schedule_type type;
+        int64_t decay_steps;
+        double warmup_ratio, plateau_ratio;
+        int64_t step;
+        double lr, within;
+    } rows[] = {
+        {SCHEDULE_COSINE, 100, 0.0032, 0, 0, 0, 0},
+        {SCHEDULE_COSINE, 100, 0.0032, 0, 1, 0.000100, 5e-7},
+        {SCHEDULE_COSINE, 100, 0.0032, 0, 10, 0.000098, 5e-7},
+        {SCHEDULE_COSINE, 100, 0.0032, 0, 50, 0.000051, 5e-7},
+        {SCHEDULE_COSINE, 100, 0.0032, 0, 80, 0.000010, 5e-7},
+        {SCHEDULE_COSINE, 5000, 0.0032, 0, 1, 0.000006, 5e-7},
+        {SCHEDULE_COSINE, 5000, 0.0032, 0, 2, 0.000013, 5e-7},
+        {SCHEDULE_COSINE, 5000, 0.0032, 0, 6, 0.000038, 5e-7},
+        {SCHEDULE_COSINE, 5000, 0.0032, 0, 16, 0.000100, 5e-7},
+        {SCHEDULE_CONSTANT, 0, 0, 0, 1000, 1e-4, 1e-18},
+        {SCHEDULE_CONSTANT, 100, 0.1, 0, 5, 0.5e-4, 1e-18},
+        {SCHEDULE_CONSTANT, 100, 0.1, 0, 500, 1e-4, 1e-18},
+        {SCHEDULE_LINEAR, 100, 0.1, 0, 50, 0.6e-4, 1e-18},        /* m = 40 */
+        {SCHEDULE_LINEAR, 100, 0.1, 0, 300, 0.2e-4, 1e-18},       /* m ends at E - 2 W = 80 */
+        {SCHEDULE_EXPONENTIAL, 100, 0.1, 0, 60, 7.0716e-5, 1e-9}, /* exp(-0.3465) */
+        {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 50, 1e-4, 1e-18},
+        {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 75, 0.5e-4, 1e-18},
+        {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 99, 1e-5, 1e-18}, /* the floor */
+        {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 150, 1e-5, 1e-18},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        s.type = rows[i].type;
+        s.decay_steps = rows[i].decay_steps;
+        s.warmup_ratio = rows[i].warmup_ratio;
+        s.plateau_ratio = rows[i].plateau_ratio;
+        double lr = schedule_lr(&s, (struct schedule_position){0, rows[i].step});
+        if (!(fabs(lr - rows[i].lr) <= rows[i].within))
+            fail_msg("row %zu: %.17g, not %.17g", i, lr, rows[i].lr);
+    }
+}
+
+static void the_others_are_transformers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum schedule_type type;
+        int64_t warmup_steps;
+        double warmup_ratio, num_cycles, min_lr;
+    } rows[] = {
+        {"constant_with_warmup", SCHEDULE_HF_CONSTANT_WITH_WARMUP, 7, 0, 0, 0},
+        {"linear", SCHEDULE_HF_LINEAR, 7, 0, 0, 0},
+        {"linear", SCHEDULE_HF_LINEAR, 0, 6.2 / 57, 0, 0}, /* rounded up to 7 */
+        {"linear_no_warmup", SCHEDULE_HF_LINEAR, 0, 0, 0, 0},
+        {"cosine", SCHEDULE_HF_COSINE, 7, 0, 0, 0},
+        {"cosine", SCHEDULE_HF_COSINE, 7, 0, 0.5, 0},
+        {"cosine_2_waves", SCHEDULE_HF_COSINE, 7, 0, 2, 0},
+        {"cosine_min_lr", SCHEDULE_HF_COSINE, 7, 0, 0, 3e-5},
+        {"restarts", SCHEDULE_HF_COSINE_WITH_RESTARTS, 7, 0, 0, 0},
+        {"restarts_3", SCHEDULE_HF_COSINE_WITH_RESTARTS, 7, 0, 3, 0},
+        {"wsd", SCHEDULE_WSD, 7, 0, 0, 0},
+        {"wsd_min_lr", SCHEDULE_WSD, 7, 0, 0, 3e-5},
+    };
+    struct fixture_file *file = fixture_open("schedules.safetensors");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int64_t count;
+        const float *expected = fixture_get(file, &count, "%s", rows[i].name);
+        const struct schedule schedule = {.type = rows[i].type,
+                                          .lr = 3e-4,
+                                          .min_lr = rows[i].min_lr,
+                                          .decay_steps = 57,
+                                          .warmup_steps = rows[i].warmup_steps,
+                                          .warmup_ratio = rows[i].warmup_ratio,
+                                          .num_cycles = rows[i].num_cycles,
+                                          .cooldown_steps = 20};
+        for (int64_t step = 0; step < count; step++) {
+            float lr = (float)schedule_lr(&schedule, (struct schedule_position){0, step});
+            fixture_compare(rows[i].name, &lr, &expected[step], 1, 1e-18, 2e-7);
         }
     }
     fixture_close(file);
@@ -50,6 +139,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rate_follows_the_epoch),
         cmocka_unit_test(step_lr_is_pytorchs),
+        cmocka_unit_test(annealing_is_the_samples),
+        cmocka_unit_test(the_others_are_transformers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
