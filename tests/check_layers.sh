@@ -50,6 +50,7 @@ agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
 agent/(checkpoint.*|export|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
 agent/comm.h:base/.*|kernels/ops.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
+agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
 agent/models/.*:base/.*|agent/(nn|tape|module|model).h|agent/models/.*
 '
 check() { # FILE ALLOWED

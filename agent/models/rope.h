@@ -1,0 +1,46 @@
+/* Angles of rotary position embeddings, in the forms of Hugging Face's config.json. Pure. */
+#ifndef SHOAL_AGENT_MODELS_ROPE_H
+#define SHOAL_AGENT_MODELS_ROPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum rope_type {
+    ROPE_DEFAULT,
+    ROPE_LINEAR,  /* positions are divided by factor */
+    ROPE_DYNAMIC, /* the base grows with sequences longer than max_positions */
+    ROPE_LLAMA3,  /* long wavelengths are stretched by factor, short ones are not */
+    ROPE_TYPES,
+};
+const char *rope_type_name(enum rope_type type); /* as in config.json: "llama3" */
+
+struct rope {
+    enum rope_type type;
+    double theta;            /* the base, 10000 */
+    double factor;           /* all but default; >= 1 */
+    double low_freq_factor;  /* llama3: wavelengths above original / low are stretched, those below
+                                original / high are not, those between partly */
+    double high_freq_factor;
+    int64_t original_max_positions; /* llama3 */
+};
+
+/* inv_freq[i], i < hd / 2: the angle of pair i at position 1. T: tokens of the sequence;
+ * max_positions: of the model. */
+void rope_inv_freq(const struct rope *rope, int64_t hd, int64_t T, int64_t max_positions,
+                   float *ret_inv_freq);
+
+/* Whether the angles depend on T: a table for long sequences then does not serve for short ones. */
+bool rope_depends_on_length(const struct rope *rope, int64_t T, int64_t max_positions);
+
+/* cos and sin of every position's angles: [T, hd / 2] each. */
+void rope_table(const struct rope *rope, int64_t hd, int64_t T, int64_t max_positions,
+                float *ret_cos, float *ret_sin);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
