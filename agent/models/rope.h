@@ -20,10 +20,10 @@ const char *rope_type_name(enum rope_type type); /* as in config.json: "llama3" 
 
 struct rope {
     enum rope_type type;
-    double theta;            /* the base, 10000 */
-    double factor;           /* all but default; >= 1 */
-    double low_freq_factor;  /* llama3: wavelengths above original / low are stretched, those below
-                                original / high are not, those between partly */
+    double theta;           /* the base, 10000 */
+    double factor;          /* all but default; >= 1 */
+    double low_freq_factor; /* llama3: wavelengths above original / low are stretched, those below
+                               original / high are not, those between partly */
     double high_freq_factor;
     int64_t original_max_positions; /* llama3 */
 };
