@@ -44,6 +44,7 @@ struct backend {
     void (*stream_call)(struct stream *stream, int (*function)(void *args, struct error *err),
                         const void *args, size_t bytes);
     void (*stream_copy)(struct stream *stream, void *dst, const void *src, size_t bytes);
+    void (*stream_stamp)(struct stream *stream, int64_t *ret_us);
     int (*event_open)(struct device *device, struct event **ret_event, struct error *err);
     void (*event_close)(struct event *event);
     void (*event_record)(struct event *event, struct stream *stream);

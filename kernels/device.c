@@ -104,6 +104,11 @@ void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes
     stream->device->backend->stream_copy(stream, dst, src, bytes);
 }
 
+void stream_stamp(struct stream *stream, int64_t *ret_us)
+{
+    stream->device->backend->stream_stamp(stream, ret_us);
+}
+
 int event_open(struct device *device, struct event **ret_event, struct error *err)
 {
     return device->backend->event_open(device, ret_event, err);

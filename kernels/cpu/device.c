@@ -48,6 +48,7 @@ const struct backend cpu_backend = {
     .stream_sync = cpu_stream_sync,
     .stream_call = cpu_stream_call,
     .stream_copy = cpu_stream_copy,
+    .stream_stamp = cpu_stream_stamp,
     .event_open = cpu_event_open,
     .event_close = cpu_event_close,
     .event_record = cpu_event_record,

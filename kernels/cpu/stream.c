@@ -3,6 +3,7 @@
  * an event is a stream and a number, and waiting for an event is waiting for the other stream's
  * `done`. The worker sleeps while there is nothing to do: ranks share cores. */
 #include "kernels/cpu/stream.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -291,6 +292,20 @@ void cpu_stream_copy(struct stream *s, void *dst, const void *src, size_t bytes)
 {
     if (bytes)
         cpu_call(s, copy_run, struct copy_args, dst, src, bytes);
+}
+
+struct stamp_args {
+    int64_t *us;
+};
+
+static void stamp_run(void *args)
+{
+    *((const struct stamp_args *)args)->us = clock_monotonic_us();
+}
+
+void cpu_stream_stamp(struct stream *s, int64_t *ret_us)
+{
+    cpu_call(s, stamp_run, struct stamp_args, ret_us);
 }
 
 int cpu_event_open(struct device *device, struct event **ret_event, struct error *err)

@@ -18,6 +18,7 @@ int cpu_stream_sync(struct stream *stream, struct error *err);
 void cpu_stream_call(struct stream *s, int (*function)(void *args, struct error *err),
                      const void *args, size_t bytes);
 void cpu_stream_copy(struct stream *s, void *dst, const void *src, size_t bytes);
+void cpu_stream_stamp(struct stream *s, int64_t *ret_us);
 int cpu_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cpu_event_close(struct event *event);
 void cpu_event_record(struct event *event, struct stream *stream);

@@ -1,0 +1,29 @@
+/* Where the time of a step goes, as the compute stream sees it: the stream is told when a phase
+ * begins, and notes the time when it gets there. Knows the stream; not what the phases do. */
+#ifndef SHOAL_AGENT_PHASES_H
+#define SHOAL_AGENT_PHASES_H
+
+#include "agent/telemetry/run_numbers.h"
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct phases;
+
+struct phases *phases_open(struct stream *stream);
+void phases_close(struct phases *phases); /* NULL-safe; the stream has been synced */
+
+/* What is queued from now on belongs to `phase`. Returns the phase it was, to come back to. The
+ * first mark after phases_take() begins the step. */
+enum run_phase phases_mark(struct phases *phases, enum run_phase phase);
+
+/* After a sync: seconds of each phase since the step began, and starts anew. What came after the
+ * last mark is not in it. */
+void phases_take(struct phases *phases, double ret_s[RUN_PHASES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+#include "agent/phases.h"
+
+#include "base/clock.h"
+#include "tests/support.h"
+
+/* Keeps the stream busy until its clock has moved on. */
+static int pass_time(void *args, struct error *err)
+{
+    (void)args, (void)err;
+    int64_t begin_us = clock_monotonic_us();
+    while (clock_monotonic_us() < begin_us + 2)
+        continue;
+    return 0;
+}
+
+/* Every moment from the first mark to the last is in one phase, the one that was marked. */
+static void test_phases_share_the_time(void **state)
+{
+    (void)state;
+    struct device *device;
+    struct stream *stream;
+    struct error err;
+    assert_ok(device_open("cpu", 1, &device, &err), &err);
+    assert_ok(stream_open(device, "compute", &stream, &err), &err);
+    struct phases *phases = phases_open(stream);
+    for (int step = 0; step < 2; step++) {
+        int64_t begin_us, end_us;
+        double s[RUN_PHASES], sum = 0;
+        stream_stamp(stream, &begin_us);
+        for (int i = 0; i < 300; i++) { /* more than one block of marks */
+            phases_mark(phases, PHASE_FORWARD);
+            stream_call(stream, pass_time, NULL, 0);
+            enum run_phase before = phases_mark(phases, PHASE_COMMUNICATION);
+            assert_int_equal(before, PHASE_FORWARD);
+            stream_call(stream, pass_time, NULL, 0);
+            assert_int_equal(phases_mark(phases, before), PHASE_COMMUNICATION);
+        }
+        phases_mark(phases, PHASE_OPTIMIZER);
+        stream_stamp(stream, &end_us);
+        assert_ok(stream_sync(stream, &err), &err);
+        phases_take(phases, s);
+        for (int i = 0; i < RUN_PHASES; i++)
+            sum += s[i];
+        assert_true(s[PHASE_FORWARD] >= 300 * 2e-6 && s[PHASE_COMMUNICATION] >= 300 * 2e-6);
+        assert_true(s[PHASE_BACKWARD] == 0 && s[PHASE_OPTIMIZER] == 0);
+        assert_true(sum <= (double)(end_us - begin_us) / 1e6 + 1e-9);
+    }
+    phases_close(phases);
+    stream_close(stream);
+    device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_phases_share_the_time)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
