@@ -100,7 +100,14 @@ static int open_units(struct shard *shard, struct device *home, struct error *er
         if (layout->shard_count > largest->shard_count)
             largest = layout;
     }
-    if (!shard->offload || !shard->config.accumulate_sharded)
+    if (!shard->offload)
+        return 0;
+    void *sum;
+    if (device_alloc(stream_device(shard->compute), MEMORY_GRADIENT, sizeof(double), "sum", &sum,
+                     err) < 0)
+        return -1;
+    shard->sum = sum;
+    if (!shard->config.accumulate_sharded)
         return 0;
     return alloc_slice(home, MEMORY_GRADIENT, "arriving gradient", largest, &shard->arrival, err);
 }
@@ -161,6 +168,7 @@ void shard_close(struct shard *shard)
         close_unit(shard, &shard->units[i]);
     if (shard->arrival)
         device_free(stream_device(shard->home), shard->arrival);
+    device_free(stream_device(shard->compute), shard->sum);
     event_close(shard->reached);
     stream_close(shard->transfer);
     if (shard->home != shard->compute)
@@ -224,6 +232,11 @@ int shard_sync(struct shard *shard, struct error *err)
 }
 
 /* ---- what others see ---- */
+
+enum dtype shard_dtype(const struct shard *shard)
+{
+    return shard->dtype;
+}
 
 struct stream *shard_home_stream(const struct shard *shard)
 {

@@ -109,6 +109,12 @@ void shard_values_changed(struct shard *shard);
 /* Drops every gathered unit: evaluation leaves the root (and what the strategy keeps) gathered. */
 void shard_reset(struct shard *shard);
 
+/* sum[0], a double on home that was queued on shard_home_stream(), becomes the sum over the ranks
+ * of the shard group, which together have every element once: the same bits on every rank of the
+ * world. Collective. */
+void shard_sum(struct shard *shard, double *sum);
+
+enum dtype shard_dtype(const struct shard *shard);           /* of slices */
 struct stream *shard_home_stream(const struct shard *shard); /* where the optimizer's ops go */
 int shard_unit_count(const struct shard *shard);
 const struct shard_unit *shard_get_unit(const struct shard *shard, int unit);

@@ -59,6 +59,8 @@ struct shard {
     struct unit_order entered, left;  /* by this pass's forward */
     struct unit_order entered_before; /* by the last pass's */
     struct unit *reducing;            /* the one whose full gradient is still in use, or NULL */
+    enum dtype dtype;                 /* of slices */
+    double *sum;    /* on compute's device, for shard_sum(); NULL if the slices are there, too */
     float *arrival; /* on home, for gradients that are added there; NULL if none are */
     bool last_micro_batch;
 };

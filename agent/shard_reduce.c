@@ -142,6 +142,20 @@ void shard_reduce(struct shard *shard, struct unit *u)
     shard->reducing = u;
 }
 
+void shard_sum(struct shard *shard, double *sum)
+{
+    if (!shard->group)
+        return;
+    double *there = shard->offload ? shard->sum : sum;
+    shard_order(shard, shard->transfer, shard->home);
+    if (shard->offload)
+        stream_copy(shard->transfer, there, sum, sizeof *sum);
+    shard->group->fn->all_reduce_f64(shard->group, shard->transfer, there, 1);
+    if (shard->offload)
+        stream_copy(shard->transfer, sum, there, sizeof *sum);
+    shard_order(shard, shard->home, shard->transfer);
+}
+
 void shard_begin(struct shard *shard, bool last_micro_batch)
 {
     shard->last_micro_batch = last_micro_batch;

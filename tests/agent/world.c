@@ -253,7 +253,13 @@ static int world_step(struct world_rank *r, int step)
         return -1;
     if (world_read_loss(r, step) < 0)
         return -1;
-    optim_step(r->optim, w->lr);
+    if (w->optim.grad_clip > 0) {
+        optim_measure(r->optim);
+        if (optim_norm(r->optim, &r->result->norms[step][r->rank], &r->err) < 0)
+            return -1;
+    }
+    const struct schedule_position at = {0, step};
+    optim_step(r->optim, w->schedule ? (float)schedule_lr(w->schedule, at) : w->lr);
     if (step == 0)
         device_memory_reset_peak(r->device);
     return 0;

@@ -6,6 +6,7 @@
 
 #include "agent/models/mnist.h"
 #include "agent/optim.h"
+#include "agent/schedule.h"
 #include "agent/shard.h"
 #include "base/error.h"
 
@@ -27,6 +28,7 @@ struct world {
     struct mnist_shape shape;
     struct optim_config optim;
     float lr;
+    const struct schedule *schedule; /* NULL: lr in each step */
     int steps;
     int64_t rows;        /* of all ranks in one optimizer step */
     int micro_batches;   /* a step's rows come in so many parts; 0: one */
@@ -38,8 +40,9 @@ struct world {
 
 /* What came of it. */
 struct world_result {
-    double losses[WORLD_MAX_STEPS];      /* mean over the rows */
-    double rank_losses[WORLD_MAX_RANKS]; /* sums of the first step */
+    double losses[WORLD_MAX_STEPS];                 /* mean over the rows */
+    double rank_losses[WORLD_MAX_RANKS];            /* sums of the first step */
+    double norms[WORLD_MAX_STEPS][WORLD_MAX_RANKS]; /* of gradients, if they are clipped */
     double evaluation; /* the loss after the last step, without dropout, of the first batch */
     int64_t offsets[WORLD_PARAMS + 1];  /* of each parameter in these three: */
     float *gradients;                   /* of the first step, put together from the slices */
