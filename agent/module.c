@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { MODULE_MAX_TEXT = 64 * 1024 }; /* of one printed entry of a list */
+
 struct module *module_new(struct arena *arena, const char *name, const char *class_name,
                           const char *description)
 {
@@ -66,6 +68,36 @@ int64_t module_param_count(const struct module *m)
     return count;
 }
 
+static void print(const struct module *m, bool with_units, int indent, struct str *out);
+
+/* Whether two entries of a list print alike. */
+static bool is_like(const struct module *a, const struct module *b, bool with_units)
+{
+    auto_str struct str x, y;
+    str_init(&x, MODULE_MAX_TEXT);
+    str_init(&y, MODULE_MAX_TEXT);
+    print(a, with_units, 0, &x);
+    print(b, with_units, 0, &y);
+    return strcmp(str_text(&x), str_text(&y)) == 0;
+}
+
+static void print_children(const struct module *m, bool with_units, int indent, struct str *out)
+{
+    for (int i = 0; i < m->child_count;) {
+        int next = i + 1;
+        while (m->is_list && next < m->child_count &&
+               is_like(m->children[i], m->children[next], with_units))
+            next++;
+        if (next - i > 1)
+            str_printf(out, "%*s(%d-%d): %d x ", indent, "", i, next - 1, next - i);
+        else
+            str_printf(out, "%*s(%s): ", indent, "", m->children[i]->name);
+        print(m->children[i], with_units, indent, out);
+        str_add(out, "\n");
+        i = next;
+    }
+}
+
 static void print(const struct module *m, bool with_units, int indent, struct str *out)
 {
     if (with_units && m->unit >= 0) {
@@ -79,11 +111,7 @@ static void print(const struct module *m, bool with_units, int indent, struct st
             str_printf(out, "%s()", m->class_name);
     } else {
         str_printf(out, "%s(\n", m->class_name);
-        for (int i = 0; i < m->child_count; i++) {
-            str_printf(out, "%*s(%s): ", indent + 2, "", m->children[i]->name);
-            print(m->children[i], with_units, indent + 2, out);
-            str_add(out, "\n");
-        }
+        print_children(m, with_units, indent + 2, out);
         str_printf(out, "%*s)", indent, "");
     }
     if (with_units && m->unit >= 0)

@@ -73,8 +73,9 @@ struct param *module_add_param(struct arena *arena, struct module *m, const char
 
 int64_t module_param_count(const struct module *m); /* elements, children included */
 
-/* The tree as Python's repr() of the module gives it, no newline at the end; with_units: each unit
- * as PyTorch shows it, "FullyShardedDataParallel(\n  (_fsdp_wrapped_module): ...\n)". */
+/* The tree as Python's repr() of the module gives it, no newline at the end; entries of a
+ * ModuleList that print alike are one, "(0-3): 4 x Block(...)". with_units: each unit as PyTorch
+ * shows it, "FullyShardedDataParallel(\n  (_fsdp_wrapped_module): ...\n)". */
 void module_print(const struct module *root, bool with_units, struct str *out);
 
 #ifdef __cplusplus

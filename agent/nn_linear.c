@@ -41,6 +41,12 @@ struct module *nn_linear_normal_new(struct arena *arena, struct module *parent, 
     return m;
 }
 
+struct module *nn_linear_tied_new(struct arena *arena, struct module *parent, const char *name,
+                                  int64_t in, int64_t out)
+{
+    return add_linear(arena, parent, name, in, out, false);
+}
+
 struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const char *name,
                              uint64_t *next_index, int64_t in, int64_t out, float stddev)
 {
@@ -114,6 +120,17 @@ static void apply(struct tape *tape, struct module *m, struct tensor *x, struct 
     tape_record(tape, &op);
 }
 
+struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                          const char *what)
+{
+    if (tape_failed(tape))
+        return NULL;
+    int64_t shape[MODULE_MAX_DIMS];
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->dims - 1] = width;
+    return tape_tensor(tape, x->dims, shape, what);
+}
+
 static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct tensor *x, bool relu,
                                    const struct linear_args *a)
 {
@@ -122,10 +139,7 @@ static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct t
         tape_drop(tape, x);
         return NULL;
     }
-    int64_t shape[MODULE_MAX_DIMS];
-    memcpy(shape, x->shape, sizeof shape);
-    shape[x->dims - 1] = m->params[NN_WEIGHT]->shape[a->in_out];
-    struct tensor *y = tape_tensor(tape, x->dims, shape, m->path);
+    struct tensor *y = nn_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
     apply(tape, m, x, y, relu, a);
     tape_leave(tape, m);
     return y;

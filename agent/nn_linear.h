@@ -16,6 +16,9 @@ struct module *nn_linear_new(struct arena *arena, struct module *parent, const c
 struct module *nn_linear_normal_new(struct arena *arena, struct module *parent, const char *name,
                                     uint64_t *next_index, int64_t in, int64_t out, bool bias,
                                     float stddev);
+/* A head that is tied to an embedding: prints as a Linear without bias, has no parameter. */
+struct module *nn_linear_tied_new(struct arena *arena, struct module *parent, const char *name,
+                                  int64_t in, int64_t out);
 /* transformers' Conv1D(nf=out, nx=in): weight [in, out] from N(0, stddev), bias 0. */
 struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const char *name,
                              uint64_t *next_index, int64_t in, int64_t out, float stddev);
@@ -23,6 +26,10 @@ struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const c
 /* x: [..., in] -> [..., out]. relu: max(0, .) fused into the op. */
 struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, bool relu);
 struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x);
+/* A tensor for nn_linear_into() to fill: [..., width], all but the last dimension x's. Does not
+ * consume x. */
+struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                          const char *what);
 /* Writes the columns from `column` on of y: [..., width], and returns y: so several products of one
  * x fill one tensor. */
 struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor *x,

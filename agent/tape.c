@@ -22,6 +22,11 @@ struct tape {
     int count, size;
     bool failed;
     struct error failure;
+    struct constant {
+        const void *host;
+        void *memory;
+    } constants[TAPE_MAX_CONSTANTS];
+    int constant_count;
 };
 
 static int no_hook(void *ctx, struct module *m, struct error *err)
@@ -48,6 +53,8 @@ void tape_close(struct tape *tape)
     if (!tape)
         return;
     assert(tape->count == 0);
+    for (int i = 0; i < tape->constant_count; i++)
+        device_free(tape->device, tape->constants[i].memory);
     free(tape->entries);
     free(tape);
 }
@@ -97,6 +104,26 @@ void *tape_alloc(struct tape *tape, size_t bytes, const char *what)
         device_alloc(tape->device, MEMORY_ACTIVATION, bytes, what, &memory, &err) < 0)
         tape_fail(tape, &err);
     return tape->failed ? NULL : memory;
+}
+
+const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what)
+{
+    struct error err;
+    struct constant *c = tape->constants;
+    for (; c < tape->constants + tape->constant_count; c++)
+        if (c->host == host)
+            return tape->failed ? NULL : c->memory;
+    assert(tape->constant_count < TAPE_MAX_CONSTANTS);
+    if (tape->failed)
+        return NULL;
+    if (device_alloc(tape->device, MEMORY_INPUT, bytes, what, &c->memory, &err) < 0) {
+        tape_fail(tape, &err);
+        return NULL;
+    }
+    c->host = host;
+    tape->constant_count++;
+    stream_copy(tape->stream, c->memory, host, bytes);
+    return c->memory;
 }
 
 static void *alloc_like(struct tape *tape, const struct tensor *t, const char *what)

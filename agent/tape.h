@@ -94,6 +94,12 @@ void tape_drop(struct tape *tape, struct tensor *t);
  */
 void *tape_alloc(struct tape *tape, size_t bytes, const char *what);
 
+/* A copy on the device of host memory that neither changes nor moves (a table of angles): made when
+ * it is first asked for and kept until tape_close(). TAPE_MAX_CONSTANTS different ones at most.
+ * NULL if the tape has failed. */
+enum { TAPE_MAX_CONSTANTS = 48 };
+const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what);
+
 /* An op that was queued forward, to be run backwards. */
 enum { TAPE_MAX_INPUTS = 3, TAPE_ARGS_WORDS = 16 };
 struct tape_op {

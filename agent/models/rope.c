@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 
 const char *rope_type_name(enum rope_type type)
 {
@@ -68,4 +67,35 @@ void rope_table(const struct rope *rope, int64_t hd, int64_t T, int64_t max_posi
             ret_sin[t * half + i] = sinf(angle);
         }
     }
+}
+
+static const struct rope_pair *find(const struct rope_tables *tables, int64_t T, bool exact)
+{
+    for (int i = 0; i < tables->count; i++) {
+        const struct rope_pair *pair = &tables->pairs[i];
+        if (pair->exact == exact && (exact ? pair->T == T : pair->T >= T))
+            return pair;
+    }
+    return NULL;
+}
+
+/* Tables that serve shorter sequences grow in powers of two, so that there are few. */
+const struct rope_pair *rope_tables_get(struct rope_tables *tables, struct arena *arena,
+                                        const struct rope *rope, int64_t hd, int64_t T,
+                                        int64_t max_positions)
+{
+    bool exact = rope_depends_on_length(rope, T, max_positions);
+    const struct rope_pair *found = find(tables, T, exact);
+    if (found || tables->count == ROPE_MAX_TABLES)
+        return found;
+    int64_t rows = exact ? T : 64;
+    while (rows < T)
+        rows *= 2;
+    if (!exact && rope->type == ROPE_DYNAMIC && rows > max_positions)
+        rows = max_positions;
+    struct rope_pair *pair = &tables->pairs[tables->count++];
+    *pair = (struct rope_pair){rows, exact, arena_array(arena, float, rows *hd / 2),
+                               arena_array(arena, float, rows *hd / 2)};
+    rope_table(rope, hd, rows, max_positions, pair->cos, pair->sin);
+    return pair;
 }

@@ -2,6 +2,8 @@
 #ifndef SHOAL_AGENT_MODELS_ROPE_H
 #define SHOAL_AGENT_MODELS_ROPE_H
 
+#include "base/mem.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,6 +41,24 @@ bool rope_depends_on_length(const struct rope *rope, int64_t T, int64_t max_posi
 /* cos and sin of every position's angles: [T, hd / 2] each. */
 void rope_table(const struct rope *rope, int64_t hd, int64_t T, int64_t max_positions,
                 float *ret_cos, float *ret_sin);
+
+/* The tables a model has made so far; all zero at first. */
+enum { ROPE_MAX_TABLES = 16 };
+struct rope_tables {
+    struct rope_pair {
+        int64_t T;  /* rows */
+        bool exact; /* serves sequences of T tokens only; false: shorter ones too */
+        float *cos, *sin;
+    } pairs[ROPE_MAX_TABLES];
+    int count;
+};
+
+/* Tables of at least T rows, made when they are first asked for, so that they are the same memory
+ * ever after; all memory from `arena`. NULL if ROPE_MAX_TABLES were made: a run whose sequences
+ * have that many lengths that need tables of their own. */
+const struct rope_pair *rope_tables_get(struct rope_tables *tables, struct arena *arena,
+                                        const struct rope *rope, int64_t hd, int64_t T,
+                                        int64_t max_positions);
 
 #ifdef __cplusplus
 }

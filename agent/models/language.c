@@ -1,0 +1,30 @@
+#include "agent/models/language.h"
+
+enum { LOGITS_BYTES = 64 << 20 };
+
+int64_t language_chunk_rows(int64_t asked, int64_t V)
+{
+    if (asked > 0)
+        return asked;
+    int64_t rows = LOGITS_BYTES / (V * (int64_t)sizeof(float));
+    return rows > 0 ? rows : 1;
+}
+
+void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch)
+{
+    struct error err;
+    if (batch->T <= model->language.max_tokens)
+        return;
+    error_set(&err, ERR_CONFIG, "sequences of %lld tokens: the model has positions for %lld",
+              (long long)batch->T, (long long)model->language.max_tokens);
+    tape_fail(tape, &err);
+}
+
+int language_check_field(const char *family, const char *name, int64_t value, int64_t low,
+                         int64_t high, struct error *err)
+{
+    if (value >= low && value <= high)
+        return 0;
+    return error_set(err, ERR_CONFIG, "%s model: %s is %lld, not within %lld .. %lld", family, name,
+                     (long long)value, (long long)low, (long long)high);
+}

@@ -1,0 +1,28 @@
+/* What language models share. */
+#ifndef SHOAL_AGENT_MODELS_LANGUAGE_H
+#define SHOAL_AGENT_MODELS_LANGUAGE_H
+
+#include "agent/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sizes beyond which a configuration is a mistake: products of three of them fit 64 bits. */
+enum { LANGUAGE_MAX_WIDTH = 1 << 20, LANGUAGE_MAX_TOKENS = 1 << 24 };
+
+/* The tokens whose logits are alive at once: `asked`, or if that is 0 what makes about 64 MiB. */
+int64_t language_chunk_rows(int64_t asked, int64_t V);
+
+/* Fails the tape if the batch's sequences are longer than the model can take. */
+void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch);
+
+/* One field of a configuration: `name` must be within [low, high]. Errors: ERR_CONFIG with both
+ * names, the value and the range. */
+int language_check_field(const char *family, const char *name, int64_t value, int64_t low,
+                         int64_t high, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
