@@ -4,8 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHUNK_BYTES = 64 * 1024 };
@@ -39,6 +40,30 @@ int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_
     *ret_bytes = take(bytes);
     *ret_size = size;
     return 0;
+}
+
+int file_map(const char *path, const uint8_t **ret_bytes, size_t *ret_size, struct error *err)
+{
+    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would block */
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return error_errno(err, errno, "%s", path);
+    if (!S_ISREG(st.st_mode) || st.st_size == 0)
+        return error_set(err, ERR_INPUT, "%s: %s", path,
+                         S_ISREG(st.st_mode) ? "the file is empty: download it again"
+                                             : "not a regular file");
+    void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return error_errno(err, errno, "map %s", path);
+    *ret_bytes = bytes;
+    *ret_size = (size_t)st.st_size;
+    return 0;
+}
+
+void file_unmap(const uint8_t *bytes, size_t size)
+{
+    if (bytes)
+        munmap((void *)bytes, size);
 }
 
 int file_open_standard(struct error *err)

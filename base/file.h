@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,6 +16,11 @@ extern "C" {
  * max_bytes. */
 int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_size,
               struct error *err);
+
+/* Maps a regular file for reading; it must keep its size until file_unmap. Errors name the path:
+ * ERR_NOT_FOUND, ERR_IO, and ERR_INPUT for what is empty or no regular file. */
+int file_map(const char *path, const uint8_t **ret_bytes, size_t *ret_size, struct error *err);
+void file_unmap(const uint8_t *bytes, size_t size); /* NULL-safe */
 
 /* Opens /dev/null for each of stdin, stdout and stderr that the parent left closed: otherwise the
  * next file that is opened would get its number, and what is printed. Call it first. */

@@ -74,6 +74,7 @@ done <<<"$pure"
 edge='base/(json|json_parse|yaml|yaml_scalar).c
 operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|lease_object|kube|kube_answer|kubeconfig_.*).c
 agent/(config|progress|safetensors_.*|checkpoint_.*).c
+agent/dataset/(token_position|arrow_folder|json_line).c
 cli/inbox.c'
 while read -r file; do
     grep -qxE "$edge" <<<"$file" || {

@@ -1,16 +1,12 @@
 #include "agent/dataset/idx.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 enum {
@@ -177,20 +173,12 @@ int idx_parse(const char *name, const uint8_t *content, size_t size, int dims, s
 
 int idx_read(const char *path, int dims, struct idx *ret_idx, struct error *err)
 {
-    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return error_errno(err, errno, "%s", path);
-    if (!S_ISREG(st.st_mode) || st.st_size == 0)
-        return error_set(err, ERR_INPUT, "%s: %s", path,
-                         S_ISREG(st.st_mode) ? "the file is empty: download it again"
-                                             : "not a regular file");
-    size_t size = (size_t)st.st_size;
-    uint8_t *content = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (content == MAP_FAILED)
-        return error_errno(err, errno, "map %s", path);
+    const uint8_t *content;
+    size_t size;
+    if (file_map(path, &content, &size, err) < 0)
+        return -1;
     int result = idx_parse(path, content, size, dims, ret_idx, err);
-    munmap(content, size);
+    file_unmap(content, size);
     return result;
 }
 

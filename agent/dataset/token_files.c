@@ -1,0 +1,263 @@
+#include "agent/dataset/token_files.h"
+
+#include "agent/dataset/arrow_folder.h"
+#include "agent/dataset/llmc_bin.h"
+#include "agent/dataset/megatron.h"
+#include "agent/dataset/token_sniff.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { TRIED_MAX_BYTES = 300 };
+
+/* What is looked for, and what was found so far. */
+struct search {
+    const struct token_options *options;
+    const struct token_split *split;
+    struct arena *arena;
+    struct token_files files;
+    int room;
+    struct str tried; /* places, for the error */
+};
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    size_t length = strlen(text), tail = strlen(suffix);
+    return length >= tail && strcmp(text + length - tail, suffix) == 0;
+}
+
+static int add(struct search *s, const char *path, struct error *err)
+{
+    if (s->files.count == TOKENS_MAX_FILES)
+        return error_set(err, ERR_LIMIT, "%s: more than %d files in one split: take fewer",
+                         s->options->dataset, TOKENS_MAX_FILES);
+    if (s->files.count == s->room) {
+        const char **old = s->files.paths;
+        s->room = s->room ? 2 * s->room : 16;
+        s->files.paths = arena_array(s->arena, const char *, s->room);
+        if (old)
+            memcpy(s->files.paths, old, (size_t)s->files.count * sizeof *old);
+    }
+    s->files.paths[s->files.count++] = arena_strdup(s->arena, path);
+    return 0;
+}
+
+/* ---- a directory of files ---- */
+
+/* Whether the split's name stands in a file's name as a word of its own. */
+static bool has_word(const char *file, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = file; (at = strstr(at, word)); at++)
+        if ((at == file || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length]))
+            return true;
+    return false;
+}
+
+static bool has_any_split(const char *file)
+{
+    static const char *const words[] = {"train", "training", "validation", "valid",
+                                        "val",   "dev",      "test",       "eval"};
+    for (size_t i = 0; i < array_length(words); i++)
+        if (has_word(file, words[i]))
+            return true;
+    return false;
+}
+
+/* Whether a file of that name holds data. A .bin beside its .idx is read through that; a .json may
+ * be anything, so its name must say that it is a split. */
+static bool is_data(const char *directory, const char *file)
+{
+    static const char *const suffixes[] = {".jsonl",  ".jsonl.gz", ".json.gz", ".txt",
+                                           ".txt.gz", ".idx",      ".arrow"};
+    for (size_t i = 0; i < array_length(suffixes); i++)
+        if (ends_with(file, suffixes[i]))
+            return true;
+    if (ends_with(file, ".bin")) {
+        auto_free char *index = xasprintf("%s/%.*s.idx", directory, (int)strlen(file) - 4, file);
+        return !is_file(index);
+    }
+    return ends_with(file, ".json") && has_any_split(file);
+}
+
+/* Adds the data files among the entries whose names have the word; NULL: all of them. */
+static int add_matching(struct search *s, const char *directory, struct dirent **entries, int count,
+                        const char *word, struct error *err)
+{
+    for (int i = 0; i < count; i++) {
+        const char *file = entries[i]->d_name;
+        if (file[0] == '.' || !is_data(directory, file) || (word && !has_word(file, word)))
+            continue;
+        auto_free char *path = xasprintf("%s/%s", directory, file);
+        if (is_file(path) && add(s, path, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool any_named(const char *directory, struct dirent **entries, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (is_data(directory, entries[i]->d_name) && has_any_split(entries[i]->d_name))
+            return true;
+    return false;
+}
+
+/* The files of the split; none is no error here. `all`: the directory is the split. */
+static int scan_files(struct search *s, const char *directory, bool all, struct error *err)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(directory, &entries, NULL, alphasort);
+    if (count < 0)
+        return error_errno(err, errno, "%s", directory);
+    const char *names[TOKEN_SPLIT_MAX_NAMES];
+    int name_count = token_split_names(s->split, names), result = 0;
+    for (int i = 0; i < name_count && !all && s->files.count == 0 && result == 0; i++)
+        result = add_matching(s, directory, entries, count, names[i], err);
+    if (result == 0 && s->files.count == 0 &&
+        (all || (strcmp(s->split->name, "train") == 0 && !any_named(directory, entries, count))))
+        result = add_matching(s, directory, entries, count, NULL, err);
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+    return result;
+}
+
+/* A directory that is one split: a saved one, or files. */
+static int scan_split(struct search *s, const char *directory, struct error *err)
+{
+    if (!arrow_folder_is(directory))
+        return scan_files(s, directory, true, err);
+    return arrow_folder_list(directory, s->arena, &s->files.paths, &s->files.count, err);
+}
+
+static int scan_directory(struct search *s, const char *directory, struct error *err)
+{
+    const char *names[TOKEN_SPLIT_MAX_NAMES];
+    int name_count = token_split_names(s->split, names);
+    str_printf(&s->tried, "%s%s", s->tried.length ? ", " : "", directory);
+    if (arrow_folder_is(directory))
+        return strcmp(s->split->name, "train") == 0 ? scan_split(s, directory, err) : 0;
+    for (int i = 0; i < name_count; i++) {
+        auto_free char *below = xasprintf("%s/%s", directory, names[i]);
+        if (is_directory(below))
+            return scan_split(s, below, err);
+    }
+    return scan_files(s, directory, false, err);
+}
+
+/* The directory, its part that the configuration names, and "data" below that. */
+static int search_directory(struct search *s, const char *directory, struct error *err)
+{
+    const char *config = s->options->config;
+    auto_free char *part = config && *config ? xasprintf("%s/%s", directory, config) : NULL;
+    if (part && !is_directory(part))
+        return error_set(err, ERR_NOT_FOUND,
+                         "%s has no subdirectory %s, which data.dataset_config_name asks for",
+                         directory, config);
+    const char *place = part ? part : directory;
+    if (scan_directory(s, place, err) < 0)
+        return -1;
+    auto_free char *data = xasprintf("%s/data", place);
+    if (s->files.count == 0 && is_directory(data))
+        return scan_directory(s, data, err);
+    return 0;
+}
+
+/* ---- files and globs ---- */
+
+/* A file is the split train; of a Megatron pair the name without its ending will do. */
+static int search_file(struct search *s, const char *path, bool *ret_found, struct error *err)
+{
+    auto_free char *index = xasprintf("%s.idx", path);
+    auto_free char *beside =
+        ends_with(path, ".bin") ? xasprintf("%.*s.idx", (int)strlen(path) - 4, path) : NULL;
+    const char *file = is_file(path) ? path : is_file(index) ? index : NULL;
+    if (file && beside && is_file(beside))
+        file = beside;
+    *ret_found = file != NULL;
+    if (!file)
+        return 0;
+    str_printf(&s->tried, "%s%s", s->tried.length ? ", " : "", path);
+    return strcmp(s->split->name, "train") == 0 ? add(s, file, err) : 0;
+}
+
+static int search_glob(struct search *s, const char *pattern, bool *ret_found, struct error *err)
+{
+    glob_t found = {0};
+    int result = 0;
+    *ret_found = glob(pattern, 0, NULL, &found) == 0; /* sorted */
+    if (*ret_found)
+        str_printf(&s->tried, "%s", pattern);
+    for (size_t i = 0; *ret_found && i < found.gl_pathc && result == 0; i++)
+        if (strcmp(s->split->name, "train") == 0 && is_file(found.gl_pathv[i]))
+            result = add(s, found.gl_pathv[i], err);
+    globfree(&found);
+    return result;
+}
+
+static int search_place(struct search *s, const char *place, bool *ret_found, struct error *err)
+{
+    if (strpbrk(place, "*?["))
+        return search_glob(s, place, ret_found, err);
+    *ret_found = is_directory(place);
+    return *ret_found ? search_directory(s, place, err) : search_file(s, place, ret_found, err);
+}
+
+/* As it is, below the root, and there without what is before its last slash. */
+static int search_all(struct search *s, struct error *err)
+{
+    const char *dataset = s->options->dataset, *root = s->options->root;
+    const char *slash = strrchr(dataset, '/');
+    auto_free char *whole = xasprintf("%s/%s", root, dataset);
+    auto_free char *last = xasprintf("%s/%s", root, slash ? slash + 1 : dataset);
+    const char *const places[] = {dataset, whole, last};
+    size_t count = dataset[0] == '/' ? 1 : array_length(places);
+    bool found = false;
+    for (size_t i = 0; i < count && !found; i++)
+        if (search_place(s, places[i], &found, err) < 0)
+            return -1;
+    if (!found)
+        return error_set(err, ERR_NOT_FOUND,
+                         "no data set %s: neither a file, a glob nor a directory, here or below "
+                         "data.root (%s)",
+                         dataset, root);
+    return 0;
+}
+
+int token_files_find(const struct token_options *options, const struct token_split *split,
+                     struct arena *arena, struct token_files *ret_files, struct error *err)
+{
+    struct search s = {.options = options, .split = split, .arena = arena};
+    str_init(&s.tried, TRIED_MAX_BYTES);
+    int result = search_all(&s, err);
+    if (result == 0 && s.files.count == 0)
+        result = error_set(err, ERR_NOT_FOUND,
+                           "%s has no split %s (looked in %s for files of that name; of a data set "
+                           "that has only train, train[90%%:] is a part)",
+                           options->dataset, split->name, str_text(&s.tried));
+    str_free(&s.tried);
+    if (result == 0)
+        result = token_sniff(s.files.paths[0], options->format, &s.files.format, err);
+    if (result == 0)
+        *ret_files = s.files;
+    return result;
+}

@@ -1,0 +1,95 @@
+#include "agent/dataset/token_sniff.h"
+
+#include "agent/dataset/llmc_bin.h"
+#include "agent/dataset/megatron.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { SNIFF_BYTES = 4096 };
+
+static const char *const names[] = {
+    [TOKENS_AUTO] = "auto",     [TOKENS_JSONL] = "jsonl",       [TOKENS_TEXT] = "txt",
+    [TOKENS_LLMC] = "llmc_bin", [TOKENS_MEGATRON] = "megatron", [TOKENS_ARROW] = "hf_arrow",
+};
+
+const char *token_format_name(enum token_format format)
+{
+    return names[format];
+}
+
+static bool begins(const uint8_t *bytes, size_t size, const char *magic)
+{
+    return size >= strlen(magic) && memcmp(bytes, magic, strlen(magic)) == 0;
+}
+
+static bool is_named_text(const char *path)
+{
+    const char *end = strstr(path, ".txt");
+    return end && (strcmp(end, ".txt") == 0 || strcmp(end, ".txt.gz") == 0);
+}
+
+static int judge(const char *path, const uint8_t *bytes, size_t size, enum token_format *ret_format,
+                 struct error *err)
+{
+    if (begins(bytes, size, "PAR1"))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: Parquet is not read: save the data set as JSON lines, or tokenized "
+                         "with save_to_disk",
+                         path);
+    if (begins(bytes, size, "ARROW1"))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: Arrow's file format is not read, only its stream format, which "
+                         "save_to_disk writes",
+                         path);
+    size_t first = 0;
+    while (first < size && isspace(bytes[first]))
+        first++;
+    if (megatron_is(bytes, size))
+        *ret_format = TOKENS_MEGATRON;
+    else if (llmc_bin_is(bytes, size))
+        *ret_format = TOKENS_LLMC;
+    else if (begins(bytes, size, "\xff\xff\xff\xff"))
+        *ret_format = TOKENS_ARROW;
+    else if (memchr(bytes, 0, size))
+        return error_set(
+            err, ERR_INPUT,
+            "%s: neither text nor a known format of ids (llm.c's .bin, Megatron's .idx "
+            "with its .bin, save_to_disk): set data.format if it is one",
+            path);
+    else if (first < size && bytes[first] == '[' && !is_named_text(path))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: one JSON array is not read: write one object per line", path);
+    else
+        *ret_format = first < size && bytes[first] == '{' && !is_named_text(path) ? TOKENS_JSONL
+                                                                                  : TOKENS_TEXT;
+    return 0;
+}
+
+int token_sniff(const char *path, enum token_format wanted, enum token_format *ret_format,
+                struct error *err)
+{
+    uint8_t bytes[SNIFF_BYTES];
+    if (wanted != TOKENS_AUTO) {
+        *ret_format = wanted;
+        return 0;
+    }
+    gzFile file = gzopen(path, "rb"); /* reads what is not packed as it is */
+    if (!file)
+        return error_errno(err, errno, "%s", path);
+    int size = gzread(file, bytes, sizeof bytes);
+    bool packed = !gzdirect(file);
+    gzclose(file);
+    if (size < 0)
+        return error_set(err, ERR_INPUT, "%s: the gzip stream is broken: download it again", path);
+    if (size == 0)
+        return error_set(err, ERR_INPUT, "%s: the file is empty: download it again", path);
+    if (judge(path, bytes, (size_t)size, ret_format, err) < 0)
+        return -1;
+    if (packed && *ret_format != TOKENS_JSONL && *ret_format != TOKENS_TEXT)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: files of ids are mapped: unpack it first (gunzip)", path);
+    return 0;
+}

@@ -1,0 +1,193 @@
+#include "agent/dataset/token_source.h"
+
+#include "agent/dataset/arrow_folder.h"
+#include "agent/dataset/llmc_bin.h"
+#include "agent/dataset/megatron.h"
+#include "agent/dataset/token_files.h"
+#include "agent/dataset/token_index.h"
+#include "agent/dataset/token_reader.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+struct token_source {
+    struct arena *arena; /* paths and name */
+    struct token_files files;
+    struct token_reader *reader;
+    const char *name;
+    uint64_t fingerprint;
+};
+
+void token_ids_add(struct token_ids *ids, const int32_t *more, int64_t count)
+{
+    if (ids->count + count > ids->room) {
+        ids->room = 2 * (ids->count + count);
+        ids->ids = xrealloc(ids->ids, (size_t)ids->room * sizeof *ids->ids);
+    }
+    memcpy(ids->ids + ids->count, more, (size_t)count * sizeof *more);
+    ids->count += count;
+}
+
+void token_ids_free(struct token_ids *ids)
+{
+    free(ids->ids);
+    *ids = (struct token_ids){0};
+}
+
+static const char *make_name(struct arena *arena, const struct token_files *files)
+{
+    if (files->count == 1)
+        return files->paths[0];
+    return arena_printf(arena, "%s and %d more", files->paths[0], files->count - 1);
+}
+
+/* What a position depends on: names (without directories: data may be moved) and sizes of the
+ * files, and the options that change the sequence. */
+static uint64_t take_fingerprint(const struct token_files *files, const struct token_options *o,
+                                 const struct token_split *split)
+{
+    const int64_t numbers[] = {
+        files->format,   o->window,          o->packing,           o->add_bos,
+        o->add_eos,      o->shuffle,         o->shuffle_buffer,    (int64_t)o->seed,
+        split->max_rows, split->begin.set,   split->begin.percent, split->begin.value,
+        split->end.set,  split->end.percent, split->end.value,
+    };
+    uint64_t hash = XXH64(numbers, sizeof numbers, 0);
+    hash = XXH64(o->text_column, strlen(o->text_column), hash);
+    for (int i = 0; i < files->count; i++) {
+        const char *slash = strrchr(files->paths[i], '/');
+        const char *file = slash ? slash + 1 : files->paths[i];
+        struct stat st;
+        int64_t bytes = stat(files->paths[i], &st) == 0 ? st.st_size : -1;
+        hash = XXH64(file, strlen(file), hash);
+        hash = XXH64(&bytes, sizeof bytes, hash);
+    }
+    return hash;
+}
+
+static int open_reader(struct token_source *s, const struct token_options *options,
+                       const struct token_split *split, struct error *err)
+{
+    struct id_documents documents;
+    int result;
+    switch (s->files.format) {
+    case TOKENS_LLMC:
+        result = llmc_bin_open(s->files.paths, s->files.count, &documents, err);
+        break;
+    case TOKENS_MEGATRON:
+        result = megatron_open(s->files.paths, s->files.count, &documents, err);
+        break;
+    case TOKENS_ARROW:
+        result = arrow_folder_open(s->files.paths, s->files.count, &documents, err);
+        break;
+    default:
+        return error_set(err, ERR_UNSUPPORTED, "%s: format %s", s->name,
+                         token_format_name(s->files.format));
+    }
+    int32_t pad = options->encoder.encode && options->encoder.eos >= 0 ? options->encoder.eos : 0;
+    return result < 0 ? -1
+                      : token_index_open(&documents, options, split, s->name, pad, &s->reader, err);
+}
+
+static int open_source(struct token_source *s, const struct token_options *options,
+                       struct error *err)
+{
+    struct token_split split;
+    if (token_split_parse(options->split, options->max_rows, &split, err) < 0 ||
+        token_files_find(options, &split, s->arena, &s->files, err) < 0)
+        return -1;
+    s->name = make_name(s->arena, &s->files);
+    s->fingerprint = take_fingerprint(&s->files, options, &split);
+    return open_reader(s, options, &split, err);
+}
+
+int token_source_open(const struct token_options *options, struct token_source **ret_source,
+                      struct error *err)
+{
+    assert(options->window >= 2 && options->window <= TOKENS_MAX_WINDOW);
+    assert(options->shuffle_buffer >= 0 && options->shuffle_buffer <= TOKENS_MAX_BUFFER);
+    assert(options->threads >= 0 && options->threads <= TOKENS_MAX_THREADS);
+    assert(options->dataset && options->root && options->split && options->text_column);
+    struct token_source *s = xcalloc(1, sizeof *s);
+    s->arena = arena_open();
+    if (open_source(s, options, err) < 0) {
+        token_source_close(s);
+        return -1;
+    }
+    *ret_source = s;
+    return 0;
+}
+
+void token_source_close(struct token_source *source)
+{
+    if (!source)
+        return;
+    if (source->reader)
+        source->reader->close(source->reader);
+    arena_close(source->arena);
+    free(source);
+}
+
+enum token_format token_source_format(const struct token_source *source)
+{
+    return source->files.format;
+}
+
+int64_t token_source_samples(const struct token_source *source)
+{
+    return source->reader->samples;
+}
+
+const char *token_source_name(const struct token_source *source)
+{
+    return source->name;
+}
+
+int token_source_set_epoch(struct token_source *source, int64_t epoch, struct error *err)
+{
+    return source->reader->set_epoch(source->reader, epoch, err);
+}
+
+int token_source_next(struct token_source *source, int32_t *ids, int32_t *targets, bool *ret_end,
+                      struct error *err)
+{
+    assert(!ids == !targets);
+    return source->reader->next(source->reader, ids, targets, ret_end, err);
+}
+
+int token_source_skip(struct token_source *source, int64_t count, int64_t *ret_skipped,
+                      struct error *err)
+{
+    return source->reader->skip(source->reader, count, ret_skipped, err);
+}
+
+void token_source_tell(const struct token_source *source, struct token_position *ret_position)
+{
+    source->reader->tell(source->reader, ret_position);
+    ret_position->fingerprint = source->fingerprint;
+}
+
+int token_source_seek(struct token_source *source, const struct token_position *position,
+                      struct error *err)
+{
+    if (position->fingerprint != source->fingerprint)
+        return error_set(err, ERR_INPUT,
+                         "%s: the saved position in the data is of other files or options (data.*, "
+                         "runtime.seed): bring them back, or begin a new run",
+                         source->name);
+    return source->reader->seek(source->reader, position, err);
+}
+
+const char *token_source_last_bad(const struct token_source *source)
+{
+    return source->reader->last_bad(source->reader);
+}
+
+void token_source_activity(struct token_source *source, char *out, size_t out_bytes)
+{
+    source->reader->activity(source->reader, out, out_bytes);
+}

@@ -1,0 +1,153 @@
+/* Samples for language models: from a path or a known name to one global sequence of windows of T
+ * token ids. The sequence depends on the files, the options and the epoch only, never on how many
+ * ranks or threads read it: rank r of W takes the samples r, r + W, ... and skips the others, which
+ * costs nothing for files of ids and the tokenizing for streams of text.
+ *
+ *   format    a row is      a sample's targets
+ *   jsonl     a line        streams of text (plain or gzip). concat: the T - 1 ids that follow
+ *   text      a paragraph   within the window; per_document, none: the document's next ids
+ *   llmc      a window      .bin of ids (llm.c): all T, a window shares its last id with the next
+ *   megatron  a sequence    .bin/.idx of ids: concat as llmc, else the sequence's next ids
+ *   arrow     a row         save_to_disk folder: column labels shifted by one, within the row
+ *
+ * Streams are shuffled in blocks of shuffle_buffer rows, and their files among each other; files of
+ * ids as a whole. Knows files, not models, ranks or devices. One thread at a time uses a source. */
+#ifndef SHOAL_AGENT_DATASET_TOKEN_SOURCE_H
+#define SHOAL_AGENT_DATASET_TOKEN_SOURCE_H
+
+#include "agent/dataset/token_position.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    TOKENS_IGNORED = -100,              /* a target that is not counted */
+    TOKENS_MAX_FILES = 65536,           /* of one split */
+    TOKENS_MAX_WINDOW = 1 << 24,        /* ids */
+    TOKENS_MAX_WINDOWS = 1 << 30,       /* of shuffled files of ids: 8 bytes of memory each */
+    TOKENS_MAX_LINE_BYTES = 16 << 20,   /* longer lines are bad lines */
+    TOKENS_MAX_BLOCK_BYTES = 256 << 20, /* a shuffle block ends early when it is this large */
+    TOKENS_MAX_BUFFER = 1 << 20,        /* shuffle_buffer */
+    TOKENS_DEFAULT_BUFFER = 1000,
+    TOKENS_MAX_THREADS = 256,
+    TOKENS_BAD_LINES_FREE = 10,   /* so many bad lines are forgiven whatever their share ... */
+    TOKENS_BAD_LINES_PERCENT = 1, /* ... and so many of a hundred after that */
+};
+
+/* In the order of the choices of their keys. */
+enum token_format {
+    TOKENS_AUTO, /* by the first bytes */
+    TOKENS_JSONL,
+    TOKENS_TEXT,
+    TOKENS_LLMC,
+    TOKENS_MEGATRON,
+    TOKENS_ARROW,
+};
+const char *token_format_name(enum token_format format); /* "jsonl" */
+
+enum token_packing {
+    /* documents behind one another, cut into windows; what is left of an epoch is dropped. Of arrow
+     * folders: the rows as they were packed, longer ones are an error */
+    TOKENS_CONCAT,
+    TOKENS_PER_DOCUMENT, /* no window has ids of two documents; the last of each is padded */
+    TOKENS_NONE,         /* one window per document, the rest of it is dropped */
+};
+
+enum token_affix { TOKENS_AFFIX_AUTO, TOKENS_AFFIX_TRUE, TOKENS_AFFIX_FALSE };
+
+/* A growing array of ids, reused from document to document. All zero: empty. */
+struct token_ids {
+    int32_t *ids;
+    int64_t count, room;
+};
+void token_ids_add(struct token_ids *ids, const int32_t *more, int64_t count);
+void token_ids_free(struct token_ids *ids); /* also resets */
+
+/* A tokenizer, as this room sees it. Must outlive the source. */
+struct token_encoder {
+    void *ctx;
+    /* Adds the ids of the text, none in front or behind. Called by several threads at once. */
+    int (*encode)(void *ctx, const char *text, size_t bytes, struct token_ids *ids,
+                  struct error *err);
+    int32_t bos, eos;        /* -1: it has none */
+    bool adds_bos, adds_eos; /* what "auto" means; concat always ends a document with eos */
+};
+
+struct token_options {
+    const char *dataset; /* a file, glob or directory, or a name below root; allenai/c4 */
+    const char *config;  /* subdirectory; "" or NULL: none */
+    const char *root;    /* where names are looked for */
+    /* "train", "validation", "train[:1000]", "train[90%:]": N rows or P percent of them. "valid",
+     * "val", "dev", "test" and "eval" are tried for one another, the given one first. */
+    const char *split;
+    int64_t max_rows; /* at most so many rows of the split; 0: all */
+    enum token_format format;
+    int64_t window; /* T, >= 2 */
+    enum token_packing packing;
+    enum token_affix add_bos, add_eos; /* of text */
+    const char *text_column;           /* of jsonl */
+    bool shuffle;
+    int64_t shuffle_buffer; /* rows, of streams; 0: TOKENS_DEFAULT_BUFFER */
+    uint64_t seed;
+    bool strict;                  /* the first bad line is an error */
+    int64_t vocab_size;           /* ids must be below; 0: not checked */
+    int threads;                  /* that tokenize beside the caller's; 0: none */
+    struct token_encoder encoder; /* used for text only; encode NULL: there is none */
+};
+
+struct token_source;
+
+/* Finds, opens and checks the files; the source stands at epoch 0's first sample. The options'
+ * strings are copied. Errors: ERR_NOT_FOUND for a data set or split that is not there (listing what
+ * was tried), ERR_CONFIG for options that do not go with the format, ERR_INPUT naming file and
+ * place for damaged files, ERR_UNSUPPORTED for formats that are known but not read; an empty split
+ * or one shorter than a window is ERR_INPUT where it can be known without reading all. */
+int token_source_open(const struct token_options *options, struct token_source **ret_source,
+                      struct error *err);
+void token_source_close(struct token_source *source); /* NULL-safe */
+
+enum token_format token_source_format(const struct token_source *source);
+/* Samples per epoch; -1: not known (streams). */
+int64_t token_source_samples(const struct token_source *source);
+/* A name for people: the split's files, "FILE" or "FIRST and N more". */
+const char *token_source_name(const struct token_source *source);
+
+/* Goes before the epoch's first sample. */
+int token_source_set_epoch(struct token_source *source, int64_t epoch, struct error *err);
+
+/* The next sample: ids and targets [T] each. ids[i] within the vocabulary; targets[t] is the id
+ * that follows ids[t] or TOKENS_IGNORED; a window that is not full ends with eos (or 0) as ids and
+ * ignored targets. Both NULL: the sample is skipped. *ret_end: the epoch is over, nothing written.
+ * Errors name file and line (or row): ERR_INPUT. */
+int token_source_next(struct token_source *source, int32_t *ids, int32_t *targets, bool *ret_end,
+                      struct error *err);
+
+/* Skips `count` samples; *ret_skipped is less only at the epoch's end. */
+int token_source_skip(struct token_source *source, int64_t count, int64_t *ret_skipped,
+                      struct error *err);
+
+/* Where the source stands: valid for any world size and number of threads. */
+void token_source_tell(const struct token_source *source, struct token_position *ret_position);
+
+/* Goes there. Errors: ERR_INPUT if the position is of other files or options, and what
+ * token_source_next has. */
+int token_source_seek(struct token_source *source, const struct token_position *position,
+                      struct error *err);
+
+/* The text of the last bad line's error; "" if there was none. The counters are in the position. */
+const char *token_source_last_bad(const struct token_source *source);
+
+/* What the source is doing, for messages about a stall: "reading FILE at line N". May be called
+ * from another thread. */
+void token_source_activity(struct token_source *source, char *out, size_t out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
