@@ -36,6 +36,7 @@ static int choose_units(const struct agent_config *config, struct module *root, 
         wrap_by_size(root, config->parallel.min_num_params);
         return 0;
     case WRAP_TRANSFORMER:
+    case WRAP_AUTO: /* config_parse has replaced it */
         return wrap_by_names(root, config->parallel.wrap_classes, arena, err);
     }
     return 0;

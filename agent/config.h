@@ -25,89 +25,200 @@ enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONM
 
 /* Values in the order of their key's choices. Choices without an enum here are in the order of the
  * enum that their field's comment names. */
+enum config_model { MODEL_AUTO, MODEL_MNIST_CNN, MODEL_LLAMA, MODEL_GPT2 };
+enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
+enum config_rope { ROPE_FROM_CONFIG, ROPE_DEFAULT, ROPE_LINEAR, ROPE_DYNAMIC, ROPE_LLAMA3 };
+enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
+enum config_format {
+    FORMAT_AUTO,
+    FORMAT_JSONL,
+    FORMAT_TEXT,
+    FORMAT_LLMC_BIN,
+    FORMAT_MEGATRON,
+    FORMAT_HF_ARROW,
+    FORMAT_IDX
+};
+enum config_packing { PACKING_CONCAT, PACKING_PER_DOCUMENT, PACKING_NONE };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
-enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER };
-enum config_eval { EVAL_NO, EVAL_EPOCH };
+enum config_state_dtype { STATE_FP32, STATE_BF16 };
+enum config_unit { UNIT_EPOCH, UNIT_STEP };
+/* The first two are enum schedule_type's. LINEAR to PLATEAU: Megatron's AnnealingLR. */
+enum config_rate {
+    RATE_CONSTANT,
+    RATE_STEP,
+    RATE_LINEAR,
+    RATE_COSINE,
+    RATE_EXPONENTIAL,
+    RATE_PLATEAU,
+    RATE_HF_CONSTANT_WITH_WARMUP,
+    RATE_HF_LINEAR,
+    RATE_HF_COSINE,
+    RATE_HF_COSINE_WITH_RESTARTS,
+    RATE_COSINE_TO_MIN,
+    RATE_WSD
+};
+enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
+enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
+enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
+enum config_state_dict { STATE_DICT_SHARDED, STATE_DICT_FULL, STATE_DICT_LOCAL };
+enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
+enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
+enum config_style { STYLE_AUTO, STYLE_PLAIN, STYLE_MNIST, STYLE_ADT, STYLE_FABRIC };
+enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
+enum config_debug { DEBUG_OFF, DEBUG_INFO, DEBUG_DETAIL };
 
-/* The resolved configuration; the comment of each key is its help text in config_keys.c. Strings
- * live in the arena config_parse was given; a string that is not set is "". */
+/* The resolved configuration; the comment of each key is its help text in config_keys_*.c. Strings
+ * live in the arena config_parse was given; a string that is not set is "". What is marked AUTO or
+ * "own" and depends on nothing but the configuration is filled in by config_parse; the rest (what
+ * config.json or the tokenizer says) is the reader's to decide. */
 struct agent_config {
     struct {
-        const char *type;
-        double dropout; /* below 0: each layer's own */
-        int64_t loss_reduction;
+        const char *name_or_path; /* "": none; a Hugging Face id or a directory */
+        int64_t type;             /* enum config_model; AUTO only with a name_or_path */
+        int64_t init;             /* enum config_init */
+        const char *init_weights; /* "": none */
+        double dropout;           /* below 0: each layer's own */
+        int64_t loss_reduction;   /* enum config_loss_reduction */
     } model;
+    /* Fields of config.json, by its names for Llama. 0 (counts), below 0 (others) or CHOOSE_AUTO:
+     * not given. */
     struct {
+        int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
+        int64_t num_key_value_heads, head_dim, max_position_embeddings;
+        double rms_norm_eps, layer_norm_epsilon, rope_theta, initializer_range;
+        int64_t tie_word_embeddings; /* enum config_choose */
+        double resid_pdrop, embd_pdrop, attn_pdrop;
+        int64_t bos_token_id, eos_token_id, pad_token_id;
+    } overrides;
+    struct {
+        int64_t type;                                     /* enum config_rope */
+        double factor, low_freq_factor, high_freq_factor; /* 0: not given */
+        int64_t original_max_position_embeddings;         /* 0: not given */
+    } rope;
+    struct {
+        const char *dataset; /* "": none; a path, a glob, a directory or an id below root */
+        const char *dataset_config_name;
         const char *root;
+        int64_t format; /* enum config_format */
+        const char *text_column;
+        const char *tokenizer;    /* "": the model's directory */
+        int64_t max_seq_length;   /* tokens; 0: the model's positions */
+        int64_t packing;          /* enum config_packing */
+        int64_t add_bos, add_eos; /* enum config_choose; AUTO: as the tokenizer's files say */
+        const char *train_split, *eval_split;
         int64_t train_batch_size, eval_batch_size; /* samples per rank */
         int64_t train_size, eval_size;             /* 0: all */
         bool shuffle;
+        int64_t shuffle_buffer; /* rows; 0: a format with an index shuffles all of it */
+        bool drop_last;
+        int64_t num_workers;     /* loader threads per rank */
+        int64_t prefetch_factor; /* batches ahead, per loader thread */
+        double loader_timeout_s; /* 0: none */
     } data;
     struct {
         int64_t name; /* enum optim_type */
         double lr, beta1, beta2, eps, momentum, rho, weight_decay;
         bool nesterov;
+        const char *decay_exclude; /* "": none; regexes over parameter names, separated by commas;
+                                      "norm_bias": every parameter of one dimension */
+        double grad_clip;          /* L2 norm over all gradients; 0: off */
         int64_t gradient_accumulation_steps;
-        int64_t accumulation_sync;
+        int64_t accumulation_sync; /* enum config_accumulation */
+        bool drop_incomplete;      /* an epoch's last group of fewer micro-batches is not stepped */
+        int64_t state_dtype;       /* enum config_state_dtype */
     } optimizer;
     struct {
-        int64_t type;      /* enum schedule_type */
+        int64_t type;      /* enum config_rate */
         int64_t max_steps; /* 0: by epochs */
         int64_t epochs;
-        int64_t step_size; /* epochs */
+        int64_t warmup_steps; /* at most one of the two is above 0 */
+        double warmup_ratio;  /* of decay_steps; not rounded */
+        int64_t decay_steps;  /* 0: the steps of the run */
+        double min_lr, plateau_ratio;
+        int64_t step_size;
+        int64_t unit; /* enum config_unit: what step_size counts */
         double gamma;
+        double num_cycles;      /* hf_cosine: 0.5 is half a wave; with_restarts: how many */
+        int64_t cooldown_steps; /* wsd */
     } schedule;
     struct {
         int64_t strategy; /* enum shard_strategy - 1 */
         int64_t shard_group_size;
-        int64_t wrap_policy;
-        const char *wrap_classes; /* separated by commas */
+        int64_t wrap_policy;      /* enum config_wrap, never AUTO */
+        const char *wrap_classes; /* separated by commas; "": the model's blocks */
         int64_t min_num_params;
         int64_t backward_prefetch; /* enum backward_prefetch */
         bool forward_prefetch, limit_all_gathers;
     } parallel;
     struct {
+        int64_t mixed;        /* enum config_precision, never AUTO */
+        int64_t reduce_dtype; /* enum config_state_dtype: FP32 or BF16 */
+    } precision;
+    struct {
+        int64_t activation_checkpointing; /* enum config_recompute */
+        bool offload_activations;
+        int64_t activation_loading_horizon; /* blocks brought back ahead */
         bool cpu_offload;
     } memory;
     struct {
-        const char *dir;    /* "": none */
-        int64_t save_steps; /* 0: at the end of each epoch */
-        int64_t keep_last;  /* 0: all */
-        const char *resume; /* "", "latest" or a directory */
+        const char *dir;         /* "": none */
+        const char *prefix;      /* for name_format; never "" */
+        const char *name_format; /* with {prefix}, {step}, {epoch} and {strategy} */
+        int64_t save_steps;      /* 0: at the end of each epoch */
+        int64_t keep_last;       /* 0: all */
+        int64_t state_dict_type; /* enum config_state_dict */
+        const char *resume;      /* "", "latest" or a directory */
         bool auto_resume;
-        bool save_on_signal;
         bool async;
-        const char *save_model; /* "": none; else a file */
+        bool save_on_signal;
+        const char *save_model;  /* "": none; else a file or, for a language model, a directory */
+        int64_t max_shard_bytes; /* of a file of save_model's directory */
     } checkpoint;
     struct {
-        int64_t strategy;
+        int64_t strategy;    /* enum config_eval */
+        int64_t steps;       /* above 0 where strategy is STEPS */
+        int64_t max_batches; /* per rank and evaluation; 0: all */
+        int64_t reduction;   /* enum config_eval_reduction */
     } eval;
     struct {
-        int64_t steps; /* 0: off */
+        int64_t steps;                                    /* 0: off */
+        int64_t style;                                    /* enum config_style, never AUTO */
+        int64_t level;                                    /* enum log_level */
+        const char *file, *csv, *jsonl, *tensorboard_dir; /* "": none */
+        const char *http_addr;
+        int64_t http_port; /* 0: no server */
     } logging;
     struct {
         int64_t seed;
+        bool same_seed; /* dropout: the same numbers on all ranks */
         const char *device;
         int64_t threads; /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t node_rank; /* -1: from the environment */
         const char *master_addr;
         int64_t master_port; /* 0: from the environment */
+        const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
+        int64_t max_restarts;
+        double monitor_interval_s;
+        const char *log_dir, *redirects, *tee; /* "": none */
         double timeout_s, join_timeout_s;
+        int64_t nan_policy; /* enum config_nan */
+        int64_t debug;      /* enum config_debug */
         bool strict, dry_run;
     } runtime;
 };
 
-enum { CONFIG_MAX_KEYS = 64 };
+enum { CONFIG_MAX_KEYS = 160 };
 
 struct config {
     struct agent_config value;
     enum config_source source[CONFIG_MAX_KEYS]; /* per row of the table */
-    const char *preset;                         /* "" if none */
+    const char *preset;  /* all that were applied, separated by ","; "" if none */
     bool help;           /* --help was asked for: print config_help and leave */
+    bool help_markdown;  /* --help=markdown: print config_markdown and leave */
     bool version;        /* --version was asked for */
-    const char *warning; /* unknown flags under --strict=false, in one line; "" if none */
+    const char *warning; /* what is ignored, and why, in one line; "" if nothing */
 };
 
 /* The environment, as getenv. */

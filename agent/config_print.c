@@ -22,8 +22,8 @@ void config_help(struct str *out)
     for (int i = 0; i < config_preset_count; i++)
         str_printf(out, "  %-10s %s\n", config_presets[i].name, config_presets[i].help);
     const char *group = "";
-    for (int i = 0; i < config_key_count; i++) {
-        const struct config_key *key = &config_keys[i];
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
         if (strcmp(group, key->group) != 0)
             str_printf(out, "\n%s:\n", key->group);
         group = key->group;
@@ -53,15 +53,24 @@ static void add_yaml_scalar(const struct config_key *key, const struct config *c
     str_add(out, "'");
 }
 
+/* The headings between two keys: "group:", and below it "map:". */
+static void add_yaml_heading(const char *before, const char *group, struct str *out)
+{
+    size_t top = strcspn(group, ".");
+    if (strlen(before) < top || strncmp(before, group, top) != 0)
+        str_printf(out, "%.*s:\n", (int)top, group);
+    if (group[top] && strcmp(before, group) != 0)
+        str_printf(out, "  %s:\n", group + top + 1);
+}
+
 void config_yaml(const struct config *config, struct str *out)
 {
     const char *group = "";
-    for (int i = 0; i < config_key_count; i++) {
-        const struct config_key *key = &config_keys[i];
-        if (strcmp(group, key->group) != 0)
-            str_printf(out, "%s:\n", key->group);
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        add_yaml_heading(group, key->group, out);
         group = key->group;
-        str_printf(out, "  %s: ", key->name);
+        str_printf(out, "  %s%s: ", strchr(group, '.') ? "  " : "", key->name);
         add_yaml_scalar(key, config, out);
         str_printf(out, " # %s\n", source_names[config->source[i]]);
     }
@@ -70,11 +79,12 @@ void config_yaml(const struct config *config, struct str *out)
 void config_summary(const struct config *config, struct str *out)
 {
     const char *separator = "";
-    for (int i = 0; i < config_key_count; i++) {
+    for (int i = 0; i < config_key_count(); i++) {
         if (config->source[i] == SOURCE_DEFAULT)
             continue;
-        str_printf(out, "%s%s.%s=", separator, config_keys[i].group, config_keys[i].name);
-        config_get_value(&config_keys[i], &config->value, out);
+        const struct config_key *key = config_key(i);
+        str_printf(out, "%s%s.%s=", separator, key->group, key->name);
+        config_get_value(key, &config->value, out);
         str_printf(out, " (%s)", source_names[config->source[i]]);
         separator = ", ";
     }

@@ -1,0 +1,176 @@
+/* What follows from other keys, and the rules between keys. */
+#include "agent/config_parser.h"
+
+#include "agent/optim.h"
+
+#include <assert.h>
+#include <string.h>
+
+static enum config_source source_at(const struct config_parser *p, size_t offset)
+{
+    for (int i = 0; i < config_key_count(); i++)
+        if (config_key(i)->offset == offset)
+            return p->config->source[i];
+    assert(false);
+    return SOURCE_DEFAULT;
+}
+#define SOURCE_OF(field) source_at(p, KEY_AT(field))
+
+/* ---- what follows from other keys ---- */
+
+static int finish_model(struct config_parser *p, struct error *err)
+{
+    struct agent_config *c = &p->config->value;
+    bool is_named = c->model.name_or_path[0];
+    if (c->model.type == MODEL_AUTO && !is_named) {
+        if (c->overrides.hidden_size > 0)
+            return error_set(err, ERR_CONFIG,
+                             "model.type is not set, although model.config_overrides is; "
+                             "it can be llama or gpt2");
+        c->model.type = MODEL_MNIST_CNN;
+    }
+    if (c->checkpoint.prefix[0])
+        return 0;
+    const char *slash = strrchr(c->model.name_or_path, '/');
+    if (p->model_type && c->model.type != MODEL_AUTO)
+        c->checkpoint.prefix = p->model_type;
+    else if (c->model.type == MODEL_MNIST_CNN)
+        c->checkpoint.prefix = "mnist_cnn";
+    else
+        c->checkpoint.prefix = slash && slash[1] ? slash + 1 : c->model.name_or_path;
+    return 0;
+}
+
+static void finish_by_model(struct agent_config *c)
+{
+    bool is_mnist = c->model.type == MODEL_MNIST_CNN;
+    if (c->parallel.wrap_policy == WRAP_AUTO)
+        c->parallel.wrap_policy = is_mnist ? WRAP_NONE : WRAP_TRANSFORMER;
+    if (c->precision.mixed == PRECISION_AUTO)
+        c->precision.mixed = is_mnist ? PRECISION_FP32 : PRECISION_BF16_MIXED;
+    if (c->logging.steps < 0)
+        c->logging.steps = is_mnist ? 0 : 10;
+    if (c->logging.style == STYLE_AUTO)
+        c->logging.style = is_mnist ? STYLE_MNIST : STYLE_PLAIN;
+}
+
+static void finish_optimizer(struct config_parser *p)
+{
+    struct agent_config *c = &p->config->value;
+    if (c->optimizer.eps < 0)
+        c->optimizer.eps = c->optimizer.name == OPTIM_ADADELTA ? 1e-6 : 1e-8;
+    if (c->optimizer.weight_decay < 0)
+        c->optimizer.weight_decay = c->optimizer.name == OPTIM_ADAMW ? 0.01 : 0;
+    if (c->data.eval_batch_size == 0)
+        c->data.eval_batch_size = c->data.train_batch_size;
+    /* A preset's choice gives way to what contradicts it. */
+    if (c->precision.mixed != PRECISION_BF16_TRUE &&
+        SOURCE_OF(optimizer.state_dtype) <= SOURCE_PRESET)
+        c->optimizer.state_dtype = STATE_FP32;
+    if (SOURCE_OF(schedule.warmup_steps) > SOURCE_OF(schedule.warmup_ratio))
+        c->schedule.warmup_ratio = 0;
+    else if (SOURCE_OF(schedule.warmup_ratio) > SOURCE_OF(schedule.warmup_steps))
+        c->schedule.warmup_steps = 0;
+    if (c->eval.steps > 0 && SOURCE_OF(eval.steps) > SOURCE_OF(eval.strategy))
+        c->eval.strategy = EVAL_STEPS;
+}
+
+/* ---- rules between keys ---- */
+
+static int check_optimizer(const struct agent_config *c, struct error *err)
+{
+    if (c->optimizer.nesterov && c->optimizer.momentum == 0)
+        return error_set(err, ERR_CONFIG, "optimizer.nesterov needs optimizer.momentum above 0");
+    if (c->optimizer.beta1 >= 1 || c->optimizer.beta2 >= 1)
+        return error_set(err, ERR_CONFIG, "optimizer.%s must be below 1",
+                         c->optimizer.beta1 >= 1 ? "beta1" : "beta2");
+    if (c->optimizer.state_dtype == STATE_BF16 && c->precision.mixed != PRECISION_BF16_TRUE)
+        return error_set(err, ERR_CONFIG,
+                         "optimizer.state_dtype=bf16 needs precision.mixed_precision=bf16-true");
+    if (c->schedule.warmup_steps > 0 && c->schedule.warmup_ratio > 0)
+        return error_set(err, ERR_CONFIG,
+                         "schedule.warmup_steps and schedule.warmup_ratio: only one can be given");
+    if (c->eval.strategy == EVAL_STEPS && c->eval.steps == 0)
+        return error_set(err, ERR_CONFIG, "eval.eval_strategy=steps needs eval.eval_steps");
+    return 0;
+}
+
+static int check_checkpoint(const struct agent_config *c, struct error *err)
+{
+    if (strcmp(c->checkpoint.resume, "latest") == 0 && !c->checkpoint.dir[0])
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir");
+    if (c->checkpoint.resume[0] && c->model.init_weights[0])
+        return error_set(err, ERR_CONFIG,
+                         "model.init_weights and checkpoint.resume_from_checkpoint: only one can "
+                         "be given");
+    if (!strstr(c->checkpoint.name_format, "{step"))
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.name_format: '%s' has no {step}: all checkpoints would be one",
+                         c->checkpoint.name_format);
+    return 0;
+}
+
+static int check_model(const struct agent_config *c, struct error *err)
+{
+    int64_t hidden = c->overrides.hidden_size, heads = c->overrides.num_attention_heads;
+    int64_t groups = c->overrides.num_key_value_heads;
+    if (c->model.init == INIT_PRETRAINED && !c->model.name_or_path[0] && !c->model.init_weights[0])
+        return error_set(err, ERR_CONFIG, "model.init=pretrained needs model.name_or_path");
+    if (hidden > 0 && heads > 0 && c->overrides.head_dim == 0 && hidden % heads != 0)
+        return error_set(err, ERR_CONFIG,
+                         "model.config_overrides.hidden_size: %lld is not a multiple of "
+                         "num_attention_heads, %lld",
+                         (long long)hidden, (long long)heads);
+    if (heads > 0 && groups > 0 && heads % groups != 0)
+        return error_set(err, ERR_CONFIG,
+                         "model.config_overrides.num_attention_heads: %lld is not a multiple of "
+                         "num_key_value_heads, %lld",
+                         (long long)heads, (long long)groups);
+    if (c->rope.type >= ROPE_LINEAR && c->rope.factor < 1)
+        return error_set(err, ERR_CONFIG, "model.rope_scaling.factor must be at least 1");
+    if (c->rope.type == ROPE_LLAMA3 &&
+        (c->rope.low_freq_factor <= 0 || c->rope.high_freq_factor <= c->rope.low_freq_factor ||
+         c->rope.original_max_position_embeddings == 0))
+        return error_set(err, ERR_CONFIG,
+                         "model.rope_scaling.rope_type=llama3 needs low_freq_factor above 0, "
+                         "high_freq_factor above that, and original_max_position_embeddings");
+    return 0;
+}
+
+static int check_places(const struct agent_config *c, struct error *err)
+{
+    if (!c->data.root[0])
+        return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
+    if (strcmp(c->runtime.device, "cpu") != 0 && strcmp(c->runtime.device, "auto") != 0)
+        return error_set(err, ERR_CONFIG, "runtime.device: '%s' is not one of: cpu auto",
+                         c->runtime.device);
+    return 0;
+}
+
+/* What was asked for and does nothing, although it is no mistake. */
+static void note_idle(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    if (c->schedule.type == RATE_COSINE_TO_MIN && c->schedule.min_lr >= c->optimizer.lr)
+        config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
+    if (c->model.type == MODEL_LLAMA &&
+        (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
+         SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET ||
+         SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET || c->model.dropout > 0))
+        config_note(p, "dropout is ignored: llama has none");
+}
+
+int config_finish(struct config_parser *p, struct error *err)
+{
+    const struct agent_config *c = &p->config->value;
+    if (finish_model(p, err))
+        return -1;
+    finish_by_model(&p->config->value);
+    finish_optimizer(p);
+    if (check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
+        check_places(c, err))
+        return -1;
+    note_idle(p);
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* Flags of other trainers that are no key's name: what they stand for here, and what is refused. */
+#include "agent/config_keys.h"
+
+const struct config_shorthand config_shorthands[] = {
+    {"no_cuda", "true", "runtime.device", "cpu", false},
+    {"no_cuda", "false", "runtime.device", "auto", false},
+    {"max_context_width", NULL, "model.config_overrides.max_position_embeddings", NULL, false},
+    {"max_context_width", NULL, "data.max_seq_length", NULL, false},
+    {"bf16", "true", "precision.mixed_precision", "bf16", false},
+    {"bf16", "false", "precision.mixed_precision", "no", false},
+    {"use_prefetch", "true", "parallel.backward_prefetch", "BACKWARD_PRE", false},
+    {"use_prefetch", "true", "parallel.forward_prefetch", "true", false},
+    {"use_prefetch", "false", "parallel.backward_prefetch", "NO_PREFETCH", false},
+    {"use_prefetch", "false", "parallel.forward_prefetch", "false", false},
+    {"lr_decay", "true", "schedule.type", "cosine_to_min", true},
+    {"lr_decay", "false", "schedule.type", "constant", false},
+    /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR". */
+    {"resume", "true", "checkpoint.resume_from_checkpoint", "latest", true},
+    {"resume", "false", "checkpoint.resume_from_checkpoint", "", false},
+    {"resume", "text", "checkpoint.resume_from_checkpoint", NULL, false},
+    {"report_to", "tensorboard", "logging.tensorboard_dir", "./tensorboard_logs", true},
+    {"report_to", "none", "logging.tensorboard_dir", "", false},
+    {"checkpoint", NULL, "checkpoint.resume_from_checkpoint", NULL, false},
+};
+const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
+
+#define LATER "not supported yet"
+
+const struct config_refusal config_refusals[] = {
+    {"model.type model_type", "t5 bert gpt_neox mixtral bloom flash_gptneox", NULL, true,
+     LATER "; mnist_cnn, llama (llama_v2, llama_v3, mistral) and gpt2 are"},
+    {"precision.mixed_precision mixed_precision precision", "fp16 16-mixed 16-true 64-true fp8",
+     NULL, true, LATER "; no (32-true), bf16 (bf16-mixed) and bf16-true are"},
+    {"fp16 precision.loss_scale loss_scale", NULL, "false 0", true,
+     LATER ": there is no fp16; use bf16"},
+    {"precision.param_dtype param_dtype precision.buffer_dtype buffer_dtype", NULL, NULL, true,
+     LATER ": both follow from precision.mixed_precision"},
+    {"precision.tf32 tf32", NULL, "false 0", false, "there is no GPU backend here"},
+    {"precision.deterministic deterministic", NULL, "true 1", false, "every run is deterministic"},
+    {"parallel.wrap_modules wrap_modules parallel.ignored_modules ignored_modules "
+     "fsdp_ignored_modules",
+     NULL, NULL, true, LATER},
+    {"parallel.sharding_strategy sharding_strategy", "auto", NULL, true,
+     LATER "; see the advice in --help"},
+    {"parallel.sync_module_states sync_module_states fsdp_sync_module_states", NULL, "true 1",
+     false, "all ranks begin with the same values anyway"},
+    {"parallel.cpu_ram_efficient_loading cpu_ram_efficient_loading "
+     "fsdp_cpu_ram_efficient_loading",
+     NULL, "true 1 each", false, "each rank reads its own slices anyway"},
+    {"parallel.use_orig_params use_orig_params fsdp_use_orig_params", NULL, "true 1", false,
+     "parameters keep their own names and shapes anyway"},
+    {"parallel.fsdp_version fsdp_version", NULL, "1 2", true, "only 1 and 2 exist"},
+    {"model.head head", NULL, NULL, true, LATER ": the head follows from model.type"},
+    {"data.label_pad_token_id label_pad_token_id", NULL, "-100", true,
+     LATER "; only -100, which leaves padding out of the loss"},
+    {"data.target_column target_column data.source_prefix source_prefix data.max_source_length "
+     "max_source_length data.max_target_length max_target_length",
+     NULL, NULL, true, LATER ": they belong to sequence-to-sequence models"},
+    {"data.pin_memory pin_memory", NULL, NULL, false, "there is no GPU backend here"},
+    {"memory.log_memory log_memory with_tracking memory.max_reserved max_reserved", NULL, "false 0",
+     true, LATER},
+    {"eval.metrics eval_metrics", NULL, NULL, true,
+     LATER ": loss and perplexity (mnist_cnn: loss and accuracy) are always told"},
+    {"logging.lang lang", NULL, "en", true, LATER "; only en"},
+    {"logging.gpu_metrics gpu_metrics", NULL, "false 0", true, LATER},
+    {"logging.metric_names metric_names", NULL, "native", true, LATER "; only native"},
+    {"report_to", "wandb all", NULL, true, LATER "; only none and tensorboard"},
+    {"wandb logging.wandb logging.wandb_project wandb_project logging.wandb_entity wandb_entity "
+     "logging.wandb_run_name wandb_run_name",
+     NULL, "false 0 off", true, LATER},
+    {"entity project log_model", NULL, NULL, false, "there is no Weights & Biases logger yet"},
+    {"profiler.enable profiler.dir profiler.file profiler.start_step profiler.warmup_steps "
+     "profiler.active_steps profiler.repeat_every profiler.ranks profiler.memory profiler.gzip "
+     "profiler.with_stack profile_freq",
+     NULL, "false 0", true, LATER ": there is no profiler"},
+    {"tpu", NULL, "false 0", true, "there is no TPU backend"},
+    {"rotary_pct", NULL, NULL, false, "only gpt_neox turns a part of a head"},
+    {"summary_first_pdrop", NULL, NULL, false, "there is no summary head"},
+    {"runtime.cpu_affinity cpu_affinity runtime.oom_policy oom_policy runtime.rdzv_conf rdzv_conf",
+     NULL, NULL, true, LATER},
+};
+const int config_refusal_count = sizeof config_refusals / sizeof config_refusals[0];

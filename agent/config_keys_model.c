@@ -1,0 +1,118 @@
+/* Keys of what is trained: the model and its data. */
+#include "agent/config_keys.h"
+
+#define OVERRIDE_INT(name, others, high, help)                                                     \
+    KEY_INT("model.config_overrides", #name, overrides.name, "0", 0, high, others, help)
+#define OVERRIDE_FLOAT(name, others, high, help)                                                   \
+    KEY_FLOAT("model.config_overrides", #name, overrides.name, "-1", -1, high, others, help)
+#define OVERRIDE_TOKEN(name)                                                                       \
+    KEY_INT("model.config_overrides", #name, overrides.name, "-1", -1, 1e9, NULL,                  \
+            "token number; -1: config.json's")
+
+static const struct config_key keys[] = {
+    KEY_TEXT(
+        "model", "name_or_path", model.name_or_path, "",
+        "model_id model_name model_name_or_path pretrained_model_name_or_path",
+        "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)"),
+    KEY_CHOICE("model", "type", model.type, "auto",
+               "auto mnist_cnn llama=llama_v2=llama_v3=mistral gpt2", "model_type",
+               "architecture; auto: config.json's, or mnist_cnn where no model is named"),
+    KEY_CHOICE("model", "init", model.init, "auto", "auto random pretrained", NULL,
+               "where initial values come from; auto: the model's weights if it has any"),
+    KEY_TEXT(
+        "model", "init_weights", model.init_weights, "", "initial_weights_checkpoint",
+        "initial values from this checkpoint or directory of weights; nothing else is taken from it"),
+    KEY_FLOAT("model", "dropout", model.dropout, "-1", -1, 0.99, NULL,
+              "probability for every dropout layer; below 0: each layer's own"),
+    KEY_CHOICE(
+        "model", "loss_reduction", model.loss_reduction, "mean", "sum mean", NULL,
+        "mean: over what all ranks are asked to predict, so that the layout does not change it; "
+        "sum: over a rank's batch, gradients averaged over ranks (the FSDP tutorial)"),
+
+    OVERRIDE_INT(vocab_size, NULL, 1e8, "tokens the model knows; 0 here and below: config.json's"),
+    OVERRIDE_INT(hidden_size, "hidden_width n_embd", 1e6, "width of a token's vector"),
+    OVERRIDE_INT(intermediate_size, "n_inner", 1e7, "width within the feed-forward part"),
+    OVERRIDE_INT(num_hidden_layers, "num_layers n_layer", 1e4, "blocks"),
+    OVERRIDE_INT(num_attention_heads, "num_heads n_head", 1e4, "query heads"),
+    OVERRIDE_INT(num_key_value_heads, NULL, 1e4,
+                 "key and value heads; 0 and no config.json: as query heads"),
+    OVERRIDE_INT(head_dim, NULL, 1e5, "width of a head; 0 and no config.json: hidden_size / heads"),
+    OVERRIDE_INT(max_position_embeddings, "n_positions n_ctx", 1e8, "longest sequence"),
+    OVERRIDE_FLOAT(rms_norm_eps, NULL, 1, "Llama's norms; below 0 here and below: config.json's"),
+    OVERRIDE_FLOAT(layer_norm_epsilon, NULL, 1, "GPT-2's norms"),
+    OVERRIDE_FLOAT(rope_theta, "rotary_emb_base", 1e12, "base of the rotary positions"),
+    OVERRIDE_FLOAT(initializer_range, NULL, 10, "standard deviation of random initial values"),
+    KEY_CHOICE("model.config_overrides", "tie_word_embeddings", overrides.tie_word_embeddings,
+               "auto", "auto true=1=yes=on false=0=no=off", NULL,
+               "the head is the embedding; auto: config.json's", .implied = "true"),
+    OVERRIDE_FLOAT(resid_pdrop, NULL, 0.99, "GPT-2: dropout before a residual is added"),
+    OVERRIDE_FLOAT(embd_pdrop, NULL, 0.99, "GPT-2: dropout of embeddings"),
+    OVERRIDE_FLOAT(attn_pdrop, "attention_dropout", 0.99, "GPT-2: dropout of attention's weights"),
+    OVERRIDE_TOKEN(bos_token_id),
+    OVERRIDE_TOKEN(eos_token_id),
+    OVERRIDE_TOKEN(pad_token_id),
+
+    KEY_CHOICE("model.rope_scaling", "rope_type", rope.type, "config",
+               "config default=none linear dynamic llama3", NULL,
+               "how rotary positions are stretched; config: as config.json says"),
+    KEY_FLOAT("model.rope_scaling", "factor", rope.factor, "0", 0, 1e6, NULL,
+              "linear, dynamic, llama3: by how much"),
+    KEY_FLOAT("model.rope_scaling", "low_freq_factor", rope.low_freq_factor, "0", 0, 1e6, NULL,
+              "llama3"),
+    KEY_FLOAT("model.rope_scaling", "high_freq_factor", rope.high_freq_factor, "0", 0, 1e6, NULL,
+              "llama3"),
+    KEY_INT("model.rope_scaling", "original_max_position_embeddings",
+            rope.original_max_position_embeddings, "0", 0, 1e9, NULL, "llama3"),
+
+    KEY_TEXT(
+        "data", "dataset", data.dataset, "", "train_data_dir dataset_path dataset_name_or_path",
+        "a file, a glob, a directory, or an id that is a directory below data.root (allenai/c4)"),
+    KEY_TEXT("data", "dataset_config_name", data.dataset_config_name, "", NULL,
+             "subdirectory of the data set"),
+    KEY_TEXT("data", "root", data.root, ".", "data_path",
+             "where data sets are looked for; mnist_cnn: the directory with the IDX files",
+             .environment = "DATA_PATH"),
+    KEY_CHOICE("data", "format", data.format, "auto",
+               "auto jsonl=json=jsonl.gz text=txt llmc_bin megatron hf_arrow=arrow idx", NULL,
+               "auto: by what the files are"),
+    KEY_TEXT("data", "text_column", data.text_column, "text", NULL, "the field with a row's text"),
+    KEY_TEXT(
+        "data", "tokenizer", data.tokenizer, "", NULL,
+        "tokenizer.json, tokenizer.model, a directory or an id with one of them; empty: the model's"),
+    KEY_INT("data", "max_seq_length", data.max_seq_length, "0", 0, 1e8, "seq_len block_size",
+            "tokens of a training sequence; 0: the model's longest"),
+    KEY_CHOICE("data", "packing", data.packing, "concat", "concat per_document none", NULL,
+               "concat: documents end to end, cut into sequences; per_document: likewise, but none "
+               "across two; none: one document a sequence"),
+    KEY_CHOICE("data", "add_bos", data.add_bos, "auto", "auto true=1=yes=on false=0=no=off", NULL,
+               "begin each document with the bos token; auto: as the tokenizer says",
+               .implied = "true"),
+    KEY_CHOICE("data", "add_eos", data.add_eos, "auto", "auto true=1=yes=on false=0=no=off", NULL,
+               "end each document with the eos token; auto: yes, with concat", .implied = "true"),
+    KEY_TEXT("data", "train_split", data.train_split, "train", NULL,
+             "name of the training split; train[:N] or train[:P%] takes the first rows"),
+    KEY_TEXT("data", "eval_split", data.eval_split, "validation", NULL,
+             "name of the evaluation split; valid, val and test are tried too"),
+    KEY_INT("data", "per_device_train_batch_size", data.train_batch_size, "1", 1, 1e6,
+            "batch_size train_batch_size micro_batch_size", "samples per rank and micro-batch"),
+    KEY_INT("data", "eval_batch_size", data.eval_batch_size, "0", 0, 1e6,
+            "test_batch_size val_batch_size per_device_eval_batch_size",
+            "samples per rank in evaluation; 0: as in training"),
+    KEY_INT("data", "train_size", data.train_size, "0", 0, 1e12, "max_train_samples",
+            "use only the first N training samples; 0: all", .choices = "all"),
+    KEY_INT("data", "eval_size", data.eval_size, "0", 0, 1e12, "max_eval_samples",
+            "use only the first N evaluation samples; 0: all", .choices = "all"),
+    KEY_BOOL("data", "shuffle", data.shuffle, "true", NULL, "a new order in every epoch"),
+    KEY_INT("data", "shuffle_buffer", data.shuffle_buffer, "0", 0, 1e8, NULL,
+            "rows that a stream is shuffled among; 0: 1000"),
+    KEY_BOOL("data", "drop_last", data.drop_last, "false", "dataloader_drop_last",
+             "leave out an epoch's last batch where it is short"),
+    KEY_INT("data", "num_workers", data.num_workers, "2", 0, 64, "dataloader_num_workers",
+            "threads per rank that read and tokenize ahead; 0: none"),
+    KEY_INT("data", "prefetch_factor", data.prefetch_factor, "2", 1, 1024, NULL,
+            "batches ahead per loader thread"),
+    KEY_DURATION("data", "loader_timeout", data.loader_timeout_s, "600", 0, 1e6, NULL,
+                 "seconds to wait for a batch before giving up; 0: for ever"),
+};
+
+const struct config_table config_table_model = {keys, sizeof keys / sizeof keys[0]};

@@ -1,0 +1,197 @@
+/* Settings with a name: whole trainers (mnist, hyperpod, fabric) and public architectures. */
+#include "agent/config_keys.h"
+
+#define OVERRIDE(setting) "model.config_overrides." setting
+
+/* The PyTorch FSDP tutorial, FSDP_mnist.py. */
+#define MNIST                                                                                      \
+    "model.type=mnist_cnn", "model.loss_reduction=sum", "data.root=../data",                       \
+        "data.per_device_train_batch_size=64", "data.eval_batch_size=1000",                        \
+        "optimizer.name=adadelta", "optimizer.lr=1.0", "optimizer.rho=0.9", "optimizer.eps=1e-6",  \
+        "optimizer.weight_decay=0", "schedule.type=step", "schedule.step_size=1",                  \
+        "schedule.unit=epoch", "schedule.gamma=0.7", "schedule.num_train_epochs=10",               \
+        "parallel.auto_wrap_policy=NO_WRAP", "parallel.min_num_params=20000",                      \
+        "precision.mixed_precision=no", "logging.style=mnist", "runtime.seed=1"
+
+static const char *const mnist[] = {MNIST, "parallel.sharding_strategy=FULL_SHARD", NULL};
+static const char *const mnist_ddp[] = {MNIST, "parallel.sharding_strategy=NO_SHARD", NULL};
+
+/* The same network in the chapter on distributed data parallelism, mnist-ddp.py. */
+static const char *const mnist_ddp_adam[] = {
+    MNIST,
+    "parallel.sharding_strategy=NO_SHARD",
+    "model.loss_reduction=mean",
+    "optimizer.name=adam",
+    "optimizer.lr=1e-3",
+    "optimizer.eps=1e-8",
+    "schedule.type=constant",
+    NULL,
+};
+
+/* train.py of AWS's FSDP sample: the defaults of its arguments. Its own default model, gpt_neox, is
+ * not built: here it is Llama's layout with the same numbers. */
+static const char *const hyperpod[] = {
+    "model.type=llama",
+    "model.init=random",
+    OVERRIDE("vocab_size=50432"),
+    OVERRIDE("hidden_size=768"),
+    OVERRIDE("intermediate_size=11008"),
+    OVERRIDE("num_hidden_layers=12"),
+    OVERRIDE("num_attention_heads=12"),
+    OVERRIDE("max_position_embeddings=2048"),
+    OVERRIDE("rms_norm_eps=1e-5"),
+    OVERRIDE("rope_theta=10000"),
+    OVERRIDE("initializer_range=0.02"),
+    OVERRIDE("tie_word_embeddings=false"),
+    "model.rope_scaling.rope_type=dynamic",
+    "model.rope_scaling.factor=2",
+    "data.dataset=allenai/c4",
+    "data.dataset_config_name=en",
+    "data.tokenizer=EleutherAI/gpt-neox-20b",
+    "data.max_seq_length=2048",
+    "data.add_eos=true",
+    "data.per_device_train_batch_size=2",
+    "data.eval_batch_size=4",
+    "data.shuffle_buffer=1000",
+    "data.num_workers=4",
+    "data.prefetch_factor=4",
+    "optimizer.name=adamw",
+    "optimizer.lr=1e-4",
+    "optimizer.beta2=0.95",
+    "optimizer.weight_decay=0.2",
+    "optimizer.grad_clip=1",
+    "schedule.type=cosine",
+    "schedule.max_steps=5000",
+    "schedule.num_train_epochs=3",
+    "schedule.warmup_ratio=0.0032",
+    "schedule.min_lr=1e-5",
+    "parallel.sharding_strategy=FULL_SHARD",
+    "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP",
+    "precision.mixed_precision=bf16",
+    "precision.reduce_dtype=fp32",
+    "memory.activation_checkpointing=full",
+    "checkpoint.save_steps=1000",
+    "eval.eval_strategy=no",
+    "eval.max_batches=10",
+    "eval.reduction=rank_mean",
+    "logging.logging_steps=1",
+    "logging.style=adt",
+    "logging.tensorboard_dir=./tensorboard_logs",
+    "runtime.seed=12345",
+    NULL,
+};
+
+/* The GPLSI scripts on Lightning Fabric. */
+static const char *const fabric[] = {
+    "model.name_or_path=meta-llama/Meta-Llama-3-8B",
+    "data.eval_split=valid",
+    "data.per_device_train_batch_size=1",
+    "data.eval_batch_size=1",
+    "optimizer.name=adamw",
+    "optimizer.lr=2e-5",
+    "optimizer.beta2=0.95",
+    "optimizer.weight_decay=0.01",
+    "optimizer.grad_clip=1",
+    "optimizer.gradient_accumulation_steps=64",
+    "optimizer.state_dtype=bf16",
+    "schedule.type=cosine_to_min",
+    "schedule.min_lr=2e-5",
+    "schedule.num_train_epochs=2",
+    "parallel.sharding_strategy=FULL_SHARD",
+    "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP",
+    "precision.mixed_precision=bf16-true",
+    "precision.reduce_dtype=bf16",
+    "checkpoint.name_format=e-{epoch:03}-gs-{step:06}",
+    "checkpoint.save_steps=1000",
+    "checkpoint.state_dict_type=FULL_STATE_DICT",
+    "eval.eval_strategy=half_epoch",
+    "eval.max_batches=1000000",
+    "logging.logging_steps=1",
+    "logging.style=fabric",
+    NULL,
+};
+
+/* What all Llamas have in common; the tokens of generations 2 and 3. */
+#define LLAMA(vocab, hidden, layers, heads, kv, head, inner, positions)                            \
+    "model.type=llama", OVERRIDE("vocab_size=" #vocab), OVERRIDE("hidden_size=" #hidden),          \
+        OVERRIDE("num_hidden_layers=" #layers), OVERRIDE("num_attention_heads=" #heads),           \
+        OVERRIDE("num_key_value_heads=" #kv), OVERRIDE("head_dim=" #head),                         \
+        OVERRIDE("intermediate_size=" #inner), OVERRIDE("max_position_embeddings=" #positions),    \
+        OVERRIDE("initializer_range=0.02"), OVERRIDE("rms_norm_eps=1e-5")
+#define LLAMA_2                                                                                    \
+    OVERRIDE("rope_theta=10000"), OVERRIDE("tie_word_embeddings=false"),                           \
+        OVERRIDE("bos_token_id=1"), OVERRIDE("eos_token_id=2"),                                    \
+        "model.rope_scaling.rope_type=default"
+#define LLAMA_3                                                                                    \
+    OVERRIDE("rope_theta=500000"), OVERRIDE("bos_token_id=128000"), OVERRIDE("eos_token_id=128001")
+#define LLAMA_3_ROPE(by)                                                                           \
+    "model.rope_scaling.rope_type=llama3", "model.rope_scaling.factor=" #by,                       \
+        "model.rope_scaling.low_freq_factor=1", "model.rope_scaling.high_freq_factor=4",           \
+        "model.rope_scaling.original_max_position_embeddings=8192"
+
+static const char *const llama2_7b[] = {LLAMA(32000, 4096, 32, 32, 32, 128, 11008, 4096), LLAMA_2,
+                                        NULL};
+static const char *const llama2_13b[] = {LLAMA(32000, 5120, 40, 40, 40, 128, 13824, 4096), LLAMA_2,
+                                         NULL};
+static const char *const llama2_70b[] = {LLAMA(32000, 8192, 80, 64, 8, 128, 28672, 4096), LLAMA_2,
+                                         NULL};
+static const char *const llama3_8b[] = {LLAMA(128256, 4096, 32, 32, 8, 128, 14336, 8192), LLAMA_3,
+                                        OVERRIDE("tie_word_embeddings=false"),
+                                        "model.rope_scaling.rope_type=default", NULL};
+static const char *const llama3_1_8b[] = {LLAMA(128256, 4096, 32, 32, 8, 128, 14336, 131072),
+                                          LLAMA_3, LLAMA_3_ROPE(8),
+                                          OVERRIDE("tie_word_embeddings=false"), NULL};
+static const char *const llama3_1_70b[] = {LLAMA(128256, 8192, 80, 64, 8, 128, 28672, 131072),
+                                           LLAMA_3, LLAMA_3_ROPE(8),
+                                           OVERRIDE("tie_word_embeddings=false"), NULL};
+static const char *const llama3_2_1b[] = {LLAMA(128256, 2048, 16, 32, 8, 64, 8192, 131072), LLAMA_3,
+                                          LLAMA_3_ROPE(32), OVERRIDE("tie_word_embeddings=true"),
+                                          NULL};
+static const char *const llama3_2_3b[] = {LLAMA(128256, 3072, 28, 24, 8, 128, 8192, 131072),
+                                          LLAMA_3, LLAMA_3_ROPE(32),
+                                          OVERRIDE("tie_word_embeddings=true"), NULL};
+/* Made for one GPU: 237,519,872 parameters. */
+static const char *const llama_single_gpu[] = {LLAMA(50432, 1024, 8, 16, 16, 64, 4096, 2048),
+                                               LLAMA_2,
+                                               "data.max_seq_length=2048",
+                                               "data.per_device_train_batch_size=1",
+                                               "runtime.nproc_per_node=1",
+                                               NULL};
+
+#define GPT2(hidden, layers, heads)                                                                \
+    "model.type=gpt2", OVERRIDE("vocab_size=50257"), OVERRIDE("hidden_size=" #hidden),             \
+        OVERRIDE("num_hidden_layers=" #layers), OVERRIDE("num_attention_heads=" #heads),           \
+        OVERRIDE("num_key_value_heads=0"), OVERRIDE("head_dim=0"),                                 \
+        OVERRIDE("intermediate_size=0"), OVERRIDE("max_position_embeddings=1024"),                 \
+        OVERRIDE("layer_norm_epsilon=1e-5"), OVERRIDE("initializer_range=0.02"),                   \
+        OVERRIDE("tie_word_embeddings=true"), OVERRIDE("resid_pdrop=0.1"),                         \
+        OVERRIDE("embd_pdrop=0.1"), OVERRIDE("attn_pdrop=0.1"), OVERRIDE("bos_token_id=50256"),    \
+        OVERRIDE("eos_token_id=50256"), NULL
+
+static const char *const gpt2[] = {GPT2(768, 12, 12)};
+static const char *const gpt2_medium[] = {GPT2(1024, 24, 16)};
+static const char *const gpt2_large[] = {GPT2(1280, 36, 20)};
+static const char *const gpt2_xl[] = {GPT2(1600, 48, 25)};
+
+const struct config_preset config_presets[] = {
+    {"mnist", "the PyTorch FSDP tutorial: MNIST's network, Adadelta, StepLR", mnist},
+    {"mnist-fsdp", "the same under the name of its script, FSDP_mnist.py", mnist},
+    {"mnist-ddp", "the same without sharding, DDP_mnist.py", mnist_ddp},
+    {"mnist-ddp-adam", "mnist-ddp.py: Adam, mean loss", mnist_ddp_adam},
+    {"hyperpod", "train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines", hyperpod},
+    {"fabric", "the GPLSI Fabric scripts: bf16-true, accumulation of 64, full checkpoints", fabric},
+    {"llama2-7b", "6,738,415,616 parameters", llama2_7b},
+    {"llama2-13b", "13,015,864,320 parameters", llama2_13b},
+    {"llama2-70b", "68,976,648,192 parameters", llama2_70b},
+    {"llama3-8b", "8,030,261,248 parameters", llama3_8b},
+    {"llama3.1-8b", "8,030,261,248 parameters", llama3_1_8b},
+    {"llama3.1-70b", "70,553,706,496 parameters", llama3_1_70b},
+    {"llama3.2-1b", "1,235,814,400 parameters", llama3_2_1b},
+    {"llama3.2-3b", "3,212,749,824 parameters", llama3_2_3b},
+    {"llama-single-gpu", "237,519,872 parameters, sequences of 2048, one rank", llama_single_gpu},
+    {"gpt2", "124,439,808 parameters", gpt2},
+    {"gpt2-medium", "354,823,168 parameters", gpt2_medium},
+    {"gpt2-large", "774,030,080 parameters", gpt2_large},
+    {"gpt2-xl", "1,557,611,200 parameters", gpt2_xl},
+};
+const int config_preset_count = sizeof config_presets / sizeof config_presets[0];
