@@ -46,6 +46,17 @@ static inline bf16 bf16_from_float(float x)
     return (bf16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+/* Away from 0 with the probability of the distance, by a uniform u in [0, 1): right on average,
+ * where a small step would always be rounded back. A NaN stays one. */
+static inline bf16 bf16_stochastic(float x, float u)
+{
+    uint32_t bits, down = (uint32_t)(int32_t)(u * 0x1p16f);
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (bf16)((bits >> 16) | 0x40);
+    return (bf16)((bits + 0xffff - down) >> 16);
+}
+
 #ifdef __cplusplus
 }
 #endif

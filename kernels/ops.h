@@ -180,8 +180,10 @@ struct ops {
     /* y = x, in y's dtype. y may be x if both have the same. */
     void (*cast)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
                  int64_t count);
-    /* y[i] = mean + stddev * z, z a standard normal number at (key, first + i) (Box and Muller
-     * 1958, from the two halves of the counter's block). */
+    /* y[i] = mean + stddev * z, z the standard normal number at (key, first + i). Numbers come in
+     * groups of 32 of random_uniform's: with u = number n of a group and v = number n + 16, n < 16,
+     * normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times the cosine and the sine of 2 pi v
+     * (Box and Muller 1958). */
     void (*normal)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                    float mean, float stddev);
     /* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_
@@ -333,8 +335,8 @@ struct ops {
     void (*sgd)(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
                 float momentum, bool nesterov, float weight_decay, int64_t step);
     /* w, m, v (first and second moment) are of dtype t. With bf16 they are rounded stochastically:
-     * up with the probability of the distance, by the random number of (key, first + i) - pure in
-     * the element's place and the step, so that no layout changes it. */
+     * away from 0 with the probability of the distance, all three by random_uniform(key, first +
+     * i): pure in the element's place and the step, so that no layout changes it. */
     void (*adam)(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
                  int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
 };

@@ -136,7 +136,8 @@ static void backward_weights_run(void *args)
     const struct conv2d_shape *s = &a->shape;
     struct sizes z = sizes_of(s);
     if (a->dbias)
-        cpu_sum_rows(a->dbias, a->dy, s->B * z.places, s->C_out, a->accumulate);
+        cpu_sum_rows(a->dbias, DTYPE_F32, a->dy, s->B * z.places, s->C_out, s->C_out,
+                     a->accumulate);
     if (fits_winograd(s)) {
         winograd_backward_weights(a);
         return;

@@ -50,8 +50,13 @@ void *cpu_scratch(struct stream *s, size_t bytes);
 #define CPU_HOT
 #endif
 
-/* sums: [cols] (+)= the sum of the rows of x: [rows, cols]: the gradient of a bias. */
-void cpu_sum_rows(float *sums, const float *x, int64_t rows, int64_t cols, bool accumulate);
+/* Sums over rows are made in this many parts, each of rows in order, whatever the thread count. */
+enum { CPU_ROW_PARTS = 16 };
+
+/* sums: [cols] (+)= the sum of the rows of x: [rows, cols], `stride` elements apart: the gradient
+ * of a bias. From inside a closure; uses its threads. */
+void cpu_sum_rows(float *sums, enum dtype t, const void *x, int64_t rows, int64_t cols,
+                  int64_t stride, bool accumulate);
 
 extern const struct ops cpu_ops;
 
@@ -59,6 +64,12 @@ extern const struct ops cpu_ops;
 void cpu_fill(struct stream *s, float *y, float value, int64_t count);
 void cpu_scale(struct stream *s, float *y, float a, int64_t count);
 void cpu_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+void cpu_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+              int64_t count);
+void cpu_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float mean,
+                float stddev);
+void cpu_clip(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
+              int64_t count);
 void cpu_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float low,
                  float high);
 void cpu_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
@@ -90,6 +101,39 @@ void cpu_linear_backward_weights(struct stream *s, enum dtype t, float *dw, floa
                                  bool accumulate);
 void cpu_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows, int64_t cols,
                  float p, uint64_t key, uint64_t first_row, uint64_t row_stride);
+void cpu_embedding_forward(struct stream *s, enum dtype t, void *y, const void *w,
+                           const int32_t *ids, int64_t rows, int64_t V, int64_t D);
+void cpu_embedding_backward(struct stream *s, enum dtype t, float *dw, const void *dy,
+                            const int32_t *ids, int64_t rows, int64_t V, int64_t D,
+                            bool accumulate);
+void cpu_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, const void *x,
+                          const void *w, int64_t rows, int64_t D, float eps);
+void cpu_rms_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, const void *dy,
+                           const void *x, const void *w, const float *rstd, int64_t rows, int64_t D,
+                           bool accumulate);
+void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
+                            const void *w, const void *bias, int64_t rows, int64_t D, float eps);
+void cpu_layer_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
+                             const void *dy, const void *x, const void *w, const float *stats,
+                             int64_t rows, int64_t D, bool accumulate);
+void cpu_rope(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
+              int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
+void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                           const void *k, const void *v, const struct attention_shape *shape);
+void cpu_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                            const void *dy, const void *y, const float *lse, const void *q,
+                            const void *k, const void *v, const struct attention_shape *shape);
+void cpu_swiglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                        int64_t I);
+void cpu_swiglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                         int64_t rows, int64_t I);
+void cpu_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
+                      bool tanh);
+void cpu_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                       int64_t count, bool tanh);
+void cpu_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
+                       const float *logits, const int32_t *target, float scale, int64_t rows,
+                       int64_t V);
 void cpu_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
 void cpu_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
                   int64_t rows, int64_t cols);

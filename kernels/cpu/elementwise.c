@@ -1,6 +1,9 @@
 /* Ops in which each element is on its own, and sums. `omp simd` says that equal pointers are the
  * only overlap, so the loops are vector code in place too. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/strip.h"
+
+#include <math.h>
 
 struct fill_args {
     float *y;
@@ -34,24 +37,80 @@ void cpu_scale(struct stream *s, float *y, float a, int64_t count)
 }
 
 struct add_args {
-    float *y;
-    const float *x;
+    enum dtype t;
+    void *y;
+    const void *x;
 };
 
 CPU_HOT static void add_piece(const void *args, int64_t first, int64_t last)
 {
     const struct add_args *a = args;
-    float *y = a->y;
-    const float *x = a->x;
+    float x_strip[STRIP], y_strip[STRIP], sum_strip[STRIP];
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const float *x = strip_read(a->t, a->x, i, n, x_strip);
+        const float *y = strip_read(a->t, a->y, i, n, y_strip);
+        float *sum = strip_target(a->t, a->y, i, sum_strip);
 #pragma omp simd
-    for (int64_t i = first; i < last; i++)
-        y[i] += x[i];
+        for (int64_t j = 0; j < n; j++)
+            sum[j] = y[j] + x[j];
+        strip_write(a->t, a->y, i, n, sum);
+    }
 }
 
 void cpu_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count)
 {
-    assert(t == DTYPE_F32);
-    cpu_call_pieces(s, add_piece, count, CPU_GRAIN, struct add_args, y, x);
+    cpu_call_pieces(s, add_piece, count, CPU_GRAIN, struct add_args, t, y, x);
+}
+
+struct cast_args {
+    enum dtype t_y, t_x;
+    void *y;
+    const void *x;
+};
+
+CPU_HOT static void cast_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct cast_args *a = args;
+    float x_strip[STRIP], y_strip[STRIP];
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const float *x = strip_read(a->t_x, a->x, i, n, x_strip);
+        float *y = strip_target(a->t_y, a->y, i, y_strip);
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            y[j] = x[j];
+        strip_write(a->t_y, a->y, i, n, y);
+    }
+}
+
+void cpu_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+              int64_t count)
+{
+    assert(y != x || t_y == t_x);
+    cpu_call_pieces(s, cast_piece, count, CPU_GRAIN, struct cast_args, t_y, t_x, y, x);
+}
+
+struct clip_args {
+    float *y;
+    const double *sum_of_squares;
+    float max_norm;
+};
+
+CPU_HOT static void clip_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct clip_args *a = args;
+    float *y = a->y, factor = (float)(a->max_norm / (sqrt(*a->sum_of_squares) + 1e-6));
+    if (factor >= 1)
+        return; /* and a NaN goes on */
+    for (int64_t i = first; i < last; i++)
+        y[i] *= factor;
+}
+
+void cpu_clip(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
+              int64_t count)
+{
+    cpu_call_pieces(s, clip_piece, count, CPU_GRAIN, struct clip_args, y, sum_of_squares, max_norm);
 }
 
 struct normalize_args {
@@ -78,27 +137,33 @@ void cpu_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, 
 }
 
 struct relu_args {
-    float *dx;
-    const float *y, *dy;
+    enum dtype t;
+    void *dx;
+    const void *y, *dy;
 };
 
 CPU_HOT static void relu_piece(const void *args, int64_t first, int64_t last)
 {
     const struct relu_args *a = args;
-    float *dx = a->dx;
-    const float *y = a->y, *dy = a->dy;
+    float y_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP];
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const float *y = strip_read(a->t, a->y, i, n, y_strip);
+        const float *dy = strip_read(a->t, a->dy, i, n, dy_strip);
+        float *dx = strip_target(a->t, a->dx, i, dx_strip);
 #pragma omp simd
-    for (int64_t i = first; i < last; i++) {
-        float d = dy[i];
-        dx[i] = y[i] > 0 ? d : 0;
+        for (int64_t j = 0; j < n; j++) {
+            float d = dy[j];
+            dx[j] = y[j] > 0 ? d : 0;
+        }
+        strip_write(a->t, a->dx, i, n, dx);
     }
 }
 
 void cpu_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
                        int64_t count)
 {
-    assert(t == DTYPE_F32);
-    cpu_call_pieces(s, relu_piece, count, CPU_GRAIN, struct relu_args, dx, y, dy);
+    cpu_call_pieces(s, relu_piece, count, CPU_GRAIN, struct relu_args, t, dx, y, dy);
 }
 
 struct sum_args {
@@ -130,18 +195,30 @@ void cpu_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t c
     cpu_call(s, sum_run, struct sum_args, sum, x, count);
 }
 
+enum { COLUMNS = 64 };
+
 /* A strip of columns at a time, in double precision: a convolution's bias has a row for each place
  * of each image. */
-CPU_HOT void cpu_sum_rows(float *sums, const float *x, int64_t rows, int64_t cols, bool accumulate)
+CPU_HOT static void sum_columns(float *sums, enum dtype t, const void *x, int64_t rows,
+                                int64_t stride, int64_t first, int64_t width, bool accumulate)
 {
-    enum { STRIP = 64 };
-    for (int64_t first = 0; first < cols; first += STRIP) {
-        double strip[STRIP] = {0};
-        int64_t width = cols - first < STRIP ? cols - first : STRIP;
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t c = 0; c < width; c++)
-                strip[c] += (double)x[r * cols + first + c];
+    double strip[COLUMNS] = {0};
+    float buffer[STRIP];
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = strip_read(t, x, r * stride + first, width, buffer);
         for (int64_t c = 0; c < width; c++)
-            sums[first + c] = (float)(strip[c] + (accumulate ? (double)sums[first + c] : 0));
+            strip[c] += (double)row[c];
+    }
+    for (int64_t c = 0; c < width; c++)
+        sums[first + c] = (float)(strip[c] + (accumulate ? (double)sums[first + c] : 0));
+}
+
+void cpu_sum_rows(float *sums, enum dtype t, const void *x, int64_t rows, int64_t cols,
+                  int64_t stride, bool accumulate)
+{
+#pragma omp parallel for schedule(static) if (rows * cols > CPU_GRAIN)
+    for (int64_t first = 0; first < cols; first += COLUMNS) {
+        int64_t width = cols - first < COLUMNS ? cols - first : COLUMNS;
+        sum_columns(sums, t, x, rows, stride, first, width, accumulate);
     }
 }

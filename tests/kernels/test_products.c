@@ -1,5 +1,4 @@
-/* Convolutions and linear layers: outputs and gradients of each shape in one table, on one and on
- * two threads. */
+/* Convolutions: outputs and gradients of each shape in one table, on one and on two threads. */
 #include "tests/kernels/ops_fixture.h"
 
 #include <math.h>
@@ -147,73 +146,6 @@ static void test_conv2d(void **state)
     }
 }
 
-struct linear_row {
-    const char *name;
-    int64_t rows, in, out;
-    bool bias, relu, accumulate;
-};
-
-static const struct linear_row linear_rows[] = {
-    {"one of everything", 1, 1, 1, true, false, false},
-    {"odd sizes", 7, 33, 5, true, true, true},
-    {"one row", 1, 64, 48, true, true, false},
-    {"one output", 9, 17, 1, false, false, true},
-    {"hidden layer", 8, 1030, 128, true, true, false},
-    {"last layer", 64, 128, 10, true, false, true},
-};
-
-static void linear_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
-{
-    const struct linear_row *l = shape;
-    for (int64_t r = 0; r < l->rows; r++)
-        for (int64_t o = 0; o < l->out; o++) {
-            double sum = in[BIAS][o];
-            for (int64_t i = 0; i < l->in; i++)
-                sum += in[X][r * l->in + i] * in[W][o * l->in + i];
-            *y++ = l->relu && sum < 0 ? 0 : sum;
-        }
-}
-
-static void linear_forward(struct world *world, const void *shape, float *y,
-                           float *const in[MAX_INPUTS])
-{
-    const struct linear_row *l = shape;
-    const struct linear_shape s = linear_dense(l->rows, l->in, l->out);
-    world->ops->linear_forward(world->stream, DTYPE_F32, DTYPE_F32, y, in[X], in[W], in[BIAS],
-                               l->relu, &s);
-}
-
-static void linear_backward(struct world *world, const void *shape,
-                            float *const gradient[MAX_INPUTS], const float *dy,
-                            float *const in[MAX_INPUTS])
-{
-    const struct linear_row *l = shape;
-    const struct linear_shape s = linear_dense(l->rows, l->in, l->out);
-    world->ops->linear_backward_data(world->stream, DTYPE_F32, gradient[X], dy, in[W], &s, false);
-    world->ops->linear_backward_weights(world->stream, DTYPE_F32, gradient[W], gradient[BIAS],
-                                        in[X], dy, &s, l->accumulate);
-}
-
-static void test_linear(void **state)
-{
-    for (size_t i = 0; i < array_length(linear_rows); i++) {
-        const struct linear_row *l = &linear_rows[i];
-        struct product p = {.name = l->name,
-                            .bias = l->bias,
-                            .relu = l->relu,
-                            .accumulate = l->accumulate,
-                            .shape = l,
-                            .reference = linear_reference,
-                            .forward = linear_forward,
-                            .backward = linear_backward};
-        p.in_count[X] = l->rows * l->in;
-        p.in_count[W] = l->out * l->in;
-        p.in_count[BIAS] = l->out;
-        p.y_count = l->rows * l->out;
-        check_product(*state, &p);
-    }
-}
-
 /* A run that has diverged must show it: relu does not turn NaN into 0. */
 static void test_nan_passes_relu(void **state)
 {
@@ -241,9 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_conv2d, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_conv2d, world_setup_two_threads, world_teardown),
-        cmocka_unit_test_setup_teardown(test_linear, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_nan_passes_relu, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_linear, world_setup_two_threads, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,192 @@
+/* Attention in blocks of queries and keys (Dao et al. 2022). Forward goes over the keys of a block
+ * of queries once, with the softmax of what it has seen so far (Milakov and Gimelshein 2018).
+ * Blocks are computed in fp32; products of blocks are oneDNN's. */
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/random_run.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/cpu/vector_math.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+CPU_HOT void attention_load(float *rows, enum dtype t, const void *x, int64_t first, int64_t stride,
+                            int64_t count, int64_t hd, float scale)
+{
+    float buffer[STRIP];
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t i = 0, n; i < hd; i += n) {
+            n = strip_length(hd - i);
+            const float *from = strip_read(t, x, first + r * stride + i, n, buffer);
+            for (int64_t j = 0; j < n; j++)
+                rows[r * hd + i + j] = from[j] * scale;
+        }
+}
+
+CPU_HOT void attention_store(enum dtype t, void *x, int64_t first, int64_t stride,
+                             const float *rows, int64_t count, int64_t hd, float scale)
+{
+    float buffer[STRIP];
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t i = 0, n; i < hd; i += n) {
+            n = strip_length(hd - i);
+            float *to = strip_target(t, x, first + r * stride + i, buffer);
+            for (int64_t j = 0; j < n; j++)
+                to[j] = rows[r * hd + i + j] * scale;
+            strip_write(t, x, first + r * stride + i, n, to);
+        }
+}
+
+CPU_HOT void attention_mask(float *mask, const struct attention_shape *shape,
+                            const struct attention_block *block, int64_t row, int64_t count)
+{
+    uint64_t g = shape->first_row + (uint64_t)block->b * shape->row_stride;
+    uint64_t line = (g * (uint64_t)shape->heads + (uint64_t)block->h) * (uint64_t)shape->T_q +
+                    (uint64_t)(block->q + row);
+    uint64_t place = line * (uint64_t)shape->T_k + (uint64_t)block->k;
+    float p = shape->dropout, scale = 1 / (1 - p), buffer[RANDOM_GROUP];
+    const float *numbers;
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = random_run(buffer, shape->key, place + (uint64_t)i, count - i, &numbers);
+        for (int64_t j = 0; j < n; j++)
+            mask[i + j] = numbers[j] < p ? 0 : scale;
+    }
+}
+
+/* A thread's matrices. */
+struct forward_block {
+    float *q, *k, *v, *y; /* [ATTENTION_BLOCK, hd] */
+    float *scores;        /* [ATTENTION_BLOCK, ATTENTION_BLOCK], then probabilities */
+    float largest[ATTENTION_BLOCK], sum[ATTENTION_BLOCK];
+};
+
+/* A row's scores become exp(score - largest), what came before is brought to the new largest. */
+CPU_HOT static void soften_row(const struct attention_shape *shape,
+                               const struct attention_block *block, struct forward_block *f,
+                               int64_t row)
+{
+    int64_t count = attention_visible(shape, block, row), hd = shape->hd;
+    float *p = f->scores + row * block->k_count, *y = f->y + row * hd;
+    float largest = f->largest[row], sum = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < count; i++)
+        largest = p[i] > largest ? p[i] : largest;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++) {
+        p[i] = vector_exp(p[i] - largest);
+        sum += p[i];
+    }
+    memset(p + count, 0, (size_t)(block->k_count - count) * sizeof *p);
+    float shrink = block->k > 0 ? vector_exp(f->largest[row] - largest) : 0;
+    for (int64_t i = 0; i < hd; i++)
+        y[i] *= shrink;
+    f->sum[row] = f->sum[row] * shrink + sum;
+    f->largest[row] = largest;
+    if (shape->dropout > 0) {
+        float mask[ATTENTION_BLOCK];
+        attention_mask(mask, shape, block, row, count);
+        for (int64_t i = 0; i < count; i++)
+            p[i] *= mask[i];
+    }
+}
+
+static void forward_keys(const struct attention_args *a, const struct attention_block *block,
+                         struct forward_block *f)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t hd = z->hd, kv = block->h / (z->heads / z->kv_heads);
+    attention_load(f->k, a->t, a->k,
+                   attention_place(block->b, z->T_k, block->k, z->k_stride, kv, hd), z->k_stride,
+                   block->k_count, hd, 1);
+    attention_load(f->v, a->t, a->v,
+                   attention_place(block->b, z->T_k, block->k, z->v_stride, kv, hd), z->v_stride,
+                   block->k_count, hd, 1);
+    cpu_gemm('N', 'T', block->q_count, block->k_count, hd, f->q, f->k, 0, f->scores,
+             block->k_count);
+    for (int64_t row = 0; row < block->q_count; row++)
+        soften_row(z, block, f, row);
+    cpu_gemm('N', 'N', block->q_count, hd, block->k_count, f->scores, f->v, 1, f->y, hd);
+}
+
+/* All keys for a block of queries. */
+static void forward_queries(const struct attention_args *a, struct attention_block *block,
+                            struct forward_block *f)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t hd = z->hd, seen = z->causal ? block->q + block->q_count : z->T_k;
+    attention_load(f->q, a->t, a->q,
+                   attention_place(block->b, z->T_q, block->q, z->q_stride, block->h, hd),
+                   z->q_stride, block->q_count, hd, z->scale);
+    memset(f->y, 0, (size_t)(block->q_count * hd) * sizeof *f->y);
+    for (int64_t row = 0; row < block->q_count; row++) {
+        f->largest[row] = -INFINITY;
+        f->sum[row] = 0;
+    }
+    for (block->k = 0; block->k < seen; block->k += ATTENTION_BLOCK) {
+        block->k_count = attention_min(seen - block->k, ATTENTION_BLOCK);
+        forward_keys(a, block, f);
+    }
+    float *lse = a->lse + (block->b * z->heads + block->h) * z->T_q + block->q;
+    for (int64_t row = 0; row < block->q_count; row++) {
+        lse[row] = f->largest[row] + logf(f->sum[row]);
+        float inverse = 1 / f->sum[row];
+        for (int64_t i = 0; i < hd; i++)
+            f->y[row * hd + i] *= inverse;
+    }
+    attention_store(a->t, a->y,
+                    attention_place(block->b, z->T_q, block->q, z->heads * hd, block->h, hd),
+                    z->heads * hd, f->y, block->q_count, hd, 1);
+}
+
+static void forward_run(void *args)
+{
+    const struct attention_args *a = args;
+    const struct attention_shape *z = &a->shape;
+    int64_t blocks = (z->T_q + ATTENTION_BLOCK - 1) / ATTENTION_BLOCK;
+    int64_t matrix = ATTENTION_BLOCK * z->hd, room = 4 * matrix + ATTENTION_BLOCK * ATTENTION_BLOCK;
+    float *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room) * sizeof *scratch);
+    /* Not static: under a causal mask the later blocks see more. */
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t i = 0; i < z->B * z->heads * blocks; i++) {
+        float *mine = scratch + omp_get_thread_num() * room;
+        struct forward_block f = {.q = mine,
+                                  .k = mine + matrix,
+                                  .v = mine + 2 * matrix,
+                                  .y = mine + 3 * matrix,
+                                  .scores = mine + 4 * matrix};
+        struct attention_block block = {.b = i / blocks / z->heads,
+                                        .h = i / blocks % z->heads,
+                                        .q = i % blocks * ATTENTION_BLOCK};
+        block.q_count = attention_min(z->T_q - block.q, ATTENTION_BLOCK);
+        forward_queries(a, &block, &f);
+    }
+}
+
+static void check(const struct attention_shape *z)
+{
+    assert(z->B >= 0 && z->T_q >= 0 && z->T_k >= 1 && z->hd >= 1);
+    assert(z->kv_heads >= 1 && z->heads >= 1 && z->heads % z->kv_heads == 0);
+    assert(z->q_stride >= z->heads * z->hd && z->k_stride >= z->kv_heads * z->hd &&
+           z->v_stride >= z->kv_heads * z->hd);
+    assert(!z->causal || z->T_q == z->T_k);
+    assert(z->dropout >= 0 && z->dropout < 1);
+}
+
+void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                           const void *k, const void *v, const struct attention_shape *shape)
+{
+    check(shape);
+    cpu_call(s, forward_run, struct attention_args, .s = s, .t = t, .shape = *shape, .q = q, .k = k,
+             .v = v, .y = y, .lse = lse);
+}
+
+void cpu_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                            const void *dy, const void *y, const float *lse, const void *q,
+                            const void *k, const void *v, const struct attention_shape *shape)
+{
+    check(shape);
+    cpu_call(s, attention_backward_run, struct attention_args, .s = s, .t = t, .shape = *shape,
+             .q = q, .k = k, .v = v, .dy = dy, .kept_y = y, .kept_lse = lse, .dq = dq, .dk = dk,
+             .dv = dv);
+}

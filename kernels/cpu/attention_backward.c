@@ -1,0 +1,146 @@
+/* Attention's gradients (Dao et al. 2022). A thread has a key-value head of a sequence to itself,
+ * with all query heads that read it, so that every sum is made in one order: head by head, keys by
+ * keys, queries by queries. Probabilities are made anew from the log of their sum. */
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/vector_math.h"
+
+#include <omp.h>
+#include <string.h>
+
+/* A thread's matrices. */
+struct backward_block {
+    float *dk, *dv;     /* [T_k, hd], sums over the query heads */
+    float *q, *dy, *dq; /* [T_q, hd] of the head at hand */
+    float *rest;        /* [T_q]: sum of dy * y, which is the sum of p * dp over the keys */
+    float *k, *v;       /* [ATTENTION_BLOCK, hd] */
+    float *p, *dp;      /* [ATTENTION_BLOCK, ATTENTION_BLOCK] */
+};
+
+enum { MATRICES = ATTENTION_BLOCK * ATTENTION_BLOCK };
+
+static int64_t room_of(const struct attention_shape *z)
+{
+    return (2 * z->T_k + 3 * z->T_q + 2 * ATTENTION_BLOCK) * z->hd + z->T_q + 2 * MATRICES;
+}
+
+static struct backward_block divide(const struct attention_shape *z, float *room)
+{
+    struct backward_block f;
+    f.dk = room;
+    f.dv = f.dk + z->T_k * z->hd;
+    f.q = f.dv + z->T_k * z->hd;
+    f.dy = f.q + z->T_q * z->hd;
+    f.dq = f.dy + z->T_q * z->hd;
+    f.k = f.dq + z->T_q * z->hd;
+    f.v = f.k + ATTENTION_BLOCK * z->hd;
+    f.p = f.v + ATTENTION_BLOCK * z->hd;
+    f.dp = f.p + MATRICES;
+    f.rest = f.dp + MATRICES;
+    return f;
+}
+
+/* A row's scores become probabilities p as they met v, and dp, the gradient of p, that of the
+ * scores. */
+CPU_HOT static void harden_row(const struct attention_args *a, const struct attention_block *block,
+                               const struct backward_block *f, int64_t row)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t count = attention_visible(z, block, row);
+    float *p = f->p + row * block->k_count, *dp = f->dp + row * block->k_count;
+    float lse = a->kept_lse[(block->b * z->heads + block->h) * z->T_q + block->q + row];
+    float rest = f->rest[block->q + row];
+    if (z->dropout > 0) {
+        float mask[ATTENTION_BLOCK];
+        attention_mask(mask, z, block, row, count);
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) {
+            float whole = vector_exp(p[i] - lse);
+            dp[i] = whole * (dp[i] * mask[i] - rest);
+            p[i] = whole * mask[i];
+        }
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) {
+            p[i] = vector_exp(p[i] - lse);
+            dp[i] = p[i] * (dp[i] - rest);
+        }
+    }
+    memset(p + count, 0, (size_t)(block->k_count - count) * sizeof *p);
+    memset(dp + count, 0, (size_t)(block->k_count - count) * sizeof *dp);
+}
+
+static void backward_queries(const struct attention_args *a, const struct attention_block *block,
+                             const struct backward_block *f)
+{
+    int64_t hd = a->shape.hd, q_count = block->q_count, k_count = block->k_count;
+    const float *q = f->q + block->q * hd, *dy = f->dy + block->q * hd;
+    cpu_gemm('N', 'T', q_count, k_count, hd, q, f->k, 0, f->p, k_count);
+    cpu_gemm('N', 'T', q_count, k_count, hd, dy, f->v, 0, f->dp, k_count);
+    for (int64_t row = 0; row < q_count; row++)
+        harden_row(a, block, f, row);
+    cpu_gemm('T', 'N', k_count, hd, q_count, f->p, dy, 1, f->dv + block->k * hd, hd);
+    cpu_gemm('T', 'N', k_count, hd, q_count, f->dp, q, 1, f->dk + block->k * hd, hd);
+    cpu_gemm('N', 'N', q_count, hd, k_count, f->dp, f->k, 1, f->dq + block->q * hd, hd);
+}
+
+CPU_HOT static void multiply_rows(float *sums, const float *x, const float *y, int64_t rows,
+                                  int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < cols; i++)
+            sum += x[r * cols + i] * y[r * cols + i];
+        sums[r] = sum;
+    }
+}
+
+static void backward_head(const struct attention_args *a, struct attention_block *block,
+                          const struct backward_block *f)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t hd = z->hd, kv = block->h / (z->heads / z->kv_heads), y_stride = z->heads * hd;
+    int64_t q_place = attention_place(block->b, z->T_q, 0, z->q_stride, block->h, hd);
+    int64_t y_place = attention_place(block->b, z->T_q, 0, y_stride, block->h, hd);
+    attention_load(f->dq, a->t, a->kept_y, y_place, y_stride, z->T_q, hd, 1);
+    attention_load(f->dy, a->t, a->dy, y_place, y_stride, z->T_q, hd, 1);
+    multiply_rows(f->rest, f->dy, f->dq, z->T_q, hd);
+    attention_load(f->q, a->t, a->q, q_place, z->q_stride, z->T_q, hd, z->scale);
+    memset(f->dq, 0, (size_t)(z->T_q * hd) * sizeof *f->dq);
+    for (block->k = 0; block->k < z->T_k; block->k += ATTENTION_BLOCK) {
+        block->k_count = attention_min(z->T_k - block->k, ATTENTION_BLOCK);
+        attention_load(f->k, a->t, a->k,
+                       attention_place(block->b, z->T_k, block->k, z->k_stride, kv, hd),
+                       z->k_stride, block->k_count, hd, 1);
+        attention_load(f->v, a->t, a->v,
+                       attention_place(block->b, z->T_k, block->k, z->v_stride, kv, hd),
+                       z->v_stride, block->k_count, hd, 1);
+        for (block->q = z->causal ? block->k : 0; block->q < z->T_q; block->q += ATTENTION_BLOCK) {
+            block->q_count = attention_min(z->T_q - block->q, ATTENTION_BLOCK);
+            backward_queries(a, block, f);
+        }
+    }
+    attention_store(a->t, a->dq, q_place, z->q_stride, f->dq, z->T_q, hd, z->scale);
+}
+
+void attention_backward_run(void *args)
+{
+    const struct attention_args *a = args;
+    const struct attention_shape *z = &a->shape;
+    int64_t room = room_of(z), hd = z->hd, group = z->heads / z->kv_heads;
+    float *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room) * sizeof *scratch);
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < z->B * z->kv_heads; i++) {
+        struct backward_block f = divide(z, scratch + omp_get_thread_num() * room);
+        struct attention_block block = {.b = i / z->kv_heads};
+        int64_t kv = i % z->kv_heads;
+        memset(f.dk, 0, (size_t)(2 * z->T_k * hd) * sizeof *f.dk); /* and dv */
+        for (block.h = kv * group; block.h < (kv + 1) * group; block.h++)
+            backward_head(a, &block, &f);
+        attention_store(a->t, a->dk, attention_place(block.b, z->T_k, 0, z->k_stride, kv, hd),
+                        z->k_stride, f.dk, z->T_k, hd, 1);
+        attention_store(a->t, a->dv, attention_place(block.b, z->T_k, 0, z->v_stride, kv, hd),
+                        z->v_stride, f.dv, z->T_k, hd, 1);
+    }
+}

@@ -1,0 +1,68 @@
+/* Rows of a table, and their gradient. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/strip.h"
+
+#include <string.h>
+
+struct embedding_args {
+    enum dtype t;
+    void *y;
+    float *dw;
+    const void *w, *dy;
+    const int32_t *ids;
+    int64_t rows, V, D;
+    bool accumulate;
+};
+
+static void forward_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct embedding_args *a = args;
+    size_t row_bytes = (size_t)a->D * dtype_bytes(a->t);
+    for (int64_t r = first; r < last; r++) {
+        assert(a->ids[r] >= 0 && a->ids[r] < a->V);
+        memcpy((char *)a->y + (size_t)r * row_bytes,
+               (const char *)a->w + (size_t)a->ids[r] * row_bytes, row_bytes);
+    }
+}
+
+void cpu_embedding_forward(struct stream *s, enum dtype t, void *y, const void *w,
+                           const int32_t *ids, int64_t rows, int64_t V, int64_t D)
+{
+    assert(D >= 1);
+    cpu_call_pieces(s, forward_piece, rows, 1 + CPU_GRAIN / D, struct embedding_args, .t = t,
+                    .y = y, .w = w, .ids = ids, .V = V, .D = D);
+}
+
+/* Columns of all rows: rows with the same id add up in order, whoever has the other columns. */
+CPU_HOT static void add_columns(const struct embedding_args *a, int64_t first, int64_t count)
+{
+    float buffer[STRIP];
+    for (int64_t r = 0; r < a->rows; r++) {
+        assert(a->ids[r] >= 0 && a->ids[r] < a->V);
+        const float *dy = strip_read(a->t, a->dy, r * a->D + first, count, buffer);
+        float *dw = a->dw + a->ids[r] * a->D + first;
+        for (int64_t c = 0; c < count; c++)
+            dw[c] += dy[c];
+    }
+}
+
+static void backward_run(void *args)
+{
+    enum { COLUMNS = 64 };
+    const struct embedding_args *a = args;
+    if (!a->accumulate) {
+#pragma omp parallel for schedule(static)
+        for (int64_t row = 0; row < a->V; row++)
+            memset(a->dw + row * a->D, 0, (size_t)a->D * sizeof *a->dw);
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t first = 0; first < a->D; first += COLUMNS)
+        add_columns(a, first, a->D - first < COLUMNS ? a->D - first : COLUMNS);
+}
+
+void cpu_embedding_backward(struct stream *s, enum dtype t, float *dw, const void *dy,
+                            const int32_t *ids, int64_t rows, int64_t V, int64_t D, bool accumulate)
+{
+    cpu_call(s, backward_run, struct embedding_args, .t = t, .dw = dw, .dy = dy, .ids = ids,
+             .rows = rows, .V = V, .D = D, .accumulate = accumulate);
+}

@@ -1,0 +1,89 @@
+/* Gaussian error linear unit (Hendrycks and Gimpel 2016): x times the normal distribution's
+ * cumulative function at x, or its approximation by a tanh. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/cpu/vector_math.h"
+
+#include <math.h>
+
+struct gelu_args {
+    enum dtype t;
+    void *out; /* y or dx */
+    const void *x, *dy;
+    bool tanh;
+};
+
+/* (1 + tanh(u)) / 2 = sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
+static inline float tanh_part(float x)
+{
+    return vector_sigmoid(1.5957691f * (x + 0.044715f * x * x * x));
+}
+
+static inline float tanh_slope(float x)
+{
+    float part = tanh_part(x);
+    return part + x * part * (1 - part) * 1.5957691f * (1 + 0.134145f * x * x);
+}
+
+static inline float erf_part(float x)
+{
+    return 0.5f * erfcf(-0.70710678f * x);
+}
+
+static inline float erf_slope(float x)
+{
+    return erf_part(x) + x * 0.39894228f * vector_exp(-0.5f * x * x);
+}
+
+CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct gelu_args *a = args;
+    float x_strip[STRIP], y_strip[STRIP];
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const float *x = strip_read(a->t, a->x, i, n, x_strip);
+        float *y = strip_target(a->t, a->out, i, y_strip);
+        if (a->tanh) {
+#pragma omp simd
+            for (int64_t j = 0; j < n; j++)
+                y[j] = x[j] * tanh_part(x[j]);
+        } else {
+            for (int64_t j = 0; j < n; j++)
+                y[j] = x[j] * erf_part(x[j]);
+        }
+        strip_write(a->t, a->out, i, n, y);
+    }
+}
+
+void cpu_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
+                      bool tanh)
+{
+    cpu_call_pieces(s, forward_piece, count, CPU_GRAIN, struct gelu_args, t, y, x, NULL, tanh);
+}
+
+CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct gelu_args *a = args;
+    float x_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP];
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const float *x = strip_read(a->t, a->x, i, n, x_strip);
+        const float *dy = strip_read(a->t, a->dy, i, n, dy_strip);
+        float *dx = strip_target(a->t, a->out, i, dx_strip);
+        if (a->tanh) {
+#pragma omp simd
+            for (int64_t j = 0; j < n; j++)
+                dx[j] = dy[j] * tanh_slope(x[j]);
+        } else {
+            for (int64_t j = 0; j < n; j++)
+                dx[j] = dy[j] * erf_slope(x[j]);
+        }
+        strip_write(a->t, a->out, i, n, dx);
+    }
+}
+
+void cpu_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                       int64_t count, bool tanh)
+{
+    cpu_call_pieces(s, backward_piece, count, CPU_GRAIN, struct gelu_args, t, dx, x, dy, tanh);
+}

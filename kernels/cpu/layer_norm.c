@@ -1,0 +1,155 @@
+/* Layer normalisation (Ba, Kiros and Hinton 2016), as torch.nn.LayerNorm. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/strip.h"
+
+#include <math.h>
+#include <string.h>
+
+struct layer_args {
+    struct stream *s;
+    enum dtype t;
+    void *y, *dx;
+    float *stats, *dw, *dbias;
+    const void *x, *w, *bias, *dy;
+    int64_t rows, D;
+    float eps;
+    bool accumulate;
+};
+
+/* The sum over row r of x - shift, or of its square. */
+static inline double row_sum(const struct layer_args *a, int64_t r, float shift, bool square)
+{
+    float x_strip[STRIP];
+    double sum = 0;
+    for (int64_t i = 0, n; i < a->D; i += n) {
+        n = strip_length(a->D - i);
+        const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
+        float part = 0;
+#pragma omp simd reduction(+ : part)
+        for (int64_t j = 0; j < n; j++) {
+            float d = x[j] - shift;
+            part += square ? d * d : d;
+        }
+        sum += part;
+    }
+    return sum;
+}
+
+CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct layer_args *a = args;
+    float x_strip[STRIP], w_strip[STRIP], bias_strip[STRIP], y_strip[STRIP];
+    for (int64_t r = first; r < last; r++) {
+        float mean = (float)(row_sum(a, r, 0, false) / (double)a->D);
+        float rstd = (float)(1 / sqrt(row_sum(a, r, mean, true) / (double)a->D + a->eps));
+        a->stats[2 * r] = mean;
+        a->stats[2 * r + 1] = rstd;
+        for (int64_t i = 0, n; i < a->D; i += n) {
+            n = strip_length(a->D - i);
+            const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
+            const float *w = strip_read(a->t, a->w, i, n, w_strip);
+            const float *bias = strip_read(a->t, a->bias, i, n, bias_strip);
+            float *y = strip_target(a->t, a->y, r * a->D + i, y_strip);
+#pragma omp simd
+            for (int64_t j = 0; j < n; j++)
+                y[j] = w[j] * ((x[j] - mean) * rstd) + bias[j];
+            strip_write(a->t, a->y, r * a->D + i, n, y);
+        }
+    }
+}
+
+void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
+                            const void *w, const void *bias, int64_t rows, int64_t D, float eps)
+{
+    assert(D >= 1);
+    struct layer_args args = {.t = t,
+                              .y = y,
+                              .stats = stats,
+                              .x = x,
+                              .w = w,
+                              .bias = bias,
+                              .rows = rows,
+                              .D = D,
+                              .eps = eps};
+    cpu_queue_pieces(s, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
+}
+
+/* The means over a row of w dy and of w dy z, z = (x - mean) * rstd. */
+static inline void gradient_means(const struct layer_args *a, int64_t r, float *ret_plain,
+                                  float *ret_with_z)
+{
+    float x_strip[STRIP], w_strip[STRIP], dy_strip[STRIP];
+    float mean = a->stats[2 * r], rstd = a->stats[2 * r + 1];
+    double plain = 0, with_z = 0;
+    for (int64_t i = 0, n; i < a->D; i += n) {
+        n = strip_length(a->D - i);
+        const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
+        const float *w = strip_read(a->t, a->w, i, n, w_strip);
+        const float *dy = strip_read(a->t, a->dy, r * a->D + i, n, dy_strip);
+        float plain_part = 0, z_part = 0;
+#pragma omp simd reduction(+ : plain_part, z_part)
+        for (int64_t j = 0; j < n; j++) {
+            plain_part += w[j] * dy[j];
+            z_part += w[j] * dy[j] * ((x[j] - mean) * rstd);
+        }
+        plain += plain_part;
+        with_z += z_part;
+    }
+    *ret_plain = (float)(plain / (double)a->D);
+    *ret_with_z = (float)(with_z / (double)a->D);
+}
+
+/* A row's dx = rstd * (w dy - mean(w dy) - z * mean(w dy z)), and its shares of dw and dbias. */
+static inline void backward_row(const struct layer_args *a, int64_t r, float *dw, float *dbias)
+{
+    float x_strip[STRIP], w_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP], plain, with_z;
+    float mean = a->stats[2 * r], rstd = a->stats[2 * r + 1];
+    gradient_means(a, r, &plain, &with_z);
+    for (int64_t i = 0, n; i < a->D; i += n) {
+        n = strip_length(a->D - i);
+        const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
+        const float *w = strip_read(a->t, a->w, i, n, w_strip);
+        const float *dy = strip_read(a->t, a->dy, r * a->D + i, n, dy_strip);
+        float *dx = strip_target(a->t, a->dx, r * a->D + i, dx_strip);
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++) {
+            float d = dy[j], z = (x[j] - mean) * rstd;
+            dw[i + j] += d * z;
+            dbias[i + j] += d;
+            dx[j] = rstd * (w[j] * d - plain - z * with_z);
+        }
+        strip_write(a->t, a->dx, r * a->D + i, n, dx);
+    }
+}
+
+CPU_HOT static void backward_rows(const struct layer_args *a, int64_t first, int64_t last,
+                                  float *dw)
+{
+    memset(dw, 0, (size_t)(2 * a->D) * sizeof *dw);
+    for (int64_t r = first; r < last; r++)
+        backward_row(a, r, dw, dw + a->D);
+}
+
+/* A part of the rows has sums of its own, dw and dbias side by side. */
+static void backward_run(void *args)
+{
+    const struct layer_args *a = args;
+    int64_t stride = 2 * a->D;
+    float *parts = cpu_scratch(a->s, (size_t)(CPU_ROW_PARTS * stride) * sizeof *parts);
+#pragma omp parallel for schedule(static)
+    for (int64_t p = 0; p < CPU_ROW_PARTS; p++)
+        backward_rows(a, a->rows * p / CPU_ROW_PARTS, a->rows * (p + 1) / CPU_ROW_PARTS,
+                      parts + p * stride);
+    cpu_sum_rows(a->dw, DTYPE_F32, parts, CPU_ROW_PARTS, a->D, stride, a->accumulate);
+    cpu_sum_rows(a->dbias, DTYPE_F32, parts + a->D, CPU_ROW_PARTS, a->D, stride, a->accumulate);
+}
+
+void cpu_layer_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
+                             const void *dy, const void *x, const void *w, const float *stats,
+                             int64_t rows, int64_t D, bool accumulate)
+{
+    assert(D >= 1);
+    cpu_call(s, backward_run, struct layer_args, .s = s, .t = t, .dx = dx, .dw = dw, .dbias = dbias,
+             .stats = (float *)stats, .x = x, .w = w, .dy = dy, .rows = rows, .D = D,
+             .accumulate = accumulate);
+}

@@ -1,0 +1,45 @@
+/* Tensors of either dtype for loops that compute in fp32: a piece of a tensor is read as floats and
+ * written from floats, a strip at a time. A strip of an fp32 tensor is the tensor itself; one of
+ * bf16 is converted in a buffer that stays in the L1 cache. */
+#ifndef SHOAL_KERNELS_CPU_STRIP_H
+#define SHOAL_KERNELS_CPU_STRIP_H
+
+#include "kernels/dtype.h"
+
+enum { STRIP = 512 }; /* elements */
+
+static inline int64_t strip_length(int64_t left)
+{
+    return left < STRIP ? left : STRIP;
+}
+
+/* Elements first .. first + count of x, count <= STRIP, as floats; valid as long as buffer. */
+static inline const float *strip_read(enum dtype t, const void *x, int64_t first, int64_t count,
+                                      float buffer[STRIP])
+{
+    if (t == DTYPE_F32)
+        return (const float *)x + first;
+    const bf16 *from = (const bf16 *)x + first;
+    for (int64_t i = 0; i < count; i++)
+        buffer[i] = bf16_to_float(from[i]);
+    return buffer;
+}
+
+/* Where to put the elements from `first` on before strip_write(). */
+static inline float *strip_target(enum dtype t, void *y, int64_t first, float buffer[STRIP])
+{
+    return t == DTYPE_F32 ? (float *)y + first : buffer;
+}
+
+/* What lies at strip_target() is now y's, rounded. */
+static inline void strip_write(enum dtype t, void *y, int64_t first, int64_t count,
+                               const float buffer[STRIP])
+{
+    if (t == DTYPE_F32)
+        return;
+    bf16 *to = (bf16 *)y + first;
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bf16_from_float(buffer[i]);
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* Linear layers: each shape in both layouts of the weight, both dtypes, on one and two threads. */
+#include "tests/kernels/op_check.h"
+
+enum { X, W, BIAS };
+
+struct linear_row {
+    const char *name;
+    struct linear_shape shape;
+    bool bias, accumulate, fp32_y;
+};
+
+static const struct linear_row rows[] = {
+    {"one of everything", {1, 1, 1, 1, false}, true, false, false},
+    {"no rows", {0, 3, 5, 5, false}, true, true, false},
+    {"odd sizes", {7, 33, 5, 5, false}, true, true, false},
+    {"one row", {1, 64, 48, 48, false}, true, false, true},
+    {"one output", {9, 17, 1, 1, false}, false, true, false},
+    {"wide rows", {6, 40, 24, 57, false}, true, true, true},
+    {"hidden layer", {8, 1030, 128, 128, false}, true, false, false},
+    {"over a strip of columns", {65, 300, 513, 513, false}, false, true, false},
+    {"one of everything, in_out", {1, 1, 1, 1, true}, true, false, false},
+    {"odd sizes, in_out", {7, 33, 5, 5, true}, true, true, false},
+    {"one row, in_out", {1, 64, 48, 48, true}, true, false, true},
+    {"wide rows, in_out", {6, 40, 24, 57, true}, true, true, true},
+    {"over a strip, in_out", {65, 513, 300, 300, true}, false, true, false},
+};
+
+static bool is_used(const void *shape, int which, int64_t i)
+{
+    const struct linear_row *l = shape;
+    return which != OUTPUT || i % l->shape.y_stride < l->shape.out;
+}
+
+static void reference(const void *shape, double *y, double *const in[MAX_INPUTS])
+{
+    const struct linear_row *l = shape;
+    const struct linear_shape *z = &l->shape;
+    for (int64_t r = 0; r < z->rows; r++)
+        for (int64_t o = 0; o < z->y_stride; o++) {
+            double sum = l->bias && o < z->out ? in[BIAS][o] : 0;
+            for (int64_t i = 0; o < z->out && i < z->in; i++)
+                sum += in[X][r * z->in + i] * in[W][z->in_out ? i * z->out + o : o * z->in + i];
+            *y++ = sum;
+        }
+}
+
+static void forward(struct world *world, enum dtype t, const void *shape, void *y, float *saved,
+                    void *const in[MAX_INPUTS])
+{
+    const struct linear_row *l = shape;
+    (void)saved;
+    world->ops->linear_forward(world->stream, t, t, y, in[X], in[W], l->bias ? in[BIAS] : NULL,
+                               false, &l->shape);
+}
+
+static void backward(struct world *world, enum dtype t, const void *shape,
+                     void *const gradient[MAX_INPUTS], const void *dy, const void *y,
+                     const float *saved, void *const in[MAX_INPUTS])
+{
+    const struct linear_row *l = shape;
+    (void)y, (void)saved;
+    world->ops->linear_backward_data(world->stream, t, gradient[X], dy, in[W], &l->shape, false);
+    world->ops->linear_backward_weights(world->stream, t, gradient[W],
+                                        l->bias ? gradient[BIAS] : NULL, in[X], dy, &l->shape,
+                                        l->accumulate);
+}
+
+static void test_linear(void **state)
+{
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct linear_row *l = &rows[i];
+        const struct linear_shape *z = &l->shape;
+        struct op_row row = {
+            .name = l->name,
+            .shape = l,
+            .inputs = l->bias ? 3 : 2,
+            .in_count = {z->rows * z->in, z->in * z->out, z->out},
+            .y_count = z->rows * z->y_stride,
+            .parameter = {false, true, true},
+            .accumulate = l->accumulate,
+            .fp32_only = true,
+            .reference = reference,
+            .used = is_used,
+            .forward = forward,
+            .backward = backward,
+        };
+        check_op(*state, &row);
+    }
+}
+
+/* dx is added to: twice the gradient on top of once. */
+static void test_accumulated_dx(void **state)
+{
+    struct world *world = *state;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct linear_shape *z = &rows[i].shape;
+        int64_t dx_count = z->rows * z->in, dy_count = z->rows * z->y_stride;
+        float *host = host_random(world, dx_count, -1, 1);
+        float *dy = to_device(world, host_random(world, dy_count, -1, 1), dy_count);
+        float *w = to_device(world, host_random(world, z->in * z->out, -1, 1), z->in * z->out);
+        float *alone = to_device(world, host, dx_count), *added = to_device(world, host, dx_count);
+        world->ops->linear_backward_data(world->stream, DTYPE_F32, alone, dy, w, z, false);
+        world->ops->linear_backward_data(world->stream, DTYPE_F32, added, dy, w, z, true);
+        const float *got = from_device(world, alone, dx_count);
+        double *want = to_double(world, got, dx_count);
+        for (int64_t j = 0; j < dx_count; j++)
+            want[j] += host[j];
+        assert_near(from_device(world, added, dx_count), want, dx_count, 2e-5, rows[i].name);
+        from_device(world, dy, dy_count);
+        from_device(world, w, z->in * z->out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_linear, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_linear, world_setup_two_threads, world_teardown),
+        cmocka_unit_test_setup_teardown(test_accumulated_dx, world_setup, world_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
