@@ -237,6 +237,17 @@ int64_t channels_tick(struct channels *channels)
     return delay_ms;
 }
 
+bool channels_suspect(struct channels *channels, enum store_kind kind, int64_t since_ms)
+{
+    struct channel *channel = &channels->of[kind];
+    if (!channel->watcher)
+        return false;
+    if (watcher_suspect(channel->watcher, since_ms))
+        log_warning("the watch of %s is silent though they change: listing them again",
+                    channel->what);
+    return watch_is_listing(watcher_machine(channel->watcher));
+}
+
 /* Jobs go on without autoscalers while we may not look at them. */
 static bool is_dispensable(const struct channel *channel)
 {

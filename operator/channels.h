@@ -31,6 +31,11 @@ void channels_close(struct channels *channels); /* NULL-safe; cancels what is in
  * heard; INT64_MAX: not before something is. */
 int64_t channels_tick(struct channels *channels);
 
+/* What was changed at since_ms (steady clock) in objects of this kind has not been heard of. If
+ * nothing has been heard of the kind at all since then, it is listed again, which is told. Returns
+ * whether it is being listed. */
+bool channels_suspect(struct channels *channels, enum store_kind kind, int64_t since_ms);
+
 /* Whether all that is watched has been seen once. */
 bool channels_are_ready(const struct channels *channels);
 

@@ -107,6 +107,14 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     forget_hold(c, key);
 }
 
+static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
+{
+    static const enum store_kind kinds[EXPECT_KINDS] = {
+        [EXPECT_JOB] = STORE_JOBS, [EXPECT_POD] = STORE_PODS, [EXPECT_SERVICE] = STORE_SERVICES};
+    const struct controller *c = context;
+    return channels_suspect(c->channels, kinds[kind], since_ms);
+}
+
 /* When a plan does nothing but ask for another pass, no request is made. */
 static bool only_requeues(const struct plan *plan, int64_t *ret_at_ms)
 {
@@ -174,6 +182,7 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
                                               .parallel_max = PARALLEL_MAX,
                                               .clocks = options->clocks,
                                               .over = on_over,
+                                              .unseen = on_unseen,
                                               .context = c};
     c->executor = executor_open(kube, &executor);
     c->metrics = metrics_open();

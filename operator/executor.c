@@ -160,6 +160,7 @@ static void end_run(struct run *run)
     struct executor *executor = run->executor;
     table_remove(&executor->runs, &run->entry);
     run->memory->expect_until_ms = executor->options.clocks->steady_ms() + EXPECT_MAX_MS;
+    run->memory->suspected = false;
 }
 
 static void free_run(struct run *run)
@@ -280,16 +281,35 @@ void executor_forget(struct executor *executor, const char *key)
     job_memory_forget(&executor->memories, key);
 }
 
+/* The time to wait is over and something is missing: it may be read anew, once. */
+static bool suspect(const struct executor *executor, struct job_memory *memory,
+                    const struct world *world, const char *version)
+{
+    const struct executor_options *options = &executor->options;
+    int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
+    bool missing[EXPECT_KINDS], again = false;
+    if (memory->suspected || !options->unseen)
+        return false;
+    expect_missing(memory->expect, world, version, missing);
+    for (int kind = 0; kind < EXPECT_KINDS; kind++)
+        again |= missing[kind] && options->unseen(options->context, kind, since_ms);
+    memory->suspected = again;
+    return again;
+}
+
 int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
                           const struct json_t *object)
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
     if (!memory || !memory->expect)
         return 0;
-    const char *version = text_at(object, "resourceVersion");
-    int64_t left_ms = memory->expect_until_ms - executor->options.clocks->steady_ms();
-    if (left_ms > 0 && !expect_is_met(memory->expect, world, version ? version : ""))
-        return left_ms;
+    const char *text = text_at(object, "resourceVersion"), *version = text ? text : "";
+    int64_t now_ms = executor->options.clocks->steady_ms();
+    bool met = expect_is_met(memory->expect, world, version);
+    if (!met && now_ms >= memory->expect_until_ms && suspect(executor, memory, world, version))
+        memory->expect_until_ms = now_ms + EXPECT_MAX_MS;
+    if (!met && now_ms < memory->expect_until_ms)
+        return memory->expect_until_ms - now_ms;
     expect_close(memory->expect);
     memory->expect = NULL;
     return 0;

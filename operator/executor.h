@@ -9,6 +9,7 @@
 #define SHOAL_OPERATOR_EXECUTOR_H
 
 #include "base/clock.h"
+#include "operator/expect.h"
 #include "operator/kube.h"
 #include "operator/plan.h"
 #include "operator/pod.h"
@@ -45,6 +46,10 @@ struct executor_options {
     const struct clocks *clocks;
     /* The plan of this job is over, and with it our hold on the job. May start another plan. */
     void (*over)(void *context, const char *key, const struct executor_outcome *outcome);
+    /* What a plan that was over at since_ms (steady clock) did to objects of this kind is still not
+     * in the view, EXPECT_MAX_MS later. Returns whether they are being read anew, which the next
+     * pass then waits for as long again; NULL: they are not. */
+    bool (*unseen)(void *context, enum expect_kind kind, int64_t since_ms);
     void *context;
 };
 

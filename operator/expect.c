@@ -89,12 +89,27 @@ static bool shows(const struct world *world, const struct sight *sight)
     return sight->gone;
 }
 
+static bool is_newer(const struct expect *expect, const char *resource_version)
+{
+    return !expect->older_than_view || strcmp(expect->older_than_view, resource_version) != 0;
+}
+
 bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version)
 {
     while (expect->count && shows(world, &expect->sights[expect->first])) {
         expect->first++;
         expect->count--;
     }
-    bool newer = !expect->older_than_view || strcmp(expect->older_than_view, resource_version) != 0;
-    return expect->count == 0 && newer;
+    return expect->count == 0 && is_newer(expect, resource_version);
+}
+
+void expect_missing(const struct expect *expect, const struct world *world,
+                    const char *resource_version, bool ret_missing[EXPECT_KINDS])
+{
+    ret_missing[EXPECT_JOB] = !is_newer(expect, resource_version);
+    ret_missing[EXPECT_POD] = ret_missing[EXPECT_SERVICE] = false;
+    for (size_t i = 0; i < expect->count; i++) {
+        const struct sight *sight = &expect->sights[expect->first + i];
+        ret_missing[sight->service ? EXPECT_SERVICE : EXPECT_POD] |= !shows(world, sight);
+    }
 }

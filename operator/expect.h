@@ -33,6 +33,11 @@ void expect_newer(struct expect *expect, const char *resource_version);
  * view. */
 bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version);
 
+enum expect_kind { EXPECT_JOB, EXPECT_POD, EXPECT_SERVICE, EXPECT_KINDS };
+/* Of which kinds something is missing that expect_is_met has just found missing. */
+void expect_missing(const struct expect *expect, const struct world *world,
+                    const char *resource_version, bool ret_missing[EXPECT_KINDS]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,7 @@ struct job_memory {
     struct event_budget budget;
     struct expect *expect;   /* NULL: the view has shown all */
     int64_t expect_until_ms; /* steady clock; holds once the plan is over */
+    bool suspected;          /* what it misses was asked for anew (executor_options.unseen) */
     char *refused;           /* see executor_refused */
 };
 

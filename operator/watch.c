@@ -25,6 +25,7 @@ struct watch {
     enum state state;
     int64_t due_ms;
     int64_t opened_ms; /* the stream */
+    int64_t heard_ms;  /* the last line of it, or the list before it */
     char *token;       /* of the next page; NULL: the list begins */
     char *version;     /* from which to watch; NULL before the first list */
     bool synced;
@@ -218,6 +219,7 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
     set_text(&watch->version, text_at(metadata, "resourceVersion", MAX_VERSION));
     watch->options.end_list(watch->options.context);
     watch->synced = true;
+    watch->heard_ms = now_ms;
     plan(watch, STREAM, now_ms);
 }
 
@@ -258,6 +260,7 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
 {
     if (watch->state != STREAMING)
         return false;
+    watch->heard_ms = now_ms;
     struct error err = {0};
     json_t *event = json_parse(line, bytes, &err);
     int result =
@@ -286,11 +289,24 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
     plan(watch, STREAM, now_ms > earliest_ms ? now_ms : earliest_ms);
 }
 
+bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms)
+{
+    if (watch->state != STREAMING || watch->heard_ms >= since_ms)
+        return false;
+    plan(watch, LIST, now_ms);
+    return true;
+}
+
 /* ---- what people ask ---- */
 
 bool watch_is_synced(const struct watch *watch)
 {
     return watch->synced;
+}
+
+bool watch_is_listing(const struct watch *watch)
+{
+    return watch->state == LIST || watch->state == LISTING;
 }
 
 int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err)

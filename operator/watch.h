@@ -68,8 +68,16 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
  * opened no faster than one in backoff_first_ms. */
 void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms);
 
+/* What was changed at since_ms, as the server has told, should have been heard by now. Returns
+ * whether the stream has said nothing at all since then: it is taken for dead, though its
+ * connection may be well, and must be cancelled (watch_feed_end is not called); the machine lists
+ * again. Seen with a server whose own caches had stopped. */
+bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms);
+
 /* Whether a first list is complete. */
 bool watch_is_synced(const struct watch *watch);
+/* Whether it lists, or is about to. */
+bool watch_is_listing(const struct watch *watch);
 /* Since when it has been failing, and how (lives until it is fed again); 0: it is not. For people:
  * "PyTorchJob CRD missing". A stream is known to be well again by its first event or bookmark, or
  * by having lived for 15 s: longer than it takes to fail. */

@@ -85,6 +85,15 @@ int64_t watcher_tick(struct watcher *w)
     return clock_until_ms(watch_due(w->machine), steady_ms);
 }
 
+bool watcher_suspect(struct watcher *w, int64_t since_ms)
+{
+    if (!watch_suspect(w->machine, since_ms, w->clocks->steady_ms()))
+        return false;
+    kube_cancel(w->kube, w->request);
+    w->request = NULL;
+    return true;
+}
+
 const struct watch *watcher_machine(const struct watcher *w)
 {
     return w->machine;

@@ -121,12 +121,44 @@ static void a_right_that_is_given_late_counts(void **state)
     close_fixture(&f);
 }
 
+static size_t count_asked(struct fixture *f, const char *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fake_server_request_count(f->api.server); i++)
+        count += api_request_has(&f->api, i, part);
+    return count;
+}
+
+static void a_silent_watch_is_listed_again(void **state)
+{
+    (void)state;
+    const struct fake_answer answers[] = {
+        EMPTY, EMPTY, EMPTY, EMPTY, {.bytes = FAKE_CHUNKED, .then = FAKE_HOLD}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    channels_tick(f.channels);
+    api_wait_requests(&f.api, (size_t)2 * KINDS);
+    assert_int_equal(count_asked(&f, "/services?"), 2);
+    assert_false(
+        channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* the list is as new */
+    test_now_ms += 1;
+    assert_true(channels_suspect(f.channels, STORE_SERVICES, test_now_ms));
+    assert_true(channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* it is under way */
+    channels_tick(f.channels);
+    api_wait_requests(&f.api, (size_t)2 * KINDS + 1);
+    assert_int_equal(count_asked(&f, "/services?limit="), 2);
+    assert_int_equal(count_asked(&f, "/pods?limit="), 1);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_read_once_is_not_given_up),
         cmocka_unit_test(older_autoscalers_are_tried_and_then_none),
         cmocka_unit_test(a_right_that_is_given_late_counts),
+        cmocka_unit_test(a_silent_watch_is_listed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

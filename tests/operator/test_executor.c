@@ -29,6 +29,8 @@ struct fixture {
     struct error failure; /* of the last one that was over, like the rest */
     bool written, job_deleted;
     int64_t requeue_ms;
+    bool rereads;     /* what to say when something is unseen */
+    struct str asked; /* then */
 };
 
 static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
@@ -42,15 +44,25 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     f->requeue_ms = outcome->requeue_ms;
 }
 
+static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
+{
+    static const char *const kinds[] = {"job", "pod", "service"};
+    struct fixture *f = context;
+    str_printf(&f->asked, "%s since %d;", kinds[kind], (int)since_ms);
+    return f->rereads;
+}
+
 static struct fixture *fixture_open(int workers)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     now_ms = 1000;
     late_api_open(&f->kube);
+    str_init(&f->asked, 1000);
     const struct executor_options options = {.transport = &late_api_transport,
                                              .parallel_max = 8,
                                              .clocks = &clocks,
                                              .over = on_over,
+                                             .unseen = on_unseen,
                                              .context = f};
     f->executor = executor_open(&f->kube, &options);
     f->cluster = cluster_open(1, workers, "OnFailure", "activeDeadlineSeconds: 9", "");
@@ -62,6 +74,7 @@ static void fixture_close(struct fixture *f)
 {
     executor_close(f->executor);
     late_api_close(&f->kube);
+    str_free(&f->asked);
     json_decref(f->object);
     cluster_close(f->cluster);
     free(f);
@@ -346,6 +359,31 @@ static void nobody_waits_for_ever(void **state)
     fixture_close(f);
 }
 
+static void what_is_never_seen_may_be_read_anew(void **state)
+{
+    (void)state;
+    for (int rereads = 0; rereads < 2; rereads++) {
+        struct fixture *f = fixture_open(0);
+        struct cluster *cluster = f->cluster;
+        f->rereads = rereads;
+        start(f, "ns/j");
+        late_api_answer_all(&f->kube); /* uid2: the service, uid3: the pod */
+        cluster->pods[0] = (struct pod){.name = "j-master-0", .uid = "uid3"};
+        cluster->pod_count = 1;
+        json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "3"));
+        now_ms += 4999;
+        assert_int_equal(early_ms(f), 1);
+        assert_string_equal(str_text(&f->asked), "");
+        now_ms += 1;
+        assert_int_equal(early_ms(f), rereads ? 5000 : 0);
+        assert_string_equal(str_text(&f->asked), "service since 1000;");
+        now_ms += 5000;
+        assert_int_equal(early_ms(f), 0); /* not twice */
+        assert_string_equal(str_text(&f->asked), "service since 1000;");
+        fixture_close(f);
+    }
+}
+
 static void after_a_conflict_a_newer_job_is_awaited(void **state)
 {
     (void)state;
@@ -374,6 +412,7 @@ int main(void)
         cmocka_unit_test(a_view_without_our_own_writes_is_too_early),
         cmocka_unit_test(a_write_that_changes_nothing_is_not_awaited),
         cmocka_unit_test(nobody_waits_for_ever),
+        cmocka_unit_test(what_is_never_seen_may_be_read_anew),
         cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
