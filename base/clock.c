@@ -53,16 +53,33 @@ void clock_format_micro(int64_t wall_ms, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%s.%03d000Z", seconds, (int)(wall_ms % 1000));
 }
 
+/* "Z", or "+HH:MM" or "-HH:MM" of at most 23:59: what the written time is ahead of UTC, in
+ * seconds. */
+static bool parse_offset(const char *text, int64_t *ret_s)
+{
+    *ret_s = 0;
+    if (strcmp(text, "Z") == 0)
+        return true;
+    if (strlen(text) != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':' ||
+        strspn(text + 1, "0123456789") != 2 || strspn(text + 4, "0123456789") != 2)
+        return false;
+    int hours = 10 * (text[1] - '0') + text[2] - '0',
+        minutes = 10 * (text[4] - '0') + text[5] - '0';
+    *ret_s = (text[0] == '-' ? -60 : 60) * (hours * 60 + minutes);
+    return hours < 24 && minutes < 60;
+}
+
 bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms)
 {
     struct tm parts = {0};
+    int64_t offset_s;
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
     if (!rest)
         return false;
     if (*rest == '.' && strspn(rest + 1, "0123456789") > 0)
         rest += 1 + strspn(rest + 1, "0123456789");
-    if (strcmp(rest, "Z") != 0)
+    if (!parse_offset(rest, &offset_s))
         return false;
-    *ret_wall_ms = (int64_t)timegm(&parts) * 1000;
+    *ret_wall_ms = ((int64_t)timegm(&parts) - offset_s) * 1000;
     return true;
 }

@@ -31,8 +31,8 @@ void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes);
 /* The same with microseconds ("2026-11-21T11:06:00.250000Z"): metav1.MicroTime's form. */
 void clock_format_micro(int64_t wall_ms, char *out, size_t out_bytes);
 
-/* Reads the first form back; a fraction of a second (metav1.MicroTime) is dropped. False and
- * nothing written if text is anything else. */
+/* Reads RFC 3339, with Z or an offset from UTC ("+02:00"); a fraction of a second
+ * (metav1.MicroTime) is dropped. False and nothing written if text is anything else. */
 bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms);
 
 #ifdef __cplusplus

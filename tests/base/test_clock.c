@@ -42,6 +42,26 @@ static void times_are_written_and_read(void **state)
     }
 }
 
+static void offsets_from_utc_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t wall_ms;
+    } rows[] = {
+        {"2026-01-01T02:30:00+02:30", INT64_C(1767225600000)},
+        {"2025-12-31T19:00:00.5-05:00", INT64_C(1767225600000)},
+        {"2026-01-01T00:00:00+00:00", INT64_C(1767225600000)},
+        {"2026-01-01T00:00:00-00:00", INT64_C(1767225600000)},
+        {"2026-01-01T23:59:00+23:59", INT64_C(1767225600000)},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int64_t read_ms;
+        assert_true(clock_parse_rfc3339(rows[i].text, &read_ms));
+        assert_int_equal(read_ms, rows[i].wall_ms);
+    }
+}
+
 static void what_is_no_time_is_not_read(void **state)
 {
     (void)state;
@@ -52,7 +72,13 @@ static void what_is_no_time_is_not_read(void **state)
                                        "2026-13-01T00:00:00Z",
                                        "2026-01-01T00:00:00.Z",
                                        "2026-01-01T00:00:00Z ",
-                                       "2026-01-01 00:00:00Z"};
+                                       "2026-01-01 00:00:00Z",
+                                       "2026-01-01T00:00:00+2:00",
+                                       "2026-01-01T00:00:00+0200",
+                                       "2026-01-01T00:00:00+24:00",
+                                       "2026-01-01T00:00:00+02:60",
+                                       "2026-01-01T00:00:00+02:3x",
+                                       "2026-01-01T00:00:00+02:00Z"};
     for (size_t i = 0; i < array_length(rows); i++) {
         int64_t wall_ms = 7;
         if (clock_parse_rfc3339(rows[i], &wall_ms))
@@ -66,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_until_then),
         cmocka_unit_test(times_are_written_and_read),
+        cmocka_unit_test(offsets_from_utc_are_read),
         cmocka_unit_test(what_is_no_time_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
