@@ -17,6 +17,12 @@ now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 pod_count() { pods "$1" | wc -w; }
 memory_mib() { awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status"; }
 row() { printf '%-58s %10s\n' "$1" "$2"; }
+ready() { # the last one started; else its last words, and the end
+    wait_for 120 curl -sf "http://127.0.0.1:$health/readyz" && return
+    echo "bench: the operator is not ready after 2 minutes" >&2
+    tail -n 20 "$work/operator-$((${#operators[@]} - 1)).log" >&2
+    exit 1
+}
 until_is() { # NUMBER COMMAND...
     local end=$((SECONDS + 120))
     until [ "$("${@:2}")" = "$1" ]; do
@@ -61,16 +67,25 @@ post_all() { # PATH: each line of standard input is an object
         "http://localhost$1" --data-binary
 }
 
+# What the operators wrote stays, whatever became of the run.
+logs=build/bench-operator
+keep_logs() {
+    rm -rf "$logs" && mkdir -p "$logs"
+    cp "$work"/operator-*.log "$work/up.log" "$cluster/log/kube-apiserver" "$logs"
+    echo "bench: what the operators and the API server wrote is in $logs" >&2
+}
+trap 'keep_logs; operator_world_end' EXIT
+
 operator_world
 finished_jobs "$jobs"
 start=$(now_ms)
 operator_start --namespace finished
-operator_ready
+ready
 row "start to ready, $jobs finished jobs" "$(($(now_ms) - start)) ms"
 operator_stop
 start=$(now_ms)
 operator_start --namespace default
-operator_ready
+ready
 row "start to ready, nothing there" "$(($(now_ms) - start)) ms"
 row "memory, idle" "$(memory_mib) MiB"
 for workers in 1 8 64 512; do one_job "$workers"; done
@@ -94,7 +109,7 @@ row "$jobs jobs at rest: API requests in 10 s" "$(($(metric shoal_operator_api_r
 operator_stop
 start=$(now_ms)
 operator_start --namespace default
-operator_ready
+ready
 row "start to ready, $jobs jobs" "$(($(now_ms) - start)) ms"
 row "memory right after that restart" "$(memory_mib) MiB"
 start=$(now_ms)

@@ -3,15 +3,6 @@
 # The part of up.sh that starts etcd, the API server and the controller manager. Services get addresses in
 # $service_network.0/24; the first is the API server's.
 
-free_port() {
-    local port
-    while :; do
-        port=$((RANDOM % 20000 + 10000)) # below the ports that connections take
-        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
-    done
-    echo "$port"
-}
-
 # certificate NAME SUBJECT ALTERNATIVE_NAMES: pki/NAME.crt and pki/NAME.key, signed by pki/ca
 certificate() {
     openssl req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj "$2" \

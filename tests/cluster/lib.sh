@@ -5,6 +5,15 @@
 # $cluster/log/NAME, and has SHOAL_CLUSTER=$cluster in its environment, by which down.sh finds it without any file.
 # $cluster/run/NAME is its command, $cluster/run/NAME.pid its process group.
 
+free_port() {
+    local port
+    while :; do
+        port=$((RANDOM % 20000 + 10000)) # below the ports that connections take
+        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+    done
+    echo "$port"
+}
+
 cluster_start() { # NAME [COMMAND...]: without a command, the one it was last started with
     local name=$1 pid
     shift

@@ -42,8 +42,8 @@ services_path=/api/v1/namespaces/default/services
 # within a check, whose variables are lost.
 operator_start() {
     local number=${#operators[@]}
-    health=$((20000 + ($$ + 7 * number) % 12000)) # below those that connections are given
-    metrics=$((health + 1))
+    health=$(free_port)
+    metrics=$(free_port)
     shoal-operator --kubeconfig "$KUBECONFIG" --health-probe-bind-address "127.0.0.1:$health" \
         --metrics-bind-address "127.0.0.1:$metrics" "$@" >"$work/operator-$number.log" 2>&1 &
     operator=$!
