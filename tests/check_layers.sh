@@ -75,6 +75,7 @@ edge='base/(json|json_parse|yaml|yaml_scalar).c
 operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|lease_object|kube|kube_answer|kubeconfig_.*).c
 agent/(config_file|progress|safetensors_.*|checkpoint_.*).c
 agent/dataset/(token_position|arrow_folder|json_line).c
+agent/models/config_json.*.c
 cli/inbox.c'
 while read -r file; do
     grep -qxE "$edge" <<<"$file" || {

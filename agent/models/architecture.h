@@ -20,7 +20,6 @@ struct architecture {
     int64_t bos_token_id, pad_token_id; /* -1: none */
     int64_t eos_token_ids[ARCHITECTURE_MAX_EOS];
     int eos_count;
-    int64_t sliding_window; /* tokens that a token sees; 0: all. Nothing here masks by it */
 };
 
 /* The defaults of a kind. */

@@ -15,7 +15,7 @@ void language_check_batch(const struct model *model, struct tape *tape, const st
     struct error err;
     if (batch->T <= model->language.max_tokens)
         return;
-    error_set(&err, ERR_CONFIG, "sequences of %lld tokens: the model has positions for %lld",
+    error_set(&err, ERR_CONFIG, "sequences of %lld tokens: the model takes at most %lld",
               (long long)batch->T, (long long)model->language.max_tokens);
     tape_fail(tape, &err);
 }

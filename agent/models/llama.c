@@ -19,6 +19,7 @@ const struct llama_config llama_default_config = {
 /* The modules of one layer. */
 struct layer {
     struct llama *llama;
+    uint64_t dropout; /* names its random numbers */
     struct module *block, *input_norm, *post_attention_norm;
     struct module *attention, *q, *k, *v, *o;
     struct module *mlp, *gate, *up, *down;
@@ -98,7 +99,7 @@ static struct tensor *attention(struct tape *tape, const struct layer *layer, st
     qkv = nn_linear_into(tape, layer->k, tape_keep(x), qkv, keys);
     qkv = nn_linear_into(tape, layer->v, x, qkv, values);
     qkv = nn_rope(tape, qkv, h, net->cos, net->sin);
-    x = nn_attention(tape, qkv, h, 0, 0);
+    x = nn_attention(tape, qkv, h, (float)net->config.attention_dropout, layer->dropout);
     x = nn_linear(tape, layer->o, x, false);
     tape_leave(tape, layer->attention);
     return x;
@@ -192,9 +193,9 @@ static struct module *add_norm(struct llama *net, struct module *parent, const c
                            net->config.rms_norm_eps);
 }
 
-static void add_layer(struct llama *net, struct module *list, const char *name, uint64_t *index,
-                      struct layer *layer)
+static void add_layer(struct llama *net, struct module *list, int64_t i, uint64_t *index)
 {
+    struct layer *layer = &net->layers[i];
     const struct llama_config *c = &net->config;
     struct arena *arena = net->arena;
     int64_t D = c->hidden_size, I = c->intermediate_size;
@@ -203,7 +204,8 @@ static void add_layer(struct llama *net, struct module *list, const char *name, 
     bool bias = c->attention_bias;
 
     layer->llama = net;
-    layer->block = add(net, list, name, "DecoderLayer");
+    layer->dropout = (uint64_t)i;
+    layer->block = add(net, list, arena_printf(arena, "%lld", (long long)i), "DecoderLayer");
     layer->block->is_block = true;
     struct module *a = layer->attention = add(net, layer->block, "self_attn", "Attention");
     layer->q = nn_linear_normal_new(arena, a, "q_proj", index, D, queries, bias, stddev);
@@ -246,11 +248,20 @@ static struct module *declare(struct llama *net)
     list->is_list = true;
     net->layers = arena_array(arena, struct layer, c->num_hidden_layers);
     for (int64_t i = 0; i < c->num_hidden_layers; i++)
-        add_layer(net, list, arena_printf(arena, "%lld", (long long)i), &index, &net->layers[i]);
+        add_layer(net, list, i, &index);
     net->norm = add_norm(net, inner, "norm", &index);
     add(net, inner, "rotary_emb", "RotaryEmbedding");
     net->head = add_head(net, root, &index);
     return root;
+}
+
+/* Dynamic rope is made for sequences beyond max_position_embeddings; within a sliding window there
+ * is nothing to mask. */
+static int64_t longest_sequence(const struct llama_config *config)
+{
+    double stretch = config->rope.type == ROPE_DYNAMIC ? config->rope.factor : 1;
+    int64_t most = (int64_t)(stretch * (double)config->max_position_embeddings);
+    return config->sliding_window && config->sliding_window < most ? config->sliding_window : most;
 }
 
 struct model *model_llama_new(struct arena *arena, const struct llama_config *config)
@@ -260,13 +271,11 @@ struct model *model_llama_new(struct arena *arena, const struct llama_config *co
     net->config = *config;
     net->heads = (struct nn_heads){config->num_attention_heads, llama_kv_heads(config),
                                    llama_head_dim(config)};
-    /* dynamic rope is made for sequences beyond max_position_embeddings */
-    double longest = config->rope.type == ROPE_DYNAMIC ? config->rope.factor : 1;
     net->model = (struct model){
         .type = "llama",
         .root = declare(net),
         .language = {.V = config->vocab_size,
-                     .max_tokens = (int64_t)(longest * (double)config->max_position_embeddings),
+                     .max_tokens = longest_sequence(config),
                      .L = config->num_hidden_layers,
                      .D = config->hidden_size,
                      .heads = net->heads.heads,

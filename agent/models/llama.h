@@ -27,6 +27,9 @@ struct llama_config {
     struct rope rope;
     bool attention_bias; /* q_proj, k_proj, v_proj and o_proj have one */
     bool mlp_bias;
+    double attention_dropout; /* of the probabilities */
+    int64_t sliding_window;   /* tokens that a token sees, so that longer sequences are refused; 0:
+                                 all */
     bool tie_word_embeddings; /* the head is the embedding */
     int64_t loss_chunk_rows;  /* tokens whose logits are alive at once; 0: about 64 MiB of them */
 };

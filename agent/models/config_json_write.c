@@ -1,0 +1,137 @@
+/* config.json as transformers 4 and 5 read it. */
+#include "agent/models/config_json.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_integer(json_t *object, const char *key, int64_t value)
+{
+    json_object_set_new(object, key, json_integer(value));
+}
+
+static void set_real(json_t *object, const char *key, double value)
+{
+    json_object_set_new(object, key, json_real(value));
+}
+
+static void set_text(json_t *object, const char *key, const char *value)
+{
+    json_object_set_new(object, key, json_string(value));
+}
+
+static void set_bool(json_t *object, const char *key, bool value)
+{
+    json_object_set_new(object, key, json_boolean(value));
+}
+
+/* The special tokens that there are. */
+static void set_tokens(json_t *object, const struct architecture *a)
+{
+    if (a->bos_token_id >= 0)
+        set_integer(object, "bos_token_id", a->bos_token_id);
+    if (a->pad_token_id >= 0)
+        set_integer(object, "pad_token_id", a->pad_token_id);
+    json_t *list = json_array();
+    for (int i = 0; i < a->eos_count; i++)
+        json_array_append_new(list, json_integer(a->eos_token_ids[i]));
+    if (a->eos_count > 1)
+        json_object_set(object, "eos_token_id", list);
+    else if (a->eos_count == 1)
+        set_integer(object, "eos_token_id", a->eos_token_ids[0]);
+    json_decref(list);
+}
+
+static json_t *rope_scaling(const struct rope *rope)
+{
+    json_t *object = json_object();
+    set_text(object, "rope_type", rope_type_name(rope->type));
+    set_text(object, "type", rope_type_name(rope->type)); /* transformers before 4.43 */
+    set_real(object, "factor", rope->factor);
+    if (rope->type == ROPE_LLAMA3) {
+        set_real(object, "low_freq_factor", rope->low_freq_factor);
+        set_real(object, "high_freq_factor", rope->high_freq_factor);
+        set_integer(object, "original_max_position_embeddings", rope->original_max_positions);
+    }
+    return object;
+}
+
+static void set_llama(json_t *object, const struct llama_config *c)
+{
+    bool mistral = strcmp(c->family, "Mistral") == 0;
+    set_text(object, "model_type", mistral ? "mistral" : "llama");
+    json_object_set_new(object, "architectures",
+                        json_pack("[s]", mistral ? "MistralForCausalLM" : "LlamaForCausalLM"));
+    set_integer(object, "vocab_size", c->vocab_size);
+    set_integer(object, "hidden_size", c->hidden_size);
+    set_integer(object, "intermediate_size", c->intermediate_size);
+    set_integer(object, "num_hidden_layers", c->num_hidden_layers);
+    set_integer(object, "num_attention_heads", c->num_attention_heads);
+    set_integer(object, "num_key_value_heads", llama_kv_heads(c));
+    set_integer(object, "head_dim", llama_head_dim(c));
+    set_integer(object, "max_position_embeddings", c->max_position_embeddings);
+    set_text(object, "hidden_act", "silu");
+    set_real(object, "initializer_range", c->initializer_range);
+    set_real(object, "rms_norm_eps", c->rms_norm_eps);
+    set_real(object, "rope_theta", c->rope.theta);
+    json_object_set_new(object, "rope_scaling",
+                        c->rope.type == ROPE_DEFAULT ? json_null() : rope_scaling(&c->rope));
+    set_real(object, "attention_dropout", c->attention_dropout);
+    set_bool(object, "tie_word_embeddings", c->tie_word_embeddings);
+    if (mistral) {
+        json_object_set_new(object, "sliding_window",
+                            c->sliding_window ? json_integer(c->sliding_window) : json_null());
+        return;
+    }
+    set_bool(object, "attention_bias", c->attention_bias);
+    set_bool(object, "mlp_bias", c->mlp_bias);
+}
+
+static void set_gpt2(json_t *object, const struct gpt2_config *c)
+{
+    set_text(object, "model_type", "gpt2");
+    json_object_set_new(object, "architectures", json_pack("[s]", "GPT2LMHeadModel"));
+    set_integer(object, "vocab_size", c->vocab_size);
+    set_integer(object, "n_positions", c->n_positions);
+    set_integer(object, "n_ctx", c->n_positions);
+    set_integer(object, "n_embd", c->n_embd);
+    set_integer(object, "n_layer", c->n_layer);
+    set_integer(object, "n_head", c->n_head);
+    json_object_set_new(object, "n_inner", c->n_inner ? json_integer(c->n_inner) : json_null());
+    set_text(object, "activation_function", c->gelu_tanh ? "gelu_new" : "gelu");
+    set_real(object, "layer_norm_epsilon", c->layer_norm_epsilon);
+    set_real(object, "initializer_range", c->initializer_range);
+    set_real(object, "embd_pdrop", c->embd_pdrop);
+    set_real(object, "attn_pdrop", c->attn_pdrop);
+    set_real(object, "resid_pdrop", c->resid_pdrop);
+    set_bool(object, "tie_word_embeddings", c->tie_word_embeddings);
+}
+
+/* Keys in their order, numbers as short as they are exact for people. Consumes the object. */
+static void write(json_t *object, struct str *out)
+{
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
+    str_add(out, text);
+    str_add(out, "\n");
+    free(text);
+    json_decref(object);
+}
+
+void config_json_write(const struct architecture *architecture, const char *dtype, struct str *out)
+{
+    json_t *object = json_object();
+    if (architecture->kind == ARCHITECTURE_GPT2)
+        set_gpt2(object, &architecture->gpt2);
+    else
+        set_llama(object, &architecture->llama);
+    set_tokens(object, architecture);
+    set_text(object, "torch_dtype", dtype);
+    write(object, out);
+}
+
+void config_json_write_generation(const struct architecture *architecture, struct str *out)
+{
+    json_t *object = json_object();
+    set_tokens(object, architecture);
+    write(object, out);
+}

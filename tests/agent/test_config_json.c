@@ -1,0 +1,227 @@
+#include "agent/models/config_json.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <string.h>
+
+struct reading {
+    struct arena *arena;
+    struct architecture architecture;
+    struct lines notes;
+    struct error err;
+    int result;
+};
+
+static struct reading reading_of(struct arena *arena, const char *text)
+{
+    struct reading r = {.arena = arena};
+    lines_init(&r.notes, arena);
+    r.result = config_json_read(arena, "config.json", text, strlen(text), &r.architecture, &r.notes,
+                                &r.err);
+    return r;
+}
+
+#define LLAMA3_2_1B                                                                                \
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false, "                      \
+    "\"attention_dropout\": 0.0, \"bos_token_id\": 128000, \"eos_token_id\": [128001, 128008], "   \
+    "\"head_dim\": 64, \"hidden_act\": \"silu\", \"hidden_size\": 2048, "                          \
+    "\"initializer_range\": 0.02, \"intermediate_size\": 8192, "                                   \
+    "\"max_position_embeddings\": 131072, \"mlp_bias\": false, \"model_type\": \"llama\", "        \
+    "\"num_attention_heads\": 32, \"num_hidden_layers\": 16, \"num_key_value_heads\": 8, "         \
+    "\"pretraining_tp\": 1, \"rms_norm_eps\": 1e-05, \"rope_scaling\": {\"factor\": 32.0, "        \
+    "\"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0, "                                        \
+    "\"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"}, "                     \
+    "\"rope_theta\": 500000.0, \"tie_word_embeddings\": true, \"torch_dtype\": \"bfloat16\", "     \
+    "\"transformers_version\": \"4.45.0.dev0\", \"use_cache\": true, \"vocab_size\": 128256}"
+
+static void a_published_file_gives_the_published_model(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct reading r = reading_of(arena, LLAMA3_2_1B);
+    assert_ok(r.result, &r.err);
+    assert_int_equal(r.notes.count, 0);
+    struct architecture named;
+    assert_true(architecture_find("llama3_2_1b", &named));
+    const struct llama_config *a = &r.architecture.llama, *b = &named.llama;
+    assert_int_equal(r.architecture.kind, ARCHITECTURE_LLAMA);
+    assert_string_equal(a->family, "Llama");
+    assert_int_equal(a->num_key_value_heads, b->num_key_value_heads);
+    assert_int_equal(a->max_position_embeddings, b->max_position_embeddings);
+    assert_true(a->rms_norm_eps == b->rms_norm_eps);
+    assert_memory_equal(&a->rope, &b->rope, sizeof a->rope);
+    assert_true(a->tie_word_embeddings);
+    assert_int_equal(r.architecture.bos_token_id, 128000);
+    assert_int_equal(r.architecture.pad_token_id, -1);
+    assert_int_equal(r.architecture.eos_count, 2);
+    assert_int_equal(r.architecture.eos_token_ids[1], 128008);
+    assert_int_equal(module_param_count(architecture_build(arena, &r.architecture)->root),
+                     1235814400);
+}
+
+static void absent_fields_have_the_classes_defaults(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct reading r = reading_of(arena, "{\"model_type\": \"llama\", \"head_dim\": null}");
+    assert_ok(r.result, &r.err);
+    assert_int_equal(module_param_count(architecture_build(arena, &r.architecture)->root),
+                     6738415616);
+    r = reading_of(arena, "{\"architectures\": [\"GPT2LMHeadModel\"], \"n_inner\": null}");
+    assert_ok(r.result, &r.err);
+    assert_int_equal(r.architecture.kind, ARCHITECTURE_GPT2);
+    assert_int_equal(module_param_count(architecture_build(arena, &r.architecture)->root),
+                     124439808);
+    r = reading_of(arena, "{\"model_type\": \"mistral\", \"sliding_window\": 4096, \"vocab_size\": "
+                          "32768, \"num_key_value_heads\": 8, \"intermediate_size\": 14336, "
+                          "\"max_position_embeddings\": 32768, \"colour\": 1}");
+    assert_ok(r.result, &r.err);
+    assert_string_equal(lines_join(&r.notes),
+                        "colour: unknown field, ignored; sliding_window 4096: nothing is masked by "
+                        "it, longer sequences are refused");
+    struct model *model = architecture_build(arena, &r.architecture);
+    assert_string_equal(model->root->class_name, "MistralForCausalLM");
+    assert_int_equal(model->language.max_tokens, 4096);
+    assert_int_equal(module_param_count(model->root), 7248023552);
+}
+
+/* Old files say type and rope_scaling, new ones rope_parameters with the theta in it. */
+static void rope_is_read_in_all_its_spellings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum rope_type type;
+        double theta, factor;
+    } rows[] = {
+        {"\"rope_theta\": 1e6", ROPE_DEFAULT, 1e6, 1},
+        {"\"rope_scaling\": null", ROPE_DEFAULT, 1e4, 1},
+        {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}", ROPE_LINEAR, 1e4, 2},
+        {"\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 4.5}", ROPE_DYNAMIC, 1e4, 4.5},
+        {"\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 500000.0}",
+         ROPE_DEFAULT, 5e5, 1},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct reading r =
+            reading_of(arena, arena_printf(arena, "{\"model_type\": \"llama\", %s}", rows[i].text));
+        assert_ok(r.result, &r.err);
+        assert_int_equal(r.architecture.llama.rope.type, rows[i].type);
+        assert_true(r.architecture.llama.rope.theta == rows[i].theta);
+        assert_true(r.architecture.llama.rope.factor == rows[i].factor);
+    }
+}
+
+static void wrong_files_are_refused_by_field_and_value(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"{\"model_type\": \"mixtral\"}",
+         "config.json: model_type: unsupported model \"mixtral\": llama, mistral and gpt2 work"},
+        {"{}", "config.json: model_type: unsupported model \"\": llama, mistral and gpt2 work"},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
+         "config.json: architectures: unsupported architecture \"LlamaForSequenceClassification\": "
+         "LlamaForCausalLM works"},
+        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\"}}",
+         "config.json: rope_scaling.rope_type: unsupported rope type \"yarn\": default, linear, "
+         "dynamic and llama3 work"},
+        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
+         "\"low_freq_factor\": 1, \"high_freq_factor\": 4}}",
+         "config.json: rope_scaling.original_max_position_embeddings: missing; rope type llama3 "
+         "needs it"},
+        {"{\"model_type\": \"llama\", \"hidden_act\": \"relu\"}",
+         "config.json: hidden_act: unsupported activation \"relu\": silu works"},
+        {"{\"model_type\": \"gpt2\", \"activation_function\": \"relu\"}",
+         "config.json: activation_function: unsupported activation \"relu\": gelu_new, "
+         "gelu_pytorch_tanh and gelu work"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": \"2048\", \"rms_norm_eps\": -1}",
+         "config.json: hidden_size: must be a whole number, not the text \"2048\"; rms_norm_eps: "
+         "must be a number within 0 and 1000, not -1"},
+        {"{\"model_type\": \"llama\", \"num_key_value_heads\": 5}",
+         "config.json: Llama model: num_key_value_heads 5 does not divide num_attention_heads 32"},
+        {"{\"model_type\": \"gpt2\", \"resid_pdrop\": 1.0}",
+         "config.json: resid_pdrop: must be a number within 0 and 0.999999, not 1.0"},
+        {"[]", "config.json: must be a mapping, not a list"},
+        {"{\"model_type\": \"llama\"", "config.json: line 1: '}' expected near end of file"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct reading r = reading_of(arena, rows[i].text);
+        assert_true(r.result < 0);
+        assert_int_equal(r.err.code, ERR_CONFIG);
+        assert_string_equal(r.err.msg, rows[i].message);
+    }
+}
+
+static void overrides_change_single_fields(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct architecture a;
+    struct error err;
+    assert_true(architecture_find("llama3_2_1b", &a));
+    static const char *const good[][2] = {
+        {"num_hidden_layers", "2"},
+        {"rms_norm_eps", "1e-6"},
+        {"tie_word_embeddings", "false"},
+        {"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2}"},
+        {"hidden_act", "silu"},
+    };
+    for (size_t i = 0; i < array_length(good); i++)
+        assert_ok(config_json_override(arena, &a, good[i][0], good[i][1], &err), &err);
+    assert_int_equal(a.llama.num_hidden_layers, 2);
+    assert_true(a.llama.rms_norm_eps == 1e-6);
+    assert_false(a.llama.tie_word_embeddings);
+    assert_int_equal(a.llama.rope.type, ROPE_LINEAR);
+    static const char *const bad[][3] = {
+        {"num_hidden_layers", "two",
+         "model override: num_hidden_layers: must be a whole number, not the text \"two\""},
+        {"n_layer", "2", "model override: n_layer: no field of a llama config.json"},
+        {"hidden_act", "gelu",
+         "model override: hidden_act: unsupported activation \"gelu\": silu works"},
+    };
+    for (size_t i = 0; i < array_length(bad); i++) {
+        assert_true(config_json_override(arena, &a, bad[i][0], bad[i][1], &err) < 0);
+        assert_string_equal(err.msg, bad[i][2]);
+    }
+    assert_int_equal(a.llama.num_hidden_layers, 2);
+}
+
+/* What is written is what was read, for every named model. */
+static void written_files_read_back(void **state)
+{
+    (void)state;
+    for (int i = 0; architecture_name(i); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct architecture a;
+        assert_true(architecture_find(architecture_name(i), &a));
+        a.llama.head_dim = llama_head_dim(&a.llama); /* the file always says it */
+        auto_str struct str text, again;
+        str_init(&text, 1 << 16);
+        str_init(&again, 1 << 16);
+        config_json_write(&a, "float32", &text);
+        struct reading r = reading_of(arena, str_text(&text));
+        assert_ok(r.result, &r.err);
+        assert_int_equal(r.notes.count, 0);
+        assert_int_equal(r.architecture.kind, a.kind);
+        config_json_write(&r.architecture, "float32", &again);
+        assert_string_equal(str_text(&again), str_text(&text));
+        assert_int_equal(module_param_count(architecture_build(arena, &r.architecture)->root),
+                         module_param_count(architecture_build(arena, &a)->root));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_published_file_gives_the_published_model),
+        cmocka_unit_test(absent_fields_have_the_classes_defaults),
+        cmocka_unit_test(rope_is_read_in_all_its_spellings),
+        cmocka_unit_test(wrong_files_are_refused_by_field_and_value),
+        cmocka_unit_test(overrides_change_single_fields),
+        cmocka_unit_test(written_files_read_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
