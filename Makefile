@@ -6,6 +6,7 @@ V ?= debug
 BUILD := build/$(V)
 
 CC := gcc
+CXX := g++
 WARN := -Wall -Wextra -Werror -Wshadow -Wvla
 CFLAGS_debug := -O1 -g
 CFLAGS_release := -O3 -g -march=x86-64-v2
@@ -20,18 +21,20 @@ endif
 
 ifeq ($(V),fuzz) # libFuzzer is clang's
 CC := clang
+CXX := clang++
 endif
 
 CFLAGS := -std=gnu17 $(CFLAGS_$(V)) $(WARN) -Wstrict-prototypes -Wmissing-prototypes -I. -D_GNU_SOURCE -pthread -MMD -MP
+CXXFLAGS := -std=gnu++17 $(CFLAGS_$(V)) $(WARN) -Wmissing-declarations -I. -D_GNU_SOURCE -pthread -MMD -MP
 LDFLAGS := $(CFLAGS_$(V)) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------
-sources = $(wildcard $(1)/*.c $(1)/*/*.c)
+sources = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*.cc)
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(filter-out %/main.c,$(call sources,$(1)))))
 ROOMS := base operator kernels agent cli
 LIBS_base := -ljansson -lyaml -lcurl -lwebsockets -lcrypto -lm
 LIBS_kernels := -ldnnl -lgomp
-LIBS_agent := -lz -lxxhash
+LIBS_agent := -lz -lxxhash -lpcre2-8 -lutf8proc -lsentencepiece -lstdc++
 NEEDS_base := base
 NEEDS_operator := operator base
 NEEDS_kernels := kernels base
@@ -64,6 +67,9 @@ $(BUILD)/kernels/cpu/%.o: CFLAGS += $(OPENMP) -fno-math-errno -fno-trapping-math
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $<"
 	@$(CC) $(CFLAGS) -c -o $@ $<
+$(BUILD)/%.cc.o: %.cc
+	@mkdir -p $(@D) && echo "CXX  $<"
+	@$(CXX) $(CXXFLAGS) -c -o $@ $<
 
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
@@ -145,7 +151,7 @@ lint: deps
 	@tests/lint.sh
 #> make fmt            format every C file
 fmt:
-	@git ls-files -- '*.c' '*.h' | xargs clang-format -i
+	@git ls-files -- '*.c' '*.h' '*.cc' | xargs clang-format -i
 
 #> make bench          samples/s and peak memory of each sharding strategy at 1 and 4 ranks
 bench: deps

@@ -48,6 +48,9 @@ agent/schedule.[ch]:agent/schedule.h
 agent/dataset/.*:base/.*|agent/dataset/.*|kernels/ops.h
 agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
 agent/(checkpoint.*|export|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
+agent/text/.*:base/.*|agent/text/.*
+agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
+agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
 agent/comm.h:base/.*|kernels/ops.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
 agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
@@ -64,7 +67,7 @@ check() { # FILE ALLOWED
 }
 while IFS=: read -r room allowed; do
     [ -n "$room" ] || continue
-    while read -r file; do check "$file" "$allowed"; done < <(git ls-files --cached --others --exclude-standard -- "$room/*.c" "$room/*.h")
+    while read -r file; do check "$file" "$allowed"; done < <(git ls-files --cached --others --exclude-standard -- "$room/*.c" "$room/*.h" "$room/*.cc")
 done <<<"$rules"
 while IFS=: read -r pattern allowed; do
     [ -n "$pattern" ] || continue
@@ -76,6 +79,7 @@ operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader
 agent/(config_file|progress|safetensors_.*|checkpoint_.*).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/models/config_json.*.c
+agent/text/(spec|spec_parts|tokenizer_config).c
 cli/inbox.c'
 while read -r file; do
     grep -qxE "$edge" <<<"$file" || {

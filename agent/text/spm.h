@@ -1,0 +1,41 @@
+/* SentencePiece models (Unigram, BPE) through libsentencepiece, which is C++. */
+#ifndef SHOAL_AGENT_TEXT_SPM_H
+#define SHOAL_AGENT_TEXT_SPM_H
+
+#include "agent/text/tokens.h"
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spm;
+
+/* Opens a model from the content of its file. ERR_INPUT with what the library says. */
+int spm_open(const void *content, size_t bytes, struct spm **ret_model, struct error *err);
+void spm_close(struct spm *model); /* NULL-safe */
+
+int32_t spm_size(const struct spm *model); /* ids are 0 .. size - 1 */
+/* The piece of an id; the model's. */
+const char *spm_piece(const struct spm *model, int32_t id, size_t *ret_bytes);
+
+struct spm_special {
+    int32_t bos, eos, pad, unk; /* -1: there is none */
+};
+struct spm_special spm_get_special(const struct spm *model);
+
+/* Adds the ids of a well-formed text. Many threads may encode with one model. */
+int spm_encode(const struct spm *model, const char *text, size_t bytes, struct tokens *out,
+               struct error *err);
+/* Adds the text of ids below the size. */
+int spm_decode(const struct spm *model, const int32_t *ids, size_t count, struct str *out,
+               struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

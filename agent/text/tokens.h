@@ -1,0 +1,29 @@
+/* A growing list of token ids. */
+#ifndef SHOAL_AGENT_TEXT_TOKENS_H
+#define SHOAL_AGENT_TEXT_TOKENS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All zero: empty. */
+struct tokens {
+    int32_t *ids; /* [count]; owned */
+    size_t count;
+    size_t room; /* ids allocated */
+};
+
+void tokens_add(struct tokens *tokens, int32_t id);
+void tokens_add_many(struct tokens *tokens, const int32_t *ids, size_t count);
+void tokens_clear(struct tokens *tokens); /* keeps the room */
+void tokens_free(struct tokens *tokens);  /* also resets; NULL-safe */
+
+#define auto_tokens __attribute__((cleanup(tokens_free)))
+
+#ifdef __cplusplus
+}
+#endif
+#endif
