@@ -1,0 +1,43 @@
+/* Byte pair encoding: spells a word with the pieces of a vocabulary, by merging, again and again,
+ * the adjacent pair that was learned first, the leftmost of several. Words come from elsewhere. */
+#ifndef SHOAL_AGENT_TEXT_BPE_H
+#define SHOAL_AGENT_TEXT_BPE_H
+
+#include "agent/text/tokens.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spec;
+struct vocab;
+struct bpe;
+/* What one thread needs, with the words it has spelled lately; of one model. */
+struct bpe_work;
+
+enum {
+    BPE_MAX_WORD_BYTES = 64 << 20, /* needs about 64 bytes of memory for each */
+};
+
+/* vocab: has the spec's pieces; stays in use. byte_level: words are spelled in the byte alphabet.
+ * Memory comes from the vocabulary's arena. ERR_INPUT names the merge or field that does not fit
+ * the vocabulary. */
+int bpe_open(const struct spec *spec, const struct vocab *vocab, bool byte_level,
+             struct bpe **ret_bpe, struct error *err);
+
+struct bpe_work *bpe_work_open(void);
+void bpe_work_close(struct bpe_work *work); /* NULL-safe */
+
+/* Adds the ids of a well-formed word, in n log n of its length. ERR_LIMIT if it is too long. Many
+ * threads may encode with one model, each with its own work. */
+int bpe_encode(const struct bpe *bpe, struct bpe_work *work, const char *word, size_t bytes,
+               struct tokens *out, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

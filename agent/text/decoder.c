@@ -1,0 +1,240 @@
+/* Each step turns a list of texts into another one. The texts of a step lie behind one another in
+ * one buffer. */
+#include "agent/text/decoder.h"
+
+#include "agent/text/byte_alphabet.h"
+#include "agent/text/pattern.h"
+#include "agent/text/spec.h"
+#include "agent/text/utf8.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- building ---- */
+
+static int open_pattern(const struct spec_part *part, struct decoder_step *step, struct error *err)
+{
+    step->content = part->content;
+    if (!part->content)
+        return error_set(err, ERR_INPUT, "%s.content: must be there", part->where);
+    if (step->kind == DECODER_STRIP) {
+        step->start = part->start;
+        step->stop = part->stop;
+        return *part->content
+                   ? 0
+                   : error_set(err, ERR_INPUT, "%s.content: must not be empty", part->where);
+    }
+    return pattern_open_part(part, &step->pattern, err);
+}
+
+static int open_step(const struct spec_part *part, struct decoder_step *step, struct error *err)
+{
+    static const struct {
+        const char *type;
+        enum decoder_kind kind;
+    } kinds[] = {
+        {"ByteLevel", DECODER_BYTE_LEVEL}, {"ByteFallback", DECODER_BYTE_FALLBACK},
+        {"Replace", DECODER_REPLACE},      {"Metaspace", DECODER_METASPACE},
+        {"Strip", DECODER_STRIP},          {"Fuse", DECODER_FUSE},
+    };
+    size_t kind = 0;
+    while (kind < array_length(kinds) && strcmp(kinds[kind].type, part->type) != 0)
+        kind++;
+    if (kind == array_length(kinds))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s.type: %.40s is not supported; there are ByteLevel, ByteFallback, "
+                         "Replace, Metaspace, Strip, Fuse, Sequence",
+                         part->where, part->type);
+    step->kind = kinds[kind].kind;
+    if (step->kind == DECODER_REPLACE || step->kind == DECODER_STRIP)
+        return open_pattern(part, step, err);
+    if (step->kind == DECODER_METASPACE) {
+        step->content = part->replacement;
+        step->keep_first = part->prepend_scheme && strcmp(part->prepend_scheme, "never") == 0;
+        if (!part->replacement || !*part->replacement)
+            return error_set(err, ERR_INPUT, "%s.replacement: must be there", part->where);
+    }
+    return 0;
+}
+
+int decoder_open(const struct spec_part *part, struct decoder *decoder, struct error *err)
+{
+    decoder->absent = !part->type;
+    if (!part->type)
+        return 0;
+    if (strcmp(part->type, "Sequence") == 0) {
+        for (size_t i = 0; i < part->parts.count; i++)
+            if (decoder_open(&part->parts.items[i], decoder, err) < 0)
+                return -1;
+        return 0;
+    }
+    if (decoder->count == DECODER_MAX_STEPS)
+        return error_set(err, ERR_INPUT, "%s: more than %d decoders", part->where,
+                         DECODER_MAX_STEPS);
+    return open_step(part, &decoder->steps[decoder->count++], err);
+}
+
+void decoder_close(struct decoder *decoder)
+{
+    for (int i = 0; i < decoder->count; i++)
+        pattern_close(decoder->steps[i].pattern);
+    *decoder = (struct decoder){0};
+}
+
+/* ---- running ---- */
+
+/* Texts one behind the other: text i ends at ends[i]. */
+struct texts {
+    struct str all;
+    size_t *ends;
+    size_t count;
+};
+
+static void texts_init(struct texts *texts, size_t most, size_t cap)
+{
+    *texts = (struct texts){.ends = xmalloc(most * sizeof *texts->ends)};
+    str_init(&texts->all, cap);
+}
+
+static void texts_free(struct texts *texts)
+{
+    str_free(&texts->all);
+    free(texts->ends);
+}
+
+static void end_text(struct texts *texts)
+{
+    texts->ends[texts->count++] = texts->all.length;
+}
+
+static bool is_byte_piece(const struct decoder_piece *piece, char *ret_byte)
+{
+    char digits[3] = "", *end;
+    if (piece->bytes != 6 || memcmp(piece->text, "<0x", 3) != 0 || piece->text[5] != '>')
+        return false;
+    memcpy(digits, piece->text + 3, 2);
+    *ret_byte = (char)strtoul(digits, &end, 16);
+    return !*end && strspn(digits, "+- ") == 0;
+}
+
+/* A text that is not well-formed has bytes of a part of a character: no pattern is for these. */
+static int replace(const struct decoder_step *step, struct pattern_work *work,
+                   const struct decoder_piece *piece, struct str *out, struct error *err)
+{
+    if (utf8_well_formed(piece->text, piece->bytes) == piece->bytes)
+        return pattern_replace(step->pattern, work, piece->text, piece->bytes, step->content, out,
+                               err);
+    str_add_bytes(out, piece->text, piece->bytes);
+    return 0;
+}
+
+static void replace_metaspace(const struct decoder_step *step, const struct decoder_piece *piece,
+                              bool drop, struct str *out)
+{
+    size_t length = strlen(step->content);
+    const char *at = piece->text, *end = piece->text + piece->bytes, *found;
+    while ((found = memmem(at, (size_t)(end - at), step->content, length))) {
+        str_add_bytes(out, at, (size_t)(found - at));
+        if (!drop)
+            str_add(out, " ");
+        at = found + length;
+    }
+    str_add_bytes(out, at, (size_t)(end - at));
+}
+
+static void strip(const struct decoder_step *step, const struct decoder_piece *piece,
+                  struct str *out)
+{
+    size_t length = strlen(step->content), begin = 0, end = piece->bytes;
+    for (int64_t n = 0; n < step->start && end - begin >= length; n++) {
+        if (memcmp(piece->text + begin, step->content, length) != 0)
+            break;
+        begin += length;
+    }
+    for (int64_t n = 0; n < step->stop && end - begin >= length; n++) {
+        if (memcmp(piece->text + end - length, step->content, length) != 0)
+            break;
+        end -= length;
+    }
+    str_add_bytes(out, piece->text + begin, end - begin);
+}
+
+static int run_piece(const struct decoder_step *step, struct pattern_work *work,
+                     const struct decoder_piece *piece, bool first, struct str *out,
+                     struct error *err)
+{
+    char byte;
+    switch (step->kind) {
+    case DECODER_BYTE_LEVEL:
+        byte_alphabet_read(piece->text, piece->bytes, out);
+        return 0;
+    case DECODER_BYTE_FALLBACK:
+        if (is_byte_piece(piece, &byte))
+            str_add_bytes(out, &byte, 1);
+        else
+            str_add_bytes(out, piece->text, piece->bytes);
+        return 0;
+    case DECODER_REPLACE:
+        return replace(step, work, piece, out, err);
+    case DECODER_METASPACE:
+        replace_metaspace(step, piece, first && !step->keep_first, out);
+        return 0;
+    case DECODER_STRIP:
+        strip(step, piece, out);
+        return 0;
+    case DECODER_FUSE:
+        str_add_bytes(out, piece->text, piece->bytes);
+        return 0;
+    }
+    return 0;
+}
+
+static int run_step(const struct decoder_step *step, struct pattern_work *work,
+                    const struct texts *in, struct texts *out, struct error *err)
+{
+    bool joins = step->kind == DECODER_FUSE || step->kind == DECODER_BYTE_LEVEL;
+    str_clear(&out->all);
+    out->count = 0;
+    for (size_t i = 0; i < in->count; i++) {
+        size_t begin = i > 0 ? in->ends[i - 1] : 0;
+        struct decoder_piece piece = {str_text(&in->all) + begin, in->ends[i] - begin};
+        if (run_piece(step, work, &piece, i == 0, &out->all, err) < 0)
+            return -1;
+        if (!joins)
+            end_text(out);
+    }
+    if (joins)
+        end_text(out);
+    return 0;
+}
+
+int decoder_run(const struct decoder *decoder, struct pattern_work *work,
+                const struct decoder_piece *pieces, size_t count, struct str *out,
+                struct error *err)
+{
+    struct texts one, two, *from = &one, *to = &two;
+    texts_init(&one, count + 1, out->cap);
+    texts_init(&two, count + 1, out->cap);
+    for (size_t i = 0; i < count; i++) {
+        if (decoder->absent && i > 0)
+            str_add(&one.all, " ");
+        str_add_bytes(&one.all, pieces[i].text, pieces[i].bytes);
+        end_text(&one);
+    }
+    int result = 0;
+    for (int i = 0; i < decoder->count && result == 0; i++) {
+        result = run_step(&decoder->steps[i], work, from, to, err);
+        struct texts *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (result == 0 && (one.all.truncated || two.all.truncated))
+        result = error_set(err, ERR_LIMIT, "the text of %zu ids is longer than %zu bytes", count,
+                           out->cap);
+    if (result == 0)
+        str_add_bytes(out, str_text(&from->all), from->all.length);
+    texts_free(&one);
+    texts_free(&two);
+    return result;
+}

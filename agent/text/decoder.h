@@ -1,0 +1,62 @@
+/* Puts the pieces of tokens together to a text again, as the decoder of a tokenizer.json says. */
+#ifndef SHOAL_AGENT_TEXT_DECODER_H
+#define SHOAL_AGENT_TEXT_DECODER_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pattern;
+struct pattern_work;
+struct spec_part;
+
+enum { DECODER_MAX_STEPS = 16 };
+
+enum decoder_kind {
+    DECODER_BYTE_LEVEL,    /* characters of the byte alphabet become bytes */
+    DECODER_BYTE_FALLBACK, /* pieces <0xNN> become bytes */
+    DECODER_REPLACE,       /* each match by `content` */
+    DECODER_METASPACE,     /* `content` becomes a space, in the first piece nothing */
+    DECODER_STRIP,         /* `content` at the ends goes */
+    DECODER_FUSE,          /* all pieces become one */
+};
+
+struct decoder_step {
+    enum decoder_kind kind;
+    const char *content; /* not owned */
+    struct pattern *pattern;
+    bool keep_first;     /* METASPACE: the first piece is like the others */
+    int64_t start, stop; /* STRIP: at most so many */
+};
+
+struct decoder {
+    struct decoder_step steps[DECODER_MAX_STEPS];
+    int count;
+    bool absent; /* pieces are joined with spaces */
+};
+
+/* Builds from a part that may be absent; `part` must outlive it. ERR_UNSUPPORTED and ERR_INPUT name
+ * the part. decoder_close after failure too. */
+int decoder_open(const struct spec_part *part, struct decoder *decoder, struct error *err);
+void decoder_close(struct decoder *decoder);
+
+struct decoder_piece {
+    const char *text;
+    size_t bytes;
+};
+
+/* Adds the text of the pieces to `out`. Bytes of a character that is not whole stay as they are. */
+int decoder_run(const struct decoder *decoder, struct pattern_work *work,
+                const struct decoder_piece *pieces, size_t count, struct str *out,
+                struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

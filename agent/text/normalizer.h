@@ -1,0 +1,53 @@
+/* What is done to a text before it is split: Unicode normal forms, replacements, a prefix. */
+#ifndef SHOAL_AGENT_TEXT_NORMALIZER_H
+#define SHOAL_AGENT_TEXT_NORMALIZER_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pattern;
+struct pattern_work;
+struct spec_part;
+
+enum { NORMALIZER_MAX_STEPS = 16 };
+
+enum normalizer_kind {
+    NORMALIZER_FORM,    /* a Unicode normal form */
+    NORMALIZER_PREPEND, /* `content` before a text that is not empty */
+    NORMALIZER_REPLACE, /* each match of `pattern` by `content` */
+};
+
+struct normalizer_step {
+    enum normalizer_kind kind;
+    int form;            /* of utf8proc: its options */
+    const char *content; /* not owned */
+    struct pattern *pattern;
+};
+
+/* All zero: the text stays as it is. */
+struct normalizer {
+    struct normalizer_step steps[NORMALIZER_MAX_STEPS];
+    int count;
+};
+
+/* Builds from a part that may be absent; `part` must outlive it. ERR_UNSUPPORTED and ERR_INPUT name
+ * the part. normalizer_close after failure too. */
+int normalizer_open(const struct spec_part *part, struct normalizer *normalizer, struct error *err);
+void normalizer_close(struct normalizer *normalizer);
+
+/* Runs all steps on *text, which is well-formed. It stays where it is if nothing changes;
+ * else it points into `one` or `two` afterwards. ERR_LIMIT if it outgrows their caps. Many threads
+ * may run it, each with its own work and buffers. */
+int normalizer_run(const struct normalizer *normalizer, struct pattern_work *work, struct str *one,
+                   struct str *two, const char **text, size_t *bytes, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,254 @@
+#include "agent/text/spec.h"
+
+#include "agent/text/spec_parts.h"
+#include "agent/text/vocab.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+/* ---- pieces ---- */
+
+static void read_vocab(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec *spec = out;
+    if (!json_is_object_here(reader, value))
+        return;
+    size_t count = json_object_size(value);
+    if (count > VOCAB_MAX_IDS) {
+        json_problem(reader, "%zu pieces; at most %d", count, VOCAB_MAX_IDS);
+        return;
+    }
+    spec->pieces = arena_array(reader->arena, struct spec_piece, count);
+    const char *text;
+    json_t *id;
+    json_object_foreach((json_t *)value, text, id)
+    {
+        int64_t number = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (number < 0 || number >= VOCAB_MAX_IDS) { /* the path only if it is needed */
+            size_t depth = json_enter(reader, "[\"%.40s\"]", text);
+            json_read_integer(reader, id, 0, VOCAB_MAX_IDS - 1, &number);
+            json_leave(reader, depth);
+            continue;
+        }
+        spec->pieces[spec->piece_count++] =
+            (struct spec_piece){arena_strdup(reader->arena, text), (int32_t)number};
+    }
+}
+
+/* ---- merges ---- */
+
+/* "left right" */
+static bool split_merge(struct arena *arena, const char *text, size_t bytes,
+                        struct spec_merge *ret_merge)
+{
+    const char *space = memchr(text, ' ', bytes);
+    if (!space || memchr(space + 1, ' ', (size_t)(text + bytes - space - 1)))
+        return false;
+    ret_merge->left = arena_strndup(arena, text, (size_t)(space - text));
+    ret_merge->right = arena_strndup(arena, space + 1, (size_t)(text + bytes - space - 1));
+    return true;
+}
+
+static bool read_merge(struct arena *arena, const json_t *value, struct spec_merge *ret_merge)
+{
+    if (json_is_string(value))
+        return split_merge(arena, json_string_value(value), json_string_length(value), ret_merge);
+    const char *left = json_string_value(json_array_get(value, 0));
+    const char *right = json_string_value(json_array_get(value, 1));
+    if (!left || !right || json_array_size(value) != 2)
+        return false;
+    *ret_merge = (struct spec_merge){arena_strdup(arena, left), arena_strdup(arena, right)};
+    return true;
+}
+
+static void read_merges(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec *spec = out;
+    if (!json_is_array_here(reader, value))
+        return;
+    spec->merges = arena_array(reader->arena, struct spec_merge, json_array_size(value));
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *merge = json_array_get(value, i);
+        if (json_is_string(merge) && strncmp(json_string_value(merge), "#version", 8) == 0)
+            continue;
+        if (!read_merge(reader->arena, merge, &spec->merges[spec->merge_count++])) {
+            size_t depth = json_enter(reader, "[%zu]", i);
+            json_problem(reader, "must be \"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]");
+            json_leave(reader, depth);
+            return;
+        }
+    }
+}
+
+/* ---- the file ---- */
+
+/* Random merges are for training a model on many spellings; they would not be repeatable. */
+static void read_dropout(struct json_reader *reader, const json_t *value, void *out)
+{
+    (void)out;
+    if (!json_is_number(value) || json_number_value(value) != 0)
+        json_problem(reader, "is not supported: set it to null");
+}
+
+static const struct json_field model_fields[] = {
+    JSON_TEXT("type", struct spec, model),
+    JSON_TEXT("unk_token", struct spec, unk_token),
+    JSON_TEXT("continuing_subword_prefix", struct spec, continuing_subword_prefix),
+    JSON_TEXT("end_of_word_suffix", struct spec, end_of_word_suffix),
+    JSON_BOOL("fuse_unk", struct spec, fuse_unk),
+    JSON_BOOL("byte_fallback", struct spec, byte_fallback),
+    JSON_BOOL("ignore_merges", struct spec, ignore_merges),
+    JSON_CUSTOM_SAME("dropout", read_dropout),
+    JSON_CUSTOM_SAME("vocab", read_vocab),
+    JSON_CUSTOM_SAME("merges", read_merges),
+    JSON_END,
+};
+
+/* Other models have other fields under the same names: their type is looked at first. */
+static void read_model(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec *spec = out;
+    if (!json_is_object_here(reader, value))
+        return;
+    const char *type = json_string_value(json_object_get(value, "type"));
+    if (type && strcmp(type, "BPE") != 0) {
+        spec->model = arena_strdup(reader->arena, type);
+        return;
+    }
+    json_read(reader, value, model_fields, spec);
+    if (!spec->pieces)
+        json_problem(reader, "vocab: must be there");
+    if (!spec->merges)
+        json_problem(reader, "merges: must be there");
+    spec->model = "BPE";
+}
+
+static void read_added(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec *spec = out;
+    if (!json_is_array_here(reader, value))
+        return;
+    size_t count = json_array_size(value);
+    if (count > SPEC_MAX_ADDED) {
+        json_problem(reader, "%zu tokens; at most %d", count, SPEC_MAX_ADDED);
+        return;
+    }
+    spec->added = arena_array(reader->arena, struct spec_added, count);
+    for (size_t i = 0; i < count; i++) {
+        size_t depth = json_enter(reader, "[%zu]", i);
+        struct spec_added *added = &spec->added[spec->added_count++];
+        spec_read_added(reader, json_array_get(value, i), added);
+        if (added->content && added->id < 0)
+            json_problem(reader, "id: must be there");
+        json_leave(reader, depth);
+    }
+}
+
+static const struct json_field file_fields[] = {
+    JSON_CUSTOM_SAME("model", read_model),
+    JSON_CUSTOM_SAME("added_tokens", read_added),
+    JSON_CUSTOM("normalizer", struct spec, normalizer, spec_read_part),
+    JSON_CUSTOM("pre_tokenizer", struct spec, pre_tokenizer, spec_read_part),
+    JSON_CUSTOM("post_processor", struct spec, post_processor, spec_read_part),
+    JSON_CUSTOM("decoder", struct spec, decoder, spec_read_part),
+    JSON_END,
+};
+
+static json_t *parse(const char *text, size_t bytes, struct error *err)
+{
+    json_error_t where;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    if (!root) {
+        error_set(err, ERR_INPUT, "line %d, column %d: %s", where.line, where.column, where.text);
+        for (char *c = err->msg; *c; c++) /* it quotes what it did not understand */
+            if ((unsigned char)*c < ' ')
+                *c = ' ';
+    }
+    return root;
+}
+
+/* Reads `root`, which it drops, with a reader for the whole. */
+static int read_root(struct arena *arena, json_t *root,
+                     void (*read)(struct json_reader *, const json_t *, void *), struct spec *spec,
+                     struct error *err)
+{
+    struct lines problems;
+    lines_init(&problems, arena);
+    struct json_reader reader = {.arena = arena, .problems = &problems};
+    read(&reader, root, spec);
+    json_decref(root);
+    if (problems.count > 0)
+        return error_set(err, ERR_INPUT, "%s", lines_join(&problems));
+    return 0;
+}
+
+static void read_file(struct json_reader *reader, const json_t *root, void *out)
+{
+    struct spec *spec = out;
+    if (!json_is_object_here(reader, root))
+        return;
+    json_read(reader, root, file_fields, spec);
+    if (!spec->model)
+        json_problem(reader, "model: must be there");
+}
+
+int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,
+              struct error *err)
+{
+    struct spec spec = {0};
+    json_t *root = parse(text, bytes, err);
+    if (!root || read_root(arena, root, read_file, &spec, err) < 0)
+        return -1;
+    if (strcmp(spec.model, "BPE") != 0)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "model.type is %.40s: only BPE is supported so far; for a Unigram model "
+                         "give its SentencePiece file (spiece.model, tokenizer.model)",
+                         spec.model);
+    *ret_spec = spec;
+    return 0;
+}
+
+/* ---- GPT-2's two files ---- */
+
+static int read_merge_lines(struct arena *arena, const char *name, const char *text,
+                            struct spec *spec, struct error *err)
+{
+    size_t lines = 1;
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    spec->merges = arena_array(arena, struct spec_merge, lines);
+    for (size_t number = 1; *text; number++) {
+        size_t bytes = strcspn(text, "\r\n");
+        if (bytes > 0 && strncmp(text, "#version", 8) != 0 &&
+            !split_merge(arena, text, bytes, &spec->merges[spec->merge_count++]))
+            return error_set(err, ERR_INPUT, "%s:%zu: must be \"LEFT RIGHT\", not %.40s", name,
+                             number, text);
+        text += bytes;
+        text += *text == '\r';
+        text += *text == '\n';
+    }
+    return 0;
+}
+
+int spec_read_gpt2(struct arena *arena, const char *vocab_name, const char *vocab,
+                   size_t vocab_bytes, const char *merges_name, const char *merges,
+                   bool add_prefix_space, struct spec *ret_spec, struct error *err)
+{
+    struct spec spec = {
+        .model = "BPE",
+        .pre_tokenizer = {.where = "pre_tokenizer",
+                          .type = "ByteLevel",
+                          .add_prefix_space = add_prefix_space,
+                          .use_regex = true},
+        .decoder = {.where = "decoder", .type = "ByteLevel"},
+    };
+    json_t *root = parse(vocab, vocab_bytes, err);
+    if (!root || read_root(arena, root, read_vocab, &spec, err) < 0)
+        return error_wrap(err, "%s", vocab_name);
+    if (read_merge_lines(arena, merges_name, merges, &spec, err) < 0)
+        return -1;
+    *ret_spec = spec;
+    return 0;
+}

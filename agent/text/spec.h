@@ -1,0 +1,95 @@
+/* What a tokenizer file says, as plain structs: tokenizer.json of the tokenizers library
+ * (https://huggingface.co/docs/tokenizers), or GPT-2's vocab.json with merges.txt. Only form is
+ * checked here: types, ranges, what must be there. What it means, and what of it is supported, is
+ * for those who build from it. */
+#ifndef SHOAL_AGENT_TEXT_SPEC_H
+#define SHOAL_AGENT_TEXT_SPEC_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct arena;
+
+enum {
+    SPEC_MAX_NESTING = 4,       /* lists within lists of parts */
+    SPEC_MAX_TEMPLATE_IDS = 64, /* on each side of a text */
+    SPEC_MAX_ADDED = 1 << 16,
+};
+
+struct spec_part;
+struct spec_parts {
+    struct spec_part *items;
+    size_t count;
+};
+
+/* Ids that a template puts around a text. */
+struct spec_template {
+    int32_t before[SPEC_MAX_TEMPLATE_IDS], after[SPEC_MAX_TEMPLATE_IDS];
+    size_t before_count, after_count;
+};
+
+/* A normalizer, pre-tokenizer, post-processor or decoder. Which fields matter is for its type to
+ * say; absent texts are NULL. */
+struct spec_part {
+    const char *where; /* its place in the file, for errors: "pre_tokenizer.pretokenizers[1]" */
+    const char *type;  /* NULL: there is no such part */
+    struct spec_parts parts; /* of a Sequence */
+    struct {
+        const char *text, *expression; /* one of them, or none */
+    } pattern;
+    const char *content, *behavior, *replacement, *prepend, *prepend_scheme;
+    bool invert, add_prefix_space, use_regex, split, individual_digits;
+    int64_t start, stop;
+    struct spec_template *around; /* NULL: it puts nothing around a text */
+};
+
+struct spec_added {
+    const char *where, *content;
+    int64_t id; /* -1: the file does not say */
+    bool special, single_word, lstrip, rstrip, normalized;
+};
+
+struct spec_piece {
+    const char *text;
+    int32_t id;
+};
+
+struct spec_merge {
+    const char *left, *right;
+};
+
+struct spec {
+    const char *model; /* its type: "BPE"; NULL if that is not stated */
+    struct spec_piece *pieces;
+    size_t piece_count;
+    struct spec_merge *merges; /* the first has the lowest rank */
+    size_t merge_count;
+    const char *unk_token, *continuing_subword_prefix, *end_of_word_suffix;
+    bool fuse_unk, byte_fallback, ignore_merges;
+    struct spec_part normalizer, pre_tokenizer, post_processor, decoder;
+    struct spec_added *added;
+    size_t added_count;
+};
+
+/* Reads a tokenizer.json; memory from `arena`. ERR_INPUT names the fields that are wrong,
+ * ERR_UNSUPPORTED a model that is none of ours. */
+int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,
+              struct error *err);
+
+/* Reads GPT-2's two files, with the parts that go with them: byte level, GPT-2's expression. The
+ * names are for errors. */
+int spec_read_gpt2(struct arena *arena, const char *vocab_name, const char *vocab,
+                   size_t vocab_bytes, const char *merges_name, const char *merges,
+                   bool add_prefix_space, struct spec *ret_spec, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

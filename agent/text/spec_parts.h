@@ -1,0 +1,26 @@
+/* Readers of what tokenizer.json and tokenizer_config.json are made of, for the field tables of
+ * base/json.h. */
+#ifndef SHOAL_AGENT_TEXT_SPEC_PARTS_H
+#define SHOAL_AGENT_TEXT_SPEC_PARTS_H
+
+#include "agent/text/spec.h"
+#include "base/json.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A struct spec_part with all below it. */
+void spec_read_part(struct json_reader *reader, const struct json_t *value, void *part);
+
+/* An added token: an object, or only its content. */
+void spec_read_added(struct json_reader *reader, const struct json_t *value,
+                     struct spec_added *added);
+
+/* The reader's place in the file, in its arena. */
+const char *spec_where(struct json_reader *reader);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,256 @@
+#include "agent/text/splitter.h"
+
+#include "agent/text/pattern.h"
+#include "agent/text/spec.h"
+
+#include <string.h>
+
+/* GPT-2's, which ByteLevel brings along. */
+#define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+static const char *const behaviors[] = {
+    [SPLITTER_ISOLATED] = "Isolated",
+    [SPLITTER_REMOVED] = "Removed",
+    [SPLITTER_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
+    [SPLITTER_MERGED_WITH_NEXT] = "MergedWithNext",
+    [SPLITTER_CONTIGUOUS] = "Contiguous",
+};
+enum { BEHAVIORS = sizeof behaviors / sizeof behaviors[0] };
+
+/* ---- building ---- */
+
+static int open_split(const struct spec_part *part, struct splitter_step *step, struct error *err)
+{
+    int behavior = 0;
+    while (behavior < BEHAVIORS && part->behavior &&
+           strcmp(part->behavior, behaviors[behavior]) != 0)
+        behavior++;
+    if (!part->behavior || behavior == BEHAVIORS)
+        return error_set(err, ERR_INPUT,
+                         "%s.behavior: must be Isolated, Removed, MergedWithPrevious, "
+                         "MergedWithNext or Contiguous, not %.40s",
+                         part->where, part->behavior ? part->behavior : "absent");
+    *step = (struct splitter_step){.behavior = (enum splitter_behavior)behavior,
+                                   .invert = part->invert};
+    return pattern_open_part(part, &step->pattern, err);
+}
+
+static int open_byte_level(const struct spec_part *part, struct splitter *splitter,
+                           struct splitter_step *step, struct error *err)
+{
+    splitter->byte_level = true;
+    step->prefix = part->add_prefix_space ? " " : NULL;
+    return part->use_regex ? pattern_open(GPT2, &step->pattern, err) : 0;
+}
+
+static int open_metaspace(const struct spec_part *part, struct splitter_step *step,
+                          struct error *err)
+{
+    const char *scheme = part->prepend_scheme ? part->prepend_scheme : "always";
+    if (!part->replacement || !*part->replacement)
+        return error_set(err, ERR_INPUT, "%s.replacement: must be there", part->where);
+    bool first = strcmp(scheme, "first") == 0, never = strcmp(scheme, "never") == 0;
+    if (!first && !never && strcmp(scheme, "always") != 0)
+        return error_set(err, ERR_INPUT,
+                         "%s.prepend_scheme: must be always, first or never, not %.40s",
+                         part->where, scheme);
+    *step = (struct splitter_step){.space = part->replacement,
+                                   .prefix = never ? NULL : part->replacement,
+                                   .prefix_first_only = first,
+                                   .behavior = SPLITTER_MERGED_WITH_NEXT};
+    if (part->split)
+        step->pattern = pattern_open_text(part->replacement);
+    return 0;
+}
+
+static int open_step(const struct spec_part *part, struct splitter *splitter, struct error *err)
+{
+    struct splitter_step *step = &splitter->steps[splitter->count++];
+    if (strcmp(part->type, "Split") == 0)
+        return open_split(part, step, err);
+    if (strcmp(part->type, "ByteLevel") == 0)
+        return open_byte_level(part, splitter, step, err);
+    if (strcmp(part->type, "Metaspace") == 0)
+        return open_metaspace(part, step, err);
+    if (strcmp(part->type, "Digits") == 0) {
+        step->behavior = part->individual_digits ? SPLITTER_ISOLATED : SPLITTER_CONTIGUOUS;
+        return pattern_open("\\p{N}", &step->pattern, err);
+    }
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s.type: %.40s is not supported; there are Split, ByteLevel, Metaspace, "
+                     "Digits, Sequence",
+                     part->where, part->type);
+}
+
+int splitter_open(const struct spec_part *part, struct splitter *splitter, struct error *err)
+{
+    if (!part->type)
+        return 0;
+    if (strcmp(part->type, "Sequence") == 0) {
+        for (size_t i = 0; i < part->parts.count; i++)
+            if (splitter_open(&part->parts.items[i], splitter, err) < 0)
+                return -1;
+        return 0;
+    }
+    if (splitter->byte_level)
+        return error_set(err, ERR_UNSUPPORTED, "%s: nothing may come after ByteLevel", part->where);
+    if (splitter->count == SPLITTER_MAX_STEPS)
+        return error_set(err, ERR_INPUT, "%s: more than %d pre-tokenizers", part->where,
+                         SPLITTER_MAX_STEPS);
+    return open_step(part, splitter, err);
+}
+
+void splitter_close(struct splitter *splitter)
+{
+    for (int i = 0; i < splitter->count; i++)
+        pattern_close(splitter->steps[i].pattern);
+    *splitter = (struct splitter){0};
+}
+
+void splitter_work_init(struct splitter_work *work, struct pattern_work *pattern, size_t cap)
+{
+    *work = (struct splitter_work){.pattern = pattern};
+    for (int i = 0; i < SPLITTER_MAX_STEPS; i++)
+        str_init(&work->rewritten[i], cap);
+}
+
+void splitter_work_free(struct splitter_work *work)
+{
+    for (int i = 0; i < SPLITTER_MAX_STEPS; i++)
+        str_free(&work->rewritten[i]);
+}
+
+/* ---- cutting ---- */
+
+struct run {
+    const struct splitter *splitter;
+    struct splitter_work *work;
+    splitter_take take;
+    void *ctx;
+    struct error *err;
+};
+
+/* One step at work on one text: the word that is not yet handed on, and whether it is a match. */
+struct cut {
+    struct run *run;
+    int step;
+    const char *text;
+    bool first; /* the text is the beginning of the input */
+    size_t begin, end;
+    bool pending, match;
+};
+
+static int run_from(struct run *run, int step, const char *text, size_t bytes, bool first);
+
+static int hand_on(struct cut *cut)
+{
+    if (!cut->pending || cut->begin == cut->end)
+        return 0;
+    cut->pending = false;
+    return run_from(cut->run, cut->step + 1, cut->text + cut->begin, cut->end - cut->begin,
+                    cut->first && cut->begin == 0);
+}
+
+/* Whether the piece belongs to the word that is pending. */
+static bool joins(const struct cut *cut, enum splitter_behavior behavior, bool match)
+{
+    if (!cut->pending)
+        return false;
+    switch (behavior) {
+    case SPLITTER_MERGED_WITH_PREVIOUS:
+        return match && !cut->match;
+    case SPLITTER_MERGED_WITH_NEXT:
+        return !match && cut->match;
+    case SPLITTER_CONTIGUOUS:
+        return match == cut->match;
+    default:
+        return false;
+    }
+}
+
+/* The next piece of the text: a match, or what lies between two. */
+static int add(struct cut *cut, size_t begin, size_t end, bool match)
+{
+    const struct splitter_step *step = &cut->run->splitter->steps[cut->step];
+    match ^= step->invert;
+    if (begin == end)
+        return 0;
+    if (joins(cut, step->behavior, match)) {
+        cut->end = end;
+        cut->match = match;
+        return 0;
+    }
+    if (hand_on(cut) < 0)
+        return -1;
+    cut->begin = begin;
+    cut->end = end;
+    cut->match = match;
+    cut->pending = !(match && step->behavior == SPLITTER_REMOVED);
+    return 0;
+}
+
+static int run_pattern(struct run *run, int step, const char *text, size_t bytes, bool first)
+{
+    struct cut cut = {.run = run, .step = step, .text = text, .first = first};
+    size_t at = 0, begin, end;
+    int found;
+    while ((found = pattern_find(run->splitter->steps[step].pattern, run->work->pattern, text,
+                                 bytes, at, &begin, &end, run->err)) > 0) {
+        if (add(&cut, at, begin, false) < 0 || add(&cut, begin, end, true) < 0)
+            return -1;
+        at = end;
+    }
+    if (found < 0 || add(&cut, at, bytes, false) < 0)
+        return -1;
+    return hand_on(&cut);
+}
+
+/* Replaces spaces and adds the prefix; *text stays where it is if nothing changes. */
+static int rewrite(struct run *run, int number, const char **text, size_t *bytes, bool first)
+{
+    const struct splitter_step *step = &run->splitter->steps[number];
+    struct str *out = &run->work->rewritten[number];
+    const char *begin = *text, *end = *text + *bytes;
+    size_t prefix_bytes = step->prefix ? strlen(step->prefix) : 0;
+    bool prefix = step->prefix && (first || !step->prefix_first_only) &&
+                  !(*bytes >= prefix_bytes && memcmp(begin, step->prefix, prefix_bytes) == 0) &&
+                  !(step->space && *begin == ' ');
+    if (!prefix && !(step->space && memchr(begin, ' ', *bytes)))
+        return 0;
+    str_clear(out);
+    if (prefix)
+        str_add(out, step->prefix);
+    for (const char *at = begin, *space; at < end; at = space + 1) {
+        space = step->space ? memchr(at, ' ', (size_t)(end - at)) : NULL;
+        str_add_bytes(out, at, (size_t)((space ? space : end) - at));
+        if (!space)
+            break;
+        str_add(out, step->space);
+    }
+    if (out->truncated)
+        return error_set(run->err, ERR_LIMIT, "a text of %zu bytes becomes longer than %zu", *bytes,
+                         out->cap);
+    *text = out->text;
+    *bytes = out->length;
+    return 0;
+}
+
+static int run_from(struct run *run, int step, const char *text, size_t bytes, bool first)
+{
+    if (bytes == 0)
+        return 0;
+    if (step == run->splitter->count)
+        return run->take(run->ctx, text, bytes, run->err);
+    if (rewrite(run, step, &text, &bytes, first) < 0)
+        return -1;
+    if (!run->splitter->steps[step].pattern)
+        return run_from(run, step + 1, text, bytes, first);
+    return run_pattern(run, step, text, bytes, first);
+}
+
+int splitter_run(const struct splitter *splitter, struct splitter_work *work, const char *text,
+                 size_t bytes, bool first, splitter_take take, void *ctx, struct error *err)
+{
+    struct run run = {splitter, work, take, ctx, err};
+    return run_from(&run, 0, text, bytes, first);
+}

@@ -1,0 +1,157 @@
+#include "agent/text/tokenizer_config.h"
+
+#include "agent/text/spec_parts.h"
+#include "agent/text/vocab.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <jansson.h>
+
+enum { MAX_CONFIG_BYTES = 16 << 20 }; /* Llama 3's has 50 KB, a chat template is in it */
+
+static void read_token(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec_added token;
+    spec_read_added(reader, value, &token);
+    *(const char **)out = token.content;
+}
+
+/* Room for the tokens of one file, which replace those of the one before: they repeat them. */
+static struct spec_added *start_added(struct json_reader *reader, struct tokenizer_config *config,
+                                      size_t count)
+{
+    if (count > SPEC_MAX_ADDED) {
+        json_problem(reader, "%zu tokens; at most %d", count, SPEC_MAX_ADDED);
+        return NULL;
+    }
+    config->added_count = 0;
+    return config->added = arena_array(reader->arena, struct spec_added, count);
+}
+
+/* {"32000": {"content": ..., "lstrip": ...}} */
+static void read_added_decoder(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct tokenizer_config *config = out;
+    const char *id;
+    json_t *entry;
+    if (!json_is_object_here(reader, value))
+        return;
+    struct spec_added *added = start_added(reader, config, json_object_size(value));
+    if (!added)
+        return;
+    json_object_foreach((json_t *)value, id, entry)
+    {
+        size_t depth = json_enter(reader, ".%s", id);
+        spec_read_added(reader, entry, added);
+        if (!str_to_i64(id, 0, VOCAB_MAX_IDS - 1, &added->id))
+            json_problem(reader, "must be an id within 0 and %d", VOCAB_MAX_IDS - 1);
+        added++;
+        config->added_count++;
+        json_leave(reader, depth);
+    }
+}
+
+static void read_add_bos(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct tokenizer_config *config = out;
+    if (!json_is_boolean(value))
+        json_problem(reader, "must be true or false");
+    config->add_bos = json_is_true(value);
+    config->add_bos_said = true;
+}
+
+static void read_add_eos(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct tokenizer_config *config = out;
+    if (!json_is_boolean(value))
+        json_problem(reader, "must be true or false");
+    config->add_eos = json_is_true(value);
+    config->add_eos_said = true;
+}
+
+static const struct json_field config_fields[] = {
+    JSON_CUSTOM("bos_token", struct tokenizer_config, bos, read_token),
+    JSON_CUSTOM("eos_token", struct tokenizer_config, eos, read_token),
+    JSON_CUSTOM("pad_token", struct tokenizer_config, pad, read_token),
+    JSON_CUSTOM("unk_token", struct tokenizer_config, unk, read_token),
+    JSON_CUSTOM_SAME("add_bos_token", read_add_bos),
+    JSON_CUSTOM_SAME("add_eos_token", read_add_eos),
+    JSON_BOOL("add_prefix_space", struct tokenizer_config, add_prefix_space),
+    JSON_CUSTOM_SAME("added_tokens_decoder", read_added_decoder),
+    JSON_END,
+};
+
+static void read_config(struct json_reader *reader, const json_t *root, void *out)
+{
+    json_read(reader, root, config_fields, out);
+}
+
+/* {"<pad>": 32000} */
+static void read_added_tokens(struct json_reader *reader, const json_t *root, void *out)
+{
+    struct tokenizer_config *config = out;
+    struct spec_added *added = start_added(reader, config, json_object_size(root));
+    const char *content;
+    json_t *id;
+    if (!added)
+        return;
+    json_object_foreach((json_t *)root, content, id)
+    {
+        size_t depth = json_enter(reader, "[\"%.40s\"]", content);
+        *added = (struct spec_added){.where = spec_where(reader),
+                                     .content = arena_strdup(reader->arena, content)};
+        json_read_integer(reader, id, 0, VOCAB_MAX_IDS - 1, &added->id);
+        added++;
+        config->added_count++;
+        json_leave(reader, depth);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*read)(struct json_reader *reader, const json_t *root, void *config);
+} files[] = {
+    {"added_tokens.json", read_added_tokens},
+    {"special_tokens_map.json", read_config},
+    {"tokenizer_config.json", read_config},
+};
+
+static int parse(struct arena *arena, const char *path, const char *text, size_t bytes, size_t file,
+                 struct tokenizer_config *config, struct error *err)
+{
+    struct lines problems;
+    lines_init(&problems, arena);
+    struct json_reader reader = {.arena = arena, .problems = &problems};
+    json_error_t where;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    if (!root)
+        lines_add(&problems, "line %d, column %d: %s", where.line, where.column, where.text);
+    else if (json_is_object_here(&reader, root))
+        files[file].read(&reader, root, config);
+    json_decref(root);
+    if (problems.count > 0)
+        return error_set(err, ERR_INPUT, "%s: %s", path, lines_join(&problems));
+    return 0;
+}
+
+int tokenizer_config_read(struct arena *arena, const char *directory,
+                          struct tokenizer_config *ret_config, struct error *err)
+{
+    struct tokenizer_config config = {0};
+    for (size_t i = 0; i < array_length(files); i++) {
+        auto_free char *path = xasprintf("%s/%s", directory, files[i].name);
+        auto_free char *text = NULL;
+        size_t bytes;
+        if (file_read(path, MAX_CONFIG_BYTES, &text, &bytes, err) < 0) {
+            if (err->code != ERR_NOT_FOUND)
+                return -1;
+            continue;
+        }
+        if (parse(arena, path, text, bytes, i, &config, err) < 0)
+            return -1;
+    }
+    *ret_config = config;
+    return 0;
+}

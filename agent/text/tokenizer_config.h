@@ -1,0 +1,30 @@
+/* The files beside a tokenizer that name its special tokens: added_tokens.json,
+ * special_tokens_map.json and tokenizer_config.json of a Hugging Face directory. Each may be
+ * missing. */
+#ifndef SHOAL_AGENT_TEXT_TOKENIZER_CONFIG_H
+#define SHOAL_AGENT_TEXT_TOKENIZER_CONFIG_H
+
+#include "agent/text/spec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tokenizer_config {
+    const char *bos, *eos, *pad, *unk; /* texts; NULL: not said */
+    bool add_bos, add_eos;             /* around each text */
+    bool add_bos_said, add_eos_said;
+    bool add_prefix_space;
+    struct spec_added *added; /* each with an id */
+    size_t added_count;
+};
+
+/* Reads what is in the directory; the last of the three has the last word. Memory from `arena`.
+ * ERR_INPUT names file and field. */
+int tokenizer_config_read(struct arena *arena, const char *directory,
+                          struct tokenizer_config *ret_config, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

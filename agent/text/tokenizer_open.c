@@ -1,0 +1,215 @@
+#include "agent/text/tokenizer_parts.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- whole tokenizers ---- */
+
+static struct tokenizer *new_tokenizer(const char *name)
+{
+    struct tokenizer *t = xcalloc(1, sizeof *t);
+    t->arena = arena_open();
+    t->name = xstrdup(name);
+    pthread_mutex_init(&t->mutex, NULL);
+    return t;
+}
+
+static void put_bos_and_eos(struct tokenizer *t, bool bos, bool eos)
+{
+    if (bos && t->special.bos >= 0)
+        t->around.before[t->around.before_count++] = t->special.bos;
+    if (eos && t->special.eos >= 0)
+        t->around.after[t->around.after_count++] = t->special.eos;
+}
+
+static int open_json(struct tokenizer *t, const char *text, size_t bytes,
+                     struct tokenizer_sources *s, struct error *err)
+{
+    struct spec *spec = arena_new(t->arena, struct spec);
+    if (spec_read(t->arena, text, bytes, spec, err) < 0)
+        return error_wrap(err, "%s", t->name);
+    s->spec = spec;
+    s->added = spec->added;
+    s->added_count = spec->added_count;
+    return tokenizer_build_bpe(t, s, err) < 0 ? error_wrap(err, "%s", t->name) : 0;
+}
+
+/* The names that are added tokens of their own in GPT-2's files, which list none. */
+static void add_named(struct tokenizer *t, const struct spec *spec, struct tokenizer_sources *s)
+{
+    const char *const names[] = {s->config.bos, s->config.eos, s->config.pad, s->config.unk,
+                                 "<|endoftext|>"};
+    struct spec_added *all =
+        arena_array(t->arena, struct spec_added, s->config.added_count + array_length(names));
+    if (s->config.added_count > 0)
+        memcpy(all, s->config.added, s->config.added_count * sizeof *all);
+    s->added = all;
+    s->added_count = s->config.added_count;
+    for (size_t n = 0; n < array_length(names); n++) {
+        bool listed = !names[n];
+        for (size_t i = 0; i < s->added_count && !listed; i++)
+            listed = strcmp(all[i].content, names[n]) == 0;
+        for (size_t i = 0; i < spec->piece_count && !listed; i++) {
+            if (strcmp(spec->pieces[i].text, names[n]) == 0) {
+                all[s->added_count++] = (struct spec_added){.where = "special tokens",
+                                                            .content = names[n],
+                                                            .id = spec->pieces[i].id,
+                                                            .special = true};
+                listed = true;
+            }
+        }
+    }
+}
+
+static int open_gpt2(struct tokenizer *t, const char *directory, const char *text, size_t bytes,
+                     struct tokenizer_sources *s, struct error *err)
+{
+    auto_free char *merges_path = xasprintf("%s/merges.txt", directory);
+    auto_free char *merges = NULL;
+    size_t merges_bytes;
+    if (file_read(merges_path, TOKENIZER_MAX_FILE_BYTES, &merges, &merges_bytes, err) < 0)
+        return -1;
+    struct spec *spec = arena_new(t->arena, struct spec);
+    if (spec_read_gpt2(t->arena, t->name, text, bytes, merges_path, merges,
+                       s->config.add_prefix_space, spec, err) < 0)
+        return -1;
+    s->spec = spec;
+    add_named(t, spec, s);
+    if (tokenizer_build_bpe(t, s, err) < 0)
+        return error_wrap(err, "%s", t->name);
+    put_bos_and_eos(t, s->config.add_bos, s->config.add_eos);
+    return 0;
+}
+
+/* Meta's Llama 3 tokenizer.model is another format under the same name: lines "BASE64 RANK". */
+static bool is_tiktoken(const char *text, size_t bytes)
+{
+    size_t i = 0;
+    while (i < bytes && (isalnum((unsigned char)text[i]) || strchr("+/=", text[i])))
+        i++;
+    return i > 0 && i + 1 < bytes && text[i] == ' ' && isdigit((unsigned char)text[i + 1]);
+}
+
+static int open_sentencepiece(struct tokenizer *t, const char *text, size_t bytes, bool t5,
+                              struct tokenizer_sources *s, struct error *err)
+{
+    if (is_tiktoken(text, bytes))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: a tiktoken file, which is not supported: put the tokenizer.json of "
+                         "the same model beside it",
+                         t->name);
+    if (spm_open(text, bytes, &t->spm, err) < 0)
+        return error_wrap(err, "%s", t->name);
+    s->added = s->config.added;
+    s->added_count = s->config.added_count;
+    if (tokenizer_build_spm(t, s, err) < 0)
+        return error_wrap(err, "%s", t->name);
+    put_bos_and_eos(t, s->config.add_bos_said ? s->config.add_bos : !t5,
+                    s->config.add_eos_said ? s->config.add_eos : t5);
+    return 0;
+}
+
+/* ---- files ---- */
+
+enum kind { KIND_JSON, KIND_T5, KIND_SENTENCEPIECE, KIND_GPT2, KIND_BERT };
+
+static const struct {
+    const char *name;
+    enum kind kind;
+} names[] = {
+    /* in the order in which a directory is searched */
+    {"tokenizer.json", KIND_JSON},
+    {"spiece.model", KIND_T5},
+    {"tokenizer.model", KIND_SENTENCEPIECE},
+    {"vocab.json", KIND_GPT2},
+    {"vocab.txt", KIND_BERT},
+};
+
+static int open_content(struct tokenizer *t, enum kind kind, const char *directory,
+                        const char *text, size_t bytes, struct error *err)
+{
+    struct tokenizer_sources s = {0};
+    if (tokenizer_config_read(t->arena, directory, &s.config, err) < 0)
+        return -1;
+    switch (kind) {
+    case KIND_JSON:
+        return open_json(t, text, bytes, &s, err);
+    case KIND_T5:
+        return open_sentencepiece(t, text, bytes, true, &s, err);
+    case KIND_SENTENCEPIECE:
+        return open_sentencepiece(t, text, bytes, false, &s, err);
+    case KIND_GPT2:
+        return open_gpt2(t, directory, text, bytes, &s, err);
+    case KIND_BERT:
+        break;
+    }
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s: WordPiece is not supported so far; there are tokenizer.json (BPE), "
+                     "spiece.model, tokenizer.model (SentencePiece), vocab.json with merges.txt",
+                     t->name);
+}
+
+static int open_file(const char *path, enum kind kind, struct tokenizer **ret_tokenizer,
+                     struct error *err)
+{
+    auto_free char *text = NULL;
+    size_t bytes;
+    if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &text, &bytes, err) < 0)
+        return -1;
+    const char *slash = strrchr(path, '/');
+    auto_free char *directory = slash ? xasprintf("%.*s", (int)(slash - path), path) : xstrdup(".");
+    struct tokenizer *t = new_tokenizer(path);
+    if (open_content(t, kind, directory, text, bytes, err) < 0) {
+        tokenizer_close(t);
+        return -1;
+    }
+    *ret_tokenizer = t;
+    return 0;
+}
+
+/* By its name; other names by what they end with. */
+static enum kind kind_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < array_length(names); i++)
+        if (strcmp(name, names[i].name) == 0)
+            return names[i].kind;
+    const char *dot = strrchr(name, '.');
+    return dot && strcmp(dot, ".model") == 0 ? KIND_SENTENCEPIECE : KIND_JSON;
+}
+
+int tokenizer_open(const char *path, struct tokenizer **ret_tokenizer, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return error_errno(err, errno, "%s", path);
+    if (!S_ISDIR(st.st_mode))
+        return open_file(path, kind_of(path), ret_tokenizer, err);
+    for (size_t i = 0; i < array_length(names); i++) {
+        auto_free char *file = xasprintf("%s/%s", path, names[i].name);
+        if (stat(file, &st) == 0)
+            return open_file(file, names[i].kind, ret_tokenizer, err);
+    }
+    return error_set(err, ERR_NOT_FOUND,
+                     "%s: no tokenizer is in it: looked for tokenizer.json, spiece.model, "
+                     "tokenizer.model, vocab.json",
+                     path);
+}
+
+int tokenizer_open_json(const char *name, const char *text, size_t bytes,
+                        struct tokenizer **ret_tokenizer, struct error *err)
+{
+    struct tokenizer *t = new_tokenizer(name);
+    struct tokenizer_sources s = {0};
+    if (open_json(t, text, bytes, &s, err) < 0) {
+        tokenizer_close(t);
+        return -1;
+    }
+    *ret_tokenizer = t;
+    return 0;
+}

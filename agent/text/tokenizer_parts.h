@@ -1,0 +1,73 @@
+/* What a tokenizer is made of, for the files that build and run it. */
+#ifndef SHOAL_AGENT_TEXT_TOKENIZER_PARTS_H
+#define SHOAL_AGENT_TEXT_TOKENIZER_PARTS_H
+
+#include "agent/text/added.h"
+#include "agent/text/bpe.h"
+#include "agent/text/decoder.h"
+#include "agent/text/normalizer.h"
+#include "agent/text/pattern.h"
+#include "agent/text/spec.h"
+#include "agent/text/splitter.h"
+#include "agent/text/spm.h"
+#include "agent/text/tokenizer.h"
+#include "agent/text/tokenizer_config.h"
+#include "agent/text/vocab.h"
+
+#include <pthread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What one thread needs while it encodes or decodes. */
+struct tokenizer_work {
+    struct tokenizer_work *next; /* among the idle ones */
+    struct pattern_work *pattern;
+    struct splitter_work splitter;
+    struct bpe_work *bpe;
+    struct str repaired, one, two;
+};
+
+enum { TOKENIZER_MAX_IDLE = 64 }; /* works that are kept for the next thread */
+
+struct tokenizer {
+    struct arena *arena;
+    char *name;         /* of the file, for errors */
+    struct vocab vocab; /* added tokens too */
+    bool *is_special;   /* [vocab.size] */
+    struct tokenizer_special special;
+    struct spec_template around;
+    struct added added, added_normalized; /* looked for in the text, in the normalized text */
+    struct normalizer normalizer;
+    struct splitter splitter;
+    struct decoder decoder;
+    struct bpe *bpe;       /* NULL: `spm` does all of it */
+    struct spm *spm;       /* NULL: the parts above do */
+    pthread_mutex_t mutex; /* of the idle works */
+    struct tokenizer_work *idle;
+    int idle_count;
+};
+
+/* What is there before the ids are known. */
+struct tokenizer_sources {
+    const struct spec *spec; /* NULL: a SentencePiece model */
+    struct tokenizer_config config;
+    const struct spec_added *added;
+    size_t added_count;
+};
+
+/* Fill in all that comes from the sources; `spm` is open already. Errors name the field. */
+int tokenizer_build_bpe(struct tokenizer *tokenizer, const struct tokenizer_sources *sources,
+                        struct error *err);
+int tokenizer_build_spm(struct tokenizer *tokenizer, const struct tokenizer_sources *sources,
+                        struct error *err);
+
+/* A work for this thread, and back. */
+struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer);
+void tokenizer_give_work(const struct tokenizer *tokenizer, struct tokenizer_work *work);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

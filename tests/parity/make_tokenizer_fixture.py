@@ -1,0 +1,314 @@
+"""Makes tests/data/tokenizers: small tokenizers of each kind that the agent reads, and what the libraries they come
+from give for the same hard texts. What is in there is told in the README.md there.
+
+    pip install tokenizers sentencepiece
+    python3 tests/parity/make_tokenizer_fixture.py
+"""
+
+import io
+import json
+import os
+import random
+import re
+
+import sentencepiece
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+OUT = os.path.join(HERE, "..", "data", "tokenizers")
+
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+# ---- the texts -------------------------------------------------------------------------------------------------
+
+SCRIPTS = [
+    "The quick brown fox jumps over the lazy dog. It's 5 o'clock; we'LL see, they'Ve said, I'm here, don't!",
+    "Ein Übungstext: Äpfel, Öl und Straße kosten 3,50 €. Le garçon naïf a mangé un œuf à Noël.",
+    "Съешь ещё этих мягких французских булок, да выпей чаю.",
+    "Ο καλύμνιος σφουγγαράς ψιθύρισε πως θα βουτήξει χωρίς να διστάζει.",
+    "いろはにほへと ちりぬるを。東京都は日本の首都です。カタカナ、ｶﾀｶﾅ、全角ＡＢＣ１２３",
+    "我能吞下玻璃而不伤身体。漢字很多，標點符號也不少！",
+    "다람쥐 헌 쳇바퀴에 타고파. 한글 자모: ㄱㄴㄷ",
+    "نص حكيم له سر قاطع وذو شأن عظيم مكتوب على ثوب أخضر، ١٢٣٤٥",
+    "דג סקרן שט בים מאוכזב ולפתע מצא חברה",
+    "ऋषियों को सताने वाले दुष्ट राक्षसों के राजा रावण का सर्वनाश १२३",
+    "เป็นมนุษย์สุดประเสริฐเลิศคุณค่า ๑๒๓",
+    "Zażółć gęślą jaźń. Příliš žluťoučký kůň. Đăng ký tiếng Việt.",
+    "ა ბ გ დ — ქართული; Հայերեն; አማርኛ; ᚠᛇᚻ; 𐍈𐌰𐌹; 𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
+]
+
+TEXTS = SCRIPTS + [
+    "",
+    " ",
+    "  ",
+    "a",
+    "\n",
+    "\t\t",
+    " \n \n\n  \n",
+    "a  b   c    d     e",
+    "trailing spaces   ",
+    "   leading spaces",
+    "tabs\tand\t\tmore \t mixed\t \tend",
+    "line one\r\nline two\r\n\r\nline four\rold mac\n\n\nend",
+    "\r\n\r\n  \r\n x",
+    "1 12 123 1234 12345 123456 1234567 12345678 123456789 1234567890",
+    "0x1F 3.14159 1,000,000 ½ ² Ⅷ ٣٤٥ ４５６ 1e-10 v1.2.3-rc4",
+    # combining marks, precomposed and not, more of them than anyone needs, and in another order
+    "e\u0301 \u00e9 a\u0308\u0304 n\u0303 \u1e9b\u0323 q\u0307\u0323 q\u0323\u0307 Z\u0351\u036b\u0343a\u0320l\u0358g\u0321o\u031b",
+    "\u0301starts with a mark, \u212b \u2126 \ufb01 \ufb03 \u01c5 \u1100\u1161\u11a8 \uac01 \u3131",
+    # emoji: joined, with skin tones, flags, keycaps
+    "👩‍👩‍👧‍👦 👍🏽 🇩🇪🇫🇷 1️⃣ ❤️‍🔥 🏴‍☠️ 🧑🏿‍🚀 ©️™ 🫠",
+    "zero\u200bwidth\u200cjoin\u200der\ufeffbom\u00adshy\u2060word",
+    "no\u00a0break\u2003em\u2009thin\u3000wide\u1680ogham\u180evowel\u0085next\u2028line\u2029par\u202fnnb",
+    "\x01\x02\x7f\x80\x9f controls \x1b[31mred\x1b[0m",
+    "nul\x00inside",
+    "can't CAN'T Can'T we'll WE'LL 'tis ''s '' 's's \u2019s isn\u2019t 'ſ x'K",
+    "def f(x):\n    return x**2  # squared\n\n\nclass A:\n\tpass\n",
+    "https://example.org/a_b-c?d=e&f=%20g#h user@host.tld C:\\dir\\file.txt",
+    "!!! ... --- ___ *** ((())) [[{}]] <<>> == != && || ?! \u2026 \u2014 \u2026\u2026",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "aAaAaA AbAbAb camelCaseWord HTTPServer snake_case_word kebab-case",
+    "\u2581 \u2581\u2581 lower one eighth \u2581block\u2581 \u0120G \u010a",
+    "\U0010ffff \ue000 \ufffd \ufffe \U000e0001 \u0378",
+    "<0x41> <0xE2><0x96><0x81> <0xFF> <0x0a>",
+    # what added tokens are made of
+    "<|endoftext|>",
+    "one<|endoftext|>two <|endoftext|> three\n<|endoftext|>\n",
+    "<|begin_of_text|>Hi<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHello<|eot_id|>",
+    "<s>not</s><s> <unk> <pad></s >",
+    "<|endoftext <|endoftext|<|endoftext|>> <|<|endoftext|>|>",
+    "x <mask> y  <mask>  z<mask><mask>\t<mask>\u2003end <mask>",
+    "a word, awordb, word. wordword \u0301word word_ (word) \u00e9word",
+    "cafe\u0301 CAFE\u0301 caf\u00e9 xcaf\u00e9y <|cafe\u0301|> <|caf\u00e9|>",
+    "<t> <ta> <tab> <tabl> <table> <tables> <tab<table>le> <tt><table",
+]
+
+
+def random_texts(count):
+    """Texts of characters from everywhere; the seed is fixed."""
+    rng = random.Random(20240801)
+    blocks = [(0x20, 0x7E)] * 6 + [(0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x5FF), (0x600, 0x77F), (0x900, 0xDFF),
+              (0x1100, 0x11FF), (0x1E00, 0x206F), (0x2070, 0x27BF), (0x3000, 0x30FF), (0x4E00, 0x4FFF), (0xAC00, 0xADFF),
+              (0xFB00, 0xFB4F), (0xFF00, 0xFFEF), (0x1F300, 0x1F6FF), (0x1D400, 0x1D7FF), (0x9, 0xD)]
+    texts = []
+    for _ in range(count):
+        text = ""
+        for _ in range(rng.randint(1, 12)):
+            low, high = rng.choice(blocks)
+            text += "".join(chr(rng.randint(low, high)) for _ in range(rng.randint(1, 6)))
+            text += rng.choice(["", "", " ", "  ", "\n", "'s", " 7"])
+        texts.append(text)
+    return texts
+
+
+BROKEN = [
+    b"\xff", b"a\x80b", b"\xc3", b"\xc3(", b"\xe2\x82", b"\xe2\x82x", b"\xf0\x9f\x98", b"\xf0\x9f\x98 \xf0\x9f",
+    b"\xed\xa0\x80\xed\xb0\x80", b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80",
+    b"ok \xe2\x28\xa1 \xf1\x80\x80\xf1 mid \xfe\xff end\xc2", b"\xf0\x80\x80\x41\xe0\x9f\xbf\xf4\x8f\xbf\xbf",
+]
+
+
+# ---- the tokenizers --------------------------------------------------------------------------------------------
+
+
+def corpus():
+    """Our own documents, and every script a few times, so that there is something to merge."""
+    lines = []
+    for name in ["README.md", "docs/install.md", "docs/pytorchjob.md", "docs/running-locally.md", "agent/shard.c", "operator/watch.c"]:
+        with open(os.path.join(ROOT, name), encoding="utf-8") as f:
+            lines += f.read().splitlines(keepends=True)
+    return lines + SCRIPTS * 8
+
+
+def bpe_trainer(size, specials=()):
+    return trainers.BpeTrainer(vocab_size=size, special_tokens=list(specials), show_progress=False,
+                               initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+
+
+def gpt2():
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.decoder = decoders.ByteLevel()
+    t.post_processor = processors.ByteLevel(trim_offsets=False)
+    t.train_from_iterator(corpus(), bpe_trainer(700, ["<|endoftext|>"]))
+    return t
+
+
+def gpt2_prefix():
+    """As GPT-2, with a space before the text, a normal form and added tokens with every flag."""
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.NFC()
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(corpus(), bpe_trainer(500))
+    t.add_special_tokens([AddedToken("<|endoftext|>", special=True, normalized=False)])
+    t.add_tokens([
+        AddedToken("<mask>", lstrip=True, rstrip=True, normalized=False),
+        AddedToken("word", single_word=True, normalized=False),
+        AddedToken("<|cafe\u0301|>", normalized=True),
+        AddedToken("cafe\u0301", normalized=True, single_word=True),
+        AddedToken("<t>", lstrip=True), AddedToken("<ta>"), AddedToken("<tab>", rstrip=True), AddedToken("<table>"),
+        AddedToken("<tab", normalized=False),
+    ])
+    t.post_processor = processors.RobertaProcessing(("<|endoftext|>", t.token_to_id("<|endoftext|>")), ("<mask>", t.token_to_id("<mask>")))
+    return t
+
+
+def llama3():
+    t = Tokenizer(models.BPE(ignore_merges=True))
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LLAMA3), "isolated", invert=False),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+    ])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(corpus(), bpe_trainer(1000))
+    # pieces that only the look-up of whole words finds: no merge leads to them
+    state = json.loads(t.to_str())
+    vocab = state["model"]["vocab"]
+    for piece in ["squared", "ĠHTTPServer", "ĠcamelCaseWord", "âĢ¦âĢ¦"]:
+        vocab[piece] = len(vocab)
+    t = Tokenizer.from_str(json.dumps(state))
+    names = ["begin_of_text", "end_of_text", "start_header_id", "end_header_id", "eot_id"]
+    t.add_special_tokens([AddedToken(f"<|{name}|>", special=True, normalized=False) for name in names])
+    bos = "<|begin_of_text|>"
+    t.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=True),
+        processors.TemplateProcessing(single=f"{bos} $A", pair=f"{bos} $A {bos} $B",
+                                      special_tokens=[(bos, t.token_to_id(bos))]),
+    ])
+    return t
+
+
+def byte_pieces():
+    return [f"<0x{b:02X}>" for b in range(256)]
+
+
+def llama2(pre_tokenizer):
+    """Pieces with U+2581 for spaces, bytes for what has no piece. Legacy: a normalizer does it, and the text is one word."""
+    specials = ["<unk>", "<s>", "</s>"] + byte_pieces()
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=True)
+    t.train_from_iterator(corpus()[:900], trainers.BpeTrainer(vocab_size=700, special_tokens=specials, limit_alphabet=90, show_progress=False))
+    state = json.loads(t.to_str())
+    state["added_tokens"] = [a for a in state["added_tokens"] if not a["content"].startswith("<0x")]
+    t = Tokenizer.from_str(json.dumps(state))
+    if pre_tokenizer:
+        t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=True)
+        t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    else:
+        t.pre_tokenizer = None
+        t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+        t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
+    return t
+
+
+def unknown(fuse):
+    """No bytes to fall back on: unknown characters become <unk>, or one for several; digits alone; NFKC."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuse))
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=fuse), pre_tokenizers.Metaspace(prepend_scheme="always")])
+    t.decoder = decoders.Metaspace(prepend_scheme="always")
+    t.train_from_iterator(corpus()[:400], trainers.BpeTrainer(vocab_size=300, special_tokens=["<unk>"], limit_alphabet=60, show_progress=False))
+    return t
+
+
+def affixes(behavior, invert):
+    """The older way to mark words: ## within, </w> at the end; a Split that merges its matches or drops them."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", end_of_word_suffix="</w>"))
+    t.pre_tokenizer = pre_tokenizers.Split(Regex(r"\w+" if invert else r"[\s\p{P}]"), behavior, invert=invert)
+    t.train_from_iterator(corpus()[:300], trainers.BpeTrainer(vocab_size=300, special_tokens=["<unk>"], limit_alphabet=60, show_progress=False,
+                          continuing_subword_prefix="##", end_of_word_suffix="</w>"))
+    return t
+
+
+def string_merges(t):
+    """The same tokenizer as older versions wrote it: merges as one text each, no type of model."""
+    state = json.loads(t.to_str())
+    state["model"]["merges"] = [" ".join(m) for m in state["model"]["merges"]]
+    del state["model"]["type"]
+    return json.dumps(state, ensure_ascii=False)
+
+
+def spm(**options):
+    out = io.BytesIO()
+    lines = [line.strip() for line in corpus()[:700] + SCRIPTS * 8 if line.strip()]
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, byte_fallback=True, minloglevel=2, num_threads=1, normalization_rule_name="identity",
+                                             character_coverage=0.98, hard_vocab_limit=False, **options)
+    return out.getvalue()
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------
+
+
+def save(path, data):
+    path = os.path.join(OUT, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, bytes) else data.encode("utf-8"))
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
+
+
+ALL_TEXTS = TEXTS + random_texts(30)
+AROUND = ["", "Hello world", "<|endoftext|> x"]  # with what is put around a text
+
+
+def save_texts():
+    """What is encoded: texts, then hexadecimal bytes that are no UTF-8, then texts with what is put around them."""
+    save("texts.jsonl", "".join([compact({"text": t}) for t in ALL_TEXTS] + [compact({"hex": raw.hex()}) for raw in BROKEN] +
+                                [compact({"around": t}) for t in AROUND]))
+
+
+def expect(name, encode, decode, around):
+    """A line per line of texts.jsonl: [ids], or [ids, what they decode to] if that is not the text again. null there: not
+    compared (the library reads letters of an added token as bytes, "\u00e9" as 0xe9)."""
+    lines = []
+    for text in ALL_TEXTS + [raw.decode("utf-8", "replace") for raw in BROKEN]:
+        ids = encode(text)
+        back = decode(ids) if decode else None
+        if back and "\ufffd" in back and "\ufffd" not in text:
+            back = None
+        lines.append(compact([ids] if back == text else [ids, back]))
+    lines += [compact([around(text)]) for text in AROUND]
+    save(f"{name}/expected.jsonl", "".join(lines))
+
+
+def expect_tokenizer(name, t):
+    decode = None if name.startswith("split_") and name != "split_removed" else lambda ids: t.decode(ids, skip_special_tokens=False)
+    expect(name, lambda text: t.encode(text, add_special_tokens=False).ids, decode, lambda text: t.encode(text).ids)
+
+
+def write_tokenizers():
+    kinds = {
+        "gpt2": gpt2(), "gpt2_prefix": gpt2_prefix(), "llama3": llama3(), "llama2_legacy": llama2(False), "llama2_metaspace": llama2(True),
+        "unknown_fused": unknown(True), "unknown_apart": unknown(False),
+        "split_previous": affixes("merged_with_previous", False), "split_next": affixes("merged_with_next", False),
+        "split_removed": affixes("removed", False), "split_inverted": affixes("contiguous", True),
+    }
+    for name, t in kinds.items():
+        save(f"{name}/tokenizer.json", string_merges(t) if name == "gpt2_prefix" else json.dumps(json.loads(t.to_str()), ensure_ascii=False))
+        expect_tokenizer(name, t)
+    # GPT-2's two files, of the same tokenizer
+    model = json.loads(kinds["gpt2"].to_str())["model"]
+    save("gpt2_files/vocab.json", json.dumps(model["vocab"], ensure_ascii=True))
+    save("gpt2_files/merges.txt", "#version: 0.2\n" + "".join(" ".join(m) + "\n" for m in model["merges"]))
+
+
+def write_spm():
+    for name, options in {"spm_bpe": dict(model_type="bpe", vocab_size=600), "spm_unigram": dict(model_type="unigram", vocab_size=600)}.items():
+        model = spm(**options)
+        p = sentencepiece.SentencePieceProcessor(model_proto=model)
+        t5 = name == "spm_unigram"
+        save(f"{name}/{'spiece.model' if t5 else 'tokenizer.model'}", model)
+        expect(name, p.encode, p.decode, lambda text: p.encode(text, add_eos=True) if t5 else p.encode(text, add_bos=True))
+
+
+save_texts()
+write_tokenizers()
+write_spm()
