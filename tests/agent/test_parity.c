@@ -124,6 +124,61 @@ static void ten_steps_of_each_optimizer_are_pytorchs(void **state)
     fixture_close(file);
 }
 
+/* AdamW with decay groups, clipping and a cosine schedule with warm-up, in every layout: the norm
+ * is the same number on every rank. */
+static void the_recipe_of_language_models_is_pytorchs(void **state)
+{
+    (void)state;
+    static const struct {
+        enum shard_strategy strategy;
+        int ranks, group;
+        int64_t min_num_params;
+        bool offload;
+    } rows[] = {
+        {FULL_SHARD, 1, 1, 0, false},   {FULL_SHARD, 4, 4, 500, false},
+        {FULL_SHARD, 4, 4, 50, true},   {NO_SHARD, 4, 1, 50, false},
+        {NO_SHARD, 2, 1, 0, true},      {HYBRID_SHARD, 4, 2, 50, true},
+        {HYBRID_SHARD, 4, 2, 0, false}, {SHARD_GRAD_OP, 4, 4, 0, false},
+    };
+    const struct schedule schedule = {
+        .type = SCHEDULE_HF_COSINE, .lr = 0.01, .decay_steps = 10, .warmup_steps = 2};
+    struct fixture_file *file = fixture_open("mnist_recipe.safetensors");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct world w = parity_world(world_small_shape(), 32);
+        struct world_result result;
+        w.ranks = w.dealt_to = rows[i].ranks;
+        w.config.strategy = rows[i].strategy;
+        w.config.shard_group_size = rows[i].group;
+        w.min_num_params = rows[i].min_num_params;
+        w.offload = rows[i].offload;
+        w.steps = 10;
+        w.same_batch = true;
+        w.loss_scale = (float)w.ranks / 4; /* gradients are the mean over ranks of 4 ranks' sums */
+        w.optim = optim_defaults(OPTIM_ADAMW);
+        w.optim.beta2 = 0.95f;
+        w.optim.weight_decay = 0.1f;
+        w.optim.decays = optim_decays_matrices;
+        w.optim.grad_clip = 2;
+        w.schedule = &schedule;
+        run(&w, &result);
+        int64_t count;
+        compare_losses("loss", &result, fixture_get(file, &count, "loss"), 2e-6);
+        const float *norms = fixture_get(file, &count, "norm");
+        for (int step = 0; step < w.steps; step++)
+            for (int r = 0; r < w.ranks; r++) {
+                float norm = (float)result.norms[step][r];
+                fixture_compare("norm", &norm, &norms[step], 1, 5e-6, 0);
+                assert_true(result.norms[step][r] == result.norms[step][0]);
+            }
+        for (int p = 0; p < WORLD_PARAMS; p++)
+            fixture_compare(params[p], result.weights + result.offsets[p],
+                            fixture_get(file, &count, "final/%s", params[p]),
+                            result.offsets[p + 1] - result.offsets[p], 1e-5, 0);
+        world_result_free(&result);
+    }
+    fixture_close(file);
+}
+
 struct tolerance {
     double weight, norm, loss; /* absolute, relative, absolute */
 };
@@ -192,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_gradients_are_pytorchs),
         cmocka_unit_test(ten_steps_of_each_optimizer_are_pytorchs),
+        cmocka_unit_test(the_recipe_of_language_models_is_pytorchs),
         cmocka_unit_test(the_tutorials_network_trains_as_in_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
