@@ -56,6 +56,8 @@ static double hf_factor(const struct schedule *s, double n, double T, double W)
         return fmax(0, 1 - p);
     case SCHEDULE_HF_COSINE:
         return cosine_wave(fmin(p, 1) * (s->num_cycles > 0 ? s->num_cycles : 0.5));
+    case SCHEDULE_COSINE_TO_MIN:
+        return cosine_wave(fmin(p, 1) / 2);
     case SCHEDULE_HF_COSINE_WITH_RESTARTS:
         return p >= 1 ? 0 : cosine_wave(fmod(p * at_least_1(s->num_cycles), 1) / 2);
     case SCHEDULE_WSD:
@@ -89,6 +91,7 @@ double schedule_lr(const struct schedule *schedule, struct schedule_position pos
     case SCHEDULE_HF_LINEAR:
     case SCHEDULE_HF_COSINE:
     case SCHEDULE_HF_COSINE_WITH_RESTARTS:
+    case SCHEDULE_COSINE_TO_MIN:
     case SCHEDULE_WSD:
         return hugging_face(schedule, (double)position.step);
     case SCHEDULE_STEP_LR: {

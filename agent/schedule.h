@@ -9,12 +9,14 @@
 extern "C" {
 #endif
 
-/* After a warm-up from 0. The first five are AnnealingLR of AWS's FSDP sample (Megatron's early
- * form), those of HF transformers.optimization's. LMTK's fixed is CONSTANT, its warmup_constant,
- * warmup_linear, warmup_cosine and warmup_cosine_restart are HF_CONSTANT_WITH_WARMUP, HF_LINEAR,
- * HF_COSINE and HF_COSINE_WITH_RESTARTS; its cosine is HF_COSINE without a warm-up. */
+/* After a warm-up from 0. CONSTANT, and LINEAR to PLATEAU, are AnnealingLR of AWS's FSDP sample
+ * (Megatron's early form), those of HF transformers.optimization's. LMTK's fixed is CONSTANT, its
+ * warmup_constant, warmup_linear, warmup_cosine and warmup_cosine_restart are
+ * HF_CONSTANT_WITH_WARMUP, HF_LINEAR, HF_COSINE and HF_COSINE_WITH_RESTARTS; its cosine is
+ * HF_COSINE without a warm-up. */
 enum schedule_type {
     SCHEDULE_CONSTANT,
+    SCHEDULE_STEP_LR, /* torch.optim.lr_scheduler.StepLR */
     SCHEDULE_LINEAR,
     SCHEDULE_COSINE,
     SCHEDULE_EXPONENTIAL,
@@ -23,8 +25,8 @@ enum schedule_type {
     SCHEDULE_HF_LINEAR,
     SCHEDULE_HF_COSINE,
     SCHEDULE_HF_COSINE_WITH_RESTARTS,
-    SCHEDULE_STEP_LR, /* torch.optim.lr_scheduler.StepLR */
-    SCHEDULE_WSD,     /* warm-up, stable, and a cosine over the last cooldown_steps */
+    SCHEDULE_COSINE_TO_MIN, /* as HF_COSINE, always half a wave */
+    SCHEDULE_WSD,           /* warm-up, stable, and a cosine over the last cooldown_steps */
 };
 
 enum schedule_unit { SCHEDULE_PER_EPOCH, SCHEDULE_PER_STEP };
@@ -33,12 +35,12 @@ enum schedule_unit { SCHEDULE_PER_EPOCH, SCHEDULE_PER_STEP };
 struct schedule {
     enum schedule_type type;
     double lr; /* the highest */
-    /* Where it ends. The first five: a floor after warm-up. HF and WSD: lr is scaled between it and
+    /* Where it ends. AnnealingLR's: a floor after warm-up. The others: lr is scaled between it and
      * the highest, as transformers' cosine_with_min_lr does. */
     double min_lr;
     int64_t decay_steps;    /* where the decay ends, warm-up included: mostly the run's steps */
     int64_t warmup_steps;   /* 0: warmup_ratio of decay_steps */
-    double warmup_ratio;    /* not rounded by the first five; HF and WSD round up */
+    double warmup_ratio;    /* not rounded by AnnealingLR's; the others round up */
     double plateau_ratio;   /* PLATEAU: of decay_steps */
     double num_cycles;      /* HF_COSINE: waves; WITH_RESTARTS: how many; 0: half a wave, and one */
     int64_t cooldown_steps; /* WSD */

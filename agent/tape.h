@@ -35,7 +35,10 @@ struct tensor {
     int64_t count;
     bool is_input;  /* memory of the caller's; needs no gradient */
     int readers;    /* who needs the value: the model's references, and recorded ops */
+    int recorded;   /* those of the readers that are recorded ops */
     int references; /* who needs the tensor; freed at 0 */
+    int maker;      /* 1 + the entry of the op that can make a dropped value again; 0: none */
+    void *host;     /* the value while it is away (tape_spare_memory), or NULL */
 };
 
 /* Called on the host while ops are being queued, in the order of the pass. */
@@ -67,6 +70,18 @@ struct tape;
 int tape_open(struct stream *stream, enum dtype dtype, const struct tape_hooks *hooks,
               struct tape **ret_tape, struct error *err);
 void tape_close(struct tape *tape); /* NULL-safe */
+
+/* What forward keeps for backward. The same bits come out of all three. */
+enum tape_keeps {
+    TAPE_KEEPS_ALL,
+    TAPE_KEEPS_COSTLY,   /* not what ops with a remake function put out: they make it again */
+    TAPE_KEEPS_SEGMENTS, /* of a segment only its input: it runs again */
+};
+/* How to spend time, or a link, for memory; the default is to keep all, on the device. host: where
+ * values that a segment keeps go after its forward, to be brought back `horizon` (>= 1) segments
+ * ahead of their use in backward; NULL: they stay. Used until tape_close(). */
+int tape_spare_memory(struct tape *tape, enum tape_keeps keeps, struct device *host, int horizon,
+                      struct error *err);
 
 /* Starts a pass; the one before must be finished. */
 void tape_begin(struct tape *tape, const struct tape_pass *pass);
@@ -100,13 +115,26 @@ void *tape_alloc(struct tape *tape, size_t bytes, const char *what);
 enum { TAPE_MAX_CONSTANTS = 48 };
 const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what);
 
+/* A part of a forward pass (a transformer block) that reads one activation and gives one, and that
+ * may run again in backward: everything else it reads is in `args` or outlives the pass, and its
+ * random numbers are named by the pass. Consumes x. */
+typedef struct tensor *tape_run(struct tape *tape, const void *args, struct tensor *x);
+enum { TAPE_ARGS_WORDS = 16, TAPE_SEGMENT_ARGS_BYTES = (TAPE_ARGS_WORDS - 1) * 8 };
+/* Runs it as tape_spare_memory() says, with a copy of the `bytes` (<= TAPE_SEGMENT_ARGS_BYTES) at
+ * args. When it runs again its modules are entered as backward does; none may be entered before. */
+struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
+                            struct tensor *x);
+
 /* An op that was queued forward, to be run backwards. */
-enum { TAPE_MAX_INPUTS = 3, TAPE_ARGS_WORDS = 16 };
+enum { TAPE_MAX_INPUTS = 3 };
 struct tape_op {
     /* Queues the op's backward: takes output's gradient, gives the inputs' (tape_gradient,
      * tape_give_gradient) and the parameters' (tape_param_gradient). Not called if nothing gave the
      * output a gradient. */
     void (*backward)(struct tape *tape, struct tape_op *op);
+    /* NULL, or queues the forward again: writes output's value (fresh memory) and `memory`, the
+     * same bits as before. For ops that cost little and read their inputs. */
+    void (*remake)(struct tape *tape, const struct tape_op *op);
     struct module *module; /* whose parameters it used, or NULL */
     struct tensor *output; /* NULL for a loss */
     struct tensor *inputs[TAPE_MAX_INPUTS];

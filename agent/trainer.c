@@ -87,7 +87,7 @@ static int open_optimizer(struct trainer *t, struct error *err)
         .weight_decay = (float)c->optimizer.weight_decay,
     };
     t->schedule = (struct schedule){
-        .type = c->schedule.type ? SCHEDULE_STEP_LR : SCHEDULE_CONSTANT,
+        .type = (enum schedule_type)c->schedule.type,
         .lr = c->optimizer.lr,
         .gamma = c->schedule.gamma,
         .step_size = c->schedule.step_size,

@@ -42,7 +42,7 @@ operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
 operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
 operator/executor.[ch]:base/.*|operator/(executor|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
-agent/tape.[ch]:base/.*|kernels/ops.h|agent/(tape|module).h
+agent/tape.*.[ch]:base/.*|kernels/ops.h|agent/(tape|tape_parts|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h
 agent/schedule.[ch]:agent/schedule.h
 agent/dataset/.*:base/.*|agent/dataset/.*|kernels/ops.h

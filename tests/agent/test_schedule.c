@@ -109,6 +109,7 @@ static void the_others_are_transformers(void **state)
         {"cosine", SCHEDULE_HF_COSINE, 7, 0, 0.5, 0},
         {"cosine_2_waves", SCHEDULE_HF_COSINE, 7, 0, 2, 0},
         {"cosine_min_lr", SCHEDULE_HF_COSINE, 7, 0, 0, 3e-5},
+        {"cosine_min_lr", SCHEDULE_COSINE_TO_MIN, 7, 0, 3, 3e-5},
         {"restarts", SCHEDULE_HF_COSINE_WITH_RESTARTS, 7, 0, 0, 0},
         {"restarts_3", SCHEDULE_HF_COSINE_WITH_RESTARTS, 7, 0, 3, 0},
         {"wsd", SCHEDULE_WSD, 7, 0, 0, 0},
