@@ -1,6 +1,6 @@
 #include "agent/build.h"
-#include "agent/models/mnist.h"
 
+#include "agent/models/mnist.h"
 #include "agent/shard_layout.h"
 #include "agent/wrap.h"
 
@@ -42,17 +42,25 @@ static int choose_units(const struct agent_config *config, struct module *root, 
     return 0;
 }
 
-int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
-                struct error *err)
+static struct model *build_mnist(const struct agent_config *config, struct arena *arena)
 {
     struct mnist_shape shape = mnist_default_shape;
     if (config->model.dropout >= 0)
         shape.dropout1 = shape.dropout2 = (float)config->model.dropout;
-    struct model *model = model_mnist_new(arena, &shape);
-    if (choose_units(config, model->root, arena, err))
+    return model_mnist_new(arena, &shape);
+}
+
+int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
+                struct error *err)
+{
+    struct architecture architecture;
+    if (config->model.type == MODEL_MNIST_CNN)
+        *ret_model = build_mnist(config, arena);
+    else if (build_architecture(config, arena, &architecture, err))
         return -1;
-    *ret_model = model;
-    return 0;
+    else
+        *ret_model = architecture_build(arena, &architecture);
+    return choose_units(config, (*ret_model)->root, arena, err);
 }
 
 void build_describe(const struct config *config, const struct model *model, struct str *out)
@@ -66,7 +74,7 @@ void build_describe(const struct config *config, const struct model *model, stru
     shard_layout_make(arena, model->root, 1, &layout);
     for (int u = 0; u < layout.unit_count; u++)
         str_printf(out, "unit %d: %s, %lld parameters\n", u,
-                   layout.units[u].module->name[0] ? layout.units[u].module->name : "root",
+                   layout.units[u].module->path[0] ? layout.units[u].module->path : "root",
                    (long long)layout.units[u].count);
     str_printf(out, "%lld parameters in %d unit%s\n", (long long)module_param_count(model->root),
                layout.unit_count, layout.unit_count == 1 ? "" : "s");

@@ -4,11 +4,16 @@
 
 #include "agent/config.h"
 #include "agent/model.h"
+#include "agent/models/architecture.h"
 #include "base/error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The language model that model.* means, without its units. Errors: ERR_CONFIG. */
+int build_architecture(const struct agent_config *config, struct arena *arena,
+                       struct architecture *ret_architecture, struct error *err);
 
 /* The configured model with its wrap policy applied. Memory from `arena`. Errors: ERR_CONFIG. */
 int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,

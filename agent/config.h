@@ -28,7 +28,13 @@ enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONM
 enum config_model { MODEL_AUTO, MODEL_MNIST_CNN, MODEL_LLAMA, MODEL_GPT2 };
 enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
-enum config_rope { ROPE_FROM_CONFIG, ROPE_DEFAULT, ROPE_LINEAR, ROPE_DYNAMIC, ROPE_LLAMA3 };
+enum config_rope {
+    ROPE_FROM_CONFIG,
+    CONFIG_ROPE_DEFAULT, /* then as enum rope_type */
+    CONFIG_ROPE_LINEAR,
+    CONFIG_ROPE_DYNAMIC,
+    CONFIG_ROPE_LLAMA3
+};
 enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
 enum config_format {
     FORMAT_AUTO,

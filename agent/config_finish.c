@@ -127,9 +127,9 @@ static int check_model(const struct agent_config *c, struct error *err)
                          "model.config_overrides.num_attention_heads: %lld is not a multiple of "
                          "num_key_value_heads, %lld",
                          (long long)heads, (long long)groups);
-    if (c->rope.type >= ROPE_LINEAR && c->rope.factor < 1)
+    if (c->rope.type >= CONFIG_ROPE_LINEAR && c->rope.factor < 1)
         return error_set(err, ERR_CONFIG, "model.rope_scaling.factor must be at least 1");
-    if (c->rope.type == ROPE_LLAMA3 &&
+    if (c->rope.type == CONFIG_ROPE_LLAMA3 &&
         (c->rope.low_freq_factor <= 0 || c->rope.high_freq_factor <= c->rope.low_freq_factor ||
          c->rope.original_max_position_embeddings == 0))
         return error_set(err, ERR_CONFIG,

@@ -4,7 +4,8 @@ int source_open(const struct agent_config *config, enum source_split split,
                 const struct model *model, const struct source_place *place,
                 struct source **ret_source, struct error *err)
 {
-    return source_images_open(config, split, model, place, ret_source, err);
+    return (model->language.V ? source_tokens_open : source_images_open)(config, split, model,
+                                                                         place, ret_source, err);
 }
 
 void source_close(struct source *source)

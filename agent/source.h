@@ -6,6 +6,7 @@
 #define SHOAL_AGENT_SOURCE_H
 
 #include "agent/config.h"
+#include "agent/dataset/token_source.h"
 #include "agent/model.h"
 #include "base/error.h"
 #include "kernels/ops.h"
@@ -59,7 +60,8 @@ struct source {
 struct source_place {
     struct stream *stream;
     int rank, size;
-    int64_t most; /* micro-batches that will be fetched at once at the most */
+    int64_t most;                 /* micro-batches that will be fetched at once at the most */
+    struct token_encoder encoder; /* for text; encode NULL: there is no tokenizer */
 };
 
 /* Opens the split that the configuration names, for the model. Errors: what is wrong with the data,
@@ -69,8 +71,11 @@ int source_open(const struct agent_config *config, enum source_split split,
                 struct source **ret_source, struct error *err);
 void source_close(struct source *source); /* NULL-safe; the stream has been synced */
 
-/* source_images.c: MNIST's and its like. */
+/* source_images.c: MNIST's and its like; source_tokens.c: for language models. */
 int source_images_open(const struct agent_config *config, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct source **ret_source, struct error *err);
+int source_tokens_open(const struct agent_config *config, enum source_split split,
                        const struct model *model, const struct source_place *place,
                        struct source **ret_source, struct error *err);
 
