@@ -25,52 +25,18 @@ enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONM
 
 /* Values in the order of their key's choices. Choices without an enum here are in the order of the
  * enum that their field's comment names. */
-enum config_model { MODEL_AUTO, MODEL_MNIST_CNN, MODEL_LLAMA, MODEL_GPT2 };
+enum config_model { MODEL_AUTO, MODEL_MNIST_CNN, MODEL_LLAMA, MODEL_GPT2, MODEL_MISTRAL };
 enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
-enum config_rope {
-    ROPE_FROM_CONFIG,
-    CONFIG_ROPE_DEFAULT, /* then as enum rope_type */
-    CONFIG_ROPE_LINEAR,
-    CONFIG_ROPE_DYNAMIC,
-    CONFIG_ROPE_LLAMA3
-};
 enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
-enum config_format {
-    FORMAT_AUTO,
-    FORMAT_JSONL,
-    FORMAT_TEXT,
-    FORMAT_LLMC_BIN,
-    FORMAT_MEGATRON,
-    FORMAT_HF_ARROW,
-    FORMAT_IDX
-};
-enum config_packing { PACKING_CONCAT, PACKING_PER_DOCUMENT, PACKING_NONE };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
 enum config_state_dtype { STATE_FP32, STATE_BF16 };
-enum config_unit { UNIT_EPOCH, UNIT_STEP };
-/* The first two are enum schedule_type's. LINEAR to PLATEAU: Megatron's AnnealingLR. */
-enum config_rate {
-    RATE_CONSTANT,
-    RATE_STEP,
-    RATE_LINEAR,
-    RATE_COSINE,
-    RATE_EXPONENTIAL,
-    RATE_PLATEAU,
-    RATE_HF_CONSTANT_WITH_WARMUP,
-    RATE_HF_LINEAR,
-    RATE_HF_COSINE,
-    RATE_HF_COSINE_WITH_RESTARTS,
-    RATE_COSINE_TO_MIN,
-    RATE_WSD
-};
 enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
 enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
 enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
 enum config_state_dict { STATE_DICT_SHARDED, STATE_DICT_FULL, STATE_DICT_LOCAL };
 enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
 enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
-enum config_style { STYLE_AUTO, STYLE_PLAIN, STYLE_MNIST, STYLE_ADT, STYLE_FABRIC };
 enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
 enum config_debug { DEBUG_OFF, DEBUG_INFO, DEBUG_DETAIL };
 
@@ -84,6 +50,7 @@ struct agent_config {
         int64_t type;             /* enum config_model; AUTO only with a name_or_path */
         int64_t init;             /* enum config_init */
         const char *init_weights; /* "": none */
+        const char *architecture; /* "": none; a name of models/architecture.h */
         double dropout;           /* below 0: each layer's own */
         int64_t loss_reduction;   /* enum config_loss_reduction */
     } model;
@@ -98,7 +65,7 @@ struct agent_config {
         int64_t bos_token_id, eos_token_id, pad_token_id;
     } overrides;
     struct {
-        int64_t type;                                     /* enum config_rope */
+        int64_t type; /* 0: not given; else enum rope_type + 1 */
         double factor, low_freq_factor, high_freq_factor; /* 0: not given */
         int64_t original_max_position_embeddings;         /* 0: not given */
     } rope;
@@ -106,12 +73,12 @@ struct agent_config {
         const char *dataset; /* "": none; a path, a glob, a directory or an id below root */
         const char *dataset_config_name;
         const char *root;
-        int64_t format; /* enum config_format */
+        int64_t format; /* enum token_format */
         const char *text_column;
         const char *tokenizer;    /* "": the model's directory */
         int64_t max_seq_length;   /* tokens; 0: the model's positions */
-        int64_t packing;          /* enum config_packing */
-        int64_t add_bos, add_eos; /* enum config_choose; AUTO: as the tokenizer's files say */
+        int64_t packing;          /* enum token_packing */
+        int64_t add_bos, add_eos; /* enum token_affix */
         const char *train_split, *eval_split;
         int64_t train_batch_size, eval_batch_size; /* samples per rank */
         int64_t train_size, eval_size;             /* 0: all */
@@ -135,7 +102,7 @@ struct agent_config {
         int64_t state_dtype;       /* enum config_state_dtype */
     } optimizer;
     struct {
-        int64_t type;      /* enum config_rate */
+        int64_t type;      /* enum schedule_type */
         int64_t max_steps; /* 0: by epochs */
         int64_t epochs;
         int64_t warmup_steps; /* at most one of the two is above 0 */
@@ -143,9 +110,9 @@ struct agent_config {
         int64_t decay_steps;  /* 0: the steps of the run */
         double min_lr, plateau_ratio;
         int64_t step_size;
-        int64_t unit; /* enum config_unit: what step_size counts */
+        int64_t unit; /* enum schedule_unit: what step_size counts */
         double gamma;
-        double num_cycles;      /* hf_cosine: 0.5 is half a wave; with_restarts: how many */
+        double num_cycles;      /* 0: half a wave, or one restart */
         int64_t cooldown_steps; /* wsd */
     } schedule;
     struct {
@@ -189,7 +156,7 @@ struct agent_config {
     } eval;
     struct {
         int64_t steps;                                    /* 0: off */
-        int64_t style;                                    /* enum config_style, never AUTO */
+        int64_t style;                                    /* enum log_style */
         int64_t level;                                    /* enum log_level */
         const char *file, *csv, *jsonl, *tensorboard_dir; /* "": none */
         const char *http_addr;
@@ -205,6 +172,7 @@ struct agent_config {
         const char *master_addr;
         int64_t master_port; /* 0: from the environment */
         const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
+        bool standalone;
         int64_t max_restarts;
         double monitor_interval_s;
         const char *log_dir, *redirects, *tee; /* "": none */
@@ -238,6 +206,8 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
 
 /* The table as text for people: every key with its default, what is allowed and its other names. */
 void config_help(struct str *out);
+/* The same as a page of docs/. */
+void config_markdown(struct str *out);
 
 /* The resolved configuration as YAML, with each value's source as a comment; config_parse reads it
  * back. */

@@ -1,10 +1,14 @@
 /* What follows from other keys, and the rules between keys. */
+#include "agent/config_model.h"
 #include "agent/config_parser.h"
 
 #include "agent/optim.h"
+#include "agent/schedule.h"
+#include "agent/telemetry/log_lines.h"
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 static enum config_source source_at(const struct config_parser *p, size_t offset)
 {
@@ -29,6 +33,12 @@ static int finish_model(struct config_parser *p, struct error *err)
                              "it can be llama or gpt2");
         c->model.type = MODEL_MNIST_CNN;
     }
+    /* train.py's llama_v3 always stretches so, without a flag for it. */
+    if (p->model_type && strcasecmp(p->model_type, "llama_v3") == 0 && c->rope.type == 0 &&
+        !is_named && !c->model.architecture[0]) {
+        c->rope.type = 1 + ROPE_DYNAMIC;
+        c->rope.factor = 2;
+    }
     if (c->checkpoint.prefix[0])
         return 0;
     const char *slash = strrchr(c->model.name_or_path, '/');
@@ -50,8 +60,8 @@ static void finish_by_model(struct agent_config *c)
         c->precision.mixed = is_mnist ? PRECISION_FP32 : PRECISION_BF16_MIXED;
     if (c->logging.steps < 0)
         c->logging.steps = is_mnist ? 0 : 10;
-    if (c->logging.style == STYLE_AUTO)
-        c->logging.style = is_mnist ? STYLE_MNIST : STYLE_PLAIN;
+    if (c->logging.style == CONFIG_STYLE_AUTO)
+        c->logging.style = is_mnist ? STYLE_NONE : STYLE_PLAIN;
 }
 
 static void finish_optimizer(struct config_parser *p)
@@ -113,29 +123,21 @@ static int check_checkpoint(const struct agent_config *c, struct error *err)
 
 static int check_model(const struct agent_config *c, struct error *err)
 {
-    int64_t hidden = c->overrides.hidden_size, heads = c->overrides.num_attention_heads;
-    int64_t groups = c->overrides.num_key_value_heads;
     if (c->model.init == INIT_PRETRAINED && !c->model.name_or_path[0] && !c->model.init_weights[0])
         return error_set(err, ERR_CONFIG, "model.init=pretrained needs model.name_or_path");
-    if (hidden > 0 && heads > 0 && c->overrides.head_dim == 0 && hidden % heads != 0)
-        return error_set(err, ERR_CONFIG,
-                         "model.config_overrides.hidden_size: %lld is not a multiple of "
-                         "num_attention_heads, %lld",
-                         (long long)hidden, (long long)heads);
-    if (heads > 0 && groups > 0 && heads % groups != 0)
-        return error_set(err, ERR_CONFIG,
-                         "model.config_overrides.num_attention_heads: %lld is not a multiple of "
-                         "num_key_value_heads, %lld",
-                         (long long)heads, (long long)groups);
-    if (c->rope.type >= CONFIG_ROPE_LINEAR && c->rope.factor < 1)
+    if (c->rope.type > 1 + ROPE_DEFAULT && c->rope.factor < 1)
         return error_set(err, ERR_CONFIG, "model.rope_scaling.factor must be at least 1");
-    if (c->rope.type == CONFIG_ROPE_LLAMA3 &&
+    if (c->rope.type == 1 + ROPE_LLAMA3 &&
         (c->rope.low_freq_factor <= 0 || c->rope.high_freq_factor <= c->rope.low_freq_factor ||
          c->rope.original_max_position_embeddings == 0))
         return error_set(err, ERR_CONFIG,
                          "model.rope_scaling.rope_type=llama3 needs low_freq_factor above 0, "
                          "high_freq_factor above that, and original_max_position_embeddings");
-    return 0;
+    /* Where a config.json has a say, whoever reads it checks the whole. */
+    struct architecture ignored;
+    if (c->model.type == MODEL_MNIST_CNN || c->model.name_or_path[0])
+        return 0;
+    return config_architecture(c, NULL, &ignored, err);
 }
 
 static int check_places(const struct agent_config *c, struct error *err)
@@ -152,13 +154,13 @@ static int check_places(const struct agent_config *c, struct error *err)
 static void note_idle(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
-    if (c->schedule.type == RATE_COSINE_TO_MIN && c->schedule.min_lr >= c->optimizer.lr)
+    if (c->schedule.type == SCHEDULE_HF_COSINE && c->schedule.min_lr >= c->optimizer.lr)
         config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
-    if (c->model.type == MODEL_LLAMA &&
+    if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
         (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
          SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET ||
          SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET || c->model.dropout > 0))
-        config_note(p, "dropout is ignored: llama has none");
+        config_note(p, "dropout is ignored: the model has none");
 }
 
 int config_finish(struct config_parser *p, struct error *err)

@@ -54,6 +54,9 @@ struct config_key {
     KEY_ROW(g, n, TYPE_CHOICE, f, d, o, h, .choices = (list), ##__VA_ARGS__)
 /* clang-format on */
 
+/* The last choice of logging.style; those before it are enum log_style. */
+enum { CONFIG_STYLE_AUTO = 4 };
+
 struct config_table {
     const struct config_key *keys;
     int count;

@@ -13,7 +13,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "parallel", "auto_wrap_policy", parallel.wrap_policy, "auto",
         "NO_WRAP=none SIZE_BASED_WRAP "
-        "TRANSFORMER_BASED_WRAP=LlamaDecoderLayer=GPT2Block=llama=gpt2 auto",
+        "TRANSFORMER_BASED_WRAP=LlamaDecoderLayer=MistralDecoderLayer=GPT2Block=llama=gpt2 auto",
         "fsdp_auto_wrap_policy fsdp_wrap_policy",
         "which modules become units of their own; auto: the blocks, where the model has some"),
     KEY_TEXT("parallel", "transformer_layer_cls_to_wrap", parallel.wrap_classes, "",

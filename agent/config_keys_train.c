@@ -35,14 +35,14 @@ static const struct config_key keys[] = {
 
     KEY_CHOICE(
         "schedule", "type", schedule.type, "constant",
-        "constant=fixed step linear cosine exponential plateau "
-        "hf_constant_with_warmup=constant_with_warmup=warmup_constant hf_linear=warmup_linear "
-        "hf_cosine=warmup_cosine "
-        "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart cosine_to_min wsd",
+        "constant=fixed linear cosine exponential plateau "
+        "hf_constant_with_warmup=constant_with_warmup=warmup_constant "
+        "hf_linear=warmup_linear hf_cosine=warmup_cosine "
+        "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart step wsd",
         "lr_scheduler_type lr_decay_style scheduler",
-        "learning rate over the run. linear, cosine, exponential, plateau: Megatron's AnnealingLR; "
-        "hf_*: Transformers'; cosine_to_min: half a wave from lr to min_lr; wsd: constant, then "
-        "down over cooldown_steps; step: StepLR"),
+        "learning rate over the run. linear, cosine, exponential, plateau: Megatron's "
+        "AnnealingLR; hf_*: Transformers', down to min_lr; step: StepLR; wsd: constant, then "
+        "down over cooldown_steps"),
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
             "max_training_steps max_step", "stop after this many optimizer steps; 0: by epochs"),
     KEY_INT("schedule", "num_train_epochs", schedule.epochs, "1", 1, 1e6, "epochs number_epochs",
@@ -62,8 +62,9 @@ static const struct config_key keys[] = {
     KEY_CHOICE("schedule", "unit", schedule.unit, "epoch", "epoch step", NULL,
                "step: what step_size counts"),
     KEY_FLOAT("schedule", "gamma", schedule.gamma, "0.1", 0, 1, NULL, "step: factor of a decay"),
-    KEY_FLOAT("schedule", "num_cycles", schedule.num_cycles, "0.5", 0, 1e6, NULL,
-              "hf_cosine: waves; hf_cosine_with_restarts: how often from the top"),
+    KEY_FLOAT(
+        "schedule", "num_cycles", schedule.num_cycles, "0", 0, 1e6, NULL,
+        "hf_cosine: waves; hf_cosine_with_restarts: how often from the top; 0: half a wave, and once"),
     KEY_INT("schedule", "cooldown_steps", schedule.cooldown_steps, "0", 0, 1e12, NULL,
             "wsd: optimizer steps of the last, falling part"),
 

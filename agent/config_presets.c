@@ -32,6 +32,7 @@ static const char *const mnist_ddp_adam[] = {
  * not built: here it is Llama's layout with the same numbers. */
 static const char *const hyperpod[] = {
     "model.type=llama",
+    "model.architecture=",
     "model.init=random",
     OVERRIDE("vocab_size=50432"),
     OVERRIDE("hidden_size=768"),
@@ -43,8 +44,6 @@ static const char *const hyperpod[] = {
     OVERRIDE("rope_theta=10000"),
     OVERRIDE("initializer_range=0.02"),
     OVERRIDE("tie_word_embeddings=false"),
-    "model.rope_scaling.rope_type=dynamic",
-    "model.rope_scaling.factor=2",
     "data.dataset=allenai/c4",
     "data.dataset_config_name=en",
     "data.tokenizer=EleutherAI/gpt-neox-20b",
@@ -94,7 +93,7 @@ static const char *const fabric[] = {
     "optimizer.grad_clip=1",
     "optimizer.gradient_accumulation_steps=64",
     "optimizer.state_dtype=bf16",
-    "schedule.type=cosine_to_min",
+    "schedule.type=hf_cosine",
     "schedule.min_lr=2e-5",
     "schedule.num_train_epochs=2",
     "parallel.sharding_strategy=FULL_SHARD",
@@ -111,67 +110,49 @@ static const char *const fabric[] = {
     NULL,
 };
 
-/* What all Llamas have in common; the tokens of generations 2 and 3. */
-#define LLAMA(vocab, hidden, layers, heads, kv, head, inner, positions)                            \
-    "model.type=llama", OVERRIDE("vocab_size=" #vocab), OVERRIDE("hidden_size=" #hidden),          \
-        OVERRIDE("num_hidden_layers=" #layers), OVERRIDE("num_attention_heads=" #heads),           \
-        OVERRIDE("num_key_value_heads=" #kv), OVERRIDE("head_dim=" #head),                         \
-        OVERRIDE("intermediate_size=" #inner), OVERRIDE("max_position_embeddings=" #positions),    \
-        OVERRIDE("initializer_range=0.02"), OVERRIDE("rms_norm_eps=1e-5")
-#define LLAMA_2                                                                                    \
-    OVERRIDE("rope_theta=10000"), OVERRIDE("tie_word_embeddings=false"),                           \
-        OVERRIDE("bos_token_id=1"), OVERRIDE("eos_token_id=2"),                                    \
-        "model.rope_scaling.rope_type=default"
-#define LLAMA_3                                                                                    \
-    OVERRIDE("rope_theta=500000"), OVERRIDE("bos_token_id=128000"), OVERRIDE("eos_token_id=128001")
-#define LLAMA_3_ROPE(by)                                                                           \
-    "model.rope_scaling.rope_type=llama3", "model.rope_scaling.factor=" #by,                       \
-        "model.rope_scaling.low_freq_factor=1", "model.rope_scaling.high_freq_factor=4",           \
-        "model.rope_scaling.original_max_position_embeddings=8192"
-
-static const char *const llama2_7b[] = {LLAMA(32000, 4096, 32, 32, 32, 128, 11008, 4096), LLAMA_2,
-                                        NULL};
-static const char *const llama2_13b[] = {LLAMA(32000, 5120, 40, 40, 40, 128, 13824, 4096), LLAMA_2,
-                                         NULL};
-static const char *const llama2_70b[] = {LLAMA(32000, 8192, 80, 64, 8, 128, 28672, 4096), LLAMA_2,
-                                         NULL};
-static const char *const llama3_8b[] = {LLAMA(128256, 4096, 32, 32, 8, 128, 14336, 8192), LLAMA_3,
-                                        OVERRIDE("tie_word_embeddings=false"),
-                                        "model.rope_scaling.rope_type=default", NULL};
-static const char *const llama3_1_8b[] = {LLAMA(128256, 4096, 32, 32, 8, 128, 14336, 131072),
-                                          LLAMA_3, LLAMA_3_ROPE(8),
-                                          OVERRIDE("tie_word_embeddings=false"), NULL};
-static const char *const llama3_1_70b[] = {LLAMA(128256, 8192, 80, 64, 8, 128, 28672, 131072),
-                                           LLAMA_3, LLAMA_3_ROPE(8),
-                                           OVERRIDE("tie_word_embeddings=false"), NULL};
-static const char *const llama3_2_1b[] = {LLAMA(128256, 2048, 16, 32, 8, 64, 8192, 131072), LLAMA_3,
-                                          LLAMA_3_ROPE(32), OVERRIDE("tie_word_embeddings=true"),
-                                          NULL};
-static const char *const llama3_2_3b[] = {LLAMA(128256, 3072, 28, 24, 8, 128, 8192, 131072),
-                                          LLAMA_3, LLAMA_3_ROPE(32),
-                                          OVERRIDE("tie_word_embeddings=true"), NULL};
-/* Made for one GPU: 237,519,872 parameters. */
-static const char *const llama_single_gpu[] = {LLAMA(50432, 1024, 8, 16, 16, 64, 4096, 2048),
-                                               LLAMA_2,
-                                               "data.max_seq_length=2048",
-                                               "data.per_device_train_batch_size=1",
-                                               "runtime.nproc_per_node=1",
-                                               NULL};
-
-#define GPT2(hidden, layers, heads)                                                                \
-    "model.type=gpt2", OVERRIDE("vocab_size=50257"), OVERRIDE("hidden_size=" #hidden),             \
-        OVERRIDE("num_hidden_layers=" #layers), OVERRIDE("num_attention_heads=" #heads),           \
+/* Published sizes; what a preset before this one said of them is taken back. */
+#define ARCHITECTURE(type, name)                                                                   \
+    "model.type=" type, "model.architecture=" name, OVERRIDE("vocab_size=0"),                      \
+        OVERRIDE("hidden_size=0"), OVERRIDE("intermediate_size=0"),                                \
+        OVERRIDE("num_hidden_layers=0"), OVERRIDE("num_attention_heads=0"),                        \
         OVERRIDE("num_key_value_heads=0"), OVERRIDE("head_dim=0"),                                 \
-        OVERRIDE("intermediate_size=0"), OVERRIDE("max_position_embeddings=1024"),                 \
-        OVERRIDE("layer_norm_epsilon=1e-5"), OVERRIDE("initializer_range=0.02"),                   \
-        OVERRIDE("tie_word_embeddings=true"), OVERRIDE("resid_pdrop=0.1"),                         \
-        OVERRIDE("embd_pdrop=0.1"), OVERRIDE("attn_pdrop=0.1"), OVERRIDE("bos_token_id=50256"),    \
-        OVERRIDE("eos_token_id=50256"), NULL
+        OVERRIDE("max_position_embeddings=0"), OVERRIDE("rms_norm_eps=-1"),                        \
+        OVERRIDE("layer_norm_epsilon=-1"), OVERRIDE("rope_theta=-1"),                              \
+        OVERRIDE("initializer_range=-1"), OVERRIDE("tie_word_embeddings=auto"),                    \
+        "model.rope_scaling.rope_type=config", NULL
 
-static const char *const gpt2[] = {GPT2(768, 12, 12)};
-static const char *const gpt2_medium[] = {GPT2(1024, 24, 16)};
-static const char *const gpt2_large[] = {GPT2(1280, 36, 20)};
-static const char *const gpt2_xl[] = {GPT2(1600, 48, 25)};
+static const char *const llama2_7b[] = {ARCHITECTURE("llama", "llama2_7b")};
+static const char *const llama2_13b[] = {ARCHITECTURE("llama", "llama2_13b")};
+static const char *const llama2_70b[] = {ARCHITECTURE("llama", "llama2_70b")};
+static const char *const llama3_8b[] = {ARCHITECTURE("llama", "llama3_8b")};
+static const char *const llama3_1_8b[] = {ARCHITECTURE("llama", "llama3_1_8b")};
+static const char *const llama3_1_70b[] = {ARCHITECTURE("llama", "llama3_1_70b")};
+static const char *const llama3_2_1b[] = {ARCHITECTURE("llama", "llama3_2_1b")};
+static const char *const llama3_2_3b[] = {ARCHITECTURE("llama", "llama3_2_3b")};
+static const char *const gpt2[] = {ARCHITECTURE("gpt2", "gpt2")};
+static const char *const gpt2_medium[] = {ARCHITECTURE("gpt2", "gpt2_medium")};
+static const char *const gpt2_large[] = {ARCHITECTURE("gpt2", "gpt2_large")};
+static const char *const gpt2_xl[] = {ARCHITECTURE("gpt2", "gpt2_xl")};
+
+/* The AWS guide's settings for one GPU: 237,519,872 parameters. */
+static const char *const llama_single_gpu[] = {
+    "model.type=llama",
+    "model.architecture=",
+    OVERRIDE("vocab_size=50432"),
+    OVERRIDE("hidden_size=1024"),
+    OVERRIDE("intermediate_size=4096"),
+    OVERRIDE("num_hidden_layers=8"),
+    OVERRIDE("num_attention_heads=16"),
+    OVERRIDE("num_key_value_heads=16"),
+    OVERRIDE("max_position_embeddings=2048"),
+    OVERRIDE("rms_norm_eps=1e-5"),
+    OVERRIDE("rope_theta=10000"),
+    OVERRIDE("initializer_range=0.02"),
+    OVERRIDE("tie_word_embeddings=false"),
+    "data.max_seq_length=2048",
+    "data.per_device_train_batch_size=1",
+    NULL,
+};
 
 const struct config_preset config_presets[] = {
     {"mnist", "the PyTorch FSDP tutorial: MNIST's network, Adadelta, StepLR", mnist},

@@ -36,6 +36,65 @@ void config_help(struct str *out)
     }
 }
 
+/* A cell of a table: '|' would end it. */
+static void add_cell(const char *text, struct str *out)
+{
+    str_add(out, " ");
+    for (const char *c = text; *c; c++)
+        str_add_bytes(out, *c == '|' ? "\\|" : c, *c == '|' ? 2 : 1);
+    str_add(out, " |");
+}
+
+static void add_range(const struct config_key *key, struct str *out)
+{
+    static const char *const words[] = {
+        [TYPE_INT] = "whole",     [TYPE_SIZE] = "bytes",       [TYPE_FLOAT] = "number",
+        [TYPE_DURATION] = "time", [TYPE_BOOL] = "true, false", [TYPE_TEXT] = "text",
+    };
+    if (key->type == TYPE_CHOICE)
+        add_cell(key->choices, out);
+    else if (key->type == TYPE_BOOL || key->type == TYPE_TEXT)
+        str_printf(out, " %s |", words[key->type]);
+    else
+        str_printf(out, " %s, %.15g to %.15g%s%s |", words[key->type], key->low, key->high,
+                   key->choices ? " or " : "", key->choices ? key->choices : "");
+}
+
+void config_markdown(struct str *out)
+{
+    str_add(
+        out,
+        "# Configuration\n\n"
+        "Every key of `shoal-agent`, made by `shoal-agent --help=markdown`.\n\n"
+        "A key is `group.name`. On the command line the group may be left out where the name is "
+        "unique, `-` and\n`_` are equal, and an unambiguous beginning will do. Stronger sources "
+        "first: flag, environment\n(`AGENT_<GROUP>_<NAME>`), `--config FILE` (a later one "
+        "wins), preset, default. `@FILE` holds more flags.\n"
+        "Numbers may be written `1e8` or `20_000`, bytes with `KiB`, `MiB` or `GiB`, times with "
+        "`s`, `m` or `h`.\nAn unknown flag is a warning, or an error with `--strict`. A choice is "
+        "written in any case; `A=B` are\nspellings of one.\n\n"
+        "## Presets\n\n"
+        "`--preset A,B` (or `preset:` in a file) applies several; a later one is the "
+        "stronger.\n\n| preset | what |\n| --- | --- |\n");
+    for (int i = 0; i < config_preset_count; i++)
+        str_printf(out, "| %s | %s |\n", config_presets[i].name, config_presets[i].help);
+    const char *group = "";
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        if (strcmp(group, key->group) != 0)
+            str_printf(out,
+                       "\n## %s\n\n| key | default | allowed | meaning | other names |\n"
+                       "| --- | --- | --- | --- | --- |\n",
+                       key->group);
+        group = key->group;
+        str_printf(out, "| %s | %s |", key->name, key->default_value);
+        add_range(key, out);
+        add_cell(key->help, out);
+        add_cell(key->other_names ? key->other_names : "", out);
+        str_add(out, "\n");
+    }
+}
+
 /* Text in single quotes, where YAML knows no escape but the doubled quote. */
 static void add_yaml_scalar(const struct config_key *key, const struct config *config,
                             struct str *out)

@@ -96,11 +96,14 @@ static int read_configuration(int argc, char **argv, struct arena *arena, struct
     return topology_read(environment, NULL, &wish, topology, err);
 }
 
-static void print_help(void)
+static void print_help(bool as_page)
 {
     auto_str struct str text;
     str_init(&text, 64 * 1024);
-    config_help(&text);
+    if (as_page)
+        config_markdown(&text);
+    else
+        config_help(&text);
     fputs(str_text(&text), stdout);
 }
 
@@ -261,8 +264,8 @@ int main(int argc, char **argv)
     struct error err;
     if (read_configuration(argc, argv, arena, &config, &topology, &err))
         return fail(&err);
-    if (config.help) {
-        print_help();
+    if (config.help || config.help_markdown) {
+        print_help(config.help_markdown);
         return EXIT_DONE;
     }
     if (config.version) {

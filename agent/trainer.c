@@ -89,8 +89,16 @@ static int open_optimizer(struct trainer *t, struct error *err)
     t->schedule = (struct schedule){
         .type = (enum schedule_type)c->schedule.type,
         .lr = c->optimizer.lr,
+        .min_lr = c->schedule.min_lr,
+        .decay_steps = c->schedule.decay_steps > 0 ? c->schedule.decay_steps : trainer_steps(t),
+        .warmup_steps = c->schedule.warmup_steps,
+        .warmup_ratio = c->schedule.warmup_ratio,
+        .plateau_ratio = c->schedule.plateau_ratio,
+        .num_cycles = c->schedule.num_cycles,
+        .cooldown_steps = c->schedule.cooldown_steps,
         .gamma = c->schedule.gamma,
         .step_size = c->schedule.step_size,
+        .unit = (enum schedule_unit)c->schedule.unit,
     };
     return optim_open(&config, t->shard, &t->optim, err);
 }

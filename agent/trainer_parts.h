@@ -86,6 +86,9 @@ int trainer_poll_save(struct trainer *t, struct error *err);
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
 
+/* Optimizer steps of the whole run; 0 if only the end of the data tells. */
+int64_t trainer_steps(const struct trainer *t);
+
 /* *number = the sum of all ranks' numbers. Collective; waits. */
 int trainer_sum(struct trainer *t, double *number, struct error *err);
 /* Whether it is so on any rank. Collective. */

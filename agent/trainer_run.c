@@ -85,7 +85,7 @@ static int scale_of(struct trainer *t, const struct source_fetched *fetched, flo
     return 0;
 }
 
-static int64_t steps_of_run(const struct trainer *t)
+int64_t trainer_steps(const struct trainer *t)
 {
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
     int64_t most = t->config->schedule.max_steps;
@@ -104,7 +104,7 @@ static void tell_step(struct trainer *t, const struct source_fetched *fetched,
         .loss = (t->host_sums[0] - before[0]) / (t->host_sums[2] - before[1]),
         .lr = t->lr,
         .epochs = t->config->schedule.epochs,
-        .steps = steps_of_run(t),
+        .steps = trainer_steps(t),
     };
     t->listener->step(t->listener->ctx, &step);
 }
