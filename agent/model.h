@@ -18,6 +18,8 @@ struct batch {
     const int32_t *target; /* [rows]; language models [rows, T]: the token that follows, below 0
                               where nothing is to be learned */
     int64_t T;             /* tokens of a row; 0 for images */
+    float *logits;         /* NULL; or [rows * T, V]: language models in evaluation write all logits
+                              there (to draw tokens from), and need no target */
 };
 
 /* What a language model is, for plans, FLOPs and data. */

@@ -156,3 +156,18 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
     tape_record(tape, &op);
     tape_leave(tape, head);
 }
+
+void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
+                        struct tensor *x, float *logits)
+{
+    assert(!tape_current(tape)->training);
+    tape_enter(tape, head);
+    if (!tape_failed(tape)) {
+        int64_t D = weight->shape[1];
+        const struct linear_shape shape = linear_dense(x->count / D, D, weight->shape[0]);
+        nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, logits, x->data,
+                                     weight->value, NULL, false, &shape);
+    }
+    tape_drop(tape, x);
+    tape_leave(tape, head);
+}

@@ -25,6 +25,10 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
                       struct tensor *x, const int32_t *target, int64_t chunk_rows, float scale,
                       double *sums);
 
+/* The same head's logits: [rows, V], fp32, in the caller's memory. Not in training. */
+void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
+                        struct tensor *x, float *logits);
+
 #ifdef __cplusplus
 }
 #endif

@@ -54,7 +54,7 @@ agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe
 agent/comm.h:base/.*|kernels/ops.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
 agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
-agent/models/.*:base/.*|agent/(nn|tape|module|model).h|agent/models/.*
+agent/models/.*:base/.*|agent/(nn|nn_loss|tape|module|model).h|agent/models/.*
 '
 check() { # FILE ALLOWED
     local header

@@ -131,9 +131,8 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     x = nn_layer_norm(tape, net->ln_f, x, (float)config->layer_norm_epsilon);
     tape_leave(tape, net->transformer);
     struct module *head_weight = config->tie_word_embeddings ? net->wte : net->head;
-    nn_language_loss(tape, net->head, head_weight->params[0], x, batch->target,
-                     language_chunk_rows(config->loss_chunk_rows, config->vocab_size), loss_scale,
-                     sums);
+    language_head(tape, net->head, head_weight->params[0], x, batch, config->loss_chunk_rows,
+                  loss_scale, sums);
     tape_leave(tape, model->root);
 }
 

@@ -1,8 +1,11 @@
 #include "agent/models/language.h"
 
+#include "agent/nn_loss.h"
+
 enum { LOGITS_BYTES = 64 << 20 };
 
-int64_t language_chunk_rows(int64_t asked, int64_t V)
+/* The tokens whose logits are alive at once: `asked`, or if that is 0 what makes about 64 MiB. */
+static int64_t language_chunk_rows(int64_t asked, int64_t V)
 {
     if (asked > 0)
         return asked;
@@ -18,6 +21,16 @@ void language_check_batch(const struct model *model, struct tape *tape, const st
     error_set(&err, ERR_CONFIG, "sequences of %lld tokens: the model takes at most %lld",
               (long long)batch->T, (long long)model->language.max_tokens);
     tape_fail(tape, &err);
+}
+
+void language_head(struct tape *tape, struct module *head, struct param *weight, struct tensor *x,
+                   const struct batch *batch, int64_t chunk_rows, float loss_scale, double *sums)
+{
+    if (batch->logits)
+        nn_language_logits(tape, head, weight, x, batch->logits);
+    else
+        nn_language_loss(tape, head, weight, x, batch->target,
+                         language_chunk_rows(chunk_rows, weight->shape[0]), loss_scale, sums);
 }
 
 int language_check_field(const char *family, const char *name, int64_t value, int64_t low,

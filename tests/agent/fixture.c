@@ -55,6 +55,25 @@ const float *fixture_get(struct fixture_file *f, int64_t *ret_count, const char 
     return values;
 }
 
+const char *fixture_note(struct fixture_file *f, const char *key)
+{
+    const char *note = safetensors_get_note(safetensors_header(f->file), key);
+    if (!note)
+        fail_msg("no note %s", key);
+    return note;
+}
+
+double fixture_distance(const float *got, const float *expected, int64_t count)
+{
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double d = (double)got[i] - (double)expected[i];
+        difference += d * d;
+        size += (double)expected[i] * (double)expected[i];
+    }
+    return sqrt(difference) / (size > 0 ? sqrt(size) : 1);
+}
+
 void fixture_compare(const char *what, const float *got, const float *expected, int64_t count,
                      double absolute, double relative)
 {

@@ -155,10 +155,10 @@ static void the_trees_read_as_pytorch_prints_them(void **state)
         const char *file, *family;
         bool tied;
     } rows[] = {
-        {"tests/data/language/tree_llama.txt", "Llama", false},
-        {"tests/data/language/tree_llama_tied_bias.txt", "Llama", true},
-        {"tests/data/language/tree_mistral.txt", "Mistral", false},
-        {"tests/data/language/tree_gpt2.txt", "GPT2", true},
+        {"tests/data/parity/tree_llama.txt", "Llama", false},
+        {"tests/data/parity/tree_llama_tied_bias.txt", "Llama", true},
+        {"tests/data/parity/tree_mistral.txt", "Mistral", false},
+        {"tests/data/parity/tree_gpt2.txt", "GPT2", true},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();

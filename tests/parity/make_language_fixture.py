@@ -1,14 +1,26 @@
-"""Makes tests/data/language: language models as transformers builds, prints and trains them.
+"""Makes tests/data/parity/tree_{llama,mistral,gpt2}*.txt and language_*.safetensors (README.md there).
 
     python3 tests/parity/make_language_fixture.py
+
+Every figure is computed by transformers' models in double precision and stored as float32. The same work in
+float32 and bfloat16 is done beside it, and the differences are printed: no implementation can be asked for less.
 """
 
+import json
 import os
 
-from language_models import trees
+import torch
+import torch.nn.functional as F
+import transformers
+from language_models import CASES, batch, build, trees
+from safetensors_file import write
+from transformers import get_cosine_schedule_with_warmup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OUT = os.path.join(HERE, "..", "data", "language")
+OUT = os.path.join(HERE, "..", "data", "parity")
+STEPS, WARMUP = 10, 2
+OPTIMIZER = dict(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+MAX_NORM = 1.0
 
 
 def write_trees():
@@ -19,9 +31,72 @@ def write_trees():
                 print(parameter, list(value.shape), file=file)
 
 
+def mean_loss(model, tokens, target):
+    logits = model(input_ids=tokens).logits
+    exact = logits if logits.dtype == torch.float64 else logits.float()
+    return logits, F.cross_entropy(exact.flatten(0, 1), target.flatten(), ignore_index=-100)
+
+
+def forward_backward(name, dtype):
+    model = build(name, dtype)
+    tokens, target = batch(CASES[name][1])
+    logits, loss = mean_loss(model, tokens, target)
+    loss.backward()
+    out = {"tokens": tokens, "target": target, "logits": logits.detach(), "loss": loss.detach()}
+    out.update({f"grad/{parameter}": value.grad for parameter, value in model.named_parameters()})
+    return out
+
+
+def training(name, dtype):
+    model = build(name, dtype)
+    optimizer = torch.optim.AdamW(model.parameters(), **OPTIMIZER)
+    schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
+    losses, norms = [], []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = mean_loss(model, *batch(CASES[name][1], step))[1]
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item())
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    out = {"train/loss": torch.tensor(losses, dtype=torch.float64), "train/norm": torch.tensor(norms)}
+    out.update({f"train/final/{parameter}": value.detach() for parameter, value in model.named_parameters()})
+    return out
+
+
+def report(name, truth, other, kind):
+    grads = [(k, (v.double() - truth[k].double()).norm() / truth[k].double().norm().clamp_min(1e-30))
+             for k, v in other.items() if k.startswith("grad/")]
+    worst = max(grads, key=lambda pair: pair[1])
+    logits = (other["logits"].double() - truth["logits"]).abs().max()
+    loss = abs(other["loss"].double() - truth["loss"])
+    print(f"{name:20} {kind:5} logits {logits:.1e}  loss {loss:.1e}  gradient {worst[1]:.1e} {worst[0]}", end="")
+    if "train/loss" in other:
+        finals = max((v.double() - truth[k]).abs().max() for k, v in other.items() if k.startswith("train/final/"))
+        print(f"  final {finals:.1e}  loss {(other['train/loss'] - truth['train/loss']).abs().max():.1e}", end="")
+    print()
+
+
+def figures(name, dtype):
+    out = forward_backward(name, dtype)
+    if CASES[name][2] and dtype != torch.bfloat16:
+        out.update(training(name, dtype))
+    return out
+
+
 def main():
-    os.makedirs(OUT, exist_ok=True)
+    torch.set_num_threads(1)
     write_trees()
+    for name, (config, _, _) in CASES.items():
+        truth = figures(name, torch.float64)
+        report(name, truth, figures(name, torch.float32), "fp32")
+        report(name, truth, figures(name, torch.bfloat16), "bf16")
+        tensors = {k: v.numpy() if v.dtype == torch.int64 else v.float().numpy() for k, v in truth.items()}
+        config.architectures = [type(build(name, torch.float32)).__name__]
+        notes = {"torch": torch.__version__, "transformers": transformers.__version__,
+                 "config": json.dumps(json.loads(config.to_json_string(use_diff=False)))}
+        write(os.path.join(OUT, f"language_{name}.safetensors"), tensors, notes)
 
 
 if __name__ == "__main__":

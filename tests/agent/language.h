@@ -1,0 +1,48 @@
+/* A language model on one rank: weights and batches by the formulas of tests/data/parity/README.md,
+ * a step of training or an evaluation at a time. Whatever is wrong fails the test. */
+#ifndef SHOAL_TESTS_AGENT_LANGUAGE_H
+#define SHOAL_TESTS_AGENT_LANGUAGE_H
+
+#include "agent/models/architecture.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LANGUAGE_ROWS = 2 }; /* sequences of a batch */
+
+/* The parameters are the test's own memory, of the dtype the model computes in. */
+struct language {
+    struct arena *arena;
+    struct device *device;
+    struct stream *stream;
+    struct tape *tape;
+    struct model *model;
+    struct param **params; /* in declaration order */
+    int param_count;
+    int64_t T;
+    int32_t *tokens, *target; /* [LANGUAGE_ROWS, T] */
+    double *sums;
+    float **gradients; /* of each parameter, written by language_run() in training */
+};
+
+/* architecture: copied. */
+struct language *language_open(const struct architecture *architecture, enum dtype dtype,
+                               int64_t T);
+void language_close(struct language *language); /* also checks that nothing leaked */
+
+/* Fills the batch of a step. */
+void language_batch(struct language *language, int step);
+/* One pass over the batch: the loss per token that counts; in training also the gradients of that
+ * mean. */
+double language_run(struct language *language, bool training);
+/* The logits of the batch: [LANGUAGE_ROWS * T * V]. */
+void language_logits(struct language *language, float *ret_logits);
+
+/* Element i of a parameter's initial value, by its name and place. */
+float language_weight(const struct param *p, int64_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

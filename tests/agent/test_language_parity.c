@@ -1,0 +1,124 @@
+/* The language models against transformers. Expected figures and tolerances:
+ * tests/data/parity/README.md. */
+#include "agent/models/config_json.h"
+#include "base/mem.h"
+#include "tests/agent/fixture.h"
+#include "tests/agent/language.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const cases[] = {
+    "llama", "llama_tied_llama3", "llama_bias_linear", "llama_dynamic", "mistral",
+    "gpt2",  "gpt2_untied_gelu",
+};
+
+/* The model of a case: its config.json lies in the file. */
+struct parity {
+    struct fixture_file *file;
+    struct arena *arena;
+    struct architecture architecture;
+    int64_t T;
+};
+
+static struct parity parity_open(const char *name)
+{
+    struct parity p = {.arena = arena_open()};
+    struct error err;
+    int64_t count;
+    p.file = fixture_open(arena_printf(p.arena, "language_%s.safetensors", name));
+    const char *text = fixture_note(p.file, "config");
+    assert_ok(config_json_read(p.arena, name, text, strlen(text), &p.architecture, NULL, &err),
+              &err);
+    fixture_get(p.file, &count, "tokens");
+    p.T = count / LANGUAGE_ROWS;
+    return p;
+}
+
+static void parity_close(struct parity *p)
+{
+    fixture_close(p->file);
+    arena_close(p->arena);
+}
+
+static void compare_batch(const struct parity *p, const struct language *l)
+{
+    int64_t count;
+    const float *tokens = fixture_get(p->file, &count, "tokens");
+    const float *target = fixture_get(p->file, &count, "target");
+    for (int64_t i = 0; i < count; i++) {
+        assert_int_equal(l->tokens[i], (int32_t)tokens[i]);
+        assert_int_equal(l->target[i], (int32_t)target[i]);
+    }
+}
+
+/* Forward and backward; bounds as the largest difference allowed of logits and loss, and relative
+ * distance of each gradient. */
+static void compare(const char *name, enum dtype dtype, double logits_bound, double loss_bound,
+                    double gradient_bound)
+{
+    struct parity p = parity_open(name);
+    struct language *l = language_open(&p.architecture, dtype, p.T);
+    int64_t count;
+    compare_batch(&p, l);
+    const float *logits = fixture_get(p.file, &count, "logits");
+    float *got = arena_array(p.arena, float, count);
+    language_logits(l, got);
+    fixture_compare(name, got, logits, count, logits_bound, 0);
+    double expected = (double)*fixture_get(p.file, &count, "loss");
+    double evaluated = language_run(l, false), trained = language_run(l, true);
+    assert_true(evaluated == trained);
+    if (!(fabs(trained - expected) <= loss_bound))
+        fail_msg("%s: the loss is %.9g, not %.9g", name, trained, expected);
+    for (int i = 0; i < l->param_count; i++) {
+        const float *gradient = fixture_get(p.file, &count, "grad/%s", l->params[i]->name);
+        assert_int_equal(count, l->params[i]->count);
+        double distance = fixture_distance(l->gradients[i], gradient, count);
+        if (!(distance <= gradient_bound))
+            fail_msg("%s: the gradient of %s is off by %.2g", name, l->params[i]->name, distance);
+    }
+    language_close(l);
+    parity_close(&p);
+}
+
+static void logits_loss_and_gradients_are_transformers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(cases); i++)
+        compare(cases[i], DTYPE_F32, 1e-4, 1e-5, 1e-5);
+}
+
+/* Logits alive only a few rows at a time: the same loss bit for bit but for the order of sums. */
+static void the_head_works_in_chunks(void **state)
+{
+    (void)state;
+    struct parity p = parity_open("llama_tied_llama3");
+    static const int64_t chunks[] = {1, 7, 65, 66, 67};
+    for (size_t c = 0; c < array_length(chunks); c++) {
+        p.architecture.llama.loss_chunk_rows = chunks[c];
+        struct language *l = language_open(&p.architecture, DTYPE_F32, p.T);
+        int64_t count;
+        double expected = (double)*fixture_get(p.file, &count, "loss");
+        double loss = language_run(l, true);
+        assert_true(fabs(loss - expected) <= 1e-5);
+        assert_true(fabs(language_run(l, false) - expected) <= 1e-5);
+        language_run(l, true);
+        for (int i = 0; i < l->param_count; i++) {
+            const float *gradient = fixture_get(p.file, &count, "grad/%s", l->params[i]->name);
+            assert_true(fixture_distance(l->gradients[i], gradient, count) <= 1e-5);
+        }
+        language_close(l);
+    }
+    parity_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_loss_and_gradients_are_transformers),
+        cmocka_unit_test(the_head_works_in_chunks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
