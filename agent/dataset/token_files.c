@@ -22,6 +22,7 @@ struct search {
     const struct token_split *split;
     struct arena *arena;
     struct token_files files;
+    enum token_format format; /* what the place says; TOKENS_AUTO: look into a file */
     int room;
     struct str tried; /* places, for the error */
 };
@@ -146,6 +147,7 @@ static int scan_split(struct search *s, const char *directory, struct error *err
 {
     if (!arrow_folder_is(directory))
         return scan_files(s, directory, true, err);
+    s->format = TOKENS_ARROW;
     return arrow_folder_list(directory, s->arena, &s->files.paths, &s->files.count, err);
 }
 
@@ -246,7 +248,8 @@ static int search_all(struct search *s, struct error *err)
 int token_files_find(const struct token_options *options, const struct token_split *split,
                      struct arena *arena, struct token_files *ret_files, struct error *err)
 {
-    struct search s = {.options = options, .split = split, .arena = arena};
+    struct search s = {
+        .options = options, .split = split, .arena = arena, .format = options->format};
     str_init(&s.tried, TRIED_MAX_BYTES);
     int result = search_all(&s, err);
     if (result == 0 && s.files.count == 0)
@@ -256,7 +259,7 @@ int token_files_find(const struct token_options *options, const struct token_spl
                            options->dataset, split->name, str_text(&s.tried));
     str_free(&s.tried);
     if (result == 0)
-        result = token_sniff(s.files.paths[0], options->format, &s.files.format, err);
+        result = token_sniff(s.files.paths[0], s.format, &s.files.format, err);
     if (result == 0)
         *ret_files = s.files;
     return result;

@@ -239,10 +239,10 @@ static int seek(struct token_reader *reader, const struct token_position *positi
     return 0;
 }
 
-static const char *last_bad(const struct token_reader *reader)
+static void last_bad(struct token_reader *reader, char *out, size_t out_bytes)
 {
     (void)reader;
-    return "";
+    snprintf(out, out_bytes, "%s", "");
 }
 
 static void activity(struct token_reader *reader, char *out, size_t out_bytes)

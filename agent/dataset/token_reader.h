@@ -26,7 +26,7 @@ struct token_reader {
     void (*tell)(const struct token_reader *reader, struct token_position *ret_position);
     int (*seek)(struct token_reader *reader, const struct token_position *position,
                 struct error *err);
-    const char *(*last_bad)(const struct token_reader *reader);
+    void (*last_bad)(struct token_reader *reader, char *out, size_t out_bytes);
     void (*activity)(struct token_reader *reader, char *out, size_t out_bytes);
     void (*close)(struct token_reader *reader);
 };

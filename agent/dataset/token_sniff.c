@@ -81,9 +81,15 @@ int token_sniff(const char *path, enum token_format wanted, enum token_format *r
         return error_errno(err, errno, "%s", path);
     int size = gzread(file, bytes, sizeof bytes);
     bool packed = !gzdirect(file);
-    gzclose(file);
+    int code, result = 0;
+    const char *what = gzerror(file, &code);
     if (size < 0)
-        return error_set(err, ERR_INPUT, "%s: the gzip stream is broken: download it again", path);
+        result = error_set(err, ERR_INPUT,
+                           "%s: offset %lld: the gzip stream is broken (%s): download it again",
+                           path, (long long)gzoffset(file), what);
+    gzclose(file);
+    if (result < 0)
+        return -1;
     if (size == 0)
         return error_set(err, ERR_INPUT, "%s: the file is empty: download it again", path);
     if (judge(path, bytes, (size_t)size, ret_format, err) < 0)

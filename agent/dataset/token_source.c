@@ -6,6 +6,7 @@
 #include "agent/dataset/token_files.h"
 #include "agent/dataset/token_index.h"
 #include "agent/dataset/token_reader.h"
+#include "agent/dataset/token_stream.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -18,6 +19,8 @@ struct token_source {
     struct arena *arena; /* paths and name */
     struct token_files files;
     struct token_reader *reader;
+    struct token_split split;
+    struct token_options options; /* with strings of the arena */
     const char *name;
     uint64_t fingerprint;
 };
@@ -69,40 +72,42 @@ static uint64_t take_fingerprint(const struct token_files *files, const struct t
     return hash;
 }
 
-static int open_reader(struct token_source *s, const struct token_options *options,
-                       const struct token_split *split, struct error *err)
+static int open_reader(struct token_source *s, struct error *err)
 {
+    const char *const *paths = s->files.paths;
+    const struct token_options *o = &s->options;
     struct id_documents documents;
-    int result;
+    int result = 0;
     switch (s->files.format) {
+    case TOKENS_AUTO: /* never the format of files */
+    case TOKENS_JSONL:
+    case TOKENS_TEXT:
+        return token_stream_open(paths, s->files.count, s->files.format, o, &s->split, s->name,
+                                 &s->reader, err);
     case TOKENS_LLMC:
-        result = llmc_bin_open(s->files.paths, s->files.count, &documents, err);
+        result = llmc_bin_open(paths, s->files.count, &documents, err);
         break;
     case TOKENS_MEGATRON:
-        result = megatron_open(s->files.paths, s->files.count, &documents, err);
+        result = megatron_open(paths, s->files.count, &documents, err);
         break;
     case TOKENS_ARROW:
-        result = arrow_folder_open(s->files.paths, s->files.count, &documents, err);
+        result = arrow_folder_open(paths, s->files.count, &documents, err);
         break;
-    default:
-        return error_set(err, ERR_UNSUPPORTED, "%s: format %s", s->name,
-                         token_format_name(s->files.format));
     }
-    int32_t pad = options->encoder.encode && options->encoder.eos >= 0 ? options->encoder.eos : 0;
+    int32_t pad = o->encoder.encode && o->encoder.eos >= 0 ? o->encoder.eos : 0;
     return result < 0 ? -1
-                      : token_index_open(&documents, options, split, s->name, pad, &s->reader, err);
+                      : token_index_open(&documents, o, &s->split, s->name, pad, &s->reader, err);
 }
 
-static int open_source(struct token_source *s, const struct token_options *options,
-                       struct error *err)
+static int open_source(struct token_source *s, struct error *err)
 {
-    struct token_split split;
-    if (token_split_parse(options->split, options->max_rows, &split, err) < 0 ||
-        token_files_find(options, &split, s->arena, &s->files, err) < 0)
+    const struct token_options *o = &s->options;
+    if (token_split_parse(o->split, o->max_rows, &s->split, err) < 0 ||
+        token_files_find(o, &s->split, s->arena, &s->files, err) < 0)
         return -1;
     s->name = make_name(s->arena, &s->files);
-    s->fingerprint = take_fingerprint(&s->files, options, &split);
-    return open_reader(s, options, &split, err);
+    s->fingerprint = take_fingerprint(&s->files, o, &s->split);
+    return open_reader(s, err);
 }
 
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
@@ -114,7 +119,13 @@ int token_source_open(const struct token_options *options, struct token_source *
     assert(options->dataset && options->root && options->split && options->text_column);
     struct token_source *s = xcalloc(1, sizeof *s);
     s->arena = arena_open();
-    if (open_source(s, options, err) < 0) {
+    s->options = *options;
+    s->options.dataset = arena_strdup(s->arena, options->dataset);
+    s->options.config = arena_strdup(s->arena, options->config);
+    s->options.root = arena_strdup(s->arena, options->root);
+    s->options.split = arena_strdup(s->arena, options->split);
+    s->options.text_column = arena_strdup(s->arena, options->text_column);
+    if (open_source(s, err) < 0) {
         token_source_close(s);
         return -1;
     }
@@ -182,9 +193,9 @@ int token_source_seek(struct token_source *source, const struct token_position *
     return source->reader->seek(source->reader, position, err);
 }
 
-const char *token_source_last_bad(const struct token_source *source)
+void token_source_last_bad(struct token_source *source, char *out, size_t out_bytes)
 {
-    return source->reader->last_bad(source->reader);
+    source->reader->last_bad(source->reader, out, out_bytes);
 }
 
 void token_source_activity(struct token_source *source, char *out, size_t out_bytes)

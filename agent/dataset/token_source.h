@@ -31,7 +31,6 @@ enum {
     TOKENS_MAX_FILES = 65536,           /* of one split */
     TOKENS_MAX_WINDOW = 1 << 24,        /* ids */
     TOKENS_MAX_WINDOWS = 1 << 30,       /* of shuffled files of ids: 8 bytes of memory each */
-    TOKENS_MAX_LINE_BYTES = 16 << 20,   /* longer lines are bad lines */
     TOKENS_MAX_BLOCK_BYTES = 256 << 20, /* a shuffle block ends early when it is this large */
     TOKENS_MAX_BUFFER = 1 << 20,        /* shuffle_buffer */
     TOKENS_DEFAULT_BUFFER = 1000,
@@ -140,11 +139,11 @@ void token_source_tell(const struct token_source *source, struct token_position 
 int token_source_seek(struct token_source *source, const struct token_position *position,
                       struct error *err);
 
-/* The text of the last bad line's error; "" if there was none. The counters are in the position. */
-const char *token_source_last_bad(const struct token_source *source);
+/* The text of the last bad line's error; "" if there was none. The counters are in the position.
+ * May be called from another thread, as token_source_activity. */
+void token_source_last_bad(struct token_source *source, char *out, size_t out_bytes);
 
-/* What the source is doing, for messages about a stall: "reading FILE at line N". May be called
- * from another thread. */
+/* What the source is doing, for messages about a stall: "reading FILE:LINE". */
 void token_source_activity(struct token_source *source, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

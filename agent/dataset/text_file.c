@@ -1,0 +1,151 @@
+#include "agent/dataset/text_file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { CHUNK_BYTES = 256 * 1024 };
+
+struct text_file {
+    const char *path;
+    gzFile gz; /* reads what is not packed as it is */
+    int64_t lines, offset;
+    char *buffer;
+    size_t room;
+    size_t at, end; /* what was read and not yet given */
+    bool ended;     /* there is no more to read */
+};
+
+int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_file **ret_file,
+                   struct error *err)
+{
+    gzFile gz = gzopen(path, "rbe");
+    if (!gz)
+        return error_errno(err, errno, "%s", path);
+    gzbuffer(gz, CHUNK_BYTES);
+    if (gzseek(gz, offset, SEEK_SET) != offset) {
+        gzclose(gz);
+        return error_set(err, ERR_INPUT, "%s: cannot go to offset %lld", path, (long long)offset);
+    }
+    struct text_file *f = xcalloc(1, sizeof *f);
+    *f = (struct text_file){.path = path, .gz = gz, .offset = offset, .lines = lines};
+    *ret_file = f;
+    return 0;
+}
+
+void text_file_close(struct text_file *file)
+{
+    if (!file)
+        return;
+    gzclose(file->gz);
+    free(file->buffer);
+    free(file);
+}
+
+/* Reads more behind what is there. */
+static int read_more(struct text_file *f, struct error *err)
+{
+    if (f->at > 0) {
+        memmove(f->buffer, f->buffer + f->at, f->end - f->at);
+        f->end -= f->at;
+        f->at = 0;
+    }
+    if (f->room - f->end < CHUNK_BYTES) {
+        f->room = 2 * f->end + CHUNK_BYTES;
+        f->buffer = xrealloc(f->buffer, f->room);
+    }
+    int got = gzread(f->gz, f->buffer + f->end, CHUNK_BYTES);
+    int code = Z_OK;
+    const char *what = gzerror(f->gz, &code);
+    if (code == Z_ERRNO)
+        return error_errno(err, errno, "%s: offset %lld", f->path, (long long)gzoffset(f->gz));
+    if (code != Z_OK && code != Z_STREAM_END)
+        return error_set(err, ERR_INPUT,
+                         "%s: offset %lld (%lld unpacked, after line %lld): the gzip stream is %s: "
+                         "download it again",
+                         f->path, (long long)gzoffset(f->gz), (long long)gztell(f->gz),
+                         (long long)f->lines, code == Z_BUF_ERROR ? "cut off" : what);
+    f->ended = got <= 0;
+    f->end += got > 0 ? (size_t)got : 0;
+    return 0;
+}
+
+/* Takes what is read of a line that is too long and reads on until there is an LF. */
+static int pass_over(struct text_file *f, struct error *err)
+{
+    for (;;) {
+        f->offset += (int64_t)(f->end - f->at);
+        f->at = f->end = 0;
+        if (f->ended)
+            return 0;
+        if (read_more(f, err) < 0)
+            return -1;
+        const char *lf = memchr(f->buffer, '\n', f->end);
+        if (lf) {
+            f->at = (size_t)(lf - f->buffer) + 1;
+            f->offset += (int64_t)f->at;
+            return 0;
+        }
+    }
+}
+
+static void give(struct text_file *f, size_t length, struct text_line *ret_line)
+{
+    const char *text = f->buffer + f->at;
+    size_t bytes = length;
+    if (f->offset == 0 && bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        text += 3;
+        bytes -= 3;
+    }
+    if (bytes > 0 && text[bytes - 1] == '\r')
+        bytes--;
+    *ret_line = (struct text_line){.text = text, .bytes = bytes, .number = f->lines};
+    size_t taken = length + (f->at + length < f->end); /* the LF */
+    f->at += taken;
+    f->offset += (int64_t)taken;
+}
+
+int text_file_next(struct text_file *file, struct text_line *ret_line, bool *ret_end,
+                   struct error *err)
+{
+    size_t searched = 0;
+    for (;;) {
+        size_t have = file->end - file->at;
+        const char *from = file->buffer + file->at;
+        const char *lf = have > searched ? memchr(from + searched, '\n', have - searched) : NULL;
+        size_t length = lf ? (size_t)(lf - from) : have;
+        *ret_end = !lf && file->ended && have == 0;
+        if (*ret_end)
+            return 0;
+        if (length > TEXT_FILE_MAX_LINE_BYTES) {
+            file->lines++;
+            *ret_line = (struct text_line){.text = "", .number = file->lines, .too_long = true};
+            if (!lf)
+                return pass_over(file, err);
+            file->at += length + 1;
+            file->offset += (int64_t)length + 1;
+            return 0;
+        }
+        if (lf || file->ended) {
+            file->lines++;
+            give(file, length, ret_line);
+            return 0;
+        }
+        searched = have;
+        if (read_more(file, err) < 0)
+            return -1;
+    }
+}
+
+int64_t text_file_offset(const struct text_file *file)
+{
+    return file->offset;
+}
+
+int64_t text_file_lines(const struct text_file *file)
+{
+    return file->lines;
+}

@@ -1,0 +1,420 @@
+#include "agent/dataset/token_stream.h"
+
+#include "agent/dataset/encode_ring.h"
+#include "agent/dataset/json_line.h"
+#include "agent/dataset/text_file.h"
+#include "agent/dataset/token_rows.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the reading thread is at, for messages from others. */
+struct activity {
+    pthread_mutex_t lock;
+    const char *doing, *path;
+    int64_t line;
+    char last_bad[sizeof((struct error *)0)->msg];
+};
+
+struct token_stream {
+    struct token_reader reader;
+    struct token_options o;
+    const char *name;
+    bool is_json;
+    bool add_bos, add_eos;
+    int32_t pad;
+    struct token_rows *rows;
+    struct encode_ring *ring;
+    bool rows_ended;
+    bool rows_failed; /* err says why; told when what was read before is used up */
+    struct error err;
+    struct encode_job *current;  /* the document whose ids are being used; NULL: none */
+    struct token_position place; /* of the next window's first id */
+    struct activity activity;
+};
+
+static struct token_stream *stream_of(struct token_reader *reader)
+{
+    return (struct token_stream *)reader;
+}
+
+static void set_activity(struct token_stream *s, const char *doing, const char *path, int64_t line)
+{
+    pthread_mutex_lock(&s->activity.lock);
+    s->activity.doing = doing;
+    s->activity.path = path;
+    s->activity.line = line;
+    pthread_mutex_unlock(&s->activity.lock);
+}
+
+/* ---- one document; on any thread ---- */
+
+static void check_vocabulary(const struct token_stream *s, struct encode_job *job)
+{
+    for (int64_t i = 0; i < job->ids.count; i++) {
+        int32_t id = job->ids.ids[i];
+        if (id >= 0 && (s->o.vocab_size == 0 || id < s->o.vocab_size))
+            continue;
+        job->failed = true;
+        error_set(&job->err, ERR_INPUT,
+                  "%s:%lld: the tokenizer gives id %d, the model's vocabulary has %lld: take the "
+                  "model's own tokenizer",
+                  job->path, (long long)job->line, id, (long long)s->o.vocab_size);
+        return;
+    }
+}
+
+static void encode_text(const struct token_stream *s, struct encode_job *job, const char *text,
+                        size_t bytes)
+{
+    const struct token_encoder *e = &s->o.encoder;
+    if (s->add_bos)
+        token_ids_add(&job->ids, &e->bos, 1);
+    if (e->encode(e->ctx, text, bytes, &job->ids, &job->err) < 0) {
+        job->failed = true;
+        error_wrap(&job->err, "%s:%lld", job->path, (long long)job->line);
+        return;
+    }
+    if (s->add_eos)
+        token_ids_add(&job->ids, &e->eos, 1);
+    check_vocabulary(s, job);
+}
+
+static void encode_job(void *ctx, struct encode_job *job)
+{
+    const struct token_stream *s = ctx;
+    if (job->too_long) {
+        job->bad = true;
+        error_set(&job->err, ERR_INPUT, "%s:%lld: longer than %d bytes", job->path,
+                  (long long)job->line, TEXT_FILE_MAX_LINE_BYTES);
+        return;
+    }
+    if (!s->is_json) {
+        encode_text(s, job, job->text, job->bytes);
+        return;
+    }
+    const char *text;
+    size_t bytes;
+    struct json_t *line =
+        json_line_text(job->text, job->bytes, s->o.text_column, &text, &bytes, &job->err);
+    if (!line) {
+        job->bad = true;
+        error_wrap(&job->err, "%s:%lld", job->path, (long long)job->line);
+        return;
+    }
+    encode_text(s, job, text, bytes);
+    json_line_free(line);
+}
+
+/* ---- the documents in order ---- */
+
+/* Keeps the ring full. */
+static void read_ahead(struct token_stream *s)
+{
+    struct encode_job *job;
+    while (!s->rows_ended && (job = encode_ring_free(s->ring))) {
+        struct token_row row;
+        if (token_rows_next(s->rows, &row, &s->rows_ended, &s->err) < 0)
+            s->rows_ended = s->rows_failed = true;
+        if (s->rows_ended)
+            return;
+        set_activity(s, "reading", row.path, row.line);
+        job->path = row.path;
+        job->line = row.line;
+        job->too_long = row.too_long;
+        job->place = row.place;
+        encode_job_set_text(job, row.text, row.bytes);
+        encode_ring_submit(s->ring);
+    }
+}
+
+static int count_bad(struct token_stream *s, const struct error *why, struct error *err)
+{
+    struct token_position *p = &s->place;
+    p->bad_lines++;
+    pthread_mutex_lock(&s->activity.lock);
+    snprintf(s->activity.last_bad, sizeof s->activity.last_bad, "%s", why->msg);
+    pthread_mutex_unlock(&s->activity.lock);
+    if (s->o.strict) {
+        *err = *why;
+        return -1;
+    }
+    if (p->bad_lines > TOKENS_BAD_LINES_FREE &&
+        p->bad_lines * 100 > p->lines * TOKENS_BAD_LINES_PERCENT)
+        return error_set(err, ERR_INPUT,
+                         "%lld of %lld lines are bad, more than %d in a hundred; the last: %.300s",
+                         (long long)p->bad_lines, (long long)p->lines, TOKENS_BAD_LINES_PERCENT,
+                         why->msg);
+    return 0;
+}
+
+static void release_current(struct token_stream *s)
+{
+    if (!s->current)
+        return;
+    encode_ring_release(s->ring);
+    s->current = NULL;
+}
+
+/* Makes the next good document the current one; *ret_end: there is none. */
+static int next_document(struct token_stream *s, bool *ret_end, struct error *err)
+{
+    release_current(s);
+    for (;;) {
+        read_ahead(s);
+        struct encode_job *job = encode_ring_oldest(s->ring);
+        *ret_end = !job;
+        if (!job && s->rows_failed) {
+            *err = s->err;
+            return -1;
+        }
+        if (!job)
+            return 0;
+        set_activity(s, "tokenizing", job->path, job->line);
+        encode_ring_wait(s->ring);
+        if (job->failed) {
+            *err = job->err;
+            return -1;
+        }
+        s->place.lines++;
+        if (!job->bad) {
+            s->current = job;
+            break;
+        }
+        if (count_bad(s, &job->err, err) < 0)
+            return -1;
+        encode_ring_release(s->ring);
+    }
+    struct token_position *p = &s->place;
+    const struct token_position *at = &s->current->place;
+    p->block = at->block;
+    p->file = at->file;
+    p->offset = at->offset;
+    p->line = at->line;
+    p->row = at->row;
+    p->document = at->document;
+    p->token = 0;
+    p->documents++;
+    return 0;
+}
+
+/* ---- packing ---- */
+
+static int64_t left(const struct token_stream *s)
+{
+    return s->current ? s->current->ids.count - s->place.token : 0;
+}
+
+/* Documents behind one another. Targets are within the window, as ADT shifts them. */
+static int fill_flowing(struct token_stream *s, int32_t *ids, int32_t *targets, bool *ret_end,
+                        struct error *err)
+{
+    int64_t T = s->o.window;
+    *ret_end = false;
+    for (int64_t have = 0; have < T;) {
+        if (left(s) == 0) {
+            if (next_document(s, ret_end, err) < 0)
+                return -1;
+            if (*ret_end)
+                return 0;
+            continue;
+        }
+        int64_t count = left(s) < T - have ? left(s) : T - have;
+        if (ids)
+            memcpy(ids + have, s->current->ids.ids + s->place.token, (size_t)count * sizeof *ids);
+        s->place.token += count;
+        have += count;
+    }
+    for (int64_t t = 0; targets && t < T; t++)
+        targets[t] = t + 1 < T ? ids[t + 1] : TOKENS_IGNORED;
+    return 0;
+}
+
+/* A window of one document: its next part, or its first and only one. */
+static int fill_apart(struct token_stream *s, int32_t *ids, int32_t *targets, bool *ret_end,
+                      struct error *err)
+{
+    int64_t T = s->o.window;
+    bool only_first = s->o.packing == TOKENS_NONE;
+    *ret_end = false;
+    while (left(s) < 2 || (only_first && s->place.token > 0)) {
+        if (next_document(s, ret_end, err) < 0)
+            return -1;
+        if (*ret_end)
+            return 0;
+    }
+    const int32_t *from = s->current->ids.ids + s->place.token;
+    int64_t count = left(s);
+    for (int64_t t = 0; ids && t < T; t++) {
+        ids[t] = t < count ? from[t] : s->pad;
+        targets[t] = t + 1 < count ? from[t + 1] : TOKENS_IGNORED;
+    }
+    s->place.token += count < T ? count : T;
+    return 0;
+}
+
+static int next(struct token_reader *reader, int32_t *ids, int32_t *targets, bool *ret_end,
+                struct error *err)
+{
+    struct token_stream *s = stream_of(reader);
+    int result = s->o.packing == TOKENS_CONCAT ? fill_flowing(s, ids, targets, ret_end, err)
+                                               : fill_apart(s, ids, targets, ret_end, err);
+    if (result < 0)
+        return -1;
+    if (*ret_end && s->place.sample == 0)
+        return error_set(err, ERR_INPUT,
+                         "%s: split %s has no window of %lld ids: %lld texts in %lld rows, %lld of "
+                         "them bad",
+                         s->name, s->o.split, (long long)s->o.window, (long long)s->place.documents,
+                         (long long)s->place.lines, (long long)s->place.bad_lines);
+    s->place.sample += !*ret_end;
+    s->place.tokens += *ret_end ? 0 : s->o.window;
+    return 0;
+}
+
+static int skip(struct token_reader *reader, int64_t count, int64_t *ret_skipped, struct error *err)
+{
+    bool end = false;
+    for (*ret_skipped = 0; *ret_skipped < count; ++*ret_skipped) {
+        if (next(reader, NULL, NULL, &end, err) < 0)
+            return -1;
+        if (end)
+            break;
+    }
+    return 0;
+}
+
+/* ---- places ---- */
+
+static int go(struct token_stream *s, const struct token_position *position, struct error *err)
+{
+    if (s->current)
+        release_current(s);
+    encode_ring_clear(s->ring);
+    s->rows_ended = s->rows_failed = false;
+    s->place = *position;
+    return token_rows_seek(s->rows, position, err);
+}
+
+static int set_epoch(struct token_reader *reader, int64_t epoch, struct error *err)
+{
+    struct token_stream *s = stream_of(reader);
+    const struct token_position *p = &s->place;
+    const struct token_position begin = {.epoch = epoch,
+                                         .documents = p->documents,
+                                         .tokens = p->tokens,
+                                         .bad_lines = p->bad_lines,
+                                         .lines = p->lines};
+    return go(s, &begin, err);
+}
+
+static int seek(struct token_reader *reader, const struct token_position *position,
+                struct error *err)
+{
+    struct token_stream *s = stream_of(reader);
+    bool end;
+    if (go(s, position, err) < 0)
+        return -1;
+    if (position->token == 0) /* of no document any id was used */
+        return 0;
+    if (next_document(s, &end, err) < 0)
+        return -1;
+    if (end || s->current->ids.count < position->token || s->place.block != position->block ||
+        s->place.document != position->document)
+        return error_set(err, ERR_INPUT,
+                         "%s: at the saved position there is another text: the files or the "
+                         "tokenizer have changed",
+                         s->name);
+    s->place = *position; /* it was counted before */
+    return 0;
+}
+
+static void tell(const struct token_reader *reader, struct token_position *ret_position)
+{
+    *ret_position = ((const struct token_stream *)reader)->place;
+}
+
+static void last_bad(struct token_reader *reader, char *out, size_t out_bytes)
+{
+    struct activity *a = &stream_of(reader)->activity;
+    pthread_mutex_lock(&a->lock);
+    snprintf(out, out_bytes, "%s", a->last_bad);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void activity(struct token_reader *reader, char *out, size_t out_bytes)
+{
+    struct activity *a = &stream_of(reader)->activity;
+    pthread_mutex_lock(&a->lock);
+    snprintf(out, out_bytes, "%s %s:%lld", a->doing, a->path, (long long)a->line);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- opening ---- */
+
+static void close_stream(struct token_reader *reader)
+{
+    struct token_stream *s = stream_of(reader);
+    encode_ring_close(s->ring);
+    token_rows_close(s->rows);
+    pthread_mutex_destroy(&s->activity.lock);
+    free(s);
+}
+
+static int decide_ends(struct token_stream *s, struct error *err)
+{
+    const struct token_options *o = &s->o;
+    const struct token_encoder *e = &o->encoder;
+    if (!e->encode)
+        return error_set(err, ERR_CONFIG, "%s is text: set data.tokenizer", s->name);
+    bool wants_eos = o->packing == TOKENS_CONCAT ? e->eos >= 0 : e->adds_eos;
+    s->add_bos = o->add_bos == TOKENS_AFFIX_AUTO ? e->adds_bos : o->add_bos == TOKENS_AFFIX_TRUE;
+    s->add_eos = o->add_eos == TOKENS_AFFIX_AUTO ? wants_eos : o->add_eos == TOKENS_AFFIX_TRUE;
+    if ((s->add_bos && e->bos < 0) || (s->add_eos && e->eos < 0))
+        return error_set(err, ERR_CONFIG, "%s is set, but the tokenizer has no such token",
+                         s->add_bos && e->bos < 0 ? "data.add_bos" : "data.add_eos");
+    s->pad = e->eos >= 0 ? e->eos : 0;
+    return 0;
+}
+
+int token_stream_open(const char *const *paths, int count, enum token_format format,
+                      const struct token_options *options, const struct token_split *split,
+                      const char *name, struct token_reader **ret_reader, struct error *err)
+{
+    struct token_stream *s = xcalloc(1, sizeof *s);
+    s->reader = (struct token_reader){.samples = -1,
+                                      .set_epoch = set_epoch,
+                                      .next = next,
+                                      .skip = skip,
+                                      .tell = tell,
+                                      .seek = seek,
+                                      .last_bad = last_bad,
+                                      .activity = activity,
+                                      .close = close_stream};
+    s->o = *options;
+    s->name = name;
+    s->is_json = format == TOKENS_JSONL;
+    pthread_mutex_init(&s->activity.lock, NULL);
+    set_activity(s, "opening", paths[0], 0);
+    int64_t buffer = options->shuffle_buffer ? options->shuffle_buffer : TOKENS_DEFAULT_BUFFER;
+    const struct token_rows_options rows = {.paths = paths,
+                                            .count = count,
+                                            .paragraphs = !s->is_json,
+                                            .shuffle = options->shuffle,
+                                            .block_rows = buffer,
+                                            .seed = options->seed,
+                                            .split = split};
+    json_line_prepare();
+    if (decide_ends(s, err) < 0 || token_rows_open(&rows, &s->rows, err) < 0 ||
+        encode_ring_open(options->threads, encode_job, s, &s->ring, err) < 0 ||
+        set_epoch(&s->reader, 0, err) < 0) {
+        close_stream(&s->reader);
+        return -1;
+    }
+    *ret_reader = &s->reader;
+    return 0;
+}
