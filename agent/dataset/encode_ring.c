@@ -81,7 +81,7 @@ void encode_ring_close(struct encode_ring *ring)
         pthread_join(ring->threads[i], NULL);
     for (int64_t i = 0; i < ring->depth; i++) {
         free(ring->jobs[i].text);
-        token_ids_free(&ring->jobs[i].ids);
+        tokens_free(&ring->jobs[i].ids);
     }
     pthread_cond_destroy(&ring->work);
     pthread_cond_destroy(&ring->done);
@@ -98,9 +98,9 @@ static void reset(struct encode_job *job)
         free(take(job->text));
         job->room = 0;
     }
-    if (job->ids.room * (int64_t)sizeof *job->ids.ids > ENCODE_RING_KEEP_BYTES)
-        token_ids_free(&job->ids);
-    job->ids.count = 0;
+    if (job->ids.room * sizeof *job->ids.ids > ENCODE_RING_KEEP_BYTES)
+        tokens_free(&job->ids);
+    tokens_clear(&job->ids);
     job->bytes = 0;
     job->bad = job->failed = job->too_long = job->done = false;
 }

@@ -28,9 +28,9 @@ struct encode_job {
     int64_t line;
     bool too_long;
     struct token_position place;
-    struct token_ids ids; /* the result, */
-    bool bad;             /* or err says why the text is left out, */
-    bool failed;          /* or why the reading ends */
+    struct tokens ids; /* the result, */
+    bool bad;          /* or err says why the text is left out, */
+    bool failed;       /* or why the reading ends */
     struct error err;
     bool done; /* guarded by the ring's lock */
 };

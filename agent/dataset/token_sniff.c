@@ -11,7 +11,7 @@
 enum { SNIFF_BYTES = 4096 };
 
 static const char *const names[] = {
-    [TOKENS_AUTO] = "auto",     [TOKENS_JSONL] = "jsonl",       [TOKENS_TEXT] = "txt",
+    [TOKENS_AUTO] = "auto",     [TOKENS_JSONL] = "jsonl",       [TOKENS_TEXT] = "text",
     [TOKENS_LLMC] = "llmc_bin", [TOKENS_MEGATRON] = "megatron", [TOKENS_ARROW] = "hf_arrow",
 };
 

@@ -25,22 +25,6 @@ struct token_source {
     uint64_t fingerprint;
 };
 
-void token_ids_add(struct token_ids *ids, const int32_t *more, int64_t count)
-{
-    if (ids->count + count > ids->room) {
-        ids->room = 2 * (ids->count + count);
-        ids->ids = xrealloc(ids->ids, (size_t)ids->room * sizeof *ids->ids);
-    }
-    memcpy(ids->ids + ids->count, more, (size_t)count * sizeof *more);
-    ids->count += count;
-}
-
-void token_ids_free(struct token_ids *ids)
-{
-    free(ids->ids);
-    *ids = (struct token_ids){0};
-}
-
 static const char *make_name(struct arena *arena, const struct token_files *files)
 {
     if (files->count == 1)
@@ -110,13 +94,36 @@ static int open_source(struct token_source *s, struct error *err)
     return open_reader(s, err);
 }
 
+static int check_options(const struct token_options *o, struct error *err)
+{
+    const struct {
+        const char *key;
+        int64_t value, low, high;
+    } rows[] = {
+        {"data.max_seq_length", o->window, 2, TOKENS_MAX_WINDOW},
+        {"data.shuffle_buffer", o->shuffle_buffer, 0, TOKENS_MAX_BUFFER},
+        {"data.num_workers", o->threads, 0, TOKENS_MAX_THREADS},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (rows[i].value < rows[i].low || rows[i].value > rows[i].high)
+            return error_set(err, ERR_CONFIG, "%s: %lld; allowed are %lld to %lld", rows[i].key,
+                             (long long)rows[i].value, (long long)rows[i].low,
+                             (long long)rows[i].high);
+    if (o->format < TOKENS_AUTO || o->format > TOKENS_ARROW)
+        return error_set(err, ERR_CONFIG, "data.format: idx has images, not text or token ids");
+    if (!o->dataset[0])
+        return error_set(err, ERR_CONFIG,
+                         "data.dataset is not set: name a file, a directory or a "
+                         "data set below data.root");
+    return 0;
+}
+
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
                       struct error *err)
 {
-    assert(options->window >= 2 && options->window <= TOKENS_MAX_WINDOW);
-    assert(options->shuffle_buffer >= 0 && options->shuffle_buffer <= TOKENS_MAX_BUFFER);
-    assert(options->threads >= 0 && options->threads <= TOKENS_MAX_THREADS);
     assert(options->dataset && options->root && options->split && options->text_column);
+    if (check_options(options, err) < 0)
+        return -1;
     struct token_source *s = xcalloc(1, sizeof *s);
     s->arena = arena_open();
     s->options = *options;

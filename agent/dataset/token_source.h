@@ -16,6 +16,7 @@
 #define SHOAL_AGENT_DATASET_TOKEN_SOURCE_H
 
 #include "agent/dataset/token_position.h"
+#include "agent/text/tokens.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -60,20 +61,11 @@ enum token_packing {
 
 enum token_affix { TOKENS_AFFIX_AUTO, TOKENS_AFFIX_TRUE, TOKENS_AFFIX_FALSE };
 
-/* A growing array of ids, reused from document to document. All zero: empty. */
-struct token_ids {
-    int32_t *ids;
-    int64_t count, room;
-};
-void token_ids_add(struct token_ids *ids, const int32_t *more, int64_t count);
-void token_ids_free(struct token_ids *ids); /* also resets */
-
 /* A tokenizer, as this room sees it. Must outlive the source. */
 struct token_encoder {
     void *ctx;
     /* Adds the ids of the text, none in front or behind. Called by several threads at once. */
-    int (*encode)(void *ctx, const char *text, size_t bytes, struct token_ids *ids,
-                  struct error *err);
+    int (*encode)(void *ctx, const char *text, size_t bytes, struct tokens *ids, struct error *err);
     int32_t bos, eos;        /* -1: it has none */
     bool adds_bos, adds_eos; /* what "auto" means; concat always ends a document with eos */
 };
@@ -87,7 +79,7 @@ struct token_options {
     const char *split;
     int64_t max_rows; /* at most so many rows of the split; 0: all */
     enum token_format format;
-    int64_t window; /* T, >= 2 */
+    int64_t window; /* T */
     enum token_packing packing;
     enum token_affix add_bos, add_eos; /* of text */
     const char *text_column;           /* of jsonl */
@@ -104,9 +96,10 @@ struct token_source;
 
 /* Finds, opens and checks the files; the source stands at epoch 0's first sample. The options'
  * strings are copied. Errors: ERR_NOT_FOUND for a data set or split that is not there (listing what
- * was tried), ERR_CONFIG for options that do not go with the format, ERR_INPUT naming file and
- * place for damaged files, ERR_UNSUPPORTED for formats that are known but not read; an empty split
- * or one shorter than a window is ERR_INPUT where it can be known without reading all. */
+ * was tried), ERR_CONFIG for options out of range or that do not go with the format, ERR_INPUT
+ * naming file and place for damaged files, ERR_UNSUPPORTED for formats that are known but not read;
+ * an empty split or one shorter than a window is ERR_INPUT where it can be known without reading
+ * all. */
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
                       struct error *err);
 void token_source_close(struct token_source *source); /* NULL-safe */

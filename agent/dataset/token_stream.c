@@ -55,7 +55,7 @@ static void set_activity(struct token_stream *s, const char *doing, const char *
 
 static void check_vocabulary(const struct token_stream *s, struct encode_job *job)
 {
-    for (int64_t i = 0; i < job->ids.count; i++) {
+    for (size_t i = 0; i < job->ids.count; i++) {
         int32_t id = job->ids.ids[i];
         if (id >= 0 && (s->o.vocab_size == 0 || id < s->o.vocab_size))
             continue;
@@ -73,14 +73,14 @@ static void encode_text(const struct token_stream *s, struct encode_job *job, co
 {
     const struct token_encoder *e = &s->o.encoder;
     if (s->add_bos)
-        token_ids_add(&job->ids, &e->bos, 1);
+        tokens_add(&job->ids, e->bos);
     if (e->encode(e->ctx, text, bytes, &job->ids, &job->err) < 0) {
         job->failed = true;
         error_wrap(&job->err, "%s:%lld", job->path, (long long)job->line);
         return;
     }
     if (s->add_eos)
-        token_ids_add(&job->ids, &e->eos, 1);
+        tokens_add(&job->ids, e->eos);
     check_vocabulary(s, job);
 }
 
@@ -206,7 +206,7 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
 
 static int64_t left(const struct token_stream *s)
 {
-    return s->current ? s->current->ids.count - s->place.token : 0;
+    return s->current ? (int64_t)s->current->ids.count - s->place.token : 0;
 }
 
 /* Documents behind one another. Targets are within the window, as ADT shifts them. */
@@ -323,8 +323,8 @@ static int seek(struct token_reader *reader, const struct token_position *positi
         return 0;
     if (next_document(s, &end, err) < 0)
         return -1;
-    if (end || s->current->ids.count < position->token || s->place.block != position->block ||
-        s->place.document != position->document)
+    if (end || (int64_t)s->current->ids.count < position->token ||
+        s->place.block != position->block || s->place.document != position->document)
         return error_set(err, ERR_INPUT,
                          "%s: at the saved position there is another text: the files or the "
                          "tokenizer have changed",

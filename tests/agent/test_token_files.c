@@ -215,7 +215,9 @@ static void test_refusals(void **state)
     assert_opens_not(&options, ERR_INPUT, "split train is empty: 0 of its 5 sequences");
     options.split = "train[x]";
     assert_opens_not(&options, ERR_CONFIG, "split \"train[x]\": write a name, or a part");
-    options = options_of("nothing/there", 6);
+    options = options_of("nothing/there", 1);
+    assert_opens_not(&options, ERR_CONFIG, "data.max_seq_length: 1; allowed are 2 to 16777216");
+    options.window = 6;
     assert_opens_not(&options, ERR_NOT_FOUND, "no data set nothing/there");
     options = options_of(DATA "/arrow_wide", 9);
     options.vocab_size = 136; /* document 0 goes up to 56, document 1 begins with 136 */

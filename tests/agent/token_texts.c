@@ -10,14 +10,12 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-static int encode_bytes(void *ctx, const char *text, size_t bytes, struct token_ids *ids,
+static int encode_bytes(void *ctx, const char *text, size_t bytes, struct tokens *ids,
                         struct error *err)
 {
     (void)ctx, (void)err;
-    for (size_t i = 0; i < bytes; i++) {
-        int32_t id = (unsigned char)text[i] + TEXTS_FIRST;
-        token_ids_add(ids, &id, 1);
-    }
+    for (size_t i = 0; i < bytes; i++)
+        tokens_add(ids, (unsigned char)text[i] + TEXTS_FIRST);
     return 0;
 }
 
