@@ -5,6 +5,7 @@
 #include "kernels/cpu/stream.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kernels/cpu/product.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -31,6 +32,7 @@ struct cpu_stream {
     pthread_t worker;
     void *scratch; /* the worker's own */
     size_t scratch_bytes;
+    struct product_cache *products; /* too; NULL before the first */
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t work;  /* queued or closing changed: the worker waits for it */
@@ -58,6 +60,7 @@ static void unreference(struct cpu_stream *s)
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->moved);
     free(s->scratch);
+    product_cache_close(s->products);
     free(s);
 }
 
@@ -173,6 +176,14 @@ void *cpu_scratch(struct stream *stream, size_t bytes)
         assert(s->scratch);
     }
     return s->scratch;
+}
+
+struct product_cache *cpu_product_cache(struct stream *stream)
+{
+    struct cpu_stream *s = (struct cpu_stream *)stream;
+    if (!s->products)
+        s->products = product_cache_open();
+    return s->products;
 }
 
 int cpu_stream_open(struct device *device, const char *name, struct stream **ret_stream,

@@ -27,8 +27,8 @@ struct op_row {
     bool fp32[MAX_INPUTS];      /* is fp32 in every dtype; has no gradient */
     bool accumulate;
     bool y_is_x, dx_is_dy, dx_is_x; /* the same memory; x is input 0 */
-    bool fp32_only;
-    float size;  /* of the values; 0: 1 */
+    bool fp32_y;                    /* y, not dy, is fp32 in every dtype */
+    float size;                     /* of the values; 0: 1 */
     float floor; /* bf16 gradients below are allowed the error of this one; 0: 0.1 */
     void (*reference)(const void *shape, double *y, double *const in[MAX_INPUTS]);
     /* Whether an element of an input (or y) is the op's; NULL: all are. Others are NaN. */

@@ -49,8 +49,8 @@ static void forward(struct world *world, enum dtype t, const void *shape, void *
 {
     const struct linear_row *l = shape;
     (void)saved;
-    world->ops->linear_forward(world->stream, t, t, y, in[X], in[W], l->bias ? in[BIAS] : NULL,
-                               false, &l->shape);
+    world->ops->linear_forward(world->stream, t, l->fp32_y ? DTYPE_F32 : t, y, in[X], in[W],
+                               l->bias ? in[BIAS] : NULL, false, &l->shape);
 }
 
 static void backward(struct world *world, enum dtype t, const void *shape,
@@ -78,7 +78,7 @@ static void test_linear(void **state)
             .y_count = z->rows * z->y_stride,
             .parameter = {false, true, true},
             .accumulate = l->accumulate,
-            .fp32_only = true,
+            .fp32_y = l->fp32_y,
             .reference = reference,
             .used = is_used,
             .forward = forward,
@@ -88,26 +88,60 @@ static void test_linear(void **state)
     }
 }
 
-/* dx is added to: twice the gradient on top of once. */
+/* dx is added to: with what was there it is more by exactly that, but for its rounding. */
+static void check_accumulated_dx(struct world *world, const struct linear_row *l, enum dtype t)
+{
+    const struct linear_shape *z = &l->shape;
+    int64_t dx_count = z->rows * z->in, dy_count = z->rows * z->y_stride;
+    float *host = round_to(t, host_random(world, dx_count, -1, 1), dx_count);
+    void *dy = to_device_as(world, t, host_random(world, dy_count, -1, 1), dy_count);
+    void *w = to_device_as(world, t, host_random(world, z->in * z->out, -1, 1), z->in * z->out);
+    void *alone = to_device_as(world, t, host, dx_count);
+    void *added = to_device_as(world, t, host, dx_count);
+    world->ops->linear_backward_data(world->stream, t, alone, dy, w, z, false);
+    world->ops->linear_backward_data(world->stream, t, added, dy, w, z, true);
+    float *want = from_device_as(world, t, alone, dx_count);
+    for (int64_t j = 0; j < dx_count; j++)
+        want[j] += host[j];
+    const float *got = from_device_as(world, t, added, dx_count);
+    if (t == DTYPE_F32)
+        assert_near(got, to_double(world, want, dx_count), dx_count, 2e-5, l->name);
+    else
+        assert_near_bf16(got, want, dx_count, 2, 4, l->name);
+    from_device_as(world, t, dy, dy_count);
+    from_device_as(world, t, w, z->in * z->out);
+}
+
 static void test_accumulated_dx(void **state)
 {
-    struct world *world = *state;
     for (size_t i = 0; i < array_length(rows); i++) {
-        const struct linear_shape *z = &rows[i].shape;
-        int64_t dx_count = z->rows * z->in, dy_count = z->rows * z->y_stride;
-        float *host = host_random(world, dx_count, -1, 1);
-        float *dy = to_device(world, host_random(world, dy_count, -1, 1), dy_count);
-        float *w = to_device(world, host_random(world, z->in * z->out, -1, 1), z->in * z->out);
-        float *alone = to_device(world, host, dx_count), *added = to_device(world, host, dx_count);
-        world->ops->linear_backward_data(world->stream, DTYPE_F32, alone, dy, w, z, false);
-        world->ops->linear_backward_data(world->stream, DTYPE_F32, added, dy, w, z, true);
-        const float *got = from_device(world, alone, dx_count);
-        double *want = to_double(world, got, dx_count);
-        for (int64_t j = 0; j < dx_count; j++)
-            want[j] += host[j];
-        assert_near(from_device(world, added, dx_count), want, dx_count, 2e-5, rows[i].name);
-        from_device(world, dy, dy_count);
-        from_device(world, w, z->in * z->out);
+        check_accumulated_dx(*state, &rows[i], DTYPE_F32);
+        check_accumulated_dx(*state, &rows[i], DTYPE_BF16);
+    }
+}
+
+/* More shapes than oneDNN's products are kept of: each is right, and the first is when it comes
+ * back. */
+static void test_many_shapes(void **state)
+{
+    struct world *world = *state;
+    enum { MOST = 70 };
+    float *host = host_zeros(world, MOST * MOST);
+    for (int i = 0; i < MOST * MOST; i++)
+        host[i] = 1;
+    for (int64_t n = 1; n <= MOST + 1; n++) {
+        int64_t out = n <= MOST ? n : 1;
+        const struct linear_shape shape = linear_dense(1, MOST, out);
+        void *x = to_device_as(world, DTYPE_BF16, host, MOST);
+        void *w = to_device_as(world, DTYPE_BF16, host, MOST * out);
+        float *y = to_device(world, host, out);
+        world->ops->linear_forward(world->stream, DTYPE_BF16, DTYPE_F32, y, x, w, NULL, false,
+                                   &shape);
+        const float *got = from_device(world, y, out);
+        for (int64_t i = 0; i < out; i++)
+            assert_true(got[i] == MOST);
+        from_device_as(world, DTYPE_BF16, x, MOST);
+        from_device_as(world, DTYPE_BF16, w, MOST * out);
     }
 }
 
@@ -117,6 +151,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_linear, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_linear, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_accumulated_dx, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_many_shapes, world_setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

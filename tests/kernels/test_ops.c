@@ -1,58 +1,10 @@
-/* The ops that are neither products nor optimizers nor random: each with its table of sizes. */
+/* The ops of images and of their loss: each with its table of sizes. */
 #include "tests/kernels/ops_fixture.h"
 
 #include <math.h>
 
 /* Sizes around the vector width and the piece that a thread takes. */
 static const int64_t counts[] = {0, 1, 7, 8, 31, 8192, 20001};
-
-static void test_elementwise(void **state)
-{
-    struct world *world = *state;
-    const struct ops *ops = world->ops;
-    for (size_t i = 0; i < array_length(counts); i++) {
-        int64_t n = counts[i];
-        float *host_x = host_random(world, n, -1, 1), *host_y = host_random(world, n, -1, 1);
-        double *x = to_double(world, host_x, n), *y = to_double(world, host_y, n);
-        float *added = to_device(world, host_y, n), *other = to_device(world, host_x, n);
-        float *scaled = to_device(world, host_y, n), *filled = to_device(world, host_y, n);
-        ops->add(world->stream, DTYPE_F32, added, other, n);
-        ops->scale(world->stream, scaled, -3, n);
-        ops->fill(world->stream, filled, 2.5f, n);
-        double *sums = arena_array(world->arena, double, 3 * n);
-        for (int64_t j = 0; j < n; j++) {
-            sums[j] = y[j] + x[j];
-            sums[n + j] = -3 * y[j];
-            sums[2 * n + j] = 2.5;
-        }
-        assert_near(from_device(world, added, n), sums, n, 1e-6, "add");
-        assert_near(from_device(world, scaled, n), sums + n, n, 1e-6, "scale");
-        assert_near(from_device(world, filled, n), sums + 2 * n, n, 0, "fill");
-        from_device(world, other, n);
-    }
-}
-
-static void test_relu_backward(void **state)
-{
-    struct world *world = *state;
-    for (size_t i = 0; i < array_length(counts); i++)
-        for (int in_place = 0; in_place < 2; in_place++) {
-            int64_t n = counts[i];
-            float *host_y = host_random(world, n, -1, 1), *host_dy = host_random(world, n, -1, 1);
-            double *want = arena_array(world->arena, double, n);
-            for (int64_t j = 0; j < n; j++) {
-                host_y[j] = host_y[j] < 0 ? 0 : host_y[j]; /* the gradient at 0 is 0 */
-                want[j] = host_y[j] > 0 ? host_dy[j] : 0;
-            }
-            float *y = to_device(world, host_y, n), *dy = to_device(world, host_dy, n);
-            float *dx = in_place ? dy : to_device(world, host_y, n);
-            world->ops->relu_backward(world->stream, DTYPE_F32, dx, y, dy, n);
-            assert_near(from_device(world, dx, n), want, n, 0, "relu_backward");
-            from_device(world, y, n);
-            if (!in_place)
-                from_device(world, dy, n);
-        }
-}
 
 static void test_normalize(void **state)
 {
@@ -262,8 +214,6 @@ static void test_sum_of_squares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_elementwise, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_relu_backward, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_normalize, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_max_pool2d, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_max_pool2d_ties, world_setup, world_teardown),

@@ -1,7 +1,8 @@
 /* Optimizer steps against the papers' formulas in double precision, several steps in a row. */
-#include "tests/kernels/ops_fixture.h"
+#include "tests/kernels/op_check.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { STEPS = 6 };
 
@@ -96,10 +97,61 @@ static void test_optimizers(void **state)
         check_optimizer(*state, &rows[i]);
 }
 
+/* One step of AdamW in bf16 from element `first` on, `count` of all. Returns w, m and v behind each
+ * other. */
+static float *bf16_step(struct world *world, const float *host, const float *host_g, int64_t first,
+                        int64_t count)
+{
+    const struct adam_step step = {1e-3f, 0.9f, 0.99f, 1e-8f, 0.1f, true, 3};
+    void *tensors[3];
+    float *g = to_device(world, host_g + first, count), *got = host_zeros(world, 3 * count);
+    for (int i = 0; i < 3; i++)
+        tensors[i] = to_device_as(world, DTYPE_BF16, host + first, count);
+    world->ops->adam(world->stream, DTYPE_BF16, tensors[0], g, tensors[1], tensors[2], count, &step,
+                     77, 1000 + (uint64_t)first);
+    for (int i = 0; i < 3; i++)
+        memcpy(got + i * count, from_device_as(world, DTYPE_BF16, tensors[i], count),
+               (size_t)count * sizeof *got);
+    from_device(world, g, count);
+    return got;
+}
+
+/* w, m and v after the step are fp32's, rounded by the element's random number; a piece of the
+ * tensor gets what the whole one gets there. */
+static void test_adam_bf16(void **state)
+{
+    struct world *world = *state;
+    enum { COUNT = 9000, FIRST = 45, PIECE = 700 };
+    float *host = round_to(DTYPE_BF16, host_random(world, COUNT, 0.1f, 1), COUNT);
+    float *host_g = host_random(world, COUNT, -1, 1), *exact[3];
+    const struct adam_step step = {1e-3f, 0.9f, 0.99f, 1e-8f, 0.1f, true, 3};
+    float *g = to_device(world, host_g, COUNT), *tensors[3];
+    for (int i = 0; i < 3; i++)
+        tensors[i] = to_device(world, host, COUNT);
+    world->ops->adam(world->stream, DTYPE_F32, tensors[0], g, tensors[1], tensors[2], COUNT, &step,
+                     0, 0);
+    for (int i = 0; i < 3; i++)
+        exact[i] = from_device(world, tensors[i], COUNT);
+    from_device(world, g, COUNT);
+    const float *whole = bf16_step(world, host, host_g, 0, COUNT);
+    const float *piece = bf16_step(world, host, host_g, FIRST, PIECE);
+    for (int i = 0; i < 3; i++) {
+        int moved = 0;
+        for (int64_t j = 0; j < COUNT; j++) {
+            float u = random_uniform(77, 1000 + (uint64_t)j);
+            assert_true(whole[i * COUNT + j] == bf16_to_float(bf16_stochastic(exact[i][j], u)));
+            moved += whole[i * COUNT + j] != host[j];
+        }
+        assert_true(moved > COUNT / 20); /* steps below half a unit are not lost */
+        assert_memory_equal(piece + i * PIECE, whole + i * COUNT + FIRST, PIECE * sizeof *piece);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_optimizers, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_adam_bf16, world_setup_two_threads, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

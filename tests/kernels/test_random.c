@@ -1,6 +1,6 @@
 /* Philox against Random123's published answers, and the numbers made of it. */
 #include "kernels/random.h"
-#include "tests/kernels/ops_fixture.h"
+#include "tests/kernels/op_check.h"
 
 #include <math.h>
 
@@ -86,33 +86,90 @@ static void test_uniform(void **state)
     }
 }
 
-/* The mask is named by the row's place in the batch of all ranks; kept elements are scaled. */
-static void test_dropout(void **state)
+/* Number `counter` of the normal ones, as ops.h makes it. */
+static double normal_number(uint64_t key, uint64_t counter)
+{
+    uint64_t group = counter / 32 * 32, n = counter % 32;
+    double u = random_uniform(key, group + n % 16), v = random_uniform(key, group + n % 16 + 16);
+    double angle = 2 * acos(-1) * v;
+    return sqrt(-2 * log(1 - u)) * (n < 16 ? cos(angle) : sin(angle));
+}
+
+/* From any first number on: a tensor filled in pieces is the tensor filled at once. */
+static void test_normal(void **state)
 {
     struct world *world = *state;
     static const struct {
-        int64_t rows, cols;
-        float p;
-        uint64_t first_row, row_stride;
-        bool in_place;
-    } rows[] = {
-        {1, 1, 0.5f, 0, 1, false},  {3, 7, 0, 0, 1, false},       {5, 33, 0.25f, 2, 4, true},
-        {4, 128, 0.5f, 3, 2, true}, {2, 9216, 0.9f, 1, 4, false},
-    };
+        int64_t count;
+        uint64_t first;
+    } rows[] = {{0, 0}, {1, 0}, {1, 31}, {33, 31}, {20000, 5}, {64, 0xfffffffffull}};
     for (size_t i = 0; i < array_length(rows); i++) {
-        int64_t cols = rows[i].cols, count = rows[i].rows * cols;
-        float *host = host_random(world, count, 1, 2);
-        float *x = to_device(world, host, count), *y = to_device(world, host, count);
-        world->ops->dropout(world->stream, DTYPE_F32, y, rows[i].in_place ? y : x, rows[i].rows,
-                            cols, rows[i].p, 5, rows[i].first_row, rows[i].row_stride);
+        int64_t count = rows[i].count;
+        float *y = to_device(world, host_zeros(world, count), count);
+        world->ops->normal(world->stream, y, count, 99, rows[i].first, 0.5f, 2);
         float *got = from_device(world, y, count);
         for (int64_t j = 0; j < count; j++) {
-            uint64_t row = rows[i].first_row + (uint64_t)(j / cols) * rows[i].row_stride;
-            bool drop = random_uniform(5, row * (uint64_t)cols + (uint64_t)(j % cols)) < rows[i].p;
-            double want = drop ? 0 : host[j] / (1 - (double)rows[i].p);
-            assert_true(fabs(got[j] - want) <= 1e-6 * want);
+            double want = 0.5 + 2 * normal_number(99, rows[i].first + (uint64_t)j);
+            assert_true(fabs(got[j] - want) < 1e-5);
         }
-        from_device(world, x, count);
+    }
+}
+
+/* Mean, variance and the share beyond one deviation are the normal distribution's, within five
+ * standard errors. */
+static void test_numbers_are_normal(void **state)
+{
+    struct world *world = *state;
+    enum { COUNT = 40000 };
+    double sum = 0, squares = 0, beyond = 0;
+    float *y = to_device(world, host_zeros(world, COUNT), COUNT);
+    world->ops->normal(world->stream, y, COUNT, 7, 3, 0, 1);
+    const float *z = from_device(world, y, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        sum += z[i];
+        squares += z[i] * z[i];
+        beyond += fabs(z[i]) > 1;
+    }
+    assert_true(fabs(sum / COUNT) < 5 / sqrt(COUNT));
+    assert_true(fabs(squares / COUNT - 1) < 5 * sqrt(2.0 / COUNT));
+    assert_true(fabs(beyond / COUNT - 0.3173105) < 5 * sqrt(0.2166 / COUNT));
+}
+
+struct dropout_row {
+    int64_t rows, cols;
+    float p;
+    uint64_t first_row, row_stride;
+    bool in_place;
+};
+
+static const struct dropout_row dropout_rows[] = {
+    {1, 1, 0.5f, 0, 1, false},  {3, 7, 0, 0, 1, false},       {5, 33, 0.25f, 2, 4, true},
+    {4, 128, 0.5f, 3, 2, true}, {2, 9216, 0.9f, 1, 4, false},
+};
+
+/* The mask is named by the row's place in the batch of all ranks; kept elements are scaled. */
+static void check_dropout(struct world *world, const struct dropout_row *r, enum dtype t)
+{
+    int64_t count = r->rows * r->cols;
+    float *host = round_to(t, host_random(world, count, 1, 2), count);
+    void *x = to_device_as(world, t, host, count), *y = to_device_as(world, t, host, count);
+    world->ops->dropout(world->stream, t, y, r->in_place ? y : x, r->rows, r->cols, r->p, 5,
+                        r->first_row, r->row_stride);
+    float *got = from_device_as(world, t, y, count);
+    for (int64_t j = 0; j < count; j++) {
+        uint64_t row = r->first_row + (uint64_t)(j / r->cols) * r->row_stride;
+        uint64_t place = row * (uint64_t)r->cols + (uint64_t)(j % r->cols);
+        double want = random_uniform(5, place) < r->p ? 0 : host[j] / (1 - (double)r->p);
+        assert_true(fabs(got[j] - want) <= (t == DTYPE_F32 ? 1e-6 : 0x1p-8) * want);
+    }
+    from_device_as(world, t, x, count);
+}
+
+static void test_dropout(void **state)
+{
+    for (size_t i = 0; i < array_length(dropout_rows); i++) {
+        check_dropout(*state, &dropout_rows[i], DTYPE_F32);
+        check_dropout(*state, &dropout_rows[i], DTYPE_BF16);
     }
 }
 
@@ -124,6 +181,8 @@ int main(void)
         cmocka_unit_test(test_numbers_are_uniform),
         cmocka_unit_test(test_keys_differ),
         cmocka_unit_test_setup_teardown(test_uniform, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_normal, world_setup_two_threads, world_teardown),
+        cmocka_unit_test_setup_teardown(test_numbers_are_normal, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_dropout, world_setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
