@@ -154,7 +154,7 @@ static int check_places(const struct agent_config *c, struct error *err)
 static void note_idle(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
-    if (c->schedule.type == SCHEDULE_HF_COSINE && c->schedule.min_lr >= c->optimizer.lr)
+    if (c->schedule.type == SCHEDULE_COSINE_TO_MIN && c->schedule.min_lr >= c->optimizer.lr)
         config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
     if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
         (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||

@@ -12,7 +12,7 @@ const struct config_shorthand config_shorthands[] = {
     {"use_prefetch", "true", "parallel.forward_prefetch", "true", false},
     {"use_prefetch", "false", "parallel.backward_prefetch", "NO_PREFETCH", false},
     {"use_prefetch", "false", "parallel.forward_prefetch", "false", false},
-    {"lr_decay", "true", "schedule.type", "hf_cosine", true},
+    {"lr_decay", "true", "schedule.type", "cosine_to_min", true},
     {"lr_decay", "false", "schedule.type", "constant", false},
     /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR". */
     {"resume", "true", "checkpoint.resume_from_checkpoint", "latest", true},

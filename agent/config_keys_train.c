@@ -35,13 +35,14 @@ static const struct config_key keys[] = {
 
     KEY_CHOICE(
         "schedule", "type", schedule.type, "constant",
-        "constant=fixed linear cosine exponential plateau "
+        "constant=fixed step linear cosine exponential plateau "
         "hf_constant_with_warmup=constant_with_warmup=warmup_constant "
         "hf_linear=warmup_linear hf_cosine=warmup_cosine "
-        "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart step wsd",
+        "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart "
+        "cosine_to_min wsd",
         "lr_scheduler_type lr_decay_style scheduler",
         "learning rate over the run. linear, cosine, exponential, plateau: Megatron's "
-        "AnnealingLR; hf_*: Transformers', down to min_lr; step: StepLR; wsd: constant, then "
+        "AnnealingLR; hf_*: Transformers', down to min_lr; cosine_to_min: hf_cosine, always half a wave; step: StepLR; wsd: constant, then "
         "down over cooldown_steps"),
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
             "max_training_steps max_step", "stop after this many optimizer steps; 0: by epochs"),

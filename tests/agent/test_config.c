@@ -1,6 +1,7 @@
 #include "tests/support.h"
 
 #include "agent/config.h"
+#include "agent/config_keys.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -56,6 +57,38 @@ static void values_are_found_under_every_spelling(void **state)
         {"--save-model out.safetensors", "checkpoint.save_model=out.safetensors (flag)"},
         {"--no-cuda --seed 3", "runtime.seed=3 (flag), runtime.device=cpu (flag)"},
         {"--lr 1 --lr 2", "optimizer.lr=2 (flag)"},
+        {"--offload_activation=1", "memory.offload_activations=true (flag)"},
+        {"--activation_checkpointing=1", "memory.activation_checkpointing=full (flag)"},
+        {"--activation_checkpointing=0", "memory.activation_checkpointing=none (flag)"},
+        {"--activation_checkpointing", "memory.activation_checkpointing=full (flag)"},
+        {"--hidden_width 64 --model_type llama_v2",
+         "model.type=llama (flag), model.config_overrides.hidden_size=64 (flag)"},
+        {"--model_type llama --config_overrides.vocab_size 100",
+         "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
+        {"--model.config_overrides.vocab-size 100 --model_type llama",
+         "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
+        {"--bf16=0", "precision.mixed_precision=no (flag)"},
+        {"--bf16", "precision.mixed_precision=bf16 (flag)"},
+        {"--precision 32-true", "precision.mixed_precision=no (flag)"},
+        {"--use_prefetch=false", "parallel.backward_prefetch=NO_PREFETCH (flag), "
+                                 "parallel.forward_prefetch=false (flag)"},
+        {"--save_steps epoch", "checkpoint.save_steps=0 (flag)"},
+        {"--max_shard_size 2GiB", "checkpoint.max_shard_size=2147483648 (flag)"},
+        {"--max_shard_size 2_000MB", "checkpoint.max_shard_size=2000000000 (flag)"},
+        {"--timeout 30m", "runtime.timeout=1800 (flag)"},
+        {"--timeout 0.5h", "runtime.timeout=1800 (flag)"},
+        {"--timeout 250ms", "runtime.timeout=0.25 (flag)"},
+        {"--timeout 90", "runtime.timeout=90 (flag)"},
+        {"--checkpoint_dir c --resume", "checkpoint.dir=c (flag), "
+                                        "checkpoint.resume_from_checkpoint=latest (flag)"},
+        {"--resume=true --checkpoint=p", "checkpoint.resume_from_checkpoint=p (flag)"},
+        {"--checkpoint=p --resume=true", "checkpoint.resume_from_checkpoint=p (flag)"},
+        {"--checkpoint=p --resume=False", "checkpoint.resume_from_checkpoint= (flag)"},
+        {"--resume p", "checkpoint.resume_from_checkpoint=p (flag)"},
+        {"--eval_steps 5", "eval.eval_steps=5 (flag)"},
+        {"--lr 2 # https://example.org/lr", "optimizer.lr=2 (flag)"},
+        {"https://example.org --lr 2", "optimizer.lr=2 (flag)"},
+        {"--sync_module_states=true --tpu False --fp16=0", ""},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
@@ -97,6 +130,36 @@ static void wrong_values_say_what_is_allowed(void **state)
         {"@/nonexistent", "", "argument file: /nonexistent: No such file"},
         {"", "AGENT_OPTIMIZER_LR=x",
          "environment variable AGENT_OPTIMIZER_LR: 'x' is not a number"},
+        {"--max_shard_size 2s", "",
+         "--max_shard_size: '2s' is not a number of bytes (KiB, MiB, GiB) from 1048576"},
+        {"--timeout soon", "", "--timeout: 'soon' is not a time in seconds (or with s, m, h)"},
+        {"--save_steps sometimes", "",
+         "'sometimes' is not a whole number from 0 to 1000000000000 or epoch"},
+        {"--no_cuda=perhaps", "", "--no_cuda: 'perhaps' is not a value for it"},
+        {"--precision fp16", "", "--precision: 'fp16': not supported yet; no (32-true), bf16"},
+        {"--wandb offline", "", "--wandb: 'offline': not supported yet"},
+        {"--profiler.enable", "",
+         "--profiler.enable: 'true': not supported yet: there is no profiler"},
+        {"--tpu", "", "--tpu: 'true': there is no TPU backend"},
+        {"--sharding_strategy auto", "", "--sharding_strategy: 'auto': not supported yet"},
+        {"--eval_strategy steps", "", "eval.eval_strategy=steps needs eval.eval_steps"},
+        {"--warmup 0.1 --warmup_steps 5", "", "only one can be given"},
+        {"--state_dtype bf16 --model_type llama", "", "needs precision.mixed_precision=bf16-true"},
+        {"--init pretrained", "", "model.init=pretrained needs model.name_or_path"},
+        {"--init_weights w --resume c", "", "only one can be given"},
+        {"--name_format latest", "", "checkpoint.name_format: 'latest' has no {step}"},
+        {"--hidden_width 64", "", "model.type is not set"},
+        {"--model_type llama --hidden_width 65", "", "hidden_size"},
+        {"--model_type llama --num_heads 32 --num_key_value_heads 5", "", "num_key_value_heads"},
+        {"--model_type llama --rope_type linear", "",
+         "model.rope_scaling.factor must be at least 1"},
+        {"--model_type llama --rope_type llama3 --factor 8", "", "rope_type=llama3 needs"},
+        {"--model_type llama --rope_type yarn", "",
+         "--rope_type: 'yarn' is not one of: config default=none linear dynamic llama3"},
+        {"--architecture llama9 --model_type llama", "",
+         "model.architecture: 'llama9' is not one of: llama2_7b"},
+        {"--architecture gpt2 --model_type llama", "", "model.type: the sizes given are a gpt2's"},
+        {"", "NCCL_TIMEOUT=long", "environment variable NCCL_TIMEOUT: 'long' is not a time"},
         {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
         {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
         {"--model_type bloom", "", "--model_type: 'bloom': not supported yet; mnist_cnn, llama"},
@@ -158,6 +221,91 @@ static void stronger_sources_win(void **state)
     support_remove_tree(directory);
 }
 
+/* ... of a map within a group, of another trainer, and of a file's own presets. */
+static void sources_reach_every_kind_of_key(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    auto_free char *directory = support_temp_dir();
+    const char *path = write_file(arena, directory,
+                                  "preset: [hyperpod, gpt2]\n"
+                                  "model: {config_overrides: {num_layers: 3, rope_theta: 5.0e+5},\n"
+                                  "        rope_scaling: {rope_type: linear, factor: 2}}\n"
+                                  "parallel: {transformer_layer_cls_to_wrap: [A, B]}\n"
+                                  "data: {packing: none}\n");
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, arena_printf(arena, "--config %s", path),
+                    "AGENT_MODEL_CONFIG_OVERRIDES_VOCAB_SIZE=77", &config, &err),
+              &err);
+    const struct agent_config *c = &config.value;
+    assert_string_equal(config.preset, "hyperpod,gpt2");
+    assert_int_equal(c->model.type, MODEL_GPT2);
+    assert_int_equal(c->overrides.num_hidden_layers, 3);
+    assert_true(c->overrides.rope_theta == 5e5);
+    assert_int_equal(c->overrides.vocab_size, 77);
+    assert_true(c->rope.factor == 2);
+    assert_string_equal(c->parallel.wrap_classes, "A,B");
+    assert_ok(parse(arena, "", "NCCL_TIMEOUT=60", &config, &err), &err);
+    assert_true(c->runtime.timeout_s == 60);
+    assert_ok(parse(arena, "", "DATA_PATH=/d", &config, &err), &err);
+    assert_string_equal(c->data.root, "/d");
+    assert_ok(parse(arena, "", "AGENT_PRESET=gpt2", &config, &err), &err);
+    assert_string_equal(c->model.architecture, "gpt2");
+    support_remove_tree(directory);
+}
+
+static void files_are_refused_with_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"optimizer: {lrr: 1}\n", "unknown key 'optimizer.lrr'; the nearest is optimizer.lr"},
+        {"optimizer: {lr: x}\n", "optimizer.lr: 'x' is not a number"},
+        {"optimizer: 3\n", "optimizer: must be a mapping of keys"},
+        {"optimizer: {lr: {a: 1}}\n", "unknown key 'optimizer.lr.a'"},
+        {"model: {config_overrides: {sizes: {a: 1}}}\n",
+         "model.config_overrides.sizes: must be a single value"},
+        {"profiler: {enable: true}\n", "profiler.enable: 'true': not supported yet"},
+        {"preset: {a: 1}\n", "preset: must be a name or a list"},
+        {"preset: cifar\n", "'cifar' is not one of: mnist"},
+        {"fsdp_config: {}\n", "a file of accelerate's is not supported yet"},
+        {"- 1\n", "must be one mapping"},
+    };
+    auto_free char *directory = support_temp_dir();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        const char *path = write_file(arena, directory, rows[i].text);
+        int result = parse(arena, arena_printf(arena, "--config %s", path), "", &config, &err);
+        assert_fails(result, &err, ERR_CONFIG, path);
+        assert_fails(result, &err, ERR_CONFIG, rows[i].message);
+    }
+    support_remove_tree(directory);
+}
+
+/* Two keys under one name would make the name useless, and a test of one of them a lie. */
+static void no_name_means_two_keys(void **state)
+{
+    (void)state;
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        auto_arena struct arena *arena = arena_open();
+        char *rest = NULL;
+        for (char *name = strtok_r(arena_strdup(arena, key->other_names ? key->other_names : ""),
+                                   " ", &rest);
+             name; name = strtok_r(NULL, " ", &rest)) {
+            int index;
+            bool known;
+            struct error err;
+            assert_ok(config_find_key(name, &index, &known, &err), &err);
+            assert_int_equal(index, i);
+        }
+    }
+}
+
 static void argument_files_expand_in_place(void **state)
 {
     (void)state;
@@ -184,10 +332,12 @@ static void the_printed_configuration_reads_back_to_itself(void **state)
     auto_free char *directory = support_temp_dir();
     struct config config, again;
     struct error err;
-    assert_ok(parse(arena,
-                    "--preset mnist --data.root it's --lr 0.1234567891 --sharding_strategy hybrid",
-                    "", &config, &err),
-              &err);
+    assert_ok(
+        parse(arena,
+              "--preset hyperpod --data.root it's --lr 0.1234567891 --sharding_strategy hybrid "
+              "--model_type llama_v3 --eval_steps 7 --max_shard_size 3MiB",
+              "", &config, &err),
+        &err);
     auto_str struct str text, text_again;
     str_init(&text, 65536);
     str_init(&text_again, 65536);
@@ -218,6 +368,9 @@ int main(void)
         cmocka_unit_test(wrong_values_say_what_is_allowed),
         cmocka_unit_test(unknown_flags_are_one_warning_when_not_strict),
         cmocka_unit_test(stronger_sources_win),
+        cmocka_unit_test(sources_reach_every_kind_of_key),
+        cmocka_unit_test(files_are_refused_with_their_place),
+        cmocka_unit_test(no_name_means_two_keys),
         cmocka_unit_test(argument_files_expand_in_place),
         cmocka_unit_test(the_printed_configuration_reads_back_to_itself),
         cmocka_unit_test(help_names_every_key),

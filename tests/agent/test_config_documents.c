@@ -1,0 +1,309 @@
+/* Command lines as other trainers' documents have them, and what they come to here. */
+#include "tests/support.h"
+
+#include "agent/build.h"
+#include "agent/config.h"
+#include "agent/dataset/token_source.h"
+#include "agent/models/rope.h"
+#include "agent/module.h"
+#include "agent/optim.h"
+#include "agent/schedule.h"
+#include "agent/shard.h"
+#include "agent/telemetry/log_lines.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_WORDS = 64 };
+
+static const char *no_environment(void *ctx, const char *name)
+{
+    (void)ctx;
+    (void)name;
+    return NULL;
+}
+
+static int parse(struct arena *arena, const char *line, struct config *config, struct error *err)
+{
+    const char *words[MAX_WORDS];
+    int count = 0;
+    char *rest = NULL;
+    for (char *w = strtok_r(arena_strdup(arena, line), " ", &rest); w;
+         w = strtok_r(NULL, " ", &rest)) {
+        assert_true(count < MAX_WORDS);
+        words[count++] = w;
+    }
+    return config_parse(count, words, no_environment, NULL, arena, config, err);
+}
+
+/* The guide's own command line behind "train.py". */
+static const char guide[] =
+    "--preset hyperpod "
+    "--max_context_width=8192 --num_key_value_heads=2 --intermediate_size=8192 --hidden_width=2048 "
+    "--num_layers=16 --num_heads=32 --model_type=llama_v3 "
+    "--tokenizer=hf-internal-testing/llama-tokenizer --checkpoint_freq=50 --validation_freq=100 "
+    "--max_steps=100 --checkpoint_dir=./checkpoints --dataset=allenai/c4 --dataset_config_name=en "
+    "--resume_from_checkpoint=./checkpoints --train_batch_size=1 --val_batch_size=1 "
+    "--sharding_strategy=full --offload_activations=1";
+
+static void the_hyperpod_guide_is_understood(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, guide, &config, &err), &err);
+    const struct agent_config *c = &config.value;
+    assert_string_equal(config.warning, "");
+    assert_string_equal(config.preset, "hyperpod");
+    assert_int_equal(c->model.type, MODEL_LLAMA);
+    assert_int_equal(c->model.init, INIT_RANDOM);
+    assert_int_equal(c->overrides.max_position_embeddings, 8192);
+    assert_int_equal(c->data.max_seq_length, 8192);
+    assert_string_equal(c->data.tokenizer, "hf-internal-testing/llama-tokenizer");
+    assert_string_equal(c->data.dataset, "allenai/c4");
+    assert_string_equal(c->data.dataset_config_name, "en");
+    assert_int_equal(c->data.train_batch_size, 1);
+    assert_int_equal(c->data.eval_batch_size, 1);
+    assert_int_equal(c->schedule.max_steps, 100);
+    assert_int_equal(c->schedule.epochs, 3);
+    assert_int_equal(c->schedule.type, SCHEDULE_COSINE);
+    assert_true(c->schedule.warmup_ratio == 0.0032);
+    assert_true(c->schedule.min_lr == 1e-5);
+    assert_int_equal(c->optimizer.name, OPTIM_ADAMW);
+    assert_true(c->optimizer.lr == 1e-4);
+    assert_true(c->optimizer.beta2 == 0.95);
+    assert_true(c->optimizer.weight_decay == 0.2);
+    assert_true(c->optimizer.grad_clip == 1);
+    assert_int_equal(c->parallel.strategy + 1, FULL_SHARD);
+    assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
+    assert_int_equal(c->precision.mixed, PRECISION_BF16_MIXED);
+    assert_int_equal(c->precision.reduce_dtype, STATE_FP32);
+    assert_int_equal(c->memory.activation_checkpointing, RECOMPUTE_FULL);
+    assert_true(c->memory.offload_activations);
+    assert_string_equal(c->checkpoint.dir, "./checkpoints");
+    assert_string_equal(c->checkpoint.resume, "./checkpoints");
+    assert_string_equal(c->checkpoint.prefix, "llama_v3");
+    assert_int_equal(c->checkpoint.save_steps, 50);
+    assert_int_equal(c->eval.strategy, EVAL_STEPS);
+    assert_int_equal(c->eval.steps, 100);
+    assert_int_equal(c->eval.max_batches, 10);
+    assert_int_equal(c->logging.steps, 1);
+    assert_int_equal(c->logging.style, STYLE_ADT);
+    assert_int_equal(c->runtime.seed, 12345);
+    assert_int_equal(c->rope.type, 1 + ROPE_DYNAMIC);
+    assert_true(c->rope.factor == 2);
+}
+
+static void the_fabric_scripts_are_understood(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(
+        parse(arena,
+              "--preset fabric --devices=4 --tpu=False --train_data_dir=/data/tokenized "
+              "--model_name=meta-llama/Meta-Llama-3-8B --precision=bf16-true "
+              "--auto_wrap_policy=LlamaDecoderLayer --sharding_strategy=FULL_SHARD "
+              "--state_dict_type=full --limit_all_gathers=True --cpu_offload=False --resume=True "
+              "--checkpoint=/ckpt/e-001 --number_epochs=2 --micro_batch_size=1 "
+              "--gradient_accumulation_steps=64 --grad_clip=1.0 --max_step=6145 --lr=2e-5 "
+              "--min_lr=1e-6 --lr_decay=True --warmup_steps=10 --weight_decay=0.01 --beta1=0.9 "
+              "--beta2=0.95 --eval_batch_size=1 --eval_iters=1000000 --save_step_interval=1000 "
+              "--entity=gplsi_continual --project=fabric_llama --log_model=all",
+              &config, &err),
+        &err);
+    const struct agent_config *c = &config.value;
+    assert_string_equal(c->runtime.nproc_per_node, "4");
+    assert_string_equal(c->data.dataset, "/data/tokenized");
+    assert_string_equal(c->model.name_or_path, "meta-llama/Meta-Llama-3-8B");
+    assert_int_equal(c->model.type, MODEL_AUTO);
+    assert_string_equal(c->checkpoint.prefix, "Meta-Llama-3-8B");
+    assert_int_equal(c->precision.mixed, PRECISION_BF16_TRUE);
+    assert_int_equal(c->precision.reduce_dtype, STATE_BF16);
+    assert_int_equal(c->optimizer.state_dtype, STATE_BF16);
+    assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
+    assert_int_equal(c->checkpoint.state_dict_type, STATE_DICT_FULL);
+    assert_string_equal(c->checkpoint.resume, "/ckpt/e-001");
+    assert_int_equal(c->schedule.epochs, 2);
+    assert_int_equal(c->schedule.max_steps, 6145);
+    assert_int_equal(c->schedule.type, SCHEDULE_COSINE_TO_MIN);
+    assert_int_equal(c->schedule.warmup_steps, 10);
+    assert_int_equal(c->optimizer.gradient_accumulation_steps, 64);
+    assert_int_equal(c->eval.strategy, EVAL_HALF_EPOCH);
+    assert_int_equal(c->eval.max_batches, 1000000);
+    assert_int_equal(c->logging.style, STYLE_FABRIC);
+    assert_string_equal(config.warning,
+                        "entity is ignored: there is no Weights & Biases logger yet; project is "
+                        "ignored: there is no Weights & Biases logger yet; log_model is ignored: "
+                        "there is no Weights & Biases logger yet");
+}
+
+/* Totals: the formula of the layers' sizes by hand; 3.1-8B and mathstral also from the sample's own
+ * logs. */
+static void models_have_the_published_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int64_t parameters;
+    } rows[] = {
+        {"--preset hyperpod @tests/data/adt/llama2_7b.txt", 6889410560},
+        {"--preset hyperpod @tests/data/adt/llama2_13b.txt", 13204608000},
+        {"--preset hyperpod @tests/data/adt/llama2_70b.txt", 69278638080},
+        {"--preset hyperpod @tests/data/adt/llama3_1_8b.txt", 7392727040},
+        {"--preset hyperpod @tests/data/adt/llama3_1_70b.txt", 69278638080},
+        {"--preset hyperpod @tests/data/adt/llama3_2_1b.txt", 1154549760},
+        {"--preset hyperpod @tests/data/adt/llama3_2_3b.txt", 2996481024},
+        {"--preset hyperpod @tests/data/adt/mathstral_7b.txt", 7248023552},
+        {"--preset llama2-7b", 6738415616},
+        {"--preset llama2-13b", 13015864320},
+        {"--preset llama2-70b", 68976648192},
+        {"--preset llama3-8b", 8030261248},
+        {"--preset llama3.1-8b", 8030261248},
+        {"--preset llama3.1-70b", 70553706496},
+        {"--preset llama3.2-1b", 1235814400},
+        {"--preset llama3.2-3b", 3212749824},
+        {"--preset hyperpod,llama3.2-1b", 1235814400},
+        {"--preset hyperpod --preset llama3.2-1b", 1235814400},
+        {"--preset llama-single-gpu", 237519872},
+        {"--preset hyperpod,llama-single-gpu", 237519872},
+        {"--preset gpt2", 124439808},
+        {"--preset gpt2 --vocab_size=50304", 124475904},
+        {"--preset gpt2-medium", 354823168},
+        {"--preset gpt2-large", 774030080},
+        {"--preset gpt2-xl", 1557611200},
+        {"--preset mnist", 1199882},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct model *model;
+        struct error err;
+        assert_ok(parse(arena, rows[i].line, &config, &err), &err);
+        assert_ok(build_model(&config.value, arena, &model, &err), &err);
+        if (module_param_count(model->root) != rows[i].parameters)
+            print_error("%s: %lld parameters\n", rows[i].line,
+                        (long long)module_param_count(model->root));
+        assert_int_equal(module_param_count(model->root), rows[i].parameters);
+    }
+}
+
+static void argument_files_say_what_they_ask_in_vain(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, "--preset hyperpod @tests/data/adt/mathstral_7b.txt", &config, &err),
+              &err);
+    assert_int_equal(config.value.model.type, MODEL_MISTRAL);
+    assert_string_equal(config.value.checkpoint.prefix, "mistral");
+    assert_int_equal(config.value.rope.type, 0);
+    assert_string_equal(config.warning,
+                        "summary_first_pdrop is ignored: there is no summary head; rotary_pct is "
+                        "ignored: only gpt_neox turns a part of a head; dropout is ignored: the "
+                        "model has none");
+    assert_fails(parse(arena, "--preset hyperpod @tests/data/adt/mistral_8x7b.txt", &config, &err),
+                 &err, ERR_CONFIG, "--model_type: 'mixtral': not supported yet");
+}
+
+/* Choices are numbered as other headers number them. */
+static void choices_are_in_the_order_of_their_enums(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        size_t offset; /* of the field */
+        int64_t value;
+    } rows[] = {
+        {"--scheduler constant", offsetof(struct agent_config, schedule.type), SCHEDULE_CONSTANT},
+        {"--scheduler step", offsetof(struct agent_config, schedule.type), SCHEDULE_STEP_LR},
+        {"--scheduler linear", offsetof(struct agent_config, schedule.type), SCHEDULE_LINEAR},
+        {"--scheduler plateau", offsetof(struct agent_config, schedule.type), SCHEDULE_PLATEAU},
+        {"--scheduler warmup_linear", offsetof(struct agent_config, schedule.type),
+         SCHEDULE_HF_LINEAR},
+        {"--scheduler cosine_with_restarts", offsetof(struct agent_config, schedule.type),
+         SCHEDULE_HF_COSINE_WITH_RESTARTS},
+        {"--scheduler wsd", offsetof(struct agent_config, schedule.type), SCHEDULE_WSD},
+        {"--unit step", offsetof(struct agent_config, schedule.unit), SCHEDULE_PER_STEP},
+        {"--optim adamw", offsetof(struct agent_config, optimizer.name), OPTIM_ADAMW},
+        {"--format jsonl", offsetof(struct agent_config, data.format), TOKENS_JSONL},
+        {"--format hf_arrow", offsetof(struct agent_config, data.format), TOKENS_ARROW},
+        {"--packing none", offsetof(struct agent_config, data.packing), TOKENS_NONE},
+        {"--add_bos false", offsetof(struct agent_config, data.add_bos), TOKENS_AFFIX_FALSE},
+        {"--style none", offsetof(struct agent_config, logging.style), STYLE_NONE},
+        {"--style fabric", offsetof(struct agent_config, logging.style), STYLE_FABRIC},
+        {"--log_level error", offsetof(struct agent_config, logging.level), LOG_ERROR},
+        {"--sharding_strategy 5", offsetof(struct agent_config, parallel.strategy),
+         HYBRID_SHARD_ZERO2 - 1},
+        {"--backward_prefetch BACKWARD_POST",
+         offsetof(struct agent_config, parallel.backward_prefetch), BACKWARD_POST},
+        {"--rope_type llama3 --factor 8 --low_freq_factor 1 --high_freq_factor 4 "
+         "--original_max_position_embeddings 8",
+         offsetof(struct agent_config, rope.type), 1 + ROPE_LLAMA3},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        int64_t value;
+        assert_ok(parse(arena, rows[i].line, &config, &err), &err);
+        memcpy(&value, (const char *)&config.value + rows[i].offset, sizeof value);
+        assert_int_equal(value, rows[i].value);
+    }
+}
+
+static void presets_fill_every_part(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, "--preset hyperpod,llama3.2-1b --lr 3e-4", &config, &err), &err);
+    const struct agent_config *c = &config.value;
+    assert_string_equal(config.preset, "hyperpod,llama3.2-1b");
+    assert_string_equal(c->model.architecture, "llama3_2_1b");
+    assert_int_equal(c->overrides.hidden_size, 0); /* hyperpod's is taken back */
+    assert_int_equal(c->rope.type, 0);
+    assert_true(c->optimizer.lr == 3e-4);
+    assert_true(c->optimizer.weight_decay == 0.2);
+    assert_ok(parse(arena, "--preset mnist-ddp-adam", &config, &err), &err);
+    assert_int_equal(c->optimizer.name, OPTIM_ADAM);
+    assert_int_equal(c->parallel.strategy + 1, NO_SHARD);
+    assert_int_equal(c->model.loss_reduction, LOSS_MEAN);
+}
+
+static void the_page_in_the_tree_is_what_the_table_makes(void **state)
+{
+    (void)state;
+    auto_free char *page = NULL;
+    size_t bytes;
+    struct error err;
+    assert_ok(file_read("docs/configuration.md", 1 << 20, &page, &bytes, &err), &err);
+    auto_str struct str made;
+    str_init(&made, 1 << 20);
+    config_markdown(&made);
+    if (bytes != made.length || memcmp(page, str_text(&made), bytes) != 0)
+        print_error("make it anew: shoal-agent --help=markdown > docs/configuration.md\n");
+    assert_int_equal(bytes, made.length);
+    assert_memory_equal(page, str_text(&made), bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_hyperpod_guide_is_understood),
+        cmocka_unit_test(the_fabric_scripts_are_understood),
+        cmocka_unit_test(models_have_the_published_sizes),
+        cmocka_unit_test(argument_files_say_what_they_ask_in_vain),
+        cmocka_unit_test(choices_are_in_the_order_of_their_enums),
+        cmocka_unit_test(presets_fill_every_part),
+        cmocka_unit_test(the_page_in_the_tree_is_what_the_table_makes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
