@@ -39,17 +39,49 @@ struct module *nn_layer_norm_new(struct arena *arena, struct module *parent, con
     return m;
 }
 
+/* The numbers that both keep. */
+struct norm_args {
+    int64_t rows, D;
+    float eps;
+};
+
+/* A tensor like x for the output, and `per_row` numbers of each row for backward; false if the tape
+ * has failed. */
+static bool prepare(struct tape *tape, const struct module *m, const struct tensor *x, float eps,
+                    int64_t per_row, struct norm_args *a, struct tape_op *op)
+{
+    a->D = m->params[NN_WEIGHT]->count;
+    a->rows = x->count / a->D;
+    a->eps = eps;
+    op->output = tape_tensor(tape, x->dims, x->shape, m->path);
+    op->memory = tape_alloc(tape, (size_t)(a->rows * per_row) * sizeof(float), m->path);
+    NN_SET_ARGS(*op, *a);
+    return op->memory != NULL;
+}
+
 /* ---- rms_norm ---- */
+
+static void rms_norm_make(struct tape *tape, const struct tape_op *op)
+{
+    struct norm_args a;
+    NN_GET_ARGS(op, a);
+    const struct tensor *x = op->inputs[0];
+    nn_ops(tape)->rms_norm_forward(tape_stream(tape), x->dtype, op->output->data, op->memory,
+                                   x->data, op->module->params[NN_WEIGHT]->value, a.rows, a.D,
+                                   a.eps);
+}
 
 static void rms_norm_backward(struct tape *tape, struct tape_op *op)
 {
+    struct norm_args a;
+    NN_GET_ARGS(op, a);
     struct tensor *x = op->inputs[0];
     struct param *w = op->module->params[NN_WEIGHT];
     void *gradient = tape_take_gradient(op->output);
     bool add;
     float *dw = tape_param_gradient(w, &add);
     nn_ops(tape)->rms_norm_backward(tape_stream(tape), x->dtype, gradient, dw, gradient, x->data,
-                                    w->value, op->memory, x->count / w->count, w->count, add);
+                                    w->value, op->memory, a.rows, a.D, add);
     tape_give_gradient(tape, x, gradient);
 }
 
@@ -60,26 +92,35 @@ struct tensor *nn_rms_norm(struct tape *tape, struct module *m, struct tensor *x
         tape_drop(tape, x);
         return NULL;
     }
-    int64_t D = m->params[NN_WEIGHT]->count, rows = x->count / D;
-    struct tensor *y = tape_tensor(tape, x->dims, x->shape, m->path);
-    float *rstd = tape_alloc(tape, (size_t)rows * sizeof(float), m->path);
-    if (rstd)
-        nn_ops(tape)->rms_norm_forward(tape_stream(tape), x->dtype, y->data, rstd, x->data,
-                                       m->params[NN_WEIGHT]->value, rows, D, eps);
-    tape_record(tape, &(struct tape_op){.backward = rms_norm_backward,
-                                        .module = m,
-                                        .output = y,
-                                        .inputs = {x},
-                                        .reads_inputs = true,
-                                        .memory = rstd});
+    struct norm_args a;
+    struct tape_op op = {.backward = rms_norm_backward,
+                         .remake = rms_norm_make,
+                         .module = m,
+                         .inputs = {x},
+                         .reads_inputs = true};
+    if (prepare(tape, m, x, eps, 1, &a, &op))
+        rms_norm_make(tape, &op);
+    tape_record(tape, &op);
     tape_leave(tape, m);
-    return y;
+    return op.output;
 }
 
 /* ---- layer_norm ---- */
 
+static void layer_norm_make(struct tape *tape, const struct tape_op *op)
+{
+    struct norm_args a;
+    NN_GET_ARGS(op, a);
+    const struct tensor *x = op->inputs[0];
+    nn_ops(tape)->layer_norm_forward(tape_stream(tape), x->dtype, op->output->data, op->memory,
+                                     x->data, op->module->params[NN_WEIGHT]->value,
+                                     nn_bias(op->module), a.rows, a.D, a.eps);
+}
+
 static void layer_norm_backward(struct tape *tape, struct tape_op *op)
 {
+    struct norm_args a;
+    NN_GET_ARGS(op, a);
     struct tensor *x = op->inputs[0];
     struct param *w = op->module->params[NN_WEIGHT];
     void *dx = tape_gradient(tape, x);
@@ -89,7 +130,7 @@ static void layer_norm_backward(struct tape *tape, struct tape_op *op)
     if (dx)
         nn_ops(tape)->layer_norm_backward(tape_stream(tape), x->dtype, dx, dw, dbias,
                                           op->output->gradient, x->data, w->value, op->memory,
-                                          x->count / w->count, w->count, add);
+                                          a.rows, a.D, add);
     tape_give_gradient(tape, x, dx);
 }
 
@@ -100,19 +141,15 @@ struct tensor *nn_layer_norm(struct tape *tape, struct module *m, struct tensor 
         tape_drop(tape, x);
         return NULL;
     }
-    int64_t D = m->params[NN_WEIGHT]->count, rows = x->count / D;
-    struct tensor *y = tape_tensor(tape, x->dims, x->shape, m->path);
-    float *stats = tape_alloc(tape, (size_t)rows * 2 * sizeof(float), m->path);
-    if (stats)
-        nn_ops(tape)->layer_norm_forward(tape_stream(tape), x->dtype, y->data, stats, x->data,
-                                         m->params[NN_WEIGHT]->value, m->params[NN_BIAS]->value,
-                                         rows, D, eps);
-    tape_record(tape, &(struct tape_op){.backward = layer_norm_backward,
-                                        .module = m,
-                                        .output = y,
-                                        .inputs = {x},
-                                        .reads_inputs = true,
-                                        .memory = stats});
+    struct norm_args a;
+    struct tape_op op = {.backward = layer_norm_backward,
+                         .remake = layer_norm_make,
+                         .module = m,
+                         .inputs = {x},
+                         .reads_inputs = true};
+    if (prepare(tape, m, x, eps, 2, &a, &op))
+        layer_norm_make(tape, &op);
+    tape_record(tape, &op);
     tape_leave(tape, m);
-    return y;
+    return op.output;
 }

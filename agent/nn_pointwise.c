@@ -33,6 +33,13 @@ struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
 
 /* ---- swiglu ---- */
 
+static void swiglu_make(struct tape *tape, const struct tape_op *op)
+{
+    const struct tensor *x = op->inputs[0], *y = op->output;
+    int64_t I = y->shape[y->dims - 1];
+    nn_ops(tape)->swiglu_forward(tape_stream(tape), x->dtype, y->data, x->data, y->count / I, I);
+}
+
 static void swiglu_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *x = op->inputs[0], *y = op->output;
@@ -52,15 +59,16 @@ struct tensor *nn_swiglu(struct tape *tape, struct tensor *x)
     }
     int64_t shape[MODULE_MAX_DIMS];
     memcpy(shape, x->shape, sizeof shape);
-    int64_t I = shape[x->dims - 1] /= 2;
-    struct tensor *y = tape_tensor(tape, x->dims, shape, "swiglu");
-    if (y)
-        nn_ops(tape)->swiglu_forward(tape_stream(tape), x->dtype, y->data, x->data, y->count / I,
-                                     I);
-    tape_record(tape,
-                &(struct tape_op){
-                    .backward = swiglu_backward, .output = y, .inputs = {x}, .reads_inputs = true});
-    return y;
+    shape[x->dims - 1] /= 2;
+    struct tape_op op = {.backward = swiglu_backward,
+                         .remake = swiglu_make,
+                         .output = tape_tensor(tape, x->dims, shape, "swiglu"),
+                         .inputs = {x},
+                         .reads_inputs = true};
+    if (op.output)
+        swiglu_make(tape, &op);
+    tape_record(tape, &op);
+    return op.output;
 }
 
 /* ---- gelu ---- */
@@ -68,6 +76,15 @@ struct tensor *nn_swiglu(struct tape *tape, struct tensor *x)
 struct gelu_args {
     bool tanh;
 };
+
+static void gelu_make(struct tape *tape, const struct tape_op *op)
+{
+    struct gelu_args a;
+    NN_GET_ARGS(op, a);
+    const struct tensor *x = op->inputs[0];
+    nn_ops(tape)->gelu_forward(tape_stream(tape), x->dtype, op->output->data, x->data, x->count,
+                               a.tanh);
+}
 
 static void gelu_backward(struct tape *tape, struct tape_op *op)
 {
@@ -86,13 +103,15 @@ struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
         tape_drop(tape, x);
         return NULL;
     }
-    struct tensor *y = tape_tensor(tape, x->dims, x->shape, "gelu");
-    if (y)
-        nn_ops(tape)->gelu_forward(tape_stream(tape), x->dtype, y->data, x->data, x->count, tanh);
     struct gelu_args a = {tanh};
-    struct tape_op op = {
-        .backward = gelu_backward, .output = y, .inputs = {x}, .reads_inputs = true};
+    struct tape_op op = {.backward = gelu_backward,
+                         .remake = gelu_make,
+                         .output = tape_tensor(tape, x->dims, x->shape, "gelu"),
+                         .inputs = {x},
+                         .reads_inputs = true};
     NN_SET_ARGS(op, a);
+    if (op.output)
+        gelu_make(tape, &op);
     tape_record(tape, &op);
-    return y;
+    return op.output;
 }

@@ -93,15 +93,19 @@ static struct tensor *mlp(struct tape *tape, const struct block *block, struct t
     return x;
 }
 
-static struct tensor *gpt2_block(struct tape *tape, void *ctx, struct tensor *x)
+/* A segment; args: the block's address. */
+static struct tensor *gpt2_block(struct tape *tape, const void *args, struct tensor *x)
 {
-    const struct block *block = ctx;
+    const struct block *block = *(const struct block *const *)args;
     float eps = (float)block->gpt2->config.layer_norm_epsilon;
 
+    tape_enter(tape, block->module);
     struct tensor *y = nn_layer_norm(tape, block->ln_1, tape_keep(x), eps);
     x = nn_add(tape, x, attention(tape, block, y));
     y = nn_layer_norm(tape, block->ln_2, tape_keep(x), eps);
-    return nn_add(tape, x, mlp(tape, block, y));
+    x = nn_add(tape, x, mlp(tape, block, y));
+    tape_leave(tape, block->module);
+    return x;
 }
 
 static struct tensor *embed(struct gpt2 *net, struct tape *tape, const struct batch *batch)
@@ -124,9 +128,8 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     tape_enter(tape, net->transformer);
     struct tensor *x = embed(net, tape, batch);
     for (int64_t i = 0; i < config->n_layer; i++) {
-        tape_enter(tape, net->blocks[i].module);
-        x = gpt2_block(tape, &net->blocks[i], x);
-        tape_leave(tape, net->blocks[i].module);
+        const struct block *block = &net->blocks[i];
+        x = tape_segment(tape, gpt2_block, &block, sizeof block, x);
     }
     x = nn_layer_norm(tape, net->ln_f, x, (float)config->layer_norm_epsilon);
     tape_leave(tape, net->transformer);

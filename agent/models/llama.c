@@ -119,15 +119,19 @@ static struct tensor *mlp(struct tape *tape, const struct layer *layer, struct t
     return x;
 }
 
-static struct tensor *decoder_layer(struct tape *tape, void *ctx, struct tensor *x)
+/* A segment; args: the layer's address. */
+static struct tensor *decoder_layer(struct tape *tape, const void *args, struct tensor *x)
 {
-    const struct layer *layer = ctx;
+    const struct layer *layer = *(const struct layer *const *)args;
     float eps = (float)layer->llama->config.rms_norm_eps;
 
+    tape_enter(tape, layer->block);
     struct tensor *y = nn_rms_norm(tape, layer->input_norm, tape_keep(x), eps);
     x = nn_add(tape, x, attention(tape, layer, y));
     y = nn_rms_norm(tape, layer->post_attention_norm, tape_keep(x), eps);
-    return nn_add(tape, x, mlp(tape, layer, y));
+    x = nn_add(tape, x, mlp(tape, layer, y));
+    tape_leave(tape, layer->block);
+    return x;
 }
 
 /* The tables of angles, on the pass's device. */
@@ -162,9 +166,8 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     tape_enter(tape, net->inner);
     struct tensor *x = nn_embedding(tape, net->embedding, batch->tokens, batch->rows, batch->T);
     for (int64_t i = 0; i < config->num_hidden_layers; i++) {
-        tape_enter(tape, net->layers[i].block);
-        x = decoder_layer(tape, &net->layers[i], x);
-        tape_leave(tape, net->layers[i].block);
+        const struct layer *layer = &net->layers[i];
+        x = tape_segment(tape, decoder_layer, &layer, sizeof layer, x);
     }
     x = nn_rms_norm(tape, net->norm, x, (float)config->rms_norm_eps);
     tape_leave(tape, net->inner);

@@ -102,8 +102,21 @@ void language_close(struct language *l)
     device_memory_use(l->device, &use);
     assert_int_equal(use.current_total_bytes, 0);
     device_close(l->device);
+    if (l->host) {
+        device_memory_use(l->host, &use);
+        assert_int_equal(use.current_total_bytes, 0);
+    }
+    device_close(l->host);
     arena_close(l->arena);
     free(l);
+}
+
+void language_spare_memory(struct language *l, enum tape_keeps keeps, bool offload)
+{
+    struct error err;
+    if (offload)
+        assert_ok(device_open("cpu", 1, &l->host, &err), &err);
+    assert_ok(tape_spare_memory(l->tape, keeps, l->host, 1, &err), &err);
 }
 
 static int64_t targets(const struct language *l)
@@ -117,11 +130,13 @@ static int64_t targets(const struct language *l)
 static void run(struct language *l, bool training, float *logits)
 {
     struct error err;
+    struct memory_use use;
     const struct batch batch = {.rows = LANGUAGE_ROWS,
                                 .tokens = l->tokens,
                                 .target = l->target,
                                 .T = l->T,
                                 .logits = logits};
+    device_memory_reset_peak(l->device);
     memset(l->sums, 0, 3 * sizeof *l->sums);
     for (int i = 0; i < l->param_count; i++)
         l->params[i]->gradient_written = false;
@@ -129,6 +144,8 @@ static void run(struct language *l, bool training, float *logits)
     l->model->forward(l->model, l->tape, &batch, 1 / (float)targets(l), l->sums);
     assert_ok(training ? tape_backward(l->tape, &err) : tape_finish(l->tape, &err), &err);
     assert_ok(stream_sync(l->stream, &err), &err);
+    device_memory_use(l->device, &use);
+    l->peak_bytes = use.peak_total_bytes;
 }
 
 double language_run(struct language *l, bool training)

@@ -23,13 +23,18 @@ struct language {
     int64_t T;
     int32_t *tokens, *target; /* [LANGUAGE_ROWS, T] */
     double *sums;
-    float **gradients; /* of each parameter, written by language_run() in training */
+    struct device *host; /* NULL: values stay on the device */
+    int64_t peak_bytes;  /* of the device, in the last pass */
+    float **gradients;   /* of each parameter, written by language_run() in training */
 };
 
 /* architecture: copied. */
 struct language *language_open(const struct architecture *architecture, enum dtype dtype,
                                int64_t T);
 void language_close(struct language *language); /* also checks that nothing leaked */
+
+/* As tape_spare_memory(); offload: to a device of its own. */
+void language_spare_memory(struct language *language, enum tape_keeps keeps, bool offload);
 
 /* Fills the batch of a step. */
 void language_batch(struct language *language, int step);
