@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/httpd_pages.h"
+#include "base/httpd_streams.h"
 #include "base/listen.h"
 #include "base/mem.h"
 
@@ -30,16 +31,18 @@ enum {
 struct httpd {
     struct lws_context *context;
     struct httpd_pages *pages;
+    struct httpd_streams *streams;
     pthread_t thread;
     atomic_bool stop;
     int port;
     int sockets; /* open ones, the listener among them; the thread's */
 };
 
-/* One connection's answer being sent; lws allocates it. */
+/* One connection's answer being sent, or its place among the listeners; lws allocates it. */
 struct exchange {
     struct httpd_page *page; /* NULL: none */
     size_t sent;
+    struct httpd_seat *seat; /* NULL: not a WebSocket */
 };
 
 /* ---- answering ---- */
@@ -136,6 +139,19 @@ static int on_writable(struct lws *wsi, struct exchange *x)
     return finish(wsi);
 }
 
+/* ---- streams ---- */
+
+static int on_listening(struct lws *wsi, struct exchange *x)
+{
+    *x = (struct exchange){.seat = httpd_streams_join(httpd_of(wsi)->streams, wsi)};
+    return x->seat ? 0 : -1;
+}
+
+static void end_listening(struct lws *wsi, struct exchange *x)
+{
+    httpd_streams_leave(httpd_of(wsi)->streams, take(x->seat));
+}
+
 static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                    size_t bytes)
 {
@@ -155,8 +171,18 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
     case LWS_CALLBACK_WSI_DESTROY:
         httpd_of(wsi)->sockets--;
         return 0;
-    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* lws would take a WebSocket itself */
-        return -1;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* lws would take any WebSocket itself */
+        return httpd_streams_admit(httpd_of(wsi)->streams, wsi) ? 0 : -1;
+    case LWS_CALLBACK_ESTABLISHED:
+        return on_listening(wsi, user);
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+        return httpd_streams_write(httpd_of(wsi)->streams, ((struct exchange *)user)->seat);
+    case LWS_CALLBACK_CLOSED:
+        end_listening(wsi, user);
+        return 0;
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED: /* of no socket */
+        httpd_streams_wake(httpd_of(wsi)->streams);
+        return 0;
     default:
         return 0;
     }
@@ -231,6 +257,7 @@ int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct erro
         return -1;
     struct httpd *httpd = xcalloc(1, sizeof *httpd);
     httpd->pages = httpd_pages_open();
+    httpd->streams = httpd_streams_open();
     httpd->port = listen_port(fd);
     httpd->context = open_context(httpd);
     lws_sock_file_fd_type listener = {.filefd = fd};
@@ -247,6 +274,7 @@ int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct erro
     if (httpd->context)
         lws_context_destroy(httpd->context);
     httpd_pages_close(httpd->pages);
+    httpd_streams_close(httpd->streams);
     free(httpd);
     return error_set(err, ERR_IO, "start the HTTP server on port %d", port);
 }
@@ -260,6 +288,7 @@ void httpd_close(struct httpd *httpd)
     pthread_join(httpd->thread, NULL);
     lws_context_destroy(httpd->context);
     httpd_pages_close(httpd->pages);
+    httpd_streams_close(httpd->streams);
     free(httpd);
 }
 
@@ -277,4 +306,20 @@ void httpd_publish(struct httpd *httpd, const char *path, int status, const char
 void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms)
 {
     httpd_pages_expect(httpd->pages, path, within_ms, clock_monotonic_ms());
+}
+
+void httpd_stream(struct httpd *httpd, const char *path)
+{
+    httpd_streams_add(httpd->streams, path);
+}
+
+void httpd_push(struct httpd *httpd, const char *path, const char *text, size_t bytes)
+{
+    httpd_streams_push(httpd->streams, path, text, bytes);
+    lws_cancel_service(httpd->context);
+}
+
+int httpd_listeners(struct httpd *httpd, const char *path)
+{
+    return httpd_streams_clients(httpd->streams, path);
 }

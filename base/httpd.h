@@ -1,5 +1,6 @@
 /* HTTP/1.1 server in one thread of its own: serves what others have published, a whole answer per
- * path, and knows nothing of what it means. A busy program stays visible, for it answers from the
+ * path, sends what others push to whoever listens on a WebSocket, and knows nothing of what it
+ * means. A busy program stays visible, for it answers from the
  * last snapshot. Plain text on the wire: what is served must not be secret.
  * The process ignores SIGPIPE from then on (libwebsockets' doing).
  *
@@ -25,6 +26,13 @@ extern "C" {
 #define HTTPD_REQUEST_BYTES_MAX 4096
 #define HTTPD_PATIENCE_S        10
 
+/* Of WebSockets: streams of a server, listeners at once (they count as connections too), bytes of a
+ * message, and messages that may wait for a listener. */
+#define HTTPD_STREAMS_MAX         4
+#define HTTPD_STREAM_CLIENTS_MAX  16
+#define HTTPD_MESSAGE_BYTES_MAX   16384
+#define HTTPD_STREAM_MESSAGES_MAX 64
+
 struct httpd;
 
 /* Listens (host, port and errors as in listen_tcp) and starts the thread. */
@@ -43,6 +51,18 @@ void httpd_publish(struct httpd *httpd, const char *path, int status, const char
 /* From now on `path`, which is published, must be published again every within_ms: else it is
  * answered by 503. For a page that says that its publisher lives. */
 void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms);
+
+/* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols). Each listener
+ * is sent the last message that was pushed there, if there is one, and all that come after it. What
+ * it says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
+void httpd_stream(struct httpd *httpd, const char *path);
+
+/* Sends a message, UTF-8 text, to all who listen at `path`. Copies, never waits: a listener who is
+ * more than HTTPD_STREAM_MESSAGES_MAX messages behind is dropped. From any thread. */
+void httpd_push(struct httpd *httpd, const char *path, const char *text, size_t bytes);
+
+/* How many listen at `path`, at this moment. From any thread. */
+int httpd_listeners(struct httpd *httpd, const char *path);
 
 #ifdef __cplusplus
 }
