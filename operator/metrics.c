@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exposition.h"
 #include "base/mem.h"
 
 enum count {
@@ -94,27 +95,22 @@ void metrics_job_deleted(struct metrics *m, const char *namespace_)
     space_of(m, namespace_)->counts[COUNT_DELETED]++;
 }
 
-static void head(struct str *out, const char *name, const char *help, const char *type)
-{
-    str_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static void gauge(struct str *out, const char *name, const char *help, int64_t value)
 {
-    head(out, name, help, "gauge");
+    exposition_head(name, help, "gauge", out);
     str_printf(out, "%s %" PRId64 "\n", name, value);
 }
 
 static void counter(struct str *out, const char *name, const char *help, uint64_t value)
 {
-    head(out, name, help, "counter");
+    exposition_head(name, help, "counter", out);
     str_printf(out, "%s %" PRIu64 "\n", name, value);
 }
 
 void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)
 {
     for (int i = 0; i < COUNTS; i++) {
-        head(out, counters[i].name, counters[i].help, "counter");
+        exposition_head(counters[i].name, counters[i].help, "counter", out);
         for (size_t s = 0; s < m->count; s++) /* names of namespaces need no escaping */
             str_printf(out, "%s{job_namespace=\"%s\",framework=\"pytorch\"} %" PRIu64 "\n",
                        counters[i].name, m->spaces[s].name, m->spaces[s].counts[i]);
@@ -132,7 +128,8 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
             v->requests);
     if (v->resident_bytes >= 0)
         gauge(out, "process_resident_memory_bytes", "Memory in use.", v->resident_bytes);
-    head(out, "process_start_time_seconds", "Start of the process since the epoch.", "gauge");
+    exposition_head("process_start_time_seconds", "Start of the process since the epoch.", "gauge",
+                    out);
     str_printf(out, "process_start_time_seconds %" PRId64 ".%03d\n", v->start_ms / 1000,
                (int)(v->start_ms % 1000));
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exposition.h"
 #include "base/httpd.h"
 #include "base/mem.h"
 
@@ -79,5 +80,5 @@ void serve_publish(struct serve *s, const struct metrics *metrics, const struct 
     auto_str struct str text;
     str_init(&text, PAGE_MAX_BYTES);
     metrics_print(metrics, view, &text);
-    publish(s->metrics, "/metrics", 200, "text/plain; version=0.0.4", str_text(&text));
+    publish(s->metrics, "/metrics", 200, EXPOSITION_CONTENT_TYPE, str_text(&text));
 }

@@ -37,7 +37,7 @@ operator/store.*.[ch]:base/.*|operator/(types|names|decode.*|reconcile|store.*).
 operator/decode.*.[ch]:base/.*|operator/(types|names|decode.*|defaults|validate|quantity|history|manifest|pod).h
 operator/(defaults|validate).[ch]:base/(contract|lines|mem|str).h|operator/(types|names|defaults|validate).h
 operator/pod.[ch]:base/(contract|mem|str).h|operator/(types|names|history|restart|pod).h
-operator/metrics.[ch]:base/(mem|str).h|operator/(types|metrics).h
+operator/metrics.[ch]:base/(exposition|mem|str).h|operator/(types|metrics).h
 operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
 operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
 operator/executor.[ch]:base/.*|operator/(executor|job_memory|kube|plan|pod|reconcile|request|steps).h

@@ -28,7 +28,7 @@ struct field {
 static const struct field fields[] = {
     WHOLE(STEP, last.step, "step", "step", NULL),
     WHOLE(EVAL, eval.step, "step", "step", NULL),
-    WHOLE(SAVE, saved_step, "step", "step", NULL),
+    WHOLE(SAVE, tried_step, "step", "step", NULL),
     REAL(STEP, last.epoch, "epoch", "epoch", "train/epoch"),
     REAL(STEP, last.loss, "loss", "metric/train_loss", "train/loss"),
     REAL(STEP, perplexity, "perplexity", "metric/train_ppl", "train/perplexity"),

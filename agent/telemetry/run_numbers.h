@@ -50,6 +50,7 @@ struct run_facts {
     const char *device; /* "cpu", "NVIDIA H100 80GB HBM3" */
     const char *job, *run, *node;
     int rank, local_rank, world_size;
+    int restarts; /* how often this rank was started before */
     int64_t parameters;
     int64_t steps, epochs;                     /* the whole run will have; 0: not known */
     double flops_per_token[FLOPS_CONVENTIONS]; /* 0: not known */

@@ -104,10 +104,13 @@ void run_state_eval(struct run_state *s, const struct run_eval *eval, int64_t wa
 void run_state_save(struct run_state *s, const struct run_save *save, int64_t wall_us)
 {
     s->phase_s[PHASE_CHECKPOINT] += save->held_up_s;
+    s->tried_step = save->step;
     if (save->failed) {
         s->failed_saves++;
+        s->failed_in_a_row++;
     } else {
         s->saves++;
+        s->failed_in_a_row = 0;
         s->saved_step = save->step;
         s->saved_bytes = save->bytes;
         s->saved_wall_us = wall_us;

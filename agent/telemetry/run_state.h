@@ -55,7 +55,9 @@ struct run_state {
     int64_t saved_wall_us;    /* when the last checkpoint became durable; 0: none in this process */
     double checkpoint_age_s;  /* at progress_wall_us; NaN: none */
     int64_t saved_step, saved_bytes;
+    int64_t tried_step; /* of the last save, durable or not */
     int64_t saves, failed_saves;
+    int64_t failed_in_a_row; /* since the last that did not */
 };
 
 void run_state_init(struct run_state *state, const struct run_facts *facts, int64_t wall_us);

@@ -26,7 +26,7 @@ static int64_t step_of(enum field_event event, const struct run_state *state)
     case FIELD_EVAL:
         return state->eval.step;
     case FIELD_SAVE:
-        return state->saved_step;
+        return state->tried_step;
     }
     return 0;
 }

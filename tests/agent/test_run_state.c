@@ -128,10 +128,16 @@ static void time_goes_to_its_phase_and_saves_are_counted(void **state)
     run_state_save(&s, &failed, s.saved_wall_us + 7000000);
     assert_int_equal(s.saves, 1);
     assert_int_equal(s.failed_saves, 1);
+    assert_int_equal(s.failed_in_a_row, 1);
     assert_int_equal(s.saved_step, 3);
     assert_true(s.checkpoint_age_s == 7);
     assert_true(s.phase_s[PHASE_CHECKPOINT] == 1.5);
     assert_int_equal(s.save_durations.count, 1);
+    const struct run_save good = {.step = 5};
+    run_state_save(&s, &good, s.saved_wall_us + 8000000);
+    assert_int_equal(s.failed_in_a_row, 0);
+    assert_int_equal(s.failed_saves, 1);
+    assert_true(s.checkpoint_age_s == 0);
 }
 
 static void a_duration_is_counted_at_its_bound(void **state)

@@ -1,3 +1,4 @@
+#include "tests/exposition_check.h"
 #include "tests/support.h"
 
 #include "operator/metrics.h"
@@ -18,6 +19,7 @@ static void expect(const struct metrics *m, const char *line)
     auto_str struct str text;
     str_init(&text, 1 << 16);
     metrics_print(m, &view, &text);
+    exposition_check(str_text(&text));
     if (!strstr(str_text(&text), line))
         fail_msg("no line '%s' in\n%s", line, str_text(&text));
 }

@@ -1,0 +1,283 @@
+#include "agent/telemetry/run_metrics.h"
+
+#include "base/contract.h"
+#include "base/exposition.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum scope { OF_JOB, OF_RANK };
+
+/* A metric with one sample. */
+struct row {
+    const char *name, *help, *type;
+    enum scope scope;
+    bool is_whole;
+    size_t offset; /* in struct run_state: of an int64_t if it is whole, else of a double */
+};
+
+/* clang-format off */
+#define REAL(scope, type, member, name, help) \
+    {name, help, type, scope, false, offsetof(struct run_state, member)}
+#define WHOLE(scope, type, member, name, help) \
+    {name, help, type, scope, true, offsetof(struct run_state, member)}
+
+static const struct row rows[] = {
+    WHOLE(OF_JOB, "gauge", last.step, "fsdp_train_step",
+          "Optimizer steps done in the whole run."),
+    REAL(OF_JOB, "gauge", last.epoch, "fsdp_train_epoch",
+         "Passes over the training data done."),
+    WHOLE(OF_JOB, "counter", steps, "fsdp_train_steps_total",
+          "Optimizer steps of this process."),
+    WHOLE(OF_JOB, "counter", samples, "fsdp_train_samples_total",
+          "Samples trained on by all ranks since this process started."),
+    WHOLE(OF_JOB, "counter", tokens, "fsdp_train_tokens_total",
+          "Tokens trained on by all ranks since this process started."),
+    REAL(OF_JOB, "gauge", last.loss, "fsdp_train_loss",
+         "Mean loss of the last step over all ranks."),
+    REAL(OF_JOB, "gauge", eval.loss, "fsdp_eval_loss", "Mean loss of the last evaluation."),
+    REAL(OF_JOB, "gauge", eval.perplexity, "fsdp_eval_perplexity",
+         "Perplexity of the last evaluation."),
+    REAL(OF_JOB, "gauge", eval.accuracy, "fsdp_eval_accuracy_ratio",
+         "Accuracy of the last evaluation, 0 to 1."),
+    REAL(OF_JOB, "gauge", last.grad_norm, "fsdp_train_gradient_norm",
+         "Norm of the whole gradient before clipping."),
+    REAL(OF_JOB, "gauge", last.lr, "fsdp_train_learning_rate",
+         "Learning rate of the last step."),
+    WHOLE(OF_JOB, "counter", last.nonfinite_steps, "fsdp_train_nonfinite_steps_total",
+          "Steps whose loss or gradient was no finite number."),
+    WHOLE(OF_JOB, "counter", last.skipped_steps, "fsdp_train_skipped_steps_total",
+          "Steps that changed nothing for that reason."),
+    REAL(OF_JOB, "gauge", tokens_per_s, "fsdp_tokens_per_second",
+         "Tokens per second of all ranks, over the last steps."),
+    REAL(OF_JOB, "gauge", samples_per_s, "fsdp_samples_per_second",
+         "Samples per second of all ranks, over the last steps."),
+    WHOLE(OF_JOB, "gauge", saved_step, "fsdp_checkpoint_last_step",
+          "Step of the last durable checkpoint of this process; 0: none."),
+    WHOLE(OF_JOB, "gauge", saved_bytes, "fsdp_checkpoint_bytes",
+          "Size of the last durable checkpoint; 0: not known."),
+    REAL(OF_JOB, "gauge", checkpoint_age_s, "fsdp_checkpoint_age_seconds",
+         "Age of the last durable checkpoint when the page was written."),
+    WHOLE(OF_JOB, "counter", failed_saves, "fsdp_checkpoint_failures_total",
+          "Saves that failed."),
+    WHOLE(OF_RANK, "counter", last.collective_bytes, "fsdp_collective_bytes_total",
+          "Bytes that this rank sent in collectives."),
+    WHOLE(OF_RANK, "gauge", last.memory.peak_total_bytes, "fsdp_memory_all_kinds_peak_bytes",
+          "The most device memory in use at one moment."),
+};
+/* clang-format on */
+
+/* "{job_name=...}", of a rank's own value with its place; `more` are labels as text, or "". */
+static void add_labels(const struct run_facts *f, enum scope scope, const char *more,
+                       struct str *out)
+{
+    auto_str struct str labels;
+    char number[16];
+    str_init(&labels, 4096);
+    str_add(&labels, "{");
+    str_add(&labels, more);
+    if (f->job[0])
+        exposition_label("job_name", f->job, &labels);
+    if (f->run[0])
+        exposition_label("run_id", f->run, &labels);
+    if (scope == OF_RANK) {
+        snprintf(number, sizeof number, "%d", f->rank);
+        exposition_label("rank", number, &labels);
+        snprintf(number, sizeof number, "%d", f->local_rank);
+        exposition_label("local_rank", number, &labels);
+        exposition_label("gpu", number, &labels);
+        exposition_label("node", f->node, &labels);
+    }
+    if (labels.length > 1)
+        str_printf(out, "%s}", str_text(&labels));
+}
+
+static void add_sample(const struct run_facts *f, enum scope scope, const char *name,
+                       const char *more, double value, struct str *out)
+{
+    str_add(out, name);
+    add_labels(f, scope, more, out);
+    exposition_value(value, out);
+}
+
+static void add_rows(const struct run_state *s, struct str *out)
+{
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct row *r = &rows[i];
+        const void *at = (const char *)s + r->offset;
+        double value = r->is_whole ? (double)*(const int64_t *)at : *(const double *)at;
+        /* not known; but a loss that was counted and is no number is told */
+        bool is_lost = at == &s->last.loss && s->steps > 0;
+        if ((isnan(value) && !is_lost) || (r->scope == OF_JOB && s->facts.rank != 0))
+            continue;
+        exposition_head(r->name, r->help, r->type, out);
+        add_sample(&s->facts, r->scope, r->name, "", value, out);
+    }
+}
+
+static void add_info(const struct run_state *s, struct str *out)
+{
+    const struct run_facts *f = &s->facts;
+    char world_size[16];
+    auto_str struct str labels;
+    str_init(&labels, 4096);
+    str_add(&labels, "fsdp_build_info{");
+    exposition_label("version", SHOAL_VERSION, &labels);
+    exposition_head("fsdp_build_info", "The agent's version.", "gauge", out);
+    str_printf(out, "%s} 1\n", str_text(&labels));
+    str_clear(&labels);
+    snprintf(world_size, sizeof world_size, "%d", f->world_size);
+    exposition_label("model", f->model, &labels);
+    exposition_label("strategy", f->strategy, &labels);
+    exposition_label("precision", f->precision, &labels);
+    exposition_label("world_size", world_size, &labels);
+    exposition_label("preset", f->preset, &labels);
+    exposition_head("fsdp_run_info", "What is trained, and how.", "gauge", out);
+    str_printf(out, "fsdp_run_info{%s} 1\n", str_text(&labels));
+}
+
+static void add_conventions(const struct run_state *s, const char *name, const char *help,
+                            const double values[FLOPS_CONVENTIONS], struct str *out)
+{
+    if (isnan(values[FLOPS_FULL]))
+        return;
+    exposition_head(name, help, "gauge", out);
+    for (int c = 0; c < FLOPS_CONVENTIONS; c++) {
+        char label[64];
+        snprintf(label, sizeof label, "convention=\"%s\"",
+                 run_convention_name((enum run_convention)c));
+        add_sample(&s->facts, OF_JOB, name, label, values[c], out);
+    }
+}
+
+static void add_histogram(const struct run_state *s, enum scope scope, const char *name,
+                          const char *help, const struct histogram *h, struct str *out)
+{
+    exposition_head(name, help, "histogram", out);
+    char part[96], bound[64];
+    int64_t below = 0;
+    snprintf(part, sizeof part, "%s_bucket", name);
+    for (int i = 0; i < HISTOGRAM_BOUNDS; i++) {
+        below += h->counts[i];
+        snprintf(bound, sizeof bound, "le=\"%g\"", histogram_bounds_s[i]);
+        add_sample(&s->facts, scope, part, bound, (double)below, out);
+    }
+    add_sample(&s->facts, scope, part, "le=\"+Inf\"", (double)h->count, out);
+    snprintf(part, sizeof part, "%s_sum", name);
+    add_sample(&s->facts, scope, part, "", h->sum_s, out);
+    snprintf(part, sizeof part, "%s_count", name);
+    add_sample(&s->facts, scope, part, "", (double)h->count, out);
+}
+
+/* A metric of this rank with a sample per kind of something. */
+struct family {
+    const char *name, *help, *type, *label;
+    int count;
+    const char *(*name_of)(int kind);
+    double (*value_at)(const void *values, int kind);
+    const void *values;
+};
+
+static void add_family(const struct run_state *s, const struct family *f, struct str *out)
+{
+    exposition_head(f->name, f->help, f->type, out);
+    for (int i = 0; i < f->count; i++) {
+        char label[64];
+        snprintf(label, sizeof label, "%s=\"%s\"", f->label, f->name_of(i));
+        add_sample(&s->facts, OF_RANK, f->name, label, f->value_at(f->values, i), out);
+    }
+}
+
+static double real_at(const void *of, int i)
+{
+    return ((const double *)of)[i];
+}
+
+static double whole_at(const void *of, int i)
+{
+    return (double)((const int64_t *)of)[i];
+}
+
+static const char *phase_name(int i)
+{
+    return run_phase_name((enum run_phase)i);
+}
+
+static const char *collective_name(int i)
+{
+    return run_collective_name((enum run_collective)i);
+}
+
+static const char *kind_name(int i)
+{
+    return memory_kind_name((enum memory_kind)i);
+}
+
+static void add_families(const struct run_state *s, struct str *out)
+{
+    const struct run_numbers *n = &s->last;
+    const struct family families[] = {
+        {"fsdp_phase_seconds_total", "Where the time went.", "counter", "phase", RUN_PHASES,
+         phase_name, real_at, s->phase_s},
+        {"fsdp_collective_operations_total", "Collectives of this rank.", "counter", "op",
+         RUN_COLLECTIVES, collective_name, whole_at, n->collectives},
+        {"fsdp_memory_allocated_bytes", "Device memory in use.", "gauge", "kind", MEMORY_KINDS,
+         kind_name, whole_at, n->memory.current_bytes},
+        {"fsdp_memory_peak_bytes", "The most of each kind, each at its own time.", "gauge", "kind",
+         MEMORY_KINDS, kind_name, whole_at, n->memory.peak_bytes},
+    };
+    for (size_t i = 0; i < array_length(families); i++)
+        add_family(s, &families[i], out);
+}
+
+static void add_time(const struct run_state *s, const char *name, const char *help, int64_t us,
+                     struct str *out)
+{
+    exposition_head(name, help, "gauge", out);
+    add_sample(&s->facts, OF_RANK, name, "", (double)us / 1e6, out);
+}
+
+static void add_process(const struct run_state *s, int64_t resident_bytes, struct str *out)
+{
+    add_time(s, "fsdp_last_progress_timestamp_seconds",
+             "When the last step, evaluation or save ended.", s->progress_wall_us, out);
+    add_time(s, "process_start_time_seconds", "Start of the process since the epoch.",
+             s->start_wall_us, out);
+    exposition_head("fsdp_restarts_total", "How often this rank was started before.", "counter",
+                    out);
+    add_sample(&s->facts, OF_RANK, "fsdp_restarts_total", "", s->facts.restarts, out);
+    if (resident_bytes < 0)
+        return;
+    exposition_head("process_resident_memory_bytes", "Host memory in use.", "gauge", out);
+    add_sample(&s->facts, OF_RANK, "process_resident_memory_bytes", "", (double)resident_bytes,
+               out);
+}
+
+void run_metrics_print(const struct run_state *s, int64_t resident_bytes, struct str *out)
+{
+    add_info(s, out);
+    add_rows(s, out);
+    if (s->facts.rank == 0) {
+        add_conventions(s, "fsdp_model_flops_per_second",
+                        "Model FLOPs per second of all ranks; full: attention scores counted "
+                        "without the causal mask (PaLM), causal: half of them.",
+                        s->flops_per_s, out);
+        add_conventions(s, "fsdp_model_flops_utilization_ratio",
+                        "Model FLOPs over the dense peak of the devices, 0 to 1, by both counts.",
+                        s->utilization, out);
+        add_histogram(s, OF_JOB, "fsdp_checkpoint_save_duration_seconds",
+                      "Time from the request to a durable checkpoint.", &s->save_durations, out);
+        if (s->saved_wall_us > 0) {
+            exposition_head("fsdp_checkpoint_last_success_timestamp_seconds",
+                            "When the last checkpoint became durable.", "gauge", out);
+            add_sample(&s->facts, OF_JOB, "fsdp_checkpoint_last_success_timestamp_seconds", "",
+                       (double)s->saved_wall_us / 1e6, out);
+        }
+    }
+    add_histogram(s, OF_RANK, "fsdp_step_duration_seconds", "Wall time of a step.",
+                  &s->step_durations, out);
+    add_families(s, out);
+    add_process(s, resident_bytes, out);
+}

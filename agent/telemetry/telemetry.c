@@ -1,0 +1,218 @@
+#include "agent/telemetry/telemetry.h"
+
+#include "agent/telemetry/append_file.h"
+#include "agent/telemetry/csv.h"
+#include "agent/telemetry/json_row.h"
+#include "agent/telemetry/run_server.h"
+#include "agent/telemetry/tensorboard.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TEXT_MAX_BYTES = 64 * 1024, PUBLISH_EVERY_US = 200 * 1000 };
+
+enum sink { SINK_CSV, SINK_JSONL, SINK_TENSORBOARD, SINKS };
+
+struct telemetry {
+    struct telemetry_setting setting;
+    struct run_state state;
+    struct append_file *files[SINKS]; /* NULL: not written */
+    struct run_server *server;        /* NULL: not served */
+    int64_t published_us;
+    struct str text; /* of the rows or lines that are being written */
+};
+
+/* ---- files ---- */
+
+static bool is_fabric(const struct telemetry *t)
+{
+    return t->setting.style == STYLE_FABRIC;
+}
+
+static void add_row(const struct telemetry *t, enum sink sink, enum field_event event,
+                    struct str *out)
+{
+    enum field_words words = is_fabric(t) ? WORDS_FABRIC : WORDS_HF;
+    switch (sink) {
+    case SINK_CSV:
+        csv_row(event, words, &t->state, out);
+        break;
+    case SINK_JSONL:
+        json_row(event, words, &t->state, out);
+        str_add(out, "\n");
+        break;
+    case SINK_TENSORBOARD:
+        tensorboard_row(event, is_fabric(t) ? WORDS_FABRIC : WORDS_TAGS, &t->state, out);
+        break;
+    case SINKS:
+        break;
+    }
+}
+
+static void write_rows(struct telemetry *t, enum field_event event)
+{
+    struct error err;
+    for (int i = 0; i < SINKS; i++) {
+        if (!t->files[i])
+            continue;
+        str_clear(&t->text);
+        add_row(t, (enum sink)i, event, &t->text);
+        if (append_file_write(t->files[i], str_text(&t->text), t->text.length, &err) == 0)
+            continue;
+        log_warning("%s; nothing more is written to it", err.msg);
+        append_file_close(take(t->files[i]));
+    }
+}
+
+static int open_csv(struct telemetry *t, struct error *err)
+{
+    str_clear(&t->text);
+    csv_header(is_fabric(t) ? WORDS_FABRIC : WORDS_HF, &t->text);
+    return append_file_open(t->setting.csv, str_text(&t->text), &t->files[SINK_CSV], err);
+}
+
+static int open_tensorboard(struct telemetry *t, struct error *err)
+{
+    const char *node = t->setting.facts.node;
+    auto_str struct str path;
+    str_init(&path, TEXT_MAX_BYTES);
+    tensorboard_path(t->setting.tensorboard_dir, t->state.start_wall_us, node[0] ? node : "local",
+                     getpid(), &path);
+    if (append_file_open(str_text(&path), "", &t->files[SINK_TENSORBOARD], err) < 0)
+        return -1;
+    str_clear(&t->text);
+    tensorboard_head(t->state.start_wall_us, &t->text);
+    return append_file_write(t->files[SINK_TENSORBOARD], t->text.text, t->text.length, err);
+}
+
+static int open_files(struct telemetry *t, struct error *err)
+{
+    const struct telemetry_setting *s = &t->setting;
+    if (s->facts.rank != 0)
+        return 0;
+    if (s->csv[0] && open_csv(t, err) < 0)
+        return -1;
+    if (s->jsonl[0] && append_file_open(s->jsonl, "", &t->files[SINK_JSONL], err) < 0)
+        return -1;
+    return s->tensorboard_dir[0] ? open_tensorboard(t, err) : 0;
+}
+
+/* ---- HTTP ---- */
+
+static void open_server(struct telemetry *t)
+{
+    const struct telemetry_setting *s = &t->setting;
+    struct error err;
+    if (s->facts.local_rank != 0 || s->http_port == 0)
+        return;
+    if (run_server_open(&t->server, s->http_host, s->http_port, s->healthy_within_s, &t->state,
+                        &err) < 0)
+        log_warning("%s; the run is not served over HTTP", err.msg);
+    t->published_us = s->steady_us();
+}
+
+/* Steps of a millisecond do not each write the pages anew. */
+static void serve(struct telemetry *t, enum field_event event)
+{
+    if (!t->server)
+        return;
+    run_server_push(t->server, event, &t->state);
+    int64_t now_us = t->setting.steady_us();
+    if (event == FIELD_STEP && now_us - t->published_us < PUBLISH_EVERY_US)
+        return;
+    run_server_publish(t->server, &t->state);
+    t->published_us = now_us;
+}
+
+/* ---- what happens ---- */
+
+void telemetry_tell(struct telemetry *t, const struct run_moment *moment)
+{
+    if (t->setting.facts.rank != 0)
+        return;
+    struct run_moment now = *moment;
+    now.wall_us = t->setting.wall_us();
+    str_clear(&t->text);
+    log_lines(t->setting.style, &now, &t->state, t->setting.logging_steps, &t->text);
+    if (t->text.length == 0)
+        return;
+    fputs(str_text(&t->text), t->setting.out);
+    fflush(t->setting.out);
+}
+
+void telemetry_step(struct telemetry *t, const struct run_numbers *numbers)
+{
+    run_state_step(&t->state, numbers, t->setting.wall_us());
+    telemetry_tell(t, &(struct run_moment){.event = RUN_STEP});
+    write_rows(t, FIELD_STEP);
+    serve(t, FIELD_STEP);
+}
+
+void telemetry_eval(struct telemetry *t, const struct run_eval *eval)
+{
+    run_state_eval(&t->state, eval, t->setting.wall_us());
+    telemetry_tell(t, &(struct run_moment){.event = RUN_EVAL, .seconds = eval->seconds});
+    write_rows(t, FIELD_EVAL);
+    serve(t, FIELD_EVAL);
+}
+
+void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
+{
+    run_state_save(&t->state, save, t->setting.wall_us());
+    const struct run_moment done = {.event = RUN_SAVE_DONE,
+                                    .seconds = save->seconds,
+                                    .path = save->path,
+                                    .at_epoch_end = save->at_epoch_end};
+    if (!save->failed)
+        telemetry_tell(t, &done);
+    else if (t->setting.facts.rank == 0)
+        log_error("the checkpoint at step %lld was not saved: %lld failed in a row, the last "
+                  "durable one is of step %lld",
+                  (long long)save->step, (long long)t->state.failed_in_a_row,
+                  (long long)t->state.saved_step);
+    write_rows(t, FIELD_SAVE);
+    serve(t, FIELD_SAVE);
+}
+
+/* ---- life cycle ---- */
+
+int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_setting *setting,
+                   struct error *err)
+{
+    struct telemetry *t = xcalloc(1, sizeof *t);
+    t->setting = *setting;
+    str_init(&t->text, TEXT_MAX_BYTES);
+    run_state_init(&t->state, &setting->facts, setting->wall_us());
+    if (open_files(t, err) < 0) {
+        t->setting.style = STYLE_NONE;
+        telemetry_close(t);
+        return -1;
+    }
+    open_server(t);
+    *ret_telemetry = t;
+    return 0;
+}
+
+void telemetry_close(struct telemetry *t)
+{
+    if (!t)
+        return;
+    telemetry_tell(t, &(struct run_moment){.event = RUN_END});
+    run_server_close(t->server);
+    for (int i = 0; i < SINKS; i++)
+        append_file_close(t->files[i]);
+    str_free(&t->text);
+    free(t);
+}
+
+const struct run_state *telemetry_state(const struct telemetry *t)
+{
+    return &t->state;
+}
+
+int telemetry_port(const struct telemetry *t)
+{
+    return t->server ? run_server_port(t->server) : 0;
+}

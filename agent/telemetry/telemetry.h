@@ -1,0 +1,63 @@
+/* The door to telemetry: the training loop tells what happened, and it goes wherever the
+ * configuration says: lines on standard output, CSV, JSONL, TensorBoard, HTTP. Every rank opens
+ * one: rank 0 prints and writes files, the first rank of each node serves HTTP, the others only
+ * count. All calls come from the loop's thread. Telling never fails: a file that cannot be written
+ * any more is told of once, and training goes on. */
+#ifndef SHOAL_AGENT_TELEMETRY_TELEMETRY_H
+#define SHOAL_AGENT_TELEMETRY_TELEMETRY_H
+
+#include "agent/telemetry/log_lines.h"
+#include "agent/telemetry/run_numbers.h"
+#include "agent/telemetry/run_state.h"
+#include "base/error.h"
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TELEMETRY_DEFAULT_PORT = 9401 };
+
+struct telemetry_setting {
+    struct run_facts facts;
+    enum log_style style;  /* STYLE_FABRIC gives the files that trainer's names too */
+    int64_t logging_steps; /* between two step lines; 0: none */
+    FILE *out;             /* where lines go */
+    /* Files; "": none. */
+    const char *csv, *jsonl;
+    const char *tensorboard_dir;
+    /* HTTP; port 0: none. */
+    const char *http_host; /* "": all addresses */
+    int http_port;
+    double healthy_within_s;  /* /healthz fails when nothing ended for so long: more than the first
+                                 step, an evaluation or a save may take */
+    int64_t (*wall_us)(void); /* since 1970 */
+    int64_t (*steady_us)(void); /* monotonic */
+};
+
+struct telemetry;
+
+/* Opens the files and the port. A port that is in use is a warning: training matters more. Errors:
+ * a file that cannot be opened, or has other columns. */
+int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_setting *setting,
+                   struct error *err);
+/* Tells the end, writes what is left. NULL-safe. */
+void telemetry_close(struct telemetry *telemetry);
+
+/* What has lines of its own only: everything but the three below. moment->wall_us is not read. */
+void telemetry_tell(struct telemetry *telemetry, const struct run_moment *moment);
+
+/* After each optimizer step, evaluation and save (a failed one too). */
+void telemetry_step(struct telemetry *telemetry, const struct run_numbers *numbers);
+void telemetry_eval(struct telemetry *telemetry, const struct run_eval *eval);
+void telemetry_checkpoint(struct telemetry *telemetry, const struct run_save *save);
+
+const struct run_state *telemetry_state(const struct telemetry *telemetry);
+/* The port it serves at; 0: none. */
+int telemetry_port(const struct telemetry *telemetry);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,333 @@
+#include "tests/agent/event_reader.h"
+#include "tests/agent/run_fixture.h"
+#include "tests/exposition_check.h"
+#include "tests/support.h"
+
+#include "agent/telemetry/telemetry.h"
+#include "base/file.h"
+#include "base/listen.h"
+#include "base/mem.h"
+
+#include <arpa/inet.h>
+#include <glob.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The tests' clock: a second goes by between two looks. */
+static int64_t clock_us;
+static int64_t tick_us(void)
+{
+    return RUN_FIXTURE_WALL_US + (clock_us += 1000000);
+}
+
+static struct telemetry_setting setting_in(FILE *out)
+{
+    clock_us = 0;
+    return (struct telemetry_setting){
+        .facts = run_fixture_facts(),
+        .style = STYLE_PLAIN,
+        .logging_steps = 2,
+        .out = out,
+        .csv = "",
+        .jsonl = "",
+        .tensorboard_dir = "",
+        .http_host = "127.0.0.1",
+        .healthy_within_s = 3600,
+        .wall_us = tick_us,
+        .steady_us = tick_us,
+    };
+}
+
+static struct telemetry *open_telemetry(const struct telemetry_setting *setting)
+{
+    struct telemetry *t = NULL;
+    struct error err;
+    assert_ok(telemetry_open(&t, setting, &err), &err);
+    return t;
+}
+
+/* Steps first .. last, an evaluation and a save. */
+static void run(struct telemetry *t, int64_t first, int64_t last)
+{
+    for (int64_t step = first; step <= last; step++) {
+        const struct run_numbers numbers = run_fixture_numbers(step);
+        telemetry_step(t, &numbers);
+    }
+    const struct run_eval eval = {.step = last, .loss = 2.25, .perplexity = 9.5, .seconds = 1};
+    const struct run_save save = {.step = last, .path = "c/4", .seconds = 2};
+    telemetry_eval(t, &eval);
+    telemetry_checkpoint(t, &save);
+}
+
+static char *content(const char *path)
+{
+    char *text;
+    size_t bytes;
+    struct error err;
+    assert_ok(file_read(path, 1 << 20, &text, &bytes, &err), &err);
+    return text;
+}
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void lines_are_printed_by_rank_0(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        char *text = NULL;
+        size_t bytes;
+        FILE *out = open_memstream(&text, &bytes);
+        struct telemetry_setting setting = setting_in(out);
+        setting.facts.rank = setting.facts.local_rank = rank;
+        struct telemetry *t = open_telemetry(&setting);
+        run(t, 1, 4);
+        telemetry_close(t);
+        fclose(out);
+        if (rank == 0) {
+            assert_int_equal(count_lines(text), 5); /* steps 2 and 4, evaluation, save, end */
+            assert_non_null(strstr(text, " | Step 4/100 | Loss: 2.5000 | "));
+            assert_non_null(strstr(text, "Checkpoint saved: c/4\nTraining: 4 steps, "));
+        } else {
+            assert_string_equal(text, "");
+        }
+        free(text);
+    }
+}
+
+static void files_go_on_after_a_restart(void **state)
+{
+    struct telemetry_setting setting = setting_in(stdout);
+    auto_free char *csv = xasprintf("%s/run.csv", (char *)*state);
+    auto_free char *jsonl = xasprintf("%s/logs/run.jsonl", (char *)*state);
+    setting.csv = csv;
+    setting.jsonl = jsonl;
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    run(t, 1, 3);
+    telemetry_close(t);
+    t = open_telemetry(&setting);
+    run(t, 4, 4);
+    telemetry_close(t);
+    auto_free char *rows = content(csv), *objects = content(jsonl);
+    assert_int_equal(count_lines(rows), 1 + 5 + 3); /* one header */
+    assert_int_equal(count_lines(objects), 5 + 3);
+    static const int64_t steps[] = {1, 2, 3, 3, 3, 4, 4, 4};
+    char *rest = objects;
+    for (size_t i = 0; i < array_length(steps); i++) {
+        json_t *object = json_loads(strsep(&rest, "\n"), 0, NULL);
+        assert_int_equal(json_integer_value(json_object_get(object, "step")), steps[i]);
+        json_decref(object);
+    }
+}
+
+static void other_ranks_write_no_files(void **state)
+{
+    struct telemetry_setting setting = setting_in(stdout);
+    auto_free char *csv = xasprintf("%s/run.csv", (char *)*state);
+    setting.csv = csv;
+    setting.tensorboard_dir = *state;
+    setting.facts.rank = setting.facts.local_rank = 1;
+    struct telemetry *t = open_telemetry(&setting);
+    run(t, 1, 2);
+    assert_int_equal(telemetry_state(t)->steps, 2);
+    telemetry_close(t);
+    assert_int_equal(support_count_entries(*state), 0);
+}
+
+static void tensorboard_reads_what_was_written(void **state)
+{
+    struct telemetry_setting setting = setting_in(stdout);
+    auto_free char *dir = xasprintf("%s/tensorboard_logs", (char *)*state);
+    auto_free char *pattern = xasprintf("%s/events.out.tfevents.*.llama-master-0.*", dir);
+    setting.tensorboard_dir = dir;
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    run(t, 1, 2);
+    telemetry_close(t);
+    glob_t found;
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    auto_free char *bytes = NULL;
+    auto_free struct read_events *events = xmalloc(sizeof *events);
+    size_t size;
+    struct error err;
+    assert_ok(file_read(found.gl_pathv[0], 1 << 20, &bytes, &size, &err), &err);
+    globfree(&found);
+    event_reader_read(bytes, size, events);
+    assert_int_equal(events->count, 1 + 2 + 1 + 1);
+    assert_string_equal(events->items[0].file_version, "brain.Event:2");
+    assert_int_equal(events->items[2].step, 2);
+    assert_true(event_reader_value(&events->items[2], "train/loss") == 2.5f);
+    assert_true(event_reader_value(&events->items[3], "eval/loss") == 2.25f);
+    assert_int_equal(events->items[4].step, 2);
+}
+
+static void a_full_disk_does_not_stop_the_run(void **state)
+{
+    struct telemetry_setting setting = setting_in(stdout);
+    auto_free char *csv = xasprintf("%s/run.csv", (char *)*state);
+    setting.csv = csv;
+    setting.jsonl = "/dev/full";
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    run(t, 1, 3);
+    telemetry_close(t);
+    auto_free char *rows = content(csv);
+    assert_int_equal(count_lines(rows), 1 + 5);
+}
+
+static void a_file_that_cannot_be_opened_is_an_error(void **state)
+{
+    struct telemetry_setting setting = setting_in(stdout);
+    struct telemetry *t = NULL;
+    struct error err;
+    setting.csv = *state;
+    assert_fails(telemetry_open(&t, &setting, &err), &err, ERR_IO, *state);
+    assert_null(t);
+}
+
+/* ---- HTTP ---- */
+
+static int dial(int port, const char *request)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    return fd;
+}
+
+/* The body of a page whose status is 200. The caller frees. */
+static char *get(int port, const char *path)
+{
+    auto_free char *request = xasprintf("GET %s HTTP/1.0\r\n\r\n", path);
+    auto_close int fd = dial(port, request);
+    auto_str struct str all;
+    str_init(&all, 1 << 20);
+    char chunk[4096];
+    ssize_t n;
+    while ((n = recv(fd, chunk, sizeof chunk, 0)) > 0)
+        str_add_bytes(&all, chunk, (size_t)n);
+    const char *body = strstr(str_text(&all), "\r\n\r\n");
+    if (!body || strncmp(all.text, "HTTP/1.0 200 ", 13) != 0)
+        fail_msg("%s: %s", path, str_text(&all));
+    return xstrdup(body + 4);
+}
+
+static void the_run_is_served(void **state)
+{
+    (void)state;
+    struct telemetry_setting setting = setting_in(stdout);
+    int fd, port;
+    struct error err;
+    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
+    port = listen_port(fd);
+    close(fd);
+    setting.http_port = port;
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    assert_int_equal(telemetry_port(t), port);
+    auto_free char *early = get(port, "/metrics");
+    exposition_check(early);
+    run(t, 1, 3);
+    auto_free char *metrics = get(port, "/metrics"), *status = get(port, "/status"),
+                   *health = get(port, "/healthz");
+    exposition_check(metrics);
+    assert_true(exposition_check_value(metrics, "fsdp_train_step{job_name=\"llama\"}") == 3);
+    json_t *object = json_loads(status, JSON_REJECT_DUPLICATES, NULL);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(object, "last_step"), "step")), 3);
+    json_decref(object);
+    assert_string_equal(health, "ok\n");
+    /* a second run on this node is not stopped by it */
+    struct telemetry *other = open_telemetry(&setting);
+    assert_int_equal(telemetry_port(other), 0);
+    run(other, 1, 1);
+    telemetry_close(other);
+    telemetry_close(t);
+}
+
+static uint8_t read_byte(int fd)
+{
+    uint8_t byte;
+    assert_int_equal(recv(fd, &byte, 1, MSG_WAITALL), 1);
+    return byte;
+}
+
+/* A text frame of RFC 6455, whole and not masked, as JSON. */
+static json_t *read_frame(int fd)
+{
+    assert_int_equal(read_byte(fd), 0x81);
+    size_t bytes = read_byte(fd);
+    if (bytes == 126) {
+        bytes = (size_t)read_byte(fd) << 8;
+        bytes |= read_byte(fd);
+    }
+    auto_free char *text = xcalloc(1, bytes + 1);
+    assert_int_equal(recv(fd, text, bytes, MSG_WAITALL), bytes);
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(object);
+    return object;
+}
+
+static void steps_are_streamed(void **state)
+{
+    (void)state;
+    static const char request[] =
+        "GET /steps HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    struct telemetry_setting setting = setting_in(stdout);
+    int free_fd;
+    struct error err;
+    assert_ok(listen_tcp("127.0.0.1", 0, &free_fd, &err), &err);
+    setting.http_port = listen_port(free_fd);
+    close(free_fd);
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    const struct run_numbers numbers = run_fixture_numbers(1);
+    telemetry_step(t, &numbers); /* the last message waits for who comes */
+    auto_close int fd = dial(setting.http_port, request);
+    for (const char *end = "\r\n\r\n"; *end;) /* of the answer's head */
+        end = (char)read_byte(fd) == *end ? end + 1 : "\r\n\r\n";
+    json_t *object = read_frame(fd);
+    assert_int_equal(json_integer_value(json_object_get(object, "step")), 1);
+    json_decref(object);
+    run(t, 2, 3);
+    for (int i = 2; i <= 5; i++) { /* steps 2 and 3, evaluation, save */
+        object = read_frame(fd);
+        assert_int_equal(json_integer_value(json_object_get(object, "step")), i < 3 ? i : 3);
+        assert_int_equal(json_object_get(object, "loss") != NULL, i <= 3);
+        assert_int_equal(json_object_get(object, "eval_loss") != NULL, i == 4);
+        json_decref(object);
+    }
+    telemetry_close(t);
+}
+
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_are_printed_by_rank_0),
+        IN_DIR(files_go_on_after_a_restart),
+        IN_DIR(other_ranks_write_no_files),
+        IN_DIR(tensorboard_reads_what_was_written),
+        IN_DIR(a_full_disk_does_not_stop_the_run),
+        IN_DIR(a_file_that_cannot_be_opened_is_an_error),
+        cmocka_unit_test(the_run_is_served),
+        cmocka_unit_test(steps_are_streamed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
