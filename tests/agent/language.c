@@ -23,19 +23,15 @@ float language_weight(const struct param *p, int64_t i)
     return (float)(strcmp(end, ".bias") == 0 ? value * 0.1 : 1.0 + value * 0.25);
 }
 
-void language_batch(struct language *l, int step)
+void language_sample(int64_t V, int64_t T, int64_t sample, int32_t *ret_tokens, int32_t *ret_target)
 {
-    int64_t V = l->model->language.V;
-    for (int64_t r = 0; r < LANGUAGE_ROWS; r++)
-        for (int64_t t = 0; t < l->T; t++) {
-            int64_t index = (step * LANGUAGE_ROWS + r) * (l->T + 1) + t;
-            l->tokens[r * l->T + t] =
-                (int32_t)(world_hash((uint32_t)index, TOKEN_STREAM) % (uint32_t)V);
-            l->target[r * l->T + t] =
-                world_hash((uint32_t)index + 1, IGNORE_STREAM) % 7 == 0
-                    ? -100
-                    : (int32_t)(world_hash((uint32_t)index + 1, TOKEN_STREAM) % (uint32_t)V);
-        }
+    for (int64_t t = 0; t < T; t++) {
+        uint32_t index = (uint32_t)(sample * (T + 1) + t);
+        ret_tokens[t] = (int32_t)(world_hash(index, TOKEN_STREAM) % (uint32_t)V);
+        ret_target[t] = (int32_t)(world_hash(index + 1, TOKEN_STREAM) % (uint32_t)V);
+        if (world_hash(index + 1, IGNORE_STREAM) % 7 == 0)
+            ret_target[t] = -100;
+    }
 }
 
 static int count_params(const struct module *m)
@@ -90,7 +86,8 @@ struct language *language_open(const struct architecture *architecture, enum dty
     l->tokens = arena_array(l->arena, int32_t, LANGUAGE_ROWS * T);
     l->target = arena_array(l->arena, int32_t, LANGUAGE_ROWS * T);
     l->sums = arena_array(l->arena, double, 3);
-    language_batch(l, 0);
+    for (int64_t r = 0; r < LANGUAGE_ROWS; r++)
+        language_sample(l->model->language.V, T, r, l->tokens + r * T, l->target + r * T);
     return l;
 }
 

@@ -21,7 +21,7 @@ struct language {
     struct param **params; /* in declaration order */
     int param_count;
     int64_t T;
-    int32_t *tokens, *target; /* [LANGUAGE_ROWS, T] */
+    int32_t *tokens, *target; /* [LANGUAGE_ROWS, T]: the first step's batch */
     double *sums;
     struct device *host; /* NULL: values stay on the device */
     int64_t peak_bytes;  /* of the device, in the last pass */
@@ -36,14 +36,15 @@ void language_close(struct language *language); /* also checks that nothing leak
 /* As tape_spare_memory(); offload: to a device of its own. */
 void language_spare_memory(struct language *language, enum tape_keeps keeps, bool offload);
 
-/* Fills the batch of a step. */
-void language_batch(struct language *language, int step);
 /* One pass over the batch: the loss per token that counts; in training also the gradients of that
  * mean. */
 double language_run(struct language *language, bool training);
 /* The logits of the batch: [LANGUAGE_ROWS * T * V]. */
 void language_logits(struct language *language, float *ret_logits);
 
+/* Tokens and targets of a sample: [T] each. */
+void language_sample(int64_t V, int64_t T, int64_t sample, int32_t *ret_tokens,
+                     int32_t *ret_target);
 /* Element i of a parameter's initial value, by its name and place. */
 float language_weight(const struct param *p, int64_t i);
 

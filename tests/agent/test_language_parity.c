@@ -90,6 +90,14 @@ static void logits_loss_and_gradients_are_transformers(void **state)
         compare(cases[i], DTYPE_F32, 1e-4, 1e-5, 1e-5);
 }
 
+/* The bounds are twice the largest distance that transformers itself has in bf16. */
+static void bf16_is_as_close_as_transformers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(cases); i++)
+        compare(cases[i], DTYPE_BF16, 0.11, 5e-3, 0.08);
+}
+
 /* Logits alive only a few rows at a time: the same loss bit for bit but for the order of sums. */
 static void the_head_works_in_chunks(void **state)
 {
@@ -158,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_loss_and_gradients_are_transformers),
+        cmocka_unit_test(bf16_is_as_close_as_transformers),
         cmocka_unit_test(the_head_works_in_chunks),
         cmocka_unit_test(sparing_memory_changes_nothing),
     };
