@@ -1,6 +1,7 @@
 /* What follows from other keys, and the rules between keys. */
 #include "agent/config_model.h"
 #include "agent/config_parser.h"
+#include "agent/name_format.h"
 
 #include "agent/optim.h"
 #include "agent/schedule.h"
@@ -118,6 +119,9 @@ static int check_checkpoint(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "checkpoint.name_format: '%s' has no {step}: all checkpoints would be one",
                          c->checkpoint.name_format);
+    static const char *const fields[] = {"prefix", "step", "epoch", "strategy"};
+    if (name_format_check(c->checkpoint.name_format, fields, array_length(fields), err))
+        return error_wrap(err, "checkpoint.name_format");
     return 0;
 }
 

@@ -25,6 +25,7 @@ struct source_fetched {
     int64_t batches; /* micro-batches; 0 at the end of the epoch */
     int64_t rows;    /* of this rank, in all of them */
     int64_t targets; /* of this rank that count for the loss */
+    int64_t T;       /* tokens of a row; 0: images */
     bool same;       /* rows and targets are the same on every rank */
 };
 

@@ -147,6 +147,8 @@ int source_images_open(const struct agent_config *config, enum source_split spli
                 train && config->data.shuffle, (uint64_t)config->runtime.seed);
     s->head.samples = s->set->count;
     s->head.batches = loader_batches(&s->loader);
+    if (train && config->data.drop_last)
+        s->head.batches = sampler_count(&s->loader.sampler) / s->head.batch_rows;
     s->pixels = s->set->height * s->set->width;
     if (open_buffers(s, err)) {
         close_images(&s->head);

@@ -13,6 +13,7 @@ struct windows {
     struct stream *stream;
     struct token_source *tokens;
     int rank, size;
+    bool drop_last;
     int64_t T, most, fetched;
     int32_t *host_ids, *host_targets; /* [most, batch_rows, T] */
     void *ids, *targets;              /* [batch_rows, T] on the device */
@@ -88,7 +89,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
         int32_t *ids = s->host_ids + s->fetched * batch;
         if (read_batch(s, ids, s->host_targets + s->fetched * batch, &samples, err))
             return -1;
-        if (samples == 0)
+        if (samples == 0 || (s->drop_last && samples < s->head.batch_rows * s->size))
             break;
         s->fetched++;
     }
@@ -98,6 +99,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
         .batches = s->fetched,
         .rows = s->fetched * s->head.batch_rows,
         .targets = count_targets(s->host_targets, s->fetched * batch),
+        .T = s->T,
     };
     return 0;
 }
@@ -203,6 +205,7 @@ int source_tokens_open(const struct agent_config *config, enum source_split spli
     s->rank = place->rank;
     s->size = place->size;
     s->most = place->most;
+    s->drop_last = train && config->data.drop_last;
     if (window_of(config, model, &s->T, err))
         goto fail;
     struct token_options options = options_of(config, split, model, s->T, place->encoder);
@@ -210,7 +213,8 @@ int source_tokens_open(const struct agent_config *config, enum source_split spli
         goto fail;
     int64_t global = s->head.batch_rows * s->size;
     s->head.samples = token_source_samples(s->tokens);
-    s->head.batches = s->head.samples < 0 ? -1 : (s->head.samples + global - 1) / global;
+    s->head.batches =
+        s->head.samples < 0 ? -1 : (s->head.samples + (s->drop_last ? 0 : global - 1)) / global;
     if (open_buffers(s, err))
         goto fail;
     *ret_source = &s->head;

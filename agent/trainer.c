@@ -57,62 +57,45 @@ static int try_outputs(struct trainer *t, struct error *err)
 static int open_shard(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
-    struct shard_config config = {
-        .strategy = (enum shard_strategy)(c->parallel.strategy + 1),
-        .shard_group_size = c->parallel.shard_group_size > 0 ? (int)c->parallel.shard_group_size
-                                                             : t->place.local_size,
-        .backward_prefetch = (enum backward_prefetch)c->parallel.backward_prefetch,
-        .forward_prefetch = c->parallel.forward_prefetch,
-        .limit_all_gathers = c->parallel.limit_all_gathers,
-        .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
-    };
+    struct shard_config config = trainer_shard_config(c, t->place.local_size);
     if (shard_open(&config, t->compute, t->home, t->place.world, t->model->root, &t->shard, err))
         return -1;
     shard_init_values(t->shard, (uint64_t)c->runtime.seed);
     struct tape_hooks hooks = shard_hooks(t->shard);
-    return tape_open(t->compute, DTYPE_F32, &hooks, &t->tape, err);
+    if (tape_open(t->compute, DTYPE_F32, &hooks, &t->tape, err))
+        return -1;
+    if (c->memory.offload_activations && device_open("cpu", 1, &t->host, err))
+        return -1;
+    return tape_spare_memory(t->tape, trainer_keeps(c), t->host,
+                             (int)c->memory.activation_loading_horizon, err);
 }
 
 static int open_optimizer(struct trainer *t, struct error *err)
 {
-    const struct agent_config *c = t->config;
-    const struct optim_config config = {
-        .type = (enum optim_type)c->optimizer.name,
-        .rho = (float)c->optimizer.rho,
-        .momentum = (float)c->optimizer.momentum,
-        .nesterov = c->optimizer.nesterov,
-        .beta1 = (float)c->optimizer.beta1,
-        .beta2 = (float)c->optimizer.beta2,
-        .eps = (float)c->optimizer.eps,
-        .weight_decay = (float)c->optimizer.weight_decay,
-    };
-    t->schedule = (struct schedule){
-        .type = (enum schedule_type)c->schedule.type,
-        .lr = c->optimizer.lr,
-        .min_lr = c->schedule.min_lr,
-        .decay_steps = c->schedule.decay_steps > 0 ? c->schedule.decay_steps : trainer_steps(t),
-        .warmup_steps = c->schedule.warmup_steps,
-        .warmup_ratio = c->schedule.warmup_ratio,
-        .plateau_ratio = c->schedule.plateau_ratio,
-        .num_cycles = c->schedule.num_cycles,
-        .cooldown_steps = c->schedule.cooldown_steps,
-        .gamma = c->schedule.gamma,
-        .step_size = c->schedule.step_size,
-        .unit = (enum schedule_unit)c->schedule.unit,
-    };
+    if (trainer_schedule(t->config, trainer_steps(t), &t->schedule, err) ||
+        trainer_decay_rule(t->config, t->arena, &t->decay_rule, err))
+        return -1;
+    struct optim_config config = trainer_optim_config(t->config, t->decay_rule);
     return optim_open(&config, t->shard, &t->optim, err);
 }
 
 static int open_sums(struct trainer *t, struct error *err)
 {
-    void *sums = NULL, *flag = NULL;
-    if (device_alloc(t->device, MEMORY_INPUT, 3 * sizeof(double), "loss sums", &sums, err) ||
-        device_alloc(t->device, MEMORY_INPUT, sizeof(double), "stop flag", &flag, err)) {
-        device_free(t->device, sums);
-        return -1;
+    struct {
+        double **to;
+        size_t count;
+        const char *what;
+    } rows[] = {{&t->sums, 3, "loss sums"},
+                {&t->totals, 3, "loss sums of all ranks"},
+                {&t->flag, 1, "stop flag"}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        void *memory;
+        if (device_alloc(t->device, MEMORY_INPUT, rows[i].count * sizeof(double), rows[i].what,
+                         &memory, err))
+            return -1;
+        *rows[i].to = memory;
     }
-    t->sums = sums;
-    t->flag = flag;
+    t->phases = phases_open(t->compute);
     return 0;
 }
 
@@ -152,15 +135,19 @@ void trainer_close(struct trainer *t)
     tape_close(t->tape);
     optim_close(t->optim);
     shard_close(t->shard);
+    phases_close(t->phases);
+    trainer_decay_rule_free(t->decay_rule);
     source_close(t->train);
     source_close(t->test);
     if (t->device) {
         device_free(t->device, t->sums);
+        device_free(t->device, t->totals);
         device_free(t->device, t->flag);
     }
     stream_close(t->compute);
     if (t->home != t->device)
         device_close(t->home);
+    device_close(t->host);
     device_close(t->device);
     arena_close(t->arena);
     free(t);

@@ -8,6 +8,7 @@
 #include "agent/comm.h"
 #include "agent/config.h"
 #include "agent/model.h"
+#include "agent/telemetry/run_numbers.h"
 #include "base/error.h"
 #include "kernels/ops.h"
 
@@ -32,14 +33,21 @@ struct trainer_step {
     int64_t steps;   /* the whole run will have */
     int64_t epochs;  /* likewise */
     int64_t samples; /* of all ranks, in this step */
-    double loss;     /* mean per sample over this rank's part of the step */
+    int64_t tokens;  /* likewise; 0: not a language model */
+    double loss; /* mean per sample of this rank's; of language models per target of all ranks */
+    double grad_norm; /* of all gradients, before clipping; NaN: not measured */
     double lr;
+    double next_lr;                         /* of the step after this */
+    double phase_s[RUN_PHASES];             /* as the device saw them */
+    int64_t nonfinite_steps, skipped_steps; /* so far, of this process */
 };
 
 /* Loss and hits over all ranks. */
 struct trainer_score {
-    int64_t epoch; /* 1-based */
-    double loss_sum, correct, samples;
+    int64_t epoch;                     /* 1-based */
+    int64_t step;                      /* optimizer steps done in the whole run */
+    double loss_sum, correct, samples; /* language models: samples are targets */
+    double loss;                       /* mean, as eval.reduction says */
 };
 
 /* All functions are called on the trainer's thread, on every rank, between steps. */

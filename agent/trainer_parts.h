@@ -4,6 +4,7 @@
 
 #include "agent/checkpoint.h"
 #include "agent/optim.h"
+#include "agent/phases.h"
 #include "agent/saver.h"
 #include "agent/schedule.h"
 #include "agent/shard.h"
@@ -38,31 +39,66 @@ struct trainer {
     struct arena *arena; /* the model and texts */
     struct device *device;
     struct device *home; /* of slices and optimizer state: the device itself, or the host */
+    struct device *host; /* where activations go meanwhile; NULL: they stay */
     struct stream *compute;
     struct model *model;
     struct shard *shard;
     struct optim *optim;
     struct tape *tape;
     struct schedule schedule;
+    struct decay_rule *decay_rule;
+    struct phases *phases;
 
     struct source *train, *test; /* test: NULL without evaluation */
     bool epoch_ended;            /* train had nothing more in the epoch of `position` */
     const char *data_state;      /* train's, to go on with after a resume; "" else */
 
-    double *sums; /* device double[3]: loss, hits, rows of this rank since they were last set */
-    double *flag; /* device double[1]: does any rank want to stop */
-    double host_sums[3]; /* sums as of the last sync */
+    double *sums;   /* device double[3]: loss, hits, rows of this rank since they were last set */
+    double *totals; /* device double[3]: sums of all ranks, of language models */
+    double *flag;   /* device double[1]: does any rank want to stop */
+    double host_sums[3];   /* sums as of the last sync */
+    double host_totals[3]; /* likewise */
 
     struct trainer_position position;
-    double lr; /* of the last step */
+    double lr;                              /* of the last step */
+    int64_t nonfinite_steps, skipped_steps; /* of this process */
 
     struct saver *saver;        /* NULL if nothing is saved */
     struct host_state snapshot; /* what it saves */
     struct checkpoint_state snapshot_state;
-    char snapshot_name[64];
+    char snapshot_name[256];
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
     int failed_saves;   /* in a row */
 };
+
+static inline bool trainer_is_language(const struct trainer *t)
+{
+    return t->model->language.V > 0;
+}
+
+/* trainer_settings.c */
+struct decay_rule; /* which parameters' weights decay; NULL: all */
+struct shard_config trainer_shard_config(const struct agent_config *c, int local_size);
+/* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */
+int trainer_decay_rule(const struct agent_config *c, struct arena *arena,
+                       struct decay_rule **ret_rule, struct error *err);
+void trainer_decay_rule_free(struct decay_rule *rule); /* NULL-safe */
+struct optim_config trainer_optim_config(const struct agent_config *c, struct decay_rule *rule);
+/* steps: of the whole run; <= 0: not known. */
+int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
+                     struct error *err);
+enum tape_keeps trainer_keeps(const struct agent_config *c);
+
+/* trainer_run.c */
+int64_t trainer_steps(const struct trainer *t); /* of the whole run; 0: not known */
+
+/* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer.
+ * Collective. */
+int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err);
+
+/* trainer_eval.c: tells the listener the score of the evaluation data; the epoch's sums stay as
+ * they are. Collective. */
+int trainer_evaluate(struct trainer *t, struct error *err);
 
 /* trainer_state.c */
 /* Buffers for all of this rank's slices, and the pieces that lie in them. */
@@ -85,9 +121,6 @@ int trainer_poll_save(struct trainer *t, struct error *err);
 /* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
-
-/* Optimizer steps of the whole run; 0 if only the end of the data tells. */
-int64_t trainer_steps(const struct trainer *t);
 
 /* *number = the sum of all ranks' numbers. Collective; waits. */
 int trainer_sum(struct trainer *t, double *number, struct error *err);

@@ -64,8 +64,8 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         choose_latest(t, c->checkpoint.dir, false, choice);
     else if (asked[0] && is_checkpoint(asked))
         snprintf(choice->path, sizeof choice->path, "%s", asked);
-    else if (asked[0])
-        choose_latest(t, asked, true, choice);
+    else if (asked[0]) /* a run that saves where it resumes from has to begin somewhere */
+        choose_latest(t, asked, strcmp(asked, c->checkpoint.dir) != 0, choice);
     else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && any_restarted)
         choose_latest(t, c->checkpoint.dir, false, choice);
 }

@@ -1,4 +1,5 @@
 /* When and what is saved: a snapshot between two steps, written by the saver. */
+#include "agent/name_format.h"
 #include "agent/trainer_parts.h"
 
 #include <limits.h>
@@ -7,10 +8,24 @@
 
 enum { FAILED_SAVES_MAX = 2 }; /* in a row: then the run ends, before more is lost */
 
+static const char *const strategies[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
+                                         "HYBRID_SHARD_ZERO2"};
+
+static void name_snapshot(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    const struct name_field fields[] = {
+        {"prefix", .text = c->checkpoint.prefix},
+        {"strategy", .text = strategies[c->parallel.strategy]},
+        {"step", .number = t->position.step},
+        {"epoch", .number = t->position.epoch},
+    };
+    name_format(c->checkpoint.name_format, fields, array_length(fields), t->snapshot_name,
+                sizeof t->snapshot_name);
+}
+
 static void describe(struct trainer *t, const double sums[3])
 {
-    static const char *const names[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
-                                        "HYBRID_SHARD_ZERO2"};
     t->snapshot_state = (struct checkpoint_state){
         .epoch = t->position.epoch,
         .epoch_samples = t->position.epoch_samples,
@@ -28,9 +43,8 @@ static void describe(struct trainer *t, const double sums[3])
         .data = arena_strdup(t->snapshot.arena, t->train->fn->state(t->train)),
     };
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
-             names[t->config->parallel.strategy]);
-    snprintf(t->snapshot_name, sizeof t->snapshot_name, "%s-%lldsteps", t->model->type,
-             (long long)t->position.step);
+             strategies[t->config->parallel.strategy]);
+    name_snapshot(t);
 }
 
 static int take_snapshot(struct trainer *t, struct error *err)

@@ -1,0 +1,153 @@
+/* One optimizer step: its whole work is queued and waited for once, at its end. */
+#include "agent/trainer_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct tape_pass train_pass(const struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    bool same = c->runtime.same_seed; /* row r has the same dropout on every rank */
+    return (struct tape_pass){
+        .training = true,
+        .seed = (uint64_t)c->runtime.seed,
+        .step = (uint64_t)t->position.micro_batches,
+        .first_row = same ? 0 : (uint64_t)t->place.world->rank,
+        .row_stride = same ? 1 : (uint64_t)t->place.world->size,
+    };
+}
+
+static int run_micro_batch(struct trainer *t, int64_t i, bool last, float loss_scale,
+                           struct error *err)
+{
+    phases_mark(t->phases, PHASE_FORWARD);
+    struct batch batch = t->train->fn->batch(t->train, i);
+    struct tape_pass pass = train_pass(t);
+    shard_begin(t->shard, last);
+    tape_begin(t->tape, &pass);
+    t->model->forward(t->model, t->tape, &batch, loss_scale, t->sums);
+    phases_mark(t->phases, PHASE_BACKWARD);
+    if (tape_backward(t->tape, err))
+        return -1;
+    t->position.micro_batches++;
+    t->position.epoch_samples += batch.rows * t->place.world->size;
+    return last ? 0 : trainer_sync(t, err);
+}
+
+/* What one target's loss counts for, so that the step's gradient, the mean over the ranks, is that
+ * of the mean loss over the targets of all ranks. */
+static int scale_of(struct trainer *t, const struct source_fetched *fetched, float *ret_scale,
+                    struct error *err)
+{
+    double targets = (double)fetched->targets;
+    *ret_scale = 1;
+    if (t->config->model.loss_reduction == LOSS_SUM)
+        return 0;
+    if (!fetched->same) {
+        if (trainer_sum(t, &targets, err))
+            return -1;
+        targets /= t->place.world->size;
+    }
+    *ret_scale = targets > 0 ? (float)(1 / targets) : 0;
+    return 0;
+}
+
+static bool measures_norm(const struct trainer *t)
+{
+    return trainer_is_language(t) || t->config->optimizer.grad_clip > 0 ||
+           t->config->runtime.nan_policy != NAN_WARN;
+}
+
+/* The update, unless the policy for gradients that are no numbers forbids it. */
+static int update(struct trainer *t, struct error *err)
+{
+    if (measures_norm(t))
+        optim_measure(t->optim);
+    if (t->config->runtime.nan_policy != NAN_WARN) {
+        double norm;
+        if (optim_norm(t->optim, &norm, err))
+            return -1;
+        if (!isfinite(norm) && t->config->runtime.nan_policy == NAN_ABORT)
+            return error_set(err, ERR_LIMIT,
+                             "step %lld: the gradient's norm is no number (runtime.nan_policy="
+                             "abort): try a smaller learning rate, or clip gradients",
+                             (long long)t->position.step + 1);
+        if (!isfinite(norm)) {
+            t->skipped_steps++;
+            return 0;
+        }
+    }
+    optim_step(t->optim, (float)t->lr);
+    return 0;
+}
+
+/* The sums of all ranks beside this rank's, for language models: queued. */
+static void queue_totals(struct trainer *t)
+{
+    struct comm *world = t->place.world;
+    stream_copy(t->compute, t->totals, t->sums, 3 * sizeof *t->sums);
+    world->fn->all_reduce_f64(world, t->compute, t->totals, 3);
+    stream_copy(t->compute, t->host_totals, t->totals, sizeof t->host_totals);
+}
+
+/* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
+static double step_loss(const struct trainer *t, const double sums_before[3],
+                        const double totals_before[3])
+{
+    const double *after = t->host_sums, *before = sums_before;
+    if (trainer_is_language(t))
+        after = t->host_totals, before = totals_before;
+    return (after[0] - before[0]) / (after[2] - before[2]);
+}
+
+static int tell(struct trainer *t, const struct source_fetched *fetched, double loss,
+                struct error *err)
+{
+    struct trainer_step step = {
+        .position = t->position,
+        .samples = fetched->rows * t->place.world->size,
+        .tokens = fetched->rows * fetched->T * t->place.world->size,
+        .loss = loss,
+        .grad_norm = (double)NAN,
+        .lr = t->lr,
+        .next_lr = schedule_lr(&t->schedule,
+                               (struct schedule_position){t->position.epoch, t->position.step}),
+        .epochs = t->config->schedule.epochs,
+        .steps = trainer_steps(t),
+    };
+    if (measures_norm(t) && optim_norm(t->optim, &step.grad_norm, err))
+        return -1;
+    bool finite = isfinite(loss) && (isfinite(step.grad_norm) || !measures_norm(t));
+    t->nonfinite_steps += !finite;
+    step.nonfinite_steps = t->nonfinite_steps;
+    step.skipped_steps = t->skipped_steps;
+    phases_take(t->phases, step.phase_s);
+    t->listener->step(t->listener->ctx, &step);
+    return 0;
+}
+
+int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
+{
+    double sums[3], totals[3];
+    memcpy(sums, t->host_sums, sizeof sums);
+    memcpy(totals, t->host_totals, sizeof totals);
+    float scale;
+    if (scale_of(t, fetched, &scale, err))
+        return -1;
+    for (int64_t i = 0; i < fetched->batches; i++)
+        if (run_micro_batch(t, i, i + 1 == fetched->batches, scale, err))
+            return -1;
+    shard_finish(t->shard);
+    phases_mark(t->phases, PHASE_OPTIMIZER);
+    const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
+    t->lr = schedule_lr(&t->schedule, at);
+    if (update(t, err))
+        return -1;
+    if (trainer_is_language(t))
+        queue_totals(t);
+    phases_mark(t->phases, PHASE_DATA);
+    if (trainer_sync(t, err))
+        return -1;
+    t->position.step++;
+    return tell(t, fetched, step_loss(t, sums, totals), err);
+}
