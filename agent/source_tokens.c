@@ -1,6 +1,6 @@
-/* Windows of token ids: micro-batch by micro-batch from the one global sequence of a token source.
- * Row r of rank k's micro-batch is sample r * W + k of the global one. An epoch's last global batch
- * may not be full: what is missing is rows without targets, which count for nothing. */
+/* Windows of token ids for language models, as a token loader makes them ready. What is missing of
+ * an epoch's last batch is rows without targets, which count for nothing. */
+#include "agent/dataset/token_loader.h"
 #include "agent/source.h"
 #include "base/mem.h"
 
@@ -11,13 +11,11 @@
 struct windows {
     struct source head; /* first: the functions get a pointer to it */
     struct stream *stream;
-    struct token_source *tokens;
-    int rank, size;
-    bool drop_last;
+    struct token_loader *loader;
     int64_t T, most, fetched;
-    int32_t *host_ids, *host_targets; /* [most, batch_rows, T] */
-    void *ids, *targets;              /* [batch_rows, T] on the device */
-    char *position;                   /* behind what was fetched; NULL: not asked for yet */
+    struct token_batch *batches; /* [most], on the host: the loader's */
+    void *ids, *targets;         /* [batch_rows, T] on the device */
+    char *position;              /* behind what was fetched; NULL: not asked for yet */
 };
 
 static struct windows *of(struct source *source)
@@ -30,52 +28,13 @@ static int seek(struct source *source, int64_t epoch, int64_t samples, const cha
 {
     struct windows *s = of(source);
     s->fetched = 0;
-    if (state[0]) {
-        struct token_position position;
-        return token_position_parse("the checkpoint's place in the data", state, strlen(state),
-                                    &position, err) ||
-               token_source_seek(s->tokens, &position, err);
-    }
-    int64_t skipped;
-    return token_source_set_epoch(s->tokens, epoch, err) ||
-           token_source_skip(s->tokens, samples, &skipped, err);
-}
-
-static void fill(int32_t *ids, int32_t value, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        ids[i] = value;
-}
-
-/* The next global batch: this rank's rows to ids and targets, the others' skipped. *ret_samples: of
- * all ranks. */
-static int read_batch(struct windows *s, int32_t *ids, int32_t *targets, int64_t *ret_samples,
-                      struct error *err)
-{
-    *ret_samples = 0;
-    bool end = false;
-    int64_t rows = 0;
-    for (int64_t i = 0; i < s->head.batch_rows * s->size && !end; i++) {
-        bool mine = i % s->size == s->rank;
-        int64_t at = rows * s->T;
-        if (token_source_next(s->tokens, mine ? ids + at : NULL, mine ? targets + at : NULL, &end,
-                              err))
-            return -1;
-        rows += mine && !end;
-        *ret_samples += !end;
-    }
-    int64_t missing = (s->head.batch_rows - rows) * s->T;
-    fill(ids + rows * s->T, 0, missing);
-    fill(targets + rows * s->T, TOKENS_IGNORED, missing);
-    return 0;
-}
-
-static int64_t count_targets(const int32_t *targets, int64_t count)
-{
-    int64_t counted = 0;
-    for (int64_t i = 0; i < count; i++)
-        counted += targets[i] >= 0;
-    return counted;
+    if (!state[0])
+        return token_loader_start(s->loader, epoch, samples, err);
+    struct token_position position;
+    if (token_position_parse("the checkpoint's place in the data", state, strlen(state), &position,
+                             err))
+        return -1;
+    return token_loader_resume(s->loader, &position, err);
 }
 
 static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
@@ -83,24 +42,21 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
 {
     struct windows *s = of(source);
     assert(most <= s->most);
-    int64_t batch = s->head.batch_rows * s->T, samples = 1;
-    s->fetched = 0;
-    while (s->fetched < most) {
-        int32_t *ids = s->host_ids + s->fetched * batch;
-        if (read_batch(s, ids, s->host_targets + s->fetched * batch, &samples, err))
-            return -1;
-        if (samples == 0 || (s->drop_last && samples < s->head.batch_rows * s->size))
-            break;
-        s->fetched++;
-    }
+    token_loader_give_back(s->loader);
     free(s->position);
     s->position = NULL;
-    *ret_fetched = (struct source_fetched){
-        .batches = s->fetched,
-        .rows = s->fetched * s->head.batch_rows,
-        .targets = count_targets(s->host_targets, s->fetched * batch),
-        .T = s->T,
-    };
+    *ret_fetched = (struct source_fetched){.T = s->T};
+    bool end = false;
+    for (s->fetched = 0; s->fetched < most; s->fetched++) {
+        struct token_batch *next = &s->batches[s->fetched];
+        if (token_loader_next(s->loader, next, &end, err))
+            return -1;
+        if (end)
+            break;
+        ret_fetched->targets += next->counted;
+        ret_fetched->rows += s->head.batch_rows;
+    }
+    ret_fetched->batches = s->fetched;
     return 0;
 }
 
@@ -108,10 +64,9 @@ static struct batch batch(struct source *source, int64_t i)
 {
     struct windows *s = of(source);
     assert(i >= 0 && i < s->fetched);
-    int64_t count = s->head.batch_rows * s->T;
-    size_t bytes = (size_t)count * sizeof(int32_t);
-    stream_copy(s->stream, s->ids, s->host_ids + i * count, bytes);
-    stream_copy(s->stream, s->targets, s->host_targets + i * count, bytes);
+    size_t bytes = (size_t)(s->head.batch_rows * s->T) * sizeof(int32_t);
+    stream_copy(s->stream, s->ids, s->batches[i].ids, bytes);
+    stream_copy(s->stream, s->targets, s->batches[i].targets, bytes);
     return (struct batch){
         .rows = s->head.batch_rows, .tokens = s->ids, .target = s->targets, .T = s->T};
 }
@@ -121,7 +76,7 @@ static const char *state(struct source *source)
     struct windows *s = of(source);
     struct token_position position;
     if (!s->position) {
-        token_source_tell(s->tokens, &position);
+        token_loader_tell(s->loader, &position);
         s->position = token_position_print(&position);
     }
     return s->position;
@@ -133,10 +88,9 @@ static void close_windows(struct source *source)
     struct device *device = stream_device(s->stream);
     device_free(device, s->ids);
     device_free(device, s->targets);
-    free(s->host_ids);
-    free(s->host_targets);
+    free(s->batches);
     free(s->position);
-    token_source_close(s->tokens);
+    token_loader_close(s->loader);
     free(s);
 }
 
@@ -144,8 +98,7 @@ static int open_buffers(struct windows *s, struct error *err)
 {
     struct device *device = stream_device(s->stream);
     size_t bytes = (size_t)(s->head.batch_rows * s->T) * sizeof(int32_t);
-    s->host_ids = xmalloc((size_t)s->most * bytes);
-    s->host_targets = xmalloc((size_t)s->most * bytes);
+    s->batches = xcalloc((size_t)s->most, sizeof *s->batches);
     if (device_alloc(device, MEMORY_INPUT, bytes, "batch tokens", &s->ids, err))
         return -1;
     return device_alloc(device, MEMORY_INPUT, bytes, "batch targets", &s->targets, err);
@@ -191,35 +144,52 @@ static int window_of(const struct agent_config *c, const struct model *model, in
     return 0;
 }
 
+static int open_loader(struct windows *s, const struct agent_config *c, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct error *err)
+{
+    bool train = split == SOURCE_TRAIN;
+    struct token_options options = options_of(c, split, model, s->T, place->encoder);
+    struct token_source *tokens = NULL;
+    if (token_source_open(&options, &tokens, err))
+        return -1;
+    int64_t global = s->head.batch_rows * place->size, workers = c->data.num_workers;
+    bool drop_last = train && c->data.drop_last;
+    s->head.samples = token_source_samples(tokens);
+    if (s->head.samples >= 0)
+        s->head.batches = (s->head.samples + (drop_last ? 0 : global - 1)) / global;
+    const struct token_loader_options how = {
+        .rank = place->rank,
+        .world_size = place->size,
+        .batch_rows = s->head.batch_rows,
+        .window = s->T,
+        .held = s->most,
+        .ahead = c->data.prefetch_factor * (workers > 0 ? workers : 1),
+        .timeout_s = c->data.loader_timeout_s,
+        .drop_last = drop_last,
+        .may_be_small = !train,
+    };
+    return token_loader_open(tokens, &how, &s->loader, err);
+}
+
 int source_tokens_open(const struct agent_config *config, enum source_split split,
                        const struct model *model, const struct source_place *place,
                        struct source **ret_source, struct error *err)
 {
     static const struct source_functions functions = {seek, fetch, batch, state, close_windows};
-    bool train = split == SOURCE_TRAIN;
     struct windows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
     s->head.what = config->data.dataset;
-    s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
+    s->head.batch_rows =
+        split == SOURCE_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
+    s->head.batches = -1;
     s->stream = place->stream;
-    s->rank = place->rank;
-    s->size = place->size;
     s->most = place->most;
-    s->drop_last = train && config->data.drop_last;
-    if (window_of(config, model, &s->T, err))
-        goto fail;
-    struct token_options options = options_of(config, split, model, s->T, place->encoder);
-    if (token_source_open(&options, &s->tokens, err))
-        goto fail;
-    int64_t global = s->head.batch_rows * s->size;
-    s->head.samples = token_source_samples(s->tokens);
-    s->head.batches =
-        s->head.samples < 0 ? -1 : (s->head.samples + (s->drop_last ? 0 : global - 1)) / global;
-    if (open_buffers(s, err))
-        goto fail;
+    if (window_of(config, model, &s->T, err) || open_loader(s, config, split, model, place, err) ||
+        open_buffers(s, err)) {
+        close_windows(&s->head);
+        return -1;
+    }
     *ret_source = &s->head;
     return 0;
-fail:
-    close_windows(&s->head);
-    return -1;
 }

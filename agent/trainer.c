@@ -3,11 +3,26 @@
 
 #include "agent/agree.h"
 #include "agent/build.h"
+#include "agent/encoder.h"
 #include "agent/export.h"
 #include "agent/trainer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* The tokenizer that the configuration names, or the model's own if text is to be read. */
+static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    const char *path = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
+    *ret_encoder = (struct token_encoder){.bos = -1, .eos = -1};
+    if (!trainer_is_language(t) || !path[0])
+        return 0;
+    if (tokenizer_open(path, &t->tokenizer, err) ||
+        tokenizer_check_fits(t->tokenizer, t->model->language.V, err))
+        return error_wrap(err, "data.tokenizer");
+    return encoder_of(t->tokenizer, ret_encoder, err);
+}
 
 static int open_data(struct trainer *t, struct error *err)
 {
@@ -18,7 +33,8 @@ static int open_data(struct trainer *t, struct error *err)
         .size = t->place.world->size,
         .most = c->optimizer.gradient_accumulation_steps,
     };
-    if (source_open(c, SOURCE_TRAIN, t->model, &place, &t->train, err))
+    if (open_tokenizer(t, &place.encoder, err) ||
+        source_open(c, SOURCE_TRAIN, t->model, &place, &t->train, err))
         return -1;
     if (c->eval.strategy == EVAL_NO)
         return 0;
@@ -139,6 +155,7 @@ void trainer_close(struct trainer *t)
     trainer_decay_rule_free(t->decay_rule);
     source_close(t->train);
     source_close(t->test);
+    tokenizer_close(t->tokenizer);
     if (t->device) {
         device_free(t->device, t->sums);
         device_free(t->device, t->totals);

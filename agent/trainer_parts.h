@@ -49,6 +49,7 @@ struct trainer {
     struct decay_rule *decay_rule;
     struct phases *phases;
 
+    struct tokenizer *tokenizer; /* NULL: none is needed */
     struct source *train, *test; /* test: NULL without evaluation */
     bool epoch_ended;            /* train had nothing more in the epoch of `position` */
     const char *data_state;      /* train's, to go on with after a resume; "" else */
