@@ -138,8 +138,7 @@ void tape_record(struct tape *tape, const struct tape_op *op)
         op->output->references++;
         op->output->readers += op->reads_output;
         op->output->recorded += op->reads_output;
-        if (tape->keeps == TAPE_KEEPS_COSTLY && op->remake)
-            op->output->maker = tape->count;
+        op->output->maker = tape->keeps == TAPE_KEEPS_COSTLY && op->remake ? tape->count : 0;
     }
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
         if (op->inputs[i])

@@ -121,7 +121,7 @@ const void *tape_constant(struct tape *tape, const void *host, size_t bytes, con
 typedef struct tensor *tape_run(struct tape *tape, const void *args, struct tensor *x);
 enum { TAPE_ARGS_WORDS = 16, TAPE_SEGMENT_ARGS_BYTES = (TAPE_ARGS_WORDS - 1) * 8 };
 /* Runs it as tape_spare_memory() says, with a copy of the `bytes` (<= TAPE_SEGMENT_ARGS_BYTES) at
- * args. When it runs again its modules are entered as backward does; none may be entered before. */
+ * args. When it runs again it enters its modules as backward does. */
 struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
                             struct tensor *x);
 

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const params[WORLD_PARAMS] = {
+enum { PARAMS = 8 };
+static const char *const params[PARAMS] = {
     "conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
     "fc1.weight",   "fc1.bias",   "fc2.weight",   "fc2.bias",
 };
@@ -64,7 +65,7 @@ static void losses_and_gradients_are_pytorchs(void **state)
             float got = (float)result.rank_losses[r];
             fixture_compare("loss", &got, loss, 1, 1e-5, 0);
         }
-        for (int p = 0; p < WORLD_PARAMS; p++) {
+        for (int p = 0; p < PARAMS; p++) {
             int64_t count;
             const float *gradient = fixture_get(file, &count, "world%d/grad/%s", ranks, params[p]);
             assert_int_equal(count, result.offsets[p + 1] - result.offsets[p]);
@@ -115,7 +116,7 @@ static void ten_steps_of_each_optimizer_are_pytorchs(void **state)
         int64_t count;
         compare_losses(rows[i].name, &result, fixture_get(file, &count, "%s/loss", rows[i].name),
                        2e-6);
-        for (int p = 0; p < WORLD_PARAMS; p++)
+        for (int p = 0; p < PARAMS; p++)
             fixture_compare(params[p], result.weights + result.offsets[p],
                             fixture_get(file, &count, "%s/final/%s", rows[i].name, params[p]),
                             result.offsets[p + 1] - result.offsets[p], rows[i].weights_absolute, 0);
@@ -170,7 +171,7 @@ static void the_recipe_of_language_models_is_pytorchs(void **state)
                 fixture_compare("norm", &norm, &norms[step], 1, 5e-6, 0);
                 assert_true(result.norms[step][r] == result.norms[step][0]);
             }
-        for (int p = 0; p < WORLD_PARAMS; p++)
+        for (int p = 0; p < PARAMS; p++)
             fixture_compare(params[p], result.weights + result.offsets[p],
                             fixture_get(file, &count, "final/%s", params[p]),
                             result.offsets[p + 1] - result.offsets[p], 1e-5, 0);
@@ -188,7 +189,7 @@ static void compare_sampled(struct fixture_file *file, const struct world_result
                             const float *values, const char *prefix, const char *kind,
                             struct tolerance allowed)
 {
-    for (int p = 0; p < WORLD_PARAMS; p++) {
+    for (int p = 0; p < PARAMS; p++) {
         char what[64];
         snprintf(what, sizeof what, "%s%s/%s", prefix, kind, params[p]);
         int64_t count;

@@ -1,11 +1,9 @@
 #include "agent/models/mnist.h"
 #include "agent/wrap.h"
 #include "base/mem.h"
-#include "tests/agent/fixture.h"
-#include "tests/agent/world.h"
+#include "tests/agent/world_check.h"
 #include "tests/support.h"
 
-#include <math.h>
 #include <stdio.h>
 
 static struct world small_world(int ranks, enum shard_strategy strategy)
@@ -27,31 +25,6 @@ static struct world small_world(int ranks, enum shard_strategy strategy)
     };
 }
 
-static void run(const struct world *w, struct world_result *result, const char *what)
-{
-    struct error err;
-    if (world_run(w, result, &err) < 0)
-        fail_msg("%s: %s", what, err.msg);
-    assert_int_equal(result->leaked_bytes, 0);
-}
-
-/* Losses within 1e-5 relative, the requirement; gradients and weights as close as sums in another
- * order and five steps of Adadelta leave them. Both ways out of the engine give the same bits. */
-static void assert_same(const struct world_result *got, const struct world_result *expected,
-                        int steps, const char *what)
-{
-    for (int i = 0; i <= steps; i++) {
-        double a = i < steps ? got->losses[i] : got->evaluation;
-        double b = i < steps ? expected->losses[i] : expected->evaluation;
-        if (!(fabs(a - b) <= 1e-5 * fabs(b)))
-            fail_msg("%s: loss %d is %.9g, not %.9g", what, i, a, b);
-    }
-    int64_t count = got->offsets[WORLD_PARAMS];
-    fixture_compare(what, got->gradients, expected->gradients, count, 1e-6, 0);
-    fixture_compare(what, got->weights, expected->weights, count, 1e-5, 0);
-    assert_memory_equal(got->gathered, got->weights, (size_t)count * sizeof(float));
-}
-
 /* Every world size, strategy and cut into units; the other settings take turns, so that each of
  * their combinations is met. */
 static void any_layout_trains_the_same(void **state)
@@ -60,7 +33,7 @@ static void any_layout_trains_the_same(void **state)
     static const int64_t cuts[] = {0, 50, 500};
     struct world_result alone, got;
     struct world one = small_world(1, NO_SHARD);
-    run(&one, &alone, "one rank");
+    world_must_run(&one, &alone, "one rank");
 
     int turn = 0;
     for (int ranks = 1; ranks <= 4; ranks++)
@@ -83,8 +56,8 @@ static void any_layout_trains_the_same(void **state)
                              ranks, strategy, (int)cuts[cut], w.config.backward_prefetch,
                              w.config.forward_prefetch, w.config.limit_all_gathers, w.micro_batches,
                              w.config.accumulate_sharded, w.offload);
-                    run(&w, &got, what);
-                    assert_same(&got, &alone, w.steps, what);
+                    world_must_run(&w, &got, what);
+                    world_assert_same(&got, &alone, w.steps, what);
                     world_result_free(&got);
                 }
     world_result_free(&alone);
@@ -98,13 +71,13 @@ static void dropout_does_not_depend_on_the_layout(void **state)
     struct world w = small_world(1, NO_SHARD);
     w.shape.dropout1 = 0.25f;
     w.shape.dropout2 = 0.5f;
-    run(&w, &alone, "one rank");
+    world_must_run(&w, &alone, "one rank");
     for (int ranks = 2; ranks <= 4; ranks++) {
         w.ranks = ranks;
         w.config.strategy = FULL_SHARD;
         w.min_num_params = 500;
-        run(&w, &got, "dropout");
-        assert_same(&got, &alone, w.steps, "dropout");
+        world_must_run(&w, &got, "dropout");
+        world_assert_same(&got, &alone, w.steps, "dropout");
         world_result_free(&got);
     }
     world_result_free(&alone);
@@ -141,7 +114,7 @@ static void collectives_are_as_many_as_pytorchs(void **state)
             w.config.forward_prefetch = prefetch > 0;
             w.config.limit_all_gathers = prefetch > 1;
             w.steps = 2;
-            run(&w, &result, "collectives");
+            world_must_run(&w, &result, "collectives");
             const struct comm_stats *a = &result.first, *b = &result.second;
             assert_int_equal(b->all_gathers - a->all_gathers, rows[i].gathers);
             assert_int_equal(b->reduce_scatters - a->reduce_scatters, rows[i].reduce_scatters);
@@ -153,7 +126,7 @@ static void collectives_are_as_many_as_pytorchs(void **state)
 static struct memory_use use_of(const struct world *w)
 {
     struct world_result result;
-    run(w, &result, "memory");
+    world_must_run(w, &result, "memory");
     struct memory_use use = result.use;
     world_result_free(&result);
     return use;
@@ -240,7 +213,7 @@ static void a_reset_drops_what_evaluation_gathered(void **state)
         struct world_result result;
         w.min_num_params = 50;
         w.steps = 1;
-        run(&w, &result, "evaluation");
+        world_must_run(&w, &result, "evaluation");
         assert_int_equal(result.evaluated.current_bytes[MEMORY_UNIT], 4 * rows[i].elements);
         assert_int_equal(result.reset.current_bytes[MEMORY_UNIT], 0);
         world_result_free(&result);

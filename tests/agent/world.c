@@ -1,11 +1,10 @@
-#include "tests/agent/world.h"
+#include "tests/agent/world_data.h"
 
 #include "agent/comm_local.h"
 #include "agent/tape.h"
 #include "agent/wrap.h"
 #include "base/mem.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,39 +14,6 @@ void world_result_free(struct world_result *result)
     free(result->gradients);
     free(result->weights);
     free(result->gathered);
-}
-
-uint32_t world_hash(uint32_t index, uint32_t stream)
-{
-    uint32_t h = index + (stream + 1) * 0x9e3779b9u;
-    h ^= h >> 16;
-    h *= 0x85ebca6bu;
-    h ^= h >> 13;
-    h *= 0xc2b2ae35u;
-    return h ^ h >> 16;
-}
-
-static float world_weight(const struct param *p, int64_t i)
-{
-    /* init.b is 1 / sqrt(fan_in) rounded to float: take the exact one */
-    double fan_in = round(1.0 / ((double)p->init.b * p->init.b));
-    double unit = world_hash((uint32_t)i, (uint32_t)p->index) / 2147483648.0 - 1.0;
-    return (float)(unit * (1.0 / sqrt(fan_in)));
-}
-
-static int32_t world_label(int64_t sample)
-{
-    return (int32_t)(world_hash((uint32_t)sample, 101) % 10);
-}
-
-static void world_image(int64_t sample, int64_t side, float *ret_pixels)
-{
-    for (int64_t p = 0; p < side * side; p++) {
-        uint32_t byte = world_hash((uint32_t)(sample * side * side + p), 100) >> 25;
-        if (p / side * 10 / side == world_label(sample))
-            byte += 128;
-        ret_pixels[p] = ((float)byte / 255.0f - 0.1307f) / 0.3081f;
-    }
 }
 
 /* One rank, while it runs. */
@@ -61,7 +27,7 @@ struct world_rank {
     int64_t leaked_bytes;
 
     struct arena *arena;
-    struct device *device, *host;
+    struct device *device, *host, *shelf; /* shelf: for activations */
     struct stream *compute;
     struct comm *comm;
     struct model *model;
@@ -69,7 +35,7 @@ struct world_rank {
     struct optim *optim;
     struct tape *tape;
     float *input;
-    int32_t *target;
+    int32_t *tokens, *target;
     double *sums;
 };
 
@@ -88,19 +54,33 @@ static int64_t world_micro_rows(const struct world *w) /* per rank */
     return w->rows / micro_batches(w) / w->ranks;
 }
 
+static int open_batch(struct world_rank *r)
+{
+    const struct world *w = r->world;
+    int64_t rows = world_micro_rows(w), pixels = w->shape.height * w->shape.width;
+    int64_t targets = w->llama ? rows * w->T : rows;
+    void *input, *tokens, *target, *sums;
+    if (world_alloc(r, (size_t)(rows * pixels) * sizeof(float), &input) < 0 ||
+        world_alloc(r, (size_t)targets * sizeof(int32_t), &tokens) < 0 ||
+        world_alloc(r, (size_t)targets * sizeof(int32_t), &target) < 0 ||
+        world_alloc(r, 3 * sizeof(double), &sums) < 0)
+        return -1;
+    r->input = input, r->tokens = tokens, r->target = target, r->sums = sums;
+    return 0;
+}
+
 static int world_rank_open(struct world_rank *r)
 {
     const struct world *w = r->world;
     struct error *err = &r->err;
-    int64_t rows = world_micro_rows(w), pixels = w->shape.height * w->shape.width;
     r->arena = arena_open();
-    r->model = model_mnist_new(r->arena, &w->shape);
+    r->model = world_model(r->arena, w);
     if (w->min_num_params)
         wrap_by_size(r->model->root, w->min_num_params);
     else
         wrap_none(r->model->root);
-    void *input, *target, *sums;
     if (device_open("cpu", 1, &r->device, err) < 0 || device_open("cpu", 1, &r->host, err) < 0 ||
+        device_open("cpu", 1, &r->shelf, err) < 0 ||
         stream_open(r->device, "compute", &r->compute, err) < 0 ||
         comm_local_join(r->group, r->rank, w->ranks, 20000, &r->comm, err) < 0 ||
         shard_open(&w->config, r->compute, w->offload ? r->host : r->device, r->comm,
@@ -109,30 +89,31 @@ static int world_rank_open(struct world_rank *r)
         return -1;
     struct tape_hooks hooks = shard_hooks(r->shard);
     if (tape_open(r->compute, DTYPE_F32, &hooks, &r->tape, err) < 0 ||
-        world_alloc(r, (size_t)(rows * pixels) * sizeof(float), &input) < 0 ||
-        world_alloc(r, (size_t)rows * sizeof(int32_t), &target) < 0 ||
-        world_alloc(r, 3 * sizeof(double), &sums) < 0)
+        tape_spare_memory(r->tape, w->keeps, w->horizon ? r->shelf : NULL, w->horizon, err) < 0)
         return -1;
-    r->input = input, r->target = target, r->sums = sums;
-    return 0;
+    return open_batch(r);
 }
 
 static void world_rank_close(struct world_rank *r)
 {
-    struct memory_use use, home;
+    struct memory_use use, home, shelf;
     tape_close(r->tape);
     optim_close(r->optim);
     shard_close(r->shard);
     comm_close(r->comm);
     device_free(r->device, r->input);
+    device_free(r->device, r->tokens);
     device_free(r->device, r->target);
     device_free(r->device, r->sums);
     stream_close(r->compute);
     device_memory_use(r->device, &use);
     device_memory_use(r->host, &home);
-    r->leaked_bytes = use.current_total_bytes + home.current_total_bytes;
+    device_memory_use(r->shelf, &shelf);
+    r->leaked_bytes =
+        use.current_total_bytes + home.current_total_bytes + shelf.current_total_bytes;
     device_close(r->device);
     device_close(r->host);
+    device_close(r->shelf);
     arena_close(r->arena);
 }
 
@@ -141,7 +122,7 @@ static int world_set_weights(struct world_rank *r)
     int count;
     const struct shard_piece *pieces = shard_pieces(r->shard, &count);
     shard_init_values(r->shard, 1); /* zeroes the padding */
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && !r->world->llama; i++) {
         const struct shard_piece *p = &pieces[i];
         auto_free float *values = xmalloc((size_t)p->count * sizeof *values);
         for (int64_t k = 0; k < p->count; k++)
@@ -197,26 +178,27 @@ static int world_micro_batch(struct world_rank *r, int step, int micro, bool tra
 {
     const struct world *w = r->world;
     int64_t rows = world_micro_rows(w), pixels = w->shape.height * w->shape.width;
+    int64_t targets = w->llama ? w->rows * w->T : w->rows;
     int micros = micro_batches(w);
     int dealt_to = w->dealt_to ? w->dealt_to : w->ranks;
     int64_t first = (w->same_batch ? 0 : step * w->rows) + micro * (w->rows / micros);
     if (stream_sync(r->compute, &r->err) < 0) /* the batch is read no more */
         return -1;
-    for (int64_t j = 0; j < rows; j++) {
-        int64_t sample = first + j * dealt_to + r->rank;
-        world_image(sample, w->shape.height, r->input + j * pixels);
-        r->target[j] = world_label(sample);
-    }
+    for (int64_t j = 0; j < rows; j++)
+        world_sample(w, first + j * dealt_to + r->rank, r->input + j * pixels, r->tokens + j * w->T,
+                     r->target + (w->llama ? j * w->T : j));
     tape_begin(r->tape, &(struct tape_pass){.training = training,
                                             .seed = 7,
                                             .step = (uint64_t)(step * micros + micro),
                                             .first_row = (uint64_t)r->rank,
                                             .row_stride = (uint64_t)w->ranks});
-    float scale = w->loss_scale != 0 ? w->loss_scale : (float)w->ranks / (float)w->rows;
+    float scale = w->loss_scale != 0 ? w->loss_scale : (float)w->ranks / (float)targets;
     shard_begin(r->shard, micro == micros - 1);
-    r->model->forward(r->model, r->tape,
-                      &(struct batch){.input = r->input, .target = r->target, .rows = rows}, scale,
-                      r->sums);
+    r->model->forward(
+        r->model, r->tape,
+        &(struct batch){
+            .input = r->input, .tokens = r->tokens, .target = r->target, .rows = rows, .T = w->T},
+        scale, r->sums);
     return training ? tape_backward(r->tape, &r->err) : tape_finish(r->tape, &r->err);
 }
 
@@ -261,7 +243,24 @@ static int world_step(struct world_rank *r, int step)
     const struct schedule_position at = {0, step};
     optim_step(r->optim, w->schedule ? (float)schedule_lr(w->schedule, at) : w->lr);
     if (step == 0)
-        device_memory_reset_peak(r->device);
+        device_memory_reset_peak(r->device), device_memory_reset_peak(r->shelf);
+    return 0;
+}
+
+static int gather_params(struct world_rank *r, const struct module *m)
+{
+    for (int k = 0; k < m->param_count; k++) {
+        const struct param *p = m->params[k];
+        auto_free float *values = xcalloc((size_t)p->count, sizeof *values);
+        if (shard_gather_param(r->shard, p, values, &r->err) < 0)
+            return -1;
+        if (r->rank == 0)
+            memcpy(r->result->gathered + r->result->offsets[p->index], values,
+                   (size_t)p->count * sizeof *values);
+    }
+    for (int i = 0; i < m->child_count; i++)
+        if (gather_params(r, m->children[i]) < 0)
+            return -1;
     return 0;
 }
 
@@ -271,7 +270,7 @@ static int world_evaluate(struct world_rank *r)
     struct world_result *result = r->result;
     double sums[3];
     if (r->rank == 0)
-        device_memory_use(r->device, &result->use);
+        device_memory_use(r->device, &result->use), device_memory_use(r->shelf, &result->host);
     device_ops(r->device)->fill(r->compute, (float *)r->sums, 0, 6);
     for (int micro = 0; micro < micro_batches(r->world); micro++)
         if (world_micro_batch(r, 0, micro, false) < 0)
@@ -280,18 +279,8 @@ static int world_evaluate(struct world_rank *r)
     stream_copy(r->compute, sums, r->sums, sizeof sums);
     if (world_collect(r, false, result->weights) < 0)
         return -1;
-    for (int i = 0; i < r->model->root->child_count; i++) {
-        const struct module *m = r->model->root->children[i];
-        for (int k = 0; k < m->param_count; k++) {
-            const struct param *p = m->params[k];
-            auto_free float *values = xcalloc((size_t)p->count, sizeof *values);
-            if (shard_gather_param(r->shard, p, values, &r->err) < 0)
-                return -1;
-            if (r->rank == 0)
-                memcpy(result->gathered + result->offsets[p->index], values,
-                       (size_t)p->count * sizeof *values);
-        }
-    }
+    if (gather_params(r, r->model->root) < 0)
+        return -1;
     if (r->rank != 0)
         return 0;
     result->evaluation = sums[0] / sums[2];
@@ -328,19 +317,26 @@ static void *world_thread(void *arg)
     return NULL;
 }
 
+/* Parameters in declaration order may be anywhere in the tree: counts first, then their sums. */
+static void count_params(const struct module *m, struct world_result *result)
+{
+    for (int k = 0; k < m->param_count; k++)
+        result->offsets[m->params[k]->index + 1] = m->params[k]->count;
+    for (int i = 0; i < m->child_count; i++)
+        count_params(m->children[i], result);
+}
+
 static void world_result_open(const struct world *world, struct world_result *result)
 {
     auto_arena struct arena *arena = arena_open();
-    struct module *root = model_mnist_new(arena, &world->shape)->root;
     *result = (struct world_result){0};
-    for (int i = 0; i < root->child_count; i++)
-        for (int k = 0; k < root->children[i]->param_count; k++) {
-            const struct param *p = root->children[i]->params[k];
-            result->offsets[p->index + 1] = result->offsets[p->index] + p->count;
-        }
-    result->gradients = xcalloc((size_t)result->offsets[WORLD_PARAMS], sizeof(float));
-    result->gathered = xcalloc((size_t)result->offsets[WORLD_PARAMS], sizeof(float));
-    result->weights = xcalloc((size_t)result->offsets[WORLD_PARAMS], sizeof(float));
+    count_params(world_model(arena, world)->root, result);
+    for (int i = 0; i < WORLD_MAX_PARAMS; i++)
+        result->offsets[i + 1] += result->offsets[i];
+    result->count = result->offsets[WORLD_MAX_PARAMS];
+    result->gradients = xcalloc((size_t)result->count, sizeof(float));
+    result->gathered = xcalloc((size_t)result->count, sizeof(float));
+    result->weights = xcalloc((size_t)result->count, sizeof(float));
 }
 
 int world_run(const struct world *world, struct world_result *ret_result, struct error *err)
@@ -367,10 +363,4 @@ int world_run(const struct world *world, struct world_result *ret_result, struct
     }
     comm_local_close(group);
     return status;
-}
-
-struct mnist_shape world_small_shape(void)
-{
-    return (struct mnist_shape){
-        .height = 12, .width = 12, .channels1 = 4, .channels2 = 6, .hidden = 16, .classes = 10};
 }

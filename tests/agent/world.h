@@ -1,9 +1,10 @@
-/* Training as all ranks of a small world see it: threads over comm_local, the MNIST network,
- * weights and samples by the formulas of tests/data/parity/README.md. Failures are errors: the rank
- * threads are not cmocka's. */
+/* Training as all ranks of a small world see it: threads over comm_local; the MNIST network with
+ * weights and samples by the formulas of tests/data/parity/README.md, or a Llama on hashed tokens.
+ * Failures are errors: the rank threads are not cmocka's. */
 #ifndef SHOAL_TESTS_AGENT_WORLD_H
 #define SHOAL_TESTS_AGENT_WORLD_H
 
+#include "agent/models/llama.h"
 #include "agent/models/mnist.h"
 #include "agent/optim.h"
 #include "agent/schedule.h"
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { WORLD_MAX_RANKS = 4, WORLD_MAX_STEPS = 10, WORLD_PARAMS = 8 };
+enum { WORLD_MAX_RANKS = 4, WORLD_MAX_STEPS = 10, WORLD_MAX_PARAMS = 64 };
 
 /* What to do. */
 struct world {
@@ -26,6 +27,10 @@ struct world {
     int64_t min_num_params; /* of wrap_by_size; 0: one unit */
     bool offload;
     struct mnist_shape shape;
+    const struct llama_config *llama; /* NULL: the MNIST network */
+    int64_t T;                        /* Llama's */
+    enum tape_keeps keeps;
+    int horizon; /* activations go to a host device and come back so many blocks ahead; 0: stay */
     struct optim_config optim;
     float lr;
     const struct schedule *schedule; /* NULL: lr in each step */
@@ -44,12 +49,14 @@ struct world_result {
     double rank_losses[WORLD_MAX_RANKS];            /* sums of the first step */
     double norms[WORLD_MAX_STEPS][WORLD_MAX_RANKS]; /* of gradients, if they are clipped */
     double evaluation; /* the loss after the last step, without dropout, of the first batch */
-    int64_t offsets[WORLD_PARAMS + 1];  /* of each parameter in these three: */
-    float *gradients;                   /* of the first step, put together from the slices */
-    float *weights;                     /* after the last, put together from the slices */
-    float *gathered;                    /* the same from shard_gather_param() */
-    struct comm_stats first, second;    /* rank 0, after one step and after two */
+    int64_t offsets[WORLD_MAX_PARAMS + 1]; /* of each parameter in these three: */
+    int64_t count;                         /* of all elements */
+    float *gradients;                      /* of the first step, put together from the slices */
+    float *weights;                        /* after the last, put together from the slices */
+    float *gathered;                       /* the same from shard_gather_param() */
+    struct comm_stats first, second;       /* rank 0, after one step and after two */
     struct memory_use use;              /* rank 0's compute device, peaks from the second step on */
+    struct memory_use host;             /* the same of where activations go */
     struct memory_use evaluated, reset; /* the same after evaluation, and after shard_reset() */
     struct error errors[WORLD_MAX_RANKS]; /* code ERR_NONE: the rank did not fail */
     int64_t leaked_bytes;                 /* on any device of any rank, after all was closed */
@@ -62,6 +69,9 @@ void world_result_free(struct world_result *result);
 
 /* The tutorial's network at reduced size, without dropout. */
 struct mnist_shape world_small_shape(void);
+
+/* Three layers, odd sizes, 2 heads to a key. */
+struct llama_config world_llama(void);
 
 /* The formulas' hash. */
 uint32_t world_hash(uint32_t index, uint32_t stream);

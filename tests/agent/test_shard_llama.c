@@ -1,0 +1,177 @@
+/* A small Llama in every layout, and with every way to spare memory. */
+#include "base/mem.h"
+#include "tests/agent/world_check.h"
+#include "tests/support.h"
+
+#include <stdio.h>
+
+static struct world llama_world(const struct llama_config *llama, int ranks,
+                                enum shard_strategy strategy)
+{
+    struct world w = {
+        .ranks = ranks,
+        .config = {.strategy = strategy,
+                   .shard_group_size = ranks == 4   ? 2
+                                       : ranks == 3 ? 3
+                                                    : 1,
+                   .backward_prefetch = BACKWARD_PRE,
+                   .limit_all_gathers = true,
+                   .accumulate_sharded = true},
+        .llama = llama,
+        .T = 7,
+        .optim = optim_defaults(OPTIM_SGD),
+        .lr = 0.1f,
+        .steps = 3,
+        .rows = 24,
+    };
+    w.optim.momentum = 0.9f;
+    return w;
+}
+
+/* Elements: of the root alone, of blocks (4,152 with their norms) and of products within blocks
+ * (480 and more): units inside a segment that runs again. */
+static const int64_t cuts[] = {0, 4000, 470};
+
+static void any_layout_trains_the_same(void **state)
+{
+    (void)state;
+    struct llama_config llama = world_llama();
+    for (int tied = 0, turn = 0; tied < 2; tied++) {
+        struct world_result alone, got;
+        llama.tie_word_embeddings = tied;
+        struct world one = llama_world(&llama, 1, NO_SHARD);
+        world_must_run(&one, &alone, "one rank");
+        for (int ranks = 1; ranks <= 4; ranks++)
+            for (int strategy = FULL_SHARD; strategy <= HYBRID_SHARD_ZERO2; strategy++)
+                for (size_t cut = 0; cut < array_length(cuts); cut++, turn++) {
+                    struct world w = llama_world(&llama, ranks, (enum shard_strategy)strategy);
+                    uint32_t choice = world_hash((uint32_t)turn, 0);
+                    w.min_num_params = cuts[cut];
+                    w.keeps = (enum tape_keeps)(turn / 3 % 3);
+                    w.horizon = choice & 1 ? (int)(choice >> 8) % 4 : 0;
+                    w.config.backward_prefetch = (enum backward_prefetch)((choice >> 4) % 3);
+                    w.config.forward_prefetch = choice & 2;
+                    w.config.limit_all_gathers = choice & 4;
+                    w.config.accumulate_sharded = choice & 8;
+                    w.micro_batches = choice & 16 ? 2 : 1;
+                    w.offload = choice & 32;
+                    char what[128];
+                    snprintf(what, sizeof what,
+                             "%d ranks, strategy %d, cut %d, keeps %d, horizon %d, choice %x",
+                             ranks, strategy, (int)cuts[cut], w.keeps, w.horizon, choice);
+                    world_must_run(&w, &got, what);
+                    world_assert_same(&got, &alone, w.steps, what);
+                    world_result_free(&got);
+                }
+        world_result_free(&alone);
+    }
+}
+
+/* With dropout, so that numbers drawn again are seen to be the same. */
+static void sparing_memory_changes_no_bit(void **state)
+{
+    (void)state;
+    static const int horizons[] = {0, 1, 2, 9};
+    struct llama_config llama = world_llama();
+    llama.attention_dropout = 0.25;
+    for (size_t cut = 0; cut < array_length(cuts); cut++) {
+        struct world_result plain, got;
+        struct world w = llama_world(&llama, 2, FULL_SHARD);
+        w.min_num_params = cuts[cut];
+        w.micro_batches = 2;
+        world_must_run(&w, &plain, "keeps all");
+        for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++)
+            for (size_t h = 0; h < array_length(horizons); h++) {
+                char what[64];
+                snprintf(what, sizeof what, "cut %d, keeps %d, horizon %d", (int)cuts[cut], keeps,
+                         horizons[h]);
+                w.keeps = (enum tape_keeps)keeps;
+                w.horizon = horizons[h];
+                world_must_run(&w, &got, what);
+                world_assert_bits(&got, &plain, what);
+                /* running again gathers nothing twice */
+                assert_int_equal(got.second.all_gathers, plain.second.all_gathers);
+                assert_int_equal(got.second.reduce_scatters, plain.second.reduce_scatters);
+                world_result_free(&got);
+            }
+        world_result_free(&plain);
+    }
+}
+
+/* Eight layers, so that what a layer keeps weighs more than the one at work. */
+static struct memory_use use_with(enum tape_keeps keeps, int horizon, struct memory_use *ret_host)
+{
+    struct llama_config llama = world_llama();
+    llama.num_hidden_layers = 6;
+    struct world w = llama_world(&llama, 1, NO_SHARD);
+    struct world_result result;
+    w.keeps = keeps;
+    w.horizon = horizon;
+    w.steps = 2;
+    world_must_run(&w, &result, "memory");
+    struct memory_use use = result.use;
+    *ret_host = result.host;
+    world_result_free(&result);
+    return use;
+}
+
+static void what_is_spared_is_counted(void **state)
+{
+    (void)state;
+    int64_t peak[3][3], host[3][3]; /* keeps; horizon 0, 1, 3 */
+    for (int keeps = 0; keeps < 3; keeps++)
+        for (int h = 0; h < 3; h++) {
+            struct memory_use away;
+            struct memory_use use = use_with((enum tape_keeps)keeps, h == 2 ? 3 : h, &away);
+            peak[keeps][h] = use.peak_bytes[MEMORY_ACTIVATION];
+            host[keeps][h] = away.peak_bytes[MEMORY_ACTIVATION];
+            print_message("# keeps %d, horizon %d: %lld bytes on the device, %lld away\n", keeps,
+                          h == 2 ? 3 : h, (long long)peak[keeps][h], (long long)host[keeps][h]);
+        }
+    for (int keeps = 0; keeps < 3; keeps++) {
+        assert_int_equal(host[keeps][0], 0);
+        assert_true(host[keeps][1] > 0);
+        assert_int_equal(host[keeps][2], host[keeps][1]);
+        assert_true(peak[keeps][1] < peak[keeps][0]);
+        assert_true(peak[keeps][1] <= peak[keeps][2]);
+    }
+    assert_true(peak[TAPE_KEEPS_COSTLY][0] < peak[TAPE_KEEPS_ALL][0]);
+    assert_true(peak[TAPE_KEEPS_SEGMENTS][0] < peak[TAPE_KEEPS_COSTLY][0]);
+}
+
+/* Rank 1 has ever less memory from its second step on: wherever that ends it, nothing stays. */
+static void running_out_of_memory_leaks_nothing(void **state)
+{
+    (void)state;
+    struct llama_config llama = world_llama();
+    for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++) {
+        struct world w = llama_world(&llama, 2, FULL_SHARD);
+        struct world_result result;
+        w.min_num_params = cuts[2];
+        w.keeps = (enum tape_keeps)keeps;
+        w.horizon = 2;
+        w.steps = 2;
+        world_must_run(&w, &result, "enough memory");
+        int64_t peak = result.use.peak_total_bytes;
+        world_result_free(&result);
+        for (int part = 1; part < 12; part++) {
+            struct error err;
+            w.limit_bytes = peak * part / 12;
+            assert_int_equal(world_run(&w, &result, &err), -1);
+            assert_fails(-1, &result.errors[1], ERR_MEMORY, "no device memory for ");
+            assert_int_equal(result.leaked_bytes, 0);
+            world_result_free(&result);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_layout_trains_the_same),
+        cmocka_unit_test(sparing_memory_changes_no_bit),
+        cmocka_unit_test(what_is_spared_is_counted),
+        cmocka_unit_test(running_out_of_memory_leaks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
