@@ -11,11 +11,15 @@ int encoder_of(struct tokenizer *tokenizer, struct token_encoder *ret_encoder, s
     auto_tokens struct tokens around = {0};
     if (tokenizer_encode(tokenizer, "", 0, true, &around, err))
         return -1;
+    /* Where both are one id, as GPT-2's, a single one stands in front. */
+    bool bos = around.count > 0 && around.ids[0] == special.bos;
     *ret_encoder = (struct token_encoder){
-        .ctx = tokenizer, .encode = encode, .bos = special.bos, .eos = special.eos};
-    for (size_t i = 0; i < around.count; i++) {
-        ret_encoder->adds_bos |= around.ids[i] == special.bos;
-        ret_encoder->adds_eos |= around.ids[i] == special.eos;
-    }
+        .ctx = tokenizer,
+        .encode = encode,
+        .bos = special.bos,
+        .eos = special.eos,
+        .adds_bos = bos,
+        .adds_eos = around.count > (bos ? 1 : 0) && around.ids[around.count - 1] == special.eos,
+    };
     return 0;
 }
