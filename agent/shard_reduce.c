@@ -154,6 +154,8 @@ void shard_sum(struct shard *shard, double *sum)
     if (shard->offload)
         stream_copy(shard->transfer, sum, there, sizeof *sum);
     shard_order(shard, shard->home, shard->transfer);
+    if (shard->offload) /* others' collectives, which they put on compute, come after it */
+        shard_order(shard, shard->compute, shard->transfer);
 }
 
 void shard_begin(struct shard *shard, bool last_micro_batch)

@@ -40,7 +40,9 @@ static void describe(struct trainer *t, const double sums[3])
         .world_size = t->place.world->size,
         .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
         .batch_rows = t->train->batch_rows,
-        .data = arena_strdup(t->snapshot.arena, t->train->fn->state(t->train)),
+        .data = t->position.epoch_samples > 0 /* else at an epoch's beginning, not at an end */
+                    ? arena_strdup(t->snapshot.arena, t->train->fn->state(t->train))
+                    : "",
     };
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
              strategies[t->config->parallel.strategy]);

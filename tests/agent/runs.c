@@ -51,6 +51,31 @@ int runs_make_images(void **state)
     return 0;
 }
 
+/* llm.c's format: ids that follow each other in a pattern with some noise. */
+static void write_tokens(const char *path, int count)
+{
+    int32_t header[256] = {20240520, 1, count};
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fwrite(header, sizeof header, 1, file);
+    for (int i = 0; i < count; i++) {
+        uint16_t id = (uint16_t)(i % 11 == 10 ? i * 7919 % 61 : (i % 13) * 3);
+        fwrite(&id, sizeof id, 1, file);
+    }
+    fclose(file);
+}
+
+int runs_make_tokens(void **state)
+{
+    char *directory = support_temp_dir();
+    auto_free char *train = xasprintf("%s/train.bin", directory);
+    auto_free char *eval = xasprintf("%s/eval.bin", directory);
+    write_tokens(train, RUNS_WINDOWS * 16 + 1);
+    write_tokens(eval, 7 * 16 + 1);
+    *state = directory;
+    return 0;
+}
+
 int runs_remove(void **state)
 {
     support_remove_tree(*state);
@@ -191,30 +216,60 @@ static const char *no_environment(void *ctx, const char *name)
     return NULL;
 }
 
-void runs_configure(struct config *config, struct arena *arena, const char *data, int size,
-                    const char *flags)
+static void parse(struct config *config, struct arena *arena, char *line)
 {
     const char *words[MAX_FLAGS];
     int count = 0;
     char *rest = NULL;
-    char *line =
-        arena_printf(arena,
-                     "--data.root=%s --batch_size=%d --eval_batch_size=5 --optim=sgd --lr=0.05 "
-                     "--momentum=0.9 --dropout=0 --epochs=2 --min_num_params=20000 %s",
-                     data, 12 / size, flags);
     for (char *w = strtok_r(line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
         words[count++] = w;
     struct error err;
     assert_ok(config_parse(count, words, no_environment, NULL, arena, config, &err), &err);
 }
 
-void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags)
+void runs_configure(struct config *config, struct arena *arena, const char *data, int size,
+                    const char *flags)
 {
-    struct config *config = arena_new(arena, struct config);
-    runs_configure(config, arena, data, size, flags);
+    parse(config, arena,
+          arena_printf(arena,
+                       "--data.root=%s --batch_size=%d --eval_batch_size=5 --optim=sgd --lr=0.05 "
+                       "--momentum=0.9 --dropout=0 --epochs=2 --min_num_params=20000 %s",
+                       data, 12 / size, flags));
+}
+
+void runs_configure_language(struct config *config, struct arena *arena, const char *data, int size,
+                             const char *flags)
+{
+    parse(config, arena,
+          arena_printf(arena,
+                       "--model.type=llama --hidden_size=32 --num_hidden_layers=3 "
+                       "--num_attention_heads=4 --num_key_value_heads=2 --intermediate_size=48 "
+                       "--vocab_size=64 --max_position_embeddings=16 --dataset=%s/train.bin "
+                       "--eval_strategy=no --batch_size=%d --lr=0.01 --grad_clip=1 --epochs=2 "
+                       "--mixed_precision=no --lr_scheduler_type=cosine --warmup_steps=2 %s",
+                       data, 12 / size, flags));
+}
+
+static void run_checked(struct run *run, const struct config *config, int size)
+{
     run->config = &config->value;
     run->size = size;
     runs_start(run);
     for (int rank = 0; rank < size; rank++)
         assert_ok(run->result[rank], &run->err[rank]);
+}
+
+void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags)
+{
+    struct config *config = arena_new(arena, struct config);
+    runs_configure(config, arena, data, size, flags);
+    run_checked(run, config, size);
+}
+
+void runs_do_language(struct run *run, struct arena *arena, const char *data, int size,
+                      const char *flags)
+{
+    struct config *config = arena_new(arena, struct config);
+    runs_configure_language(config, arena, data, size, flags);
+    run_checked(run, config, size);
 }

@@ -8,7 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RUNS_MAX_RANKS = 4, RUNS_MAX_STEPS = 64, RUNS_TRAIN_ROWS = 48, RUNS_TEST_ROWS = 12 };
+enum {
+    RUNS_MAX_RANKS = 4,
+    RUNS_MAX_STEPS = 64,
+    RUNS_TRAIN_ROWS = 48,
+    RUNS_TEST_ROWS = 12,
+    RUNS_WINDOWS = 40
+};
 
 /* What one rank saw. Only rank 0's is looked at, but each has its own. */
 struct seen {
@@ -38,15 +44,23 @@ struct run {
 
 /* cmocka's setup and teardown of a group: *state is a directory with a small image data set. */
 int runs_make_images(void **state);
+/* The same with train.bin, RUNS_WINDOWS windows of 16 ids, and eval.bin, 7 of them. */
+int runs_make_tokens(void **state);
 int runs_remove(void **state);
 
 /* The configuration of all image tests, then `flags`. The same global batch of 12 samples at any
  * world size. */
 void runs_configure(struct config *config, struct arena *arena, const char *data, int size,
                     const char *flags);
+/* A small Llama; windows of 16 tokens, of which 12 are a global batch: an epoch is 4 steps, the
+ * last with 4 windows. */
+void runs_configure_language(struct config *config, struct arena *arena, const char *data, int size,
+                             const char *flags);
 /* Runs run->config on run->size ranks; results and errors are in `run`. */
 void runs_start(struct run *run);
 /* Both, and fails the test if a rank fails. */
 void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags);
+void runs_do_language(struct run *run, struct arena *arena, const char *data, int size,
+                      const char *flags);
 
 #endif

@@ -1,0 +1,141 @@
+/* Language models trained whole, with ranks as threads: the same losses whatever the layout, and
+ * the same bits whatever is recomputed, moved, or interrupted. */
+#include "tests/agent/runs.h"
+#include "tests/support.h"
+
+#include "base/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EPOCH_STEPS = (RUNS_WINDOWS + 11) / 12, STEPS = 2 * EPOCH_STEPS };
+
+#define BY_SIZE "--auto_wrap_policy SIZE_BASED_WRAP --min_num_params 1000 "
+
+/* 2e-5: fp32 sums in another order, through 8 steps of AdamW. */
+static void assert_same_losses(const struct run *run, const struct run *whole, const char *flags)
+{
+    assert_int_equal(run->seen[0].last_step, STEPS);
+    for (int rank = 0; rank < run->size; rank++)
+        for (int s = 0; s < STEPS; s++)
+            if (!(fabs(run->seen[rank].loss[s] - whole->seen[0].loss[s]) < 2e-5))
+                fail_msg("%d ranks, %s: step %d: %.9g, 1 rank: %.9g", run->size, flags, s,
+                         run->seen[rank].loss[s], whole->seen[0].loss[s]);
+}
+
+static void the_layout_does_not_change_the_losses(void **state)
+{
+    static const struct {
+        int size;
+        const char *flags;
+    } layouts[] = {
+        {1, "--sharding_strategy FULL_SHARD"},
+        {2, "--sharding_strategy FULL_SHARD"},
+        {3, "--sharding_strategy FULL_SHARD"},
+        {4, "--sharding_strategy FULL_SHARD"},
+        {4, "--sharding_strategy FULL_SHARD --auto_wrap_policy NO_WRAP"},
+        {4, "--sharding_strategy FULL_SHARD " BY_SIZE},
+        {2,
+         "--sharding_strategy FULL_SHARD --forward_prefetch=off --backward_prefetch BACKWARD_POST"},
+        {2, "--sharding_strategy SHARD_GRAD_OP"},
+        {3, "--sharding_strategy NO_SHARD"},
+        {4, "--sharding_strategy HYBRID_SHARD --shard_group_size 2"},
+        {4, "--sharding_strategy HYBRID_SHARD_ZERO2 --shard_group_size 2"},
+        {2, "--cpu_offload"},
+        {2, "--batch_size 3 --gradient_accumulation_steps 2"},
+        {2, "--batch_size 2 --gradient_accumulation_steps 3 --accumulation_sync every"},
+        {2, "--activation_checkpointing full"},
+        {4, "--activation_checkpointing full " BY_SIZE},
+        {2, "--activation_checkpointing selective --offload_activations"},
+    };
+    auto_arena struct arena *arena = arena_open();
+    struct run whole = {0};
+    runs_do_language(&whole, arena, *state, 1, "--sharding_strategy NO_SHARD");
+    assert_int_equal(whole.seen[0].last_step, STEPS);
+    assert_true(fabs(whole.seen[0].loss[0] - log(64)) < 0.1); /* it begins with a guess ... */
+    assert_true(whole.seen[0].loss[STEPS - 1] < 0.9 * whole.seen[0].loss[0]); /* ... and learns */
+    for (size_t i = 0; i < array_length(layouts); i++) {
+        struct run run = {0};
+        runs_do_language(&run, arena, *state, layouts[i].size, layouts[i].flags);
+        assert_same_losses(&run, &whole, layouts[i].flags);
+    }
+}
+
+/* What is kept, computed again or put away changes no bit. */
+static void sparing_memory_changes_no_bit(void **state)
+{
+    static const char *const flags[] = {
+        "--activation_checkpointing full",
+        "--activation_checkpointing selective",
+        "--offload_activations",
+        "--activation_checkpointing full --offload_activations --activation_loading_horizon 1",
+    };
+    auto_arena struct arena *arena = arena_open();
+    struct run kept = {0};
+    runs_do_language(&kept, arena, *state, 2, "");
+    for (size_t i = 0; i < array_length(flags); i++) {
+        struct run run = {0};
+        runs_do_language(&run, arena, *state, 2, flags[i]);
+        assert_memory_equal(run.seen[0].loss, kept.seen[0].loss, sizeof run.seen[0].loss);
+        if (i == 0) /* and it does spare memory */
+            assert_true(run.seen[0].memory.peak_bytes[MEMORY_ACTIVATION] <
+                        kept.seen[0].memory.peak_bytes[MEMORY_ACTIVATION]);
+    }
+}
+
+/* Stopped after any step, within an epoch or at its end, and resumed. */
+static void a_resumed_run_goes_on_with_the_same_bits(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    struct run whole = {0};
+    runs_do_language(&whole, arena, data, 2, "");
+    for (int stop = 1; stop < STEPS; stop++) {
+        const char *dir = arena_printf(arena, "%s/ck%d", data, stop);
+        /* the schedule is the whole run's: decay_steps is what max_steps would change */
+        const char *flags = arena_printf(arena, "--checkpoint_dir %s --decay_steps %d", dir, STEPS);
+        struct run first = {0}, second = {.restarted = true};
+        runs_do_language(&first, arena, data, 2,
+                         arena_printf(arena, "%s --max_steps %d", flags, stop));
+        runs_do_language(&second, arena, data, 2, flags);
+        assert_int_equal(second.seen[0].resumed_step, stop);
+        for (int s = stop; s < STEPS; s++)
+            if (second.seen[0].loss[s] != whole.seen[0].loss[s])
+                fail_msg("stopped at %d, step %d: %.17g, uninterrupted: %.17g", stop, s,
+                         second.seen[0].loss[s], whole.seen[0].loss[s]);
+    }
+}
+
+static void a_checkpoint_goes_on_at_any_world_size(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    struct run whole = {0};
+    runs_do_language(&whole, arena, data, 1, "");
+    const char *dir = arena_printf(arena, "%s/worlds", data);
+    const char *flags =
+        arena_printf(arena, "--decay_steps %d --resume %s/llama-3steps", STEPS, dir);
+    struct run first = {0};
+    runs_do_language(
+        &first, arena, data, 3,
+        arena_printf(arena, "--decay_steps %d --max_steps 3 --checkpoint_dir %s", STEPS, dir));
+    for (int size = 1; size <= 4; size++) {
+        struct run run = {0};
+        runs_do_language(&run, arena, data, size, flags);
+        assert_int_equal(run.seen[0].resumed_step, 3);
+        for (int s = 3; s < STEPS; s++)
+            assert_true(fabs(run.seen[0].loss[s] - whole.seen[0].loss[s]) < 2e-5);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_layout_does_not_change_the_losses),
+        cmocka_unit_test(sparing_memory_changes_no_bit),
+        cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
+        cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
+    };
+    return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);
+}
