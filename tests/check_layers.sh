@@ -55,6 +55,8 @@ agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe
 agent/comm.h:base/.*|kernels/ops.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
 agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
+agent/pretrained_index.[ch]:base/.*|agent/pretrained_index.h
+agent/pretrained.[ch]:base/.*|kernels/ops.h|agent/(pretrained.*|safetensors|model|module|shard).h
 agent/models/.*:base/.*|agent/(nn|nn_loss|tape|module|model).h|agent/models/.*
 '
 check() { # FILE ALLOWED
@@ -79,7 +81,7 @@ edge='base/(json|json_parse|yaml|yaml_scalar).c
 operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|lease_object|kube|kube_answer|kubeconfig_.*).c
 agent/(config_file|progress|safetensors_.*|checkpoint_.*).c
 agent/dataset/(token_position|arrow_folder|json_line).c
-agent/models/config_json.*.c
+agent/(models/config_json.*|pretrained_index).c
 agent/text/(spec|spec_parts|tokenizer_config).c
 cli/inbox.c'
 while read -r file; do

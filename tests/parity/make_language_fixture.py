@@ -1,4 +1,5 @@
-"""Makes tests/data/parity/tree_{llama,mistral,gpt2}*.txt and language_*.safetensors (README.md there).
+"""Makes tests/data/parity/tree_{llama,mistral,gpt2}*.txt and language_*.safetensors (README.md there),
+and the Hugging Face directories of tests/data/pretrained.
 
     python3 tests/parity/make_language_fixture.py
 
@@ -8,16 +9,19 @@ float32 and bfloat16 is done beside it, and the differences are printed: no impl
 
 import json
 import os
+import shutil
 
 import torch
 import torch.nn.functional as F
 import transformers
 from language_models import CASES, batch, build, trees
+from safetensors.torch import save_file
 from safetensors_file import write
 from transformers import get_cosine_schedule_with_warmup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "data", "parity")
+PRETRAINED = os.path.join(HERE, "..", "data", "pretrained")
 STEPS, WARMUP = 10, 2
 OPTIMIZER = dict(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
 MAX_NORM = 1.0
@@ -85,9 +89,30 @@ def figures(name, dtype):
     return out
 
 
+def write_pretrained():
+    """Directories as the hub has them: sharded, in bf16 and tied, and GPT-2's with its old names and buffers."""
+    shutil.rmtree(PRETRAINED, ignore_errors=True)
+    build("llama", torch.float32).save_pretrained(os.path.join(PRETRAINED, "llama_sharded"), max_shard_size="12KB")
+    build("llama_tied_llama3", torch.bfloat16).save_pretrained(os.path.join(PRETRAINED, "llama_tied_bf16"))
+    model = build("gpt2", torch.float16)
+    model.save_pretrained(os.path.join(PRETRAINED, "gpt2_f16"))
+    tensors = {name.removeprefix("transformer."): value for name, value in model.state_dict().items()}
+    tensors["lm_head.weight"] = tensors["lm_head.weight"].clone()
+    for i in range(model.config.n_layer):
+        tensors[f"h.{i}.attn.bias"] = torch.ones(1, 1, 4, 4)
+        tensors[f"h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
+    tensors["odd.weight"] = torch.zeros(3)
+    save_file(tensors, os.path.join(PRETRAINED, "gpt2_f16", "model.safetensors"), {"format": "pt"})
+    for directory in os.listdir(PRETRAINED):
+        generation = os.path.join(PRETRAINED, directory, "generation_config.json")
+        if os.path.exists(generation):
+            os.remove(generation)
+
+
 def main():
     torch.set_num_threads(1)
     write_trees()
+    write_pretrained()
     for name, (config, _, _) in CASES.items():
         truth = figures(name, torch.float64)
         report(name, truth, figures(name, torch.float32), "fp32")

@@ -1,0 +1,259 @@
+/* Weights of Hugging Face directories that transformers wrote
+ * (tests/parity/make_language_fixture.py; the values are the formula's), read by ranks that each
+ * want a part. */
+#include "agent/pretrained.h"
+
+#include "agent/models/config_json.h"
+#include "agent/pretrained_index.h"
+#include "agent/wrap.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "tests/agent/language.h"
+#include "tests/agent/ranks.h"
+#include "tests/agent/support_files.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DATA "tests/data/pretrained/"
+
+/* What the ranks load. */
+struct load {
+    const char *dir;
+    struct architecture architecture;
+    enum shard_strategy strategy;
+    double relative; /* most that a value may be off: what its dtype rounds */
+    double absolute; /* likewise, of F16's small ones */
+};
+
+static struct architecture read_architecture(struct arena *arena, const char *dir)
+{
+    struct architecture architecture;
+    struct error err;
+    auto_free char *text = NULL;
+    size_t bytes;
+    const char *path = arena_printf(arena, "%s/config.json", dir);
+    assert_ok(file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, &err), &err);
+    assert_ok(config_json_read(arena, path, text, bytes, &architecture, NULL, &err), &err);
+    return architecture;
+}
+
+static int compare_params(struct shard *shard, const struct module *m, const struct load *load,
+                          struct arena *arena, struct error *err)
+{
+    for (int i = 0; i < m->param_count; i++) {
+        const struct param *p = m->params[i];
+        float *values = arena_array(arena, float, p->count);
+        if (shard_gather_param(shard, p, values, err) < 0)
+            return -1;
+        for (int64_t k = 0; k < p->count; k++) {
+            double expected = (double)language_weight(p, k);
+            if (!(fabs((double)values[k] - expected) <=
+                  load->absolute + load->relative * fabs(expected)))
+                return error_set(err, ERR_SHAPE, "%s[%lld] is %.9g, not %.9g", p->name,
+                                 (long long)k, (double)values[k], expected);
+        }
+    }
+    for (int i = 0; i < m->child_count; i++)
+        if (compare_params(shard, m->children[i], load, arena, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int load_rank(struct rank *rank, struct comm *comm, struct stream *stream, struct error *err)
+{
+    const struct load *load = rank->arg;
+    auto_arena struct arena *arena = arena_open();
+    const struct shard_config config = {.strategy = load->strategy, .limit_all_gathers = true};
+    struct model *model = architecture_build(arena, &load->architecture);
+    struct shard *shard = NULL;
+    struct pretrained *pretrained = NULL;
+    int result = wrap_by_class(model->root, NULL, 0, err);
+    if (result == 0)
+        result = shard_open(&config, stream, stream_device(stream), comm, model->root, &shard, err);
+    if (result == 0) {
+        shard_init_values(shard, 1);
+        result = pretrained_open(load->dir, &pretrained, err);
+    }
+    if (result == 0)
+        result = pretrained_load(pretrained, model, shard, err);
+    if (result == 0)
+        result = compare_params(shard, model->root, load, arena, err);
+    pretrained_close(pretrained);
+    shard_close(shard);
+    return result;
+}
+
+static int load_all(const struct load *load, int size, struct error *err)
+{
+    struct rank ranks[RANKS_MAX] = {0};
+    for (int r = 0; r < size; r++)
+        ranks[r].arg = (void *)(uintptr_t)load;
+    ranks_run(ranks, size, RANKS_TIMEOUT_MS, load_rank);
+    for (int r = 0; r < size; r++)
+        if (ranks[r].result < 0) {
+            *err = ranks[r].err;
+            return -1;
+        }
+    return 0;
+}
+
+static void each_rank_gets_its_part(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dir;
+        double relative, absolute;
+    } rows[] = {
+        {DATA "llama_sharded", 0, 0},
+        {DATA "llama_tied_bf16", 0x1p-8, 0},
+        {DATA "gpt2_f16", 0x1p-11, 0x1p-25},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        for (int size = 1; size <= 3; size++) {
+            auto_arena struct arena *arena = arena_open();
+            struct error err;
+            const struct load load = {rows[i].dir, read_architecture(arena, rows[i].dir),
+                                      size == 2 ? NO_SHARD : FULL_SHARD, rows[i].relative,
+                                      rows[i].absolute};
+            assert_ok(load_all(&load, size, &err), &err);
+        }
+}
+
+/* Checks a directory for a model of its config.json, changed by `override`. */
+static int check(const char *dir, const char *key, const char *value, struct lines *notes,
+                 struct arena *arena, struct error *err)
+{
+    struct architecture architecture = read_architecture(arena, dir);
+    struct pretrained *pretrained = NULL;
+    if (key)
+        assert_ok(config_json_override(arena, &architecture, key, value, err), err);
+    int result = pretrained_open(dir, &pretrained, err);
+    if (result == 0)
+        result = pretrained_check(pretrained, architecture_build(arena, &architecture), notes, err);
+    pretrained_close(pretrained);
+    return result;
+}
+
+static void buffers_and_tied_heads_are_no_surprise(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct error err;
+    struct lines notes;
+    lines_init(&notes, arena);
+    assert_ok(check(DATA "gpt2_f16", NULL, NULL, &notes, arena, &err), &err);
+    assert_string_equal(lines_join(&notes),
+                        DATA "gpt2_f16/model.safetensors: tensor odd.weight is not used");
+    lines_init(&notes, arena);
+    assert_ok(check(DATA "llama_sharded", NULL, NULL, &notes, arena, &err), &err);
+    assert_int_equal(notes.count, 0);
+}
+
+static void what_does_not_fit_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dir, *key, *value, *message;
+    } rows[] = {
+        {DATA "llama_sharded", "num_hidden_layers", "3",
+         DATA "llama_sharded: tensor model.layers.2.self_attn.q_proj.weight is missing"},
+        {DATA "llama_sharded", "vocab_size", "38",
+         DATA "llama_sharded/model-00001-of-00004.safetensors: tensor model.embed_tokens.weight is "
+              "[37, 24], the model's is [38, 24]"},
+        {DATA "gpt2_f16", "n_inner", "40",
+         DATA "gpt2_f16/model.safetensors: tensor h.0.mlp.c_fc.weight is [24, 96], the model's is "
+              "[24, 40]"},
+        {DATA "llama_tied_bf16", "tie_word_embeddings", "false",
+         DATA "llama_tied_bf16: tensor lm_head.weight is missing"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct error err;
+        assert_true(check(rows[i].dir, rows[i].key, rows[i].value, NULL, arena, &err) < 0);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_string_equal(err.msg, rows[i].message);
+    }
+}
+
+static void a_head_that_is_not_the_embedding_is_not_tied(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct error err;
+    struct load load = {DATA "llama_sharded", read_architecture(arena, DATA "llama_sharded"),
+                        FULL_SHARD, 0, 0};
+    load.architecture.llama.tie_word_embeddings = true;
+    assert_true(load_all(&load, 2, &err) < 0);
+    assert_string_equal(err.msg, DATA "llama_sharded: tensor lm_head.weight differs from "
+                                      "model.embed_tokens.weight, but config.json ties them "
+                                      "(tie_word_embeddings)");
+}
+
+/* ---- broken directories ---- */
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    auto_free char *path = xasprintf("%s/%s", dir, name);
+    struct durable_result written;
+    struct error err;
+    unlink(path);
+    assert_ok(durable_write_file(&file_ops_system, path, text, strlen(text), &written, &err), &err);
+}
+
+static void assert_broken(const char *dir, const char *message)
+{
+    struct pretrained *pretrained;
+    struct error err;
+    assert_true(pretrained_open(dir, &pretrained, &err) < 0);
+    if (!strstr(err.msg, message))
+        fail_msg("\"%s\" is not in \"%s\"", message, err.msg);
+}
+
+static void broken_directories_are_refused(void **state)
+{
+    const char *dir = *state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"{\"weight_map\": {\"a\": \"../a.safetensors\"}}",
+         "model.safetensors.index.json: weight_map.a: must name a file beside it, not "
+         "\"../a.safetensors\""},
+        {"{\"weight_map\": {\"a\": \"..\"}}", "must name a file beside it, not \"..\""},
+        {"{\"weight_map\": {\"a\": 1}}", "must name a file beside it, not another kind of value"},
+        {"{\"weight_map\": {}}", "weight_map: missing or empty"},
+        {"{}", "weight_map: missing or empty"},
+        {"{\"weight_map\": {\"a\": \"none.safetensors\"}}",
+         "none.safetensors: No such file or directory"},
+        {"{\"weight_map\": {\"a\": \"text\"}}", "text: "},
+        {"{\"weight_map\"", "line 1: "},
+    };
+    assert_broken(dir, "neither model.safetensors nor model.safetensors.index.json is there");
+    put(dir, "text", "no tensors");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        put(dir, PRETRAINED_INDEX, rows[i].text);
+        assert_broken(dir, rows[i].message);
+    }
+    auto_free char *link = xasprintf("%s/whole", dir);
+    auto_free char *target = realpath(DATA "gpt2_f16/model.safetensors", NULL);
+    assert_int_equal(symlink(target, link), 0);
+    put(dir, PRETRAINED_INDEX, "{\"weight_map\": {\"a\": \"whole\"}}");
+    assert_broken(dir,
+                  "/whole: tensor a is not in it, though model.safetensors.index.json says so");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_rank_gets_its_part),
+        cmocka_unit_test(buffers_and_tied_heads_are_no_surprise),
+        cmocka_unit_test(what_does_not_fit_is_named),
+        cmocka_unit_test(a_head_that_is_not_the_embedding_is_not_tied),
+        cmocka_unit_test_setup_teardown(broken_directories_are_refused, support_enter_dir,
+                                        support_leave_dir),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
