@@ -73,6 +73,8 @@ const struct config_refusal config_refusals[] = {
      "profiler.active_steps profiler.repeat_every profiler.ranks profiler.memory profiler.gzip "
      "profiler.with_stack profile_freq",
      NULL, "false 0", true, LATER ": there is no profiler"},
+    {"torchrun.rdzv_conf torchrun.start_method torchrun.role torchrun.local_addr torchrun.run_path",
+     NULL, NULL, false, "ranks start and meet in one way only"},
     {"tpu", NULL, "false 0", true, "there is no TPU backend"},
     {"rotary_pct", NULL, NULL, false, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, false, "there is no summary head"},

@@ -1,9 +1,10 @@
 /* Starts the local ranks of a pod, as torchrun does: this program again, once per rank, with
- * LOCAL_RANK and its kin set. The launcher itself trains nothing: it passes signals on and watches.
- */
+ * LOCAL_RANK and its kin set. The launcher itself trains nothing: it passes signals on, watches,
+ * and starts all ranks again when one failed, as often as it may. */
 #ifndef SHOAL_AGENT_LAUNCH_H
 #define SHOAL_AGENT_LAUNCH_H
 
+#include "agent/launch_output.h"
 #include "agent/topology.h"
 #include "base/error.h"
 
@@ -14,13 +15,23 @@ extern "C" {
 /* Seconds that ranks have to end after one of them failed, before they are killed. */
 enum { LAUNCH_GRACE_S = 5 };
 
-/* Runs argv (the program's own) once per local rank and waits for all. SIGTERM, SIGINT and SIGUSR1
- * go to every rank. When one fails the others are asked to end, then killed. *ret_exit_code: 0 if
- * all ended with 0, else that of the first to fail (a signal n: 128 + n). The ranks die with the
- * launcher. Must be called before any thread is started. Errors: ERR_IO if a process cannot be
- * started. */
-int launch_local_ranks(const struct topology *topology, char *const *argv, int *ret_exit_code,
-                       struct error *err);
+struct launch_options {
+    const struct topology *topology;
+    char *const *argv;                /* the program's own, for the ranks */
+    int max_restarts;                 /* 0: none */
+    double restart_delay_s;           /* between a round's end and the next */
+    bool is_talkative;                /* tell the meeting place and failures on stderr */
+    struct launch_output_spec output; /* of the ranks */
+};
+
+/* Runs argv once per local rank and waits for all. SIGTERM, SIGINT and SIGUSR1 go to every rank.
+ * When one fails the others are asked to end, then killed, and a new round of all begins: the ranks
+ * meet anew, with SHOAL_RESTART_COUNT one higher. There is none after a signal to end, nor after
+ * EXIT_CONFIG, which trying again does not mend. *ret_exit_code: 0 if all ended with 0, else that
+ * of the first to fail in the last round (a signal n: 128 + n). The ranks die with the launcher.
+ * Must be called before any thread is started. Errors: ERR_CONFIG for the output's, ERR_IO if a
+ * process cannot be started. */
+int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include "agent/console.h"
 #include "agent/launch.h"
 #include "agent/rendezvous.h"
+#include "agent/shim.h"
 #include "agent/topology.h"
 #include "agent/trainer.h"
 #include "base/clock.h"
@@ -79,9 +80,12 @@ static void await_first_rank(void)
         sigtimedwait(&set, NULL, &most);
 }
 
-static int read_configuration(int argc, char **argv, struct arena *arena, struct config *config,
-                              struct topology *topology, struct error *err)
+static int read_configuration(char *const *argv, bool is_shim, struct arena *arena,
+                              struct config *config, struct topology *topology, struct error *err)
 {
+    int argc = 0;
+    while (argv[argc])
+        argc++;
     if (config_parse(argc - 1, (const char *const *)argv + 1, environment, NULL, arena, config,
                      err))
         return -1;
@@ -92,6 +96,12 @@ static int read_configuration(int argc, char **argv, struct arena *arena, struct
         .node_rank = (int)c->runtime.node_rank,
         .master_addr = c->runtime.master_addr,
         .master_port = (int)c->runtime.master_port,
+        .rdzv_backend = c->runtime.rdzv_backend,
+        .rdzv_endpoint = c->runtime.rdzv_endpoint,
+        .rdzv_id = c->runtime.rdzv_id,
+        .standalone = c->runtime.standalone,
+        .launch =
+            is_shim || c->runtime.max_restarts > 0 || c->runtime.redirects[0] || c->runtime.tee[0],
     };
     return topology_read(environment, NULL, &wish, topology, err);
 }
@@ -254,15 +264,37 @@ static int run_rank(const struct config *config, const struct topology *t, int64
     return result;
 }
 
+static int launch(const struct agent_config *c, const struct topology *t, char *const *argv,
+                  bool is_shim, struct error *err)
+{
+    const struct launch_options options = {
+        .topology = t,
+        .argv = argv,
+        .max_restarts = (int)c->runtime.max_restarts,
+        .restart_delay_s = c->runtime.monitor_interval_s,
+        .is_talkative = is_shim || c->runtime.max_restarts > 0,
+        .output = {.log_dir = c->runtime.log_dir,
+                   .run = t->job_id,
+                   .redirects = c->runtime.redirects,
+                   .tee = c->runtime.tee},
+    };
+    int exit_code = EXIT_FAILED;
+    return launch_local_ranks(&options, &exit_code, err) ? fail(err) : exit_code;
+}
+
 int main(int argc, char **argv)
 {
+    (void)argc;
     int64_t start_us = clock_monotonic_us();
     signal(SIGPIPE, SIG_IGN);
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct topology topology;
     struct error err;
-    if (read_configuration(argc, argv, arena, &config, &topology, &err))
+    char *const *own_argv;
+    bool is_shim;
+    if (shim_rewrite(argv, environment, NULL, arena, &is_shim, &own_argv, &err) ||
+        read_configuration(own_argv, is_shim, arena, &config, &topology, &err))
         return fail(&err);
     if (config.help || config.help_markdown) {
         print_help(config.help_markdown);
@@ -274,10 +306,8 @@ int main(int argc, char **argv)
     }
     if (config.value.runtime.dry_run)
         return dry_run(&config, arena, &err) ? fail(&err) : EXIT_DONE;
-    if (topology.is_launcher) {
-        int exit_code = EXIT_FAILED;
-        return launch_local_ranks(&topology, argv, &exit_code, &err) ? fail(&err) : exit_code;
-    }
+    if (topology.is_launcher)
+        return launch(&config.value, &topology, own_argv, is_shim, &err);
     if (run_rank(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
     if (!err.shared || topology.local_rank == 0)

@@ -1,5 +1,7 @@
 #include "agent/topology.h"
 
+#include "agent/topology_scheduler.h"
+
 #include "base/contract.h"
 #include "base/str.h"
 
@@ -79,6 +81,43 @@ static int parse_nodes(const char *name, const char *text, int *ret_count, struc
     return 0;
 }
 
+/* N of a pod named "JOB-worker-N"; -1: it is no such name. */
+static int number_of_worker(const struct reader *r)
+{
+    const char *name;
+    const char *host = first_of(r, "HOSTNAME", NULL, &name);
+    const char *dash = host ? strrchr(host, '-') : NULL;
+    int64_t number;
+    if (!dash || dash - host < 7 || strncmp(dash - 7, "-worker", 7) != 0 ||
+        !str_to_i64(dash + 1, 0, TOPOLOGY_MAX_RANKS - 1, &number))
+        return -1;
+    return (int)number;
+}
+
+static int read_node_rank(const struct reader *r, const struct topology_wish *wish,
+                          struct topology *t, struct error *err)
+{
+    bool elastic =
+        is_set(r, ENV_PET_RDZV_ENDPOINT) || (wish->rdzv_endpoint && wish->rdzv_endpoint[0]);
+    int worker = elastic ? number_of_worker(r) : -1;
+    t->node_rank = wish->standalone ? 0 : wish->node_rank;
+    if (t->node_rank >= 0)
+        return 0;
+    if (is_set(r, ENV_PET_NODE_RANK) || is_set(r, ENV_RANK))
+        return read_number(r, ENV_PET_NODE_RANK, ENV_RANK, 0, TOPOLOGY_MAX_RANKS - 1, 0,
+                           &t->node_rank, err);
+    if (is_set(r, "SLURM_NODEID"))
+        return read_number(r, "SLURM_NODEID", NULL, 0, TOPOLOGY_MAX_RANKS - 1, 0, &t->node_rank,
+                           err);
+    t->node_rank = worker >= 0 ? worker : 0;
+    if (worker < 0 && (t->nodes > 1 || elastic))
+        return not_set(ENV_PET_NODE_RANK " (or --node_rank)",
+                       elastic ? "an elastic job's workers must be numbered: use a Master replica"
+                               : "there is more than one node",
+                       err);
+    return 0;
+}
+
 static int read_pod(const struct reader *r, const struct topology_wish *wish, struct topology *t,
                     struct error *err)
 {
@@ -90,7 +129,9 @@ static int read_pod(const struct reader *r, const struct topology_wish *wish, st
         return -1;
     name = "runtime.nnodes", text = wish->nnodes;
     if (!text[0])
-        text = first_of(r, ENV_PET_NNODES, NULL, &name);
+        text = first_of(r, ENV_PET_NNODES, "SLURM_JOB_NUM_NODES", &name);
+    if (wish->standalone)
+        text = "1";
     if (text) {
         if (parse_nodes(name, text, &t->nodes, err))
             return -1;
@@ -105,24 +146,14 @@ static int read_pod(const struct reader *r, const struct topology_wish *wish, st
                              ENV_WORLD_SIZE, processes, t->local_size);
         t->nodes = processes / t->local_size;
     }
-    bool elastic = is_set(r, ENV_PET_RDZV_ENDPOINT);
-    if (wish->node_rank < 0 && !is_set(r, ENV_PET_NODE_RANK) && !is_set(r, ENV_RANK) &&
-        (t->nodes > 1 || elastic))
-        return not_set(ENV_PET_NODE_RANK " (or --node_rank)",
-                       elastic ? "an elastic job's workers must be numbered: use a Master replica"
-                               : "there is more than one node",
-                       err);
-    if (wish->node_rank >= 0)
-        t->node_rank = wish->node_rank;
-    else if (read_number(r, ENV_PET_NODE_RANK, ENV_RANK, 0, TOPOLOGY_MAX_RANKS - 1, 0,
-                         &t->node_rank, err))
+    if (read_node_rank(r, wish, t, err))
         return -1;
     if (t->node_rank >= t->nodes)
         return error_set(err, ERR_CONFIG, "node rank %d is not below the number of nodes, %d",
                          t->node_rank, t->nodes);
     t->rank = t->node_rank * t->local_size;
     t->world_size = t->nodes * t->local_size;
-    t->is_launcher = t->local_size > 1;
+    t->is_launcher = t->local_size > 1 || wish->launch;
     return 0;
 }
 
@@ -148,50 +179,91 @@ static int read_process(const struct reader *r, struct topology *t, struct error
     return 0;
 }
 
-/* "host" or "host:port" of PET_RDZV_ENDPOINT, for jobs without a master. */
-static int read_endpoint(const struct reader *r, struct topology *t, struct error *err)
+/* "host" or "host:port"; `name` says where it is from. */
+static int parse_endpoint(const char *name, const char *endpoint, struct topology *t,
+                          struct error *err)
 {
-    const char *name;
-    const char *backend = first_of(r, ENV_PET_RDZV_BACKEND, NULL, &name);
+    const char *colon = strrchr(endpoint, ':');
+    size_t length = colon ? (size_t)(colon - endpoint) : strlen(endpoint);
+    int64_t port = TOPOLOGY_DEFAULT_PORT;
+    if (length == 0 || length >= sizeof t->host ||
+        (colon && !str_to_i64(colon + 1, 1, 65535, &port)))
+        return error_set(err, ERR_CONFIG, "%s: '%s' is not HOST:PORT", name, endpoint);
+    snprintf(t->host, sizeof t->host, "%.*s", (int)length, endpoint);
+    t->port = (int)port;
+    return 0;
+}
+
+static int check_backend(const struct reader *r, const struct topology_wish *wish,
+                         struct error *err)
+{
+    const char *name = "runtime.rdzv_backend", *backend = wish->rdzv_backend;
+    if (!backend || !backend[0])
+        backend = first_of(r, ENV_PET_RDZV_BACKEND, NULL, &name);
     if (backend && strcmp(backend, "c10d") != 0 && strcmp(backend, "static") != 0)
         return error_set(err, ERR_UNSUPPORTED, "%s: '%s' is not built; c10d and static are", name,
                          backend);
-    const char *endpoint = first_of(r, ENV_PET_RDZV_ENDPOINT, NULL, &name);
-    if (!endpoint)
-        return 0;
-    const char *colon = strrchr(endpoint, ':');
-    int64_t port = TOPOLOGY_DEFAULT_PORT;
-    if (colon && !str_to_i64(colon + 1, 1, 65535, &port))
-        return error_set(err, ERR_CONFIG, "%s: '%s' is not HOST:PORT", ENV_PET_RDZV_ENDPOINT,
-                         endpoint);
-    snprintf(t->host, sizeof t->host, "%.*s",
-             colon ? (int)(colon - endpoint) : (int)sizeof t->host - 1, endpoint);
-    t->port = (int)port;
     return 0;
+}
+
+/* From the environment; *ret_known: something there names it. */
+static int read_host(const struct reader *r, struct topology *t, bool *ret_known, struct error *err)
+{
+    const char *name;
+    const char *text = first_of(r, ENV_PET_RDZV_ENDPOINT, NULL, &name);
+    *ret_known = true;
+    if (text && parse_endpoint(name, text, t, err))
+        return -1;
+    const char *host = first_of(r, ENV_MASTER_ADDR, ENV_PET_MASTER_ADDR, &name);
+    if (host && strlen(host) >= sizeof t->host)
+        return error_set(err, ERR_CONFIG, "%s: longer than %zu bytes", name, sizeof t->host - 1);
+    if (host)
+        strcpy(t->host, host);
+    else if (!is_set(r, ENV_PET_RDZV_ENDPOINT)) {
+        topology_first_host(r->lookup, r->ctx, t->host);
+        *ret_known = t->host[0];
+    }
+    return read_number(r, ENV_MASTER_PORT, ENV_PET_MASTER_PORT, 1, 65535, t->port, &t->port, err);
 }
 
 static int read_meeting_place(const struct reader *r, const struct topology_wish *wish,
                               struct topology *t, struct error *err)
 {
-    snprintf(t->host, sizeof t->host, "127.0.0.1");
+    bool is_known;
     t->port = TOPOLOGY_DEFAULT_PORT;
-    if (read_endpoint(r, t, err) ||
-        read_number(r, ENV_MASTER_PORT, ENV_PET_MASTER_PORT, 1, 65535, t->port, &t->port, err))
+    if (check_backend(r, wish, err) || read_host(r, t, &is_known, err))
         return -1;
-    const char *name;
-    const char *host = wish->master_addr;
-    if (!host[0])
-        host = first_of(r, ENV_MASTER_ADDR, ENV_PET_MASTER_ADDR, &name);
-    if (host && strlen(host) >= sizeof t->host)
-        return error_set(err, ERR_CONFIG, "%s: longer than %zu bytes", ENV_MASTER_ADDR,
+    if (wish->rdzv_endpoint && wish->rdzv_endpoint[0]) {
+        if (parse_endpoint("runtime.rdzv_endpoint", wish->rdzv_endpoint, t, err))
+            return -1;
+        is_known = true;
+    }
+    if (strlen(wish->master_addr) >= sizeof t->host)
+        return error_set(err, ERR_CONFIG, "runtime.master_addr: longer than %zu bytes",
                          sizeof t->host - 1);
-    if (host)
-        strcpy(t->host, host);
-    else if (t->nodes > 1 && !is_set(r, ENV_PET_RDZV_ENDPOINT))
+    if (wish->master_addr[0])
+        strcpy(t->host, wish->master_addr);
+    else if (!is_known && t->nodes > 1)
         return not_set(ENV_MASTER_ADDR " (or --master_addr)", "there is more than one node", err);
+    else if (!is_known)
+        strcpy(t->host, "127.0.0.1");
     if (wish->master_port > 0)
         t->port = wish->master_port;
     return 0;
+}
+
+/* A child of torchrun or of our own launcher, of srun or of mpirun, or a pod's first process. */
+static int read_identity(const struct reader *r, const struct topology_wish *wish,
+                         struct topology *t, struct error *err)
+{
+    bool is_found = false;
+    if (is_set(r, ENV_LOCAL_RANK))
+        return read_process(r, t, err);
+    bool counts = wish->nproc_per_node[0] || wish->launch || wish->standalone ||
+                  is_set(r, ENV_PET_NPROC_PER_NODE) || is_set(r, ENV_RANK);
+    if (!counts && topology_read_scheduler(r->lookup, r->ctx, t, &is_found, err))
+        return -1;
+    return is_found ? 0 : read_pod(r, wish, t, err);
 }
 
 int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish *wish,
@@ -199,16 +271,18 @@ int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish 
 {
     const struct reader r = {lookup, ctx};
     struct topology t = {.nodes = 1};
-    const char *local_rank = lookup(ctx, ENV_LOCAL_RANK);
-    int result =
-        local_rank && *local_rank ? read_process(&r, &t, err) : read_pod(&r, wish, &t, err);
-    if (result || read_meeting_place(&r, wish, &t, err) ||
+    if (read_identity(&r, wish, &t, err) || read_meeting_place(&r, wish, &t, err) ||
         read_number(&r, ENV_RESTART_COUNT, NULL, 0, 1 << 30, 0, &t.restart_count, err))
         return -1;
+    if (wish->standalone && !is_set(&r, ENV_LOCAL_RANK)) {
+        strcpy(t.host, "127.0.0.1");
+        t.port = 0;
+    }
     if (t.world_size > TOPOLOGY_MAX_RANKS)
         return error_set(err, ERR_CONFIG, "%d ranks are more than %d", t.world_size,
                          TOPOLOGY_MAX_RANKS);
-    const char *id = lookup(ctx, ENV_PET_RDZV_ID);
+    const char *id =
+        wish->rdzv_id && wish->rdzv_id[0] ? wish->rdzv_id : lookup(ctx, ENV_PET_RDZV_ID);
     snprintf(t.job_id, sizeof t.job_id, "%s", id ? id : "");
     *ret_topology = t;
     return 0;

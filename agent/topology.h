@@ -4,7 +4,8 @@
  * PyTorchJob's RANK and WORLD_SIZE speak of pods (WORLD_SIZE is pods times nprocPerNode, RANK the
  * pod's number): they are a process's own only where LOCAL_RANK is set too, as torchrun does for
  * its children. Everywhere else this is a pod's first process, known by PET_NODE_RANK (or RANK),
- * PET_NNODES and PET_NPROC_PER_NODE. */
+ * PET_NNODES and PET_NPROC_PER_NODE, or where srun or mpirun started it, by their variables. The
+ * workers of an elastic job, which are not numbered so, have their number in their names. */
 #ifndef SHOAL_AGENT_TOPOLOGY_H
 #define SHOAL_AGENT_TOPOLOGY_H
 
@@ -24,9 +25,9 @@ struct topology {
     int local_rank, local_size;     /* within the pod */
     int node_rank, nodes;           /* pods */
     char host[TOPOLOGY_HOST_BYTES]; /* where rank 0 is */
-    int port;
+    int port;                       /* 0: the launcher is to find one that is free */
     char job_id[128];  /* PET_RDZV_ID; "" if there is none: only processes with the same meet */
-    bool is_launcher;  /* local_size > 1 and not one of the local ranks yet: launch them */
+    bool is_launcher;  /* the local ranks are still to be launched */
     int restart_count; /* starts of this replica before */
 };
 
@@ -37,6 +38,11 @@ struct topology_wish {
     int node_rank; /* -1 */
     const char *master_addr;
     int master_port;
+    const char *rdzv_backend;  /* NULL: nothing */
+    const char *rdzv_endpoint; /* "HOST" or "HOST:PORT"; NULL: nothing */
+    const char *rdzv_id;       /* NULL: nothing */
+    bool standalone;           /* this pod alone, at a port that the launcher finds */
+    bool launch;               /* even a single rank is a process of the launcher's */
 };
 
 typedef const char *(*topology_getenv)(void *ctx, const char *name);

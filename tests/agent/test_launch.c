@@ -63,6 +63,21 @@ static int rank_main(const char *how, const char *file)
         leave_word(file, line);
         return 0;
     }
+    if (strcmp(how, "speak") == 0) {
+        printf("out of %d\nand no end", rank);
+        fprintf(stderr, "err of %d\n", rank);
+        return 0;
+    }
+    if (strcmp(how, "again") == 0 || strcmp(how, "wrong") == 0) {
+        /* Each round leaves one word; only the round after two others is good. */
+        int attempt = atoi(getenv("TORCHELASTIC_RESTART_COUNT"));
+        if (attempt != atoi(getenv("SHOAL_RESTART_COUNT")) - 4)
+            return 7;
+        if (rank != 6)
+            return attempt == 2 ? 0 : pause_until_signal() == SIGTERM ? 8 : 9;
+        leave_word(file, ".");
+        return strcmp(how, "wrong") == 0 ? 2 : attempt == 2 ? 0 : 5;
+    }
     leave_word(file, ".");
     wait_for_words(file, RANKS);
     if (strcmp(how, "signal") == 0)
@@ -94,14 +109,27 @@ static void place_close(struct place *place)
     free(place->file);
 }
 
-static int launch(const char *how, const char *file)
+static int launch_with(const char *how, const char *file, int max_restarts,
+                       struct launch_output_spec output)
 {
-    struct topology t = {.rank = 6, .world_size = 9, .local_size = RANKS};
+    struct topology t = {.rank = 6,
+                         .world_size = 9,
+                         .local_size = RANKS,
+                         .host = "127.0.0.1",
+                         .port = 1,
+                         .restart_count = 4};
     char *argv[] = {(char *)"test_launch", (char *)"rank", (char *)how, (char *)file, NULL};
     struct error err;
+    const struct launch_options options = {
+        .topology = &t, .argv = argv, .max_restarts = max_restarts, .output = output};
     int exit_code = -1;
-    assert_ok(launch_local_ranks(&t, argv, &exit_code, &err), &err);
+    assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
     return exit_code;
+}
+
+static int launch(const char *how, const char *file)
+{
+    return launch_with(how, file, 0, (struct launch_output_spec){0});
 }
 
 /* The launcher in a process of its own, for signals. */
@@ -160,6 +188,131 @@ static void test_signals_reach_every_rank(void **state)
     place_close(&place);
 }
 
+static off_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? -1 : st.st_size;
+}
+
+static void test_all_start_again_as_often_as_they_may(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how;
+        int max_restarts, expected, rounds;
+    } rows[] = {{"again", 5, 0, 3},
+                {"again", 2, 0, 3},
+                {"again", 1, 5, 2},
+                {"again", 0, 5, 1},
+                {"wrong", 5, 2, 1}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct place place = place_open();
+        assert_int_equal(launch_with(rows[i].how, place.file, rows[i].max_restarts,
+                                     (struct launch_output_spec){0}),
+                         rows[i].expected);
+        assert_int_equal(size_of(place.file), rows[i].rounds);
+        place_close(&place);
+    }
+}
+
+static void assert_text(const char *path, const char *expected)
+{
+    char text[1000] = "";
+    auto_fclose FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    assert_string_equal(text, expected);
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lines of several ranks come in any order. */
+static void assert_lines(const char *path, const char *expected)
+{
+    char text[1000] = "", sorted[1000] = "";
+    char *lines[16];
+    size_t count = 0;
+    auto_fclose FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line && count < 16;
+         line = strtok_r(NULL, "\n", &rest))
+        lines[count++] = line;
+    qsort(lines, count, sizeof lines[0], compare_pointers);
+    for (size_t i = 0; i < count; i++)
+        strcat(strcat(sorted, lines[i]), "\n");
+    assert_string_equal(sorted, expected);
+}
+
+/* Launches in a process of its own, whose output goes to `out` and `err` in the directory. */
+static void launch_speakers(const struct place *place, struct launch_output_spec output)
+{
+    auto_free char *out = xasprintf("%s/out", place->directory);
+    auto_free char *err = xasprintf("%s/err", place->directory);
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(open(out, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 1);
+        dup2(open(err, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 2);
+        _exit(launch_with("speak", place->file, 0, output));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void test_output_goes_where_it_is_sent(void **state)
+{
+    (void)state;
+    struct place place = place_open();
+    auto_free char *out = xasprintf("%s/out", place.directory);
+    auto_free char *err = xasprintf("%s/err", place.directory);
+    auto_free char *first = xasprintf("%s/logs/blue/attempt_0/0/stdout.log", place.directory);
+    auto_free char *second = xasprintf("%s/logs/blue/attempt_0/1/stderr.log", place.directory);
+    auto_free char *third = xasprintf("%s/logs/blue/attempt_0/2/stdout.log", place.directory);
+    auto_free char *logs = xasprintf("%s/logs", place.directory);
+    launch_speakers(&place, (struct launch_output_spec){
+                                .log_dir = logs, .run = "blue", .redirects = "3", .tee = "1:3"});
+    assert_text(first, "out of 6\nand no end");
+    assert_text(second, "err of 7\n");
+    assert_text(third, "out of 8\nand no end");
+    assert_lines(out, "[default1]:and no end\n[default1]:out of 7\n");
+    assert_lines(err, "[default1]:err of 7\n");
+    place_close(&place);
+}
+
+static void test_output_can_be_told_without_files(void **state)
+{
+    (void)state;
+    struct place place = place_open();
+    auto_free char *err = xasprintf("%s/err", place.directory);
+    launch_speakers(&place, (struct launch_output_spec){.tee = "2"});
+    assert_lines(err, "[default0]:err of 6\n[default1]:err of 7\n[default2]:err of 8\n");
+    place_close(&place);
+}
+
+static void test_wrong_outputs_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct launch_output_spec spec;
+        const char *message;
+    } rows[] = {
+        {{.tee = "4"}, "runtime.tee: '4' is not 0, 1, 2, 3 or LOCAL_RANK:WHICH,..."},
+        {{.tee = "0:3,x:1"}, "runtime.tee: '0:3,x:1'"},
+        {{.tee = "0:"}, "runtime.tee: '0:'"},
+        {{.redirects = "33", .log_dir = "d"}, "runtime.redirects: '33'"},
+        {{.redirects = "3"}, "runtime.redirects needs runtime.log_dir"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct error error;
+        assert_fails(launch_output_check(&rows[i].spec, &error), &error, ERR_CONFIG,
+                     rows[i].message);
+    }
+}
+
 /* Orphans come to us, so that their end can be waited for. */
 static void test_ranks_die_with_the_launcher(void **state)
 {
@@ -186,6 +339,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ranks_are_told_who_they_are),
         cmocka_unit_test(test_the_first_failure_stops_the_others_and_is_returned),
         cmocka_unit_test(test_signals_reach_every_rank),
+        cmocka_unit_test(test_all_start_again_as_often_as_they_may),
+        cmocka_unit_test(test_output_goes_where_it_is_sent),
+        cmocka_unit_test(test_output_can_be_told_without_files),
+        cmocka_unit_test(test_wrong_outputs_are_refused),
         cmocka_unit_test(test_ranks_die_with_the_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

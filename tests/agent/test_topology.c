@@ -66,6 +66,26 @@ static void test_who_am_i(void **state)
          "rank 1/2 local 0/1 node 1/2 at h:1234"},
         {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NODE_RANK=1",
          "rank 1/2 local 0/1 node 1/2 at h:99"},
+        /* workers of an elastic job without a master: numbered by their names */
+        {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
+         "HOSTNAME=j-worker-1",
+         "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
+        /* srun, one task per rank or one per node */
+        {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 "
+         "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=n[05-06,9]",
+         "rank 5/8 local 1/4 node 1/2 at n05:29500"},
+        {"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=1 "
+         "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=a,b PET_NPROC_PER_NODE=4",
+         "rank 4/8 local 0/4 node 1/2 at a:29500 launcher"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=8", "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500"},
+        /* mpirun */
+        {"MASTER_ADDR=m OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+         "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+         "rank 3/4 local 1/2 node 1/2 at m:29500"},
+        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+         "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+         "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:29500"},
+        {"MASTER_ADDR=m PMI_RANK=1 PMI_SIZE=2", "rank 1/2 local 0/1 node 1/2 at m:29500"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct topology t;
@@ -92,6 +112,46 @@ static void test_wishes_win_over_the_environment(void **state)
               &err);
     print_topology(&t, text, sizeof text);
     assert_string_equal(text, "rank 6/8 local 0/2 node 3/4 at elsewhere:77 launcher");
+}
+
+static void test_torchruns_flags_win_too(void **state)
+{
+    (void)state;
+    static const struct {
+        struct topology_wish wish;
+        const char *environment, *expected;
+    } rows[] = {
+        {{.nnodes = "2", .rdzv_endpoint = "h:1", .rdzv_backend = "c10d", .node_rank = 1},
+         MASTER "PET_RDZV_BACKEND=etcd",
+         "rank 1/2 local 0/1 node 1/2 at h:1"},
+        {{.nnodes = "2", .rdzv_endpoint = "j-worker-0", .node_rank = -1},
+         "HOSTNAME=j-worker-1",
+         "rank 1/2 local 0/1 node 1/2 at j-worker-0:29500"},
+        {{.nnodes = "2", .rdzv_endpoint = "h", .node_rank = -1, .launch = true},
+         "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_NODEID=1 SLURM_JOB_NUM_NODES=2",
+         "rank 1/2 local 0/1 node 1/2 at h:29500 launcher"},
+        {{.nnodes = "", .node_rank = -1, .standalone = true},
+         MASTER "WORLD_SIZE=3 RANK=2 PET_NNODES=3 PET_NODE_RANK=2 PET_NPROC_PER_NODE=2",
+         "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:0 launcher"},
+        {{.nnodes = "", .node_rank = -1, .launch = true},
+         "",
+         "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500 launcher"},
+        /* the launcher's child: what it was told by it */
+        {{.nnodes = "", .node_rank = -1, .standalone = true, .launch = true},
+         "LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+         "MASTER_PORT=4242",
+         "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct topology_wish wish = rows[i].wish;
+        struct topology t;
+        struct error err;
+        char text[400];
+        wish.nproc_per_node = wish.master_addr = "";
+        assert_ok(read_row(rows[i].environment, &wish, &t, &err), &err);
+        print_topology(&t, text, sizeof text);
+        assert_string_equal(text, rows[i].expected);
+    }
 }
 
 static void test_job_id_and_restarts(void **state)
@@ -136,6 +196,12 @@ static void test_contradictions_name_the_variable_and_the_value(void **state)
          "PET_NODE_RANK (or --node_rank): not set, although"},
         {"PET_RDZV_BACKEND=etcd-v2 PET_RDZV_ENDPOINT=e:2379 PET_NODE_RANK=0", ERR_UNSUPPORTED,
          "PET_RDZV_BACKEND: 'etcd-v2'"},
+        {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 HOSTNAME=j-worker-1", ERR_CONFIG,
+         "node rank 1 is not below the number of nodes, 1"},
+        {"SLURM_STEP_ID=0 SLURM_PROCID=x SLURM_NTASKS=2", ERR_CONFIG, "SLURM_PROCID: 'x'"},
+        {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=2", ERR_CONFIG,
+         "OMPI_COMM_WORLD_RANK: 2 is not below OMPI_COMM_WORLD_SIZE, 2"},
+        {"PET_RDZV_ENDPOINT=:80 PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: ':80'"},
         {"PET_RDZV_ENDPOINT=h:port PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: 'h:port'"},
         {"MASTER_ADDR=h PET_NNODES=4096 PET_NODE_RANK=0 PET_NPROC_PER_NODE=8", ERR_CONFIG,
          "32768 ranks are more than 4096"},
@@ -153,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_am_i),
         cmocka_unit_test(test_wishes_win_over_the_environment),
+        cmocka_unit_test(test_torchruns_flags_win_too),
         cmocka_unit_test(test_job_id_and_restarts),
         cmocka_unit_test(test_contradictions_name_the_variable_and_the_value),
     };

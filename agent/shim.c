@@ -1,0 +1,234 @@
+#include "agent/shim.h"
+
+#include "base/contract.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { MAX_WORDS = 512 };
+
+struct shim_flag {
+    const char *name; /* with '_' */
+    char letter;      /* 0: none */
+    bool is_switch;   /* takes no value */
+    const char *key;  /* of the agent's; NULL: see `why` */
+    bool from_pet;    /* the agent itself reads PET_* of the others */
+    const char *why;  /* it is refused; NULL: it is passed on under torchrun., to be told of */
+};
+
+static const struct shim_flag shim_flags[] = {
+    {"nnodes", 0, false, "nnodes", false, NULL},
+    {"nproc_per_node", 0, false, "nproc_per_node", false, NULL},
+    {"node_rank", 0, false, "node_rank", false, NULL},
+    {"master_addr", 0, false, "master_addr", false, NULL},
+    {"master_port", 0, false, "master_port", false, NULL},
+    {"rdzv_backend", 0, false, "rdzv_backend", false, NULL},
+    {"rdzv_endpoint", 0, false, "rdzv_endpoint", false, NULL},
+    {"rdzv_id", 0, false, "rdzv_id", false, NULL},
+    {"standalone", 0, true, "standalone", true, NULL},
+    {"max_restarts", 0, false, "max_restarts", true, NULL},
+    {"monitor_interval", 0, false, "monitor_interval", true, NULL},
+    {"log_dir", 0, false, "log_dir", true, NULL},
+    {"redirects", 'r', false, "redirects", true, NULL},
+    {"tee", 't', false, "tee", true, NULL},
+    {"rdzv_conf", 0, false, NULL, false, NULL},
+    {"start_method", 0, false, NULL, false, NULL},
+    {"role", 0, false, NULL, false, NULL},
+    {"local_addr", 0, false, NULL, false, NULL},
+    {"run_path", 0, true, NULL, false, NULL},
+    {"module", 'm', true, NULL, false, NULL},
+    {"no_python", 0, true, NULL, false, "the agent runs no other programs"},
+};
+
+static const struct {
+    const char *script, *preset; /* NULL: not supported yet */
+} scripts[] = {
+    {"train.py", "hyperpod"},      {"FSDP_mnist.py", "mnist-fsdp"},
+    {"DDP_mnist.py", "mnist-ddp"}, {"mnist-ddp.py", "mnist-ddp-adam"},
+    {"t5-fsdp.py", NULL},
+};
+
+struct rewriter {
+    shim_getenv lookup;
+    void *ctx;
+    struct arena *arena;
+    const char *tool; /* "torchrun" */
+    char *words[MAX_WORDS + 1];
+    int count;
+    bool given[array_length(shim_flags)];
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_launcher(const char *name)
+{
+    return strcmp(name, "torchrun") == 0 || strcmp(name, "hyperpodrun") == 0;
+}
+
+/* "python", "python3" and "python3.11". */
+static bool is_python(const char *name)
+{
+    return str_starts_with(name, "python") && strspn(name + 6, "0123456789.") == strlen(name + 6);
+}
+
+static int add_word(struct rewriter *r, const char *word, struct error *err)
+{
+    if (r->count == MAX_WORDS)
+        return error_set(err, ERR_CONFIG, "%s: more than %d arguments", r->tool, MAX_WORDS);
+    r->words[r->count++] = arena_strdup(r->arena, word);
+    return 0;
+}
+
+static const struct shim_flag *find_flag(const char *word)
+{
+    char name[64];
+    size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < array_length(shim_flags); i++) {
+        const struct shim_flag *flag = &shim_flags[i];
+        if (word[0] == '-' && word[1] && word[1] == flag->letter && length == 2)
+            return flag;
+        if (!str_starts_with(word, "--") || length - 2 >= sizeof name)
+            continue;
+        for (size_t c = 2; c <= length; c++)
+            name[c - 2] = c == length ? '\0' : word[c] == '-' ? '_' : word[c];
+        if (strcmp(name, flag->name) == 0)
+            return flag;
+    }
+    return NULL;
+}
+
+static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char *value,
+                   struct error *err)
+{
+    r->given[flag - shim_flags] = true;
+    if (flag->why)
+        return error_set(err, ERR_CONFIG, "%s: --%s: %s", r->tool, flag->name, flag->why);
+    return add_word(
+        r,
+        arena_printf(r->arena, "--%s.%s=%s", flag->key ? "runtime" : "torchrun", flag->name, value),
+        err);
+}
+
+/* Reads the flags in front of the script. *ret_is_module: the "script" is a module's name. */
+static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_module,
+                      struct error *err)
+{
+    for (; **words && (**words)[0] == '-'; ++*words) {
+        const char *word = **words, *value = strchr(word, '=');
+        const struct shim_flag *flag = find_flag(word);
+        if (!flag)
+            return error_set(err, ERR_CONFIG, "%s: unknown flag '%s' before the script", r->tool,
+                             word);
+        if (flag->letter == 'm') {
+            *ret_is_module = true;
+            continue;
+        }
+        if (value)
+            value++;
+        else if (flag->is_switch)
+            value = "true";
+        else if ((*words)[1])
+            value = *++*words;
+        else
+            return error_set(err, ERR_CONFIG, "%s: %s needs a value", r->tool, word);
+        if (pass_on(r, flag, value, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* What the command line does not say. */
+static int read_variables(struct rewriter *r, struct error *err)
+{
+    for (size_t i = 0; i < array_length(shim_flags); i++) {
+        if (!shim_flags[i].from_pet || r->given[i])
+            continue;
+        char *name = arena_printf(r->arena, "PET_%s", shim_flags[i].name);
+        for (char *c = name; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        const char *value = r->lookup(r->ctx, name);
+        if (value && *value && pass_on(r, &shim_flags[i], value, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int add_script(struct rewriter *r, const char *script, bool is_module, struct error *err)
+{
+    const char *name = base_name(script), *dot = strrchr(script, '.');
+    if (is_module)
+        name = arena_printf(r->arena, "%s.py", dot ? dot + 1 : script);
+    auto_str struct str known;
+    str_init(&known, 256);
+    for (size_t i = 0; i < array_length(scripts); i++) {
+        if (strcmp(scripts[i].script, name) != 0) {
+            if (scripts[i].preset)
+                str_printf(&known, " %s", scripts[i].script);
+            continue;
+        }
+        if (!scripts[i].preset)
+            return error_set(err, ERR_CONFIG, "%s: %s is not supported yet", r->tool, name);
+        return add_word(r, arena_printf(r->arena, "--preset=%s", scripts[i].preset), err);
+    }
+    return error_set(err, ERR_CONFIG,
+                     "%s: '%s' is no script that the agent stands in for; it knows%s", r->tool,
+                     script, str_text(&known));
+}
+
+/* "python SCRIPT": one process per device of this machine, as such scripts spawn them. */
+static int read_python(struct rewriter *r, char *const **words, bool *ret_is_module,
+                       struct error *err)
+{
+    for (; **words && (**words)[0] == '-'; ++*words) {
+        const char *word = **words;
+        if (strcmp(word, "-m") == 0 && (*words)[1]) {
+            ++*words;
+            if (strcmp(**words, "torch.distributed.run") == 0 ||
+                strcmp(**words, "torch.distributed.launch") == 0) {
+                ++*words;
+                return read_flags(r, words, ret_is_module, err) || read_variables(r, err) ? -1 : 0;
+            }
+            *ret_is_module = true;
+            break;
+        }
+        if (strspn(word + 1, "uBOEsSI") != strlen(word + 1) || !word[1])
+            return error_set(err, ERR_CONFIG, "%s: '%s': the agent is no interpreter", r->tool,
+                             word);
+    }
+    return add_word(r, "--runtime.nproc_per_node=auto", err);
+}
+
+int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
+                 bool *ret_is_shim, char *const **ret_argv, struct error *err)
+{
+    const char *tool = argv[0] ? base_name(argv[0]) : "";
+    char *const *words = argv + (argv[0] ? 1 : 0);
+    if (!is_launcher(tool) && !is_python(tool) && *words) /* "shoal-agent torchrun ..." */
+        tool = base_name(*words++);
+    *ret_is_shim = is_launcher(tool) || is_python(tool);
+    *ret_argv = argv;
+    if (!*ret_is_shim)
+        return 0;
+    struct rewriter *r = arena_new(arena, struct rewriter);
+    *r = (struct rewriter){.lookup = lookup, .ctx = ctx, .arena = arena, .tool = tool};
+    bool is_module = false;
+    if (add_word(r, AGENT_PROGRAM, err) ||
+        (is_python(tool) ? read_python(r, &words, &is_module, err)
+                         : read_flags(r, &words, &is_module, err) || read_variables(r, err)))
+        return -1;
+    if (!*words)
+        return error_set(err, ERR_CONFIG, "%s: names no script", tool);
+    if (add_script(r, *words++, is_module, err))
+        return -1;
+    for (; *words; words++)
+        if (add_word(r, *words, err))
+            return -1;
+    r->words[r->count] = NULL;
+    *ret_argv = r->words;
+    return 0;
+}

@@ -1,0 +1,136 @@
+#include "tests/support.h"
+
+#include "agent/shim.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <string.h>
+
+enum { MAX_WORDS = 32 };
+
+/* The environment of a row: one "NAME=value", or "". */
+static const char *lookup(void *ctx, const char *name)
+{
+    const char *variable = ctx;
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
+                                                                           : NULL;
+}
+
+static int rewrite(struct arena *arena, const char *line, const char *environment,
+                   bool *ret_is_shim, char *const **ret_argv, struct error *err)
+{
+    char **words = arena_array(arena, char *, MAX_WORDS);
+    int count = 0;
+    char *rest = NULL;
+    for (char *w = strtok_r(arena_strdup(arena, line), " ", &rest); w;
+         w = strtok_r(NULL, " ", &rest)) {
+        assert_true(count < MAX_WORDS - 1);
+        words[count++] = w;
+    }
+    words[count] = NULL;
+    return shim_rewrite(words, lookup, (void *)(uintptr_t)environment, arena, ret_is_shim, ret_argv,
+                        err);
+}
+
+static void command_lines_become_our_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *environment, *expected;
+    } rows[] = {
+        {"torchrun train.py", "", "shoal-agent --preset=hyperpod"},
+        {"/usr/local/bin/torchrun --nnodes=2 --nproc_per_node 8 /fsdp/train.py --lr 1e-4 @m.txt",
+         "",
+         "shoal-agent --runtime.nnodes=2 --runtime.nproc_per_node=8 --preset=hyperpod --lr 1e-4 "
+         "@m.txt"},
+        {"shoal-agent torchrun --nproc-per-node=2 FSDP_mnist.py --epochs 1", "",
+         "shoal-agent --runtime.nproc_per_node=2 --preset=mnist-fsdp --epochs 1"},
+        {"hyperpodrun --tee=3 --log_dir=/tmp/hyperpod --nproc_per_node=8 --nnodes=2 train.py", "",
+         "shoal-agent --runtime.tee=3 --runtime.log_dir=/tmp/hyperpod --runtime.nproc_per_node=8 "
+         "--runtime.nnodes=2 --preset=hyperpod"},
+        {"torchrun --nnodes=1:64 --rdzv_backend=c10d --rdzv_endpoint=h:29400 --rdzv_id=7 -r 1 -t "
+         "0:3 --max-restarts 3 --monitor_interval=5 --node_rank=1 --master_addr=m --master_port=9 "
+         "DDP_mnist.py",
+         "",
+         "shoal-agent --runtime.nnodes=1:64 --runtime.rdzv_backend=c10d "
+         "--runtime.rdzv_endpoint=h:29400 --runtime.rdzv_id=7 --runtime.redirects=1 "
+         "--runtime.tee=0:3 --runtime.max_restarts=3 --runtime.monitor_interval=5 "
+         "--runtime.node_rank=1 --runtime.master_addr=m --runtime.master_port=9 --preset=mnist-ddp"},
+        {"torchrun --standalone mnist-ddp.py", "",
+         "shoal-agent --runtime.standalone=true --preset=mnist-ddp-adam"},
+        {"torchrun --role=x --rdzv_conf=timeout=9 train.py", "",
+         "shoal-agent --torchrun.role=x --torchrun.rdzv_conf=timeout=9 --preset=hyperpod"},
+        {"torchrun -m pkg.train --lr 1", "", "shoal-agent --preset=hyperpod --lr 1"},
+        /* variables where the command line is silent; the others are the topology's */
+        {"torchrun train.py", "PET_MAX_RESTARTS=100",
+         "shoal-agent --runtime.max_restarts=100 --preset=hyperpod"},
+        {"torchrun --max_restarts=1 train.py", "PET_MAX_RESTARTS=100",
+         "shoal-agent --runtime.max_restarts=1 --preset=hyperpod"},
+        {"torchrun train.py", "PET_NNODES=4", "shoal-agent --preset=hyperpod"},
+        {"torchrun train.py", "PET_STANDALONE=1",
+         "shoal-agent --runtime.standalone=1 --preset=hyperpod"},
+        {"python FSDP_mnist.py --epochs 2", "",
+         "shoal-agent --runtime.nproc_per_node=auto --preset=mnist-fsdp --epochs 2"},
+        {"python3.11 -u DDP_mnist.py", "",
+         "shoal-agent --runtime.nproc_per_node=auto --preset=mnist-ddp"},
+        {"python3 -m torch.distributed.run --nproc_per_node=2 train.py", "",
+         "shoal-agent --runtime.nproc_per_node=2 --preset=hyperpod"},
+        /* none of them: left as it is */
+        {"shoal-agent --preset mnist", "", NULL},
+        {"shoal-agent", "", NULL},
+        {"/opt/pythonista --preset mnist", "", NULL},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        bool is_shim;
+        char *const *argv;
+        struct error err;
+        assert_ok(rewrite(arena, rows[i].line, rows[i].environment, &is_shim, &argv, &err), &err);
+        auto_str struct str line;
+        str_init(&line, 4096);
+        for (int w = 0; argv[w]; w++)
+            str_printf(&line, "%s%s", w ? " " : "", argv[w]);
+        assert_string_equal(str_text(&line), rows[i].expected ? rows[i].expected : rows[i].line);
+        assert_int_equal(is_shim, rows[i].expected != NULL);
+    }
+}
+
+static void what_nobody_stands_in_for_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *message;
+    } rows[] = {
+        {"torchrun my_model.py", "torchrun: 'my_model.py' is no script that the agent stands in "
+                                 "for; it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py"},
+        {"torchrun t5-fsdp.py", "torchrun: t5-fsdp.py is not supported yet"},
+        {"torchrun", "torchrun: names no script"},
+        {"torchrun --nnodes=2", "torchrun: names no script"},
+        {"torchrun --nnodes", "torchrun: --nnodes needs a value"},
+        {"torchrun --nodes=2 train.py", "torchrun: unknown flag '--nodes=2' before the script"},
+        {"torchrun -x train.py", "torchrun: unknown flag '-x' before the script"},
+        {"torchrun --no_python train.py",
+         "torchrun: --no_python: the agent runs no other programs"},
+        {"python -c pass", "python: '-c': the agent is no interpreter"},
+        {"python3", "python3: names no script"},
+        {"python3 -m http.server", "python3: 'http.server' is no script"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        bool is_shim;
+        char *const *argv;
+        struct error err;
+        assert_fails(rewrite(arena, rows[i].line, "", &is_shim, &argv, &err), &err, ERR_CONFIG,
+                     rows[i].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(command_lines_become_our_own),
+        cmocka_unit_test(what_nobody_stands_in_for_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
