@@ -7,11 +7,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -19,20 +17,17 @@
 
 enum { CHUNK_BYTES = 4096, SHOWN_BYTES = 300 };
 
-/* A command that runs: its process group is its own. */
-struct running {
-    pid_t pid;
-    int process; /* pidfd: readable once it has ended */
-    int output, errors;
-    int64_t deadline_ms; /* monotonic */
-};
+enum { PROCESS, OUTPUT, ERRORS }; /* its files; a pidfd is readable once it has ended */
 
-static void close_running(struct running *running)
-{
-    mem_cleanup_close(&running->process);
-    mem_cleanup_close(&running->output);
-    mem_cleanup_close(&running->errors);
-}
+/* Its process group is its own. */
+struct command_run {
+    char *name;
+    pid_t pid;                /* -1: it did not start */
+    int fds[COMMAND_FDS_MAX]; /* -1: read to its end */
+    struct str output, errors;
+    int64_t limit_ms, deadline_ms; /* monotonic */
+    bool ended;
+};
 
 static int spawn(const struct command *command, int output, int errors, pid_t *ret_pid)
 {
@@ -59,34 +54,94 @@ static int spawn(const struct command *command, int output, int errors, pid_t *r
     return cause;
 }
 
-static int start(const struct command *command, struct running *running, struct error *err)
+static int start(const struct command *command, struct command_run *run, struct error *err)
 {
     auto_close int output_end = -1;
     auto_close int errors_end = -1;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return error_errno(err, errno, "pipe");
-    running->output = ends[0];
+    run->fds[OUTPUT] = ends[0];
     output_end = ends[1];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return error_errno(err, errno, "pipe");
-    running->errors = ends[0];
+    run->fds[ERRORS] = ends[0];
     errors_end = ends[1];
     /* ours do not block, the command's do */
     fcntl(output_end, F_SETFL, 0);
     fcntl(errors_end, F_SETFL, 0);
-    int cause = spawn(command, output_end, errors_end, &running->pid);
-    if (cause)
+    int cause = spawn(command, output_end, errors_end, &run->pid);
+    if (cause) {
+        run->pid = -1;
         return error_errno(err, cause, "%s", command->argv[0]);
-    running->process = pidfd_open(running->pid, 0);
-    if (running->process < 0)
+    }
+    run->fds[PROCESS] = pidfd_open(run->pid, 0);
+    if (run->fds[PROCESS] < 0)
         return error_errno(err, errno, "pidfd_open");
-    running->deadline_ms = clock_monotonic_ms() + command->limit_ms;
+    run->deadline_ms = clock_monotonic_ms() + command->limit_ms;
     return 0;
 }
 
-/* What is there now, without waiting. At the end *fd becomes -1, as poll would report it for ever.
- */
+int command_start(struct command_run **ret_run, const struct command *command, struct error *err)
+{
+    assert(command->argv[0] && command->env && command->limit_ms > 0);
+    struct command_run *run = xcalloc(1, sizeof *run);
+    *run = (struct command_run){.name = xstrdup(command->argv[0]),
+                                .pid = -1,
+                                .fds = {-1, -1, -1},
+                                .limit_ms = command->limit_ms};
+    str_init(&run->output, COMMAND_MAX_OUTPUT_BYTES);
+    str_init(&run->errors, COMMAND_MAX_OUTPUT_BYTES);
+    if (start(command, run, err) < 0) {
+        command_cancel(run);
+        return -1;
+    }
+    *ret_run = run;
+    return 0;
+}
+
+/* Kills what is left of it. Returns its status. */
+static int reap(struct command_run *run)
+{
+    int status = 0;
+    if (run->pid > 0) {
+        kill(-run->pid, SIGKILL);
+        waitpid(run->pid, &status, 0);
+    }
+    run->pid = -1;
+    return status;
+}
+
+void command_cancel(struct command_run *run)
+{
+    if (!run)
+        return;
+    reap(run);
+    for (int i = 0; i < COMMAND_FDS_MAX; i++)
+        mem_cleanup_close(&run->fds[i]);
+    str_free(&run->output);
+    str_free(&run->errors);
+    free(run->name);
+    free(run);
+}
+
+/* ---- while it runs ---- */
+
+size_t command_fds(const struct command_run *run, struct pollfd *fds)
+{
+    size_t count = 0;
+    for (int i = 0; i < COMMAND_FDS_MAX; i++)
+        if (run->fds[i] >= 0)
+            fds[count++] = (struct pollfd){.fd = run->fds[i], .events = POLLIN};
+    return count;
+}
+
+int64_t command_left_ms(const struct command_run *run)
+{
+    return clock_until_ms(run->deadline_ms, clock_monotonic_ms());
+}
+
+/* What is there now. At the end the file is closed, as poll would report it for ever. */
 static void drain(int *fd, struct str *to)
 {
     char bytes[CHUNK_BYTES];
@@ -94,27 +149,20 @@ static void drain(int *fd, struct str *to)
     while (*fd >= 0 && (count = read(*fd, bytes, sizeof bytes)) > 0)
         str_add_bytes(to, bytes, (size_t)count);
     if (count == 0)
-        *fd = -1;
+        mem_cleanup_close(fd);
 }
 
-/* Until the command has ended; false if its time is over first. Its children may hold the pipes
- * open longer: nobody waits for those. */
-static bool wait_for_end(const struct running *running, struct str *output, struct str *errors)
+bool command_is_over(struct command_run *run)
 {
-    struct pollfd fds[] = {{.fd = running->process, .events = POLLIN},
-                           {.fd = running->output, .events = POLLIN},
-                           {.fd = running->errors, .events = POLLIN}};
-    for (;;) {
-        int64_t left_ms = running->deadline_ms - clock_monotonic_ms();
-        if (left_ms <= 0)
-            return false;
-        poll(fds, array_length(fds), left_ms > INT_MAX ? INT_MAX : (int)left_ms);
-        drain(&fds[1].fd, output);
-        drain(&fds[2].fd, errors);
-        if (fds[0].revents)
-            return true;
-    }
+    struct pollfd process = {.fd = run->fds[PROCESS], .events = POLLIN};
+    run->ended = run->ended || poll(&process, 1, 0) > 0;
+    /* after the look: what it wrote before its end is there */
+    drain(&run->fds[OUTPUT], &run->output);
+    drain(&run->fds[ERRORS], &run->errors);
+    return run->ended || command_left_ms(run) == 0;
 }
+
+/* ---- how it ended ---- */
 
 /* The end of what it said, on one line. */
 static void last_words(const struct str *errors, char out[SHOWN_BYTES + 1])
@@ -129,49 +177,33 @@ static void last_words(const struct str *errors, char out[SHOWN_BYTES + 1])
     out[length - from] = '\0';
 }
 
-static int judge(const struct command *command, bool in_time, int status, const struct str *output,
-                 const struct str *errors, struct error *err)
+static int judge(const struct command_run *run, int status, struct error *err)
 {
-    const char *name = command->argv[0];
     char said[SHOWN_BYTES + 1];
-    last_words(errors, said);
+    last_words(&run->errors, said);
     const char *colon = *said ? ": " : "";
-    if (!in_time)
-        return error_set(err, ERR_TIMEOUT, "%s: not done after %.1f s%s%s", name,
-                         (double)command->limit_ms / 1000, colon, said);
+    if (!run->ended)
+        return error_set(err, ERR_TIMEOUT, "%s: not done after %.1f s%s%s", run->name,
+                         (double)run->limit_ms / 1000, colon, said);
     if (WIFSIGNALED(status))
-        return error_set(err, ERR_IO, "%s: killed by signal %d%s%s", name, WTERMSIG(status), colon,
-                         said);
+        return error_set(err, ERR_IO, "%s: killed by signal %d%s%s", run->name, WTERMSIG(status),
+                         colon, said);
     if (WEXITSTATUS(status))
-        return error_set(err, ERR_IO, "%s: exit code %d%s%s", name, WEXITSTATUS(status), colon,
+        return error_set(err, ERR_IO, "%s: exit code %d%s%s", run->name, WEXITSTATUS(status), colon,
                          said);
-    if (output->truncated)
-        return error_set(err, ERR_LIMIT, "%s: wrote more than %d bytes", name,
+    if (run->output.truncated)
+        return error_set(err, ERR_LIMIT, "%s: wrote more than %d bytes", run->name,
                          COMMAND_MAX_OUTPUT_BYTES);
     return 0;
 }
 
-int command_run(const struct command *command, char **ret_output, size_t *ret_bytes,
-                struct error *err)
+int command_finish(struct command_run *run, char **ret_output, size_t *ret_bytes, struct error *err)
 {
-    assert(command->argv[0] && command->env && command->limit_ms > 0);
-    __attribute__((cleanup(close_running))) struct running running = {
-        .pid = -1, .process = -1, .output = -1, .errors = -1};
-    int result = start(command, &running, err);
-    auto_str struct str output, errors;
-    str_init(&output, COMMAND_MAX_OUTPUT_BYTES);
-    str_init(&errors, COMMAND_MAX_OUTPUT_BYTES);
-    bool in_time = result == 0 && wait_for_end(&running, &output, &errors);
-    if (running.pid > 0) {
-        int status = 0;
-        kill(-running.pid, SIGKILL); /* what it left behind, too */
-        waitpid(running.pid, &status, 0);
-        if (result == 0)
-            result = judge(command, in_time, status, &output, &errors, err);
+    int result = judge(run, reap(run), err);
+    if (result == 0) {
+        *ret_bytes = run->output.length;
+        *ret_output = run->output.text ? take(run->output.text) : xstrdup("");
     }
-    if (result)
-        return -1;
-    *ret_output = output.text ? take(output.text) : xstrdup("");
-    *ret_bytes = output.length;
-    return 0;
+    command_cancel(run);
+    return result;
 }

@@ -1,5 +1,6 @@
 /* A request's life: FLYING in base/http; FAILED when a try has come to nothing and nobody has yet
- * said what time it is; RESTING until it is due again. Callbacks of http know no time, so what a
+ * said what time it is; RESTING until it is due again; WAITING for credentials, while their plugin
+ * runs. Callbacks of http know no time, so what a
  * failure leads to is decided in kube_tick. */
 #include "operator/kube.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum request_state { REQUEST_FLYING, REQUEST_FAILED, REQUEST_RESTING };
+enum request_state { REQUEST_FLYING, REQUEST_FAILED, REQUEST_RESTING, REQUEST_WAITING };
 
 struct kube_request {
     struct kube *kube;
@@ -147,8 +148,9 @@ static void on_line(void *context, const char *line, size_t bytes)
 
 static int refresh_login(struct kube *kube, int64_t now_ms, struct error *err)
 {
-    if (kubeconfig_refresh(kube->config, kube->is_refused, now_ms, err))
-        return -1;
+    int result = kubeconfig_refresh(kube->config, kube->is_refused, now_ms, err);
+    if (result)
+        return result;
     if (kube->is_refused)
         kube->login++;
     kube->is_refused = false;
@@ -176,7 +178,12 @@ static void try_once(struct kube_request *request, int64_t now_ms)
         fail(request, -1);
         return;
     }
-    if (refresh_login(kube, now_ms, &request->err)) {
+    int login = refresh_login(kube, now_ms, &request->err);
+    if (login == KUBECONFIG_PENDING) {
+        request->state = REQUEST_WAITING;
+        return;
+    }
+    if (login) {
         fail(request, backoff_ms(kube->options.backoff_first_ms, kube->options.backoff_max_ms,
                                  ++request->failures, &kube->options.seed));
         return;
@@ -319,12 +326,16 @@ static void follow_clock(struct kube *kube, int64_t now_ms)
 void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
 {
     bool has_called_back = false;
+    struct pollfd fds[COMMAND_FDS_MAX];
+    int64_t left_ms;
     follow_clock(kube, now_ms);
+    kubeconfig_follow(kube->config, now_ms);
     for (struct kube_request *r = kube->first; r; r = kube->cursor) {
         kube->cursor = r->next;
         if (r->state == REQUEST_FAILED && decide(r, now_ms))
             has_called_back = true;
-        else if (r->state == REQUEST_RESTING && r->due_ms <= now_ms)
+        else if (r->state == REQUEST_WAITING ||
+                 (r->state == REQUEST_RESTING && r->due_ms <= now_ms))
             try_once(r, now_ms);
     }
     kube->cursor = NULL;
@@ -336,6 +347,13 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
         if (due_ms < *ret_due_ms)
             *ret_due_ms = due_ms;
     }
+    if (kube_fds(kube, fds, &left_ms) && now_ms + left_ms < *ret_due_ms)
+        *ret_due_ms = now_ms + left_ms;
+}
+
+size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_ms)
+{
+    return kubeconfig_fds(kube->config, fds, ret_left_ms);
 }
 
 uint64_t kube_requests_sent(const struct kube *kube)

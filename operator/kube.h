@@ -75,6 +75,10 @@ void kube_cancel(struct kube *kube, struct kube_request *request); /* no `done`;
  */
 void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms);
 
+/* What http_poll is to wait for beside the connections: a credential plugin that runs, for
+ * *ret_left_ms at most (INT64_MAX: none does). COMMAND_FDS_MAX at most; returns how many. */
+size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_ms);
+
 /* Requests sent since the start, tries included: for metrics and tests. */
 uint64_t kube_requests_sent(const struct kube *kube);
 

@@ -19,6 +19,8 @@ enum {
     READ_AGAIN_MS = 60 * 1000,
     EXEC_PAUSE_MS = 5 * 1000,
     EXEC_LIMIT_MS = 20 * 1000,
+    EXEC_AHEAD_MS = 60 * 1000, /* a plugin is run that long before the end of what it gave, */
+    EXEC_AHEAD_PART = 4,       /* or in this part of its life if that is less */
 };
 
 /* What the login's sources hold. NULL: not given. Owned. */
@@ -35,9 +37,12 @@ struct kubeconfig {
     /* of the exec plugin */
     struct arena *credential_arena;
     struct exec_credential credential;
-    struct error exec_err; /* why the last run gave none */
-    int64_t exec_limit_ms, exec_ms;
+    struct command_run *exec_run; /* NULL: it does not run */
+    struct error exec_err;        /* why the last run gave none */
+    int64_t exec_limit_ms;
+    int64_t exec_ms; /* when it last ended */
     bool exec_was_run;
+    struct error read_err; /* why files could not be read again */
 };
 
 /* ---- sources ---- */
@@ -152,12 +157,12 @@ static int check_credential(const struct kubeconfig_exec *exec,
     return certificate_check_key(credential->certificate, credential->key, exec->what, err);
 }
 
-static int run_exec(struct kubeconfig *config, int64_t now_ms, struct error *err)
+static int take_credential(struct kubeconfig *config, int64_t now_ms, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct exec_credential credential;
-    if (kubeconfig_exec_run(&config->login, config->texts.ca, config->exec_limit_ms, arena,
-                            &credential, err) ||
+    if (kubeconfig_exec_finish(take(config->exec_run), config->login.exec, arena, &credential,
+                               err) ||
         check_credential(config->login.exec, &credential, now_ms, err))
         return -1;
     if (!same_text(credential.certificate, config->credential.certificate) ||
@@ -169,18 +174,36 @@ static int run_exec(struct kubeconfig *config, int64_t now_ms, struct error *err
     return 0;
 }
 
+static void start_exec(struct kubeconfig *config, int64_t now_ms)
+{
+    config->exec_was_run = true;
+    config->exec_ms = now_ms;
+    config->exec_err.code = ERR_NONE;
+    kubeconfig_exec_start(&config->exec_run, &config->login, config->texts.ca,
+                          config->exec_limit_ms, &config->exec_err);
+}
+
+/* From when on the plugin is run again, so that what it gives is there in time. */
+static int64_t ahead_ms(const struct kubeconfig *config)
+{
+    int64_t end_ms = config->credential.expires_ms;
+    int64_t part_ms = (end_ms - config->exec_ms) / EXEC_AHEAD_PART;
+    return end_ms == INT64_MAX ? end_ms
+                               : end_ms - (part_ms < EXEC_AHEAD_MS ? part_ms : EXEC_AHEAD_MS);
+}
+
 static int refresh_exec(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)
 {
     bool expired = now_ms >= config->credential.expires_ms;
     bool due = !config->exec_was_run || now_ms >= config->exec_ms + EXEC_PAUSE_MS ||
                now_ms < config->exec_ms;
-    if ((renew || expired) && due) {
-        config->exec_was_run = true;
-        config->exec_ms = now_ms;
-        config->exec_err.code = ERR_NONE;
-        run_exec(config, now_ms, &config->exec_err);
-    }
-    if ((!renew && !expired) || config->exec_err.code == ERR_NONE)
+    if (!config->exec_run && due && (renew || expired || now_ms >= ahead_ms(config)))
+        start_exec(config, now_ms);
+    if (!renew && !expired)
+        return 0;
+    if (config->exec_run)
+        return KUBECONFIG_PENDING;
+    if (config->exec_err.code == ERR_NONE)
         return 0;
     *err = config->exec_err;
     return -1;
@@ -303,6 +326,7 @@ void kubeconfig_close(struct kubeconfig *config)
 {
     if (!config)
         return;
+    command_cancel(config->exec_run);
     free_texts(&config->texts);
     arena_close(config->credential_arena);
     arena_close(config->arena);
@@ -323,11 +347,35 @@ const char *kubeconfig_namespace(const struct kubeconfig *config)
 
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)
 {
+    kubeconfig_follow(config, now_ms);
     bool old = now_ms - config->read_ms >= READ_AGAIN_MS || now_ms < config->read_ms;
-    struct error ignored;
-    if ((renew || old) && read_again(config, now_ms, renew ? err : &ignored) && renew)
-        return -1;
+    if ((renew || old) && !config->exec_run) {
+        config->read_err.code = ERR_NONE;
+        if (read_again(config, now_ms, &config->read_err) && renew) {
+            *err = config->read_err;
+            return -1;
+        }
+    }
     return config->login.exec ? refresh_exec(config, renew, now_ms, err) : 0;
+}
+
+size_t kubeconfig_fds(const struct kubeconfig *config, struct pollfd *fds, int64_t *ret_left_ms)
+{
+    *ret_left_ms = config->exec_run ? command_left_ms(config->exec_run) : INT64_MAX;
+    return config->exec_run ? command_fds(config->exec_run, fds) : 0;
+}
+
+void kubeconfig_follow(struct kubeconfig *config, int64_t now_ms)
+{
+    if (!config->exec_run || !command_is_over(config->exec_run))
+        return;
+    take_credential(config, now_ms, &config->exec_err);
+    config->exec_ms = now_ms;
+}
+
+const struct error *kubeconfig_trouble(const struct kubeconfig *config)
+{
+    return config->read_err.code ? &config->read_err : &config->exec_err;
 }
 
 const char *kubeconfig_token(const struct kubeconfig *config)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/http.h"
+#include "operator/command.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,11 +33,23 @@ void kubeconfig_close(struct kubeconfig *config); /* NULL-safe */
 const char *kubeconfig_server(const struct kubeconfig *config);    /* "https://host:port" */
 const char *kubeconfig_namespace(const struct kubeconfig *config); /* "default" if none is stated */
 
-/* Makes the credentials those of now: reads the files again if that was over a minute ago, runs the
- * exec plugin (which blocks) if it was not run yet or what it gave has expired. `renew`: do it
- * anyway, as the server refused them; a plugin is still run once in 5 s at most. What cannot be
- * read again is an error only then; else the old stays in use. */
+#define KUBECONFIG_PENDING 1
+
+/* Makes the credentials those of now: reads the files again if that was over a minute ago, starts
+ * the exec plugin if it was not run yet or what it gave has expired, or will soon (the old then
+ * stays in use until it has ended). `renew`: do it anyway, as the server refused them; a plugin is
+ * still run once in 5 s at most. KUBECONFIG_PENDING: there are none until the plugin has ended: ask
+ * again then. What cannot be read again is an error only with `renew`; else the old stays in use,
+ * and kubeconfig_trouble tells. */
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err);
+
+/* While a plugin runs: what to poll (COMMAND_FDS_MAX at most) until kubeconfig_follow, which takes
+ * its end, in *ret_left_ms at the latest. Returns how many; 0: none runs. */
+size_t kubeconfig_fds(const struct kubeconfig *config, struct pollfd *fds, int64_t *ret_left_ms);
+void kubeconfig_follow(struct kubeconfig *config, int64_t now_ms);
+
+/* Why the credentials in use could not be renewed when last tried; ERR_NONE: they were. */
+const struct error *kubeconfig_trouble(const struct kubeconfig *config);
 
 /* As of the last refresh, and valid until the next. */
 const char *kubeconfig_token(const struct kubeconfig *config); /* NULL: none (certificates) */

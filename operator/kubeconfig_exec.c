@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "operator/command.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -133,12 +132,12 @@ static const char *const *environment(const struct kubeconfig_exec *exec, const 
     return env;
 }
 
-int kubeconfig_exec_run(const struct kubeconfig_login *login, const char *ca, int64_t limit_ms,
-                        struct arena *arena, struct exec_credential *ret_credential,
-                        struct error *err)
+int kubeconfig_exec_start(struct command_run **ret_run, const struct kubeconfig_login *login,
+                          const char *ca, int64_t limit_ms, struct error *err)
 {
     const struct kubeconfig_exec *exec = login->exec;
     assert(exec);
+    auto_arena struct arena *arena = arena_open();
     const char **argv = arena_array(arena, const char *, exec->arg_count + 2);
     argv[0] = exec->command;
     for (size_t i = 0; i < exec->arg_count; i++)
@@ -147,14 +146,21 @@ int kubeconfig_exec_run(const struct kubeconfig_login *login, const char *ca, in
                               .env =
                                   environment(exec, kubeconfig_exec_info(login, ca, arena), arena),
                               .limit_ms = limit_ms};
+    if (command_start(ret_run, &command, err) == 0)
+        return 0;
+    if (err->code == ERR_NOT_FOUND && exec->install_hint)
+        error_set(err, ERR_NOT_FOUND, "%s: not found: %.300s", exec->command, exec->install_hint);
+    return error_wrap(err, "%s", exec->what);
+}
+
+int kubeconfig_exec_finish(struct command_run *run, const struct kubeconfig_exec *exec,
+                           struct arena *arena, struct exec_credential *ret_credential,
+                           struct error *err)
+{
     auto_free char *output = NULL;
     size_t bytes;
-    if (command_run(&command, &output, &bytes, err)) {
-        if (err->code == ERR_NOT_FOUND && exec->install_hint)
-            error_set(err, ERR_NOT_FOUND, "%s: not found: %.300s", exec->command,
-                      exec->install_hint);
+    if (command_finish(run, &output, &bytes, err))
         return error_wrap(err, "%s", exec->what);
-    }
     if (kubeconfig_exec_decode(output, bytes, exec->api_version, arena, ret_credential, err))
         return error_wrap(err, "%s: %s printed", exec->what, exec->command);
     return 0;

@@ -4,6 +4,7 @@
 #ifndef SHOAL_OPERATOR_KUBECONFIG_EXEC_H
 #define SHOAL_OPERATOR_KUBECONFIG_EXEC_H
 
+#include "operator/command.h"
 #include "operator/kubeconfig_file.h"
 
 #include <stdint.h>
@@ -29,10 +30,13 @@ int kubeconfig_exec_decode(const char *text, size_t bytes, const char *api_versi
 const char *kubeconfig_exec_info(const struct kubeconfig_login *login, const char *ca,
                                  struct arena *arena);
 
-/* Runs login->exec for at most limit_ms and reads what it prints. Errors begin with exec->what. */
-int kubeconfig_exec_run(const struct kubeconfig_login *login, const char *ca, int64_t limit_ms,
-                        struct arena *arena, struct exec_credential *ret_credential,
-                        struct error *err);
+/* Starts login->exec, for at most limit_ms; and reads what it printed, once command_is_over, which
+ * frees the run. Errors begin with exec->what. */
+int kubeconfig_exec_start(struct command_run **ret_run, const struct kubeconfig_login *login,
+                          const char *ca, int64_t limit_ms, struct error *err);
+int kubeconfig_exec_finish(struct command_run *run, const struct kubeconfig_exec *exec,
+                           struct arena *arena, struct exec_credential *ret_credential,
+                           struct error *err);
 
 #ifdef __cplusplus
 }

@@ -47,8 +47,8 @@ struct program {
     int64_t start_ms, published_ms;
     bool was_ready, was_leading; /* as last published */
     bool was_trimmed;
-    bool led;                      /* as last told */
-    enum error_code lease_trouble; /* as last told */
+    bool led;                                     /* as last told */
+    enum error_code lease_trouble, login_trouble; /* as last told */
 };
 
 static int open_client(struct program *p, struct error *err)
@@ -199,6 +199,15 @@ static void tell_lease_trouble(struct program *p)
     p->lease_trouble = failure->code;
 }
 
+/* Likewise. The old credentials may be good for a while. */
+static void tell_login_trouble(struct program *p)
+{
+    const struct error *failure = kubeconfig_trouble(p->kubeconfig);
+    if (failure->code != p->login_trouble && failure->code != ERR_NONE)
+        log_warning("the credentials cannot be renewed: %s", failure->msg);
+    p->login_trouble = failure->code;
+}
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -210,6 +219,7 @@ static int64_t turn(struct program *p)
 {
     int64_t due_ms, delay_ms = PUBLISH_EVERY_MS;
     kube_tick(p->kube, clock_now_ms(), &due_ms);
+    tell_login_trouble(p);
     if (p->leader) {
         delay_ms = least(delay_ms, leader_tick(p->leader));
         tell_lease_trouble(p);
@@ -226,9 +236,11 @@ static int64_t turn(struct program *p)
 /* Waits for what is heard, a signal or the end of delay_ms. Returns the signal or 0. */
 static int wait_for_news(struct program *p, int64_t delay_ms, int *ret_result, struct error *err)
 {
-    struct pollfd fd = {.fd = p->signals.stop_fd, .events = POLLIN};
-    *ret_result = http_poll(p->http, &fd, 1, (int)delay_ms, err);
-    return *ret_result == 0 && fd.revents ? signals_take(p->signals.stop_fd) : 0;
+    struct pollfd fds[1 + COMMAND_FDS_MAX] = {{.fd = p->signals.stop_fd, .events = POLLIN}};
+    int64_t left_ms;
+    size_t count = 1 + kube_fds(p->kube, fds + 1, &left_ms);
+    *ret_result = http_poll(p->http, fds, count, (int)least(delay_ms, left_ms), err);
+    return *ret_result == 0 && fds[0].revents ? signals_take(p->signals.stop_fd) : 0;
 }
 
 /* Gives the lease back, so that the next leader need not wait for its end. */

@@ -101,8 +101,11 @@ void api_wait(struct api *api, const bool *is_done)
             return;
         if (due_ms <= api->now_ms)
             continue;
-        if (http_in_flight(api->http) > 0) {
-            assert_ok(http_poll(api->http, NULL, 0, -1, &err), &err);
+        struct pollfd fds[COMMAND_FDS_MAX];
+        int64_t left_ms;
+        size_t count = kube_fds(api->kube, fds, &left_ms);
+        if (count > 0 || http_in_flight(api->http) > 0) {
+            assert_ok(http_poll(api->http, fds, count, count > 0 ? (int)left_ms : -1, &err), &err);
             continue;
         }
         assert_true(due_ms < INT64_MAX && api->wait_count < API_WAITS_MAX);

@@ -9,13 +9,26 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+static int run(const struct command *command, char **ret_output, size_t *ret_bytes,
+               struct error *err)
+{
+    struct command_run *run;
+    if (command_start(&run, command, err) < 0)
+        return -1;
+    while (!command_is_over(run)) {
+        struct pollfd fds[COMMAND_FDS_MAX];
+        poll(fds, command_fds(run, fds), (int)command_left_ms(run));
+    }
+    return command_finish(run, ret_output, ret_bytes, err);
+}
+
 static int run_shell(const char *script, int64_t limit_ms, char **ret_output, size_t *ret_bytes,
                      struct error *err)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
     const char *const env[] = {"PATH=/usr/bin:/bin", "GIVEN=yes", NULL};
     struct command command = {.argv = argv, .env = env, .limit_ms = limit_ms};
-    return command_run(&command, ret_output, ret_bytes, err);
+    return run(&command, ret_output, ret_bytes, err);
 }
 
 static void output_is_whole(void **state)
@@ -66,8 +79,7 @@ static void program_that_is_not_there(void **state)
     char *output;
     size_t bytes;
     struct error err;
-    assert_fails(command_run(&command, &output, &bytes, &err), &err, ERR_NOT_FOUND,
-                 "no-such-program");
+    assert_fails(run(&command, &output, &bytes, &err), &err, ERR_NOT_FOUND, "no-such-program");
 }
 
 /* Orphans become our children (see main): waits for the end of this one and wants it to be SIGKILL.
@@ -94,6 +106,21 @@ static void what_takes_too_long_is_killed_with_its_children(void **state)
     auto_free char *text = NULL;
     assert_ok(file_read(path, 100, &text, &bytes, &err), &err);
     assert_killed((pid_t)atoi(text));
+}
+
+static void what_is_given_up_is_killed(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sleep", "1000", NULL}, *const env[] = {NULL};
+    struct command command = {.argv = argv, .env = env, .limit_ms = 60000};
+    struct command_run *run;
+    struct error err;
+    assert_ok(command_start(&run, &command, &err), &err);
+    assert_false(command_is_over(run));
+    assert_in_range(command_left_ms(run), 1, 60000);
+    command_cancel(run);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left */
+    command_cancel(NULL);
 }
 
 /* It ends when the command ends, though a child of it goes on with the pipes in hand. */
@@ -132,6 +159,7 @@ int main(void)
         cmocka_unit_test(program_that_is_not_there),
         cmocka_unit_test_setup_teardown(what_takes_too_long_is_killed_with_its_children,
                                         support_enter_dir, support_leave_dir),
+        cmocka_unit_test(what_is_given_up_is_killed),
         cmocka_unit_test(children_left_behind_are_not_waited_for),
         cmocka_unit_test(blocked_signals_are_free_again),
     };

@@ -319,6 +319,40 @@ static void no_credentials_is_told_by_done(void **state)
     end(&api, &result);
 }
 
+static void requests_wait_for_the_plugin_and_not_the_loop(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {API_GOOD};
+    struct api api;
+    struct api_result first, second, cancelled;
+    api_prepare(&api, answers, 1, NULL);
+    api_write_file(&api, "plugin",
+                   "until [ -e \"$1/go\" ]; do sleep 0.01; done\n"
+                   "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"given\"},"
+                   "\"apiVersion\":\"client.authentication.k8s.io/v1\"}'\n");
+    auto_free char *user =
+        xasprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, "
+                  "args: [%s/plugin, %s]}}",
+                  api.directory, api.directory);
+    api_connect(&api, user);
+    api_send(&api, &get_pods, &first);
+    api_send(&api, &get_pods, &second);
+    kube_cancel(api.kube, api_send(&api, &get_pods, &cancelled));
+    int64_t due_ms;
+    kube_tick(api.kube, api.now_ms, &due_ms); /* returns, though the plugin goes on */
+    assert_int_equal(kube_requests_sent(api.kube), 0);
+    assert_in_range(due_ms, api.now_ms, api.now_ms + 20000);
+    api_write_file(&api, "go", "");
+    api_wait(&api, &first.is_done);
+    api_wait(&api, &second.is_done);
+    assert_ok(first.err.code, &first.err);
+    assert_ok(second.err.code, &second.err);
+    assert_true(api_request_has(&api, 0, "Bearer given\r\n"));
+    assert_false(cancelled.is_done);
+    api_forget(&first);
+    end(&api, &second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_late_401_does_not_renew_again),
         cmocka_unit_test(a_clock_that_is_set_back_delays_nothing),
         cmocka_unit_test(no_credentials_is_told_by_done),
+        cmocka_unit_test(requests_wait_for_the_plugin_and_not_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,11 +101,25 @@ static void put_service_account(const char *directory)
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
 }
 
+/* Until there are credentials or none can be had: waits for the plugin. */
+static int refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)
+{
+    int result;
+    while ((result = kubeconfig_refresh(config, renew, now_ms, err)) == KUBECONFIG_PENDING) {
+        struct pollfd fds[COMMAND_FDS_MAX];
+        int64_t left_ms;
+        size_t count = kubeconfig_fds(config, fds, &left_ms);
+        assert_true(count > 0);
+        poll(fds, count, (int)left_ms);
+    }
+    return result;
+}
+
 /* Refreshes and compares the token. */
 static void assert_token(struct kubeconfig *config, bool renew, int64_t now_ms, const char *token)
 {
     struct error err;
-    assert_ok(kubeconfig_refresh(config, renew, now_ms, &err), &err);
+    assert_ok(refresh(config, renew, now_ms, &err), &err);
     assert_string_equal(kubeconfig_token(config), token);
 }
 
@@ -158,14 +172,17 @@ static void a_token_that_cannot_be_read_leaves_the_old(void **state)
     assert_ok(open_anywhere(directory, &config, &err), &err);
     take_away(directory, "token");
     assert_token(config, false, NOW_MS + MINUTE_MS, "first");
+    assert_int_equal(kubeconfig_trouble(config)->code, ERR_NOT_FOUND);
     auto_free char *part = xasprintf("service account: token: %s/token: No such file", directory);
-    assert_fails(kubeconfig_refresh(config, true, NOW_MS + MINUTE_MS, &err), &err, ERR_NOT_FOUND,
-                 part);
+    assert_fails(refresh(config, true, NOW_MS + MINUTE_MS, &err), &err, ERR_NOT_FOUND, part);
     put(directory, "token", "\n");
-    assert_fails(kubeconfig_refresh(config, true, NOW_MS, &err), &err, ERR_INPUT, "token: empty");
+    assert_fails(refresh(config, true, NOW_MS, &err), &err, ERR_INPUT, "token: empty");
     put(directory, "token", "two\nlines");
-    assert_fails(kubeconfig_refresh(config, true, NOW_MS, &err), &err, ERR_INPUT, "not a token");
+    assert_fails(refresh(config, true, NOW_MS, &err), &err, ERR_INPUT, "not a token");
     assert_string_equal(kubeconfig_token(config), "first");
+    put(directory, "token", "second");
+    assert_token(config, true, NOW_MS, "second");
+    assert_int_equal(kubeconfig_trouble(config)->code, ERR_NONE);
     kubeconfig_close(config);
 }
 
@@ -248,11 +265,11 @@ static void rotated_certificates_make_a_new_version(void **state)
     assert_ok(open_config(directory, &config, &err), &err);
     uint64_t before = kubeconfig_tls_version(config);
     put(directory, "me.crt", "%s", renewed.certificate); /* and the key is late */
-    assert_ok(kubeconfig_refresh(config, false, NOW_MS + MINUTE_MS, &err), &err);
+    assert_ok(refresh(config, false, NOW_MS + MINUTE_MS, &err), &err);
     assert_int_equal(kubeconfig_tls_version(config), before);
     assert_string_equal(kubeconfig_tls(config).certificate, mine.certificate);
     put(directory, "me.key", "%s", renewed.key);
-    assert_ok(kubeconfig_refresh(config, false, NOW_MS + 2 * MINUTE_MS, &err), &err);
+    assert_ok(refresh(config, false, NOW_MS + 2 * MINUTE_MS, &err), &err);
     assert_int_not_equal(kubeconfig_tls_version(config), before);
     assert_string_equal(kubeconfig_tls(config).certificate, renewed.certificate);
     kubeconfig_close(config);
@@ -299,17 +316,74 @@ static void a_plugin_that_fails_is_not_run_for_every_request(void **state)
     put_plugin(directory);
     put(directory, "broken", "%s", "");
     assert_ok(open_config(directory, &config, &err), &err);
-    assert_fails(kubeconfig_refresh(config, false, NOW_MS, &err), &err, ERR_IO,
-                 "exit code 1: login please");
+    assert_fails(refresh(config, false, NOW_MS, &err), &err, ERR_IO, "exit code 1: login please");
     take_away(directory, "broken");
-    assert_fails(kubeconfig_refresh(config, false, NOW_MS + 4999, &err), &err, ERR_IO,
-                 "login please");
+    assert_fails(refresh(config, false, NOW_MS + 4999, &err), &err, ERR_IO, "login please");
     assert_token(config, false, NOW_MS + 5000, "t1");
     put(directory, "broken", "%s", "");
-    assert_fails(kubeconfig_refresh(config, true, NOW_MS + 10000, &err), &err, ERR_IO,
-                 "login please");
+    assert_fails(refresh(config, true, NOW_MS + 10000, &err), &err, ERR_IO, "login please");
     assert_token(config, false, NOW_MS + 10001, "t1"); /* for those whom it serves still */
     kubeconfig_close(config);
+}
+
+/* Until it has ended. */
+static void follow(struct kubeconfig *config, int64_t now_ms)
+{
+    struct pollfd fds[COMMAND_FDS_MAX];
+    int64_t left_ms;
+    for (size_t count; (count = kubeconfig_fds(config, fds, &left_ms));) {
+        poll(fds, count, (int)left_ms);
+        kubeconfig_follow(config, now_ms);
+    }
+}
+
+static void a_plugin_runs_before_its_credential_ends(void **state)
+{
+    const char *directory = *state;
+    struct kubeconfig *config;
+    struct error err;
+    struct pollfd fds[COMMAND_FDS_MAX];
+    int64_t left_ms;
+    put_plugin(directory);
+    assert_ok(open_config(directory, &config, &err), &err);
+    assert_token(config, false, NOW_MS, "t1");
+    assert_token(config, false, NOW_MS + MINUTE_MS * 3 / 4 - 1, "t1");
+    assert_int_equal(kubeconfig_fds(config, fds, &left_ms), 0);
+    assert_ok(kubeconfig_refresh(config, false, NOW_MS + MINUTE_MS * 3 / 4, &err), &err);
+    assert_string_equal(kubeconfig_token(config), "t1"); /* the old serves meanwhile */
+    assert_true(kubeconfig_fds(config, fds, &left_ms) > 0);
+    follow(config, NOW_MS + MINUTE_MS * 3 / 4);
+    assert_token(config, false, NOW_MS + MINUTE_MS * 3 / 4, "t2");
+
+    put(directory, "broken", "%s", "");
+    assert_ok(kubeconfig_refresh(config, false, NOW_MS + MINUTE_MS - 1, &err), &err);
+    follow(config, NOW_MS + MINUTE_MS - 1);
+    assert_token(config, false, NOW_MS + MINUTE_MS - 1, "t2");
+    assert_non_null(strstr(kubeconfig_trouble(config)->msg, "login please"));
+    kubeconfig_close(config);
+}
+
+static void nobody_waits_for_a_plugin_that_hangs(void **state)
+{
+    const char *directory = *state;
+    struct kubeconfig *config;
+    struct error err;
+    put(directory, "plugin", "#!/bin/sh\nexec sleep 1000\n");
+    auto_free char *plugin = xasprintf("%s/plugin", directory);
+    assert_int_equal(chmod(plugin, 0700), 0);
+    put_config(directory,
+               "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}}");
+    auto_free char *path = xasprintf("%s/config", directory);
+    struct kubeconfig_options options = {.path = path, .exec_limit_ms = 100};
+    assert_ok(kubeconfig_open(&config, &options, NOW_MS, &err), &err);
+    assert_int_equal(kubeconfig_refresh(config, false, NOW_MS, &err), KUBECONFIG_PENDING);
+    assert_fails(refresh(config, false, NOW_MS, &err), &err, ERR_TIMEOUT, "not done after 0.1 s");
+    kubeconfig_close(config);
+
+    options.exec_limit_ms = MINUTE_MS;
+    assert_ok(kubeconfig_open(&config, &options, NOW_MS, &err), &err);
+    assert_int_equal(kubeconfig_refresh(config, false, NOW_MS, &err), KUBECONFIG_PENDING);
+    kubeconfig_close(config); /* ends it */
 }
 
 int main(void)
@@ -323,6 +397,8 @@ int main(void)
         IN_DIRECTORY(what_is_wrong_with_certificates_is_named),
         IN_DIRECTORY(rotated_certificates_make_a_new_version),
         IN_DIRECTORY(a_plugin_runs_when_it_must),
+        IN_DIRECTORY(a_plugin_runs_before_its_credential_ends),
+        IN_DIRECTORY(nobody_waits_for_a_plugin_that_hangs),
         IN_DIRECTORY(a_plugin_that_fails_is_not_run_for_every_request),
     };
     return cmocka_run_group_tests(tests, make_pairs, free_pairs);

@@ -105,6 +105,19 @@ static void plugin_learns_about_the_cluster(void **state)
                            "\"cluster\":{\"server\":\"https://h\",\"tls-server-name\":\"api\"}"));
 }
 
+static int run(const struct kubeconfig_login *login, struct arena *arena,
+               struct exec_credential *ret, struct error *err)
+{
+    struct command_run *plugin;
+    if (kubeconfig_exec_start(&plugin, login, NULL, 60000, err))
+        return -1;
+    while (!command_is_over(plugin)) {
+        struct pollfd fds[COMMAND_FDS_MAX];
+        poll(fds, command_fds(plugin, fds), -1);
+    }
+    return kubeconfig_exec_finish(plugin, login->exec, arena, ret, err);
+}
+
 /* Runs `script` as the plugin, with $1 and $PLUGIN. */
 static int run_script(const char *script, struct arena *arena, struct exec_credential *ret,
                       struct error *err)
@@ -120,7 +133,7 @@ static int run_script(const char *script, struct arena *arena, struct exec_crede
                                    .env_count = array_length(env),
                                    .install_hint = "get it"};
     struct kubeconfig_login login = {.server = "https://h", .exec = &exec};
-    return kubeconfig_exec_run(&login, NULL, 60000, arena, ret, err);
+    return run(&login, arena, ret, err);
 }
 
 static void plugin_gets_arguments_and_environment(void **state)
@@ -162,7 +175,7 @@ static void plugin_that_is_not_there(void **state)
     struct kubeconfig_login login = {.server = "https://h", .exec = &exec};
     struct exec_credential c;
     struct error err;
-    assert_fails(kubeconfig_exec_run(&login, NULL, 60000, arena, &c, &err), &err, ERR_NOT_FOUND,
+    assert_fails(run(&login, arena, &c, &err), &err, ERR_NOT_FOUND,
                  "FILE: exec: /nowhere/plugin: not found: get it at example.org");
 }
 
