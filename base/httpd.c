@@ -9,9 +9,12 @@
 #include "base/listen.h"
 #include "base/mem.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <libwebsockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,7 +28,8 @@
 enum {
     CHUNK_BYTES = 16 * 1024, /* of a body, written at once */
     HEAD_BYTES = 1024,       /* of our headers */
-    OWN_FDS = 8,             /* the listener, lws's own event pipe, and some to spare */
+    FULL_PAUSE_MS = 100,
+    OWN_FDS = 8, /* the listener, lws's own event pipe, and some to spare */
 };
 
 struct httpd {
@@ -36,6 +40,7 @@ struct httpd {
     atomic_bool stop;
     int port;
     int sockets; /* open ones, the listener among them; the thread's */
+    int spare;   /* a file given up for a moment when the process may open no more; the thread's */
 };
 
 /* One connection's answer being sent, or its place among the listeners; lws allocates it. */
@@ -190,6 +195,18 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
 
 /* ---- connections ---- */
 
+/* No file is left for the connection: it is closed at once, or it would be reported for ever. */
+static void turn_away(struct httpd *httpd, int listener)
+{
+    mem_cleanup_close(&httpd->spare);
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    httpd->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || httpd->spare < 0)
+        poll(NULL, 0, FULL_PAUSE_MS); /* the last resort */
+}
+
 static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                        size_t bytes)
 {
@@ -197,8 +214,11 @@ static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *
     if (reason != LWS_CALLBACK_RAW_RX_FILE)
         return 0;
     int on = 1, fd = accept4(lws_get_socket_fd(wsi), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            turn_away(httpd_of(wsi), lws_get_socket_fd(wsi));
         return 0;
+    }
     /* head and body are two writes: the second must not wait for the client's late ACK */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (httpd_of(wsi)->sockets > HTTPD_CONNECTIONS_MAX)
@@ -259,6 +279,7 @@ int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct erro
     httpd->pages = httpd_pages_open();
     httpd->streams = httpd_streams_open();
     httpd->port = listen_port(fd);
+    httpd->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     httpd->context = open_context(httpd);
     lws_sock_file_fd_type listener = {.filefd = fd};
     if (httpd->context &&
@@ -273,6 +294,7 @@ int httpd_open(struct httpd **ret_httpd, const char *host, int port, struct erro
     }
     if (httpd->context)
         lws_context_destroy(httpd->context);
+    mem_cleanup_close(&httpd->spare);
     httpd_pages_close(httpd->pages);
     httpd_streams_close(httpd->streams);
     free(httpd);
@@ -287,6 +309,7 @@ void httpd_close(struct httpd *httpd)
     lws_cancel_service(httpd->context);
     pthread_join(httpd->thread, NULL);
     lws_context_destroy(httpd->context);
+    mem_cleanup_close(&httpd->spare);
     httpd_pages_close(httpd->pages);
     httpd_streams_close(httpd->streams);
     free(httpd);

@@ -5,8 +5,9 @@
  * The process ignores SIGPIPE from then on (libwebsockets' doing).
  *
  * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
- * methods. Further connections than HTTPD_CONNECTIONS_MAX are closed at once, requests with more
- * than HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S too.
+ * methods. Further connections than HTTPD_CONNECTIONS_MAX, or than the process may open files, are
+ * closed at once, requests with more than HTTPD_REQUEST_BYTES_MAX of headers and clients that do
+ * not go on for HTTPD_PATIENCE_S too.
  */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -279,6 +280,31 @@ static void connections_are_capped(void **state)
     httpd_close(httpd);
 }
 
+static void a_process_without_files_left_turns_away(void **state)
+{
+    (void)state;
+    struct httpd *httpd = open_server("");
+    struct rlimit before, full;
+    char byte;
+    publish(httpd, "/a", 200, "page\n");
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)httpd_port(httpd)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    auto_close int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int next = dup(client);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    full = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+    int result = connect(client, (struct sockaddr *)&address, sizeof address);
+    ssize_t got = recv(client, &byte, 1, 0); /* its end, not for ever nothing */
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(result, 0);
+    assert_true(got == 0 || errno == ECONNRESET);
+    assert_page(httpd_port(httpd), "/a", 200, "page\n");
+    httpd_close(httpd);
+}
+
 static void closing_does_not_wait_for_clients(void **state)
 {
     (void)state;
@@ -370,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_connection_serves_request_after_request),
         cmocka_unit_test(pages_are_never_mixed),
         cmocka_unit_test(connections_are_capped),
+        cmocka_unit_test(a_process_without_files_left_turns_away),
         cmocka_unit_test(closing_does_not_wait_for_clients),
         cmocka_unit_test(where_it_cannot_listen_is_told),
         cmocka_unit_test(the_wildcard_is_both_families),
