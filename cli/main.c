@@ -5,6 +5,7 @@
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/plan.h"
 #include "cli/run.h"
 
 struct command {
@@ -15,6 +16,7 @@ struct command {
 
 static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
+    {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
 };
 
 static void print_help(FILE *out)

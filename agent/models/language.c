@@ -4,8 +4,7 @@
 
 enum { LOGITS_BYTES = 64 << 20 };
 
-/* The tokens whose logits are alive at once: `asked`, or if that is 0 what makes about 64 MiB. */
-static int64_t language_chunk_rows(int64_t asked, int64_t V)
+int64_t language_chunk_rows(int64_t asked, int64_t V)
 {
     if (asked > 0)
         return asked;

@@ -1,0 +1,27 @@
+/* The facts that a plan is made of, from a configuration and its model cut into units. Touches no
+ * data, device or network. */
+#ifndef SHOAL_AGENT_RUN_PLAN_FACTS_H
+#define SHOAL_AGENT_RUN_PLAN_FACTS_H
+
+#include "agent/config.h"
+#include "agent/model.h"
+#include "agent/run_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* world_size, node_size: ranks in all and on a node, which is HYBRID's default group. Memory from
+ * `arena`. Errors: ERR_CONFIG if the group does not divide the world. */
+int run_plan_facts_make(const struct agent_config *config, const struct model *model,
+                        int world_size, int node_size, struct arena *arena,
+                        struct run_plan_facts *ret_facts, struct error *err);
+
+/* What the run that is configured computes per token, for its telemetry. 0: not known. */
+void run_plan_flops_per_token(const struct agent_config *config, const struct model *model,
+                              double ret_flops[FLOPS_CONVENTIONS]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,136 @@
+#include "cli/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/build.h"
+#include "agent/config.h"
+#include "agent/run_plan_facts.h"
+#include "base/contract.h"
+#include "base/mem.h"
+#include "base/options.h"
+
+enum { TEXT_MAX_BYTES = 64 * 1024, GPUS_MAX = 1 << 20 };
+
+struct plan_options {
+    int64_t gpus, gpus_per_node;
+    bool json, help;
+};
+
+struct table {
+    struct option_row rows[5];
+};
+
+static struct table table_of(struct plan_options *o)
+{
+    return (struct table){{
+        {"gpus", 0, OPTION_NUMBER, &o->gpus, "N", "ranks in all (1)", 1, GPUS_MAX, NULL},
+        {"gpus-per-node", 0, OPTION_NUMBER, &o->gpus_per_node, "N",
+         "ranks of a node, which HYBRID shards among (8)", 1, GPUS_MAX, NULL},
+        {"json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
+    }};
+}
+
+static int print_help(void)
+{
+    struct plan_options none;
+    struct table table = table_of(&none);
+    auto_str struct str help;
+    str_init(&help, TEXT_MAX_BYTES);
+    str_add(&help,
+            "Usage: shoal plan [--config FILE] [--preset NAME] [--gpus N] [AGENT OPTION...]\n"
+            "\n"
+            "Tells what a training run will need before any GPU is paid for: parameters, units,\n"
+            "memory per rank for each sharding strategy, bytes sent and FLOPs per step. It takes\n"
+            "all options of the agent (shoal-agent --help), and:\n"
+            "\n");
+    options_help(table.rows, &help);
+    fputs(str_text(&help), stdout);
+    return EXIT_DONE;
+}
+
+/* Whether `arg` is the option `name`, alone or with "=value". */
+static bool is_option(const char *arg, const char *name)
+{
+    size_t length = strlen(name);
+    return !strncmp(arg, "--", 2) && !strncmp(arg + 2, name, length) &&
+           (arg[2 + length] == '\0' || arg[2 + length] == '=');
+}
+
+/* Parts our options from the agent's. Both arrays have room for argc. */
+static void part(const struct option_row *rows, int argc, char *const *argv, char **ours,
+                 int *our_count, const char **agents, int *agent_count)
+{
+    for (int i = 1; i < argc; i++) {
+        const struct option_row *row = rows;
+        while (row->name && !is_option(argv[i], row->name) && strcmp(argv[i], "-h") != 0)
+            row++;
+        if (!row->name) {
+            agents[(*agent_count)++] = argv[i];
+            continue;
+        }
+        ours[(*our_count)++] = argv[i];
+        if (row->kind == OPTION_NUMBER && !strchr(argv[i], '=') && i + 1 < argc)
+            ours[(*our_count)++] = argv[++i];
+    }
+}
+
+static const char *environment(void *ctx, const char *name)
+{
+    (void)ctx;
+    return getenv(name);
+}
+
+static int make_plan(const struct plan_options *o, const struct config *config, struct arena *arena,
+                     struct str *out, struct error *err)
+{
+    const struct agent_config *c = &config->value;
+    struct model *model;
+    struct run_plan_facts facts;
+    struct run_plan plan;
+    if (build_model(c, arena, &model, err) < 0 ||
+        run_plan_facts_make(c, model, (int)o->gpus, (int)o->gpus_per_node, arena, &facts, err) < 0)
+        return -1;
+    run_plan_make(&facts, &plan);
+    enum shard_strategy current = (enum shard_strategy)(c->parallel.strategy + 1);
+    if (o->json)
+        run_plan_json(&plan, &facts, current, out);
+    else
+        run_plan_print(&plan, &facts, current, out);
+    return 0;
+}
+
+static int fail(const struct error *err)
+{
+    fprintf(stderr, "shoal plan: %s\n", err->msg);
+    return EXIT_CONFIG;
+}
+
+int plan_command(int argc, char *const *argv)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct plan_options options = {.gpus = 1, .gpus_per_node = 8};
+    const struct table table = table_of(&options);
+    char **ours = arena_array(arena, char *, argc);
+    const char **agents = arena_array(arena, const char *, argc);
+    int our_count = 0, agent_count = 0;
+    struct config config;
+    struct error err;
+    part(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
+    if (options_parse(table.rows, our_count, ours, &err) < 0)
+        return fail(&err);
+    if (options.help)
+        return print_help();
+    if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0)
+        return fail(&err);
+    if (config.warning[0])
+        fprintf(stderr, "shoal plan: note: %s\n", config.warning);
+    auto_str struct str text;
+    str_init(&text, TEXT_MAX_BYTES);
+    if (make_plan(&options, &config, arena, &text, &err) < 0)
+        return fail(&err);
+    fputs(str_text(&text), stdout);
+    return EXIT_DONE;
+}

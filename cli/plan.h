@@ -1,0 +1,15 @@
+/* The command `shoal plan`: what a training run will need, from its configuration alone. */
+#ifndef SHOAL_CLI_PLAN_H
+#define SHOAL_CLI_PLAN_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* argv[0] is the command's name. Returns the program's exit code; errors are on stderr. */
+int plan_command(int argc, char *const *argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

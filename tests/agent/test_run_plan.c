@@ -1,0 +1,296 @@
+#include "tests/support.h"
+
+#include "agent/run_plan.h"
+#include "base/mem.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Llama-3.2-1B, whose head is its embedding, and Llama-3-8B, whose head is not: published counts.
+ * The units are a layer each; the embedding is in the root, or in one of its own as the head is. */
+enum { LAYERS_1B = 16, LAYERS_8B = 32 };
+static const int64_t layer_1b = 60821504, embedding_1b = 262668288, layer_8b = 218112000,
+                     embedding_8b = 525336576;
+
+static struct plan_unit units_1b[1 + LAYERS_1B], units_8b[3 + LAYERS_8B];
+
+static int fill_units(void **state)
+{
+    (void)state;
+    units_1b[0] = (struct plan_unit){embedding_1b + 2048, PLAN_ROOT};
+    for (int i = 0; i < LAYERS_1B; i++)
+        units_1b[1 + i] = (struct plan_unit){layer_1b, PLAN_BLOCK};
+    units_8b[0] = (struct plan_unit){4096, PLAN_ROOT};
+    units_8b[1] = units_8b[2] = (struct plan_unit){embedding_8b, PLAN_OTHER};
+    for (int i = 0; i < LAYERS_8B; i++)
+        units_8b[3 + i] = (struct plan_unit){layer_8b, PLAN_BLOCK};
+    return 0;
+}
+
+static struct run_plan_facts facts_1b(int world_size)
+{
+    return (struct run_plan_facts){
+        .parameters = 1235814400,
+        .units = units_1b,
+        .unit_count = 1 + LAYERS_1B,
+        .bytes = {2, 4, 8, 4, 4},
+        .activations = {.L = LAYERS_1B,
+                        .D = 2048,
+                        .heads = 32,
+                        .kv_heads = 8,
+                        .hd = 64,
+                        .I = 8192,
+                        .V = 128256,
+                        .gated = true,
+                        .chunk_rows = 1024},
+        .batch_rows = 1,
+        .sequence_tokens = 8192,
+        .world_size = world_size,
+        .group_size = world_size < 8 ? world_size : 8,
+        .micro_batches = 1,
+    };
+}
+
+static struct run_plan_facts facts_8b(int world_size)
+{
+    struct run_plan_facts f = facts_1b(world_size);
+    f.parameters = 8030261248;
+    f.units = units_8b;
+    f.unit_count = 3 + LAYERS_8B;
+    f.activations.L = LAYERS_8B;
+    f.activations.D = 4096;
+    f.activations.hd = 128;
+    f.activations.I = 14336;
+    return f;
+}
+
+static struct run_plan_strategy plan_of(const struct run_plan_facts *f, enum shard_strategy s)
+{
+    struct run_plan plan;
+    run_plan_make(f, &plan);
+    assert_int_equal(plan.strategies[s - FULL_SHARD].strategy, s);
+    return plan.strategies[s - FULL_SHARD];
+}
+
+static void assert_gb(int64_t bytes, double gb, const char *what)
+{
+    if (fabs((double)bytes / 1e9 - gb) > 0.06) /* the tables add rounded parts */
+        fail_msg("%s: %.3f GB, not %.1f", what, (double)bytes / 1e9, gb);
+}
+
+/* A published table of memory per GPU (bf16 values, fp32 masters, Adam, fp32 gradients), in GB. In
+ * it, whole values take the place of the slice's; here both are there. */
+static void memory_is_the_tables(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_8b;
+        enum shard_strategy strategy;
+        int world_size;
+        double gb;
+    } rows[] = {
+        {false, NO_SHARD, 1, 22.2},      {false, NO_SHARD, 8, 22.2},
+        {false, SHARD_GRAD_OP, 1, 22.2}, {false, SHARD_GRAD_OP, 8, 6.5},
+        {false, SHARD_GRAD_OP, 64, 4.3}, {false, FULL_SHARD, 1, 22.2},
+        {false, FULL_SHARD, 8, 5.1},     {false, FULL_SHARD, 64, 2.7},
+        {false, HYBRID_SHARD, 64, 5.1},  {false, HYBRID_SHARD_ZERO2, 64, 6.5},
+        {true, NO_SHARD, 64, 144.5},     {true, SHARD_GRAD_OP, 8, 36.0},
+        {true, SHARD_GRAD_OP, 64, 21.9}, {true, FULL_SHARD, 1, 144.5},
+        {true, FULL_SHARD, 8, 21.7},     {true, FULL_SHARD, 64, 5.9},
+        {true, HYBRID_SHARD, 64, 21.7},  {true, HYBRID_SHARD_ZERO2, 64, 36.0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct run_plan_facts f =
+            rows[i].is_8b ? facts_8b(rows[i].world_size) : facts_1b(rows[i].world_size);
+        const struct run_plan_strategy s = plan_of(&f, rows[i].strategy);
+        bool stays_whole =
+            rows[i].strategy == SHARD_GRAD_OP || rows[i].strategy == HYBRID_SHARD_ZERO2;
+        int64_t doubled = stays_whole && s.group_size > 1 ? s.values : 0;
+        assert_gb(s.persistent + s.transient - doubled, rows[i].gb,
+                  run_plan_strategy_name(rows[i].strategy));
+    }
+}
+
+/* Bytes sent per GPU and step, fp32 or bf16 reduction. The table gathers every unit twice, so the
+ * root of the 1B model is taken for a block here. */
+static void traffic_is_the_tables(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_8b;
+        enum shard_strategy strategy;
+        int world_size, reduction;
+        double in_group, between;
+    } rows[] = {
+        {false, NO_SHARD, 8, 2, 0, 4.3},          {false, NO_SHARD, 8, 4, 0, 8.7},
+        {false, SHARD_GRAD_OP, 8, 2, 4.3, 0},     {false, SHARD_GRAD_OP, 8, 4, 6.5, 0},
+        {false, FULL_SHARD, 8, 2, 6.5, 0},        {false, FULL_SHARD, 8, 4, 8.7, 0},
+        {false, HYBRID_SHARD, 64, 4, 8.65, 1.08}, {false, HYBRID_SHARD_ZERO2, 64, 4, 6.5, 1.08},
+        {true, NO_SHARD, 8, 4, 0, 56.2},          {true, SHARD_GRAD_OP, 8, 4, 42.2, 0},
+        {true, FULL_SHARD, 8, 2, 42.2, 0},        {true, FULL_SHARD, 8, 4, 56.2, 0},
+        {true, HYBRID_SHARD, 64, 4, 56.2, 7.0},
+    };
+    units_1b[0].role = PLAN_OTHER;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run_plan_facts f =
+            rows[i].is_8b ? facts_8b(rows[i].world_size) : facts_1b(rows[i].world_size);
+        f.bytes.reduction = rows[i].reduction;
+        const struct run_plan_strategy s = plan_of(&f, rows[i].strategy);
+        assert_gb(s.sent_in_group, rows[i].in_group, run_plan_strategy_name(rows[i].strategy));
+        assert_gb(s.sent_between_groups, rows[i].between, "between groups");
+    }
+    fill_units(NULL);
+}
+
+static void accumulation_is_paid_where_it_is_done(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = facts_8b(8);
+    const struct run_plan_strategy once = plan_of(&f, FULL_SHARD);
+    const int64_t gradients = 7 * (f.parameters / 8) * 4;
+    f.micro_batches = 4;
+    const struct run_plan_strategy whole = plan_of(&f, FULL_SHARD);
+    f.accumulate_sharded = true;
+    const struct run_plan_strategy sharded = plan_of(&f, FULL_SHARD);
+    const struct run_plan_strategy zero2 = plan_of(&f, SHARD_GRAD_OP);
+    int64_t values = once.sent_in_group - gradients;
+    assert_int_equal(whole.sent_in_group, 4 * values + gradients);
+    assert_int_equal(sharded.sent_in_group, 4 * once.sent_in_group);
+    assert_int_equal(zero2.sent_in_group, 7 * (f.parameters / 8) * 2 + 4 * gradients);
+    assert_int_equal(sharded.transient, once.transient);
+    assert_int_equal(whole.whole_gradients, f.parameters * 4);
+    assert_true(whole.transient > sharded.transient);
+}
+
+/* Of one sequence of 8192 tokens: MB per layer, GB in all. */
+static void activations_are_the_tables(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_8b;
+        enum plan_recompute recompute;
+        double gb;
+    } rows[] = {
+        {false, PLAN_KEEP_ALL, 9.95}, {false, PLAN_SELECTIVE, 6.73},
+        {false, PLAN_BLOCKS, 1.16}, /* 0.54 and one layer */
+        {true, PLAN_KEEP_ALL, 36.5},  {true, PLAN_SELECTIVE, 24.7},
+        {true, PLAN_BLOCKS, 3.29}, /* 2.15 and one layer */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run_plan_facts f = rows[i].is_8b ? facts_8b(8) : facts_1b(8);
+        f.activations.recompute = rows[i].recompute;
+        struct run_plan plan;
+        run_plan_make(&f, &plan);
+        assert_gb(plan.activations, rows[i].gb, "activations");
+    }
+}
+
+static void what_is_offloaded_is_on_the_host(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = facts_1b(8);
+    const struct run_plan_strategy before = plan_of(&f, FULL_SHARD);
+    f.cpu_offload = true;
+    const struct run_plan_strategy after = plan_of(&f, FULL_SHARD);
+    assert_int_equal(after.host, before.persistent);
+    assert_int_equal(after.device, before.device - before.persistent);
+    assert_int_equal(plan_of(&f, NO_SHARD).gathered, 2 * f.parameters); /* copied before use */
+    f.activations.offload = true;
+    f.activations.horizon = 2;
+    struct run_plan plan;
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.activations * LAYERS_1B / 2, plan.host_activations);
+    assert_gb(plan.host_activations, 9.95, "activations on the host");
+}
+
+static void slices_are_padded_to_the_group(void **state)
+{
+    (void)state;
+    const struct plan_unit units[] = {{20108, PLAN_ROOT}, {1179776, PLAN_BLOCK}};
+    const struct run_plan_facts f = {.parameters = 1199882,
+                                     .units = units,
+                                     .unit_count = 2,
+                                     .bytes = {4, 0, 8, 4, 4},
+                                     .batch_rows = 64,
+                                     .world_size = 3,
+                                     .group_size = 3,
+                                     .micro_batches = 1};
+    const struct run_plan_strategy s = plan_of(&f, FULL_SHARD);
+    assert_int_equal(s.values, 4 * (20112 + 1179780) / 3);
+    /* there is no second block that could be gathered ahead */
+    assert_int_equal(s.gathered, 4 * (20112 + 1179780));
+    struct run_plan plan;
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.samples, 192);
+    assert_int_equal(plan.tokens, 0);
+    assert_int_equal(plan.activations, 0);
+}
+
+static void advice_is_the_guides(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t parameters;
+        enum shard_strategy strategy;
+        bool offload, cpu_offload;
+        int max_nodes;
+    } rows[] = {
+        {237519872, NO_SHARD, false, false, 1},      {999999999, NO_SHARD, false, false, 1},
+        {1000000000, SHARD_GRAD_OP, true, false, 2}, {8030261248, SHARD_GRAD_OP, true, false, 2},
+        {13015864320, FULL_SHARD, true, false, 8},   {70553706496, FULL_SHARD, true, true, 32},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct run_plan_advice a = run_plan_advise(rows[i].parameters);
+        assert_int_equal(a.strategy, rows[i].strategy);
+        assert_int_equal(a.offload_activations, rows[i].offload);
+        assert_int_equal(a.cpu_offload_if_needed, rows[i].cpu_offload);
+        assert_int_equal(a.max_nodes, rows[i].max_nodes);
+    }
+}
+
+static void it_is_told_as_text_and_as_json(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = facts_1b(8);
+    f.flops_per_token[FLOPS_CAUSAL] = 9e9;
+    f.flops_per_token[FLOPS_FULL] = 10e9;
+    struct run_plan plan;
+    run_plan_make(&f, &plan);
+    auto_str struct str text, object;
+    str_init(&text, 1 << 16);
+    str_init(&object, 1 << 16);
+    run_plan_print(&plan, &f, FULL_SHARD, &text);
+    run_plan_json(&plan, &f, FULL_SHARD, &object);
+    assert_non_null(strstr(str_text(&text), "1,235,814,400 parameters in 17 units"));
+    assert_non_null(
+        strstr(str_text(&text), "65,536 tokens in all, 589.8 TFLOP (causal), 655.4 TFLOP"));
+    assert_non_null(strstr(str_text(&text), "\n* FULL_SHARD "));
+    assert_non_null(strstr(str_text(&text), "\n  SHARD_GRAD_OP "));
+    json_t *json = json_loads(str_text(&object), JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_integer_value(json_object_get(json, "parameters")), 1235814400);
+    const json_t *strategies = json_object_get(json, "strategies");
+    assert_int_equal(json_array_size(strategies), RUN_PLAN_STRATEGIES);
+    const json_t *full = json_array_get(strategies, 0);
+    assert_true(json_is_true(json_object_get(full, "configured")));
+    assert_int_equal(json_integer_value(json_object_get(full, "optimizer_bytes")),
+                     plan.strategies[0].states);
+    json_decref(json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_the_tables),
+        cmocka_unit_test(traffic_is_the_tables),
+        cmocka_unit_test(accumulation_is_paid_where_it_is_done),
+        cmocka_unit_test(activations_are_the_tables),
+        cmocka_unit_test(what_is_offloaded_is_on_the_host),
+        cmocka_unit_test(slices_are_padded_to_the_group),
+        cmocka_unit_test(advice_is_the_guides),
+        cmocka_unit_test(it_is_told_as_text_and_as_json),
+    };
+    return cmocka_run_group_tests(tests, fill_units, NULL);
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# shoal plan: the published sizes, wrong input, and that a run then shows the numbers that were planned.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+data=/usr/share/datasets/fashion-mnist
+
+# has TEXT OPTION...: a line of the plan for the options has the text.
+has() {
+    local text=$1
+    shift
+    shoal plan "$@" >"$work/plan" && contains "$work/plan" "$text"
+}
+
+while read -r preset parameters; do
+    check "$preset has its parameters" has "$parameters parameters" --preset="$preset"
+done <<EOT
+mnist 1,199,882
+gpt2 124,439,808
+llama-single-gpu 237,519,872
+llama3.2-1b 1,235,814,400
+llama3.2-3b 3,212,749,824
+llama2-7b 6,738,415,616
+llama3-8b 8,030,261,248
+llama3.1-70b 70,553,706,496
+EOT
+check "flags of a model are taken" has "1,154,549,760 parameters in 17 units" --preset=hyperpod --gpus=8 \
+    --hidden_width=2048 --num_layers=16 --num_heads=32 --num_key_value_heads=2 --intermediate_size=8192
+check "the configured strategy is marked" has "* HYBRID_SHARD " --preset=llama3-8b --gpus 16 --sharding_strategy=hybrid
+check "the guide's advice is given" has "Advice for 1B to 10B parameters: --sharding_strategy=SHARD_GRAD_OP" \
+    --preset=llama3-8b
+check "FLOPs are told by both counts" has "591.5 TFLOP (causal), 697 TFLOP (full attention)" --preset=llama3.2-1b \
+    --gpus=8 --max_context_width=8192
+
+check "a preset that is none is refused" fails 2 "llama3.2-1b" shoal plan --preset=llama9
+check "a number that is none is refused" fails 2 "--gpus many: must be a whole number" shoal plan --gpus many
+check "groups that do not divide the ranks are refused" fails 2 "do not divide 12 ranks" \
+    shoal plan --preset=gpt2 --gpus=12 --shard_group_size=8 --sharding_strategy=hybrid
+check "an option that is none is refused" fails 2 "no_such_option" shoal plan --strict --no_such_option=1
+check "--help tells of it" fails 0 "--gpus-per-node" shoal plan --help
+
+# planned STRATEGY FIELD: a number of the configured strategy.
+planned() {
+    shoal plan --preset=mnist --gpus=2 --json "${@:2:1}" --sharding_strategy="$1" |
+        grep -o '"configured":true[^}]*' | grep -o "\"$3\":[0-9]*" | cut -d: -f2
+}
+# shown KIND: peak bytes of that kind as the run told them.
+shown() { grep -o " $1 [0-9]*" "$work/run" | cut -d' ' -f3; }
+
+# as_planned STRATEGY WRAP: memory of a run by two ranks is what was planned, to the byte.
+as_planned() {
+    local wrap=--auto_wrap_policy=$2
+    shoal-agent --preset=mnist --nproc_per_node=2 --data.root="$data" --train_size=128 --eval_size=64 --batch_size=32 \
+        --epochs=1 "$wrap" --sharding_strategy="$1" >"$work/run" || return 1
+    cat "$work/run"
+    [ "$(shown shard)" = "$(planned "$1" "$wrap" value_bytes)" ] &&
+        [ "$(shown unit)" = "$(planned "$1" "$wrap" gathered_bytes)" ] &&
+        [ "$(shown optimizer)" = "$(planned "$1" "$wrap" optimizer_bytes)" ] || return 1
+    # the run's gradients have a few sums among them
+    local gradients=$(($(planned "$1" "$wrap" gradient_bytes) + $(planned "$1" "$wrap" whole_gradient_bytes)))
+    local more=$(($(shown gradient) - gradients))
+    [ "$more" -ge 0 ] && [ "$more" -le 64 ]
+}
+check "a run has the memory that was planned: FULL_SHARD, one unit" as_planned FULL_SHARD NO_WRAP
+check "a run has the memory that was planned: FULL_SHARD, two units" as_planned FULL_SHARD SIZE_BASED_WRAP
+check "a run has the memory that was planned: SHARD_GRAD_OP" as_planned SHARD_GRAD_OP SIZE_BASED_WRAP
+check "a run has the memory that was planned: NO_SHARD" as_planned NO_SHARD NO_WRAP
+tap_done
