@@ -73,7 +73,9 @@ static bool is_launcher(const char *name)
 /* "python", "python3" and "python3.11". */
 static bool is_python(const char *name)
 {
-    return str_starts_with(name, "python") && strspn(name + 6, "0123456789.") == strlen(name + 6);
+    size_t length = strlen(name);
+    return length >= 6 && memcmp(name, "python", 6) == 0 &&
+           strspn(name + 6, "0123456789.") == length - 6;
 }
 
 static int add_word(struct rewriter *r, const char *word, struct error *err)

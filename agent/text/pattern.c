@@ -266,7 +266,7 @@ int pattern_find(const struct pattern *pattern, struct pattern_work *work, const
 int pattern_replace(const struct pattern *pattern, struct pattern_work *work, const char *text,
                     size_t bytes, const char *replacement, struct str *out, struct error *err)
 {
-    size_t at = 0, begin, end;
+    size_t at = 0, begin = 0, end = 0;
     int found;
     while ((found = pattern_find(pattern, work, text, bytes, at, &begin, &end, err)) > 0) {
         str_add_bytes(out, text + at, begin - at);
