@@ -48,7 +48,8 @@ agent/schedule.[ch]:agent/schedule.h
 agent/encoder.[ch]:base/.*|agent/(encoder|dataset/token_source|text/tokenizer).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
 agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
-agent/(checkpoint.*|export|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
+agent/(checkpoint.*|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
+agent/export.*.[ch]:base/.*|agent/(export.*|agree|comm|durable|safetensors|pretrained_index).h
 agent/text/.*:base/.*|agent/text/.*
 agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
