@@ -130,6 +130,16 @@ static int apply_sources(struct config_parser *p, int argc, const char *const *a
     return config_finish(p, err);
 }
 
+enum config_source config_source_of(const struct config *config, const void *field)
+{
+    size_t offset = (size_t)((const char *)field - (const char *)&config->value);
+    for (int i = 0; i < config_key_count(); i++)
+        if (config_key(i)->offset == offset)
+            return config->source[i];
+    assert(!"no key has this field");
+    return SOURCE_DEFAULT;
+}
+
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err)
 {

@@ -204,6 +204,9 @@ typedef const char *(*config_getenv)(void *ctx, const char *name);
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err);
 
+/* Where the value of a field of config->value came from. */
+enum config_source config_source_of(const struct config *config, const void *field);
+
 /* The table as text for people: every key with its default, what is allowed and its other names. */
 void config_help(struct str *out);
 /* The same as a page of docs/. */

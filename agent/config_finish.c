@@ -7,19 +7,10 @@
 #include "agent/schedule.h"
 #include "agent/telemetry/log_lines.h"
 
-#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
-static enum config_source source_at(const struct config_parser *p, size_t offset)
-{
-    for (int i = 0; i < config_key_count(); i++)
-        if (config_key(i)->offset == offset)
-            return p->config->source[i];
-    assert(false);
-    return SOURCE_DEFAULT;
-}
-#define SOURCE_OF(field) source_at(p, KEY_AT(field))
+#define SOURCE_OF(field) config_source_of(p->config, &p->config->value.field)
 
 /* ---- what follows from other keys ---- */
 

@@ -4,6 +4,7 @@
 #include "agent/config.h"
 #include "agent/console.h"
 #include "agent/launch.h"
+#include "agent/model_path.h"
 #include "agent/rendezvous.h"
 #include "agent/shim.h"
 #include "agent/topology.h"
@@ -88,6 +89,10 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         argc++;
     if (config_parse(argc - 1, (const char *const *)argv + 1, environment, NULL, arena, config,
                      err))
+        return -1;
+    if (config->help || config->help_markdown || config->version)
+        return 0;
+    if (resolve_config_paths(config, environment, NULL, arena, err))
         return -1;
     const struct agent_config *c = &config->value;
     const struct topology_wish wish = {

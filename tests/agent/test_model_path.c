@@ -1,0 +1,149 @@
+#include "tests/support.h"
+
+#include "agent/model_path.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The environment: one "NAME=value". */
+static const char *lookup(void *ctx, const char *name)
+{
+    const char *variable = ctx;
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
+                                                                           : NULL;
+}
+
+static void make_directories(const char *path)
+{
+    char text[400];
+    snprintf(text, sizeof text, "%s/", path);
+    for (char *slash = strchr(text + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(text, 0700);
+        *slash = '/';
+    }
+}
+
+static void write_text(const char *path, const char *text)
+{
+    auto_fclose FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+}
+
+/* In the current directory: caches as the hub makes them. */
+static void make_caches(void)
+{
+    make_directories("hub/models--org--one/snapshots/abc123");
+    make_directories("hub/models--org--one/refs");
+    write_text("hub/models--org--one/refs/main", "abc123\n");
+    make_directories("hub/models--gpt2/snapshots/main");
+    make_directories("hub/models--org--bad/refs");
+    write_text("hub/models--org--bad/refs/main", "../../..");
+    make_directories("hub/models--org--gone/refs");
+    write_text("hub/models--org--gone/refs/main", "deadbeef");
+    make_directories("home/.cache/huggingface/hub/models--org--two/snapshots/main");
+    make_directories("org/here");
+}
+
+static void ids_are_found_where_the_hub_keeps_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *environment, *path;
+    } rows[] = {
+        {"org/here", "", "org/here"},
+        {"./org/here", "", "./org/here"},
+        {"org/one", "HF_HUB_CACHE=hub", "hub/models--org--one/snapshots/abc123"},
+        {"org/one", "HF_HOME=.", "./hub/models--org--one/snapshots/abc123"},
+        {"org/one", "TRANSFORMERS_CACHE=hub", "hub/models--org--one/snapshots/abc123"},
+        {"gpt2", "HF_HUB_CACHE=hub", "hub/models--gpt2/snapshots/main"},
+        {"org/two", "HOME=home", "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
+        {"org/two", "XDG_CACHE_HOME=home/.cache",
+         "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
+    };
+    make_caches();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *path = NULL;
+        struct error err;
+        assert_ok(resolve_model_path(rows[i].name, lookup, (void *)(uintptr_t)rows[i].environment,
+                                     arena, &path, &err),
+                  &err);
+        assert_string_equal(path, rows[i].path);
+    }
+}
+
+static void what_is_nowhere_is_told_with_the_places(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *environment, *message;
+    } rows[] = {
+        {"org/three", "", "there is no 'org/three' here"},
+        {"org/three", "HF_HUB_CACHE=hub", "there is no 'org/three' here, nor in the cache hub"},
+        {"org/three", "HF_HOME=/x", "nor in the cache /x/hub"},
+        {"org/bad", "HF_HUB_CACHE=hub", "there is no 'org/bad'"},
+        {"org/gone", "HF_HUB_CACHE=hub", "there is no 'org/gone'"},
+        {"../hub", "HF_HUB_CACHE=hub/refs", "there is no '../hub' here"},
+        {"a/b/c", "HF_HUB_CACHE=hub", "there is no 'a/b/c' here"},
+    };
+    make_caches();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *path = NULL;
+        struct error err;
+        assert_fails(resolve_model_path(rows[i].name, lookup,
+                                        (void *)(uintptr_t)rows[i].environment, arena, &path, &err),
+                     &err, ERR_NOT_FOUND, rows[i].message);
+    }
+}
+
+static int resolve(struct arena *arena, int count, const char *const *words, struct config *config,
+                   struct error *err)
+{
+    void *environment = (void *)(uintptr_t) "HF_HUB_CACHE=hub";
+    assert_ok(config_parse(count, words, lookup, environment, arena, config, err), err);
+    return resolve_config_paths(config, lookup, environment, arena, err);
+}
+
+static void a_configuration_gets_its_paths(void **state)
+{
+    (void)state;
+    static const char *const known[] = {"--preset=fabric", "--model_name=org/one",
+                                        "--tokenizer=gpt2"};
+    static const char *const unknown[] = {"--model_name=org/three"};
+    static const char *const preset[] = {"--preset=hyperpod"};
+    static const char *const tokenizer[] = {"--preset=hyperpod", "--tokenizer=org/three"};
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    make_caches();
+    assert_ok(resolve(arena, 3, known, &config, &err), &err);
+    assert_string_equal(config.value.model.name_or_path, "hub/models--org--one/snapshots/abc123");
+    assert_string_equal(config.value.data.tokenizer, "hub/models--gpt2/snapshots/main");
+    assert_string_equal(config.value.checkpoint.prefix, "one");
+    assert_fails(resolve(arena, 1, unknown, &config, &err), &err, ERR_NOT_FOUND,
+                 "model.name_or_path: there is no 'org/three'");
+    assert_ok(resolve(arena, 1, preset, &config, &err), &err);
+    assert_string_equal(config.value.data.tokenizer, "");
+    assert_fails(resolve(arena, 2, tokenizer, &config, &err), &err, ERR_NOT_FOUND,
+                 "data.tokenizer: there is no 'org/three'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(ids_are_found_where_the_hub_keeps_them, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(what_is_nowhere_is_told_with_the_places, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(a_configuration_gets_its_paths, support_enter_dir,
+                                        support_leave_dir),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
