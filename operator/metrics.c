@@ -58,6 +58,10 @@ static struct space *space_of(struct metrics *m, const char *name)
     for (size_t i = 0; i < m->count; i++)
         if (!strcmp(m->spaces[i].name, name))
             return &m->spaces[i];
+    if (m->count == METRICS_MAX_NAMESPACES)
+        name = METRICS_OTHERS;
+    else if (m->count > METRICS_MAX_NAMESPACES)
+        return &m->spaces[METRICS_MAX_NAMESPACES];
     m->spaces = xrealloc(m->spaces, (m->count + 1) * sizeof *m->spaces);
     m->spaces[m->count] = (struct space){.name = xstrdup(name)};
     return &m->spaces[m->count++];

@@ -13,6 +13,11 @@ extern "C" {
 
 struct metrics; /* counters per namespace */
 
+#define METRICS_MAX_NAMESPACES 1000
+#define METRICS_OTHERS         "(others)" /* stands for all namespaces that came after those */
+/* Of the page: more than all it can hold. */
+#define METRICS_MAX_BYTES (2 << 20)
+
 struct metrics *metrics_open(void);
 void metrics_close(struct metrics *metrics);
 

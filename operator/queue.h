@@ -1,7 +1,8 @@
 /* Which job is to be looked at, and when: a delay queue of keys. A key is in it at most once, with
  * its earliest time; while it is being worked on it is held back, and what is added meanwhile
  * counts afterwards. Failures back off per key. Pure: time is an argument. Holds as many keys as
- * its user names; one is dropped once nothing is known of it any more. */
+ * its user names (the operator: those of jobs and children that the store takes, so at most
+ * STORE_MAX_OBJECTS of each kind); one is dropped once nothing is known of it any more. */
 #ifndef SHOAL_OPERATOR_QUEUE_H
 #define SHOAL_OPERATOR_QUEUE_H
 

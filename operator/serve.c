@@ -7,10 +7,7 @@
 #include "base/httpd.h"
 #include "base/mem.h"
 
-enum {
-    PAGE_MAX_BYTES = 4 << 20,
-    STUCK_AFTER_MS = 60 * 1000, /* more than anything that may rightly hold up the loop */
-};
+enum { STUCK_AFTER_MS = 60 * 1000 }; /* more than anything that may rightly hold up the loop */
 
 struct serve {
     struct httpd *health;  /* NULL: not served */
@@ -78,7 +75,10 @@ void serve_publish(struct serve *s, const struct metrics *metrics, const struct 
     publish_ready(s, view->ready);
     publish(s->health, "/healthz", 200, "text/plain", "ok\n");
     auto_str struct str text;
-    str_init(&text, PAGE_MAX_BYTES);
+    str_init(&text, METRICS_MAX_BYTES);
     metrics_print(metrics, view, &text);
-    publish(s->metrics, "/metrics", 200, EXPOSITION_CONTENT_TYPE, str_text(&text));
+    if (text.truncated) /* half a page would be read as the whole */
+        publish(s->metrics, "/metrics", 500, "text/plain", "the page is too long\n");
+    else
+        publish(s->metrics, "/metrics", 200, EXPOSITION_CONTENT_TYPE, str_text(&text));
 }

@@ -136,6 +136,19 @@ static struct family *family_of(struct store *store, const struct reading *readi
         store, arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->job_name));
 }
 
+/* One more of this kind is not taken; the first one is told. */
+static bool is_full(struct store *store, enum store_kind kind, const char *key)
+{
+    if (store_count(store, kind) < store->options.max_objects)
+        return false;
+    if (!store->full[kind])
+        tell_trouble(store, kind, key,
+                     "not taken, like all that follow: too many; watch fewer namespaces "
+                     "(--namespace)");
+    store->full[kind] = true;
+    return true;
+}
+
 static void put_child(struct store *store, struct reading *reading)
 {
     const struct identity *identity = &reading->identity;
@@ -144,6 +157,8 @@ static void put_child(struct store *store, struct reading *reading)
         old->seen = store->list[reading->kind];
         return;
     }
+    if (!old && is_full(store, reading->kind, reading->key))
+        return;
     struct stored_child *child = stored_child_open(reading->kind, reading->object, identity,
                                                    reading->arena, &reading->problems);
     if (reading->problems.count)
@@ -174,6 +189,8 @@ static void remove_job(struct store *store, struct family *family)
 
 static void put_job(struct store *store, const struct reading *reading)
 {
+    if (!find_job(store, reading->key) && is_full(store, STORE_JOBS, reading->key))
+        return;
     struct family *family = make_family(store, reading->key);
     family->seen = store->list[STORE_JOBS];
     if (family->job && strcmp(family->job->version, reading->identity.resource_version) == 0)
@@ -190,6 +207,8 @@ struct store *store_open(const struct store_options *options)
 {
     struct store *store = xcalloc(1, sizeof *store);
     store->options = *options;
+    if (!options->max_objects)
+        store->options.max_objects = STORE_MAX_OBJECTS;
     return store;
 }
 
@@ -223,6 +242,7 @@ void store_close(struct store *store)
 void store_begin_list(struct store *store, enum store_kind kind)
 {
     store->list[kind]++;
+    store->full[kind] = false;
 }
 
 /* Forgets what bears this name; `uid` NULL: whatever it is. */

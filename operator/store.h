@@ -7,6 +7,8 @@
  * Frugal: a pod or service is one allocation of what reconcile asks of it (some 300 bytes); a job
  * that nobody works on is its JSON text.
  *
+ * At most STORE_MAX_OBJECTS of a kind: further ones are not taken, which is told once a list.
+ *
  * What cannot be read: an object without name, namespace, uid or resourceVersion is told and
  * skipped; if a known one bore its name, that one is forgotten, so that nobody acts on what is no
  * longer so. A job whose spec is wrong is a job with `invalid` set; a pod whose status makes no
@@ -25,6 +27,8 @@ struct arena;
 struct json_t;
 struct store;
 
+#define STORE_MAX_OBJECTS 200000 /* of each kind; pods take some 80 MB then */
+
 /* A job as it was last seen. Counted: whoever works on one over time holds a reference, so that a
  * newer version does not pull it away. */
 struct store_job {
@@ -37,6 +41,7 @@ struct store_job {
 
 struct store_options {
     int64_t default_backoff_limit;
+    size_t max_objects; /* of each kind; 0: STORE_MAX_OBJECTS */
     /* A job's world has changed: reconcile it. key: "namespace/name", valid until it returns. There
      * may be no such job (any more). Must not call the store. */
     void (*changed)(void *context, const char *key);

@@ -26,6 +26,7 @@ struct store {
     struct table children[STORE_KINDS];
     size_t job_count;
     uint32_t list[STORE_KINDS]; /* number of the last one that began */
+    bool full[STORE_KINDS];     /* something was not taken since then, and that was told */
 };
 
 /* NULL: none of that kind bears this "namespace/name". */

@@ -26,8 +26,11 @@ int fixture_open(void **state)
     struct fixture *f = xcalloc(1, sizeof *f);
     str_init(&f->changed, 1 << 16);
     str_init(&f->trouble, 1 << 16);
-    f->store = store_open(&(struct store_options){
-        .default_backoff_limit = 6, .changed = on_changed, .trouble = on_trouble, .context = f});
+    f->store = store_open(&(struct store_options){.max_objects = FIXTURE_MAX_OBJECTS,
+                                                  .default_backoff_limit = 6,
+                                                  .changed = on_changed,
+                                                  .trouble = on_trouble,
+                                                  .context = f});
     *state = f;
     return 0;
 }

@@ -10,10 +10,12 @@
 extern "C" {
 #endif
 
+#define FIXTURE_MAX_OBJECTS 20
+
 struct fixture {
-    struct store *store;
-    struct str changed; /* keys without "ns/", each after a space */
-    struct str trouble; /* a line each */
+    struct store *store; /* takes so many of each kind */
+    struct str changed;  /* keys without "ns/", each after a space */
+    struct str trouble;  /* a line each */
 };
 
 /* For cmocka_unit_test_setup_teardown: *state is a struct fixture. */

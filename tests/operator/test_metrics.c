@@ -1,6 +1,7 @@
 #include "tests/exposition_check.h"
 #include "tests/support.h"
 
+#include "base/mem.h"
 #include "operator/metrics.h"
 
 #include <string.h>
@@ -49,6 +50,27 @@ static void each_thing_is_counted_once(void **state)
     metrics_close(m);
 }
 
+static void namespaces_are_capped_and_the_page_is_whole(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    const struct job_status none = {0}, running = status_of(CONDITION_RUNNING, 0);
+    for (int i = 0; i < METRICS_MAX_NAMESPACES + 2; i++) {
+        auto_free char *name = xasprintf("%063d", i); /* as long as they may be */
+        for (int k = 0; k < 2; k++)
+            metrics_status_written(m, name, &none, &running);
+    }
+    auto_str struct str text;
+    str_init(&text, METRICS_MAX_BYTES);
+    metrics_print(m, &(struct metrics_view){.passes = 3}, &text);
+    assert_false(text.truncated);
+    assert_non_null(strstr(str_text(&text), "created_total{job_namespace=\"" METRICS_OTHERS
+                                            "\",framework=\"pytorch\"} 4\n"));
+    assert_non_null(strstr(str_text(&text), "000999\",framework=\"pytorch\"} 2\n"));
+    assert_null(strstr(str_text(&text), "001000\""));
+    metrics_close(m);
+}
+
 static void the_view_is_printed(void **state)
 {
     (void)state;
@@ -64,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_thing_is_counted_once),
+        cmocka_unit_test(namespaces_are_capped_and_the_page_is_whole),
         cmocka_unit_test(the_view_is_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "tests/operator/store_fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- children ---- */
@@ -134,6 +135,31 @@ static void why_a_pod_waits_is_kept(void **state)
     store_release_job(job);
 }
 
+static void it_takes_no_more_than_it_may(void **state)
+{
+    struct fixture *f = *state;
+    char name[32], pod[48];
+    for (int i = 0; i < FIXTURE_MAX_OBJECTS + 2; i++) {
+        snprintf(name, sizeof name, "j%d", i);
+        put_job(f, name, name, 1, 1);
+        snprintf(pod, sizeof pod, "%s-worker-0", name);
+        put_pod(f, pod, pod, name, 1, "Pending");
+    }
+    assert_told(f->trouble,
+                "PyTorchJob ns/j20: not taken, like all that follow: too many; watch "
+                "fewer namespaces (--namespace)\n"
+                "pod ns/j20-worker-0: not taken, like all that follow: too many; watch fewer "
+                "namespaces (--namespace)\n");
+    assert_int_equal(store_count(f->store, STORE_JOBS), FIXTURE_MAX_OBJECTS);
+    assert_int_equal(store_count(f->store, STORE_PODS), FIXTURE_MAX_OBJECTS);
+    /* news of those that were taken are taken, and what goes makes room */
+    put_pod(f, "j0-worker-0", "j0-worker-0", "j0", 2, "Running");
+    feed_gone(f, STORE_PODS, object_pod("j0-worker-0", "j0-worker-0", "j0", 3, "Running"));
+    put_pod(f, "j20-worker-0", "p", "j20", 4, "Pending");
+    assert_int_equal(store_count(f->store, STORE_PODS), FIXTURE_MAX_OBJECTS);
+    assert_told(f->trouble, "");
+}
+
 /* ---- lists ---- */
 
 static void a_list_drops_what_it_does_not_hold(void **state)
@@ -197,6 +223,7 @@ int main(void)
         test(a_name_in_the_way_is_seen),
         test(a_child_may_change_hands),
         test(why_a_pod_waits_is_kept),
+        test(it_takes_no_more_than_it_may),
         test(a_list_drops_what_it_does_not_hold),
         test(a_list_that_begins_anew_holds_nothing),
         test(all_jobs_can_be_marked),
