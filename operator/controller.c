@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/channels.h"
+#include "operator/condition.h"
 #include "operator/executor.h"
 #include "operator/queue.h"
 #include "operator/store.h"
@@ -86,12 +87,27 @@ static void add_at(struct controller *c, const char *key, int64_t wall_ms)
         queue_add(c->queue, key, clocks->steady_ms() + wall_ms - clocks->wall_ms());
 }
 
+/* What a job becomes is told with its events (executor.c), but for what has none. */
+static void tell_begun(const char *key, const struct job_status *before,
+                       const struct job_status *after)
+{
+    for (size_t i = 0; i < after->condition_count; i++) {
+        const struct condition *condition = &after->conditions[i];
+        bool is_quiet =
+            condition->type == CONDITION_CREATED || condition->type == CONDITION_RUNNING;
+        if (is_quiet && condition->status && !condition_is_true(before, condition->type))
+            log_info("%s: %s: %s", key, condition->reason, condition->message);
+    }
+}
+
 static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
 {
     struct controller *c = context;
     const struct store_job *held = find_hold(c, key)->job;
-    if (outcome->written)
+    if (outcome->written) {
+        tell_begun(key, held->status, outcome->written);
         metrics_status_written(c->metrics, held->job->namespace_, held->status, outcome->written);
+    }
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, held->job->namespace_);
     add_at(c, key, outcome->requeue_ms);

@@ -24,8 +24,8 @@ struct container_wait {
 struct container_status {
     const char *name;
     struct optional restarts;
-    struct container_end end;
-    struct container_wait wait; /* all NULL: it does not wait */
+    struct container_end end, before; /* now; before its last restart */
+    struct container_wait wait;       /* all NULL: it does not wait */
 };
 
 static const struct json_field end_fields[] = {
@@ -46,10 +46,16 @@ static const struct json_field state_fields[] = {
     JSON_END,
 };
 
+static const struct json_field last_state_fields[] = {
+    JSON_OPTIONAL_PART("terminated", struct container_status, before, before.present, end_fields),
+    JSON_END,
+};
+
 static const struct json_field container_fields[] = {
     JSON_TEXT("name", struct container_status, name),
     JSON_OPTIONAL("restartCount", struct container_status, restarts, 0, MAX_RESTARTS),
     JSON_SAME("state", state_fields),
+    JSON_SAME("lastState", last_state_fields),
     JSON_END,
 };
 
@@ -164,7 +170,11 @@ static void set_exit(struct pod *pod, const struct container_statuses *statuses)
 {
     for (size_t i = 0; i < statuses->count; i++) {
         const struct container_status *status = &statuses->items[i];
-        if (!status->end.present || !status->name || strcmp(status->name, API_CONTAINER_NAME) != 0)
+        if (!status->name || strcmp(status->name, API_CONTAINER_NAME) != 0)
+            continue;
+        pod->restarted = status->before.present;
+        pod->before_code = (int32_t)status->before.exit_code.value;
+        if (!status->end.present)
             continue;
         pod->exited = true;
         pod->exit_code = (int32_t)status->end.exit_code.value;

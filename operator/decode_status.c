@@ -134,6 +134,7 @@ static const struct json_field formed_fields[] = {
 
 static const struct json_field history_fields[] = {
     JSON_CUSTOM("failures", struct history_document, history.failures, read_count),
+    JSON_CUSTOM("restarts", struct history_document, history.restarts, read_count),
     JSON_CUSTOM("attempt", struct history_document, history.attempt, read_count),
     JSON_ARRAY_OF("replicas", struct history_document, records, record_count,
                   struct replica_document, record_fields),
@@ -207,6 +208,7 @@ struct job_status decode_status(const struct json_t *value, struct arena *arena)
     memcpy(document.status.replicas, document.replicas.of, sizeof document.status.replicas);
     struct history *history = &document.status.history;
     history->failures = document.history.history.failures;
+    history->restarts = document.history.history.restarts;
     history->attempt = document.history.history.attempt;
     memcpy(history->formed, document.history.history.formed, sizeof history->formed);
     take_records(&document.history, history, arena);

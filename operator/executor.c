@@ -136,8 +136,10 @@ static bool is_routine(const struct action *event)
 static void tell(struct run *run, const struct action *event)
 {
     struct executor *executor = run->executor;
-    if (str_starts_with(event->reason, "Failed") &&
-        !event_budget_is_news(&run->memory->budget, event->message))
+    bool is_failure = str_starts_with(event->reason, "Failed");
+    if (!is_failure && !is_routine(event))
+        log_info("%s: %s: %s", run->key, event->reason, event->message);
+    if (is_failure && !event_budget_is_news(&run->memory->budget, event->message))
         return;
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
         !event_budget_take(&run->memory->budget, is_routine(event),

@@ -39,7 +39,7 @@ static bool completed_equal(const struct history *a, const struct history *b,
 
 bool history_equal(const struct history *a, const struct history *b)
 {
-    if (a->failures != b->failures || a->attempt != b->attempt ||
+    if (a->failures != b->failures || a->restarts != b->restarts || a->attempt != b->attempt ||
         a->replica_count != b->replica_count || memcmp(a->formed, b->formed, sizeof a->formed) != 0)
         return false;
     for (size_t i = 0; i < a->replica_count; i++)

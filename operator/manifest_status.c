@@ -94,6 +94,7 @@ static json_t *history_object(const struct history *history)
     json_t *object = json_object(), *list = json_array(), *done = json_object();
     json_t *formed = json_object();
     set_count(object, "failures", history->failures);
+    json_object_set_new(object, "restarts", json_integer(history->restarts)); /* 0 is shown too */
     set_count(object, "attempt", history->attempt);
     for (int type = 0; type < REPLICA_TYPES; type++)
         set_count(formed, names_replica_type(type), history->formed[type]);
@@ -126,14 +127,12 @@ static json_t *history_object(const struct history *history)
 
 struct json_t *manifest_status(const struct job *job, const struct job_status *status)
 {
-    json_t *object = json_object(), *history = history_object(&status->history);
+    json_t *object = json_object();
     json_object_set_new(object, "conditions", conditions(status));
     json_object_set_new(object, "replicaStatuses", replica_statuses(job, status));
     set_time(object, "startTime", status->start_ms);
     set_time(object, "completionTime", status->completion_ms);
-    if (json_object_size(history))
-        json_object_set(object, "history", history);
-    json_decref(history);
+    json_object_set_new(object, "history", history_object(&status->history));
     return object;
 }
 

@@ -62,12 +62,13 @@ void observe_rest(struct pass *pass)
             pass->status.replicas[type].succeeded = succeeded[type];
 }
 
+/* Of a pod that was restarted in place the end before that. */
 static void tell_exit(struct pass *pass, const struct pod *pod)
 {
-    if (pod->exited)
+    if (pod->exited || pod->restarted)
         pass_event(pass, EVENT_NORMAL, "ExitedWithCode",
                    pass_text(pass, "Pod: %s.%s exited with code %" PRId32, pass->job->namespace_,
-                             pod->name, pod->exit_code));
+                             pod->name, pod->exited ? pod->exit_code : pod->before_code));
 }
 
 /* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
@@ -107,7 +108,7 @@ struct news observe(struct pass *pass)
             continue;
         }
         int32_t fresh = history_record(history, pod, restart_failures(pod), pass->arena);
-        if (fresh > 0 && pod->phase == POD_FAILED)
+        if (fresh > 0)
             tell_exit(pass, pod);
         if (fresh > 0 && news.failures == 0)
             news.failed_type = pod->type;

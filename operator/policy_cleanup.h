@@ -1,6 +1,7 @@
-/* Which children of a finished job go: cleanPodPolicy None keeps all, Running deletes what runs or
- * waits to run, All deletes everything. A service goes with its pod; one without a pod has no
- * reader left. */
+/* Which children of a finished job go: cleanPodPolicy None keeps all, but for what has not begun
+ * when the job has succeeded (a worker that still waits for the master would take its devices only
+ * to find nobody; of a failed job it may show why), Running deletes what runs or waits to run, All
+ * deletes everything. A service goes with its pod; one without a pod has no reader left. */
 #ifndef SHOAL_OPERATOR_POLICY_CLEANUP_H
 #define SHOAL_OPERATOR_POLICY_CLEANUP_H
 
@@ -12,7 +13,8 @@ extern "C" {
 #endif
 
 /* Adds the deletions to the plan. */
-void policy_cleanup(enum clean_pod_policy policy, const struct view *view, struct plan *plan);
+void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct view *view,
+                    struct plan *plan);
 
 #ifdef __cplusplus
 }

@@ -86,7 +86,8 @@ static void end_company(struct pass *pass)
 static void clean(struct pass *pass)
 {
     end_company(pass);
-    policy_cleanup(pass->job->run_policy.clean_pod_policy, &pass->view, pass->plan);
+    policy_cleanup(pass->job->run_policy.clean_pod_policy,
+                   condition_is_true(&pass->status, CONDITION_SUCCEEDED), &pass->view, pass->plan);
     pass_requeue(pass, pass->view.lost_ms);
 }
 
@@ -186,6 +187,7 @@ static void wait_for(struct pass *pass, const struct obstacle *obstacle)
 static void go_on(struct pass *pass, const struct news *news, struct obstacle *obstacle)
 {
     set_state(pass, news);
+    pass->status.history.restarts = pass->status.history.failures;
     if (news->regroup)
         history_next_attempt(&pass->status.history);
     policy_gang_sync(pass->world, pass->plan);

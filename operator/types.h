@@ -244,6 +244,8 @@ struct pod {
     bool exited;           /* container `pytorch` is terminated: the next two hold */
     int32_t exit_code;
     int64_t exited_ms;
+    bool restarted;      /* container `pytorch` was restarted in place: the next one holds */
+    int32_t before_code; /* with which exit code it ended before that */
     bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
     /* Why it does not begin or go on, in the words of who knows: reason and message of its
      * condition PodScheduled if that is False (Unschedulable), else of its first waiting container,
@@ -326,6 +328,7 @@ struct replica_history {
 /* What pods can no longer tell once they are gone. */
 struct history {
     int32_t failures;                 /* counted against backoffLimit, each once */
+    int32_t restarts;                 /* those of them that a restart answered */
     int32_t attempt;                  /* how often all replicas were restarted together */
     struct replica_history *replicas; /* ordered by type and index */
     size_t replica_count;

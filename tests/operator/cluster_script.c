@@ -40,6 +40,13 @@ static void end_pod(struct cluster *cluster, struct pod *pod, int exit_code)
     pod->exited_ms = cluster->now_ms;
 }
 
+static void restart_pod(struct pod *pod, const char *exit_code)
+{
+    pod->restart_count++;
+    pod->restarted = exit_code && *exit_code;
+    pod->before_code = pod->restarted ? atoi(exit_code) : 0;
+}
+
 static void delete_pod(struct cluster *cluster, const struct pod *pod)
 {
     cluster_carry_out(
@@ -54,7 +61,7 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
     else if (strcmp(verb, "exit") == 0)
         end_pod(cluster, pod, atoi(argument));
     else if (strcmp(verb, "restart") == 0)
-        pod->restart_count++;
+        restart_pod(pod, argument);
     else if (strcmp(verb, "fail") == 0 || strcmp(verb, "evict") == 0)
         pod->phase = POD_FAILED;
     else if (strcmp(verb, "lose") == 0)

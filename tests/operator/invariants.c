@@ -155,6 +155,11 @@ void simulation_check_world(struct simulation *s)
     check(s, status->history.failures == s->oracle.failures,
           "%d failures are counted, there were %d", status->history.failures, s->oracle.failures);
     check(s, !s->was_finished || finished, "a finished job came back");
+    check(s,
+          status->history.restarts <= status->history.failures &&
+              (finished || condition_is_true(status, CONDITION_SUSPENDED) ||
+               status->history.restarts == status->history.failures),
+          "%d restarts answer %d failures", status->history.restarts, status->history.failures);
     check(s, finished || limit < 0 || status->history.failures <= limit,
           "the limit is passed and the job goes on");
     check(s, !strstr(last->message, "backoff limit") || status->history.failures > limit,
@@ -229,4 +234,7 @@ void simulation_check_rest(struct simulation *s)
         check(s, truth->pod_count == 0 && truth->service_count == 0, "a pod or service is left");
     else if (clean == CLEAN_RUNNING)
         check(s, alive(s) == 0, "a pod is left running");
+    else if (finished && condition_is_true(&truth->status, CONDITION_SUCCEEDED))
+        for (size_t i = 0; i < truth->pod_count; i++)
+            check(s, truth->pods[i].phase != POD_PENDING, "a pod may begin after the end");
 }

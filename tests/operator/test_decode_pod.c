@@ -136,8 +136,8 @@ static void labels_say_which_replica(void **state)
 struct row {
     const char *metadata; /* more of it */
     const char *status;
-    /* phase, restarts, [exit CODE@SECONDS], [deleted@SECONDS+GRACE], [disrupted], [lost@SECONDS],
-     * [waits: REASON (MESSAGE)] */
+    /* phase, restarts, [before CODE], [exit CODE@SECONDS], [deleted@SECONDS+GRACE], [disrupted],
+     * [lost@SECONDS], [waits: REASON (MESSAGE)] */
     const char *expected;
 };
 
@@ -154,7 +154,7 @@ static const struct row rows[] = {
          "0", NOON) "}], containerStatuses: [{name: side, restartCount: 4}, {name: pytorch, "
                     "restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
                     "{terminated: {exitCode: 1}}}]}",
-     "Running 7 waits: CrashLoopBackOff ()"},
+     "Running 7 before 1 waits: CrashLoopBackOff ()"},
     /* container pytorch decides */
     {"",
      "{phase: Running, containerStatuses: [{name: side, " ENDED("3", NOON) "}, {name: pytorch}]}",
@@ -251,14 +251,16 @@ static const char *show(const struct pod *pod, struct arena *arena)
     if (pod->deleted_ms)
         deleted = arena_printf(arena, " deleted@%d+%d", (int)(pod->deleted_ms / 1000),
                                (int)(pod->grace_ms / 1000));
-    const char *lost = "", *waits = "";
+    const char *lost = "", *waits = "", *before = "";
+    if (pod->restarted)
+        before = arena_printf(arena, " before %d", pod->before_code);
     if (pod->node_lost_ms)
         lost = arena_printf(arena, " lost@%d", (int)(pod->node_lost_ms / 1000));
     if (pod->waiting_reason)
         waits = arena_printf(arena, " waits: %s (%s)", pod->waiting_reason,
                              pod->waiting_message ? pod->waiting_message : "");
-    return arena_printf(arena, "%s %d%s%s%s%s%s", names_phase(pod->phase), pod->restart_count, exit,
-                        deleted, pod->disrupted ? " disrupted" : "", lost, waits);
+    return arena_printf(arena, "%s %d%s%s%s%s%s%s", names_phase(pod->phase), pod->restart_count,
+                        before, exit, deleted, pod->disrupted ? " disrupted" : "", lost, waits);
 }
 
 static void a_status_is_read(void **state)

@@ -236,7 +236,7 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
         manifest_status_update(object, manifest->jobs[0], &status),
         "{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"metadata\":{\"name\":\"j\","
         "\"namespace\":\"ns\",\"uid\":\"u1\",\"resourceVersion\":\"77\"},\"status\":{\"conditions\":[],"
-        "\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
+        "\"history\":{\"restarts\":0},\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
     json_decref(object);
     decode_close(manifest);
 }

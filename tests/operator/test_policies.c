@@ -64,6 +64,17 @@ static const struct story cleaning[] = {
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
+    {"None: a worker that has not begun does not begin any more", 1, 2, "OnFailure", "",
+     "settle; run master-0; run worker-0; exit master-0 0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
+     "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
+     "delete pod j-worker-1 u6\n"
+     "delete service j-worker-1 u3\n"},
+    {"... and then all is as it shall be", 1, 2, "OnFailure", "",
+     "settle; run master-0; run worker-0; exit master-0 0; settle; pass", ""},
+    {"of a failed job it stays, to show why", 1, 1, "Never", "",
+     "settle; run master-0; exit master-0 1; settle; pass", ""},
     {"C01 Running keeps what has ended", 1, 2, "OnFailure", "cleanPodPolicy: Running",
      "settle; run *; exit master-0 0; pass",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=2/0/0 start=1000 completion=1000 done:master-0\n"
@@ -84,11 +95,11 @@ static const struct story cleaning[] = {
      "delete service j-worker-0 u2\n"},
     {"C05 a limit is no exception: None", 1, 1, "OnFailure", "backoffLimit: 0",
      "settle; run *; restart worker-0; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"C05 a limit is no exception: Running", 1, 1, "OnFailure",
      "backoffLimit: 0, cleanPodPolicy: Running", "settle; run *; restart worker-0; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"
      "delete pod j-master-0 u3\n"
      "delete pod j-worker-0 u4\n"

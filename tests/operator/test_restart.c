@@ -18,7 +18,7 @@ static const struct story policies[] = {
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u4:1+0\n"},
     {"X02 Never: one failure fails the job", 1, 1, "Never", "",
      "settle; run *; settle; exit worker-0 1; wait 5; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1005 failures=1 worker-0:u4:1+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1005 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
     {"C19 ExitCode: 130 is retried", 1, 1, "ExitCode", "",
@@ -29,12 +29,12 @@ static const struct story policies[] = {
      "delete pod j-worker-0 u4\n"},
     {"C20 ExitCode: 1 is permanent", 1, 1, "ExitCode", "",
      "settle; run *; settle; exit worker-0 1; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Warning PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.\n"},
     {"C21 ExitCode: 127 is the last permanent one", 1, 0, "ExitCode", "",
      "settle; exit master-0 127; pass; state",
-     "status Created=T Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Master\" replica(s) failed.) Master=0/0/1 start=1000 completion=1000 failures=1 master-0:u2:1+0\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Master\" replica(s) failed.) Master=0/0/1 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"},
     {"C21 ExitCode: 128 is the first retryable one", 1, 0, "ExitCode", "",
      "settle; exit master-0 128; pass; state",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/1 start=1000 failures=1 master-0:u2:1+0\n"},
@@ -48,6 +48,11 @@ static const struct story policies[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/1 start=1000 failures=1 master-0:u2:1+0\n"
      "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.\n"
      "delete pod j-master-0 u2\n"},
+    {"OnFailure: an in-place restart names the pod and how it ended", 1, 1, "OnFailure", "",
+     "settle; run *; settle; restart worker-0 137; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 137\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"},
     {"Always: an in-place restart after success is counted", 1, 0, "Always", "",
      "settle; run *; settle; restart master-0; pass",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=1 master-0:u2:1+0\n"
@@ -82,18 +87,18 @@ static const struct story limits[] = {
      "settle; run *; settle; pass", ""},
     {"limit 0: the first failure fails the job", 1, 0, "OnFailure", "backoffLimit: 0",
      "settle; run *; settle; restart master-0; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=1 master-0:u2:1+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"C07 limit 3: three in-place restarts are granted", 1, 0, "OnFailure", "backoffLimit: 3",
      "settle; run *; settle; restart *; settle; restart *; settle; restart *; settle; state",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=3 master-0:u2:3+0\n"},
     {"C07 limit 3: the fourth failure fails the job", 1, 0, "OnFailure", "backoffLimit: 3",
      "settle; run *; settle; restart *; restart *; settle; restart *; restart *; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=4 master-0:u2:4+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=4 restarts=2 master-0:u2:4+0\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"C08 limit 4: one restart of each of five workers is too many", 0, 5, "OnFailure",
      "backoffLimit: 4", "settle; run *; settle; restart *; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Worker=5/0/0 start=1000 completion=1000 failures=5 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0 worker-3:u9:1+0 worker-4:u10:1+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Worker=5/0/0 start=1000 completion=1000 failures=5 restarts=0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0 worker-3:u9:1+0 worker-4:u10:1+0\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"C08 limit 4: of four it is not", 0, 4, "OnFailure", "backoffLimit: 4",
      "settle; run *; settle; restart *; settle; state",
@@ -103,16 +108,16 @@ static const struct story limits[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 start=1000 failures=2 master-0:u3:1+1\n"},
     {"X13 ExitCode, limit 2: the third failure fails the job", 1, 0, "ExitCode", "backoffLimit: 2",
      "settle; exit master-0 137; settle; exit master-0 137; settle; exit master-0 137; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=3 master-0:u4:1+2\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=3 restarts=2 master-0:u4:1+2\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 137\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"X14 restarts of a pending pod count too", 1, 1, "OnFailure", "backoffLimit: 0",
      "settle; restart worker-0; pass; state",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 Worker=0/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 Worker=0/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"},
     {"unset means six", 1, 0, "ExitCode", "",
      "settle; exit * 137; settle; exit * 137; settle; exit * 137; settle; exit * 137; settle;"
      "exit * 137; settle; exit * 137; settle; exit * 137; settle; state",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=7 master-0:u8:1+6\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=7 restarts=6 master-0:u8:1+6\n"},
     {"-1 means unlimited", 1, 0, "OnFailure", "backoffLimit: -1",
      "settle; run *; restart *; restart *; restart *; restart *; restart *; restart *; restart *;"
      "restart *; settle; state",
@@ -122,7 +127,7 @@ static const struct story limits[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 start=1000\n"},
     {"restarts of a replaced pod stay counted", 1, 0, "OnFailure", "backoffLimit: 2",
      "settle; run *; restart *; restart *; settle; gone *; settle; restart *; pass; state",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 start=1000 completion=1000 failures=3 master-0:u3:1+2\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 start=1000 completion=1000 failures=3 restarts=2 master-0:u3:1+2\n"},
 };
 
 static const struct story groups[] = {
@@ -155,7 +160,7 @@ static const struct story groups[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 3 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 attempt=1 formed=1+2 master-0:u4:1+0 worker-0:u5:1+0 worker-1:u6:1+0\n"},
     {"scope Job: attempts are limited", 1, 1, "OnFailure", "restartScope: Job, backoffLimit: 1",
      "settle; exit worker-0 138; settle; exit master-0 138; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 attempt=1 formed=1+1 master-0:u5:1+0 worker-0:u4:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 restarts=1 attempt=1 formed=1+1 master-0:u5:1+0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 138\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
     {"scope Job: a deleted pod restarts all, uncounted", 1, 1, "OnFailure", "restartScope: Job",
@@ -181,7 +186,7 @@ static const struct story groups[] = {
      "settle; exit worker-0 0; settle; exit worker-1 1; settle; state",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/0 start=1000 failures=1 attempt=1 formed=0+2 worker-1:u4:1+0\n"},
     {"scope Job, Never: fails", 0, 2, "Never", "restartScope: Job", "settle; exit worker-0 1; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 formed=0+2 worker-0:u3:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 formed=0+2 worker-0:u3:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
     {"scope Job: resuming is a new attempt", 1, 1, "OnFailure", "restartScope: Job",
