@@ -193,7 +193,6 @@ check "it is the same process" kill -0 "${operators[first]}"
 operator_start --leader-elect
 metrics_of[1]=$metrics
 check "another operator waits" comes 0 leads 1
-uids() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[].metadata.uid' | sort; }
 some() { [ "$(pod_count "$1")" -gt 0 ]; }
 still_there() { [ -z "$(comm -23 <(echo "$1") <(uids killed))" ]; } # UIDS
 job killed 1 255 OnFailure
