@@ -134,6 +134,13 @@ static int dry_run(const struct config *config, struct arena *arena, struct erro
     return 0;
 }
 
+/* A node of SageMaker HyperPod: it may have been put in the place of a broken one, so its first
+ * start goes on from the latest checkpoint as a restart does. */
+static bool is_hyperpod(void)
+{
+    return access("/opt/sagemaker_cluster", F_OK) == 0;
+}
+
 /* What rank 0 says first: how it was configured, and among whom. */
 static void print_banner(const struct config *config, const struct topology *t)
 {
@@ -145,6 +152,8 @@ static void print_banner(const struct config *config, const struct topology *t)
     printf("shoal-agent %s: %d rank%s on %d node%s, master_addr=%s, master_port=%d\n",
            SHOAL_VERSION, t->world_size, t->world_size == 1 ? "" : "s", t->nodes,
            t->nodes == 1 ? "" : "s", t->host, t->port);
+    if (is_hyperpod() && config->value.checkpoint.auto_resume)
+        printf("Detected Hyperpod cluster.. enabling --auto-resume=1\n");
     printf("Configuration: %s\n", summary.length ? str_text(&summary) : "all defaults");
     fflush(stdout);
 }
@@ -226,7 +235,7 @@ static int train(const struct agent_config *c, const struct topology *t, struct 
         .world = world,
         .local_size = t->local_size,
         .threads = thread_count(c, t),
-        .restarted = t->restart_count > 0,
+        .restarted = t->restart_count > 0 || is_hyperpod(),
     };
     struct trainer *trainer = NULL;
     if (trainer_open(c, &place, &listener, &trainer, err))
@@ -309,6 +318,7 @@ int main(int argc, char **argv)
         printf("shoal-agent %s\n", SHOAL_VERSION);
         return EXIT_DONE;
     }
+    log_set_level((enum log_level)config.value.logging.level);
     if (config.value.runtime.dry_run)
         return dry_run(&config, arena, &err) ? fail(&err) : EXIT_DONE;
     if (topology.is_launcher)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # pack.sh NAME:TAG ARCHIVE PROGRAM: makes an OCI archive of an image that holds PROGRAM in /usr/bin, the shared libraries
 # it needs, the certificates of public CAs, and nothing else: no shell, no package manager. It runs PROGRAM, as user
-# 65532. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
+# 65532. The agent is there under the names of the launchers that manifests call, too. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
 set -euo pipefail
 
 [ $# -eq 3 ] || {
@@ -26,6 +26,12 @@ mkdir -p "$root/usr/bin" "$root/etc/ssl/certs"
 mkdir -m 1777 "$root/tmp"
 install -m 755 "$program" "$root/usr/bin/"
 strip "$root/usr/bin/$(basename "$program")"
+if [ "$(basename "$program")" = shoal-agent ]; then
+    mkdir -p "$root/usr/local/bin"
+    for launcher in torchrun hyperpodrun; do
+        ln -s /usr/bin/shoal-agent "$root/usr/local/bin/$launcher"
+    done
+fi
 libraries | while read -r library; do
     install -D -m 755 "$library" "$root$library"
 done
@@ -35,7 +41,7 @@ echo 'shoal:x:65532:' >"$root/etc/group"
 
 container=$(buildah "${storage[@]}" from scratch)
 buildah "${storage[@]}" copy --quiet "$container" "$root" / >/dev/null
-buildah "${storage[@]}" config --env PATH=/usr/bin --user 65532:65532 \
+buildah "${storage[@]}" config --env PATH=/usr/local/bin:/usr/bin --user 65532:65532 \
     --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "$container"
 buildah "${storage[@]}" commit --quiet --timestamp 0 --disable-compression=false "$container" "oci-archive:$work/archive:$name" >/dev/null
 mv "$work/archive" "$archive"

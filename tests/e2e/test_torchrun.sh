@@ -1,0 +1,50 @@
+#!/bin/bash
+# The command lines of manifests: the agent under the name of torchrun, and the arguments of the overlays.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+mnist=(--data.root=/usr/share/datasets/fashion-mnist --train_size=256 --eval_size=64 --epochs=1 --batch_size=32)
+ln -s "$BUILD/shoal-agent" "$work/torchrun"
+ln -s "$BUILD/shoal-agent" "$work/python3"
+PATH=$work:$PATH
+
+trains() { "$@" "${mnist[@]}" >"$work/out" 2>&1 || { tail "$work/out"; return 1; }; }
+check "torchrun trains two ranks" trains torchrun --standalone --nproc_per_node=2 FSDP_mnist.py
+check "... and names the meeting place in a line of its own" grep -qx '  master_addr=127.0.0.1' "$work/out"
+check "... as the tutorial prints it" grep -q '^Test set: Average loss: ' "$work/out"
+check "tee names the ranks" trains shoal-agent torchrun --standalone --nproc-per-node 2 -t 3 --log_dir="$work/logs" DDP_mnist.py
+check "... before each line" grep -q '^\[default0\]:Test set: ' "$work/out"
+check "... and keeps the lines in files" grep -q '^Test set: ' "$work/logs/none/attempt_0/0/stdout.log"
+check "python runs the tutorial too" trains python3 mnist-ddp.py
+
+check "a wrong value ends before any work" fails 2 "--lr: 'x' is not a number" torchrun --standalone FSDP_mnist.py --lr x
+check "a script nobody knows" fails 2 "it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py" torchrun model.py
+check "T5 comes later" fails 2 "t5-fsdp.py is not supported yet" torchrun t5-fsdp.py
+check "no data: reported with rank, process and code" fails 2 "exit code 2" \
+    torchrun --standalone --max_restarts=3 FSDP_mnist.py --data.root=/nonexistent
+
+# What a rank does that dies: it is killed in its first epoch once, all start again and the run ends well.
+kill_one_rank() {
+    torchrun --standalone --nproc_per_node=2 --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=20 \
+        --checkpoint.dir="$work/ck" --save_steps=2 >"$work/killed" 2>&1 &
+    local launcher=$! rank
+    wait_for 60 test -e "$work/ck/mnist_cnn-2steps" || return 1
+    rank=$(pgrep -P $launcher | tail -n 1)
+    kill -KILL "$rank"
+    wait $launcher || { cat "$work/killed"; return 1; }
+}
+check "a rank that is killed does not end the run" kill_one_rank
+check "... its end is told" grep -qE 'rank [01] \(local rank [01], pid [0-9]+\) on .* failed at .*: signal 9' "$work/killed"
+check "... as is the new start" contains "$work/killed" "all local ranks start again, 1 of 1 times"
+check "... which goes on from the checkpoint" grep -qi 'resum' "$work/killed"
+
+# The overlays' arguments, less what only their volume has.
+plan() { # OVERLAY: what --dry_run says of its arguments
+    mapfile -t arguments < <(sed -n 's/^ *- \(--[^ ]*\).*/\1/p' "kustomize/overlays/$1/pytorchjob.yaml")
+    shoal-agent "${arguments[@]}" --data.tokenizer= --strict --dry_run
+}
+check "overlay llama3-1b" fails 0 "1235814400 parameters in 17 units" plan llama3-1b
+check "overlay llama3-8b" fails 0 "8030261248 parameters in 33 units" plan llama3-8b
+check "overlay llama-single-gpu" fails 0 "237519872 parameters in 9 units" plan llama-single-gpu
+check "overlay gpt2" fails 0 "124439808 parameters in 13 units" plan gpt2
+check "overlay mnist" fails 0 "1199882 parameters in 1 unit" plan mnist
+tap_done
