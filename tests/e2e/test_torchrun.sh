@@ -28,14 +28,14 @@ kill_one_rank() {
         --checkpoint.dir="$work/ck" --save_steps=2 >"$work/killed" 2>&1 &
     local launcher=$! rank
     wait_for 60 test -e "$work/ck/mnist_cnn-2steps" || return 1
-    rank=$(pgrep -P $launcher | tail -n 1)
+    rank=$(pgrep -P "$launcher" | tail -n 1)
     kill -KILL "$rank"
-    wait $launcher || { cat "$work/killed"; return 1; }
+    wait "$launcher" || { cat "$work/killed"; return 1; }
 }
 check "a rank that is killed does not end the run" kill_one_rank
 check "... its end is told" grep -qE 'rank [01] \(local rank [01], pid [0-9]+\) on .* failed at .*: signal 9' "$work/killed"
 check "... as is the new start" contains "$work/killed" "all local ranks start again, 1 of 1 times"
-check "... which goes on from the checkpoint" grep -qi 'resum' "$work/killed"
+check "... which goes on from the checkpoint" grep -q "^Resumed at step " "$work/killed"
 
 # The overlays' arguments, less what only their volume has.
 plan() { # OVERLAY: what --dry_run says of its arguments
