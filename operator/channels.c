@@ -3,7 +3,7 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "operator/manifest.h"
+#include "operator/resources.h"
 #include "operator/watcher.h"
 
 #include <assert.h>
@@ -118,17 +118,19 @@ static void tell_health(struct channel *channel, int64_t now_ms)
 
 /* ---- life cycle ---- */
 
-struct resource_row {
+struct channel_row {
     enum store_kind kind;
-    const char *what, *group, *version, *plural, *selector;
+    const char *what;
+    const struct resource *resource;
+    const char *selector;
 };
 
-static void open_channel(struct channels *channels, const struct resource_row *row)
+static void open_channel(struct channels *channels, const struct channel_row *row)
 {
     struct channel *channel = &channels->of[row->kind];
     char path[PATH_MAX_BYTES];
-    bool fits = kube_path(path, sizeof path, row->group, row->version, row->plural,
-                          channels->options.namespace_, NULL, NULL);
+    bool fits = kube_path(path, sizeof path, row->resource->group, row->resource->version,
+                          row->resource->plural, channels->options.namespace_, NULL, NULL);
     assert(fits);
     *channel = (struct channel){.channels = channels, .kind = row->kind, .what = row->what};
     const struct watch_options options = {
@@ -151,32 +153,29 @@ static void open_channel(struct channels *channels, const struct resource_row *r
 
 static void open_pod_groups(struct channels *channels)
 {
-    if (channels->options.gang == GANG_VOLCANO)
-        open_channel(channels, &(struct resource_row){STORE_POD_GROUPS, "Volcano's PodGroups",
-                                                      API_VOLCANO_GROUP, API_VOLCANO_VERSION,
-                                                      "podgroups", ""});
-    if (channels->options.gang == GANG_PLUGINS)
-        open_channel(channels, &(struct resource_row){
-                                   STORE_POD_GROUPS, "scheduler-plugins' PodGroups",
-                                   API_PLUGINS_GROUP, API_PLUGINS_VERSION, "podgroups", ""});
+    static const char *const whats[] = {
+        [GANG_VOLCANO] = "Volcano's PodGroups", [GANG_PLUGINS] = "scheduler-plugins' PodGroups"};
+    enum gang_scheduler gang = channels->options.gang;
+    if (gang != GANG_NONE)
+        open_channel(channels, &(struct channel_row){STORE_POD_GROUPS, whats[gang],
+                                                     resource_pod_group(gang), ""});
 }
 
 static void open_autoscalers(struct channels *channels)
 {
     const char *version = autoscaling_versions[channels->autoscaling];
     if (version)
-        open_channel(channels, &(struct resource_row){STORE_AUTOSCALERS, "HorizontalPodAutoscalers",
-                                                      "autoscaling", version,
-                                                      "horizontalpodautoscalers", ""});
+        open_channel(channels, &(struct channel_row){STORE_AUTOSCALERS, "HorizontalPodAutoscalers",
+                                                     resource_autoscaler(version), ""});
 }
 
 struct channels *channels_open(struct kube *kube, struct store *store,
                                const struct channels_options *options)
 {
-    static const struct resource_row rows[] = {
-        {STORE_JOBS, "PyTorchJobs", API_GROUP, API_VERSION, "pytorchjobs", ""},
-        {STORE_PODS, "pods", "", "v1", "pods", LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
-        {STORE_SERVICES, "services", "", "v1", "services", LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
+    static const struct channel_row rows[] = {
+        {STORE_JOBS, "PyTorchJobs", &resource_job, ""},
+        {STORE_PODS, "pods", &resource_pod, LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
+        {STORE_SERVICES, "services", &resource_service, LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
     };
     struct channels *channels = xcalloc(1, sizeof *channels);
     channels->options = *options;

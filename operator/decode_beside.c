@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "operator/decode_resources.h"
 #include "operator/decode_template.h"
-#include "operator/manifest.h"
+#include "operator/resources.h"
 
 #include <jansson.h>
 #include <string.h>

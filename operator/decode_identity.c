@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "operator/decode_template.h"
 #include "operator/names.h"
-#include "operator/pod.h"
+#include "operator/resources.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "operator/lease_object.h"
+#include "operator/resources.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -58,8 +59,9 @@ static void send(struct leader *leader, enum lease_want want, const struct lease
                  int64_t wall_ms)
 {
     char path[PATH_BYTES];
-    bool fits = kube_path(path, sizeof path, "coordination.k8s.io", "v1", "leases",
-                          leader->namespace_, want == LEASE_CREATE ? NULL : leader->name, NULL);
+    bool fits = kube_path(path, sizeof path, resource_lease.group, resource_lease.version,
+                          resource_lease.plural, leader->namespace_,
+                          want == LEASE_CREATE ? NULL : leader->name, NULL);
     assert(fits);
     struct json_t *body = NULL;
     if (want != LEASE_READ)

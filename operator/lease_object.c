@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "operator/resources.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -70,8 +71,8 @@ struct json_t *lease_object_write(const struct json_t *seen, const char *namespa
 {
     json_t *object = seen ? json_deep_copy(seen)
                           : json_pack("{s:s,s:s,s:{s:s,s:s},s:{}}", "apiVersion",
-                                      "coordination.k8s.io/v1", "kind", "Lease", "metadata",
-                                      "namespace", namespace_, "name", name, "spec");
+                                      resource_lease.api_version, "kind", resource_lease.kind,
+                                      "metadata", "namespace", namespace_, "name", name, "spec");
     if (seen)
         json_object_set_new(json_object_get(object, "metadata"), "resourceVersion",
                             json_string(record->version));

@@ -14,15 +14,6 @@ extern "C" {
 
 struct json_t;
 
-/* Where pod groups live. */
-#define API_VOLCANO_GROUP   "scheduling.volcano.sh"
-#define API_VOLCANO_VERSION "v1beta1"
-#define API_PLUGINS_GROUP   "scheduling.x-k8s.io"
-#define API_PLUGINS_VERSION "v1alpha1"
-
-/* Which list of metrics an autoscaler was made from: autoscaler_spec.metrics_hash. */
-#define ANNOTATION_METRICS_HASH "shoal.dev/metrics-hash"
-
 /* The value of `.status`, which decode_status reads back. Counters that are 0 are left out, as
  * tools know it. Times are written in whole seconds, so who stores a status this way passes whole
  * seconds to reconcile, or each pass would find its status changed. */

@@ -2,6 +2,7 @@
 #include "operator/manifest.h"
 
 #include "base/contract.h"
+#include "operator/resources.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -24,9 +25,9 @@ struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_
                                   enum gang_scheduler gang)
 {
     bool volcano = gang == GANG_VOLCANO;
-    json_t *object = manifest_object(volcano ? API_VOLCANO_GROUP "/" API_VOLCANO_VERSION
-                                             : API_PLUGINS_GROUP "/" API_PLUGINS_VERSION,
-                                     "PodGroup", job->name, job, &no_pairs, &no_pairs);
+    const struct resource *resource = resource_pod_group(gang);
+    json_t *object = manifest_object(resource->api_version, resource->kind, job->name, job,
+                                     &no_pairs, &no_pairs);
     if (json_object_size(job->annotations))
         json_object_set_new(json_object_get(object, "metadata"), "annotations",
                             json_deep_copy(job->annotations));
@@ -47,11 +48,10 @@ struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_
 struct json_t *manifest_autoscaler(const struct job *job, const struct autoscaler_spec *autoscaler,
                                    const char *version)
 {
-    char api_version[64];
-    snprintf(api_version, sizeof api_version, "autoscaling/%s", version);
+    const struct resource *resource = resource_autoscaler(version);
     struct pair hash = {ANNOTATION_METRICS_HASH, autoscaler->metrics_hash};
     const struct pairs annotations = {.items = &hash, .count = 1};
-    json_t *object = manifest_object(api_version, "HorizontalPodAutoscaler", job->name, job,
+    json_t *object = manifest_object(resource->api_version, resource->kind, job->name, job,
                                      &no_pairs, &annotations);
     json_t *spec =
         json_pack("{s:{s:s, s:s, s:s}, s:i, s:i}", "scaleTargetRef", "apiVersion",

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "operator/history.h"
 #include "operator/names.h"
+#include "operator/resources.h"
 #include "operator/restart.h"
 
 #include <inttypes.h>
@@ -187,7 +188,7 @@ static struct pairs pod_labels(const struct job *job, const struct pod_spec *pod
         pairs_set(&all,
                   (struct pair){LABEL_ATTEMPT, arena_printf(arena, "%" PRId32, pod->attempt)});
     if (gang->scheduler == GANG_PLUGINS)
-        pairs_set(&all, (struct pair){"scheduling.x-k8s.io/pod-group", job->name});
+        pairs_set(&all, (struct pair){LABEL_PLUGINS_GROUP, job->name});
     return all;
 }
 
@@ -200,8 +201,8 @@ static struct pairs pod_annotations(const struct job *job, enum replica_type typ
     struct pairs all = {.items = arena_array(arena, struct pair, user->count + 2)};
     for (size_t i = 0; i < user->count; i++)
         pairs_set(&all, user->items[i]);
-    pairs_set(&all, (struct pair){"scheduling.k8s.io/group-name", job->name});
-    pairs_set(&all, (struct pair){"volcano.sh/task-spec", names_replica_label(type)});
+    pairs_set(&all, (struct pair){ANNOTATION_VOLCANO_GROUP, job->name});
+    pairs_set(&all, (struct pair){ANNOTATION_VOLCANO_TASK, names_replica_label(type)});
     return all;
 }
 

@@ -11,9 +11,6 @@ extern "C" {
 
 struct arena;
 
-/* Ours: which attempt of the whole job a pod belongs to. */
-#define LABEL_ATTEMPT "shoal.dev/restart-attempt"
-
 enum pod_restart { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER };
 
 /* What a backend wants beyond the job itself. */

@@ -1,10 +1,10 @@
 #include "operator/request.h"
 
-#include "base/contract.h"
 #include "base/mem.h"
 #include "operator/init_template.h"
 #include "operator/kube.h"
 #include "operator/manifest.h"
+#include "operator/resources.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,29 +14,16 @@
 /* A name of at most 63 bytes, a dot and 16 digits. */
 #define EVENT_NAME_BYTES 128
 
-/* A kind of object: where it lives. */
-struct resource {
-    const char *group, *version, *plural;
-};
-
-static const struct resource pods = {"", "v1", "pods"};
-static const struct resource services = {"", "v1", "services"};
-static const struct resource events = {"", "v1", "events"};
-static const struct resource jobs = {API_GROUP, API_VERSION, "pytorchjobs"};
-
-static struct resource pod_groups(const struct request_source *source)
+static const struct resource *pod_groups(const struct request_source *source)
 {
     assert(source->pod->gang.scheduler != GANG_NONE);
-    if (source->pod->gang.scheduler == GANG_VOLCANO)
-        return (struct resource){API_VOLCANO_GROUP, API_VOLCANO_VERSION, "podgroups"};
-    return (struct resource){API_PLUGINS_GROUP, API_PLUGINS_VERSION, "podgroups"};
+    return resource_pod_group(source->pod->gang.scheduler);
 }
 
-static struct resource autoscalers(const struct request_source *source)
+static const struct resource *autoscalers(const struct request_source *source)
 {
     assert(source->autoscaling_version);
-    return (struct resource){"autoscaling", source->autoscaling_version,
-                             "horizontalpodautoscalers"};
+    return resource_autoscaler(source->autoscaling_version);
 }
 
 /* Names are those of validated jobs and of objects that the API server took: they fit. */
@@ -49,15 +36,16 @@ static void set_path(struct request *request, const struct resource *resource,
     (void)fits;
 }
 
-static struct request create_object(struct resource resource, const struct request_source *source,
-                                    struct json_t *object)
+static struct request create_object(const struct resource *resource,
+                                    const struct request_source *source, struct json_t *object)
 {
     struct request request = {.method = "POST", .body = object};
-    set_path(&request, &resource, source, NULL, NULL);
+    set_path(&request, resource, source, NULL, NULL);
     return request;
 }
 
-static struct request remove_object(struct resource resource, const struct request_source *source,
+static struct request remove_object(const struct resource *resource,
+                                    const struct request_source *source,
                                     const struct action *action)
 {
     const struct manifest_delete options = {
@@ -66,14 +54,15 @@ static struct request remove_object(struct resource resource, const struct reque
         .background = action->kind == ACTION_DELETE_JOB,
     };
     struct request request = {.method = "DELETE", .body = manifest_delete(&options)};
-    set_path(&request, &resource, source, action->name, NULL);
+    set_path(&request, resource, source, action->name, NULL);
     return request;
 }
 
 /* Puts the whole spec in place: a merge would keep entries of maps that are no longer wanted. The
  * annotations too if `annotations`; otherwise they are as they were made, and others may have added
  * to them. Fails unless the object is the one that is meant. Takes `object`. */
-static struct request update_object(struct resource resource, const struct request_source *source,
+static struct request update_object(const struct resource *resource,
+                                    const struct request_source *source,
                                     const struct action *action, json_t *object, bool annotations)
 {
     json_t *patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test", "path",
@@ -87,7 +76,7 @@ static struct request update_object(struct resource resource, const struct reque
     json_decref(object);
     struct request request = {
         .method = "PATCH", .body = patch, .content_type = "application/json-patch+json"};
-    set_path(&request, &resource, source, action->name, NULL);
+    set_path(&request, resource, source, action->name, NULL);
     return request;
 }
 
@@ -97,7 +86,7 @@ static struct request set_status(const struct request_source *source, const stru
         .method = "PUT",
         .body = manifest_status_update(source->object, source->job, action->status),
     };
-    set_path(&request, &jobs, source, source->job->name, "status");
+    set_path(&request, &resource_job, source, source->job->name, "status");
     return request;
 }
 
@@ -105,7 +94,7 @@ static struct request create_event(const struct request_source *source, const st
 {
     char name[EVENT_NAME_BYTES];
     snprintf(name, sizeof name, "%s.%016" PRIx64, source->job->name, source->event_number);
-    return create_object(events, source,
+    return create_object(&resource_event, source,
                          manifest_event(source->job, name, action->event_type, action->reason,
                                         action->message, source->now_ms));
 }
@@ -117,7 +106,8 @@ static struct request create_pod(const struct request_source *source, const stru
         pod_build(source->job, source->history, action->type, action->index, source->pod, arena);
     json_t *init =
         pod->wait_for && source->init ? init_template_expand(source->init, pod->wait_for) : NULL;
-    struct request request = create_object(pods, source, manifest_pod(source->job, pod, init));
+    struct request request =
+        create_object(&resource_pod, source, manifest_pod(source->job, pod, init));
     json_decref(init);
     return request;
 }
@@ -126,7 +116,7 @@ static struct request create_service(const struct request_source *source,
                                      const struct action *action)
 {
     auto_arena struct arena *arena = arena_open();
-    return create_object(services, source,
+    return create_object(&resource_service, source,
                          manifest_service(source->job, pod_build_service(source->job, action->type,
                                                                          action->index, arena)));
 }
@@ -150,9 +140,9 @@ struct request request_build(const struct action *action, const struct request_s
         return create_event(source, action);
     case ACTION_DELETE_POD:
     case ACTION_FORCE_DELETE_POD:
-        return remove_object(pods, source, action);
+        return remove_object(&resource_pod, source, action);
     case ACTION_DELETE_SERVICE:
-        return remove_object(services, source, action);
+        return remove_object(&resource_service, source, action);
     case ACTION_DELETE_POD_GROUP:
         return remove_object(pod_groups(source), source, action);
     case ACTION_DELETE_AUTOSCALER:
@@ -170,7 +160,7 @@ struct request request_build(const struct action *action, const struct request_s
     case ACTION_UPDATE_AUTOSCALER:
         return update_object(autoscalers(source), source, action, autoscaler(source, action), true);
     case ACTION_DELETE_JOB:
-        return remove_object(jobs, source, action);
+        return remove_object(&resource_job, source, action);
     case ACTION_REQUEUE:
         break;
     }

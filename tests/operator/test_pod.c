@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "operator/decode.h"
 #include "operator/pod.h"
+#include "operator/resources.h"
 
 #include <string.h>
 
