@@ -22,6 +22,19 @@ int index_open_file(const char *path, const struct manifest_file *listed,
     return 0;
 }
 
+int index_verify_file(const char *path, const struct manifest_file *listed,
+                      const struct safetensors *file, struct error *err)
+{
+    uint64_t xxh64;
+    if (safetensors_hash(file, &xxh64, err) < 0)
+        return -1;
+    if (xxh64 != listed->xxh64)
+        return error_set(err, ERR_INPUT,
+                         "%s/%s: damaged: its checksum is %016" PRIx64 ", saved was %016" PRIx64,
+                         path, listed->path, xxh64, listed->xxh64);
+    return 0;
+}
+
 /* Where a file says that one of its boxes begins. */
 static int decode_offset(const json_t *info, struct index_entry *e)
 {

@@ -37,6 +37,9 @@ int index_find(const struct checkpoint_index *index, const struct checkpoint_pie
 /* Opens a file of the checkpoint at `path`; its header is then what was saved. */
 int index_open_file(const char *path, const struct manifest_file *listed,
                     struct safetensors **ret_file, struct error *err);
+/* Whether the whole file is what was saved. Errors: ERR_INPUT with both checksums. */
+int index_verify_file(const char *path, const struct manifest_file *listed,
+                      const struct safetensors *file, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -118,20 +118,6 @@ static int compare_files(const void *a, const void *b)
     return (f > g) - (f < g);
 }
 
-/* The whole file must be what was saved. */
-static int verify_file(const struct checkpoint *c, const struct manifest_file *listed,
-                       const struct safetensors *file, struct error *err)
-{
-    uint64_t xxh64;
-    if (safetensors_hash(file, &xxh64, err) < 0)
-        return -1;
-    if (xxh64 != listed->xxh64)
-        return error_set(err, ERR_INPUT,
-                         "%s/%s: damaged: its checksum is %016" PRIx64 ", saved was %016" PRIx64,
-                         c->path, listed->path, xxh64, listed->xxh64);
-    return 0;
-}
-
 /* Reads the transfers of one file: items[0 .. count). */
 static int read_file(const struct checkpoint *c, const struct transfer *items, int count,
                      struct error *err)
@@ -140,7 +126,7 @@ static int read_file(const struct checkpoint *c, const struct transfer *items, i
     struct safetensors *file;
     if (index_open_file(c->path, listed, &file, err) < 0)
         return -1;
-    int result = verify_file(c, listed, file, err);
+    int result = index_verify_file(c->path, listed, file, err);
     for (int i = 0; i < count && result == 0; i++)
         result = safetensors_read(file, &items[i].entry->tensor, items[i].first, items[i].count,
                                   items[i].data, err);

@@ -5,6 +5,7 @@
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/inspect.h"
 #include "cli/plan.h"
 #include "cli/run.h"
 
@@ -17,6 +18,7 @@ struct command {
 static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
     {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
+    {"inspect", "what a checkpoint or a model on disk holds", inspect_command},
 };
 
 static void print_help(FILE *out)
