@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Fields of the tables in Arrow's format/Schema.fbs. */
-enum { SCHEMA_FIELDS = 1 };
+enum { SCHEMA_ENDIANNESS = 0, SCHEMA_FIELDS = 1 };
 enum {
     FIELD_NAME = 0,
     FIELD_TYPE_TYPE = 2,
@@ -178,8 +178,12 @@ int arrow_schema_parse(const char *name, const struct flat_table *table,
     struct flat_vector fields;
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
-    if (!flat_vector(table, SCHEMA_FIELDS, 4, &fields))
+    int64_t big_endian;
+    if (!flat_number(table, SCHEMA_ENDIANNESS, 2, 0, &big_endian) ||
+        !flat_vector(table, SCHEMA_FIELDS, 4, &fields))
         return damaged(&w);
+    if (big_endian)
+        return error_set(err, ERR_UNSUPPORTED, "%s: big-endian numbers are not read", name);
     for (size_t i = 0; i < fields.count; i++) {
         struct flat_table field;
         char column[NAME_MAX_BYTES];

@@ -87,7 +87,7 @@ static int decode_list(const struct decoder *d, const struct flat_vector *nodes,
     const struct arrow_column *c = &d->schema.columns[i];
     const uint8_t *node = nodes->items + STRUCT_BYTES * c->node;
     int64_t values = i64_at(node + STRUCT_BYTES);
-    if (i64_at(node) != rows || values < 0)
+    if (i64_at(node) != rows)
         return damaged(d, "a column has another number of rows than the batch");
     if (i64_at(node + 8) != 0 || i64_at(node + STRUCT_BYTES + 8) != 0)
         return error_set(d->err, ERR_INPUT, "%s: column %s has nulls in it", d->name,

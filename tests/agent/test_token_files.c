@@ -232,6 +232,34 @@ static void test_refusals(void **state)
     token_source_close(source);
 }
 
+/* What `datasets` can write and a causal language model cannot learn from. */
+static void test_arrow_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dataset;
+        enum error_code code;
+        const char *part;
+    } rows[] = {
+        {DATA "/arrow_uneven", ERR_INPUT, ".arrow: row 1 has 4 input_ids but 3 labels"},
+        {DATA "/arrow_null", ERR_INPUT, ".arrow: column input_ids has nulls in it"},
+        {DATA "/arrow_text", ERR_INPUT, ".arrow: column input_ids is of type string; a list of"},
+        {DATA "/arrow_float", ERR_INPUT, ".arrow: column input_ids is a list of float; lists of"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct token_options options = options_of(rows[i].dataset, 8);
+        assert_opens_not(&options, rows[i].code, rows[i].part);
+    }
+    struct token_options options = options_of(DATA "/arrow_left", 8);
+    struct token_source *source = open_ok(&options);
+    int32_t ids[8], targets[8];
+    bool end;
+    struct error err;
+    assert_fails(token_source_next(source, ids, targets, &end, &err), &err, ERR_UNSUPPORTED,
+                 "row 0: the attention_mask is 0 before it is 1 (at 1): pad on the right");
+    token_source_close(source);
+}
+
 /* ---- order ---- */
 
 enum { MOST = 64 };
@@ -338,8 +366,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_llmc),     cmocka_unit_test(test_megatron),
         cmocka_unit_test(test_arrow),    cmocka_unit_test(test_arrow_wide),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_arrow_refusals),
+        cmocka_unit_test(test_order),    cmocka_unit_test(test_resume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

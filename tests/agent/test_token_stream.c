@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { X = TOKENS_IGNORED, MAX_T = 64, MAX_SAMPLES = 512 };
 
@@ -227,10 +228,108 @@ static void test_shuffle(void **state)
         }
     }
     options.split = "train[10:20]"; /* a part is the same rows, shuffled */
-    auto_free struct samples *part = read_epoch(&options, 3);
-    assert_int_equal(part->count, 10);
-    for (int n = 0; n < 10; n++)
-        assert_in_range(number_of(part->ids[n]), 10, 19);
+    for (int64_t epoch = 0; epoch < 6; epoch++) {
+        auto_free struct samples *part = read_epoch(&options, epoch);
+        assert_int_equal(part->count, 10);
+        for (int n = 0; n < 10; n++)
+            assert_in_range(number_of(part->ids[n]), 10, 19);
+    }
+}
+
+/* The blocks of an epoch are shuffled each in its own way, and the files take turns in the lead. */
+static void test_shuffle_within(void **state)
+{
+    write_c4(*state);
+    auto_free char *path =
+        xasprintf("%s/allenai/c4/en/c4-train.00001-of-00003.json.gz", (char *)*state);
+    struct token_options options = c4_options(*state, 16);
+    options.packing = TOKENS_NONE;
+    bool led[3] = {false};
+    for (int64_t epoch = 0; epoch < 20; epoch++) {
+        auto_free struct samples *all = read_epoch(&options, epoch);
+        int number = number_of(all->ids[0]);
+        led[number < 17 ? 0 : number < 47 ? 1 : 2] = true;
+    }
+    assert_true(led[0] && led[1] && led[2]);
+    options.dataset = path; /* 30 texts from 17 on: blocks of 8, 8, 8 and 6 */
+    int same = 0;
+    for (int64_t epoch = 0; epoch < 10; epoch++) {
+        auto_free struct samples *all = read_epoch(&options, epoch);
+        for (int n = 0; n < 24; n++)
+            assert_in_range(number_of(all->ids[n]), 17 + n / 8 * 8, 24 + n / 8 * 8);
+        for (int n = 0; n < 8; n++)
+            same += number_of(all->ids[n]) + 8 == number_of(all->ids[n + 8]);
+    }
+    assert_in_range(same, 0, 30); /* 10 of 80 are expected, 80 if all blocks were alike */
+}
+
+/* A source that is in the middle of something else goes where it is told. */
+static void test_turn(void **state)
+{
+    write_c4(*state);
+    struct token_options options = c4_options(*state, 7);
+    auto_free struct samples *expected = read_epoch(&options, 3);
+    for (options.threads = 0; options.threads < 4; options.threads++) {
+        struct token_source *source = texts_open(&options);
+        struct token_position position;
+        struct error err;
+        for (int64_t at = 0; at < 12; at++) {
+            int64_t skipped;
+            assert_ok(token_source_skip(source, at, &skipped, &err), &err);
+            assert_ok(token_source_set_epoch(source, 3, &err), &err);
+            assert_ok(token_source_skip(source, at, &skipped, &err), &err);
+            token_source_tell(source, &position);
+            assert_ok(token_source_skip(source, 5, &skipped, &err), &err);
+            assert_ok(token_source_seek(source, &position, &err), &err);
+            int32_t ids[MAX_T], targets[MAX_T];
+            bool end;
+            assert_ok(token_source_next(source, ids, targets, &end, &err), &err);
+            assert_memory_equal(ids, expected->ids[at], 7 * sizeof *ids);
+        }
+        token_source_close(source);
+    }
+}
+
+/* A position is of these files, wherever they lie, and of these options. */
+static void test_fingerprint(void **state)
+{
+    write_c4(*state);
+    auto_free char *other = xasprintf("%s/moved", (char *)*state);
+    mkdir(other, 0777);
+    write_c4(other);
+    struct token_options options = c4_options(*state, 7);
+    struct token_source *source = texts_open(&options);
+    struct token_position position;
+    struct error err;
+    token_source_tell(source, &position);
+    token_source_close(source);
+    options.root = other;
+    options.threads = 3;
+    source = texts_open(&options);
+    assert_ok(token_source_seek(source, &position, &err), &err);
+    token_source_close(source);
+    struct token_options changed[6];
+    for (size_t i = 0; i < array_length(changed); i++)
+        changed[i] = options;
+    changed[0].window = 8;
+    changed[1].split = "validation";
+    changed[2].split = "train[:100]";
+    changed[3].shuffle_buffer = 9;
+    changed[4].packing = TOKENS_NONE;
+    changed[5].text_column = "url";
+    for (size_t i = 0; i < array_length(changed); i++) {
+        source = texts_open(&changed[i]);
+        assert_fails(token_source_seek(source, &position, &err), &err, ERR_INPUT,
+                     "is of other files or options");
+        token_source_close(source);
+    }
+    auto_free char *lines = texts_lines(0, 90);
+    free(texts_write_gzip(other, "allenai/c4/en/c4-train.00001-of-00003.json.gz", lines,
+                          strlen(lines), 1));
+    source = texts_open(&options);
+    assert_fails(token_source_seek(source, &position, &err), &err, ERR_INPUT,
+                 "is of other files or options");
+    token_source_close(source);
 }
 
 /* The ranks of a world of any size read the same sequence together, with any number of threads. */
@@ -347,8 +446,10 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(test_concat), IN_DIR(test_apart),  IN_DIR(test_c4),       IN_DIR(test_shuffle),
-        IN_DIR(test_worlds), IN_DIR(test_resume), IN_DIR(test_counters), IN_DIR(test_text),
+        IN_DIR(test_concat),         IN_DIR(test_apart),  IN_DIR(test_c4),
+        IN_DIR(test_shuffle_within), IN_DIR(test_turn),   IN_DIR(test_fingerprint),
+        IN_DIR(test_shuffle),        IN_DIR(test_worlds), IN_DIR(test_resume),
+        IN_DIR(test_counters),       IN_DIR(test_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

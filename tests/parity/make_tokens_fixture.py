@@ -59,6 +59,17 @@ def make_arrow():
     one.save_to_disk(os.path.join(OUT, "arrow_wide"))
     one.remove_columns(["labels"]).save_to_disk(os.path.join(OUT, "arrow_no_labels"))
 
+    # what is refused: rows whose columns differ in length, padding in front, nulls, no list at all
+    row = ids_of(0, 4)
+    for name, columns in [
+        ("arrow_uneven", {"input_ids": [row, row], "labels": [row, row[:3]]}),
+        ("arrow_left", {"input_ids": [row], "labels": [row], "attention_mask": [[0, 1, 1, 1]]}),
+        ("arrow_null", {"input_ids": [row, None], "labels": [row, row]}),
+        ("arrow_text", {"input_ids": ["a"], "labels": [row]}),
+        ("arrow_float", {"input_ids": [[0.5]], "labels": [row]}),
+    ]:
+        datasets.Dataset.from_dict(columns).save_to_disk(os.path.join(OUT, name))
+
 
 def make_megatron():
     import torch
