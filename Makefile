@@ -167,11 +167,12 @@ bench-operator: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release all
 	@tests/bench/bench_operator.sh $(JOBS)
 
-#> make bench-ops      milliseconds of each op at the sizes of MNIST's network
+#> make bench-ops      milliseconds of each op at the sizes of MNIST and of language models (THREADS=2: of the latter)
 bench-ops: deps
-	@$(MAKE) --no-print-directory V=release build/release/tests/bench/ops_bench
+	@$(MAKE) --no-print-directory V=release $(addprefix build/release/tests/bench/,ops_bench language_bench)
 	@build/release/tests/bench/ops_bench
-$(BUILD)/tests/bench/ops_bench: $(BUILD)/tests/bench/ops_bench.c.o $(call archives,kernels)
+	@build/release/tests/bench/language_bench $(THREADS)
+$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make cover          line coverage of the suite

@@ -45,7 +45,7 @@ void *cpu_scratch(struct stream *s, size_t bytes);
  * and the machine chooses when the program starts: before sanitizers are ready, so not with them.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define CPU_HOT __attribute__((target_clones("arch=x86-64-v3", "default")))
+#define CPU_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CPU_HOT
 #endif

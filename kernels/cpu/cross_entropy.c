@@ -5,6 +5,7 @@
 #include "kernels/cpu/vector_math.h"
 
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 struct row_loss {
@@ -32,33 +33,35 @@ CPU_HOT static float largest_of(const float *x, int64_t count)
     return largest;
 }
 
-CPU_HOT static double sum_of_exponents(const float *x, int64_t count, float largest)
+/* The sum of exp(x - largest); with `kept`, they stay there. kept may be x. */
+CPU_HOT static double sum_of_exponents(float *kept, const float *x, int64_t count, float largest)
 {
     double sum = 0;
     for (int64_t i = 0, n; i < count; i += n) {
         n = strip_length(count - i);
-        float part = 0;
+        float part = 0, strip[STRIP], *e = kept ? kept + i : strip;
 #pragma omp simd reduction(+ : part)
-        for (int64_t j = i; j < i + n; j++)
-            part += vector_exp(x[j] - largest);
+        for (int64_t j = 0; j < n; j++) {
+            e[j] = vector_exp(x[i + j] - largest);
+            part += e[j];
+        }
         sum += part;
     }
     return sum;
 }
 
-/* dlogits = scale * exp(x - largest - log_sum). */
-CPU_HOT static void write_probabilities(const struct cross_entropy_args *a, int64_t row,
-                                        float largest, float log_sum)
+/* A row of dlogits = factor * e. */
+CPU_HOT static void write_row(enum dtype t, void *dlogits, int64_t first, const float *e,
+                              int64_t count, float factor)
 {
-    const float *x = a->logits + row * a->V;
-    float strip[STRIP], scale = a->scale;
-    for (int64_t i = 0, n; i < a->V; i += n) {
-        n = strip_length(a->V - i);
-        float *y = strip_target(a->t, a->dlogits, row * a->V + i, strip);
+    float strip[STRIP];
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = strip_length(count - i);
+        float *y = strip_target(t, dlogits, first + i, strip);
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
-            y[j] = scale * vector_exp(x[i + j] - largest - log_sum);
-        strip_write(a->t, a->dlogits, row * a->V + i, n, y);
+            y[j] = factor * e[i + j];
+        strip_write(t, dlogits, first + i, n, y);
     }
 }
 
@@ -70,7 +73,8 @@ static void write_element(const struct cross_entropy_args *a, int64_t at, float 
         ((bf16 *)a->dlogits)[at] = bf16_from_float(value);
 }
 
-static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row)
+/* e: room for a row. */
+static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, float *e)
 {
     int64_t V = a->V, target = a->target[row];
     const float *x = a->logits + row * V;
@@ -81,13 +85,17 @@ static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row)
         return (struct row_loss){0};
     }
     assert(target < V);
-    float largest = largest_of(x, V), log_sum = (float)log(sum_of_exponents(x, V, largest));
-    float log_probability = x[target] - largest - log_sum;
+    float largest = largest_of(x, V), difference = x[target] - largest;
     bool hit = x[target] == largest;
     for (int64_t i = 0; hit && i < target; i++)
         hit = x[i] != largest;
+    /* What follows may write over x. */
+    if (a->dlogits && a->t == DTYPE_F32)
+        e = (float *)a->dlogits + row * V;
+    double sum = sum_of_exponents(a->dlogits ? e : NULL, x, V, largest);
+    float log_probability = difference - (float)log(sum);
     if (a->dlogits) {
-        write_probabilities(a, row, largest, log_sum);
+        write_row(a->t, a->dlogits, row * V, e, V, (float)(a->scale / sum));
         write_element(a, row * V + target, a->scale * (expf(log_probability) - 1));
     }
     return (struct row_loss){-(double)log_probability, hit};
@@ -96,10 +104,14 @@ static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row)
 static void cross_entropy_run(void *args)
 {
     const struct cross_entropy_args *a = args;
-    struct row_loss *losses = cpu_scratch(a->s, (size_t)a->rows * sizeof *losses);
+    int64_t losses_bytes = (a->rows * (int64_t)sizeof(struct row_loss) + 63) / 64 * 64;
+    int64_t row_bytes = a->V * (int64_t)sizeof(float);
+    char *scratch = cpu_scratch(a->s, (size_t)(losses_bytes + omp_get_max_threads() * row_bytes));
+    struct row_loss *losses = (struct row_loss *)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t r = 0; r < a->rows; r++)
-        losses[r] = do_row(a, r);
+        losses[r] =
+            do_row(a, r, (float *)(scratch + losses_bytes + omp_get_thread_num() * row_bytes));
     for (int64_t r = 0; r < a->rows; r++) { /* in order, whoever did them */
         a->sums[0] += losses[r].loss;
         a->sums[1] += losses[r].hit;

@@ -167,32 +167,47 @@ void cpu_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y, 
 }
 
 struct sum_args {
+    struct stream *s;
     double *sum;
     const float *x;
     int64_t count;
 };
 
-/* Eight sums side by side, by one thread: the same bits whatever the thread count. */
-CPU_HOT static void sum_run(void *args)
+/* Eight sums side by side. */
+CPU_HOT static double sum_piece(const float *x, int64_t count)
 {
-    const struct sum_args *a = args;
     enum { SUMS = 8 };
-    const float *x = a->x;
     double sums[SUMS] = {0}, sum = 0;
     int64_t i = 0;
-    for (; i + SUMS <= a->count; i += SUMS)
+    for (; i + SUMS <= count; i += SUMS)
         for (int j = 0; j < SUMS; j++)
             sums[j] += (double)x[i + j] * x[i + j];
-    for (; i < a->count; i++)
+    for (; i < count; i++)
         sum += (double)x[i] * x[i];
     for (int j = 0; j < SUMS; j++)
         sum += sums[j];
-    *a->sum += sum;
+    return sum;
+}
+
+/* The pieces' sums add up in order: the same bits whatever the thread count. */
+static void sum_run(void *args)
+{
+    enum { PIECE = 1 << 16 };
+    const struct sum_args *a = args;
+    int64_t pieces = (a->count + PIECE - 1) / PIECE;
+    double *sums = cpu_scratch(a->s, (size_t)pieces * sizeof *sums);
+#pragma omp parallel for schedule(static) if (pieces > 1)
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t left = a->count - i * PIECE;
+        sums[i] = sum_piece(a->x + i * PIECE, left < PIECE ? left : PIECE);
+    }
+    for (int64_t i = 0; i < pieces; i++)
+        *a->sum += sums[i];
 }
 
 void cpu_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count)
 {
-    cpu_call(s, sum_run, struct sum_args, sum, x, count);
+    cpu_call(s, sum_run, struct sum_args, s, sum, x, count);
 }
 
 enum { COLUMNS = 64 };

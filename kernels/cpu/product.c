@@ -6,40 +6,55 @@
 #include <omp.h>
 #include <string.h>
 
-enum { WIDTH = 256, DEPTH = 2048 }; /* of a strip of b: its copy stays in the L2 cache */
+enum { WIDTH = 512, DEPTH = 2048 }; /* of a strip at most */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Columns of b that a thread takes at once: no more than a strip, no fewer than pay. */
-static int64_t strip_width(int64_t n)
+/* Columns of `count` that a thread takes at once: its share, or a strip. */
+static int64_t strip_width(int64_t count)
 {
-    int64_t share = (n + omp_get_max_threads() - 1) / omp_get_max_threads();
+    int64_t share = (count + omp_get_max_threads() - 1) / omp_get_max_threads();
     return smaller((share + 15) / 16 * 16, WIDTH);
 }
 
-/* In strips of columns that the threads share, b not transposed. A strip of b is copied first,
- * because rows that start a multiple of 4096 bytes apart, as 9216 floats do, fight for the same few
- * lines of the cache: read in place they take twice the time. */
-static void fp32_in_strips(struct stream *s, const struct product *p, const float *a,
+/* A strip of columns of x, dense. */
+static void copy_strip(float *strip, const float *x, int64_t rows, int64_t width, int64_t stride)
+{
+    for (int64_t row = 0; row < rows; row++)
+        memcpy(strip + row * width, x + row * stride, (size_t)width * sizeof *x);
+}
+
+/* The threads share c by strips of columns (of_a: of rows, a being transposed), for each of which a
+ * strip of b (of a) is copied first: rows that start a multiple of 4096 bytes apart, as 9216 floats
+ * do, fight for the same few lines of the cache, and rows of a vocabulary's length lie on a page
+ * each. Read in place they take up to twice the time. A deep sum is made in steps, for the cache's
+ * sake too. */
+static void fp32_in_strips(struct stream *s, const struct product *p, bool of_a, const float *a,
                            const float *b, float *c)
 {
-    int64_t step = strip_width(p->n), depth = smaller(p->k, DEPTH), room = depth * step;
+    int64_t count = of_a ? p->m : p->n, step = strip_width(count),
+            room = smaller(p->k, DEPTH) * step;
     float *scratch = cpu_scratch(s, (size_t)(omp_get_max_threads() * room) * sizeof *scratch);
 #pragma omp parallel for schedule(static)
-    for (int64_t first = 0; first < p->n; first += step) {
+    for (int64_t first = 0; first < count; first += step) {
         float *strip = scratch + omp_get_thread_num() * room;
-        int64_t width = smaller(p->n - first, step);
+        int64_t width = smaller(count - first, step);
         for (int64_t k = 0, rows; k < p->k; k += rows) {
             rows = smaller(p->k - k, DEPTH);
-            for (int64_t row = 0; row < rows; row++)
-                memcpy(strip + row * width, b + (k + row) * p->b_stride + first,
-                       (size_t)width * sizeof *b);
-            cpu_gemm_strided(p->trans_a ? 'T' : 'N', 'N', p->m, width, rows,
-                             a + (p->trans_a ? k * p->a_stride : k), p->a_stride, strip, width,
-                             k > 0 || p->accumulate ? 1 : 0, c + first, p->c_stride);
+            float beta = k > 0 || p->accumulate ? 1 : 0;
+            const float *part_a = a + (p->trans_a ? k * p->a_stride : k);
+            const float *part_b = b + k * p->b_stride;
+            copy_strip(strip, (of_a ? part_a : part_b) + first, rows, width,
+                       of_a ? p->a_stride : p->b_stride);
+            if (of_a)
+                cpu_gemm_strided('T', 'N', width, p->n, rows, strip, width, part_b, p->b_stride,
+                                 beta, c + first * p->c_stride, p->c_stride);
+            else
+                cpu_gemm_strided(p->trans_a ? 'T' : 'N', 'N', p->m, width, rows, part_a,
+                                 p->a_stride, strip, width, beta, c + first, p->c_stride);
         }
     }
 }
@@ -56,8 +71,9 @@ static void run_fp32(struct stream *s, const struct product *p, const float *a, 
                      const float *bias, float *c)
 {
     enum { NARROW = 96 }; /* too many threads for strips: sgemm shares the rows too */
-    if (!p->trans_b && (omp_get_max_threads() == 1 || strip_width(p->n) >= NARROW))
-        fp32_in_strips(s, p, a, b, c);
+    bool of_a = p->trans_a && p->m > p->n;
+    if (!p->trans_b && (omp_get_max_threads() == 1 || strip_width(of_a ? p->m : p->n) >= NARROW))
+        fp32_in_strips(s, p, of_a, a, b, c);
     else
         cpu_gemm_strided(p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N', p->m, p->n, p->k, a,
                          p->a_stride, b, p->b_stride, p->accumulate ? 1 : 0, c, p->c_stride);
