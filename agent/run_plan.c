@@ -183,15 +183,3 @@ struct run_plan_advice run_plan_advise(int64_t parameters)
         i++;
     return rows[i].advice;
 }
-
-const char *run_plan_strategy_name(enum shard_strategy strategy)
-{
-    static const char *const names[] = {
-        [FULL_SHARD] = "FULL_SHARD",
-        [SHARD_GRAD_OP] = "SHARD_GRAD_OP",
-        [NO_SHARD] = "NO_SHARD",
-        [HYBRID_SHARD] = "HYBRID_SHARD",
-        [HYBRID_SHARD_ZERO2] = "HYBRID_SHARD_ZERO2",
-    };
-    return names[strategy];
-}

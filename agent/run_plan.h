@@ -106,8 +106,6 @@ struct run_plan_advice {
 };
 struct run_plan_advice run_plan_advise(int64_t parameters);
 
-const char *run_plan_strategy_name(enum shard_strategy strategy); /* "FULL_SHARD" */
-
 /* As a table for people. current: the strategy that is configured; it is marked. */
 void run_plan_print(const struct run_plan *plan, const struct run_plan_facts *facts,
                     enum shard_strategy current, struct str *out);

@@ -43,7 +43,7 @@ static void add_strategy(const struct run_plan_strategy *s, enum shard_strategy 
                                s->whole_gradients,     s->device, s->host,      s->sent_in_group,
                                s->sent_between_groups};
     str_printf(out, "%c %-18s %5d", s->strategy == current ? '*' : ' ',
-               run_plan_strategy_name(s->strategy), s->group_size);
+               shard_strategy_name(s->strategy), s->group_size);
     for (size_t i = 0; i < array_length(columns); i++)
         str_printf(out, " %9.3f", (double)columns[i] / giga);
     str_add(out, "\n");
@@ -60,7 +60,7 @@ static void add_advice(const struct run_plan *p, struct str *out)
 {
     const struct run_plan_advice a = run_plan_advise(p->parameters);
     str_printf(out, "Advice for %s: --sharding_strategy=%s --offload_activations=%d%s, ", a.size,
-               run_plan_strategy_name(a.strategy), a.offload_activations,
+               shard_strategy_name(a.strategy), a.offload_activations,
                a.cpu_offload_if_needed ? " (--cpu_offload=1 if needed)" : "");
     add_range(a.min_gpus, a.max_gpus, "GPU", out);
     str_add(out, " per node, ");
@@ -110,7 +110,7 @@ static void add_strategy_json(const struct run_plan_strategy *s, enum shard_stra
         {"sent_in_group_bytes", s->sent_in_group},
         {"sent_between_groups_bytes", s->sent_between_groups},
     };
-    str_printf(out, "{\"strategy\":\"%s\",\"configured\":%s", run_plan_strategy_name(s->strategy),
+    str_printf(out, "{\"strategy\":\"%s\",\"configured\":%s", shard_strategy_name(s->strategy),
                s->strategy == current ? "true" : "false");
     for (size_t i = 0; i < array_length(rows); i++)
         str_printf(out, ",\"%s\":%" PRId64, rows[i].name, rows[i].value);
@@ -134,7 +134,7 @@ void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
     str_printf(out,
                ",\"advice\":{\"size\":\"%s\",\"strategy\":\"%s\",\"offload_activations\":%s,"
                "\"cpu_offload_if_needed\":%s,\"gpus_per_node\":[%d,%d],\"nodes\":[%d,%d]}",
-               a.size, run_plan_strategy_name(a.strategy), a.offload_activations ? "true" : "false",
+               a.size, shard_strategy_name(a.strategy), a.offload_activations ? "true" : "false",
                a.cpu_offload_if_needed ? "true" : "false", a.min_gpus, a.max_gpus, a.min_nodes,
                a.max_nodes);
     str_add(out, ",\"strategies\":[");

@@ -274,3 +274,15 @@ const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count
     *ret_count = shard->piece_count;
     return shard->pieces;
 }
+
+const char *shard_strategy_name(enum shard_strategy strategy)
+{
+    static const char *const names[] = {
+        [FULL_SHARD] = "FULL_SHARD",
+        [SHARD_GRAD_OP] = "SHARD_GRAD_OP",
+        [NO_SHARD] = "NO_SHARD",
+        [HYBRID_SHARD] = "HYBRID_SHARD",
+        [HYBRID_SHARD_ZERO2] = "HYBRID_SHARD_ZERO2",
+    };
+    return names[strategy];
+}

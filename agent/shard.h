@@ -49,6 +49,7 @@ enum shard_strategy {
     HYBRID_SHARD,
     HYBRID_SHARD_ZERO2,
 };
+const char *shard_strategy_name(enum shard_strategy strategy); /* "FULL_SHARD" */
 
 enum backward_prefetch {
     NO_PREFETCH,

@@ -8,15 +8,17 @@
 
 enum { FAILED_SAVES_MAX = 2 }; /* in a row: then the run ends, before more is lost */
 
-static const char *const strategies[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
-                                         "HYBRID_SHARD_ZERO2"};
+static const char *strategy_name(const struct agent_config *c)
+{
+    return shard_strategy_name((enum shard_strategy)(c->parallel.strategy + FULL_SHARD));
+}
 
 static void name_snapshot(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     const struct name_field fields[] = {
         {"prefix", .text = c->checkpoint.prefix},
-        {"strategy", .text = strategies[c->parallel.strategy]},
+        {"strategy", .text = strategy_name(t->config)},
         {"step", .number = t->position.step},
         {"epoch", .number = t->position.epoch},
     };
@@ -45,7 +47,7 @@ static void describe(struct trainer *t, const double sums[3])
                     : "",
     };
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
-             strategies[t->config->parallel.strategy]);
+             strategy_name(t->config));
     name_snapshot(t);
 }
 

@@ -109,7 +109,7 @@ static void memory_is_the_tables(void **state)
             rows[i].strategy == SHARD_GRAD_OP || rows[i].strategy == HYBRID_SHARD_ZERO2;
         int64_t doubled = stays_whole && s.group_size > 1 ? s.values : 0;
         assert_gb(s.persistent + s.transient - doubled, rows[i].gb,
-                  run_plan_strategy_name(rows[i].strategy));
+                  shard_strategy_name(rows[i].strategy));
     }
 }
 
@@ -138,7 +138,7 @@ static void traffic_is_the_tables(void **state)
             rows[i].is_8b ? facts_8b(rows[i].world_size) : facts_1b(rows[i].world_size);
         f.bytes.reduction = rows[i].reduction;
         const struct run_plan_strategy s = plan_of(&f, rows[i].strategy);
-        assert_gb(s.sent_in_group, rows[i].in_group, run_plan_strategy_name(rows[i].strategy));
+        assert_gb(s.sent_in_group, rows[i].in_group, shard_strategy_name(rows[i].strategy));
         assert_gb(s.sent_between_groups, rows[i].between, "between groups");
     }
     fill_units(NULL);
