@@ -216,6 +216,16 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     print(ctx, &line);
 }
 
+static void on_weights(void *ctx, const char *path, const char *unused)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Initial weights from %s\n", path);
+    print(ctx, &line);
+    if (unused[0])
+        log_warning("%s", unused);
+}
+
 static void on_skipped(void *ctx, const char *why)
 {
     (void)ctx;
@@ -256,6 +266,7 @@ struct trainer_listener console_listener(struct console *c)
         .saved = on_saved,
         .not_saved = on_not_saved,
         .resumed = on_resumed,
+        .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
     };

@@ -86,6 +86,13 @@ static int open_directory(struct pretrained *p, struct error *err)
     return open_files(p, names, 1, err);
 }
 
+bool pretrained_is_there(const char *dir)
+{
+    auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, dir);
+    auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, dir);
+    return access(index, F_OK) == 0 || access(single, F_OK) == 0;
+}
+
 int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct error *err)
 {
     struct pretrained *p = xcalloc(1, sizeof *p);

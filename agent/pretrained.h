@@ -9,9 +9,14 @@
 #include "base/error.h"
 #include "base/lines.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Whether the directory holds weights, or the index of some. */
+bool pretrained_is_there(const char *dir);
 
 struct pretrained;
 

@@ -4,7 +4,6 @@
 #include "agent/agree.h"
 #include "agent/build.h"
 #include "agent/encoder.h"
-#include "agent/export.h"
 #include "agent/trainer_parts.h"
 
 #include <stdlib.h>
@@ -18,8 +17,10 @@ static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, 
     *ret_encoder = (struct token_encoder){.bos = -1, .eos = -1};
     if (!trainer_is_language(t) || !path[0])
         return 0;
-    if (tokenizer_open(path, &t->tokenizer, err) ||
-        tokenizer_check_fits(t->tokenizer, t->model->language.V, err))
+    int result = tokenizer_open(path, &t->tokenizer, err);
+    if (result && err->code == ERR_NOT_FOUND && !c->data.tokenizer[0])
+        return 0; /* a model without one; data of token ids needs none */
+    if (result || tokenizer_check_fits(t->tokenizer, t->model->language.V, err))
         return error_wrap(err, "data.tokenizer");
     return encoder_of(t->tokenizer, ret_encoder, err);
 }
@@ -63,7 +64,7 @@ static int try_outputs(struct trainer *t, struct error *err)
         if (c->checkpoint.dir[0])
             result = durable_try_dir(&file_ops_system, c->checkpoint.dir, err);
         if (result == 0 && c->checkpoint.save_model[0])
-            result = export_try(&file_ops_system, c->checkpoint.save_model, err);
+            result = trainer_try_save_model(t, err);
         if (result < 0)
             error_wrap(err, "nothing could be saved");
     }

@@ -59,6 +59,8 @@ struct trainer_listener {
     void (*saved)(void *ctx, const char *path, int64_t step);
     void (*not_saved)(void *ctx, const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);
+    /* Initial values came from there; unused: what of it, "" if nothing. */
+    void (*weights)(void *ctx, const char *path, const char *unused);
     void (*skipped)(void *ctx,
                     const char *why); /* checkpoints that are not complete, in one line */
     void (*differs)(void *ctx, const char *what); /* from the run that saved the checkpoint */
@@ -88,7 +90,8 @@ void trainer_close(struct trainer *trainer); /* NULL-safe */
  * ERR_NO_SPACE and others of saving. */
 int trainer_run(struct trainer *trainer, struct error *err);
 
-/* Writes the whole model into one safetensors file, from rank 0. Collective. */
+/* Writes the whole model from rank 0: into one safetensors file, or a language model into a Hugging
+ * Face directory, its tokenizer's files too. Collective. */
 int trainer_save_model(struct trainer *trainer, const char *path, struct error *err);
 
 const struct module *trainer_module(const struct trainer *trainer);

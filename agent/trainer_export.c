@@ -1,14 +1,37 @@
-/* The whole model in one safetensors file. */
+/* The whole model at the end: one safetensors file, or for a language model a Hugging Face
+ * directory. */
+#include "agent/agree.h"
+#include "agent/build.h"
 #include "agent/export.h"
+#include "agent/models/config_json.h"
+#include "agent/text/tokenizer.h"
 #include "agent/trainer_parts.h"
+#include "base/file.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+/* What transformers needs to make and read text, as far as the tokenizer's directory has it. */
+static const char *const tokenizer_files[] = {
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "tokenizer.model",
+    "vocab.json",
+    "merges.txt",
+};
+enum { CONFIG, GENERATION, TOKENIZER, TEXTS = TOKENIZER + array_length(tokenizer_files) };
+
+/* What is to be exported. */
 struct listing {
     struct trainer *trainer;
+    struct arena *arena;
     const struct param **params;
     struct export_tensor *tensors;
     int count;
+    struct export_text texts[TEXTS];
+    struct export_directory what;
 };
 
 static int count_params(const struct module *m)
@@ -38,25 +61,112 @@ static int gather(void *ctx, int i, float *values, struct error *err)
     return shard_gather_param(list->trainer->shard, list->params[i], values, err);
 }
 
-int trainer_save_model(struct trainer *t, const char *path, struct error *err)
+static void list_model(struct trainer *t, struct arena *arena, const char *path,
+                       struct listing *list)
 {
-    auto_arena struct arena *arena = arena_open();
     int count = count_params(t->model->root);
-    struct listing list = {
+    *list = (struct listing){
         .trainer = t,
+        .arena = arena,
         .params = arena_array(arena, const struct param *, count),
         .tensors = arena_array(arena, struct export_tensor, count),
     };
-    list_params(t->model->root, &list);
-    const struct export_model what = {
-        .files = &file_ops_system,
-        .path = path,
-        .tensors = list.tensors,
-        .count = list.count,
-        .gather = gather,
-        .ctx = &list,
-        .comm = t->place.world,
-        .stream = t->compute,
+    list_params(t->model->root, list);
+    list->what = (struct export_directory){
+        .model = {.files = &file_ops_system,
+                  .path = path,
+                  .tensors = list->tensors,
+                  .count = list->count,
+                  .gather = gather,
+                  .ctx = list,
+                  .comm = t->place.world,
+                  .stream = t->compute,
+                  .dtype = shard_dtype(t->shard) == DTYPE_BF16 ? EXPORT_BF16 : EXPORT_F32},
+        .texts = list->texts,
+        .max_file_bytes = t->config->checkpoint.max_shard_bytes,
     };
-    return export_model(&what, err) ? error_wrap(err, "save model") : 0;
+}
+
+/* ---- the small files ---- */
+
+static void add_text(struct listing *list, const char *name, const char *data, size_t bytes)
+{
+    list->texts[list->what.text_count++] = (struct export_text){name, data, bytes};
+}
+
+static int add_configs(struct listing *list, struct error *err)
+{
+    struct architecture architecture;
+    if (build_architecture(list->trainer->config, list->arena, &architecture, err))
+        return -1;
+    auto_str struct str config, generation;
+    str_init(&config, CONFIG_JSON_MAX_BYTES);
+    str_init(&generation, CONFIG_JSON_MAX_BYTES);
+    bool is_bf16 = list->what.model.dtype == EXPORT_BF16;
+    config_json_write(&architecture, is_bf16 ? "bfloat16" : "float32", &config);
+    config_json_write_generation(&architecture, &generation);
+    add_text(list, "config.json", arena_strdup(list->arena, str_text(&config)), config.length);
+    add_text(list, "generation_config.json", arena_strdup(list->arena, str_text(&generation)),
+             generation.length);
+    return 0;
+}
+
+static int add_tokenizer(struct listing *list, struct error *err)
+{
+    const struct agent_config *c = list->trainer->config;
+    const char *dir = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
+    struct stat st;
+    if (!dir[0] || stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    for (size_t i = 0; i < array_length(tokenizer_files); i++) {
+        const char *path = arena_printf(list->arena, "%s/%s", dir, tokenizer_files[i]);
+        auto_free char *data = NULL;
+        size_t bytes;
+        if (stat(path, &st) < 0)
+            continue;
+        if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
+            return -1;
+        char *kept = arena_alloc(list->arena, bytes + 1);
+        memcpy(kept, data, bytes);
+        add_text(list, tokenizer_files[i], kept, bytes);
+    }
+    return 0;
+}
+
+static int add_texts(struct listing *list, struct error *err)
+{
+    return add_configs(list, err) || add_tokenizer(list, err) ? -1 : 0;
+}
+
+/* ---- the doors ---- */
+
+int trainer_try_save_model(struct trainer *t, struct error *err)
+{
+    const char *path = t->config->checkpoint.save_model;
+    if (!trainer_is_language(t))
+        return export_try(&file_ops_system, path, err);
+    auto_arena struct arena *arena = arena_open();
+    struct listing list = {.trainer = t, .arena = arena};
+    list.what = (struct export_directory){.model = {.files = &file_ops_system, .path = path},
+                                          .texts = list.texts};
+    return add_texts(&list, err) ? -1 : export_try_directory(&list.what, err);
+}
+
+/* Only rank 0 needs the texts: what it cannot read, all ranks fail by. */
+static int save_directory(struct trainer *t, struct listing *list, struct error *err)
+{
+    int result = t->place.world->rank == 0 ? add_texts(list, err) : 0;
+    return agree_all(t->place.world, t->compute, result, err) || export_directory(&list->what, err)
+               ? -1
+               : 0;
+}
+
+int trainer_save_model(struct trainer *t, const char *path, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct listing *list = arena_new(arena, struct listing);
+    list_model(t, arena, path, list);
+    int result = trainer_is_language(t) ? save_directory(t, list, err)
+                                        : export_model(&list->what.model, err);
+    return result ? error_wrap(err, "save model") : 0;
 }

@@ -123,6 +123,13 @@ int trainer_poll_save(struct trainer *t, struct error *err);
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
 
+/* trainer_weights.c: initial values from where the configuration says, if it says so. Collective.
+ */
+int trainer_load_weights(struct trainer *t, struct error *err);
+
+/* trainer_export.c: whether checkpoint.save_model can be written there. For one rank. */
+int trainer_try_save_model(struct trainer *t, struct error *err);
+
 /* *number = the sum of all ranks' numbers. Collective; waits. */
 int trainer_sum(struct trainer *t, double *number, struct error *err);
 /* Whether it is so on any rank. Collective. */

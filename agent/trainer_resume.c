@@ -193,7 +193,9 @@ int trainer_resume(struct trainer *t, struct error *err)
     struct choice *choice = arena_new(t->arena, struct choice);
     if (agree_on_checkpoint(t, choice, err))
         return error_wrap(err, "resume");
-    if (!choice->path[0] || load_choice(t, choice, err) == 0)
+    if (!choice->path[0])
+        return trainer_load_weights(t, err);
+    if (load_choice(t, choice, err) == 0)
         return 0;
     bool damaged = err->code == ERR_INPUT;
     return error_wrap(err, damaged ? "resume (move the checkpoint away, or name another one)"

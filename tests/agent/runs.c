@@ -126,6 +126,12 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     ((struct seen *)ctx)->resumed_step = (int)step;
 }
 
+static void on_weights(void *ctx, const char *path, const char *unused)
+{
+    (void)ctx, (void)path;
+    assert_string_equal(unused, "");
+}
+
 static void on_skipped(void *ctx, const char *why)
 {
     struct seen *seen = ctx;
@@ -157,6 +163,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .saved = on_saved,
         .not_saved = on_not_saved,
         .resumed = on_resumed,
+        .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
         .stop_asked = stop_asked,
