@@ -11,8 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
-enum { FOUND_MAX = 1024 };
+enum { FOUND_MAX = 1024, OTHER_MAX_BYTES = 64 << 20 };
 
 static void add_problem(struct inspection *in, const struct error *err)
 {
@@ -22,6 +23,18 @@ static void add_problem(struct inspection *in, const struct error *err)
 static bool is_there(struct arena *arena, const char *path, const char *name)
 {
     return access(arena_printf(arena, "%s/%s", path, name), F_OK) == 0;
+}
+
+static struct inspect_tensor *add_tensor(struct arena *arena, struct inspection *in)
+{
+    if (in->tensor_count == in->tensor_room) {
+        in->tensor_room = 2 * in->tensor_room + 64;
+        struct inspect_tensor *more = arena_array(arena, struct inspect_tensor, in->tensor_room);
+        for (int i = 0; i < in->tensor_count; i++)
+            more[i] = in->tensors[i];
+        in->tensors = more;
+    }
+    return &in->tensors[in->tensor_count++];
 }
 
 /* ---- checkpoints ---- */
@@ -78,22 +91,17 @@ static void read_part(struct arena *arena, const char *path, const struct manife
         add_problem(in, &err);
         return;
     }
-    struct inspect_tensor *tensors =
-        arena_array(arena, struct inspect_tensor, in->tensor_count + index.count);
-    if (in->tensor_count > 0)
-        memcpy(tensors, in->tensors, (size_t)in->tensor_count * sizeof *tensors);
-    in->tensors = tensors;
     for (int first = 0, end; first < index.count; first = end) {
         for (end = first + 1; end < index.count && !strcmp(index.entries[end].tensor.name,
                                                            index.entries[first].tensor.name);)
             end++;
-        struct inspect_tensor *t = &in->tensors[in->tensor_count++];
+        struct inspect_tensor *t = add_tensor(arena, in);
         *t = merge(checkpoint_part_name(part), index.entries + first, end - first);
         check_whole(t, in);
     }
 }
 
-static int verify(const char *path, const struct manifest_file *listed, struct error *err)
+static int verify_tensors(const char *path, const struct manifest_file *listed, struct error *err)
 {
     struct safetensors *file;
     if (index_open_file(path, listed, &file, err) < 0)
@@ -103,7 +111,26 @@ static int verify(const char *path, const struct manifest_file *listed, struct e
     return result;
 }
 
-/* Whether a file of tensors is what the manifest says; its header is looked at elsewhere. */
+static int verify_other(const char *path, const struct manifest_file *listed, struct error *err)
+{
+    auto_free char *file_path = xasprintf("%s/%s", path, listed->path);
+    auto_free char *bytes = NULL;
+    size_t count;
+    if (file_read(file_path, OTHER_MAX_BYTES, &bytes, &count, err) < 0)
+        return -1;
+    if (XXH64(bytes, count, 0) != listed->xxh64)
+        return error_set(err, ERR_INPUT, "%s: damaged: it is not what was saved", file_path);
+    return 0;
+}
+
+static bool has_tensors(const struct manifest_file *listed)
+{
+    static const char end[] = ".safetensors";
+    size_t length = strlen(listed->path), tail = sizeof end - 1;
+    return length > tail && !strcmp(listed->path + length - tail, end);
+}
+
+/* Whether a file is what the manifest says. */
 static void check_file(const char *path, const struct manifest_file *listed, bool verified,
                        struct inspection *in)
 {
@@ -115,8 +142,9 @@ static void check_file(const char *path, const struct manifest_file *listed, boo
     else if (info.st_size != listed->bytes)
         lines_add(&in->problems, "%s: %" PRId64 " bytes, not %" PRId64, file_path,
                   (int64_t)info.st_size, listed->bytes);
-    else if (verified && strcmp(listed->path, CHECKPOINT_STATE) != 0 &&
-             verify(path, listed, &err) < 0)
+    else if (!verified || !strcmp(listed->path, CHECKPOINT_STATE)) /* read_state() looks at it */
+        return;
+    else if ((has_tensors(listed) ? verify_tensors : verify_other)(path, listed, &err) < 0)
         add_problem(in, &err);
 }
 
@@ -177,14 +205,9 @@ static int add_file(struct arena *arena, const char *path, const char *name, str
     if (safetensors_open(path, &file, err) < 0)
         return -1;
     const struct safetensors_header *header = safetensors_header(file);
-    struct inspect_tensor *tensors =
-        arena_array(arena, struct inspect_tensor, in->tensor_count + header->tensor_count);
-    if (in->tensor_count > 0)
-        memcpy(tensors, in->tensors, (size_t)in->tensor_count * sizeof *tensors);
-    in->tensors = tensors;
     for (int i = 0; i < header->tensor_count; i++) {
         const struct safetensors_tensor *from = &header->tensors[i];
-        struct inspect_tensor *t = &in->tensors[in->tensor_count++];
+        struct inspect_tensor *t = add_tensor(arena, in);
         *t = (struct inspect_tensor){.part = "",
                                      .name = arena_strdup(arena, from->name),
                                      .dtype = from->dtype,
@@ -212,7 +235,8 @@ static void check_index(const struct pretrained_index *index, struct inspection 
 {
     for (int i = 0; i < index->place_count; i++) {
         const struct inspect_tensor key = {.name = index->places[i].tensor};
-        if (!bsearch(&key, in->tensors, (size_t)in->tensor_count, sizeof key, compare_tensors))
+        if (in->tensor_count == 0 ||
+            !bsearch(&key, in->tensors, (size_t)in->tensor_count, sizeof key, compare_tensors))
             lines_add(&in->problems, "tensor %s is not in %s, though the index says so", key.name,
                       index->places[i].file);
     }
@@ -239,7 +263,8 @@ static int read_pretrained(struct arena *arena, const char *path, struct inspect
         if (add_file(arena, file_path, index.files[i], in, &file_err) < 0)
             add_problem(in, &file_err);
     }
-    qsort(in->tensors, (size_t)in->tensor_count, sizeof *in->tensors, compare_tensors);
+    if (in->tensor_count > 0)
+        qsort(in->tensors, (size_t)in->tensor_count, sizeof *in->tensors, compare_tensors);
     check_index(&index, in);
     return 0;
 }

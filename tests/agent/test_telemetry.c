@@ -209,33 +209,43 @@ static int dial(int port, const char *request)
     return fd;
 }
 
-/* The body of a page whose status is 200. The caller frees. */
-static char *get(int port, const char *path)
+static void exchange(int port, const char *path, struct str *all)
 {
     auto_free char *request = xasprintf("GET %s HTTP/1.0\r\n\r\n", path);
     auto_close int fd = dial(port, request);
-    auto_str struct str all;
-    str_init(&all, 1 << 20);
     char chunk[4096];
     ssize_t n;
+    str_init(all, 1 << 20);
     while ((n = recv(fd, chunk, sizeof chunk, 0)) > 0)
-        str_add_bytes(&all, chunk, (size_t)n);
+        str_add_bytes(all, chunk, (size_t)n);
+}
+
+/* The body of a page whose status is 200. The caller frees. */
+static char *get(int port, const char *path)
+{
+    auto_str struct str all;
+    exchange(port, path, &all);
     const char *body = strstr(str_text(&all), "\r\n\r\n");
     if (!body || strncmp(all.text, "HTTP/1.0 200 ", 13) != 0)
         fail_msg("%s: %s", path, str_text(&all));
     return xstrdup(body + 4);
 }
 
+static int free_port(void)
+{
+    int fd;
+    struct error err;
+    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
+    int port = listen_port(fd);
+    close(fd);
+    return port;
+}
+
 static void the_run_is_served(void **state)
 {
     (void)state;
     struct telemetry_setting setting = setting_in(stdout);
-    int fd, port;
-    struct error err;
-    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
-    port = listen_port(fd);
-    close(fd);
-    setting.http_port = port;
+    int port = setting.http_port = free_port();
     setting.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     assert_int_equal(telemetry_port(t), port);
@@ -251,11 +261,38 @@ static void the_run_is_served(void **state)
         json_integer_value(json_object_get(json_object_get(object, "last_step"), "step")), 3);
     json_decref(object);
     assert_string_equal(health, "ok\n");
-    /* a second run on this node is not stopped by it */
+    telemetry_close(t);
+}
+
+static void a_second_run_on_a_node_is_not_stopped(void **state)
+{
+    (void)state;
+    struct telemetry_setting setting = setting_in(stdout);
+    setting.http_port = free_port();
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    assert_int_equal(telemetry_port(t), setting.http_port);
     struct telemetry *other = open_telemetry(&setting);
     assert_int_equal(telemetry_port(other), 0);
     run(other, 1, 1);
     telemetry_close(other);
+    telemetry_close(t);
+}
+
+static void a_run_that_stands_still_is_not_healthy(void **state)
+{
+    (void)state;
+    struct telemetry_setting setting = setting_in(stdout);
+    setting.http_port = free_port();
+    setting.healthy_within_s = 0.001;
+    setting.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    bool is_late = false;
+    while (!is_late) { /* after a millisecond */
+        auto_str struct str all;
+        exchange(setting.http_port, "/healthz", &all);
+        is_late = !strncmp(str_text(&all), "HTTP/1.0 503 ", 13);
+    }
     telemetry_close(t);
 }
 
@@ -289,11 +326,7 @@ static void steps_are_streamed(void **state)
         "GET /steps HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     struct telemetry_setting setting = setting_in(stdout);
-    int free_fd;
-    struct error err;
-    assert_ok(listen_tcp("127.0.0.1", 0, &free_fd, &err), &err);
-    setting.http_port = listen_port(free_fd);
-    close(free_fd);
+    setting.http_port = free_port();
     setting.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     const struct run_numbers numbers = run_fixture_numbers(1);
@@ -327,6 +360,8 @@ int main(void)
         IN_DIR(a_full_disk_does_not_stop_the_run),
         IN_DIR(a_file_that_cannot_be_opened_is_an_error),
         cmocka_unit_test(the_run_is_served),
+        cmocka_unit_test(a_second_run_on_a_node_is_not_stopped),
+        cmocka_unit_test(a_run_that_stands_still_is_not_healthy),
         cmocka_unit_test(steps_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
