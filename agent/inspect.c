@@ -130,6 +130,12 @@ static bool has_tensors(const struct manifest_file *listed)
     return length > tail && !strcmp(listed->path + length - tail, end);
 }
 
+static int verify(const char *path, const struct manifest_file *listed, struct error *err)
+{
+    return has_tensors(listed) ? verify_tensors(path, listed, err)
+                               : verify_other(path, listed, err);
+}
+
 /* Whether a file is what the manifest says. */
 static void check_file(const char *path, const struct manifest_file *listed, bool verified,
                        struct inspection *in)
@@ -144,7 +150,7 @@ static void check_file(const char *path, const struct manifest_file *listed, boo
                   (int64_t)info.st_size, listed->bytes);
     else if (!verified || !strcmp(listed->path, CHECKPOINT_STATE)) /* read_state() looks at it */
         return;
-    else if ((has_tensors(listed) ? verify_tensors : verify_other)(path, listed, &err) < 0)
+    else if (verify(path, listed, &err) < 0)
         add_problem(in, &err);
 }
 
