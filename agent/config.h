@@ -38,7 +38,6 @@ enum config_state_dict { STATE_DICT_SHARDED, STATE_DICT_FULL, STATE_DICT_LOCAL }
 enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
 enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
 enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
-enum config_debug { DEBUG_OFF, DEBUG_INFO, DEBUG_DETAIL };
 
 /* The resolved configuration; the comment of each key is its help text in config_keys_*.c. Strings
  * live in the arena config_parse was given; a string that is not set is "". What is marked AUTO or
@@ -178,7 +177,6 @@ struct agent_config {
         const char *log_dir, *redirects, *tee; /* "": none */
         double timeout_s, join_timeout_s;
         int64_t nan_policy; /* enum config_nan */
-        int64_t debug;      /* enum config_debug */
         bool strict, dry_run;
     } runtime;
 };

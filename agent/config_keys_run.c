@@ -63,9 +63,6 @@ static const struct config_key keys[] = {
                  "seconds to wait for all ranks at the start"),
     KEY_CHOICE("runtime", "nan_policy", runtime.nan_policy, "warn", "warn skip abort", NULL,
                "a loss or gradient that is no number: train on, leave the step out, or end"),
-    KEY_CHOICE("runtime", "debug", runtime.debug, "off", "off info detail", NULL,
-               "detail: the ranks compare each collective before it starts",
-               .environment = "TORCH_DISTRIBUTED_DEBUG"),
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,
         "unknown flags are errors, as is a broken line of data; false: one warning names them"),

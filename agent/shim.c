@@ -67,7 +67,11 @@ static const char *base_name(const char *path)
 
 static bool is_launcher(const char *name)
 {
-    return strcmp(name, "torchrun") == 0 || strcmp(name, "hyperpodrun") == 0;
+    static const char *const launchers[] = {AGENT_LAUNCHERS};
+    for (size_t i = 0; i < array_length(launchers); i++)
+        if (strcmp(name, launchers[i]) == 0)
+            return true;
+    return false;
 }
 
 /* "python", "python3" and "python3.11". */

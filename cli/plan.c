@@ -6,6 +6,7 @@
 
 #include "agent/build.h"
 #include "agent/config.h"
+#include "agent/model_path.h"
 #include "agent/run_plan_facts.h"
 #include "base/contract.h"
 #include "base/mem.h"
@@ -123,7 +124,8 @@ int plan_command(int argc, char *const *argv)
         return fail(&err);
     if (options.help)
         return print_help();
-    if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0)
+    if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
+        resolve_config_paths(&config, environment, NULL, arena, &err) < 0)
         return fail(&err);
     if (config.warning[0])
         fprintf(stderr, "shoal plan: note: %s\n", config.warning);

@@ -155,6 +155,20 @@ static const char *const *build_environment(const struct builder *b, const char 
     return local_env_strings(&env, restart_count);
 }
 
+/* The launcher that a command of the agent's image is, where that is one of the agent's names
+ * there; else NULL. */
+static const char *launcher_of(const struct container *container)
+{
+    static const char *const launchers[] = {AGENT_LAUNCHERS};
+    if (container->command.count == 0 || !names_image_is(container->image, AGENT_PROGRAM))
+        return NULL;
+    const char *command = container->command.items[0], *slash = strrchr(command, '/');
+    for (size_t i = 0; i < array_length(launchers); i++)
+        if (strcmp(slash ? slash + 1 : command, launchers[i]) == 0)
+            return launchers[i];
+    return NULL;
+}
+
 static int build_arguments(struct builder *b, const char *const **ret_argv, struct error *err)
 {
     const struct strings *command = &b->container->command, *args = &b->container->args;
@@ -168,7 +182,12 @@ static int build_arguments(struct builder *b, const char *const **ret_argv, stru
                              b->container->image ? b->container->image : "its image");
         argv[count++] = AGENT_PROGRAM;
     }
-    for (size_t i = 0; i < command->count; i++)
+    const char *launcher = launcher_of(b->container);
+    if (launcher) {
+        argv[count++] = AGENT_PROGRAM;
+        argv[count++] = launcher;
+    }
+    for (size_t i = launcher ? 1 : 0; i < command->count; i++)
         argv[count++] = local_env_expand(&b->declared, command->items[i]);
     for (size_t i = 0; i < args->count; i++)
         argv[count++] = local_env_expand(&b->declared, args->items[i]);

@@ -37,6 +37,24 @@ check "... its end is told" grep -qE 'rank [01] \(local rank [01], pid [0-9]+\) 
 check "... as is the new start" contains "$work/killed" "all local ranks start again, 1 of 1 times"
 check "... which goes on from the checkpoint" grep -q "^Resumed at step " "$work/killed"
 
+# The job of AWS's sample with small sizes: elastic workers without a master, on a mirror of C4 and a cache of the hub.
+aws=$work/aws
+mkdir -p "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/"{refs,snapshots} "$aws/data/allenai/c4/en"
+printf abc >"$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/refs/main"
+cp -r tests/data/tokenizers/llama2_metaspace "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/snapshots/abc"
+for split in train validation; do
+    seq -f '{"text": "the quick brown fox %g jumps over the lazy dog and runs away from it"}' 400 |
+        gzip >"$aws/data/allenai/c4/en/c4-$split.00000-of-00001.json.gz"
+done
+sed "s|HERE|$aws|" tests/data/adt/llama-fsdp.yaml >"$aws/job.yaml"
+run_aws() { shoal run -f "$aws/job.yaml" --log-dir "$aws/logs" --progress never >"$aws/out" 2>&1 || { cat "$aws/out"; return 1; }; }
+check "the job of AWS's sample trains" run_aws
+check "... on four ranks" contains "$aws/out" "4 ranks on 2 nodes, master_addr=127.0.0.1"
+check "... with a leader to be found" grep -qx '  master_addr=127.0.0.1' "$aws/logs/llama-fsdp/llama-fsdp-worker-0.log"
+check "... its steps told as the sample tells them" grep -q 'Loss: ' "$aws/logs/llama-fsdp/llama-fsdp-worker-0.log"
+check "... into checkpoints of its names" test -d "$aws/checkpoints/llama_v3-4steps"
+check "... and without its token in the log" lacks "$aws/out" "hf_never_told"
+
 # The overlays' arguments, less what only their volume has.
 plan() { # OVERLAY: what --dry_run says of its arguments
     mapfile -t arguments < <(sed -n 's/^ *- \(--[^ ]*\).*/\1/p' "kustomize/overlays/$1/pytorchjob.yaml")

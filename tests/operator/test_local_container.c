@@ -143,6 +143,34 @@ static void test_entry_point(void **state)
     }
 }
 
+/* The agent has the launchers' names in its image, not on this machine. */
+static void test_launchers_of_the_agents_image(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *image, *command, *line;
+    } rows[] = {
+        {"x/shoal-agent:1", "/usr/local/bin/torchrun", "shoal-agent torchrun train.py"},
+        {"shoal-agent", "hyperpodrun", "shoal-agent hyperpodrun train.py"},
+        {"shoal-agent", "/bin/other", "/bin/other train.py"},
+        {"pytorch", "torchrun", "torchrun train.py"},
+        {NULL, "torchrun", "torchrun train.py"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *command[] = {rows[i].command, "train.py"};
+        struct container container = {
+            .name = "pytorch", .image = rows[i].image, .command = {.items = command, .count = 2}};
+        struct local_process process;
+        struct error err;
+        assert_ok(build(arena, &container, &process, &err), &err);
+        char line[100] = "";
+        for (const char *const *word = process.argv; *word; word++)
+            strcat(strcat(line, word == process.argv ? "" : " "), *word);
+        assert_string_equal(line, rows[i].line);
+    }
+}
+
 static void test_what_only_a_cluster_has(void **state)
 {
     (void)state;
@@ -175,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_entry_point),
+        cmocka_unit_test(test_launchers_of_the_agents_image),
         cmocka_unit_test(test_what_only_a_cluster_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
