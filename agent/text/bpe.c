@@ -339,7 +339,8 @@ int bpe_encode(const struct bpe *bpe, struct bpe_work *work, const char *word, s
         place->bytes = (uint8_t)bytes;
         place->ids = (uint8_t)ids;
         memcpy(place->word, word, bytes);
-        memcpy(place->id, out->ids + before, ids * sizeof *out->ids);
+        for (size_t i = 0; i < ids; i++)
+            place->id[i] = out->ids[before + i];
     }
     return 0;
 }

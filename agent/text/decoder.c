@@ -91,10 +91,10 @@ struct texts {
     size_t count;
 };
 
-static void texts_init(struct texts *texts, size_t most, size_t cap)
+static void texts_init(struct texts *texts, size_t most)
 {
     *texts = (struct texts){.ends = xmalloc(most * sizeof *texts->ends)};
-    str_init(&texts->all, cap);
+    str_init(&texts->all, DECODER_MAX_BYTES);
 }
 
 static void texts_free(struct texts *texts)
@@ -209,31 +209,38 @@ static int run_step(const struct decoder_step *step, struct pattern_work *work,
     return 0;
 }
 
+static int run_steps(const struct decoder *decoder, struct pattern_work *work, struct texts *from,
+                     struct texts *to, struct str *out, struct error *err)
+{
+    size_t ids = from->count;
+    for (int i = 0; i < decoder->count && !from->all.truncated; i++) {
+        if (run_step(&decoder->steps[i], work, from, to, err) < 0)
+            return -1;
+        struct texts *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from->all.truncated || from->all.length > out->cap - out->length)
+        return error_set(err, ERR_LIMIT, "the text of %zu ids is longer than %zu bytes", ids,
+                         out->cap);
+    str_add_bytes(out, str_text(&from->all), from->all.length);
+    return 0;
+}
+
 int decoder_run(const struct decoder *decoder, struct pattern_work *work,
                 const struct decoder_piece *pieces, size_t count, struct str *out,
                 struct error *err)
 {
-    struct texts one, two, *from = &one, *to = &two;
-    texts_init(&one, count + 1, out->cap);
-    texts_init(&two, count + 1, out->cap);
+    struct texts one, two;
+    texts_init(&one, count + 1);
+    texts_init(&two, count + 1);
     for (size_t i = 0; i < count; i++) {
         if (decoder->absent && i > 0)
             str_add(&one.all, " ");
         str_add_bytes(&one.all, pieces[i].text, pieces[i].bytes);
         end_text(&one);
     }
-    int result = 0;
-    for (int i = 0; i < decoder->count && result == 0; i++) {
-        result = run_step(&decoder->steps[i], work, from, to, err);
-        struct texts *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (result == 0 && (one.all.truncated || two.all.truncated))
-        result = error_set(err, ERR_LIMIT, "the text of %zu ids is longer than %zu bytes", count,
-                           out->cap);
-    if (result == 0)
-        str_add_bytes(out, str_text(&from->all), from->all.length);
+    int result = run_steps(decoder, work, &one, &two, out, err);
     texts_free(&one);
     texts_free(&two);
     return result;

@@ -16,7 +16,7 @@ struct pattern;
 struct pattern_work;
 struct spec_part;
 
-enum { DECODER_MAX_STEPS = 16 };
+enum { DECODER_MAX_STEPS = 16, DECODER_MAX_BYTES = 1 << 30 /* of all pieces, at each step */ };
 
 enum decoder_kind {
     DECODER_BYTE_LEVEL,    /* characters of the byte alphabet become bytes */
@@ -51,7 +51,8 @@ struct decoder_piece {
     size_t bytes;
 };
 
-/* Adds the text of the pieces to `out`. Bytes of a character that is not whole stay as they are. */
+/* Adds the text of the pieces to `out`. Bytes of a character that is not whole stay as they are.
+ * ERR_LIMIT if it does not fit. */
 int decoder_run(const struct decoder *decoder, struct pattern_work *work,
                 const struct decoder_piece *pieces, size_t count, struct str *out,
                 struct error *err);

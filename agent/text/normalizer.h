@@ -1,4 +1,6 @@
-/* What is done to a text before it is split: Unicode normal forms, replacements, a prefix. */
+/* What is done to a text before it is split: Unicode normal forms, replacements, a prefix. Debian's
+ * utf8proc has the forms of Unicode 15, the tokenizers library those of 12: the few characters that
+ * came between them may differ. */
 #ifndef SHOAL_AGENT_TEXT_NORMALIZER_H
 #define SHOAL_AGENT_TEXT_NORMALIZER_H
 

@@ -119,9 +119,9 @@ static void read_model(struct json_reader *reader, const json_t *value, void *ou
     }
     json_read(reader, value, model_fields, spec);
     if (!spec->pieces)
-        json_problem(reader, "vocab: must be there");
+        spec_missing(reader, "vocab");
     if (!spec->merges)
-        json_problem(reader, "merges: must be there");
+        spec_missing(reader, "merges");
     spec->model = "BPE";
 }
 
@@ -141,7 +141,7 @@ static void read_added(struct json_reader *reader, const json_t *value, void *ou
         struct spec_added *added = &spec->added[spec->added_count++];
         spec_read_added(reader, json_array_get(value, i), added);
         if (added->content && added->id < 0)
-            json_problem(reader, "id: must be there");
+            spec_missing(reader, "id");
         json_leave(reader, depth);
     }
 }
@@ -160,12 +160,8 @@ static json_t *parse(const char *text, size_t bytes, struct error *err)
 {
     json_error_t where;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root) {
+    if (!root)
         error_set(err, ERR_INPUT, "line %d, column %d: %s", where.line, where.column, where.text);
-        for (char *c = err->msg; *c; c++) /* it quotes what it did not understand */
-            if ((unsigned char)*c < ' ')
-                *c = ' ';
-    }
     return root;
 }
 
@@ -191,7 +187,7 @@ static void read_file(struct json_reader *reader, const json_t *root, void *out)
         return;
     json_read(reader, root, file_fields, spec);
     if (!spec->model)
-        json_problem(reader, "model: must be there");
+        spec_missing(reader, "model");
 }
 
 int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,

@@ -11,6 +11,13 @@ const char *spec_where(struct json_reader *reader)
     return arena_strdup(reader->arena, reader->path[0] == '.' ? reader->path + 1 : reader->path);
 }
 
+void spec_missing(struct json_reader *reader, const char *name)
+{
+    size_t depth = json_enter(reader, ".%s", name);
+    json_problem(reader, "must be there");
+    json_leave(reader, depth);
+}
+
 /* ---- templates: what is put around a text ---- */
 
 /* An entry of special_tokens: {"id": NAME, "ids": [...], "tokens": [...]}. */
@@ -138,7 +145,11 @@ static void make_template(struct json_reader *reader, struct spec_part *part,
 static void read_token_and_id(struct json_reader *reader, const json_t *value, void *out)
 {
     int64_t *id = out;
-    if (json_is_array_here(reader, value))
+    if (!json_is_array_here(reader, value))
+        return;
+    if (json_array_size(value) != 2)
+        json_problem(reader, "must be [TOKEN, ID]");
+    else
         json_read_integer(reader, json_array_get(value, 1), 0, VOCAB_MAX_IDS - 1, id);
 }
 
@@ -254,7 +265,7 @@ void spec_read_part(struct json_reader *reader, const struct json_t *value, void
     json_read(reader, value, part_fields, &form);
     part->where = spec_where(reader);
     if (!part->type)
-        json_problem(reader, "type: must be there");
+        spec_missing(reader, "type");
     else if (strcmp(part->type, "TemplateProcessing") == 0)
         make_template(reader, part, &form.single, &form.specials);
     if (form.cls >= 0 && form.sep >= 0) {
@@ -294,5 +305,5 @@ void spec_read_added(struct json_reader *reader, const struct json_t *value,
         return;
     json_read(reader, value, added_fields, added);
     if (!added->content)
-        json_problem(reader, "content: must be there");
+        spec_missing(reader, "content");
 }

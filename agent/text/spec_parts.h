@@ -17,6 +17,9 @@ void spec_read_part(struct json_reader *reader, const struct json_t *value, void
 void spec_read_added(struct json_reader *reader, const struct json_t *value,
                      struct spec_added *added);
 
+/* The problem that a field is not there. */
+void spec_missing(struct json_reader *reader, const char *name);
+
 /* The reader's place in the file, in its arena. */
 const char *spec_where(struct json_reader *reader);
 

@@ -192,7 +192,7 @@ static int add(struct cut *cut, size_t begin, size_t end, bool match)
 static int run_pattern(struct run *run, int step, const char *text, size_t bytes, bool first)
 {
     struct cut cut = {.run = run, .step = step, .text = text, .first = first};
-    size_t at = 0, begin, end;
+    size_t at = 0, begin = 0, end = 0;
     int found;
     while ((found = pattern_find(run->splitter->steps[step].pattern, run->work->pattern, text,
                                  bytes, at, &begin, &end, run->err)) > 0) {

@@ -154,6 +154,16 @@ static int open_content(struct tokenizer *t, enum kind kind, const char *directo
                      t->name);
 }
 
+/* A text of the file that is quoted may have any character. */
+static int fail(struct tokenizer *t, struct error *err)
+{
+    for (char *c = err->msg; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    tokenizer_close(t);
+    return -1;
+}
+
 static int open_file(const char *path, enum kind kind, struct tokenizer **ret_tokenizer,
                      struct error *err)
 {
@@ -164,10 +174,8 @@ static int open_file(const char *path, enum kind kind, struct tokenizer **ret_to
     const char *slash = strrchr(path, '/');
     auto_free char *directory = slash ? xasprintf("%.*s", (int)(slash - path), path) : xstrdup(".");
     struct tokenizer *t = new_tokenizer(path);
-    if (open_content(t, kind, directory, text, bytes, err) < 0) {
-        tokenizer_close(t);
-        return -1;
-    }
+    if (open_content(t, kind, directory, text, bytes, err) < 0)
+        return fail(t, err);
     *ret_tokenizer = t;
     return 0;
 }
@@ -206,10 +214,8 @@ int tokenizer_open_json(const char *name, const char *text, size_t bytes,
 {
     struct tokenizer *t = new_tokenizer(name);
     struct tokenizer_sources s = {0};
-    if (open_json(t, text, bytes, &s, err) < 0) {
-        tokenizer_close(t);
-        return -1;
-    }
+    if (open_json(t, text, bytes, &s, err) < 0)
+        return fail(t, err);
     *ret_tokenizer = t;
     return 0;
 }

@@ -137,11 +137,127 @@ static void test_gpt2_files(void **state)
     assert_int_equal(check_all(DATA "gpt2_files/vocab.json", "gpt2"), 0);
 }
 
+/* ---- long texts: what would be quadratic does not come to an end here ---- */
+
+static void encode_repeated(const char *name, const char *unit, size_t bytes)
+{
+    struct tokenizer *t;
+    struct error err;
+    auto_free char *path = xasprintf(DATA "%s", name);
+    auto_str struct str text, back;
+    auto_tokens struct tokens ids = {0};
+    str_init(&text, bytes + 100);
+    str_init(&back, bytes + 100);
+    str_add(&text, "x"); /* a leading space is the prefix to some of them */
+    while (text.length < bytes)
+        str_add(&text, unit);
+    assert_ok(tokenizer_open(path, &t, &err), &err);
+    assert_ok(tokenizer_encode(t, str_text(&text), text.length, false, &ids, &err), &err);
+    assert_ok(tokenizer_decode(t, ids.ids, ids.count, false, &back, &err), &err);
+    assert_int_equal(back.length, text.length);
+    assert_memory_equal(str_text(&back), str_text(&text), text.length);
+    tokenizer_close(t);
+}
+
+static void test_long_texts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gpt2", "llama3", "llama2_legacy", "llama2_metaspace"};
+    static const char *const units[] = {"a", " ",  "\n", "\xf0\x9f\x99\x82",
+                                        "7", "<|", "a ", "\r\n \t"};
+    for (size_t n = 0; n < array_length(names); n++)
+        for (size_t u = 0; u < array_length(units); u++)
+            encode_repeated(names[n], units[u], 20000);
+    encode_repeated("llama3", "a", 400000);
+    encode_repeated("llama2_legacy", "ab ", 400000);
+    encode_repeated("llama3", " ", 400000);
+}
+
+static void test_too_long(void **state)
+{
+    (void)state;
+    struct tokenizer *t;
+    struct error err;
+    auto_tokens struct tokens ids = {0};
+    assert_ok(tokenizer_open(DATA "gpt2", &t, &err), &err);
+    assert_fails(tokenizer_encode(t, "", (size_t)TOKENIZER_MAX_TEXT_BYTES + 1, false, &ids, &err),
+                 &err, ERR_LIMIT, "at most 268435456: give it in parts");
+    tokenizer_close(t);
+}
+
+/* ---- many threads, one tokenizer ---- */
+
+enum { THREADS = 4, ROUNDS = 3 };
+
+struct reader {
+    const struct tokenizer *tokenizer;
+    const json_t *inputs;
+    struct tokens ids; /* of all texts, ROUNDS times */
+    pthread_t thread;
+};
+
+static void *read_all(void *arg)
+{
+    struct reader *reader = arg;
+    auto_str struct str text;
+    struct error err;
+    str_init(&text, 1 << 20);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < json_array_size(reader->inputs); i++) {
+            bool around;
+            get_text(json_array_get(reader->inputs, i), &text, &around);
+            if (tokenizer_encode(reader->tokenizer, str_text(&text), text.length, around,
+                                 &reader->ids, &err) < 0)
+                return &reader->ids;
+        }
+    }
+    return NULL;
+}
+
+static void check_threads(const char *path)
+{
+    struct tokenizer *t;
+    struct error err;
+    struct reader readers[THREADS] = {0};
+    json_t *inputs = read_lines(DATA "texts.jsonl");
+    assert_ok(tokenizer_open(path, &t, &err), &err);
+    for (int i = 0; i < THREADS; i++) {
+        readers[i].tokenizer = t;
+        readers[i].inputs = inputs;
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        assert_int_equal(pthread_join(readers[i].thread, &failed), 0);
+        assert_null(failed);
+        assert_int_equal(readers[i].ids.count, readers[0].ids.count);
+        assert_memory_equal(readers[i].ids.ids, readers[0].ids.ids,
+                            readers[0].ids.count * sizeof(int32_t));
+    }
+    for (int i = 0; i < THREADS; i++)
+        tokens_free(&readers[i].ids);
+    tokenizer_close(t);
+    json_decref(inputs);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    check_threads(DATA "llama3");
+    check_threads(DATA "gpt2_prefix");
+    check_threads(DATA "llama2_legacy");
+    check_threads(DATA "spm_bpe");
+    check_threads(DATA "spm_unigram");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_the_libraries),
         cmocka_unit_test(test_gpt2_files),
+        cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,355 @@
+/* What is wrong with a tokenizer's files is said with file and field; the rest of its door. */
+#include "agent/text/tokenizer.h"
+
+#include "base/mem.h"
+#include "tests/support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DATA "tests/data/tokenizers/"
+
+/* A tokenizer.json around the middle of it: pieces a, b, ab, <s>. */
+#define VOCAB            "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"<s>\":3}"
+#define MERGES           "\"merges\":[\"a b\"]"
+#define MODEL            "\"model\":{\"type\":\"BPE\"," VOCAB "," MERGES "}"
+#define WITH(part)       "{" part "," MODEL "}"
+#define MODEL_WITH(part) "{\"model\":{\"type\":\"BPE\"," part "}}"
+#define SPLIT(fields)    WITH("\"pre_tokenizer\":{\"type\":\"Split\"," fields "}")
+#define REGEX(expression)                                                                          \
+    SPLIT("\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"" expression "\"}")
+#define ADDED(fields)         WITH("\"added_tokens\":[{" fields "}]")
+#define SEQUENCE(list, inner) "{\"type\":\"Sequence\",\"" list "\":[" inner "]}"
+
+static const struct {
+    const char *text;
+    enum error_code code;
+    const char *says; /* NULL: it opens */
+} rows[] = {
+    {"{" MODEL "}", 0, NULL},
+    {"{\"model\":{" VOCAB "," MERGES "}}", 0, NULL},
+    {WITH("\"normalizer\":null,\"pre_tokenizer\":null,\"truncation\":{\"x\":1}"), 0, NULL},
+    /* JSON */
+    {"", ERR_INPUT, "line 1, column 0: "},
+    {"{\"model\":", ERR_INPUT, "line 1, column 9: "},
+    {"{\"a\":1,\"a\":2}", ERR_INPUT, "duplicate object key"},
+    {"[]", ERR_INPUT, "must be a mapping, not a list"},
+    {"{}", ERR_INPUT, "model: must be there"},
+    {"{\"model\":7}", ERR_INPUT, "model: must be a mapping, not the number 7"},
+    /* the model */
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1.5]]}}", ERR_UNSUPPORTED,
+     "model.type is Unigram: only BPE is supported so far; for a Unigram model give its "
+     "SentencePiece file"},
+    {"{\"model\":{\"type\":\"WordPiece\"}}", ERR_UNSUPPORTED, "model.type is WordPiece"},
+    {MODEL_WITH(MERGES), ERR_INPUT, "model.vocab: must be there"},
+    {MODEL_WITH(VOCAB), ERR_INPUT, "model.merges: must be there"},
+    {MODEL_WITH("\"vocab\":{},\"merges\":[]"), ERR_INPUT, "there are no pieces in it"},
+    {MODEL_WITH("\"vocab\":[]," MERGES), ERR_INPUT, "model.vocab: must be a mapping"},
+    {MODEL_WITH("\"vocab\":{\"a\":0,\"a\":1}," MERGES), ERR_INPUT, "duplicate"},
+    {MODEL_WITH("\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"), ERR_INPUT,
+     "model.vocab: id 0 has two pieces, \"a\" and \"b\""},
+    {MODEL_WITH("\"vocab\":{\"a\":-1},\"merges\":[]"), ERR_INPUT,
+     "model.vocab[\"a\"]: must be within 0 and 2097151, not -1"},
+    {MODEL_WITH("\"vocab\":{\"a\":2097152},\"merges\":[]"), ERR_INPUT, "not 2097152"},
+    {MODEL_WITH("\"vocab\":{\"a\":99999999999999999999},\"merges\":[]"), ERR_INPUT, "too big"},
+    {MODEL_WITH("\"vocab\":{\"a\":\"0\"},\"merges\":[]"), ERR_INPUT,
+     "model.vocab[\"a\"]: must be a whole number, not the text \"0\""},
+    {MODEL_WITH(VOCAB ",\"merges\":[\"ab\"]"), ERR_INPUT,
+     "model.merges[0]: must be \"LEFT RIGHT\""},
+    {MODEL_WITH(VOCAB ",\"merges\":[\"a b\",\"a b c\"]"), ERR_INPUT, "model.merges[1]: must be"},
+    {MODEL_WITH(VOCAB ",\"merges\":[[\"a\"]]"), ERR_INPUT, "model.merges[0]: must be"},
+    {MODEL_WITH(VOCAB ",\"merges\":[[\"a\",7]]"), ERR_INPUT, "model.merges[0]: must be"},
+    {MODEL_WITH(VOCAB ",\"merges\":[\"a b\",\"x b\"]"), ERR_INPUT,
+     "model.merges[1]: piece x is not in model.vocab"},
+    {MODEL_WITH(VOCAB ",\"merges\":[\"b a\"]"), ERR_INPUT,
+     "model.merges[0]: piece ba is not in model.vocab"},
+    {MODEL_WITH(VOCAB "," MERGES ",\"unk_token\":\"?\""), ERR_INPUT,
+     "model.unk_token: ? is not in model.vocab"},
+    {MODEL_WITH(VOCAB "," MERGES ",\"dropout\":0.1"), ERR_INPUT, "model.dropout: is not supported"},
+    {MODEL_WITH(VOCAB "," MERGES ",\"dropout\":0"), 0, NULL},
+    {MODEL_WITH(VOCAB "," MERGES ",\"byte_fallback\":1"), ERR_INPUT,
+     "model.byte_fallback: must be true or false"},
+    {MODEL_WITH(VOCAB "," MERGES ",\"continuing_subword_prefix\":\"##\""), ERR_INPUT,
+     "model.merges[0]: b is shorter than the prefix ##"},
+    /* added tokens */
+    {ADDED("\"id\":4,\"content\":\"</s>\""), 0, NULL},
+    {ADDED("\"id\":3,\"content\":\"<s>\""), 0, NULL},
+    {ADDED("\"id\":4,\"content\":\"\""), 0, NULL},
+    {ADDED("\"content\":\"x\""), ERR_INPUT, "added_tokens[0].id: must be there"},
+    {ADDED("\"id\":4"), ERR_INPUT, "added_tokens[0].content: must be there"},
+    {ADDED("\"id\":-4,\"content\":\"x\""), ERR_INPUT, "added_tokens[0].id: must be within 0"},
+    {ADDED("\"id\":4,\"content\":\"<s>\""), ERR_INPUT,
+     "added_tokens[0]: \"<s>\" has id 4 here, but 3 before"},
+    {ADDED("\"id\":3,\"content\":\"x\""), ERR_INPUT,
+     "added_tokens[0]: id 3 has two pieces, \"<s>\" and \"x\""},
+    {ADDED("\"id\":4,\"content\":\"x\",\"lstrip\":\"no\""), ERR_INPUT,
+     "added_tokens[0].lstrip: must be true or false"},
+    {WITH("\"added_tokens\":{}"), ERR_INPUT, "added_tokens: must be a list"},
+    /* the parts */
+    {WITH("\"normalizer\":{}"), ERR_INPUT, "normalizer.type: must be there"},
+    {WITH("\"normalizer\":{\"type\":\"Lowercase\"}"), ERR_UNSUPPORTED,
+     "normalizer.type: Lowercase is not supported; there are NFC"},
+    {WITH("\"normalizer\":" SEQUENCE("normalizers",
+                                     "{\"type\":\"NFC\"},{\"type\":\"Precompiled\"}")),
+     ERR_UNSUPPORTED, "normalizer.normalizers[1].type: Precompiled is not supported"},
+    {WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"}}"), ERR_INPUT,
+     "normalizer.content: must be there"},
+    {WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{},\"content\":\"\"}"), ERR_INPUT,
+     "normalizer.pattern: must have a String or a Regex"},
+    {WITH("\"normalizer\":{\"type\":\"Prepend\"}"), ERR_INPUT, "normalizer.prepend: must be there"},
+    {WITH("\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}"), ERR_UNSUPPORTED,
+     "pre_tokenizer.type: BertPreTokenizer is not supported; there are Split"},
+    {WITH("\"pre_tokenizer\":{\"type\":\"Metaspace\"}"), ERR_INPUT,
+     "pre_tokenizer.replacement: must be there"},
+    {WITH(
+         "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"x\"}"),
+     ERR_INPUT, "pre_tokenizer.prepend_scheme: must be always, first or never, not x"},
+    {WITH("\"pre_tokenizer\":" SEQUENCE("pretokenizers",
+                                        "{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}")),
+     ERR_UNSUPPORTED, "pre_tokenizer.pretokenizers[1]: nothing may come after ByteLevel"},
+    {SPLIT("\"pattern\":{\"String\":\" \"}"), ERR_INPUT,
+     "pre_tokenizer.behavior: must be Isolated, Removed"},
+    {SPLIT("\"behavior\":\"Isolated\""), ERR_INPUT, "pre_tokenizer.pattern: must have"},
+    {WITH("\"decoder\":{\"type\":\"CTC\"}"), ERR_UNSUPPORTED, "decoder.type: CTC is not supported"},
+    {WITH("\"decoder\":{\"type\":\"Strip\",\"content\":\"\"}"), ERR_INPUT,
+     "decoder.content: must not be empty"},
+    {WITH("\"post_processor\":{\"type\":\"Other\"}"), ERR_UNSUPPORTED,
+     "post_processor.type: Other is not supported"},
+    {WITH("\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\"]}"),
+     ERR_INPUT, "post_processor.sep: must be [TOKEN, ID]"},
+    {WITH("\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"x\",9]}"),
+     ERR_INPUT, "post_processor: no piece has id 9"},
+    {WITH("\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"
+          "{\"id\":\"<s>\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{}}"),
+     ERR_INPUT, "post_processor: <s> is not among its special_tokens"},
+    {WITH("\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}"), ERR_INPUT,
+     "post_processor: single: the text must be in it once, not 0 times"},
+    {WITH("\"normalizer\":" SEQUENCE(
+         "normalizers",
+         SEQUENCE(
+             "normalizers",
+             SEQUENCE("normalizers",
+                      SEQUENCE("normalizers", SEQUENCE("normalizers", "{\"type\":\"NFC\"}")))))),
+     ERR_INPUT, "nested deeper than 4 levels"},
+    /* expressions */
+    {REGEX("(?i:'s|'t)|\\\\p{L}+|[^\\\\s\\\\w]+|[]a-c]++|(?<=x)y{1,3}|(?!\\\\S)$"), 0, NULL},
+    {REGEX("("), ERR_INPUT, "pre_tokenizer.pattern: expression (: missing closing parenthesis"},
+    {REGEX("\\\\p{Nonsense}"), ERR_INPUT, "unknown property"},
+    {REGEX("a\\\\"), ERR_INPUT, "pre_tokenizer.pattern: expression, byte 1: \\ at its end"},
+    {REGEX("[a"), ERR_INPUT, "missing terminating ]"},
+    {REGEX("x\\\\h+"), ERR_UNSUPPORTED, "pre_tokenizer.pattern: expression, byte 1: \\h is not"},
+    {REGEX("\\\\bx"), ERR_UNSUPPORTED, "expression, byte 0: \\b is not supported"},
+    {REGEX("[a&&b]"), ERR_UNSUPPORTED, "expression, byte 2: && within [] is not supported"},
+    {REGEX("[[:alpha:]]"), ERR_UNSUPPORTED, "expression, byte 1: [ within [] is not supported"},
+    {REGEX("[\\\\W]"), ERR_UNSUPPORTED, "expression, byte 1: \\W within [] is not supported"},
+    {REGEX("(?m:.)"), ERR_UNSUPPORTED, "expression, byte 0: (?m is not supported: only the flag i"},
+    {REGEX("(*UTF)a"), ERR_UNSUPPORTED, "expression, byte 0: (* is not supported"},
+};
+
+static void test_what_is_wrong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct tokenizer *t = NULL;
+        struct error err = {0};
+        int result =
+            tokenizer_open_json("tokenizer.json", rows[i].text, strlen(rows[i].text), &t, &err);
+        if (rows[i].says) {
+            assert_fails(result, &err, rows[i].code, rows[i].says);
+            assert_true(strncmp(err.msg, "tokenizer.json: ", 16) == 0);
+            assert_null(t);
+        } else {
+            assert_ok(result, &err);
+            tokenizer_close(t);
+        }
+    }
+}
+
+/* ---- directories ---- */
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    auto_free char *path = xasprintf("%s/%s", dir, name);
+    auto_fclose FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs(text, file);
+}
+
+static void test_directories(void **state)
+{
+    const char *dir = *state;
+    struct tokenizer *t;
+    struct error err;
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_NOT_FOUND,
+                 "no tokenizer is in it: looked for tokenizer.json, spiece.model, "
+                 "tokenizer.model, vocab.json");
+    put(dir, "vocab.txt", "[PAD]\n[UNK]\n");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_UNSUPPORTED,
+                 "vocab.txt: WordPiece is not supported so far; there are tokenizer.json (BPE)");
+    put(dir, "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"<|endoftext|>\":3}");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_NOT_FOUND, "merges.txt: No such file");
+    put(dir, "merges.txt", "#version: 0.2\na b\nab\n");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "merges.txt:3: must be \"LEFT RIGHT\", not ab");
+    put(dir, "merges.txt", "#version: 0.2\r\na b\r\n");
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    struct tokenizer_special special = tokenizer_special(t);
+    assert_int_equal(special.bos, 3);
+    assert_int_equal(special.eos, 3);
+    assert_int_equal(special.pad, -1);
+    tokenizer_close(t);
+    put(dir, "tokenizer.model", "IQ== 0\nIg== 1\n");
+    assert_fails(
+        tokenizer_open(dir, &t, &err), &err, ERR_UNSUPPORTED,
+        "tokenizer.model: a tiktoken file, which is not supported: put the tokenizer.json");
+    put(dir, "spiece.model", "\x0a\x05nonsense");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "spiece.model: not a SentencePiece model: ");
+    put(dir, "tokenizer.json", "{" MODEL "}");
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    tokenizer_close(t);
+}
+
+static void encode(const struct tokenizer *t, const char *text, bool around, struct tokens *ids)
+{
+    struct error err;
+    tokens_clear(ids);
+    assert_ok(tokenizer_encode(t, text, strlen(text), around, ids, &err), &err);
+}
+
+/* tokenizer_config.json has the last word on special tokens. */
+static void test_special_tokens(void **state)
+{
+    const char *dir = *state;
+    struct tokenizer *t;
+    struct error err;
+    put(dir, "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"<|endoftext|>\":3,\"[P]\":4}");
+    put(dir, "merges.txt", "a b\n");
+    put(dir, "added_tokens.json", "{\"<x>\": 7}");
+    put(dir, "special_tokens_map.json",
+        "{\"bos_token\":\"a\",\"eos_token\":{\"content\":\"b\",\"lstrip\":false},\"pad_token\":\"[P]\"}");
+    put(dir, "tokenizer_config.json",
+        "{\"bos_token\":\"<x>\",\"unk_token\":null,\"add_bos_token\":true,\"other\":[1]}");
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    assert_int_equal(tokenizer_vocabulary(t), 8);
+    struct tokenizer_special special = tokenizer_special(t);
+    assert_int_equal(special.bos, 7);
+    assert_int_equal(special.eos, 1);
+    assert_int_equal(special.pad, 4);
+    assert_int_equal(special.unk, -1);
+    auto_tokens struct tokens ids = {0};
+    encode(t, "ab[P]<x>", true, &ids); /* b is an added token now, so nothing merges with it */
+    const int32_t wanted[] = {7, 0, 1, 4, 7};
+    assert_int_equal(ids.count, array_length(wanted));
+    assert_memory_equal(ids.ids, wanted, sizeof wanted);
+    tokenizer_close(t);
+    put(dir, "tokenizer_config.json",
+        "{\"added_tokens_decoder\":{\"9\":{\"content\":\"<y>\",\"special\":true}}}");
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    assert_int_equal(tokenizer_vocabulary(t), 10); /* instead of added_tokens.json's */
+    tokenizer_close(t);
+    put(dir, "tokenizer_config.json", "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<y>\"}}}");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "tokenizer_config.json: added_tokens_decoder.x: must be an id within 0 and");
+    put(dir, "tokenizer_config.json", "{\"add_bos_token\":1}");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "tokenizer_config.json: add_bos_token: must be true or false");
+    put(dir, "tokenizer_config.json", "{");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "tokenizer_config.json: line 1, column 1: ");
+}
+
+/* A SentencePiece model with added tokens and eos, as its config says. */
+static void test_sentencepiece_with_config(void **state)
+{
+    const char *dir = *state;
+    struct tokenizer *t;
+    struct error err;
+    auto_free char *command =
+        xasprintf("cp " DATA "spm_bpe/tokenizer.model '%s/tokenizer.model'", dir);
+    assert_int_equal(system(command), 0);
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    int32_t size = tokenizer_vocabulary(t);
+    auto_tokens struct tokens plain = {0}, ids = {0};
+    encode(t, "one", false, &plain);
+    tokenizer_close(t);
+    auto_free char *config =
+        xasprintf("{\"add_bos_token\":false,\"add_eos_token\":true,\"added_tokens_decoder\":{"
+                  "\"%d\":{\"content\":\"<pad>\",\"special\":true}},\"pad_token\":\"<pad>\"}",
+                  size);
+    put(dir, "tokenizer_config.json", config);
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    struct tokenizer_special special = tokenizer_special(t);
+    assert_int_equal(special.pad, size);
+    assert_int_equal(special.bos, 1);
+    assert_int_equal(special.unk, 0);
+    encode(t, "one<pad>one", true, &ids);
+    assert_int_equal(ids.count, 2 * plain.count + 2);
+    assert_int_equal(ids.ids[plain.count], size);
+    assert_int_equal(ids.ids[ids.count - 1], special.eos);
+    auto_str struct str text;
+    str_init(&text, 100);
+    assert_ok(tokenizer_decode(t, ids.ids, ids.count, false, &text, &err), &err);
+    assert_string_equal(str_text(&text), "one<pad>one");
+    str_clear(&text);
+    assert_ok(tokenizer_decode(t, ids.ids, ids.count, true, &text, &err), &err);
+    assert_string_equal(str_text(&text), "oneone");
+    tokenizer_close(t);
+}
+
+/* ---- a vocabulary that is too small, ids that are none ---- */
+
+static void test_ids(void **state)
+{
+    (void)state;
+    struct tokenizer *t;
+    struct error err;
+    assert_ok(tokenizer_open(DATA "llama3", &t, &err), &err);
+    int32_t size = tokenizer_vocabulary(t);
+    size_t bytes;
+    assert_string_equal(tokenizer_piece(t, size - 1, &bytes), "<|eot_id|>");
+    assert_int_equal(bytes, 10);
+    assert_null(tokenizer_piece(t, size, &bytes));
+    assert_null(tokenizer_piece(t, -1, &bytes));
+    assert_int_equal(tokenizer_check_fits(t, size, &err), 0);
+    auto_free char *says = xasprintf(DATA "llama3/tokenizer.json: its highest id is %d "
+                                          "(\"<|eot_id|>\"), but the model has ids 0 .. %d only",
+                                     size - 1, size - 2);
+    assert_fails(tokenizer_check_fits(t, size - 1, &err), &err, ERR_INPUT, says);
+    struct tokenizer_special special = tokenizer_special(t);
+    assert_string_equal(tokenizer_piece(t, special.bos, &bytes), "<|begin_of_text|>");
+    assert_string_equal(tokenizer_piece(t, special.eos, &bytes), "<|end_of_text|>");
+    auto_str struct str text;
+    str_init(&text, 100);
+    assert_fails(tokenizer_decode(t, (int32_t[]){5, size}, 2, false, &text, &err), &err, ERR_INPUT,
+                 "the one at place 1: no piece of");
+    assert_fails(tokenizer_decode(t, (int32_t[]){-1}, 1, false, &text, &err), &err, ERR_INPUT,
+                 "id -1, the one at place 0");
+    auto_tokens struct tokens ids = {0};
+    encode(t, "\xe2\x82\xac", false, &ids); /* no piece has all of the three bytes */
+    assert_true(ids.count > 1);
+    assert_ok(tokenizer_decode(t, ids.ids, ids.count - 1, true, &text, &err), &err);
+    assert_true(text.length < 3 && str_text(&text)[0] == '\xe2');
+    struct str small;
+    str_init(&small, 2);
+    assert_fails(tokenizer_decode(t, ids.ids, ids.count, true, &small, &err), &err, ERR_LIMIT,
+                 "ids is longer than 2 bytes");
+    str_free(&small);
+    tokenizer_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test_setup_teardown(test_directories, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_special_tokens, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_sentencepiece_with_config, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test(test_ids),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
