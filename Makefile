@@ -13,7 +13,7 @@ CFLAGS_release := -O3 -g -march=x86-64-v2
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_cover := -O0 -g --coverage
-CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -Wno-pass-failed
+CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -Wno-pass-failed
 VARIANTS := debug release asan tsan cover fuzz
 ifeq ($(filter $(V),$(VARIANTS)),)
 $(error V=$(V) is not a variant: choose one of $(VARIANTS))
