@@ -12,10 +12,15 @@ static const struct option_row *find_row(const struct option_row *rows, const ch
                                          const char **ret_value)
 {
     *ret_value = NULL;
-    if (argument[0] != '-')
-        return NULL;
-    const char *name = argument + (argument[1] == '-' ? 2 : 1);
+    bool option = argument[0] == '-' && argument[1];
+    const char *name = option ? argument + (argument[1] == '-' ? 2 : 1) : argument;
     for (const struct option_row *row = rows; row->name; row++) {
+        if (!option && row->kind == OPTION_ARGUMENTS)
+            *ret_value = argument;
+        if (*ret_value)
+            return row;
+        if (!option || row->kind == OPTION_ARGUMENTS)
+            continue;
         if (argument[1] == row->letter && row->letter && !argument[2])
             return row;
         size_t length = strlen(row->name);
@@ -35,7 +40,8 @@ static int unknown(const struct option_row *rows, const char *argument, struct e
     auto_str struct str names;
     str_init(&names, sizeof err->msg);
     for (const struct option_row *row = rows; row->name; row++)
-        str_printf(&names, " --%s", row->name);
+        if (row->kind != OPTION_ARGUMENTS)
+            str_printf(&names, " --%s", row->name);
     const char *what = argument[0] == '-' ? "option" : "argument";
     return error_set(err, ERR_CONFIG, "unknown %s %s; there are%s", what, argument,
                      str_text(&names));
@@ -60,7 +66,8 @@ static int add(const struct option_row *row, const char *text, struct error *err
 {
     struct option_list *list = row->target;
     if (list->count == OPTION_LIST_MAX)
-        return error_set(err, ERR_CONFIG, "--%s: more than %d of them", row->name, OPTION_LIST_MAX);
+        return error_set(err, ERR_CONFIG, "%s%s: more than %d of them",
+                         row->kind == OPTION_ARGUMENTS ? "" : "--", row->name, OPTION_LIST_MAX);
     list->items[list->count++] = text;
     return 0;
 }
@@ -77,6 +84,7 @@ static int set(const struct option_row *row, const char *value, struct error *er
         *(const char **)row->target = value;
         return 0;
     case OPTION_LIST:
+    case OPTION_ARGUMENTS:
         return add(row, value, err);
     case OPTION_IGNORED:
         return add(row, row->name, err);
@@ -118,7 +126,8 @@ void options_help(const struct option_row *rows, struct str *out)
             continue;
         if (row->letter)
             snprintf(letter, sizeof letter, "-%c, ", row->letter);
-        snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
+        snprintf(left, sizeof left, "  %s%s%s%s%s", letter,
+                 row->kind == OPTION_ARGUMENTS ? "" : "--", row->name, row->value ? " " : "",
                  row->value ? row->value : "");
         str_printf(out, "%-*s %s\n", HELP_COLUMN, left, row->help);
     }

@@ -23,6 +23,9 @@ enum option_kind {
      * is not used. Of another program, whose command lines shall work; the help is silent about it.
      */
     OPTION_IGNORED,
+    /* struct option_list *: each argument that is no option, "-" too; the row's name is what the
+     * help calls them. */
+    OPTION_ARGUMENTS,
 };
 
 enum { OPTION_LIST_MAX = 64 };
@@ -43,8 +46,8 @@ struct option_row {
 };
 
 /* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE"; one
- * dash before a name does as well. Anything that is not an option, or not known, is ERR_CONFIG with
- * a line that names it and what there is. */
+ * dash before a name does as well. Anything that is not known, or not an option where the table has
+ * no OPTION_ARGUMENTS, is ERR_CONFIG with a line that names it and what there is. */
 int options_parse(const struct option_row *rows, int argc, char *const *argv, struct error *err);
 
 /* Adds a help line per row. */

@@ -48,6 +48,37 @@ static void values_come_in_every_form(void **state)
     assert_int_equal(v.choice, 1);
 }
 
+static void arguments_are_no_options(void **state)
+{
+    (void)state;
+    struct option_list files = {0};
+    bool verbose = false;
+    const struct option_row rows[] = {
+        {"verbose", 'v', OPTION_FLAG, &verbose, NULL, "say more", 0, 0, NULL},
+        {"FILE", 0, OPTION_ARGUMENTS, &files, NULL, "a file", 0, 0, NULL},
+        {.name = NULL},
+    };
+    struct error err;
+    char *words[] = {"a=b", "-v", "-", "FILE"};
+    assert_ok(options_parse(rows, 4, words, &err), &err);
+    assert_true(verbose);
+    assert_int_equal(files.count, 3);
+    assert_string_equal(files.items[0], "a=b");
+    assert_string_equal(files.items[1], "-");
+    assert_string_equal(files.items[2], "FILE");
+    assert_fails(options_parse(rows, 1, (char *[]){"--FILE"}, &err), &err, ERR_CONFIG,
+                 "unknown option --FILE; there are --verbose");
+    char *many[OPTION_LIST_MAX];
+    for (int i = 0; i < OPTION_LIST_MAX; i++)
+        many[i] = "x";
+    assert_fails(options_parse(rows, OPTION_LIST_MAX, many, &err), &err, ERR_CONFIG,
+                 "FILE: more than 64 of them");
+    auto_str struct str help;
+    str_init(&help, 1024);
+    options_help(rows, &help);
+    assert_non_null(strstr(str_text(&help), " FILE "));
+}
+
 static void a_flag_may_say_true_or_false(void **state)
 {
     (void)state;
@@ -87,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_come_in_every_form),
+        cmocka_unit_test(arguments_are_no_options),
         cmocka_unit_test(a_flag_may_say_true_or_false),
         cmocka_unit_test(what_is_wrong_is_named),
     };
