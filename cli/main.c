@@ -8,6 +8,7 @@
 #include "cli/inspect.h"
 #include "cli/plan.h"
 #include "cli/run.h"
+#include "cli/tokenize.h"
 
 struct command {
     const char *name;
@@ -19,6 +20,7 @@ static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
     {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
     {"inspect", "what a checkpoint or a model on disk holds", inspect_command},
+    {"tokenize", "texts to token ids and back, or to a token file for training", tokenize_command},
 };
 
 static void print_help(FILE *out)

@@ -7,14 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    HEADER_BYTES = 1024,
-    MAGIC_GPT2 = 20240520, /* version 1, 16 bits */
-    VERSION_GPT2 = 1,
-    MAGIC_LLAMA3 = 20240801, /* version 7, 32 bits */
-    VERSION_LLAMA3 = 7,
-    MAGIC_EVAL = 20240522,
-};
+enum { MAGIC_EVAL = 20240522 };
 
 struct shard {
     const char *path;
@@ -41,28 +34,28 @@ bool llmc_bin_is(const uint8_t *bytes, size_t size)
     if (size < 8)
         return false;
     int32_t magic = word(bytes, 0);
-    return magic == MAGIC_GPT2 || magic == MAGIC_LLAMA3 || magic == MAGIC_EVAL;
+    return magic == LLMC_MAGIC_GPT2 || magic == LLMC_MAGIC_LLAMA3 || magic == MAGIC_EVAL;
 }
 
 static int check_header(struct shard *s, struct error *err)
 {
-    if (s->size < HEADER_BYTES)
+    if (s->size < LLMC_HEADER_BYTES)
         return error_set(err, ERR_INPUT, "%s: cut off in its header (%zu of %d bytes)", s->path,
-                         s->size, HEADER_BYTES);
+                         s->size, LLMC_HEADER_BYTES);
     int32_t magic = word(s->bytes, 0), version = word(s->bytes, 1), count = word(s->bytes, 2);
     if (magic == MAGIC_EVAL)
         return error_set(err, ERR_UNSUPPORTED,
                          "%s: llm.c's file of evaluation questions, not a file of ids", s->path);
-    bool gpt2 = magic == MAGIC_GPT2 && version == VERSION_GPT2;
-    if (!gpt2 && !(magic == MAGIC_LLAMA3 && version == VERSION_LLAMA3))
+    bool gpt2 = magic == LLMC_MAGIC_GPT2 && version == LLMC_VERSION_GPT2;
+    if (!gpt2 && !(magic == LLMC_MAGIC_LLAMA3 && version == LLMC_VERSION_LLAMA3))
         return error_set(err, ERR_INPUT,
                          "%s: magic number %d, version %d; llm.c's files of ids have %d, %d (16 "
                          "bits) or %d, %d (32 bits)",
-                         s->path, magic, version, MAGIC_GPT2, VERSION_GPT2, MAGIC_LLAMA3,
-                         VERSION_LLAMA3);
+                         s->path, magic, version, LLMC_MAGIC_GPT2, LLMC_VERSION_GPT2,
+                         LLMC_MAGIC_LLAMA3, LLMC_VERSION_LLAMA3);
     s->type = gpt2 ? ID_U16 : ID_U32;
     s->count = count;
-    int64_t expected = HEADER_BYTES + (int64_t)count * id_type_bytes(s->type);
+    int64_t expected = LLMC_HEADER_BYTES + (int64_t)count * id_type_bytes(s->type);
     if (count < 0 || expected != (int64_t)s->size)
         return error_set(err, ERR_INPUT,
                          "%s: its header announces %d ids, which is %lld bytes; the file has %zu: "
@@ -82,7 +75,8 @@ static int read_ids(const void *ctx, int64_t document, int64_t first, int64_t co
 {
     (void)labels, (void)err;
     const struct shard *s = &((const struct llmc_bin *)ctx)->shards[document];
-    id_type_copy(s->type, s->bytes + HEADER_BYTES + first * id_type_bytes(s->type), count, ids);
+    id_type_copy(s->type, s->bytes + LLMC_HEADER_BYTES + first * id_type_bytes(s->type), count,
+                 ids);
     return 0;
 }
 

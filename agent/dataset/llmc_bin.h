@@ -14,6 +14,15 @@
 extern "C" {
 #endif
 
+/* The first words of the header: magic number, version, count of ids. */
+enum {
+    LLMC_HEADER_BYTES = 1024,
+    LLMC_MAGIC_GPT2 = 20240520, /* 16 bits */
+    LLMC_VERSION_GPT2 = 1,
+    LLMC_MAGIC_LLAMA3 = 20240801, /* 32 bits */
+    LLMC_VERSION_LLAMA3 = 7,
+};
+
 /* Whether a file that begins so is one of these. */
 bool llmc_bin_is(const uint8_t *bytes, size_t size);
 

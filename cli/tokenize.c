@@ -1,0 +1,237 @@
+#include "cli/tokenize.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "agent/dataset/json_line.h"
+#include "agent/dataset/text_file.h"
+#include "agent/text/tokenizer.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/token_file.h"
+#include "cli/tokenize_options.h"
+
+enum { HELP_MAX_BYTES = 16 * 1024, MAX_IDS_TEXT_BYTES = 256 << 20 };
+
+struct job {
+    struct tokenize_options options;
+    struct tokenizer *tokenizer;
+    struct token_file *out; /* NULL: print */
+    int32_t separator;      /* before each document of `out` */
+    struct tokens ids;      /* of the document at hand */
+    int64_t documents;
+};
+
+/* ---- printing ---- */
+
+/* So that a space parts two pieces and a line end two documents. */
+static void print_piece(const char *piece, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)piece[i];
+        if (c <= ' ' || c == '\\' || c == 0x7f)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
+    }
+}
+
+static void print_ids(const struct job *job)
+{
+    for (size_t i = 0; i < job->ids.count; i++) {
+        size_t bytes = 0;
+        const char *piece = tokenizer_piece(job->tokenizer, job->ids.ids[i], &bytes);
+        if (i > 0)
+            putchar(' ');
+        if (job->options.pieces)
+            print_piece(piece, bytes);
+        else
+            printf("%d", job->ids.ids[i]);
+    }
+    putchar('\n');
+}
+
+/* ---- documents ---- */
+
+static int take_document(struct job *job, const char *text, size_t bytes, struct error *err)
+{
+    bool around = !job->out && !job->options.no_special;
+    tokens_clear(&job->ids);
+    if (job->out)
+        tokens_add(&job->ids, job->separator);
+    if (tokenizer_encode(job->tokenizer, text, bytes, around, &job->ids, err) < 0)
+        return -1;
+    job->documents++;
+    if (job->out)
+        return token_file_add(job->out, job->ids.ids, job->ids.count, err);
+    print_ids(job);
+    return 0;
+}
+
+static int take_json_line(struct job *job, const char *path, const struct text_line *line,
+                          struct error *err)
+{
+    const char *text;
+    size_t bytes;
+    if (line->too_long)
+        return error_set(err, ERR_INPUT, "%s:%lld: longer than %d bytes", path,
+                         (long long)line->number, TEXT_FILE_MAX_LINE_BYTES);
+    if (line->bytes == 0)
+        return 0;
+    struct json_t *json =
+        json_line_text(line->text, line->bytes, job->options.text_column, &text, &bytes, err);
+    if (!json)
+        return error_wrap(err, "%s:%lld", path, (long long)line->number);
+    int result = take_document(job, text, bytes, err);
+    json_line_free(json);
+    return result < 0 ? error_wrap(err, "%s:%lld", path, (long long)line->number) : 0;
+}
+
+static int take_json_lines(struct job *job, const char *path, struct error *err)
+{
+    struct text_file *file;
+    if (text_file_open(strcmp(path, "-") == 0 ? "/dev/stdin" : path, 0, 0, &file, err) < 0)
+        return -1;
+    struct text_line line;
+    bool end = false;
+    int result;
+    while ((result = text_file_next(file, &line, &end, err)) == 0 && !end)
+        if ((result = take_json_line(job, path, &line, err)) < 0)
+            break;
+    text_file_close(file);
+    return result;
+}
+
+/* A whole file, unpacked if it is gzipped. */
+static int read_whole(const char *path, struct str *out, struct error *err)
+{
+    char part[64 * 1024];
+    gzFile file = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb");
+    if (!file)
+        return error_errno(err, errno, "%s", path);
+    int bytes;
+    while ((bytes = gzread(file, part, sizeof part)) > 0 && !out->truncated)
+        str_add_bytes(out, part, (size_t)bytes);
+    int code = Z_OK;
+    const char *what = gzerror(file, &code);
+    int result = 0;
+    if (code == Z_ERRNO)
+        result = error_errno(err, errno, "%s", path);
+    else if (code != Z_OK)
+        result = error_set(err, ERR_INPUT, "%s: the gzip stream is broken: %s", path, what);
+    else if (out->truncated)
+        result = error_set(err, ERR_INPUT, "%s: larger than %zu bytes: give it in parts", path,
+                           out->cap);
+    gzclose(file);
+    return result;
+}
+
+static int take_file(struct job *job, const char *path, struct error *err)
+{
+    auto_str struct str text;
+    str_init(&text, TOKENIZER_MAX_TEXT_BYTES);
+    if (read_whole(path, &text, err) < 0)
+        return -1;
+    if (take_document(job, str_text(&text), text.length, err) < 0)
+        return error_wrap(err, "%s", path);
+    return 0;
+}
+
+static int decode_file(struct job *job, const char *path, struct error *err)
+{
+    auto_str struct str ids, text;
+    str_init(&ids, MAX_IDS_TEXT_BYTES);
+    str_init(&text, MAX_IDS_TEXT_BYTES);
+    if (read_whole(path, &ids, err) < 0)
+        return -1;
+    tokens_clear(&job->ids);
+    char *rest = ids.text;
+    for (char *word; (word = strsep(&rest, " \t\r\n"));) {
+        int64_t id;
+        if (!*word)
+            continue;
+        if (!str_to_i64(word, 0, INT32_MAX, &id))
+            return error_set(err, ERR_INPUT, "%s: word %zu, %.40s, is no id", path,
+                             job->ids.count + 1, word);
+        tokens_add(&job->ids, (int32_t)id);
+    }
+    if (tokenizer_decode(job->tokenizer, job->ids.ids, job->ids.count, job->options.no_special,
+                         &text, err) < 0)
+        return error_wrap(err, "%s", path);
+    fwrite(str_text(&text), 1, text.length, stdout);
+    return 0;
+}
+
+static int take_files(struct job *job, struct error *err)
+{
+    const struct option_list *files = &job->options.files;
+    int (*take_one)(struct job *, const char *, struct error *) = job->options.decode ? decode_file
+                                                                  : job->options.jsonl
+                                                                      ? take_json_lines
+                                                                      : take_file;
+    for (int i = 0; i < files->count; i++)
+        if (take_one(job, files->items[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- the command ---- */
+
+static int create_out(struct job *job, struct error *err)
+{
+    struct tokenizer_special special = tokenizer_special(job->tokenizer);
+    job->separator = special.bos >= 0 ? special.bos : special.eos;
+    if (job->separator < 0)
+        return error_set(err, ERR_INPUT,
+                         "%s has neither bos nor eos, which must part the documents: name them in "
+                         "a tokenizer_config.json beside it",
+                         job->options.tokenizer);
+    bool wide = tokenizer_vocabulary(job->tokenizer) > UINT16_MAX + 1;
+    return token_file_create(job->options.out, wide, &job->out, err);
+}
+
+static int run(struct job *job, struct error *err)
+{
+    if (tokenizer_open(job->options.tokenizer, &job->tokenizer, err) < 0 ||
+        (job->options.out && create_out(job, err) < 0) || take_files(job, err) < 0)
+        return -1;
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return error_errno(err, errno, "write to stdout");
+    if (!job->out)
+        return 0;
+    int64_t ids;
+    if (token_file_finish(take(job->out), &ids, err) < 0)
+        return -1;
+    fprintf(stderr, "shoal: %s: %lld documents, %lld ids\n", job->options.out,
+            (long long)job->documents, (long long)ids);
+    return 0;
+}
+
+int tokenize_command(int argc, char *const *argv)
+{
+    struct job job = {0};
+    struct error err;
+    int result = tokenize_options_parse(&job.options, argc - 1, argv + 1, &err);
+    if (result == 0 && job.options.help) {
+        auto_str struct str help;
+        str_init(&help, HELP_MAX_BYTES);
+        tokenize_options_help(&help);
+        fputs(str_text(&help), stdout);
+        return 0;
+    }
+    if (result == 0) {
+        json_line_prepare();
+        result = run(&job, &err);
+    }
+    token_file_abandon(job.out);
+    tokens_free(&job.ids);
+    tokenizer_close(job.tokenizer);
+    if (result == 0)
+        return 0;
+    fprintf(stderr, "shoal: %s\n", err.msg);
+    return err.code == ERR_IO || err.code == ERR_NO_SPACE ? 1 : 2;
+}

@@ -1,0 +1,27 @@
+/* The options of `shoal tokenize`, checked. */
+#ifndef SHOAL_CLI_TOKENIZE_OPTIONS_H
+#define SHOAL_CLI_TOKENIZE_OPTIONS_H
+
+#include "base/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tokenize_options {
+    const char *tokenizer;
+    struct option_list files; /* paths or "-" */
+    const char *text_column;  /* of JSON lines */
+    const char *out;          /* NULL: print */
+    bool jsonl, pieces, decode, no_special, help;
+};
+
+/* argv without the command's name. With --help nothing else is checked. */
+int tokenize_options_parse(struct tokenize_options *options, int argc, char *const *argv,
+                           struct error *err);
+void tokenize_options_help(struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
