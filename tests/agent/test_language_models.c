@@ -177,6 +177,52 @@ static void the_trees_read_as_pytorch_prints_them(void **state)
     }
 }
 
+static const struct param *find_param(const struct module *m, const char *name)
+{
+    const struct param *found = NULL;
+    for (int i = 0; i < m->param_count && !found; i++)
+        if (strcmp(m->params[i]->name, name) == 0)
+            found = m->params[i];
+    for (int i = 0; i < m->child_count && !found; i++)
+        found = find_param(m->children[i], name);
+    return found;
+}
+
+/* N(0, initializer_range); what adds to GPT-2's residual stream by 1 / sqrt(2 L) less; norms 1. */
+static void initial_values_are_the_papers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int kind;
+        double a, b;
+    } rows[] = {
+        {"model.embed_tokens.weight", INIT_NORMAL, 0, 0.02},
+        {"model.layers.2.self_attn.o_proj.weight", INIT_NORMAL, 0, 0.02},
+        {"model.layers.2.self_attn.o_proj.bias", INIT_UNIFORM, 0, 0},
+        {"model.norm.weight", INIT_UNIFORM, 1, 1},
+        {"transformer.wpe.weight", INIT_NORMAL, 0, 0.02},
+        {"transformer.h.1.attn.c_attn.weight", INIT_NORMAL, 0, 0.02},
+        {"transformer.h.1.attn.c_proj.weight", INIT_NORMAL, 0, 0.02 / 2.449489742783178},
+        {"transformer.h.1.mlp.c_fc.weight", INIT_NORMAL, 0, 0.02},
+        {"transformer.h.1.mlp.c_proj.weight", INIT_NORMAL, 0, 0.02 / 2.449489742783178},
+        {"transformer.h.1.ln_1.weight", INIT_UNIFORM, 1, 1},
+        {"transformer.h.1.ln_1.bias", INIT_UNIFORM, 0, 0},
+        {"transformer.h.1.attn.c_attn.bias", INIT_UNIFORM, 0, 0},
+    };
+    auto_arena struct arena *arena = arena_open();
+    const struct architecture llama = small("Llama", true), gpt2 = small("GPT2", true);
+    const struct module *roots[] = {architecture_build(arena, &llama)->root,
+                                    architecture_build(arena, &gpt2)->root};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct param *p = find_param(roots[rows[i].name[0] == 't'], rows[i].name);
+        assert_non_null(p);
+        assert_int_equal(p->init.kind, rows[i].kind);
+        assert_true(p->init.a == (float)rows[i].a);
+        assert_true(p->init.b == (float)rows[i].b);
+    }
+}
+
 static void sizes_that_make_no_model_are_refused(void **state)
 {
     (void)state;
@@ -211,6 +257,7 @@ int main(void)
         cmocka_unit_test(blocks_are_the_units),
         cmocka_unit_test(nothing_tied_is_a_unit_of_its_own),
         cmocka_unit_test(the_trees_read_as_pytorch_prints_them),
+        cmocka_unit_test(initial_values_are_the_papers),
         cmocka_unit_test(sizes_that_make_no_model_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,28 @@ static void the_head_works_in_chunks(void **state)
     parity_close(&p);
 }
 
+/* Of a large vocabulary: no more than a chunk of the logits is ever alive, in training too. */
+static void no_more_than_a_chunk_of_logits_is_alive(void **state)
+{
+    (void)state;
+    enum { V = 3000, CHUNK = 8 };
+    struct parity p = parity_open("llama");
+    p.architecture.llama.vocab_size = V;
+    const int64_t rows = LANGUAGE_ROWS * p.T;
+    for (int training = 0; training <= 1; training++) {
+        int64_t peaks[2];
+        for (int whole = 0; whole <= 1; whole++) {
+            p.architecture.llama.loss_chunk_rows = whole ? rows : CHUNK;
+            struct language *l = language_open(&p.architecture, DTYPE_F32, p.T);
+            language_run(l, training);
+            peaks[whole] = l->peak_bytes;
+            language_close(l);
+        }
+        assert_int_equal(peaks[1] - peaks[0], (rows - CHUNK) * V * (int64_t)sizeof(float));
+    }
+    parity_close(&p);
+}
+
 /* Running blocks again, making norms and SwiGLU again, keeping values on the host: the same bits.
  */
 static void sparing_memory_changes_nothing(void **state)
@@ -168,6 +190,7 @@ int main(void)
         cmocka_unit_test(logits_loss_and_gradients_are_transformers),
         cmocka_unit_test(bf16_is_as_close_as_transformers),
         cmocka_unit_test(the_head_works_in_chunks),
+        cmocka_unit_test(no_more_than_a_chunk_of_logits_is_alive),
         cmocka_unit_test(sparing_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,10 +228,41 @@ static void ten_steps_are_pytorchs(void **state)
     }
 }
 
+/* The masks belong to the samples, not to the ranks that have them. */
+static void dropout_does_not_depend_on_the_layout(void **state)
+{
+    (void)state;
+    struct training runs[2];
+    for (int i = 0; i < 2; i++) {
+        struct rank all[RANKS_MAX] = {0};
+        struct training *w = &runs[i];
+        *w = (struct training){.arena = arena_open(),
+                               .architecture = architecture_default(ARCHITECTURE_GPT2),
+                               .T = 9,
+                               .config = {.strategy = FULL_SHARD, .limit_all_gathers = true}};
+        w->architecture.gpt2.vocab_size = 37;
+        w->architecture.gpt2.n_embd = 24;
+        w->architecture.gpt2.n_head = 3;
+        w->architecture.gpt2.n_layer = 2;
+        w->architecture.gpt2.n_positions = 16;
+        for (int r = 0; r <= i; r++)
+            all[r].arg = w;
+        ranks_run(all, i + 1, RANKS_TIMEOUT_MS, train);
+        for (int r = 0; r <= i; r++)
+            assert_ok(all[r].result, &all[r].err);
+    }
+    assert_true(runs[0].losses[0] != runs[0].losses[STEPS - 1]);
+    fixture_compare("loss", runs[1].losses, runs[0].losses, STEPS, 1e-5, 0);
+    fixture_compare("norm", runs[1].norms, runs[0].norms, STEPS, 0, 1e-5);
+    for (int i = 0; i < 2; i++)
+        arena_close(runs[i].arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_steps_are_pytorchs),
+        cmocka_unit_test(dropout_does_not_depend_on_the_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,75 @@ static struct tensor *flatten(struct net *net, struct tensor *x)
     return nn_flatten(net->f->tape, x);
 }
 
+static struct tensor *rms_norm(struct net *net, struct tensor *x)
+{
+    return nn_rms_norm(net->f->tape, net->layer, x, 1e-2f);
+}
+
+static struct tensor *layer_norm(struct net *net, struct tensor *x)
+{
+    return nn_layer_norm(net->f->tape, net->layer, x, 1e-2f);
+}
+
+static struct tensor *conv1d(struct net *net, struct tensor *x)
+{
+    return nn_conv1d(net->f->tape, net->layer, x);
+}
+
+/* The same product in the first and in the last columns of one tensor. */
+static struct tensor *linear_into(struct net *net, struct tensor *x)
+{
+    struct tape *tape = net->f->tape;
+    struct tensor *y = nn_columns(tape, x, 12, "y");
+    y = nn_linear_into(tape, net->layer, tape_keep(x), y, 0);
+    return nn_linear_into(tape, net->layer, x, y, 6);
+}
+
+static struct tensor *swiglu(struct net *net, struct tensor *x)
+{
+    return nn_swiglu(net->f->tape, x);
+}
+
+static struct tensor *gelu(struct net *net, struct tensor *x)
+{
+    return nn_gelu(net->f->tape, x, false);
+}
+
+static struct tensor *gelu_tanh(struct net *net, struct tensor *x)
+{
+    return nn_gelu(net->f->tape, x, true);
+}
+
+/* x + gelu(x): the gradients of both ways add up. */
+static struct tensor *residual(struct net *net, struct tensor *x)
+{
+    struct tape *tape = net->f->tape;
+    tape_keep(x);
+    return nn_add(tape, x, nn_gelu(tape, x, true));
+}
+
+/* Two query heads of width 4 that share one key head, on [2, 3, 16]. */
+static const struct nn_heads shared_heads = {2, 1, 4};
+static const float cosines[] = {1, 1, 0.6f, 0.8f, -0.8f, 0.28f};
+static const float sines[] = {0, 0, 0.8f, 0.6f, 0.6f, 0.96f};
+
+static struct tensor *attention(struct net *net, struct tensor *x)
+{
+    return nn_attention(net->f->tape, x, &shared_heads, 0, 0);
+}
+
+static struct tensor *attention_with_dropout(struct net *net, struct tensor *x)
+{
+    return nn_attention(net->f->tape, x, &shared_heads, 0.3f, 2);
+}
+
+static struct tensor *turned_attention(struct net *net, struct tensor *x)
+{
+    struct tape *tape = net->f->tape;
+    x = nn_rope(tape, x, &shared_heads, cosines, sines);
+    return nn_attention(tape, x, &shared_heads, 0, 0);
+}
+
 static struct tensor *nothing(struct net *net, struct tensor *x)
 {
     (void)net;
@@ -162,6 +231,14 @@ static struct module *new_layer(struct fixture *f, struct module *root, const ch
         return nn_linear_new(f->arena, root, name, &index, 6, 6);
     if (strcmp(name, "dropout") == 0)
         return nn_dropout_new(f->arena, root, name, 0.4f);
+    if (strcmp(name, "rms_norm") == 0)
+        return nn_rms_norm_new(f->arena, root, name, "LlamaRMSNorm", &index, 5, 1e-2);
+    if (strcmp(name, "layer_norm") == 0)
+        return nn_layer_norm_new(f->arena, root, name, &index, 5, 1e-2);
+    if (strcmp(name, "conv1d") == 0)
+        return nn_conv1d_new(f->arena, root, name, &index, 6, 5, 0.02f);
+    if (strcmp(name, "no bias") == 0)
+        return nn_linear_normal_new(f->arena, root, name, &index, 6, 6, false, 0.02f);
     return NULL;
 }
 
@@ -175,11 +252,27 @@ static void gradients_are_the_slopes_of_the_loss(void **state)
         int dims;
         int64_t shape[4];
     } rows[] = {
-        {"conv", conv, false, 4, {2, 5, 4, 2}},       {"conv", conv, true, 4, {2, 4, 5, 2}},
-        {"linear", linear, false, 2, {3, 6}},         {"linear", linear, true, 2, {4, 6}},
-        {"linear", linear_twice, true, 2, {3, 6}},    {"dropout", dropout, false, 4, {2, 3, 2, 2}},
-        {"pool", pool, false, 4, {2, 5, 4, 3}},       {"flatten", flatten, false, 4, {2, 2, 3, 4}},
+        {"conv", conv, false, 4, {2, 5, 4, 2}},
+        {"conv", conv, true, 4, {2, 4, 5, 2}},
+        {"linear", linear, false, 2, {3, 6}},
+        {"linear", linear, true, 2, {4, 6}},
+        {"linear", linear_twice, true, 2, {3, 6}},
+        {"dropout", dropout, false, 4, {2, 3, 2, 2}},
+        {"pool", pool, false, 4, {2, 5, 4, 3}},
+        {"flatten", flatten, false, 4, {2, 2, 3, 4}},
         {"cross entropy", nothing, false, 2, {4, 7}},
+        {"rms_norm", rms_norm, false, 3, {2, 3, 5}},
+        {"layer_norm", layer_norm, false, 3, {2, 3, 5}},
+        {"conv1d", conv1d, false, 2, {4, 6}},
+        {"linear", linear_into, false, 2, {4, 6}},
+        {"no bias", linear_into, false, 2, {3, 6}},
+        {"swiglu", swiglu, false, 2, {3, 8}},
+        {"gelu", gelu, false, 2, {3, 5}},
+        {"gelu", gelu_tanh, false, 2, {3, 5}},
+        {"add", residual, false, 2, {3, 5}},
+        {"attention", attention, false, 3, {2, 3, 16}},
+        {"attention", attention_with_dropout, false, 3, {2, 3, 16}},
+        {"rope", turned_attention, false, 3, {2, 3, 16}},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct module *root = module_new(f->arena, "", "Net", NULL);

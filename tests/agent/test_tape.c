@@ -272,13 +272,46 @@ static void running_out_of_memory_ends_the_pass(void **state)
     }
 }
 
+/* A table is copied once, and stays until the tape is closed. */
+static void constants_are_copied_once(void **state)
+{
+    struct fixture *f = *state;
+    static const float table[] = {1, 2, 3}, other[] = {4};
+    struct tape *tape;
+    struct error err;
+    assert_ok(tape_open(f->stream, DTYPE_F32, NULL, &tape, &err), &err);
+    const float *first = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        tape_begin(tape, &(struct tape_pass){.training = true});
+        const float *copy = tape_constant(tape, table, sizeof table, "table");
+        assert_ptr_equal(tape_constant(tape, table, sizeof table, "table"), copy);
+        assert_ptr_not_equal(tape_constant(tape, other, sizeof other, "other"), copy);
+        assert_true(pass == 0 || copy == first);
+        first = copy;
+        assert_ok(tape_backward(tape, &err), &err);
+        assert_ok(stream_sync(f->stream, &err), &err);
+        assert_memory_equal(copy, table, sizeof table);
+    }
+    assert_int_equal(bytes_in_use(f), sizeof table + sizeof other);
+    tape_begin(tape, &(struct tape_pass){.training = true});
+    tape_fail(tape, &err);
+    assert_null(tape_constant(tape, table, sizeof table, "table"));
+    assert_true(tape_finish(tape, &err) < 0);
+    tape_close(tape);
+    assert_int_equal(bytes_in_use(f), 0);
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        ROW(gradients_of_all_uses_add_up),         ROW(what_no_loss_depends_on_gets_no_gradient),
-        ROW(values_live_as_long_as_they_are_read), ROW(backward_meets_the_modules_in_reverse),
-        ROW(a_failed_hook_ends_the_pass),          ROW(running_out_of_memory_ends_the_pass),
+        ROW(gradients_of_all_uses_add_up),
+        ROW(what_no_loss_depends_on_gets_no_gradient),
+        ROW(values_live_as_long_as_they_are_read),
+        ROW(backward_meets_the_modules_in_reverse),
+        ROW(a_failed_hook_ends_the_pass),
+        ROW(running_out_of_memory_ends_the_pass),
+        ROW(constants_are_copied_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
