@@ -94,7 +94,9 @@ static int apply_flags(struct config_parser *p, struct error *err)
             continue;
         if (err->code != ERR_NOT_FOUND)
             return error_wrap(err, "--%s", flag->name);
-        str_printf(&p->unknown, "%s--%s", p->unknown.length ? ", " : "", flag->name);
+        const char *near = strstr(err->msg, "the nearest is ");
+        str_printf(&p->unknown, "%s--%s%s%s%s", p->unknown.length ? ", " : "", flag->name,
+                   near ? " (" : "", near ? near : "", near ? ")" : "");
     }
     return 0;
 }
@@ -108,12 +110,8 @@ static int report_unknown(struct config_parser *p, struct error *err)
         config_note(p, "unknown flags are ignored: %s", names);
         return 0;
     }
-    /* The first one again, for its own message with the nearest name. */
-    const char *first = arena_strndup(p->arena, names + 2, strcspn(names, ",") - 2);
-    int index;
-    bool known;
-    config_find_key(first, &index, &known, err);
-    return error_wrap(err, "unknown flag%s %s", strchr(names, ',') ? "s" : "", names);
+    return error_set(err, ERR_CONFIG, "unknown flag%s %s; --help lists all",
+                     strchr(names, ',') ? "s" : "", names);
 }
 
 static int apply_sources(struct config_parser *p, int argc, const char *const *argv,

@@ -16,7 +16,7 @@ one_line() { # STATUS TEXT COMMAND...: fails with exactly one line on stderr
 
 check "unknown strategy" one_line 2 "'SOME_SHARD' is not one of: FULL_SHARD" agent --sharding_strategy SOME_SHARD
 check "unknown flag names the nearest" one_line 2 "the nearest is schedule.num_train_epochs" agent --strict --num_train_epoch5 3
-check "a flag near nothing" one_line 2 "unknown key 'size'; --help lists all" agent --strict --size 3
+check "a flag near nothing" one_line 2 "unknown flag --size; --help lists all" agent --strict --size 3
 check "a rank that is missing names its flag" one_line 2 "--node_rank" agent --nnodes 2
 check "a beta of 1" one_line 2 "optimizer.beta1 must be below 1" agent --beta1 1
 check "an empty data.root" one_line 2 "data.root is empty" agent --data.root ''
