@@ -113,6 +113,15 @@ static void print(const struct console *c, struct str *text)
     str_free(text);
 }
 
+/* A line of the tutorial's. */
+static void say(const struct console *c, struct str *text)
+{
+    if (c->setting.own_lines)
+        print(c, text);
+    else
+        str_free(text);
+}
+
 static void report(struct console *c, const struct trainer_step *step, int64_t now_us)
 {
     double per_s = throughput_per_s(&c->throughput);
@@ -160,7 +169,7 @@ static void on_step(void *ctx, const struct trainer_step *step)
                    (double)(now_us - c->setting.start_us) / 1e6);
     if (c->setting.logging_steps > 0 && step->position.step % c->setting.logging_steps == 0)
         console_step_line(step, throughput_per_s(&c->throughput), &lines);
-    print(c, &lines);
+    say(c, &lines);
     bool due = now_us - c->reported_us >= REPORT_EVERY_US || step->position.step == step->steps;
     if (c->setting.rank == 0 && due)
         report(c, step, now_us);
@@ -180,7 +189,7 @@ static void on_epoch(void *ctx, const struct trainer_score *score)
     struct str line;
     str_init(&line, LINE_BYTES);
     console_epoch_line(score, &line);
-    print(ctx, &line);
+    say(ctx, &line);
 }
 
 static void on_test(void *ctx, const struct trainer_score *score)
@@ -188,7 +197,7 @@ static void on_test(void *ctx, const struct trainer_score *score)
     struct str line;
     str_init(&line, LINE_BYTES);
     console_test_line(score, &line);
-    print(ctx, &line);
+    say(ctx, &line);
     skip_pause(ctx);
 }
 
@@ -197,12 +206,13 @@ static void on_saved(void *ctx, const char *path, int64_t step)
     struct str line;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)step, path);
-    print(ctx, &line);
+    say(ctx, &line);
     skip_pause(ctx);
 }
 
-static void on_not_saved(void *ctx, const char *why)
+static void on_not_saved(void *ctx, int64_t step, const char *why)
 {
+    (void)step;
     const struct console *c = ctx;
     if (c->setting.rank == 0)
         log_error("%s: the training goes on without it", why);
@@ -213,7 +223,7 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     struct str line;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "Resumed at step %lld from %s\n", (long long)step, path);
-    print(ctx, &line);
+    say(ctx, &line);
 }
 
 static void on_weights(void *ctx, const char *path, const char *unused)
@@ -281,11 +291,13 @@ void console_end(struct console *c, const struct module *module, const struct me
 {
     struct str text;
     str_init(&text, 256 * 1024);
-    str_printf(&text, "%s elapsed time on training loop %.6gsec\n",
-               c->setting.on_gpu ? "CUDA event" : "CPU",
-               (double)(c->setting.now_us() - c->loop_begin_us) / 1e6);
-    module_print(module, true, &text);
-    str_add(&text, "\n");
+    if (c->setting.own_lines) {
+        str_printf(&text, "%s elapsed time on training loop %.6gsec\n",
+                   c->setting.on_gpu ? "CUDA event" : "CPU",
+                   (double)(c->setting.now_us() - c->loop_begin_us) / 1e6);
+        module_print(module, true, &text);
+        str_add(&text, "\n");
+    }
     console_throughput_line(&c->throughput, c->setting.world_size, &text);
     console_memory_line(use, &text);
     if (c->lost_step > 0) {

@@ -49,6 +49,7 @@ struct console;
 struct console_setting {
     int rank, world_size;  /* ranks above 0 print nothing */
     int64_t logging_steps; /* 0: no step lines */
+    bool own_lines; /* false: another says what happens; here only progress, warnings, the end */
     bool on_gpu;
     int64_t start_us;          /* when the process started, by now_us */
     int64_t (*now_us)(void);   /* monotonic */

@@ -6,6 +6,7 @@
 #include "agent/launch.h"
 #include "agent/model_path.h"
 #include "agent/rendezvous.h"
+#include "agent/report.h"
 #include "agent/shim.h"
 #include "agent/topology.h"
 #include "agent/trainer.h"
@@ -227,9 +228,9 @@ static int save_model(struct trainer *trainer, const char *path, int rank, struc
 }
 
 static int train(const struct agent_config *c, const struct topology *t, struct comm *world,
-                 struct console *console, struct error *err)
+                 struct console *console, struct report *report, struct error *err)
 {
-    struct trainer_listener listener = console_listener(console);
+    struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
     const struct trainer_place place = {
         .world = world,
@@ -254,6 +255,16 @@ static int train(const struct agent_config *c, const struct topology *t, struct 
     return result;
 }
 
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static int64_t wall_us(void)
+{
+    return clock_now_ms() * 1000;
+}
+
 static int run_rank(const struct config *config, const struct topology *t, int64_t start_us,
                     struct error *err)
 {
@@ -266,12 +277,26 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .rank = t->rank,
             .world_size = t->world_size,
             .logging_steps = config->value.logging.steps,
+            .own_lines = config->value.logging.style == STYLE_NONE,
             .start_us = start_us,
             .now_us = clock_monotonic_us,
             .progress = progress_open(t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL),
         };
         struct console *console = console_open(&setting);
-        result = train(&config->value, t, meeting.world, console, err);
+        const struct report_setting told = {
+            .config = config,
+            .console = console,
+            .rank = t->rank,
+            .local_rank = t->local_rank,
+            .world_size = t->world_size,
+            .job = t->job_id,
+            .node = or_empty(getenv("NODE_NAME")),
+            .wall_us = wall_us,
+            .steady_us = clock_monotonic_us,
+        };
+        struct report *report = report_open(&told);
+        result = train(&config->value, t, meeting.world, console, report, err);
+        report_close(report);
         console_close(console);
     }
     part(&meeting);

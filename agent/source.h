@@ -25,7 +25,6 @@ struct source_fetched {
     int64_t batches; /* micro-batches; 0 at the end of the epoch */
     int64_t rows;    /* of this rank, in all of them */
     int64_t targets; /* of this rank that count for the loss */
-    int64_t T;       /* tokens of a row; 0: images */
     bool same;       /* rows and targets are the same on every rank */
 };
 
@@ -53,6 +52,7 @@ struct source {
     const struct source_functions *fn;
     int64_t samples; /* of an epoch, all ranks, each counted once; -1: not known before its end */
     int64_t batches; /* micro-batches of this rank in an epoch; -1 likewise */
+    int64_t T;       /* tokens of a sample; 0: images */
     int64_t batch_rows; /* rows of a micro-batch; an epoch's last one may have fewer */
     const char *what;   /* for errors: the data's directory */
 };

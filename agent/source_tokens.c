@@ -12,7 +12,7 @@ struct windows {
     struct source head; /* first: the functions get a pointer to it */
     struct stream *stream;
     struct token_loader *loader;
-    int64_t T, most, fetched;
+    int64_t most, fetched;
     struct token_batch *batches; /* [most], on the host: the loader's */
     void *ids, *targets;         /* [batch_rows, T] on the device */
     char *position;              /* behind what was fetched; NULL: not asked for yet */
@@ -45,7 +45,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     token_loader_give_back(s->loader);
     free(s->position);
     s->position = NULL;
-    *ret_fetched = (struct source_fetched){.T = s->T};
+    *ret_fetched = (struct source_fetched){0};
     bool end = false;
     for (s->fetched = 0; s->fetched < most; s->fetched++) {
         struct token_batch *next = &s->batches[s->fetched];
@@ -64,11 +64,11 @@ static struct batch batch(struct source *source, int64_t i)
 {
     struct windows *s = of(source);
     assert(i >= 0 && i < s->fetched);
-    size_t bytes = (size_t)(s->head.batch_rows * s->T) * sizeof(int32_t);
+    size_t bytes = (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
     stream_copy(s->stream, s->ids, s->batches[i].ids, bytes);
     stream_copy(s->stream, s->targets, s->batches[i].targets, bytes);
     return (struct batch){
-        .rows = s->head.batch_rows, .tokens = s->ids, .target = s->targets, .T = s->T};
+        .rows = s->head.batch_rows, .tokens = s->ids, .target = s->targets, .T = s->head.T};
 }
 
 static const char *state(struct source *source)
@@ -97,7 +97,7 @@ static void close_windows(struct source *source)
 static int open_buffers(struct windows *s, struct error *err)
 {
     struct device *device = stream_device(s->stream);
-    size_t bytes = (size_t)(s->head.batch_rows * s->T) * sizeof(int32_t);
+    size_t bytes = (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
     s->batches = xcalloc((size_t)s->most, sizeof *s->batches);
     if (device_alloc(device, MEMORY_INPUT, bytes, "batch tokens", &s->ids, err))
         return -1;
@@ -149,7 +149,7 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum sou
                        struct error *err)
 {
     bool train = split == SOURCE_TRAIN;
-    struct token_options options = options_of(c, split, model, s->T, place->encoder);
+    struct token_options options = options_of(c, split, model, s->head.T, place->encoder);
     struct token_source *tokens = NULL;
     if (token_source_open(&options, &tokens, err))
         return -1;
@@ -162,7 +162,7 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum sou
         .rank = place->rank,
         .world_size = place->size,
         .batch_rows = s->head.batch_rows,
-        .window = s->T,
+        .window = s->head.T,
         .held = s->most,
         .ahead = c->data.prefetch_factor * (workers > 0 ? workers : 1),
         .timeout_s = c->data.loader_timeout_s,
@@ -185,8 +185,8 @@ int source_tokens_open(const struct agent_config *config, enum source_split spli
     s->head.batches = -1;
     s->stream = place->stream;
     s->most = place->most;
-    if (window_of(config, model, &s->T, err) || open_loader(s, config, split, model, place, err) ||
-        open_buffers(s, err)) {
+    if (window_of(config, model, &s->head.T, err) ||
+        open_loader(s, config, split, model, place, err) || open_buffers(s, err)) {
         close_windows(&s->head);
         return -1;
     }

@@ -116,6 +116,39 @@ static int open_sums(struct trainer *t, struct error *err)
     return 0;
 }
 
+static int tell_began(struct trainer *t, struct error *err)
+{
+    const struct trainer_facts facts = {
+        .model = t->model->type,
+        .strategy = trainer_strategy(t->config),
+        .device = device_name(t->device),
+        .parameters = module_param_count(t->model->root),
+        .steps = trainer_steps(t),
+        .epoch_samples = t->train->samples > 0 ? t->train->samples : 0,
+        .T = t->train->T,
+        .language = t->model->language,
+    };
+    if (t->listener->began(t->listener->ctx, &facts, err))
+        return -1;
+    trainer_event(t, RUN_MODEL_BEGIN, NULL);
+    trainer_event(t, RUN_MODEL_DONE, NULL);
+    return 0;
+}
+
+/* What comes after the data, in the order that people know from the logs of others. */
+static int open_engine(struct trainer *t, struct error *err)
+{
+    if (tell_began(t, err) || open_shard(t, err))
+        return -1;
+    trainer_event(t, RUN_WRAPPED, NULL);
+    if (open_optimizer(t, err) || open_sums(t, err))
+        return -1;
+    trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
+    if (t->config->checkpoint.dir[0] && saver_open(t->place.world, &t->saver, err))
+        return -1;
+    return trainer_resume(t, err);
+}
+
 int trainer_open(const struct agent_config *config, const struct trainer_place *place,
                  const struct trainer_listener *listener, struct trainer **ret_trainer,
                  struct error *err)
@@ -129,9 +162,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->data_state = "";
     if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
         agree_all(t->place.world, t->compute, open_data(t, err), err) || /* one tells for all */
-        try_outputs(t, err) || open_shard(t, err) || open_optimizer(t, err) || open_sums(t, err) ||
-        (config->checkpoint.dir[0] && saver_open(place->world, &t->saver, err)) ||
-        trainer_resume(t, err)) {
+        try_outputs(t, err) || open_engine(t, err)) {
         trainer_close(t);
         return -1;
     }

@@ -8,6 +8,7 @@
 #include "agent/comm.h"
 #include "agent/config.h"
 #include "agent/model.h"
+#include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
 #include "base/error.h"
 #include "kernels/ops.h"
@@ -27,6 +28,18 @@ struct trainer_position {
     int64_t micro_batches; /* micro-batches done; names dropout's random numbers */
 };
 
+/* What is known before the first step. Texts live as long as the trainer. */
+struct trainer_facts {
+    const char *model;    /* "llama" */
+    const char *strategy; /* "FULL_SHARD" */
+    const char *device;   /* "cpu" */
+    int64_t parameters;
+    int64_t steps;                  /* the whole run will have; 0: not known */
+    int64_t epoch_samples;          /* of all ranks; 0: not known */
+    int64_t T;                      /* tokens of a sample; 0: images */
+    struct language_shape language; /* of language models */
+};
+
 /* After an optimizer step. */
 struct trainer_step {
     struct trainer_position position;
@@ -39,6 +52,8 @@ struct trainer_step {
     double lr;
     double next_lr;                         /* of the step after this */
     double phase_s[RUN_PHASES];             /* as the device saw them */
+    struct memory_use memory;               /* of this rank\'s device */
+    struct comm_stats traffic;              /* so far, of this rank */
     int64_t nonfinite_steps, skipped_steps; /* so far, of this process */
 };
 
@@ -53,11 +68,18 @@ struct trainer_score {
 /* All functions are called on the trainer's thread, on every rank, between steps. */
 struct trainer_listener {
     void *ctx;
+    /* Before all others. Errors end the run. */
+    int (*began)(void *ctx, const struct trainer_facts *facts, struct error *err);
+    /* What has no function of its own; path, seconds: see enum run_event. */
+    void (*event)(void *ctx, enum run_event event, const char *path, double seconds);
     void (*step)(void *ctx, const struct trainer_step *step);
     void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
+    void (*test_begins)(void *ctx);
     void (*test)(void *ctx, const struct trainer_score *score);
+    void (*save_begins)(void *ctx, const char *path);
     void (*saved)(void *ctx, const char *path, int64_t step);
-    void (*not_saved)(void *ctx, const char *why); /* the training goes on without it */
+    void (*not_saved)(void *ctx, int64_t step,
+                      const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);
     /* Initial values came from there; unused: what of it, "" if nothing. */
     void (*weights)(void *ctx, const char *path, const char *unused);

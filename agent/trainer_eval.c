@@ -38,6 +38,7 @@ static int mean_loss(struct trainer *t, const double total[3], double *ret_loss,
 int trainer_evaluate(struct trainer *t, struct error *err)
 {
     double epoch_sums[3], total[3], own[3];
+    t->listener->test_begins(t->listener->ctx);
     if (trainer_total_sums(t, epoch_sums, err))
         return -1;
     trainer_set_sums(t, 0, 0, 0);

@@ -12,6 +12,8 @@
 #include "agent/trainer.h"
 #include "base/mem.h"
 
+#include <limits.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -67,7 +69,7 @@ struct trainer {
     struct saver *saver;        /* NULL if nothing is saved */
     struct host_state snapshot; /* what it saves */
     struct checkpoint_state snapshot_state;
-    char snapshot_name[256];
+    char snapshot_name[256], snapshot_path[PATH_MAX];
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
     int failed_saves;   /* in a row */
 };
@@ -77,7 +79,13 @@ static inline bool trainer_is_language(const struct trainer *t)
     return t->model->language.V > 0;
 }
 
+static inline void trainer_event(const struct trainer *t, enum run_event event, const char *path)
+{
+    t->listener->event(t->listener->ctx, event, path, 0);
+}
+
 /* trainer_settings.c */
+const char *trainer_strategy(const struct agent_config *c); /* "FULL_SHARD" */
 struct decay_rule; /* which parameters' weights decay; NULL: all */
 struct shard_config trainer_shard_config(const struct agent_config *c, int local_size);
 /* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */

@@ -100,13 +100,18 @@ static void go_to(struct trainer *t, const struct checkpoint_state *state)
     trainer_set_share(t, sums);
 }
 
-static int load_parts(struct trainer *t, struct checkpoint *checkpoint, struct error *err)
+static int load_parts(struct trainer *t, const char *path, struct checkpoint *checkpoint,
+                      struct error *err)
 {
+    static const enum run_event loaded[] = {RUN_LOAD_MODEL_DONE, RUN_LOAD_OPTIMIZER_DONE};
     struct host_state host;
     host_state_open(t, &host);
     int result = 0;
-    for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++)
+    for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++) {
         result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part], err);
+        if (result == 0)
+            trainer_event(t, loaded[part], path);
+    }
     if (result == 0)
         result = host_state_copy(t, &host, TO_DEVICE, err);
     host_state_close(&host);
@@ -140,13 +145,15 @@ static void compare(struct trainer *t, const struct checkpoint_state *saved)
 static int load(struct trainer *t, const char *path, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
+    trainer_event(t, RUN_LOAD_BEGIN, path);
     int result = checkpoint_open(path, &checkpoint, err);
     if (result == 0)
-        result = load_parts(t, checkpoint, err);
+        result = load_parts(t, path, checkpoint, err);
     result = agree_all(t->place.world, t->compute, result, err);
     if (result == 0) {
         const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
         go_to(t, state);
+        trainer_event(t, RUN_LOAD_DONE, path);
         t->listener->resumed(t->listener->ctx, path, state->step);
         compare(t, state);
     }
@@ -193,8 +200,10 @@ int trainer_resume(struct trainer *t, struct error *err)
     struct choice *choice = arena_new(t->arena, struct choice);
     if (agree_on_checkpoint(t, choice, err))
         return error_wrap(err, "resume");
-    if (!choice->path[0])
+    if (!choice->path[0]) {
+        trainer_event(t, RUN_NO_CHECKPOINT, NULL);
         return trainer_load_weights(t, err);
+    }
     if (load_choice(t, choice, err) == 0)
         return 0;
     bool damaged = err->code == ERR_INPUT;

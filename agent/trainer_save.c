@@ -8,22 +8,21 @@
 
 enum { FAILED_SAVES_MAX = 2 }; /* in a row: then the run ends, before more is lost */
 
-static const char *strategy_name(const struct agent_config *c)
-{
-    return shard_strategy_name((enum shard_strategy)(c->parallel.strategy + FULL_SHARD));
-}
-
-static void name_snapshot(struct trainer *t)
+/* Names the checkpoint of the current position; returns its path. */
+static const char *name_snapshot(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     const struct name_field fields[] = {
         {"prefix", .text = c->checkpoint.prefix},
-        {"strategy", .text = strategy_name(t->config)},
+        {"strategy", .text = trainer_strategy(c)},
         {"step", .number = t->position.step},
         {"epoch", .number = t->position.epoch},
     };
     name_format(c->checkpoint.name_format, fields, array_length(fields), t->snapshot_name,
                 sizeof t->snapshot_name);
+    snprintf(t->snapshot_path, sizeof t->snapshot_path, "%s/%s", c->checkpoint.dir,
+             t->snapshot_name);
+    return t->snapshot_path;
 }
 
 static void describe(struct trainer *t, const double sums[3])
@@ -47,8 +46,7 @@ static void describe(struct trainer *t, const double sums[3])
                     : "",
     };
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
-             strategy_name(t->config));
-    name_snapshot(t);
+             trainer_strategy(t->config));
 }
 
 static int take_snapshot(struct trainer *t, struct error *err)
@@ -78,10 +76,8 @@ static int start(struct trainer *t, struct error *err)
 static int tell_saved(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", c->checkpoint.dir, t->snapshot_name);
     t->failed_saves = 0;
-    t->listener->saved(t->listener->ctx, path, t->snapshot_state.step);
+    t->listener->saved(t->listener->ctx, t->snapshot_path, t->snapshot_state.step);
     if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
         return checkpoint_prune(&file_ops_system, c->checkpoint.dir, t->snapshot_state.step,
                                 (int)c->checkpoint.keep_last, err);
@@ -98,7 +94,7 @@ static int finish(struct trainer *t, bool last, struct error *err)
     bool peers_are_lost = err->code == ERR_PEER || err->code == ERR_TIMEOUT;
     if (last || peers_are_lost || ++t->failed_saves == FAILED_SAVES_MAX)
         return -1;
-    t->listener->not_saved(t->listener->ctx, err->msg);
+    t->listener->not_saved(t->listener->ctx, t->snapshot_state.step, err->msg);
     return 0;
 }
 
@@ -119,6 +115,7 @@ int trainer_save(struct trainer *t, enum save_when when, struct error *err)
         return -1;
     if (begun)
         return 0;
+    t->listener->save_begins(t->listener->ctx, name_snapshot(t));
     if (take_snapshot(t, err) || start(t, err))
         return error_wrap(err, "checkpoint at step %lld", (long long)t->position.step);
     t->saved_step = t->position.step;

@@ -4,6 +4,11 @@
 #include <regex.h>
 #include <string.h>
 
+const char *trainer_strategy(const struct agent_config *c)
+{
+    return shard_strategy_name((enum shard_strategy)(c->parallel.strategy + FULL_SHARD));
+}
+
 struct shard_config trainer_shard_config(const struct agent_config *c, int local_size)
 {
     return (struct shard_config){

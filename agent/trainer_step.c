@@ -106,7 +106,7 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
     struct trainer_step step = {
         .position = t->position,
         .samples = fetched->rows * t->place.world->size,
-        .tokens = fetched->rows * fetched->T * t->place.world->size,
+        .tokens = fetched->rows * t->train->T * t->place.world->size,
         .loss = loss,
         .grad_norm = (double)NAN,
         .lr = t->lr,
@@ -121,6 +121,8 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
     t->nonfinite_steps += !finite;
     step.nonfinite_steps = t->nonfinite_steps;
     step.skipped_steps = t->skipped_steps;
+    trainer_memory_use(t, &step.memory);
+    step.traffic = t->place.world->stats;
     phases_take(t->phases, step.phase_s);
     t->listener->step(t->listener->ctx, &step);
     return 0;

@@ -94,6 +94,29 @@ static void on_step(void *ctx, const struct trainer_step *step)
     seen->steps++;
 }
 
+static int on_began(void *ctx, const struct trainer_facts *facts, struct error *err)
+{
+    (void)err;
+    ((struct seen *)ctx)->facts = *facts;
+    return 0;
+}
+
+static void on_event(void *ctx, enum run_event event, const char *path, double seconds)
+{
+    (void)path, (void)seconds;
+    ((struct seen *)ctx)->events |= 1U << event;
+}
+
+static void on_test_begins(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_save_begins(void *ctx, const char *path)
+{
+    (void)ctx, (void)path;
+}
+
 static void on_epoch(void *ctx, const struct trainer_score *score)
 {
     ((struct seen *)ctx)->epoch_loss = score->loss_sum / score->samples;
@@ -114,8 +137,9 @@ static void on_saved(void *ctx, const char *path, int64_t step)
         seen->after_save(seen, step);
 }
 
-static void on_not_saved(void *ctx, const char *why)
+static void on_not_saved(void *ctx, int64_t step, const char *why)
 {
+    (void)step;
     struct seen *seen = ctx;
     snprintf(seen->not_saved, sizeof seen->not_saved, "%s", why);
 }
@@ -157,6 +181,10 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
     struct seen *seen = &run->seen[rank];
     const struct trainer_listener listener = {
         .ctx = seen,
+        .began = on_began,
+        .event = on_event,
+        .test_begins = on_test_begins,
+        .save_begins = on_save_begins,
         .step = on_step,
         .epoch = on_epoch,
         .test = on_test,

@@ -24,6 +24,8 @@ struct seen {
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], not_saved[512];
     int saves;
+    unsigned events; /* bits of enum run_event */
+    struct trainer_facts facts;
     /* NULL, or called on the rank's thread when a checkpoint is there. */
     void (*after_save)(struct seen *seen, int64_t step);
     const char *data; /* for after_save */
