@@ -60,6 +60,7 @@ struct run_facts {
 /* After an optimizer step. A double that is not known, or not measured, is NaN. */
 struct run_numbers {
     int64_t step;            /* optimizer steps done in the whole run */
+    int64_t steps;           /* the whole run will have, if that is known by now; else 0 */
     double epoch;            /* passes over the data done, with the fraction of this one */
     double loss;             /* mean per token or sample over all ranks */
     double grad_norm;        /* before clipping */

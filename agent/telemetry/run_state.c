@@ -81,6 +81,8 @@ static void derive_rates(struct run_state *s)
 void run_state_step(struct run_state *s, const struct run_numbers *n, int64_t wall_us)
 {
     s->last = *n;
+    if (n->steps > 0)
+        s->facts.steps = n->steps;
     s->steps++;
     s->samples += n->samples;
     s->tokens += n->tokens;
