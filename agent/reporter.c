@@ -15,7 +15,6 @@ struct reporter {
     int64_t opened_us;
     bool told_built, resumed;
     bool at_epoch_end; /* the last step was its epoch's last */
-    int64_t last_step;
 };
 
 static double since(struct reporter *r, int64_t *from_us)
@@ -81,7 +80,6 @@ static void on_step(void *ctx, const struct trainer_step *s)
     memcpy(n.phase_s, s->phase_s, sizeof n.phase_s);
     if (r->trainer)
         trainer_memory_use(r->trainer, &n.memory);
-    r->last_step = s->position.step;
     r->at_epoch_end = s->position.epoch_samples == 0;
     telemetry_step(r->parts.telemetry, &n);
     if (r->parts.console.step)
@@ -124,14 +122,14 @@ static void on_saved(void *ctx, const char *path, int64_t step)
         r->parts.console.saved(r->parts.console.ctx, path, step);
 }
 
-static void on_not_saved(void *ctx, const char *why)
+static void on_not_saved(void *ctx, int64_t step, const char *why)
 {
     struct reporter *r = ctx;
-    struct run_save save = {.step = r->last_step, .path = "", .failed = true};
+    struct run_save save = {.step = step, .path = "", .failed = true};
     save.seconds = save.held_up_s = since(r, &r->last_us);
     telemetry_checkpoint(r->parts.telemetry, &save);
     if (r->parts.console.not_saved)
-        r->parts.console.not_saved(r->parts.console.ctx, why);
+        r->parts.console.not_saved(r->parts.console.ctx, step, why);
 }
 
 static void on_resumed(void *ctx, const char *path, int64_t step)

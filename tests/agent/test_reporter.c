@@ -172,7 +172,7 @@ static void steps_become_numbers(void **state)
     s.trainer.step(s.trainer.ctx, &last);
     assert_true(r->last.step_s == 0.5 && r->phase_s[PHASE_EVAL] == 0.5);
     assert_true(r->last.epoch == 1);
-    s.trainer.not_saved(s.trainer.ctx, "no space");
+    s.trainer.not_saved(s.trainer.ctx, 4, "no space");
     assert_int_equal(r->failed_saves, 1);
     assert_int_equal(r->tried_step, 4);
     close_stage(&s);
