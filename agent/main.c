@@ -289,6 +289,7 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .rank = t->rank,
             .local_rank = t->local_rank,
             .world_size = t->world_size,
+            .restarts = t->restart_count,
             .job = t->job_id,
             .node = or_empty(getenv("NODE_NAME")),
             .wall_us = wall_us,

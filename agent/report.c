@@ -49,6 +49,7 @@ static struct run_facts facts_of(const struct report *r, const struct trainer_fa
         .rank = r->setting.rank,
         .local_rank = r->setting.local_rank,
         .world_size = r->setting.world_size,
+        .restarts = r->setting.restarts,
         .parameters = f->parameters,
         .steps = f->steps,
         .epochs = c->schedule.epochs,
@@ -197,6 +198,12 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     r->console.resumed(r->console.ctx, path, step);
 }
 
+static void on_weights(void *ctx, const char *path, const char *unused)
+{
+    struct report *r = ctx;
+    r->console.weights(r->console.ctx, path, unused);
+}
+
 static void on_skipped(void *ctx, const char *why)
 {
     struct report *r = ctx;
@@ -241,6 +248,7 @@ struct trainer_listener report_listener(struct report *r)
         .saved = on_saved,
         .not_saved = on_not_saved,
         .resumed = on_resumed,
+        .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
     };

@@ -18,6 +18,7 @@ struct report_setting {
     const struct config *config;
     struct console *console; /* used until report_close() */
     int rank, local_rank, world_size;
+    int restarts;               /* how often this rank was started before */
     const char *job, *node;     /* "": not known */
     int64_t (*wall_us)(void);   /* since 1970 */
     int64_t (*steady_us)(void); /* monotonic */

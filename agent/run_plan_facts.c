@@ -79,8 +79,8 @@ static struct plan_activations activations_of(const struct agent_config *c,
     };
 }
 
-void run_plan_flops_per_token(const struct agent_config *c, const struct model *model,
-                              double ret_flops[FLOPS_CONVENTIONS])
+static void add_flops(const struct agent_config *c, const struct model *model,
+                      double ret_flops[FLOPS_CONVENTIONS])
 {
     const struct language_shape *l = &model->language;
     const struct flops_shape shape = {
@@ -130,6 +130,6 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
         .cpu_offload = c->memory.cpu_offload,
     };
-    run_plan_flops_per_token(c, model, ret_facts->flops_per_token);
+    add_flops(c, model, ret_facts->flops_per_token);
     return 0;
 }

@@ -17,10 +17,6 @@ int run_plan_facts_make(const struct agent_config *config, const struct model *m
                         int world_size, int node_size, struct arena *arena,
                         struct run_plan_facts *ret_facts, struct error *err);
 
-/* What the run that is configured computes per token, for its telemetry. 0: not known. */
-void run_plan_flops_per_token(const struct agent_config *config, const struct model *model,
-                              double ret_flops[FLOPS_CONVENTIONS]);
-
 #ifdef __cplusplus
 }
 #endif

@@ -60,7 +60,6 @@ agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
 agent/pretrained_index.[ch]:base/.*|agent/pretrained_index.h
 agent/pretrained.[ch]:base/.*|kernels/ops.h|agent/(pretrained.*|safetensors|model|module|shard).h
 agent/inspect.*[ch]:base/.*|agent/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
-agent/reporter.*[ch]:base/.*|agent/(reporter|config|model|topology|trainer|run_plan_facts).h|agent/telemetry/.*
 agent/run_plan(_print)?.[ch]:base/.*|agent/(run_plan|shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
 agent/models/.*:base/.*|agent/(nn|nn_loss|tape|module|model).h|agent/models/.*
 '

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -75,11 +76,11 @@ static int open_csv(struct telemetry *t, struct error *err)
 
 static int open_tensorboard(struct telemetry *t, struct error *err)
 {
-    const char *node = t->setting.facts.node;
+    char host[HOST_NAME_MAX + 1] = "local";
     auto_str struct str path;
     str_init(&path, TEXT_MAX_BYTES);
-    tensorboard_path(t->setting.tensorboard_dir, t->state.start_wall_us, node[0] ? node : "local",
-                     getpid(), &path);
+    gethostname(host, sizeof host - 1);
+    tensorboard_path(t->setting.tensorboard_dir, t->state.start_wall_us, host, getpid(), &path);
     if (append_file_open(str_text(&path), "", &t->files[SINK_TENSORBOARD], err) < 0)
         return -1;
     str_clear(&t->text);
