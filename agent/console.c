@@ -249,6 +249,13 @@ static void on_differs(void *ctx, const char *what)
         log_warning("not the run that saved the checkpoint: %s", what);
 }
 
+static void on_notice(void *ctx, const char *what)
+{
+    const struct console *c = ctx;
+    if (c->setting.rank == 0)
+        log_warning("%s", what);
+}
+
 /* ---- life cycle ---- */
 
 struct console *console_open(const struct console_setting *setting)
@@ -279,6 +286,7 @@ struct trainer_listener console_listener(struct console *c)
         .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
+        .notice = on_notice,
     };
 }
 

@@ -22,10 +22,11 @@ enum source_split { SOURCE_TRAIN, SOURCE_EVAL };
 
 /* What one optimizer step works on. */
 struct source_fetched {
-    int64_t batches; /* micro-batches; 0 at the end of the epoch */
-    int64_t rows;    /* of this rank, in all of them */
-    int64_t targets; /* of this rank that count for the loss */
-    bool same;       /* rows and targets are the same on every rank */
+    int64_t batches;    /* micro-batches; 0 at the end of the epoch */
+    int64_t rows;       /* of this rank, in all of them */
+    int64_t targets;    /* of this rank that count for the loss */
+    bool same;          /* rows and targets are the same on every rank */
+    const char *notice; /* something that people should know of, or NULL; until the next fetch */
 };
 
 struct source;

@@ -16,6 +16,8 @@ struct windows {
     struct token_batch *batches; /* [most], on the host: the loader's */
     void *ids, *targets;         /* [batch_rows, T] on the device */
     char *position;              /* behind what was fetched; NULL: not asked for yet */
+    int64_t told_bad_lines;      /* how many there were when it was told last */
+    char *notice;                /* NULL: none */
 };
 
 static struct windows *of(struct source *source)
@@ -35,6 +37,23 @@ static int seek(struct source *source, int64_t epoch, int64_t samples, const cha
                              err))
         return -1;
     return token_loader_resume(s->loader, &position, err);
+}
+
+/* Tells of lines that were left out whenever they have become twice as many. */
+static const char *look_for_bad_lines(struct windows *s)
+{
+    struct token_position behind;
+    char last[sizeof((struct error *)0)->msg];
+    free(s->notice);
+    s->notice = NULL;
+    token_loader_tell(s->loader, &behind);
+    if (behind.bad_lines == 0 || behind.bad_lines < 2 * s->told_bad_lines)
+        return NULL;
+    s->told_bad_lines = behind.bad_lines;
+    token_source_last_bad(token_loader_source(s->loader), last, sizeof last);
+    s->notice = xasprintf("%lld of %lld lines of the data were left out; the last: %s",
+                          (long long)behind.bad_lines, (long long)behind.lines, last);
+    return s->notice;
 }
 
 static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
@@ -57,6 +76,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
         ret_fetched->rows += s->head.batch_rows;
     }
     ret_fetched->batches = s->fetched;
+    ret_fetched->notice = look_for_bad_lines(s);
     return 0;
 }
 
@@ -90,6 +110,7 @@ static void close_windows(struct source *source)
     device_free(device, s->targets);
     free(s->batches);
     free(s->position);
+    free(s->notice);
     token_loader_close(s->loader);
     free(s);
 }

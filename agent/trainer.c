@@ -25,22 +25,35 @@ static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, 
     return encoder_of(t->tokenizer, ret_encoder, err);
 }
 
-static int open_data(struct trainer *t, struct error *err)
+static int open_data(struct trainer *t, struct source_place *ret_place, struct error *err)
 {
     const struct agent_config *c = t->config;
-    struct source_place place = {
+    *ret_place = (struct source_place){
         .stream = t->compute,
         .rank = t->place.world->rank,
         .size = t->place.world->size,
         .most = c->optimizer.gradient_accumulation_steps,
     };
-    if (open_tokenizer(t, &place.encoder, err) ||
-        source_open(c, SOURCE_TRAIN, t->model, &place, &t->train, err))
+    if (open_tokenizer(t, &ret_place->encoder, err))
         return -1;
-    if (c->eval.strategy == EVAL_NO)
+    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err);
+}
+
+/* A data set without a split to evaluate on trains all the same: on all ranks or on none.
+ * Collective. */
+static int open_evaluation(struct trainer *t, struct source_place place, struct error *err)
+{
+    if (t->config->eval.strategy == EVAL_NO)
         return 0;
     place.most = 1;
-    return source_open(c, SOURCE_EVAL, t->model, &place, &t->test, err);
+    int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->test, err);
+    result = agree_all(t->place.world, t->compute, result, err);
+    if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
+        return result;
+    source_close(take(t->test));
+    error_wrap(err, "there will be no evaluation");
+    t->listener->notice(t->listener->ctx, err->msg);
+    return 0;
 }
 
 static int open_device(struct trainer *t, struct error *err)
@@ -160,9 +173,10 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->arena = arena_open();
     t->saved_step = -1;
     t->data_state = "";
+    struct source_place data;
     if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
-        agree_all(t->place.world, t->compute, open_data(t, err), err) || /* one tells for all */
-        try_outputs(t, err) || open_engine(t, err)) {
+        agree_all(place->world, t->compute, open_data(t, &data, err), err) || /* one for all */
+        open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
         trainer_close(t);
         return -1;
     }

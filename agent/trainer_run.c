@@ -83,6 +83,8 @@ int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
 static bool is_eval_step(const struct trainer *t, int64_t samples)
 {
     const struct agent_config *c = t->config;
+    if (!t->test)
+        return false;
     if (c->eval.strategy == EVAL_STEPS)
         return t->position.step % c->eval.steps == 0;
     int64_t half = t->train->samples / 2;
@@ -136,6 +138,8 @@ static int run_epoch(struct trainer *t, struct error *err)
         phases_mark(t->phases, PHASE_DATA);
         if (source->fn->fetch(source, group, &fetched, err))
             return -1;
+        if (fetched.notice)
+            t->listener->notice(t->listener->ctx, fetched.notice);
         t->epoch_ended =
             fetched.batches == 0 || (fetched.batches < group && c->optimizer.drop_incomplete);
         int64_t samples = t->position.epoch_samples;
@@ -162,7 +166,7 @@ int trainer_run(struct trainer *t, struct error *err)
         bool over = epoch_is_over(t);
         if (!over && trainer_save(t, SAVE_NOW, err))
             return -1;
-        bool scores = strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH;
+        bool scores = t->test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH);
         if (scores && trainer_evaluate(t, err))
             return -1;
         if (!over)

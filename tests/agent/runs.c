@@ -170,6 +170,12 @@ static void on_differs(void *ctx, const char *what)
     snprintf(seen->differs, sizeof seen->differs, "%s", what);
 }
 
+static void on_notice(void *ctx, const char *what)
+{
+    struct seen *seen = ctx;
+    snprintf(seen->notice, sizeof seen->notice, "%s", what);
+}
+
 static bool stop_asked(void *ctx)
 {
     const struct seen *seen = ctx;
@@ -194,6 +200,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
+        .notice = on_notice,
         .stop_asked = stop_asked,
     };
     const struct trainer_place place = {

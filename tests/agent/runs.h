@@ -23,6 +23,7 @@ struct seen {
     int steps, resumed_step, last_step;
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], not_saved[512];
+    char notice[1024]; /* the last one */
     int saves;
     unsigned events; /* bits of enum run_event */
     struct trainer_facts facts;

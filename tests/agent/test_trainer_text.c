@@ -1,0 +1,105 @@
+/* Training from texts: the same losses at every world size, going on in the middle of a stream, and
+ * what people are told of data that is missing or broken. */
+#include "tests/agent/runs.h"
+#include "tests/agent/token_texts.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXTS = 180, STEPS = 10 };
+
+#define FROM_TEXT                                                                                  \
+    "--vocab_size 1024 --tokenizer tests/data/tokenizers/llama3 --dataset %s/texts "               \
+    "--shuffle_buffer 16 --decay_steps 12 "
+
+/* Texts in two files, some with lines that are no JSON. */
+static void write_texts(const char *dir, bool broken)
+{
+    for (int file = 0; file < 2; file++) {
+        auto_free char *lines = texts_lines(file * TEXTS / 2, TEXTS / 2);
+        auto_free char *all = xasprintf("%s%s", broken ? "{broken\n" : "", lines);
+        auto_free char *name = xasprintf("texts/train-%d.jsonl.gz", file);
+        free(texts_write_gzip(dir, name, all, strlen(all), 1));
+    }
+}
+
+static void train(struct run *run, struct arena *arena, const char *dir, int size,
+                  const char *flags)
+{
+    runs_do_language(run, arena, dir, size, arena_printf(arena, FROM_TEXT "%s", dir, flags));
+}
+
+static void worlds_see_the_same_texts(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    write_texts(*state, false);
+    struct run whole = {0};
+    train(&whole, arena, *state, 1, "--num_workers 0");
+    assert_in_range(whole.seen[0].last_step, STEPS, RUNS_MAX_STEPS);
+    for (int size = 2; size <= 4; size++) {
+        struct run run = {0};
+        train(&run, arena, *state, size, arena_printf(arena, "--num_workers %d", size));
+        assert_int_equal(run.seen[0].last_step, whole.seen[0].last_step);
+        for (int s = 0; s < whole.seen[0].last_step; s++)
+            assert_true(fabs(run.seen[0].loss[s] - whole.seen[0].loss[s]) < 2e-5);
+    }
+}
+
+static void a_resumed_run_reads_on(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    write_texts(*state, false);
+    struct run whole = {0};
+    train(&whole, arena, *state, 2, "");
+    int steps = whole.seen[0].last_step;
+    for (int stop = 1; stop < steps; stop += 2) {
+        const char *flags =
+            arena_printf(arena, "--checkpoint_dir %s/ck%d", (const char *)*state, stop);
+        struct run first = {0}, second = {.restarted = true};
+        train(&first, arena, *state, 2, arena_printf(arena, "%s --max_steps %d", flags, stop));
+        train(&second, arena, *state, 2, flags);
+        assert_int_equal(second.seen[0].resumed_step, stop);
+        assert_int_equal(second.seen[0].last_step, steps);
+        for (int s = stop; s < steps; s++)
+            if (second.seen[0].loss[s] != whole.seen[0].loss[s])
+                fail_msg("stopped at %d, step %d: %.17g, uninterrupted: %.17g", stop, s,
+                         second.seen[0].loss[s], whole.seen[0].loss[s]);
+    }
+}
+
+static void notices_tell_of_the_data(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    write_texts(*state, false);
+    struct run run = {0};
+    train(&run, arena, *state, 2, "--eval_strategy no");
+    assert_string_equal(run.seen[0].notice, "");
+    run = (struct run){0};
+    train(&run, arena, *state, 2, "--eval_strategy epoch");
+    assert_non_null(strstr(run.seen[1].notice, "there will be no evaluation: "));
+    assert_non_null(strstr(run.seen[1].notice, "has no split validation"));
+    assert_true(run.seen[0].test_samples == 0);
+    run = (struct run){0};
+    train(&run, arena, *state, 2, "--eval_strategy epoch --eval_split train[:20]");
+    assert_string_equal(run.seen[0].notice, "");
+    assert_true(run.seen[0].test_samples > 0);
+    write_texts(*state, true);
+    run = (struct run){0};
+    train(&run, arena, *state, 1, "--epochs 3");
+    assert_non_null(strstr(run.seen[0].notice, " lines of the data were left out; the last: "));
+    assert_non_null(strstr(run.seen[0].notice, ".jsonl.gz:1: no JSON object"));
+}
+
+int main(void)
+{
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
+    const struct CMUnitTest tests[] = {
+        IN_DIR(worlds_see_the_same_texts),
+        IN_DIR(a_resumed_run_reads_on),
+        IN_DIR(notices_tell_of_the_data),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
