@@ -1,0 +1,88 @@
+#!/bin/bash
+# What a run tells while it runs and after: HTTP, the files, the lines of each style.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+data=/usr/share/datasets/fashion-mnist
+
+# free_port FROM: a port below those of connections, which nobody has.
+free_port() {
+    local port=$(($1 + $$ % 5000))
+    while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+    echo "$port"
+}
+port=$(free_port 26000)
+at=http://127.0.0.1:$port
+
+network=(--preset=mnist --nproc_per_node=2 "--data.root=$data" --eval_size=64 --batch_size=32
+    --master_port="$(free_port 20000)")
+train() { shoal-agent "${network[@]}" "$@"; } # ARG...
+get() { curl -sf --max-time 10 "$at$1"; }
+
+# ---- while it runs ----
+shoal-agent "${network[@]}" --train_size=4096 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" \
+    --dir="$work/ckpt" --save_steps=4 >"$work/long.log" 2>&1 &
+long=$!
+has_stepped() { get /status | grep -q '"last_step":{"step":[1-9]'; }
+check "the status tells of steps" wait_for 120 has_stepped
+has_saved() { get /metrics | grep -q '^fsdp_checkpoint_last_step [1-9]'; }
+check "the metrics tell of a checkpoint" wait_for 120 has_saved
+get /metrics >"$work/metrics"
+check "they tell of the model" contains "$work/metrics" 'fsdp_run_info{model="mnist_cnn",strategy="FULL_SHARD"'
+check "of the loss" grep -qE '^fsdp_train_loss [0-9.]+$' "$work/metrics"
+check "of both ranks' collectives" grep -qE '^fsdp_collective_operations_total\{op="reduce_scatter",rank="0".*\} [1-9]' "$work/metrics"
+check "of where the time went" grep -qE '^fsdp_phase_seconds_total\{phase="backward",.*\} [0-9.]+$' "$work/metrics"
+check "of the memory of each kind" grep -qE '^fsdp_memory_peak_bytes\{kind="optimizer",.*\} 4799552$' "$work/metrics"
+if command -v promtool >/dev/null; then
+    check "promtool finds nothing wrong" promtool check metrics <"$work/metrics"
+else
+    skip "promtool finds nothing wrong" "promtool is not installed"
+fi
+check "the run is healthy" test "$(get /healthz)" = ok
+# a listener's first bytes: the answer to its handshake, then a frame with the last step
+listens() {
+    exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
+    printf 'GET /steps HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n%s\r\n\r\n' \
+        'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' 'Sec-WebSocket-Version: 13' >&3
+    timeout 30 head -c 400 <&3 | tr -d '\0' >"$work/frames"
+    exec 3>&-
+    contains "$work/frames" "101 Switching Protocols" && contains "$work/frames" '{"step":'
+}
+check "steps are streamed over a WebSocket" listens
+kill -TERM "$long"
+wait "$long"
+check "a signal ends it as ever" test "$?" = 143
+lacks_port() { ! get /healthz; }
+check "and its server with it" lacks_port
+
+# ---- the files ----
+files=(--train_size=256 --prometheus_port=0 --csv="$work/run.csv" --jsonl="$work/logs/run.jsonl"
+    --tensorboard_dir="$work/tensorboard")
+check "a run writes its files" train "${files[@]}" --epochs=1 --dir="$work/files"
+check "and goes on in them" train "${files[@]}" --epochs=2 --dir="$work/files" --resume=latest
+steps_are() { # FILE PATTERN: the steps of both runs, once each
+    [ "$(grep -oE "$2" "$1" | grep -oE '[0-9]+' | tr '\n' ' ')" = "1 2 3 4 5 6 7 8 " ] || { cat "$1"; return 1; }
+}
+check "the CSV file has one header" test "$(grep -c '^step,epoch,loss,' "$work/run.csv")" = 1
+check "and a row per step" steps_are <(grep -E '^[0-9]+,[0-9.]+,[0-9.]+,' "$work/run.csv") '^[0-9]+'
+check "the JSONL file has an object per step" steps_are <(grep '"loss"' "$work/logs/run.jsonl") '"step":[0-9]+'
+check "and one per evaluation" test "$(grep -c '"eval_loss"' "$work/logs/run.jsonl")" = 2
+check "each run has a TensorBoard file" test "$(find "$work/tensorboard" -name 'events.out.tfevents.*' | wc -l)" = 2
+check "other columns are not mixed into it" fails 2 "has other columns" \
+    train --train_size=64 --prometheus_port=0 --csv="$work/run.csv" --style=fabric
+
+# ---- the lines ----
+lines() { # STYLE
+    train --train_size=256 --epochs=1 --prometheus_port=0 --style="$1" --logging_steps=2 --dir="$work/$1" >"$work/$1.log"
+}
+stamp='[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3} \[INFO\] __main__: '
+check "the sample's style" lines adt
+check "its steps" grep -qE "^${stamp}Batch 0 Loss: [0-9]+\.[0-9]{5}, Speed: [0-9]+\.[0-9]{2} samples/sec, lr: [0-9]\.[0-9]{6}$" "$work/adt.log"
+check "every second one of them" test "$(grep -c 'Batch [02] Loss' "$work/adt.log")$(grep -c 'Batch [13] Loss' "$work/adt.log")" = 20
+check "its evaluation" grep -qE "^${stamp}Batch 3 Validation loss: [0-9.]+$" "$work/adt.log"
+check "its checkpoints" grep -qE "^${stamp}Completed checkpoint\.$" "$work/adt.log"
+check "the Fabric scripts' style" lines fabric
+check "their evaluation" grep -qE '^step 4: val loss [0-9]+\.[0-9]{4}, val time: [0-9]+\.[0-9]{2}ms$' "$work/fabric.log"
+check "their end" grep -qE '^Training time: [0-9]+\.[0-9]{2}s$' "$work/fabric.log"
+check "our own" lines plain
+check "its steps" grep -qE '^Epoch 0\.50 \| Step 2/4 \| Loss: [0-9.]+ \| lr: 1 \| [0-9]+ ms \| [0-9]+ samples/s \| memory: ' "$work/plain.log"
+tap_done
