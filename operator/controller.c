@@ -111,6 +111,8 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, held->job->namespace_);
     add_at(c, key, outcome->requeue_ms);
+    if (outcome->awaits)
+        queue_add(c->queue, key, c->options.clocks->steady_ms() + EXPECT_MAX_MS);
     if (outcome->failure) {
         c->failed_passes++;
         int64_t now_ms = c->options.clocks->steady_ms();
@@ -278,6 +280,7 @@ int64_t controller_turn(struct controller *c, bool leading)
     const char *key;
     while (c->hold_count < PLANS_MAX && (key = queue_pop(c->queue, now_ms)))
         pass(c, key);
+    delay_ms = channels_tick(c->channels); /* a pass may have found a watch silent */
     if (c->hold_count == PLANS_MAX)
         return delay_ms; /* the end of a plan comes first */
     return least(delay_ms, clock_until_ms(queue_due(c->queue), now_ms));

@@ -187,6 +187,7 @@ static void finish(struct run *run)
         .failure = steps_failure(run->steps),
         .written = run->written,
         .job_deleted = run->job_deleted,
+        .awaits = !expect_is_empty(run->memory->expect),
         .requeue_ms = requeue_ms,
     };
     end_run(run);

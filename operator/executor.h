@@ -29,6 +29,7 @@ struct executor_outcome {
     const struct error *failure;      /* NULL: all went well */
     const struct job_status *written; /* the status that was stored, or NULL */
     bool job_deleted;
+    bool awaits; /* what was done is to be seen: if nothing is heard, look after EXPECT_MAX_MS */
     int64_t requeue_ms; /* wall clock, or 0; also to see whether a name that was taken is free */
 };
 

@@ -94,6 +94,11 @@ static bool is_newer(const struct expect *expect, const char *resource_version)
     return !expect->older_than_view || strcmp(expect->older_than_view, resource_version) != 0;
 }
 
+bool expect_is_empty(const struct expect *expect)
+{
+    return expect->count == 0 && !expect->older_than_view;
+}
+
 bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version)
 {
     while (expect->count && shows(world, &expect->sights[expect->first])) {

@@ -29,6 +29,7 @@ void expect_done(struct expect *expect, const struct action *action, const char 
 /* The job was written, or found to be newer than this version. */
 void expect_newer(struct expect *expect, const char *resource_version);
 
+bool expect_is_empty(const struct expect *expect); /* nothing is expected */
 /* Whether the view shows it all; forgets what it does show. resource_version: the job's in the
  * view. */
 bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version);

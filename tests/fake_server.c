@@ -106,6 +106,14 @@ static void describe_client(struct connection *c, struct str *out)
     str_printf(out, "client=%s sni=%s alpn=%s\n", name, sni ? sni : "none", c->alpn);
 }
 
+static const struct fake_answer *kept_for(const struct fake_server *s, const char *request)
+{
+    for (size_t i = 0; i < s->answer_count; i++)
+        if (s->answers[i].to && strncmp(request, s->answers[i].to, strlen(s->answers[i].to)) == 0)
+            return &s->answers[i];
+    return NULL;
+}
+
 /* Keeps the request, and returns its answer. */
 static const struct fake_answer *take_request(struct connection *c, const struct str *text)
 {
@@ -123,7 +131,8 @@ static const struct fake_answer *take_request(struct connection *c, const struct
     if (s->at_once > s->most_at_once)
         s->most_at_once = s->at_once;
     pthread_mutex_unlock(&s->mutex);
-    return &s->answers[index];
+    const struct fake_answer *kept = kept_for(s, text->text);
+    return kept ? kept : &s->answers[index];
 }
 
 static void pause_here(struct fake_server *s)

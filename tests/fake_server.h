@@ -1,6 +1,7 @@
 /* A dumb HTTP/1.1 server on 127.0.0.1 for tests of clients, with a thread per connection. It keeps
  * the text of each request and answers the n-th with the n-th of the bytes it was given (the last
- * one again when they run out), whatever was asked. Failures abort. */
+ * one again when they run out), whatever was asked, but for answers that are kept for requests that
+ * begin in some way. Failures abort. */
 #ifndef SHOAL_TESTS_FAKE_SERVER_H
 #define SHOAL_TESTS_FAKE_SERVER_H
 
@@ -28,6 +29,7 @@ struct fake_answer {
     bool pause;        /* after pause_at bytes, until fake_server_go */
     size_t pause_at;
     enum fake_then then;
+    const char *to; /* NULL; else the answer to every request that begins with this */
 };
 
 /* PEM texts, copied. */

@@ -1,0 +1,123 @@
+/* What is published and when, asked for over a real socket. */
+#include "tests/support.h"
+
+#include "base/listen.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/serve.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A port that nobody listens on. */
+static int free_port(void)
+{
+    struct error err;
+    auto_close int fd = -1;
+    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
+    return listen_port(fd);
+}
+
+/* The whole answer. The caller frees. */
+static char *get(int port, const char *path)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    auto_free char *request =
+        xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    auto_str struct str all;
+    char chunk[4096];
+    ssize_t count;
+    str_init(&all, 1 << 20);
+    while ((count = recv(fd, chunk, sizeof chunk, 0)) > 0)
+        str_add_bytes(&all, chunk, (size_t)count);
+    return xstrdup(str_text(&all));
+}
+
+static void assert_answer(int port, const char *path, const char *status, const char *part)
+{
+    auto_free char *text = get(port, path);
+    if (strncmp(text + strlen("HTTP/1.1 "), status, strlen(status)) != 0 || !strstr(text, part))
+        fail_msg("%s: not %s with \"%s\" but\n%s", path, status, part, text);
+}
+
+/* Both at one address, or apart. */
+static void readiness_and_metrics_are_told(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        int health = free_port(), metrics = apart ? free_port() : health;
+        auto_free char *health_address = xasprintf("127.0.0.1:%d", health);
+        auto_free char *metrics_address = xasprintf("127.0.0.1:%d", metrics);
+        const struct operator_config config = {.health_probe_bind_address = health_address,
+                                               .metrics_bind_address = metrics_address};
+        struct serve *serve;
+        struct error err;
+        assert_ok(serve_open(&serve, &config, &err), &err);
+        assert_answer(health, "/healthz", "200", "ok");
+        assert_answer(health, "/readyz", "503", "not filled yet");
+        assert_answer(metrics, "/metrics", "404", "");
+        struct metrics *numbers = metrics_open();
+        struct metrics_view view = {.ready = true, .jobs = 7};
+        serve_publish(serve, numbers, &view);
+        assert_answer(health, "/readyz", "200", "ok");
+        assert_answer(metrics, "/metrics", "200", "shoal_operator_jobs 7\n");
+        view.ready = false;
+        serve_publish(serve, numbers, &view);
+        assert_answer(health, "/readyz", "503", "not filled yet");
+        if (apart)
+            assert_answer(metrics, "/readyz", "404", "");
+        metrics_close(numbers);
+        serve_close(serve);
+    }
+}
+
+static void nothing_is_served_at_0(void **state)
+{
+    (void)state;
+    const struct operator_config config = {.health_probe_bind_address = "0",
+                                           .metrics_bind_address = "0"};
+    struct serve *serve;
+    struct error err;
+    struct metrics *numbers = metrics_open();
+    assert_ok(serve_open(&serve, &config, &err), &err);
+    serve_publish(serve, numbers, &(struct metrics_view){.ready = true});
+    serve_close(serve);
+    metrics_close(numbers);
+}
+
+static void an_address_that_is_taken_is_named_with_its_flag(void **state)
+{
+    (void)state;
+    struct error err;
+    auto_close int fd = -1;
+    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
+    auto_free char *taken = xasprintf("127.0.0.1:%d", listen_port(fd));
+    const struct operator_config rows[] = {
+        {.health_probe_bind_address = taken, .metrics_bind_address = "0"},
+        {.health_probe_bind_address = "0", .metrics_bind_address = taken},
+    };
+    static const char *const flags[] = {"--health-probe-bind-address", "--metrics-bind-address"};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct serve *serve = NULL;
+        assert_fails(serve_open(&serve, &rows[i], &err), &err, ERR_CONFIG, flags[i]);
+        serve_close(serve);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readiness_and_metrics_are_told),
+        cmocka_unit_test(nothing_is_served_at_0),
+        cmocka_unit_test(an_address_that_is_taken_is_named_with_its_flag),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
