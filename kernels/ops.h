@@ -281,7 +281,8 @@ struct ops {
                  int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
 
     /* y = softmax(scale * q k^T) v, never holding T_q x T_k numbers (Dao et al. 2022). y: [B, T_q,
-     * heads, hd]; lse: [B, heads, T_q], fp32: log of the sum of exponents, for backward. */
+     * heads, hd]; lse: [B, heads, T_q], fp32: log of the sum of exponents, for backward. With bf16
+     * the probabilities and their gradients may be rounded before they are multiplied. */
     void (*attention_forward)(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
                               const void *k, const void *v, const struct attention_shape *shape);
     /* dq, dk, dv: strided as q, k, v; written. */

@@ -1,7 +1,7 @@
 /* Attention in blocks of queries and keys (Dao et al. 2022). Forward goes over the keys of a block
  * of queries once, with the softmax of what it has seen so far (Milakov and Gimelshein 2018).
  * Blocks are computed in fp32; products of blocks are oneDNN's. */
-#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/random_run.h"
 #include "kernels/cpu/strip.h"
@@ -143,6 +143,10 @@ static void forward_run(void *args)
 {
     const struct attention_args *a = args;
     const struct attention_shape *z = &a->shape;
+    if (a->t == DTYPE_BF16 && attention_amx_available()) {
+        attention_amx_forward(a);
+        return;
+    }
     int64_t blocks = (z->T_q + ATTENTION_BLOCK - 1) / ATTENTION_BLOCK;
     int64_t matrix = ATTENTION_BLOCK * z->hd, room = 4 * matrix + ATTENTION_BLOCK * ATTENTION_BLOCK;
     float *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room) * sizeof *scratch);

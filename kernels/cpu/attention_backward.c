@@ -1,7 +1,7 @@
 /* Attention's gradients (Dao et al. 2022). A thread has a key-value head of a sequence to itself,
  * with all query heads that read it, so that every sum is made in one order: head by head, keys by
  * keys, queries by queries. Probabilities are made anew from the log of their sum. */
-#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector_math.h"
 
@@ -128,6 +128,10 @@ void attention_backward_run(void *args)
 {
     const struct attention_args *a = args;
     const struct attention_shape *z = &a->shape;
+    if (a->t == DTYPE_BF16 && attention_amx_available()) {
+        attention_amx_backward(a);
+        return;
+    }
     int64_t room = room_of(z), hd = z->hd, group = z->heads / z->kv_heads;
     float *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room) * sizeof *scratch);
 #pragma omp parallel for schedule(static)

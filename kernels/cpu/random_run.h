@@ -7,7 +7,7 @@
 /* The numbers of a group: random_uniform(key, RANDOM_GROUP * group + i). */
 static inline void random_group(float numbers[RANDOM_GROUP], uint64_t key, uint64_t group)
 {
-#pragma omp simd
+#pragma GCC ivdep
     for (uint32_t i = 0; i < RANDOM_GROUP_BLOCKS; i++) {
         uint64_t first =
             group * RANDOM_GROUP_BLOCKS; /* a multiple of 8: adding i carries nothing */

@@ -10,7 +10,8 @@ enum { STRIP = 512 }; /* elements */
 
 static inline int64_t strip_length(int64_t left)
 {
-    return left < STRIP ? left : STRIP;
+    const int64_t most = STRIP;
+    return left < most ? left : most;
 }
 
 /* Elements first .. first + count of x, count <= STRIP, as floats; valid as long as buffer. */

@@ -29,7 +29,8 @@ struct op_row {
     bool y_is_x, dx_is_dy, dx_is_x; /* the same memory; x is input 0 */
     bool fp32_y;                    /* y, not dy, is fp32 in every dtype */
     float size;                     /* of the values; 0: 1 */
-    float floor; /* bf16 gradients below are allowed the error of this one; 0: 0.1 */
+    /* Of bf16: outputs and gradients below are allowed the error of these; 0: 0.01 and 0.1. */
+    float y_floor, floor;
     void (*reference)(const void *shape, double *y, double *const in[MAX_INPUTS]);
     /* Whether an element of an input (or y) is the op's; NULL: all are. Others are NaN. */
     bool (*used)(const void *shape, int which, int64_t i);
