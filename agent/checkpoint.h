@@ -3,6 +3,7 @@
  *   <dir>/<name>/model/shard-00001-model-00001-of-00003.safetensors ...  a file per rank and part
  *   <dir>/<name>/optimizer/...                                           the same
  *   <dir>/<name>/state.json                                              checkpoint_state
+ *   <dir>/<name>/agent_config.yaml, config.json                          for people and tools
  *   <dir>/<name>/COMPLETE                                                the manifest, written last
  *
  * model/ and optimizer/ are what PyTorch's distributed checkpoint reader for Hugging Face files
@@ -41,6 +42,15 @@ struct checkpoint_pieces {
     int count;
 };
 
+/* Small files beside the tensors, for people and for tools; loading does not read them. */
+enum checkpoint_text {
+    CHECKPOINT_AGENT_CONFIG, /* agent_config.yaml: the configuration, and where each value is from
+                              */
+    CHECKPOINT_MODEL_CONFIG, /* config.json, of language models: as Hugging Face has it */
+    CHECKPOINT_TEXTS,
+};
+const char *checkpoint_text_name(enum checkpoint_text text); /* "agent_config.yaml" */
+
 enum checkpoint_part { CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_PARTS };
 
 struct checkpoint_save {
@@ -48,6 +58,7 @@ struct checkpoint_save {
     const char *dir;  /* holds the checkpoints; the same on all ranks (a shared file system) */
     const char *name; /* of this one, "mnist_cnn-120steps": no '/' */
     const struct checkpoint_state *state;
+    const char *texts[CHECKPOINT_TEXTS]; /* NULL: there is no such file; read on rank 0 */
     /* What this rank writes: together the ranks must give each element exactly once. */
     struct checkpoint_pieces parts[CHECKPOINT_PARTS];
     struct comm *comm;

@@ -16,6 +16,12 @@ const char *checkpoint_part_name(enum checkpoint_part part)
     return names[part];
 }
 
+const char *checkpoint_text_name(enum checkpoint_text text)
+{
+    static const char *const names[] = {"agent_config.yaml", "config.json"};
+    return names[text];
+}
+
 /* Is it the name of something that saving puts into a checkpoint (part: into one of its parts)? */
 static bool is_own_name(const char *name, bool part, mode_t mode)
 {
@@ -27,6 +33,9 @@ static bool is_own_name(const char *name, bool part, mode_t mode)
     for (int i = 0; i < CHECKPOINT_PARTS; i++)
         if (strcmp(name, checkpoint_part_name((enum checkpoint_part)i)) == 0)
             return S_ISDIR(mode);
+    for (int i = 0; i < CHECKPOINT_TEXTS; i++)
+        if (strcmp(name, checkpoint_text_name((enum checkpoint_text)i)) == 0)
+            return S_ISREG(mode);
     return S_ISREG(mode) &&
            (strcmp(name, CHECKPOINT_MANIFEST) == 0 || strcmp(name, CHECKPOINT_STATE) == 0);
 }

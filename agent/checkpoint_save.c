@@ -186,7 +186,7 @@ static int make_temp(const struct checkpoint_save *save, const char *temp, struc
 static void list_files(struct arena *arena, const struct report *reports, int ranks,
                        struct manifest *manifest)
 {
-    size_t most = 1 + (size_t)ranks * CHECKPOINT_PARTS * BOX_MAX_PER_RANGE;
+    size_t most = 1 + CHECKPOINT_TEXTS + (size_t)ranks * CHECKPOINT_PARTS * BOX_MAX_PER_RANGE;
     manifest->files = arena_array(arena, struct manifest_file, most);
     for (int part = 0; part < CHECKPOINT_PARTS; part++) {
         for (int rank = 0; rank < ranks; rank++) {
@@ -217,7 +217,19 @@ static int write_text(const struct file_ops *files, const char *dir, const char 
     return durable_write_file(files, path, text, strlen(text), ret_result, err);
 }
 
-/* State and manifest, and then the rename that makes them count. */
+/* A file of the checkpoint's own directory, and its place in the manifest. */
+static int commit_text(const struct checkpoint_save *save, const char *temp, const char *name,
+                       const char *text, struct manifest *manifest, struct error *err)
+{
+    struct durable_result written;
+    if (write_text(save->files, temp, name, text, &written, err) < 0)
+        return -1;
+    manifest->files[manifest->file_count++] =
+        (struct manifest_file){name, written.bytes, written.xxh64, written.xxh64};
+    return 0;
+}
+
+/* State, texts and manifest, and then the rename that makes them count. */
 static int commit(const struct checkpoint_save *save, const char *temp,
                   const struct report *reports, struct error *err)
 {
@@ -226,10 +238,12 @@ static int commit(const struct checkpoint_save *save, const char *temp,
     list_files(arena, reports, save->comm->size, &manifest);
     auto_free char *state = checkpoint_state_print(save->state);
     struct durable_result written;
-    if (write_text(save->files, temp, CHECKPOINT_STATE, state, &written, err) < 0)
+    if (commit_text(save, temp, CHECKPOINT_STATE, state, &manifest, err) < 0)
         return -1;
-    manifest.files[manifest.file_count++] =
-        (struct manifest_file){CHECKPOINT_STATE, written.bytes, written.xxh64, written.xxh64};
+    for (int i = 0; i < CHECKPOINT_TEXTS; i++)
+        if (save->texts[i] && commit_text(save, temp, checkpoint_text_name((enum checkpoint_text)i),
+                                          save->texts[i], &manifest, err) < 0)
+            return -1;
     auto_str struct str text;
     str_init(&text, MANIFEST_MAX_BYTES);
     manifest_print(&manifest, &text);

@@ -227,9 +227,13 @@ static int save_model(struct trainer *trainer, const char *path, int rank, struc
     return 0;
 }
 
-static int train(const struct agent_config *c, const struct topology *t, struct comm *world,
+static int train(const struct config *config, const struct topology *t, struct comm *world,
                  struct console *console, struct report *report, struct error *err)
 {
+    const struct agent_config *c = &config->value;
+    auto_str struct str yaml;
+    str_init(&yaml, 256 * 1024);
+    config_yaml(config, &yaml);
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
     const struct trainer_place place = {
@@ -237,6 +241,7 @@ static int train(const struct agent_config *c, const struct topology *t, struct 
         .local_size = t->local_size,
         .threads = thread_count(c, t),
         .restarted = t->restart_count > 0 || is_hyperpod(),
+        .agent_config = str_text(&yaml),
     };
     struct trainer *trainer = NULL;
     if (trainer_open(c, &place, &listener, &trainer, err))
@@ -296,7 +301,7 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .steady_us = clock_monotonic_us,
         };
         struct report *report = report_open(&told);
-        result = train(&config->value, t, meeting.world, console, report, err);
+        result = train(config, t, meeting.world, console, report, err);
         report_close(report);
         console_close(console);
     }

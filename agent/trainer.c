@@ -157,6 +157,8 @@ static int open_engine(struct trainer *t, struct error *err)
     if (open_optimizer(t, err) || open_sums(t, err))
         return -1;
     trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
+    if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &t->model_config, err))
+        return -1;
     if (t->config->checkpoint.dir[0] && saver_open(t->place.world, &t->saver, err))
         return -1;
     return trainer_resume(t, err);

@@ -94,10 +94,11 @@ struct trainer;
 
 /* What the trainer needs to know of where it runs. */
 struct trainer_place {
-    struct comm *world; /* used until trainer_close; not owned */
-    int local_size;     /* ranks on this node: HYBRID's default group */
-    int threads;        /* CPU threads per op */
-    bool restarted;     /* this rank was started before (auto_resume) */
+    struct comm *world;       /* used until trainer_close; not owned */
+    int local_size;           /* ranks on this node: HYBRID's default group */
+    int threads;              /* CPU threads per op */
+    bool restarted;           /* this rank was started before (auto_resume) */
+    const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */
 };
 
 /* Opens device, model, data and optimizer, and resumes if the configuration says so. Collective.

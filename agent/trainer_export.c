@@ -94,6 +94,19 @@ static void add_text(struct listing *list, const char *name, const char *data, s
     list->texts[list->what.text_count++] = (struct export_text){name, data, bytes};
 }
 
+int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
+                         struct error *err)
+{
+    struct architecture architecture;
+    auto_str struct str text;
+    str_init(&text, CONFIG_JSON_MAX_BYTES);
+    if (build_architecture(c, arena, &architecture, err))
+        return -1;
+    config_json_write(&architecture, "float32", &text);
+    *ret_text = arena_strdup(arena, str_text(&text));
+    return 0;
+}
+
 static int add_configs(struct listing *list, struct error *err)
 {
     struct architecture architecture;

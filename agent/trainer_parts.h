@@ -69,6 +69,7 @@ struct trainer {
     struct saver *saver;        /* NULL if nothing is saved */
     struct host_state snapshot; /* what it saves */
     struct checkpoint_state snapshot_state;
+    const char *model_config; /* config.json; NULL: not a language model */
     char snapshot_name[256], snapshot_path[PATH_MAX];
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
     int failed_saves;   /* in a row */
@@ -83,6 +84,10 @@ static inline void trainer_event(const struct trainer *t, enum run_event event, 
 {
     t->listener->event(t->listener->ctx, event, path, 0);
 }
+
+/* trainer_export.c: the config.json of the language model, for its checkpoints. From `arena`. */
+int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
+                         struct error *err);
 
 /* trainer_settings.c */
 const char *trainer_strategy(const struct agent_config *c); /* "FULL_SHARD" */

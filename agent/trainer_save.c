@@ -67,6 +67,8 @@ static int start(struct trainer *t, struct error *err)
         .dir = t->config->checkpoint.dir,
         .name = t->snapshot_name,
         .state = &t->snapshot_state,
+        .texts = {[CHECKPOINT_AGENT_CONFIG] = t->place.agent_config,
+                  [CHECKPOINT_MODEL_CONFIG] = t->model_config},
     };
     if (shard_owns_copy(t->shard))
         memcpy(save.parts, t->snapshot.parts, sizeof save.parts);

@@ -203,8 +203,11 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .notice = on_notice,
         .stop_asked = stop_asked,
     };
-    const struct trainer_place place = {
-        .world = world, .local_size = run->local_size, .threads = 1, .restarted = run->restarted};
+    const struct trainer_place place = {.world = world,
+                                        .local_size = run->local_size,
+                                        .threads = 1,
+                                        .restarted = run->restarted,
+                                        .agent_config = "seed: 1\n"};
     struct trainer *trainer = NULL;
     int result = trainer_open(run->config, &place, &listener, &trainer, err);
     if (result == 0)

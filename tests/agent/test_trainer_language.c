@@ -120,6 +120,11 @@ static void a_checkpoint_goes_on_at_any_world_size(void **state)
     runs_do_language(
         &first, arena, data, 3,
         arena_printf(arena, "--decay_steps %d --max_steps 3 --checkpoint_dir %s", STEPS, dir));
+    auto_free char *config = NULL, *path = xasprintf("%s/llama-3steps/config.json", dir);
+    size_t bytes;
+    struct error err;
+    assert_ok(file_read(path, 1 << 20, &config, &bytes, &err), &err);
+    assert_non_null(strstr(config, "\"LlamaForCausalLM\""));
     for (int size = 1; size <= 4; size++) {
         struct run run = {0};
         runs_do_language(&run, arena, data, size, flags);

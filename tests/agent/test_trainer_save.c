@@ -30,6 +30,9 @@ static void a_save_beside_the_training_saves_its_step(void **state)
         struct run saving = {0}, resumed = {0};
         runs_do(&saving, arena, data, 2, flags);
         assert_int_equal(saving.seen[0].saves, 4);
+        const char *text =
+            arena_printf(arena, "%s/%s/mnist_cnn-2steps/agent_config.yaml", data, dir);
+        assert_string_equal(model_bytes(arena, text, &sizes[async]), "seed: 1\n");
         flags = arena_printf(
             arena,
             "--resume %s/%s/mnist_cnn-2steps --save_model %s --max_steps 4 --eval_strategy no",
