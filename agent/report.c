@@ -216,6 +216,12 @@ static void on_differs(void *ctx, const char *what)
     r->console.differs(r->console.ctx, what);
 }
 
+static void on_notice(void *ctx, const char *what)
+{
+    struct report *r = ctx;
+    r->console.notice(r->console.ctx, what);
+}
+
 /* ---- life cycle ---- */
 
 struct report *report_open(const struct report_setting *setting)
@@ -251,5 +257,6 @@ struct trainer_listener report_listener(struct report *r)
         .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
+        .notice = on_notice,
     };
 }
