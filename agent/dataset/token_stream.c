@@ -1,8 +1,7 @@
 #include "agent/dataset/token_stream.h"
 
 #include "agent/dataset/encode_ring.h"
-#include "agent/dataset/json_line.h"
-#include "agent/dataset/text_file.h"
+#include "agent/dataset/row_encoder.h"
 #include "agent/dataset/token_rows.h"
 #include "base/mem.h"
 
@@ -24,8 +23,7 @@ struct token_stream {
     struct token_reader reader;
     struct token_options o;
     const char *name;
-    bool is_json;
-    bool add_bos, add_eos;
+    struct row_encoder encoder;
     int32_t pad;
     struct token_rows *rows;
     struct encode_ring *ring;
@@ -49,65 +47,6 @@ static void set_activity(struct token_stream *s, const char *doing, const char *
     s->activity.path = path;
     s->activity.line = line;
     pthread_mutex_unlock(&s->activity.lock);
-}
-
-/* ---- one document; on any thread ---- */
-
-static void check_vocabulary(const struct token_stream *s, struct encode_job *job)
-{
-    for (size_t i = 0; i < job->ids.count; i++) {
-        int32_t id = job->ids.ids[i];
-        if (id >= 0 && (s->o.vocab_size == 0 || id < s->o.vocab_size))
-            continue;
-        job->failed = true;
-        error_set(&job->err, ERR_INPUT,
-                  "%s:%lld: the tokenizer gives id %d, the model's vocabulary has %lld: take the "
-                  "model's own tokenizer",
-                  job->path, (long long)job->line, id, (long long)s->o.vocab_size);
-        return;
-    }
-}
-
-static void encode_text(const struct token_stream *s, struct encode_job *job, const char *text,
-                        size_t bytes)
-{
-    const struct token_encoder *e = &s->o.encoder;
-    if (s->add_bos)
-        tokens_add(&job->ids, e->bos);
-    if (e->encode(e->ctx, text, bytes, &job->ids, &job->err) < 0) {
-        job->failed = true;
-        error_wrap(&job->err, "%s:%lld", job->path, (long long)job->line);
-        return;
-    }
-    if (s->add_eos)
-        tokens_add(&job->ids, e->eos);
-    check_vocabulary(s, job);
-}
-
-static void encode_job(void *ctx, struct encode_job *job)
-{
-    const struct token_stream *s = ctx;
-    if (job->too_long) {
-        job->bad = true;
-        error_set(&job->err, ERR_INPUT, "%s:%lld: longer than %d bytes", job->path,
-                  (long long)job->line, TEXT_FILE_MAX_LINE_BYTES);
-        return;
-    }
-    if (!s->is_json) {
-        encode_text(s, job, job->text, job->bytes);
-        return;
-    }
-    const char *text;
-    size_t bytes;
-    struct json_t *line =
-        json_line_text(job->text, job->bytes, s->o.text_column, &text, &bytes, &job->err);
-    if (!line) {
-        job->bad = true;
-        error_wrap(&job->err, "%s:%lld", job->path, (long long)job->line);
-        return;
-    }
-    encode_text(s, job, text, bytes);
-    json_line_free(line);
 }
 
 /* ---- the documents in order ---- */
@@ -365,22 +304,6 @@ static void close_stream(struct token_reader *reader)
     free(s);
 }
 
-static int decide_ends(struct token_stream *s, struct error *err)
-{
-    const struct token_options *o = &s->o;
-    const struct token_encoder *e = &o->encoder;
-    if (!e->encode)
-        return error_set(err, ERR_CONFIG, "%s is text: set data.tokenizer", s->name);
-    bool wants_eos = o->packing == TOKENS_CONCAT ? e->eos >= 0 : e->adds_eos;
-    s->add_bos = o->add_bos == TOKENS_AFFIX_AUTO ? e->adds_bos : o->add_bos == TOKENS_AFFIX_TRUE;
-    s->add_eos = o->add_eos == TOKENS_AFFIX_AUTO ? wants_eos : o->add_eos == TOKENS_AFFIX_TRUE;
-    if ((s->add_bos && e->bos < 0) || (s->add_eos && e->eos < 0))
-        return error_set(err, ERR_CONFIG, "%s is set, but the tokenizer has no such token",
-                         s->add_bos && e->bos < 0 ? "data.add_bos" : "data.add_eos");
-    s->pad = e->eos >= 0 ? e->eos : 0;
-    return 0;
-}
-
 int token_stream_open(const char *const *paths, int count, enum token_format format,
                       const struct token_options *options, const struct token_split *split,
                       const char *name, struct token_reader **ret_reader, struct error *err)
@@ -397,20 +320,20 @@ int token_stream_open(const char *const *paths, int count, enum token_format for
                                       .close = close_stream};
     s->o = *options;
     s->name = name;
-    s->is_json = format == TOKENS_JSONL;
+    s->pad = options->encoder.eos >= 0 ? options->encoder.eos : 0;
     pthread_mutex_init(&s->activity.lock, NULL);
     set_activity(s, "opening", paths[0], 0);
     int64_t buffer = options->shuffle_buffer ? options->shuffle_buffer : TOKENS_DEFAULT_BUFFER;
     const struct token_rows_options rows = {.paths = paths,
                                             .count = count,
-                                            .paragraphs = !s->is_json,
+                                            .paragraphs = format == TOKENS_TEXT,
                                             .shuffle = options->shuffle,
                                             .block_rows = buffer,
                                             .seed = options->seed,
                                             .split = split};
-    json_line_prepare();
-    if (decide_ends(s, err) < 0 || token_rows_open(&rows, &s->rows, err) < 0 ||
-        encode_ring_open(options->threads, encode_job, s, &s->ring, err) < 0 ||
+    if (row_encoder_init(&s->encoder, format, &s->o, name, err) < 0 ||
+        token_rows_open(&rows, &s->rows, err) < 0 ||
+        encode_ring_open(options->threads, row_encode, &s->encoder, &s->ring, err) < 0 ||
         set_epoch(&s->reader, 0, err) < 0) {
         close_stream(&s->reader);
         return -1;
