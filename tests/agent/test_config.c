@@ -31,146 +31,144 @@ static int parse(struct arena *arena, const char *line, const char *environment,
     return config_parse(count, words, lookup, (void *)(uintptr_t)environment, arena, config, err);
 }
 
+static const struct {
+    const char *line, *summary;
+} spellings[] = {
+    {"", ""},
+    {"--lr 0.5", "optimizer.lr=0.5 (flag)"},
+    {"--lr=0.5", "optimizer.lr=0.5 (flag)"},
+    {"--optimizer.lr=0.5", "optimizer.lr=0.5 (flag)"},
+    {"--learning-rate=0.5", "optimizer.lr=0.5 (flag)"},
+    {"--learning_rate 5e-1", "optimizer.lr=0.5 (flag)"},
+    {"--batch-size 64", "data.per_device_train_batch_size=64 (flag)"},
+    {"--min_num_params=1e5", "parallel.min_num_params=100000 (flag)"},
+    {"--min_num_params=20_000", "parallel.min_num_params=20000 (flag)"},
+    {"--gradient_acc 4", "optimizer.gradient_accumulation_steps=4 (flag)"},
+    {"--sharding_strategy=full", "parallel.sharding_strategy=FULL_SHARD (flag)"},
+    {"--sharding_strategy 2", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+    {"--sharding-strategy Hybrid_Shard", "parallel.sharding_strategy=HYBRID_SHARD (flag)"},
+    {"--cpu_offload", "memory.cpu_offload=true (flag)"},
+    {"--cpu_offload off", "memory.cpu_offload=false (flag)"},
+    {"--cpu_offload --lr 1", "optimizer.lr=1 (flag), memory.cpu_offload=true (flag)"},
+    {"--save-model", "checkpoint.save_model=mnist_cnn.safetensors (flag)"},
+    {"--save-model out.safetensors", "checkpoint.save_model=out.safetensors (flag)"},
+    {"--no-cuda --seed 3", "runtime.seed=3 (flag), runtime.device=cpu (flag)"},
+    {"--lr 1 --lr 2", "optimizer.lr=2 (flag)"},
+    {"--offload_activation=1", "memory.offload_activations=true (flag)"},
+    {"--activation_checkpointing=1", "memory.activation_checkpointing=full (flag)"},
+    {"--activation_checkpointing=0", "memory.activation_checkpointing=none (flag)"},
+    {"--activation_checkpointing", "memory.activation_checkpointing=full (flag)"},
+    {"--hidden_width 64 --model_type llama_v2",
+     "model.type=llama (flag), model.config_overrides.hidden_size=64 (flag)"},
+    {"--model_type llama --config_overrides.vocab_size 100",
+     "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
+    {"--model.config_overrides.vocab-size 100 --model_type llama",
+     "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
+    {"--bf16=0", "precision.mixed_precision=no (flag)"},
+    {"--bf16", "precision.mixed_precision=bf16 (flag)"},
+    {"--precision 32-true", "precision.mixed_precision=no (flag)"},
+    {"--use_prefetch=false", "parallel.backward_prefetch=NO_PREFETCH (flag), "
+                             "parallel.forward_prefetch=false (flag)"},
+    {"--save_steps epoch", "checkpoint.save_steps=0 (flag)"},
+    {"--max_shard_size 2GiB", "checkpoint.max_shard_size=2147483648 (flag)"},
+    {"--max_shard_size 2_000MB", "checkpoint.max_shard_size=2000000000 (flag)"},
+    {"--timeout 30m", "runtime.timeout=1800 (flag)"},
+    {"--timeout 0.5h", "runtime.timeout=1800 (flag)"},
+    {"--timeout 250ms", "runtime.timeout=0.25 (flag)"},
+    {"--timeout 90", "runtime.timeout=90 (flag)"},
+    {"--checkpoint_dir c --resume", "checkpoint.dir=c (flag), "
+                                    "checkpoint.resume_from_checkpoint=latest (flag)"},
+    {"--resume=true --checkpoint=p", "checkpoint.resume_from_checkpoint=p (flag)"},
+    {"--checkpoint=p --resume=true", "checkpoint.resume_from_checkpoint=p (flag)"},
+    {"--checkpoint=p --resume=False", "checkpoint.resume_from_checkpoint= (flag)"},
+    {"--resume p", "checkpoint.resume_from_checkpoint=p (flag)"},
+    {"--eval_steps 5", "eval.eval_steps=5 (flag)"},
+    {"--lr 2 # https://example.org/lr", "optimizer.lr=2 (flag)"},
+    {"https://example.org --lr 2", "optimizer.lr=2 (flag)"},
+    {"--sync_module_states=true --tpu False --fp16=0", ""},
+};
+
 static void values_are_found_under_every_spelling(void **state)
 {
     (void)state;
-    static const struct {
-        const char *line, *summary;
-    } rows[] = {
-        {"", ""},
-        {"--lr 0.5", "optimizer.lr=0.5 (flag)"},
-        {"--lr=0.5", "optimizer.lr=0.5 (flag)"},
-        {"--optimizer.lr=0.5", "optimizer.lr=0.5 (flag)"},
-        {"--learning-rate=0.5", "optimizer.lr=0.5 (flag)"},
-        {"--learning_rate 5e-1", "optimizer.lr=0.5 (flag)"},
-        {"--batch-size 64", "data.per_device_train_batch_size=64 (flag)"},
-        {"--min_num_params=1e5", "parallel.min_num_params=100000 (flag)"},
-        {"--min_num_params=20_000", "parallel.min_num_params=20000 (flag)"},
-        {"--gradient_acc 4", "optimizer.gradient_accumulation_steps=4 (flag)"},
-        {"--sharding_strategy=full", "parallel.sharding_strategy=FULL_SHARD (flag)"},
-        {"--sharding_strategy 2", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
-        {"--sharding-strategy Hybrid_Shard", "parallel.sharding_strategy=HYBRID_SHARD (flag)"},
-        {"--cpu_offload", "memory.cpu_offload=true (flag)"},
-        {"--cpu_offload off", "memory.cpu_offload=false (flag)"},
-        {"--cpu_offload --lr 1", "optimizer.lr=1 (flag), memory.cpu_offload=true (flag)"},
-        {"--save-model", "checkpoint.save_model=mnist_cnn.safetensors (flag)"},
-        {"--save-model out.safetensors", "checkpoint.save_model=out.safetensors (flag)"},
-        {"--no-cuda --seed 3", "runtime.seed=3 (flag), runtime.device=cpu (flag)"},
-        {"--lr 1 --lr 2", "optimizer.lr=2 (flag)"},
-        {"--offload_activation=1", "memory.offload_activations=true (flag)"},
-        {"--activation_checkpointing=1", "memory.activation_checkpointing=full (flag)"},
-        {"--activation_checkpointing=0", "memory.activation_checkpointing=none (flag)"},
-        {"--activation_checkpointing", "memory.activation_checkpointing=full (flag)"},
-        {"--hidden_width 64 --model_type llama_v2",
-         "model.type=llama (flag), model.config_overrides.hidden_size=64 (flag)"},
-        {"--model_type llama --config_overrides.vocab_size 100",
-         "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
-        {"--model.config_overrides.vocab-size 100 --model_type llama",
-         "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
-        {"--bf16=0", "precision.mixed_precision=no (flag)"},
-        {"--bf16", "precision.mixed_precision=bf16 (flag)"},
-        {"--precision 32-true", "precision.mixed_precision=no (flag)"},
-        {"--use_prefetch=false", "parallel.backward_prefetch=NO_PREFETCH (flag), "
-                                 "parallel.forward_prefetch=false (flag)"},
-        {"--save_steps epoch", "checkpoint.save_steps=0 (flag)"},
-        {"--max_shard_size 2GiB", "checkpoint.max_shard_size=2147483648 (flag)"},
-        {"--max_shard_size 2_000MB", "checkpoint.max_shard_size=2000000000 (flag)"},
-        {"--timeout 30m", "runtime.timeout=1800 (flag)"},
-        {"--timeout 0.5h", "runtime.timeout=1800 (flag)"},
-        {"--timeout 250ms", "runtime.timeout=0.25 (flag)"},
-        {"--timeout 90", "runtime.timeout=90 (flag)"},
-        {"--checkpoint_dir c --resume", "checkpoint.dir=c (flag), "
-                                        "checkpoint.resume_from_checkpoint=latest (flag)"},
-        {"--resume=true --checkpoint=p", "checkpoint.resume_from_checkpoint=p (flag)"},
-        {"--checkpoint=p --resume=true", "checkpoint.resume_from_checkpoint=p (flag)"},
-        {"--checkpoint=p --resume=False", "checkpoint.resume_from_checkpoint= (flag)"},
-        {"--resume p", "checkpoint.resume_from_checkpoint=p (flag)"},
-        {"--eval_steps 5", "eval.eval_steps=5 (flag)"},
-        {"--lr 2 # https://example.org/lr", "optimizer.lr=2 (flag)"},
-        {"https://example.org --lr 2", "optimizer.lr=2 (flag)"},
-        {"--sync_module_states=true --tpu False --fp16=0", ""},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(spellings); i++) {
         auto_arena struct arena *arena = arena_open();
         struct config config;
         struct error err;
-        assert_ok(parse(arena, rows[i].line, "", &config, &err), &err);
+        assert_ok(parse(arena, spellings[i].line, "", &config, &err), &err);
         auto_str struct str summary;
         str_init(&summary, 4096);
         config_summary(&config, &summary);
-        assert_string_equal(str_text(&summary), rows[i].summary);
+        assert_string_equal(str_text(&summary), spellings[i].summary);
     }
 }
+
+static const struct {
+    const char *line, *environment, *message;
+} mistakes[] = {
+    {"--sharding_strategy SOME_SHARD", "",
+     "--sharding_strategy: 'SOME_SHARD' is not one of: FULL_SHARD=1=full"},
+    {"--lr fast", "", "--lr: 'fast' is not a number"},
+    {"--lr nan", "", "--lr: 'nan' is not a number"},
+    {"--schedule.epoch 3", "", ""},
+    {"--epochs 1.5", "", "--epochs: '1.5' is not a whole number from 1 to 1000000"},
+    {"--epochs 0", "", "--epochs: '0' is not a whole number"},
+    {"--lr", "", "--lr: needs a value"},
+    {"--cpu_offload=perhaps", "", "--cpu_offload: 'perhaps' is not true or false"},
+    {"--type x", "", "'type' is ambiguous: it can mean model.type, schedule.type"},
+    {"--learning_rat 1", "", ""}, /* an unambiguous beginning: right */
+    {"--strict --optimiser.lr 1", "",
+     "unknown flag --optimiser.lr (the nearest is optimizer.lr); --help lists all"},
+    {"--strict --epoch_count 1 --foo", "", "unknown flags --epoch_count, --foo; --help lists all"},
+    {"train", "", "unexpected argument 'train'; flags begin with --"},
+    {"--preset cifar", "", "--preset: 'cifar' is not one of: mnist, mnist-fsdp"},
+    {"--config /nonexistent.yaml", "", "--config: "},
+    {"@/nonexistent", "", "argument file: /nonexistent: No such file"},
+    {"", "AGENT_OPTIMIZER_LR=x", "environment variable AGENT_OPTIMIZER_LR: 'x' is not a number"},
+    {"--max_shard_size 2s", "",
+     "--max_shard_size: '2s' is not a number of bytes (KiB, MiB, GiB) from 1048576"},
+    {"--timeout soon", "", "--timeout: 'soon' is not a time in seconds (or with s, m, h)"},
+    {"--save_steps sometimes", "",
+     "'sometimes' is not a whole number from 0 to 1000000000000 or epoch"},
+    {"--no_cuda=perhaps", "", "--no_cuda: 'perhaps' is not a value for it"},
+    {"--precision fp16", "", "--precision: 'fp16': not supported yet; no (32-true), bf16"},
+    {"--wandb offline", "", "--wandb: 'offline': not supported yet"},
+    {"--profiler.enable", "", "--profiler.enable: 'true': not supported yet: there is no profiler"},
+    {"--tpu", "", "--tpu: 'true': there is no TPU backend"},
+    {"--sharding_strategy auto", "", "--sharding_strategy: 'auto': not supported yet"},
+    {"--eval_strategy steps", "", "eval.eval_strategy=steps needs eval.eval_steps"},
+    {"--warmup 0.1 --warmup_steps 5", "", "only one can be given"},
+    {"--state_dtype bf16 --model_type llama", "", "needs precision.mixed_precision=bf16-true"},
+    {"--init pretrained", "", "model.init=pretrained needs model.name_or_path"},
+    {"--init_weights w --resume c", "", "only one can be given"},
+    {"--name_format latest", "", "checkpoint.name_format: 'latest' has no {step}"},
+    {"--hidden_width 64", "", "model.type is not set"},
+    {"--model_type llama --hidden_width 65", "", "hidden_size"},
+    {"--model_type llama --num_heads 32 --num_key_value_heads 5", "", "num_key_value_heads"},
+    {"--model_type llama --rope_type linear", "", "model.rope_scaling.factor must be at least 1"},
+    {"--model_type llama --rope_type llama3 --factor 8", "", "rope_type=llama3 needs"},
+    {"--model_type llama --rope_type yarn", "",
+     "--rope_type: 'yarn' is not one of: config default=none linear dynamic llama3"},
+    {"--architecture llama9 --model_type llama", "",
+     "model.architecture: 'llama9' is not one of: llama2_7b"},
+    {"--architecture gpt2 --model_type llama", "", "model.type: the sizes given are a gpt2's"},
+    {"", "NCCL_TIMEOUT=long", "environment variable NCCL_TIMEOUT: 'long' is not a time"},
+    {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
+    {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
+    {"--model_type bloom", "", "--model_type: 'bloom': not supported yet; mnist_cnn, llama"},
+    {"--device tpu", "", "runtime.device: 'tpu' is not one of: cpu auto"},
+};
 
 static void wrong_values_say_what_is_allowed(void **state)
 {
     (void)state;
-    static const struct {
-        const char *line, *environment, *message;
-    } rows[] = {
-        {"--sharding_strategy SOME_SHARD", "",
-         "--sharding_strategy: 'SOME_SHARD' is not one of: FULL_SHARD=1=full"},
-        {"--lr fast", "", "--lr: 'fast' is not a number"},
-        {"--lr nan", "", "--lr: 'nan' is not a number"},
-        {"--schedule.epoch 3", "", ""},
-        {"--epochs 1.5", "", "--epochs: '1.5' is not a whole number from 1 to 1000000"},
-        {"--epochs 0", "", "--epochs: '0' is not a whole number"},
-        {"--lr", "", "--lr: needs a value"},
-        {"--cpu_offload=perhaps", "", "--cpu_offload: 'perhaps' is not true or false"},
-        {"--type x", "", "'type' is ambiguous: it can mean model.type, schedule.type"},
-        {"--learning_rat 1", "", ""}, /* an unambiguous beginning: right */
-        {"--strict --optimiser.lr 1", "",
-         "unknown flag --optimiser.lr (the nearest is optimizer.lr); --help lists all"},
-        {"--strict --epoch_count 1 --foo", "",
-         "unknown flags --epoch_count, --foo; --help lists all"},
-        {"train", "", "unexpected argument 'train'; flags begin with --"},
-        {"--preset cifar", "", "--preset: 'cifar' is not one of: mnist, mnist-fsdp"},
-        {"--config /nonexistent.yaml", "", "--config: "},
-        {"@/nonexistent", "", "argument file: /nonexistent: No such file"},
-        {"", "AGENT_OPTIMIZER_LR=x",
-         "environment variable AGENT_OPTIMIZER_LR: 'x' is not a number"},
-        {"--max_shard_size 2s", "",
-         "--max_shard_size: '2s' is not a number of bytes (KiB, MiB, GiB) from 1048576"},
-        {"--timeout soon", "", "--timeout: 'soon' is not a time in seconds (or with s, m, h)"},
-        {"--save_steps sometimes", "",
-         "'sometimes' is not a whole number from 0 to 1000000000000 or epoch"},
-        {"--no_cuda=perhaps", "", "--no_cuda: 'perhaps' is not a value for it"},
-        {"--precision fp16", "", "--precision: 'fp16': not supported yet; no (32-true), bf16"},
-        {"--wandb offline", "", "--wandb: 'offline': not supported yet"},
-        {"--profiler.enable", "",
-         "--profiler.enable: 'true': not supported yet: there is no profiler"},
-        {"--tpu", "", "--tpu: 'true': there is no TPU backend"},
-        {"--sharding_strategy auto", "", "--sharding_strategy: 'auto': not supported yet"},
-        {"--eval_strategy steps", "", "eval.eval_strategy=steps needs eval.eval_steps"},
-        {"--warmup 0.1 --warmup_steps 5", "", "only one can be given"},
-        {"--state_dtype bf16 --model_type llama", "", "needs precision.mixed_precision=bf16-true"},
-        {"--init pretrained", "", "model.init=pretrained needs model.name_or_path"},
-        {"--init_weights w --resume c", "", "only one can be given"},
-        {"--name_format latest", "", "checkpoint.name_format: 'latest' has no {step}"},
-        {"--hidden_width 64", "", "model.type is not set"},
-        {"--model_type llama --hidden_width 65", "", "hidden_size"},
-        {"--model_type llama --num_heads 32 --num_key_value_heads 5", "", "num_key_value_heads"},
-        {"--model_type llama --rope_type linear", "",
-         "model.rope_scaling.factor must be at least 1"},
-        {"--model_type llama --rope_type llama3 --factor 8", "", "rope_type=llama3 needs"},
-        {"--model_type llama --rope_type yarn", "",
-         "--rope_type: 'yarn' is not one of: config default=none linear dynamic llama3"},
-        {"--architecture llama9 --model_type llama", "",
-         "model.architecture: 'llama9' is not one of: llama2_7b"},
-        {"--architecture gpt2 --model_type llama", "", "model.type: the sizes given are a gpt2's"},
-        {"", "NCCL_TIMEOUT=long", "environment variable NCCL_TIMEOUT: 'long' is not a time"},
-        {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
-        {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
-        {"--model_type bloom", "", "--model_type: 'bloom': not supported yet; mnist_cnn, llama"},
-        {"--device tpu", "", "runtime.device: 'tpu' is not one of: cpu auto"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(mistakes); i++) {
         auto_arena struct arena *arena = arena_open();
         struct config config;
         struct error err;
-        int result = parse(arena, rows[i].line, rows[i].environment, &config, &err);
-        if (rows[i].message[0])
-            assert_fails(result, &err, ERR_CONFIG, rows[i].message);
+        int result = parse(arena, mistakes[i].line, mistakes[i].environment, &config, &err);
+        if (mistakes[i].message[0])
+            assert_fails(result, &err, ERR_CONFIG, mistakes[i].message);
         else
             assert_ok(result, &err);
     }

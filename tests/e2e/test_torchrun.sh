@@ -24,7 +24,7 @@ check "no data: reported with rank, process and code" fails 2 "exit code 2" \
 
 # What a rank does that dies: it is killed in its first epoch once, all start again and the run ends well.
 kill_one_rank() {
-    torchrun --standalone --nproc_per_node=2 --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=20 \
+    torchrun --standalone --nproc_per_node=2 --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=10 \
         --checkpoint.dir="$work/ck" --save_steps=2 >"$work/killed" 2>&1 &
     local launcher=$! rank
     wait_for 60 test -e "$work/ck/mnist_cnn-2steps" || return 1
