@@ -58,6 +58,25 @@ struct param *module_add_param(struct arena *arena, struct module *m, const char
     return p;
 }
 
+/* Returns how many there are now; list: NULL to only count. */
+static int add_params(const struct module *m, struct param **list, int count)
+{
+    for (int i = 0; i < m->param_count; i++, count++)
+        if (list)
+            list[count] = m->params[i];
+    for (int i = 0; i < m->child_count; i++)
+        count = add_params(m->children[i], list, count);
+    return count;
+}
+
+struct param **module_list_params(struct arena *arena, struct module *root, int *ret_count)
+{
+    *ret_count = add_params(root, NULL, 0);
+    struct param **list = arena_array(arena, struct param *, *ret_count);
+    add_params(root, list, 0);
+    return list;
+}
+
 int64_t module_param_count(const struct module *m)
 {
     int64_t count = 0;

@@ -71,6 +71,9 @@ struct param *module_add_param(struct arena *arena, struct module *m, const char
                                uint64_t index, int dims, const int64_t *shape,
                                struct param_init init);
 
+/* All parameters in the order of the tree. The array is from `arena`. */
+struct param **module_list_params(struct arena *arena, struct module *root, int *ret_count);
+
 int64_t module_param_count(const struct module *m); /* elements, children included */
 
 /* The tree as Python's repr() of the module gives it, no newline at the end; entries of a

@@ -2,58 +2,24 @@
  * directory. */
 #include "agent/agree.h"
 #include "agent/build.h"
-#include "agent/export.h"
+#include "agent/export_checkpoint.h"
 #include "agent/models/config_json.h"
-#include "agent/text/tokenizer.h"
 #include "agent/trainer_parts.h"
-#include "base/file.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* What transformers needs to make and read text, as far as the tokenizer's directory has it. */
-static const char *const tokenizer_files[] = {
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "tokenizer.model",
-    "vocab.json",
-    "merges.txt",
-};
-enum { CONFIG, GENERATION, TOKENIZER, TEXTS = TOKENIZER + array_length(tokenizer_files) };
+enum { CONFIG, GENERATION, TOKENIZER, TEXTS = TOKENIZER + EXPORT_TOKENIZER_FILES };
 
 /* What is to be exported. */
 struct listing {
     struct trainer *trainer;
     struct arena *arena;
-    const struct param **params;
+    struct param **params;
     struct export_tensor *tensors;
     int count;
     struct export_text texts[TEXTS];
     struct export_directory what;
 };
-
-static int count_params(const struct module *m)
-{
-    int count = m->param_count;
-    for (int i = 0; i < m->child_count; i++)
-        count += count_params(m->children[i]);
-    return count;
-}
-
-static void list_params(const struct module *m, struct listing *list)
-{
-    for (int i = 0; i < m->param_count; i++) {
-        const struct param *param = m->params[i];
-        struct export_tensor *tensor = &list->tensors[list->count];
-        *tensor = (struct export_tensor){.name = param->name, .dims = param->dims};
-        memcpy(tensor->shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
-        list->params[list->count++] = param;
-    }
-    for (int i = 0; i < m->child_count; i++)
-        list_params(m->children[i], list);
-}
 
 static int gather(void *ctx, int i, float *values, struct error *err)
 {
@@ -64,14 +30,14 @@ static int gather(void *ctx, int i, float *values, struct error *err)
 static void list_model(struct trainer *t, struct arena *arena, const char *path,
                        struct listing *list)
 {
-    int count = count_params(t->model->root);
-    *list = (struct listing){
-        .trainer = t,
-        .arena = arena,
-        .params = arena_array(arena, const struct param *, count),
-        .tensors = arena_array(arena, struct export_tensor, count),
-    };
-    list_params(t->model->root, list);
+    *list = (struct listing){.trainer = t, .arena = arena};
+    list->params = module_list_params(arena, t->model->root, &list->count);
+    list->tensors = arena_array(arena, struct export_tensor, list->count);
+    for (int i = 0; i < list->count; i++) {
+        const struct param *param = list->params[i];
+        list->tensors[i] = (struct export_tensor){.name = param->name, .dims = param->dims};
+        memcpy(list->tensors[i].shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
+    }
     list->what = (struct export_directory){
         .model = {.files = &file_ops_system,
                   .path = path,
@@ -124,31 +90,14 @@ static int add_configs(struct listing *list, struct error *err)
     return 0;
 }
 
-static int add_tokenizer(struct listing *list, struct error *err)
+static int add_texts(struct listing *list, struct error *err)
 {
     const struct agent_config *c = list->trainer->config;
     const char *dir = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
-    struct stat st;
-    if (!dir[0] || stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
-        return 0;
-    for (size_t i = 0; i < array_length(tokenizer_files); i++) {
-        const char *path = arena_printf(list->arena, "%s/%s", dir, tokenizer_files[i]);
-        auto_free char *data = NULL;
-        size_t bytes;
-        if (stat(path, &st) < 0)
-            continue;
-        if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
-            return -1;
-        char *kept = arena_alloc(list->arena, bytes + 1);
-        memcpy(kept, data, bytes);
-        add_text(list, tokenizer_files[i], kept, bytes);
-    }
-    return 0;
-}
-
-static int add_texts(struct listing *list, struct error *err)
-{
-    return add_configs(list, err) || add_tokenizer(list, err) ? -1 : 0;
+    return add_configs(list, err) ||
+                   export_add_tokenizer(list->arena, dir, list->texts, &list->what.text_count, err)
+               ? -1
+               : 0;
 }
 
 /* ---- the doors ---- */

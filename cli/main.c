@@ -5,6 +5,7 @@
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/export.h"
 #include "cli/inspect.h"
 #include "cli/plan.h"
 #include "cli/run.h"
@@ -20,6 +21,7 @@ static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
     {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
     {"inspect", "what a checkpoint or a model on disk holds", inspect_command},
+    {"export", "a checkpoint as a Hugging Face directory", export_command},
     {"tokenize", "texts to token ids and back, or to a token file for training", tokenize_command},
 };
 

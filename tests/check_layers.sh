@@ -50,7 +50,8 @@ agent/encoder.[ch]:base/.*|agent/(encoder|dataset/token_source|text/tokenizer).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
 agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
 agent/(checkpoint.*|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
-agent/export.*.[ch]:base/.*|agent/(export.*|agree|comm|durable|safetensors|pretrained_index).h
+agent/export_checkpoint.[ch]:base/.*|kernels/ops.h|agent/(export.*|checkpoint|comm|module|model|models/config_json|text/tokenizer).h
+agent/export(_parts|_directory)?.[ch]:base/.*|agent/(export.*|agree|comm|durable|safetensors|pretrained_index).h
 agent/text/.*:base/.*|agent/text/.*
 agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h

@@ -1,0 +1,90 @@
+#include "cli/export.h"
+
+#include <stdio.h>
+
+#include "agent/export_checkpoint.h"
+#include "base/contract.h"
+#include "base/options.h"
+#include "base/str.h"
+
+enum { HELP_MAX_BYTES = 1 << 14, DEFAULT_SHARD_MIB = 5 << 10 };
+
+struct export_options {
+    struct option_list paths;
+    const char *config, *tokenizer;
+    int dtype; /* enum export_dtype */
+    int64_t max_shard_mib;
+    bool help;
+};
+
+struct table {
+    struct option_row rows[7];
+};
+
+static struct table table_of(struct export_options *o)
+{
+    static const char *const dtypes[] = {"float32", "bfloat16", NULL};
+    return (struct table){{
+        {"CHECKPOINT DIRECTORY", 0, OPTION_ARGUMENTS, &o->paths, NULL,
+         "a checkpoint, or a directory of them (the newest); where the model goes", 0, 0, NULL},
+        {"dtype", 0, OPTION_CHOICE, &o->dtype, "DTYPE", "of the weights", 0, 0, dtypes},
+        {"max-shard-mib", 0, OPTION_NUMBER, &o->max_shard_mib, "MIB",
+         "most that one file of weights holds (5120)", 1, 1 << 20, NULL},
+        {"config", 0, OPTION_TEXT, &o->config, "FILE",
+         "the model's config.json, if the checkpoint has none", 0, 0, NULL},
+        {"tokenizer", 0, OPTION_TEXT, &o->tokenizer, "DIR", "its files go along", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
+    }};
+}
+
+static int print_help(const struct table *table)
+{
+    auto_str struct str help;
+    str_init(&help, HELP_MAX_BYTES);
+    str_add(&help,
+            "Usage: shoal export CHECKPOINT DIRECTORY [OPTION...]\n"
+            "\n"
+            "Writes a language model's checkpoint as a Hugging Face directory: config.json,\n"
+            "generation_config.json and model.safetensors, or several files and their index.\n"
+            "\n");
+    options_help(table->rows, &help);
+    fputs(str_text(&help), stdout);
+    return EXIT_DONE;
+}
+
+static bool is_bad_input(const struct error *err)
+{
+    return err->code == ERR_INPUT || err->code == ERR_CONFIG || err->code == ERR_NOT_FOUND ||
+           err->code == ERR_EXISTS || err->code == ERR_SHAPE;
+}
+
+int export_command(int argc, char *const *argv)
+{
+    struct export_options o = {.config = "", .tokenizer = "", .max_shard_mib = DEFAULT_SHARD_MIB};
+    const struct table table = table_of(&o);
+    struct error err;
+    if (options_parse(table.rows, argc - 1, argv + 1, &err) < 0) {
+        fprintf(stderr, "shoal export: %s\n", err.msg);
+        return EXIT_CONFIG;
+    }
+    if (o.help)
+        return print_help(&table);
+    if (o.paths.count != 2) {
+        fputs("shoal export: give a CHECKPOINT and a DIRECTORY\n", stderr);
+        return EXIT_CONFIG;
+    }
+    const struct export_request request = {
+        .checkpoint = o.paths.items[0],
+        .directory = o.paths.items[1],
+        .config = o.config,
+        .tokenizer = o.tokenizer,
+        .dtype = (enum export_dtype)o.dtype,
+        .max_file_bytes = o.max_shard_mib << 20,
+    };
+    if (export_checkpoint(&request, &err) < 0) {
+        fprintf(stderr, "shoal export: %s\n", err.msg);
+        return is_bad_input(&err) ? EXIT_CONFIG : EXIT_FAILED;
+    }
+    printf("Model saved: %s\n", request.directory);
+    return EXIT_DONE;
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# `shoal export`: a checkpoint as a Hugging Face directory, the same that the run itself writes at its end.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+model=$PWD/tests/data/pretrained/llama_sharded
+
+# a llm.c token file: 256 int32 of header (magic, version, tokens), then 16-bit tokens
+{
+    printf '\x88\xd8\x34\x01\x01\x00\x00\x00\x00\x10\x00\x00'
+    head -c 1012 /dev/zero
+    head -c 8192 /dev/zero
+} >"$work/tokens.bin"
+train() {
+    shoal-agent --nproc_per_node 2 --model.name_or_path "$model" --data.dataset "$work/tokens.bin" --data.format llmc_bin \
+        --max_seq_length 16 --train_batch_size 2 --max_steps 3 --save_steps 2 --eval_strategy no --lr 1e-3 \
+        --checkpoint_dir "$work/steps" --save_model "$work/saved"
+}
+check "a run with checkpoints" train
+steps=("$work"/steps/*)
+config=("--config" "$model/config.json")
+
+check "the newest checkpoint" shoal export "$work/steps" "$work/out" "${config[@]}"
+check "has the weights that the run saved" cmp "$work/out/model.safetensors" "$work/saved/model.safetensors"
+check "and its config.json" cmp "$work/out/config.json" "$work/saved/config.json"
+check "an earlier checkpoint" shoal export "${steps[0]}" "$work/early" "${config[@]}"
+check "has other weights" fails 1 differ cmp "$work/early/model.safetensors" "$work/saved/model.safetensors"
+check "an export replaces an older one" shoal export "${steps[0]}" "$work/out" "${config[@]}"
+check "as a whole" cmp "$work/out/model.safetensors" "$work/early/model.safetensors"
+check "bf16 takes half the bytes" shoal export "$work/steps" "$work/half" --dtype bfloat16 "${config[@]}"
+size() { wc -c <"$work/$1/model.safetensors"; }
+is_half() { [ "$(size half)" -lt $(($(size out) * 6 / 10)) ]; }
+check "to be exact" is_half
+check "and config.json says so" contains "$work/half/config.json" '"torch_dtype": "bfloat16"'
+mkdir "$work/words"
+echo '{}' >"$work/words/tokenizer.json"
+check "a tokenizer goes along" shoal export "$work/steps" "$work/with" --tokenizer "$work/words" "${config[@]}"
+check "byte for byte" cmp "$work/words/tokenizer.json" "$work/with/tokenizer.json"
+
+check "no checkpoint" fails 2 "$work/words" shoal export "$work/words" "$work/none" "${config[@]}"
+check "another model's config.json is told from the checkpoint" fails 2 "embed_tokens" \
+    shoal export "$work/steps" "$work/none" --config "$PWD/tests/data/pretrained/llama_tied_bf16/config.json"
+check "a directory with other files stays" fails 2 "holds tokens.bin" shoal export "$work/steps" "$work" "${config[@]}"
+check "a missing argument" fails 2 "give a CHECKPOINT and a DIRECTORY" shoal export "$work/steps"
+check "an unknown dtype" fails 2 "float32" shoal export "$work/steps" "$work/none" --dtype int8
+check "nothing was left of what failed" test ! -e "$work/none"
+check "the help" fails 0 "--max-shard-mib" shoal export --help
+tap_done
