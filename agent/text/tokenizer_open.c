@@ -1,4 +1,5 @@
 #include "agent/text/tokenizer_parts.h"
+#include "agent/text/utf8.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -154,12 +155,15 @@ static int open_content(struct tokenizer *t, enum kind kind, const char *directo
                      t->name);
 }
 
-/* A text of the file that is quoted may have any character. */
+/* A text of the file that is quoted may have any character, and may have been cut within one. */
 static int fail(struct tokenizer *t, struct error *err)
 {
     for (char *c = err->msg; *c; c++)
         if ((unsigned char)*c < ' ')
             *c = ' ';
+    size_t bytes = strlen(err->msg), good;
+    while ((good = utf8_well_formed(err->msg, bytes)) < bytes)
+        err->msg[good] = '?';
     tokenizer_close(t);
     return -1;
 }

@@ -4,6 +4,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/text/tokenizer.h"
+#include "agent/text/utf8.h"
 
 #include <assert.h>
 #include <string.h>
@@ -38,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (tokenizer_open_json("fuzz", (const char *)data, json_bytes, &t, &err) < 0) {
         assert((err.code == ERR_INPUT || err.code == ERR_UNSUPPORTED) && !t);
         assert(strncmp(err.msg, "fuzz: ", 6) == 0 && !strchr(err.msg, '\n'));
+        assert(utf8_well_formed(err.msg, strlen(err.msg)) == strlen(err.msg));
         return 0;
     }
     use(t, sample, sizeof sample - 1);
