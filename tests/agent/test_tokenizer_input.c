@@ -300,6 +300,27 @@ static void test_sentencepiece_with_config(void **state)
     tokenizer_close(t);
 }
 
+/* Several post-processors: the later one is farther out. */
+static void test_what_is_put_around(void **state)
+{
+    (void)state;
+    static const char text[] = WITH("\"post_processor\":" SEQUENCE(
+        "processors",
+        "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"s\"}},"
+        "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"ab\"}}],"
+        "\"special_tokens\":{\"s\":{\"ids\":[3,1]},\"ab\":{\"ids\":[2]}}},"
+        "{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]}"));
+    static const int32_t wanted[] = {0, 3, 1, 2, 2, 1};
+    struct tokenizer *t;
+    struct error err;
+    auto_tokens struct tokens ids = {0};
+    assert_ok(tokenizer_open_json("x", text, strlen(text), &t, &err), &err);
+    encode(t, "ab", true, &ids);
+    assert_int_equal(ids.count, array_length(wanted));
+    assert_memory_equal(ids.ids, wanted, sizeof wanted);
+    tokenizer_close(t);
+}
+
 /* ---- a vocabulary that is too small, ids that are none ---- */
 
 static void test_ids(void **state)
@@ -349,6 +370,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_special_tokens, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_sentencepiece_with_config, support_enter_dir,
                                         support_leave_dir),
+        cmocka_unit_test(test_what_is_put_around),
         cmocka_unit_test(test_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,8 +81,10 @@ TEXTS = SCRIPTS + [
     "<s>not</s><s> <unk> <pad></s >",
     "<|endoftext <|endoftext|<|endoftext|>> <|<|endoftext|>|>",
     "x <mask> y  <mask>  z<mask><mask>\t<mask>\u2003end <mask>",
+    "word\u200d \u200cword word\u3000<mask>\u3000word",
     "a word, awordb, word. wordword \u0301word word_ (word) \u00e9word",
     "cafe\u0301 CAFE\u0301 caf\u00e9 xcaf\u00e9y <|cafe\u0301|> <|caf\u00e9|>",
+    "b<t>a<ta>the<t>of<ta>",
     "<t> <ta> <tab> <tabl> <table> <tables> <tab<table>le> <tt><table",
 ]
 
@@ -151,7 +153,7 @@ def gpt2_prefix():
         AddedToken("<|cafe\u0301|>", normalized=True),
         AddedToken("cafe\u0301", normalized=True, single_word=True),
         AddedToken("<t>", lstrip=True), AddedToken("<ta>"), AddedToken("<tab>", rstrip=True), AddedToken("<table>"),
-        AddedToken("<tab", normalized=False),
+        AddedToken("<tab", normalized=False), AddedToken("<tabl", normalized=False),
     ])
     t.post_processor = processors.RobertaProcessing(("<|endoftext|>", t.token_to_id("<|endoftext|>")), ("<mask>", t.token_to_id("<mask>")))
     return t
@@ -196,7 +198,7 @@ def llama2(pre_tokenizer):
     state["added_tokens"] = [a for a in state["added_tokens"] if not a["content"].startswith("<0x")]
     t = Tokenizer.from_str(json.dumps(state))
     if pre_tokenizer:
-        t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=True)
+        t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
         t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     else:
         t.pre_tokenizer = None
@@ -209,17 +211,19 @@ def llama2(pre_tokenizer):
 def unknown(fuse):
     """No bytes to fall back on: unknown characters become <unk>, or one for several; digits alone; NFKC."""
     t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuse))
+    scheme = "first" if fuse else "never"
     t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " ")])
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=fuse), pre_tokenizers.Metaspace(prepend_scheme="always")])
-    t.decoder = decoders.Metaspace(prepend_scheme="always")
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=fuse), pre_tokenizers.Metaspace(prepend_scheme=scheme)])
+    t.decoder = decoders.Metaspace(prepend_scheme=scheme)
     t.train_from_iterator(corpus()[:400], trainers.BpeTrainer(vocab_size=300, special_tokens=["<unk>"], limit_alphabet=60, show_progress=False))
+    t.add_tokens([AddedToken("<t>", normalized=True), AddedToken("<ta>", normalized=False)])
     return t
 
 
 def affixes(behavior, invert):
     """The older way to mark words: ## within, </w> at the end; a Split that merges its matches or drops them."""
     t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", end_of_word_suffix="</w>"))
-    t.pre_tokenizer = pre_tokenizers.Split(Regex(r"\w+" if invert else r"[\s\p{P}]"), behavior, invert=invert)
+    t.pre_tokenizer = pre_tokenizers.Split(Regex(r"\w+" if invert else r"[\s\p{P}\d]"), behavior, invert=invert)
     t.train_from_iterator(corpus()[:300], trainers.BpeTrainer(vocab_size=300, special_tokens=["<unk>"], limit_alphabet=60, show_progress=False,
                           continuing_subword_prefix="##", end_of_word_suffix="</w>"))
     return t
@@ -255,7 +259,7 @@ def compact(value):
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
-ALL_TEXTS = TEXTS + random_texts(30)
+ALL_TEXTS = TEXTS + random_texts(20)
 AROUND = ["", "Hello world", "<|endoftext|> x"]  # with what is put around a text
 
 
@@ -289,7 +293,7 @@ def write_tokenizers():
         "gpt2": gpt2(), "gpt2_prefix": gpt2_prefix(), "llama3": llama3(), "llama2_legacy": llama2(False), "llama2_metaspace": llama2(True),
         "unknown_fused": unknown(True), "unknown_apart": unknown(False),
         "split_previous": affixes("merged_with_previous", False), "split_next": affixes("merged_with_next", False),
-        "split_removed": affixes("removed", False), "split_inverted": affixes("contiguous", True),
+        "split_removed": affixes("removed", False), "split_inverted": affixes("removed", True),
     }
     for name, t in kinds.items():
         save(f"{name}/tokenizer.json", string_merges(t) if name == "gpt2_prefix" else json.dumps(json.loads(t.to_str()), ensure_ascii=False))
