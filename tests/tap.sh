@@ -54,6 +54,13 @@ wait_for() {
     done
 }
 
+# free_port FROM: a port below those of connections, which nobody has.
+free_port() {
+    local port=$(($1 + $$ % 5000))
+    while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+    echo "$port"
+}
+
 tap_done() {
     echo "1..$tap_number"
     exit "$tap_failed"

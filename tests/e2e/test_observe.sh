@@ -3,13 +3,6 @@
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
 data=/usr/share/datasets/fashion-mnist
-
-# free_port FROM: a port below those of connections, which nobody has.
-free_port() {
-    local port=$(($1 + $$ % 5000))
-    while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
-    echo "$port"
-}
 port=$(free_port 26000)
 at=http://127.0.0.1:$port
 

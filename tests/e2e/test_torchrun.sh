@@ -22,20 +22,28 @@ check "T5 comes later" fails 2 "t5-fsdp.py is not supported yet" torchrun t5-fsd
 check "no data: reported with rank, process and code" fails 2 "exit code 2" \
     torchrun --standalone --max_restarts=3 FSDP_mnist.py --data.root=/nonexistent
 
-# What a rank does that dies: it is killed in its first epoch once, all start again and the run ends well.
+port=$(free_port 21000)
+# Two nodes of two ranks on this machine. A rank of the second is killed: all four start again, and go on.
+node() { # RANK
+    torchrun --nnodes=2 --node_rank="$1" --nproc_per_node=2 --master_addr=127.0.0.1 --master_port="$port" \
+        --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=10 --batch_size=16 --checkpoint.dir="$work/ck" --save_steps=2 \
+        --prometheus_port=0 >"$work/node$1" 2>&1
+}
 kill_one_rank() {
-    torchrun --standalone --nproc_per_node=2 --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=10 \
-        --checkpoint.dir="$work/ck" --save_steps=2 >"$work/killed" 2>&1 &
-    local launcher=$! rank
+    local first second rank
+    node 0 & first=$!
+    node 1 & second=$!
     wait_for 60 test -e "$work/ck/mnist_cnn-2steps" || return 1
-    rank=$(pgrep -P "$launcher" | tail -n 1)
+    rank=$(pgrep -P "$(pgrep -P "$second")" | tail -n 1)
     kill -KILL "$rank"
-    wait "$launcher" || { cat "$work/killed"; return 1; }
+    wait "$first" || { cat "$work/node0"; return 1; }
+    wait "$second" || { cat "$work/node1"; return 1; }
 }
 check "a rank that is killed does not end the run" kill_one_rank
-check "... its end is told" grep -qE 'rank [01] \(local rank [01], pid [0-9]+\) on .* failed at .*: signal 9' "$work/killed"
-check "... as is the new start" contains "$work/killed" "all local ranks start again, 1 of 1 times"
-check "... which goes on from the checkpoint" grep -q "^Resumed at step " "$work/killed"
+check "... its end is told" grep -qE 'rank [23] \(local rank [01], pid [0-9]+\) on .* failed at .*: signal 9' "$work/node1"
+check "... as is the new start" contains "$work/node1" "all local ranks start again, 1 of 1 times"
+check "... that of the others, too" contains "$work/node0" "all local ranks start again, 1 of 1 times"
+check "... which goes on from the checkpoint" grep -q "^Resumed at step " "$work/node0"
 
 # The job of AWS's sample with small sizes: elastic workers without a master, on a mirror of C4 and a cache of the hub.
 aws=$work/aws
