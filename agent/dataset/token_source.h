@@ -136,7 +136,7 @@ int token_source_seek(struct token_source *source, const struct token_position *
  * May be called from another thread, as token_source_activity. */
 void token_source_last_bad(struct token_source *source, char *out, size_t out_bytes);
 
-/* What the source is doing, for messages about a stall: "reading FILE:LINE". */
+/* What the source is doing, for messages about a stall: "tokenizing FILE:LINE". */
 void token_source_activity(struct token_source *source, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

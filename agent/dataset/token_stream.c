@@ -61,7 +61,7 @@ static void read_ahead(struct token_stream *s)
             s->rows_ended = s->rows_failed = true;
         if (s->rows_ended)
             return;
-        set_activity(s, "reading", row.path, row.line);
+        set_activity(s, "reading behind", row.path, row.line);
         job->path = row.path;
         job->line = row.line;
         job->too_long = row.too_long;
@@ -115,6 +115,7 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
             return 0;
         set_activity(s, "tokenizing", job->path, job->line);
         encode_ring_wait(s->ring);
+        set_activity(s, "reading behind", job->path, job->line); /* if there is to be more */
         if (job->failed) {
             *err = job->err;
             return -1;
