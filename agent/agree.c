@@ -51,7 +51,7 @@ int agree_gather(struct comm *comm, struct stream *stream, const void *send, voi
         return -1;
     void *mine = (char *)memory + bytes * (size_t)comm->rank;
     stream_copy(stream, mine, send, bytes);
-    comm->fn->all_gather(comm, stream, memory, mine, (int64_t)(bytes / sizeof(float)));
+    comm->fn->all_gather(comm, stream, DTYPE_F32, memory, mine, (int64_t)(bytes / sizeof(float)));
     stream_copy(stream, recv, memory, all);
     int result = stream_sync(stream, err);
     device_free(device, memory);

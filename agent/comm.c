@@ -37,27 +37,27 @@ static void copy(struct comm *c, struct stream *s, void *dst, const void *src, s
         stream_copy(s, dst, src, bytes);
 }
 
-static void self_all_gather(struct comm *c, struct stream *s, float *recv, const float *send,
-                            int64_t count)
+static void self_all_gather(struct comm *c, struct stream *s, enum dtype t, void *recv,
+                            const void *send, int64_t count)
 {
     c->stats.all_gathers++;
-    copy(c, s, recv, send, (size_t)count * sizeof(float));
+    copy(c, s, recv, send, (size_t)count * dtype_bytes(t));
 }
 
-static void self_reduce_scatter(struct comm *c, struct stream *s, float *recv, float *send,
-                                int64_t count, enum comm_reduce how)
+static void self_reduce_scatter(struct comm *c, struct stream *s, enum dtype t, void *recv,
+                                void *send, int64_t count, enum comm_reduce how)
 {
     (void)how;
     c->stats.reduce_scatters++;
-    copy(c, s, recv, send, (size_t)count * sizeof(float));
+    copy(c, s, recv, send, (size_t)count * dtype_bytes(t));
 }
 
-static void self_all_reduce(struct comm *c, struct stream *s, float *data, int64_t count,
-                            enum comm_reduce how)
+static void self_all_reduce(struct comm *c, struct stream *s, enum dtype t, void *data,
+                            int64_t count, enum comm_reduce how)
 {
     (void)how;
     c->stats.all_reduces++;
-    copy(c, s, data, data, (size_t)count * sizeof(float));
+    copy(c, s, data, data, (size_t)count * dtype_bytes(t));
 }
 
 static void self_all_reduce_f64(struct comm *c, struct stream *s, double *data, int64_t count)

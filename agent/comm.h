@@ -31,18 +31,19 @@ struct comm_stats {
 struct comm;
 
 struct comm_functions {
-    /* recv[r * count .. (r + 1) * count) on every rank = rank r's send[0 .. count). fp32.
-     * send may be recv + rank * count (in place). */
-    void (*all_gather)(struct comm *c, struct stream *s, float *recv, const float *send,
+    /* Elements of dtype t: recv[r * count .. (r + 1) * count) on every rank = rank r's send[0 ..
+     * count). send may be the element rank * count of recv (in place). */
+    void (*all_gather)(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
                        int64_t count);
     /* recv[0 .. count) on rank r = reduction over all ranks of their send[r * count .. (r + 1) *
-     * count). recv may be send + rank * count. send is scratch: its content is lost. The order of
-     * the sum depends only on the world size and the chunk, so repeated runs give the same bits. */
-    void (*reduce_scatter)(struct comm *c, struct stream *s, float *recv, float *send,
+     * count). recv may be the element rank * count of send. send is scratch: its content is lost.
+     * The order of the sum depends only on the world size and the chunk, so repeated runs give the
+     * same bits. Of bf16 two are added in fp32 and their sum, or mean, is rounded. */
+    void (*reduce_scatter)(struct comm *c, struct stream *s, enum dtype t, void *recv, void *send,
                            int64_t count, enum comm_reduce how);
     /* data[0 .. count) on every rank = reduction over all ranks; the same bits on each. In place.
      */
-    void (*all_reduce)(struct comm *c, struct stream *s, float *data, int64_t count,
+    void (*all_reduce)(struct comm *c, struct stream *s, enum dtype t, void *data, int64_t count,
                        enum comm_reduce how);
     /* The same for doubles, summed in rank order; count <= 64. For losses and counts. */
     void (*all_reduce_f64)(struct comm *c, struct stream *s, double *data, int64_t count);

@@ -30,6 +30,7 @@ struct call {
     void *recv;
     const void *send; /* or NULL */
     int64_t count;
+    enum dtype dtype;
     int root;
     bool mean;
 };
@@ -76,34 +77,39 @@ static int gather(const struct comm_ring *c, const char *name, void *data, int64
 static int run_all_gather(const struct call *call, struct error *err)
 {
     const struct comm_ring *c = call->c;
-    float *mine = (float *)call->recv + c->head.rank * call->count;
+    size_t bytes = (size_t)call->count * dtype_bytes(call->dtype);
+    char *mine = (char *)call->recv + (size_t)c->head.rank * bytes;
     if (mine != call->send)
-        memcpy(mine, call->send, (size_t)call->count * sizeof(float));
-    return gather(c, "all_gather", call->recv, call->count * c->head.size, sizeof(float), err);
+        memcpy(mine, call->send, bytes);
+    return gather(c, "all_gather", call->recv, call->count * c->head.size,
+                  (int)dtype_bytes(call->dtype), err);
 }
 
-static void all_gather(struct comm *head, struct stream *s, float *recv, const float *send,
-                       int64_t count)
+static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                       const void *send, int64_t count)
 {
     struct comm_ring *c = ring_of(head);
     head->stats.all_gathers++;
-    count_sent(c, count * head->size * (int64_t)sizeof(float), head->size - 1);
-    queue(s, &(struct call){
-                 .c = c, .run = run_all_gather, .recv = recv, .send = send, .count = count});
+    count_sent(c, count * head->size * (int64_t)dtype_bytes(t), head->size - 1);
+    queue(
+        s,
+        &(struct call){
+            .c = c, .run = run_all_gather, .recv = recv, .send = send, .count = count, .dtype = t});
 }
 
 /* ---- reduce_scatter: partial sums travel; rank r is the last to add to chunk r ---- */
 
 /* The pass that leaves the reduced chunk r on rank r, followed by gather_steps that pass the
  * reduced chunks on. */
-static int reduce(const struct call *call, const char *name, float *data, int64_t total,
+static int reduce(const struct call *call, const char *name, void *data, int64_t total,
                   int gather_steps, struct error *err)
 {
     int size = call->c->head.size;
     struct ring_pass pass = {.name = name,
                              .data = data,
                              .total = total,
-                             .element_bytes = sizeof(float),
+                             .element_bytes = (int)dtype_bytes(call->dtype),
+                             .dtype = call->dtype,
                              .chunks = size,
                              .start = call->c->head.rank - 1,
                              .out_steps = size - 1 + gather_steps,
@@ -116,25 +122,27 @@ static int reduce(const struct call *call, const char *name, float *data, int64_
 static int run_reduce_scatter(const struct call *call, struct error *err)
 {
     const struct comm_ring *c = call->c;
-    float *data = (float *)call->send, *mine = data + c->head.rank * call->count;
+    size_t bytes = (size_t)call->count * dtype_bytes(call->dtype);
+    char *data = (char *)call->send, *mine = data + (size_t)c->head.rank * bytes;
     if (reduce(call, "reduce_scatter", data, call->count * c->head.size, 0, err) < 0)
         return -1;
     if (call->recv != mine)
-        memcpy(call->recv, mine, (size_t)call->count * sizeof(float));
+        memcpy(call->recv, mine, bytes);
     return 0;
 }
 
-static void reduce_scatter(struct comm *head, struct stream *s, float *recv, float *send,
-                           int64_t count, enum comm_reduce how)
+static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                           void *send, int64_t count, enum comm_reduce how)
 {
     struct comm_ring *c = ring_of(head);
     head->stats.reduce_scatters++;
-    count_sent(c, count * head->size * (int64_t)sizeof(float), head->size - 1);
+    count_sent(c, count * head->size * (int64_t)dtype_bytes(t), head->size - 1);
     queue(s, &(struct call){.c = c,
                             .run = run_reduce_scatter,
                             .recv = recv,
                             .send = send,
                             .count = count,
+                            .dtype = t,
                             .mean = how == COMM_MEAN});
 }
 
@@ -143,16 +151,18 @@ static int run_all_reduce(const struct call *call, struct error *err)
     return reduce(call, "all_reduce", call->recv, call->count, call->c->head.size - 1, err);
 }
 
-static void all_reduce(struct comm *head, struct stream *s, float *data, int64_t count,
+static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *data, int64_t count,
                        enum comm_reduce how)
 {
     struct comm_ring *c = ring_of(head);
     head->stats.all_reduces++;
-    count_sent(c, count * (int64_t)sizeof(float), 2 * (head->size - 1));
-    queue(
-        s,
-        &(struct call){
-            .c = c, .run = run_all_reduce, .recv = data, .count = count, .mean = how == COMM_MEAN});
+    count_sent(c, count * (int64_t)dtype_bytes(t), 2 * (head->size - 1));
+    queue(s, &(struct call){.c = c,
+                            .run = run_all_reduce,
+                            .recv = data,
+                            .count = count,
+                            .dtype = t,
+                            .mean = how == COMM_MEAN});
 }
 
 /* ---- few doubles: everybody gets everybody's numbers and adds them in rank order ---- */

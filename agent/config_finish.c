@@ -69,6 +69,9 @@ static void finish_optimizer(struct config_parser *p)
     if (c->precision.mixed != PRECISION_BF16_TRUE &&
         SOURCE_OF(optimizer.state_dtype) <= SOURCE_PRESET)
         c->optimizer.state_dtype = STATE_FP32;
+    if (c->precision.mixed == PRECISION_BF16_TRUE &&
+        SOURCE_OF(optimizer.state_dtype) <= SOURCE_PRESET)
+        c->optimizer.state_dtype = STATE_BF16;
     if (SOURCE_OF(schedule.warmup_steps) > SOURCE_OF(schedule.warmup_ratio))
         c->schedule.warmup_ratio = 0;
     else if (SOURCE_OF(schedule.warmup_ratio) > SOURCE_OF(schedule.warmup_steps))
@@ -89,6 +92,14 @@ static int check_optimizer(const struct agent_config *c, struct error *err)
     if (c->optimizer.state_dtype == STATE_BF16 && c->precision.mixed != PRECISION_BF16_TRUE)
         return error_set(err, ERR_CONFIG,
                          "optimizer.state_dtype=bf16 needs precision.mixed_precision=bf16-true");
+    if (c->optimizer.state_dtype == STATE_FP32 && c->precision.mixed == PRECISION_BF16_TRUE)
+        return error_set(err, ERR_CONFIG,
+                         "optimizer.state_dtype=fp32: with precision.mixed_precision=bf16-true all "
+                         "state is bf16; bf16-mixed keeps weights and state in fp32");
+    if (c->precision.mixed == PRECISION_BF16_TRUE && c->optimizer.name != OPTIM_ADAM &&
+        c->optimizer.name != OPTIM_ADAMW)
+        return error_set(err, ERR_CONFIG,
+                         "precision.mixed_precision=bf16-true needs optimizer.name adam or adamw");
     if (c->schedule.warmup_steps > 0 && c->schedule.warmup_ratio > 0)
         return error_set(err, ERR_CONFIG,
                          "schedule.warmup_steps and schedule.warmup_ratio: only one can be given");

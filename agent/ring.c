@@ -1,4 +1,5 @@
 #include "agent/ring.h"
+#include "agent/ring_add.h"
 #include "agent/ring_meet.h"
 
 #include "base/clock.h"
@@ -60,7 +61,7 @@ struct run {
     struct heading mine, theirs;
     struct cursor out, in;
     size_t ready;   /* bytes that may be sent before anything came in */
-    size_t partial; /* bytes in ring->segment of a float that has not come whole */
+    size_t partial; /* bytes in ring->segment of an element that has not come whole */
 };
 
 static int next_rank(const struct ring *r)
@@ -240,23 +241,17 @@ static ssize_t send_some(struct run *run, struct error *err)
     return sent;
 }
 
-/* Adds the floats that lie in the segment to the chunk. */
+/* Adds the elements that lie in the segment to the chunk. */
 static void add_segment(struct run *run, char *at, size_t got)
 {
-    float *sum = (float *)(void *)at;
-    const float *x = (const float *)(const void *)run->ring->segment;
-    size_t count = (run->partial + got) / sizeof(float);
-    bool divide = run->pass->mean && run->in.step == run->pass->reduce_steps - 1;
-    float size = (float)run->ring->options.size;
-    if (divide)
-        for (size_t i = 0; i < count; i++)
-            sum[i] = (sum[i] + x[i]) / size;
-    else
-        for (size_t i = 0; i < count; i++)
-            sum[i] += x[i];
-    run->partial = run->partial + got - count * sizeof(float);
-    memmove(run->ring->segment, x + count, run->partial);
-    advance(&run->in, count * sizeof(float));
+    char *segment = run->ring->segment;
+    const struct ring_pass *pass = run->pass;
+    size_t element = dtype_bytes(pass->dtype), count = (run->partial + got) / element;
+    bool divide = pass->mean && run->in.step == pass->reduce_steps - 1;
+    ring_add(pass->dtype, at, segment, count, divide ? run->ring->options.size : 1);
+    run->partial = run->partial + got - count * element;
+    memmove(segment, segment + count * element, run->partial);
+    advance(&run->in, count * element);
 }
 
 static int check_heading(const struct run *run, struct error *err)
@@ -341,7 +336,8 @@ static int run_pass(struct run *run, struct error *err)
 
 int ring_run(struct ring *r, const struct ring_pass *pass, struct error *err)
 {
-    assert(pass->chunks > 0 && (pass->reduce_steps == 0 || pass->element_bytes == sizeof(float)));
+    assert(pass->chunks > 0 &&
+           (pass->reduce_steps == 0 || pass->element_bytes == (int)dtype_bytes(pass->dtype)));
     struct run run = {.ring = r, .pass = pass};
     run.mine.sequence = r->sequence;
     snprintf(run.mine.name, sizeof run.mine.name, "%s", pass->name);

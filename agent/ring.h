@@ -8,6 +8,7 @@
 #define SHOAL_AGENT_RING_H
 
 #include "agent/store.h"
+#include "kernels/ops.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,10 +45,11 @@ void ring_abort(struct ring *r, const char *reason);
  * (i + 1) / chunks). Step k sends chunk start - k and receives chunk start - k - 1, modulo chunks
  * (with one chunk: itself). */
 struct ring_pass {
-    const char *name;  /* of the collective, for messages and to check that all agree */
-    void *data;        /* total * element_bytes */
-    int64_t total;     /* elements */
-    int element_bytes; /* 4 if reduced: floats */
+    const char *name; /* of the collective, for messages and to check that all agree */
+    void *data;       /* total * element_bytes */
+    int64_t total;    /* elements */
+    int element_bytes;
+    enum dtype dtype; /* if it is reduced */
     int chunks, start;
     int out_steps, in_steps; /* how many chunks to send and to receive. What step k receives is what
                                 step k + 1 sends (with one chunk: step k itself), except that a rank

@@ -58,16 +58,13 @@ static int open_streams(struct shard *shard, struct device *home, struct error *
     return event_open(device, &shard->reached, err);
 }
 
-static int alloc_slice(struct device *home, enum memory_kind kind, const char *of,
-                       const struct layout_unit *unit, float **ret_slice, struct error *err)
+static int alloc_slice(struct device *home, enum memory_kind kind, enum dtype t, const char *of,
+                       const struct layout_unit *unit, void **ret_slice, struct error *err)
 {
     char what[128];
     snprintf(what, sizeof what, "%s of unit \"%s\"", of, unit->module->path);
-    void *memory;
-    if (device_alloc(home, kind, (size_t)unit->shard_count * sizeof(float), what, &memory, err) < 0)
-        return -1;
-    *ret_slice = memory;
-    return 0;
+    return device_alloc(home, kind, (size_t)unit->shard_count * dtype_bytes(t), what, ret_slice,
+                        err);
 }
 
 static int open_unit(struct shard *shard, struct device *home, const struct layout_unit *layout,
@@ -83,9 +80,46 @@ static int open_unit(struct shard *shard, struct device *home, const struct layo
         return -1;
     if (layout->shard_count == 0)
         return 0;
-    if (alloc_slice(home, MEMORY_SHARD, "slice", layout, &u->view.value, err) < 0)
+    const struct shard_config *c = &shard->config;
+    void *gradient;
+    if (alloc_slice(home, MEMORY_SHARD, c->slice_dtype, "slice", layout, &u->view.value, err) < 0 ||
+        alloc_slice(home, MEMORY_GRADIENT, DTYPE_F32, "gradient", layout, &gradient, err) < 0)
         return -1;
-    return alloc_slice(home, MEMORY_GRADIENT, "gradient", layout, &u->view.gradient, err);
+    u->view.gradient = gradient;
+    u->copy = u->view.value;
+    if (c->param_dtype == c->slice_dtype)
+        return 0;
+    return alloc_slice(home, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->copy, err);
+}
+
+/* Memory for what passes through on its way between ranks and to home. */
+static int open_scratch(struct shard *shard, struct device *home, const struct layout_unit *largest,
+                        struct error *err)
+{
+    struct device *device = stream_device(shard->compute);
+    const struct shard_config *c = &shard->config;
+    void *unpacked, *sum, *arrival;
+    if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas)) {
+        size_t bytes = (size_t)largest->flat_count * dtype_bytes(c->reduce_dtype);
+        if (device_alloc(device, MEMORY_GRADIENT, bytes, "gradients between ranks", &shard->packed,
+                         err) < 0 ||
+            alloc_slice(device, MEMORY_GRADIENT, DTYPE_F32, "reduced gradient", largest, &unpacked,
+                        err) < 0)
+            return -1;
+        shard->unpacked = unpacked;
+    }
+    if (!shard->offload)
+        return 0;
+    if (device_alloc(device, MEMORY_GRADIENT, sizeof(double), "sum", &sum, err) < 0)
+        return -1;
+    shard->sum = sum;
+    if (!c->accumulate_sharded)
+        return 0;
+    if (alloc_slice(home, MEMORY_GRADIENT, DTYPE_F32, "arriving gradient", largest, &arrival, err) <
+        0)
+        return -1;
+    shard->arrival = arrival;
+    return 0;
 }
 
 static int open_units(struct shard *shard, struct device *home, struct error *err)
@@ -100,16 +134,7 @@ static int open_units(struct shard *shard, struct device *home, struct error *er
         if (layout->shard_count > largest->shard_count)
             largest = layout;
     }
-    if (!shard->offload)
-        return 0;
-    void *sum;
-    if (device_alloc(stream_device(shard->compute), MEMORY_GRADIENT, sizeof(double), "sum", &sum,
-                     err) < 0)
-        return -1;
-    shard->sum = sum;
-    if (!shard->config.accumulate_sharded)
-        return 0;
-    return alloc_slice(home, MEMORY_GRADIENT, "arriving gradient", largest, &shard->arrival, err);
+    return open_scratch(shard, home, largest, err);
 }
 
 static void lay_out(struct shard *shard, struct module *root)
@@ -127,6 +152,7 @@ static void lay_out(struct shard *shard, struct module *root)
 int shard_open(const struct shard_config *config, struct stream *compute, struct device *home,
                struct comm *world, struct module *root, struct shard **ret_shard, struct error *err)
 {
+    assert(config->slice_dtype == DTYPE_F32 || config->slice_dtype == config->param_dtype);
     struct arena *arena = arena_open();
     struct shard *shard = arena_new(arena, struct shard);
     shard->arena = arena;
@@ -148,6 +174,8 @@ fail:
 static void close_unit(struct shard *shard, struct unit *u)
 {
     struct device *home = stream_device(shard->home);
+    if (u->copy != u->view.value)
+        device_free(home, u->copy);
     device_free(home, u->view.value);
     device_free(home, u->view.gradient);
     event_close(u->gathered);
@@ -169,6 +197,8 @@ void shard_close(struct shard *shard)
     if (shard->arrival)
         device_free(stream_device(shard->home), shard->arrival);
     device_free(stream_device(shard->compute), shard->sum);
+    device_free(stream_device(shard->compute), shard->packed);
+    device_free(stream_device(shard->compute), shard->unpacked);
     event_close(shard->reached);
     stream_close(shard->transfer);
     if (shard->home != shard->compute)
@@ -176,47 +206,6 @@ void shard_close(struct shard *shard)
     comm_close(shard->opened[1]);
     comm_close(shard->opened[0]);
     arena_close(shard->arena);
-}
-
-/* ---- values ---- */
-
-void shard_init_values(struct shard *shard, uint64_t seed)
-{
-    const struct ops *ops = device_ops(stream_device(shard->home));
-    for (int i = 0; i < shard->unit_count; i++)
-        if (shard->units[i].view.shard_count)
-            ops->fill(shard->home, shard->units[i].view.value, 0, shard->units[i].view.shard_count);
-    for (int i = 0; i < shard->piece_count; i++) {
-        const struct shard_piece *p = &shard->pieces[i];
-        float *value = shard->units[p->unit].view.value + p->shard_offset;
-        uint64_t key = random_key(seed, p->param->index, 0, 0), first = (uint64_t)p->param_offset;
-        const struct param_init *init = &p->param->init;
-        (init->kind == INIT_NORMAL ? ops->normal : ops->uniform)(shard->home, value, p->count, key,
-                                                                 first, init->a, init->b);
-    }
-    shard_values_changed(shard);
-}
-
-int shard_gather_param(struct shard *shard, const struct param *p, float *ret_values,
-                       struct error *err)
-{
-    for (int i = 0; i < shard->unit_count; i++) {
-        struct unit *u = &shard->units[i];
-        bool was_there = u->full != NULL;
-        for (int k = 0; k < u->layout->param_count; k++) {
-            if (u->layout->params[k].param != p)
-                continue;
-            if (shard_gather(shard, u, err) < 0)
-                return -1;
-            shard_await(shard, u);
-            stream_copy(shard->compute, ret_values, p->value, (size_t)p->count * sizeof(float));
-            if (!was_there)
-                shard_drop(shard, u);
-            return stream_sync(shard->compute, err);
-        }
-    }
-    assert(!"a parameter of this model");
-    return 0;
 }
 
 int shard_sync(struct shard *shard, struct error *err)
@@ -235,7 +224,7 @@ int shard_sync(struct shard *shard, struct error *err)
 
 enum dtype shard_dtype(const struct shard *shard)
 {
-    return shard->dtype;
+    return shard->config.slice_dtype;
 }
 
 struct stream *shard_home_stream(const struct shard *shard)

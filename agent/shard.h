@@ -1,9 +1,11 @@
 /* The shard engine: fully sharded data parallelism. Knows units and collectives, not layers.
  *
  * A unit is what is gathered at once: the parameters of a module (and of its children that belong
- * to no unit of their own) in one flat fp32 buffer, each tensor padded to 16 bytes. Each rank keeps
- * its slice, 1/S of the unit, with its optimizer state; S is the size of the shard group. Around
- * each use (the tape's hooks):
+ * to no unit of their own) in one flat buffer, each tensor padded to 16 bytes. Each rank keeps its
+ * slice, 1/S of the unit, with its optimizer state; S is the size of the shard group. If the model
+ * computes in bf16 a copy of the slice in bf16 lies beside the fp32 one and is what is gathered; or
+ * there is no fp32 one (bf16-true). Gradients are fp32 but on the way between ranks. Around each
+ * use (the tape's hooks):
  *
  *  - forward: wait for gather(u), compute, drop; a prefetched gather(u + 1) runs meanwhile on the
  *    engine's own stream;
@@ -67,6 +69,9 @@ struct shard_config {
     bool accumulate_sharded; /* micro-batches before the last: true reduces each (less memory);
                                 false keeps full gradients (less traffic). Nothing to choose if S
                                 is 1 */
+    enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
+    enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
+    enum dtype reduce_dtype; /* of gradients between ranks */
 };
 
 /* One unit, as others see it. All pointers are the engine's. */
@@ -75,7 +80,7 @@ struct shard_unit {
     int64_t count;       /* elements of its parameters */
     int64_t flat_count;  /* with padding, which is always 0; a multiple of 4 S */
     int64_t shard_count; /* flat_count / S; 0 for a root whose children took all parameters */
-    float *value;        /* this rank's slice, [shard_count], on `home` */
+    void *value;         /* this rank's slice, [shard_count] of slice_dtype, on `home` */
     float *gradient; /* [shard_count], on `home`; valid from shard_finish() to the next backward */
 };
 
@@ -127,8 +132,14 @@ bool shard_owns_copy(const struct shard *shard);
 /* The pieces of all parameters in this rank's slices, in declaration order. */
 const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count);
 
-/* Gathers a whole parameter into host memory (p->count floats) on every rank: for exports.
- * Collective; waits. */
+/* Queues a copy of `count` elements of a slice, or of what lies beside it in slice_dtype, to host
+ * memory as fp32 (exact), or back (rounded to nearest; `values` is scratch until the copy is done).
+ * On shard_home_stream(). */
+void shard_read(struct shard *shard, float *ret_values, const void *slice, int64_t count);
+void shard_write(struct shard *shard, void *slice, float *values, int64_t count);
+
+/* Gathers a whole parameter's slices into host memory (p->count floats) on every rank: for exports.
+ * Collective; waits. Errors: ERR_MEMORY for one unit in slice_dtype. */
 int shard_gather_param(struct shard *shard, const struct param *p, float *ret_values,
                        struct error *err);
 

@@ -1,5 +1,6 @@
 /* What the parts of the shard engine share, and nobody else: shard.c opens and closes it,
- * shard_gather.c decides when parameters are in memory, shard_reduce.c what happens to gradients.
+ * shard_values.c knows how slices are filled and read, shard_gather.c decides when parameters are
+ * in memory, shard_reduce.c what happens to gradients.
  *
  * Device memory is safe to free once the compute stream has passed its last use (device_alloc gives
  * it out again in the order of that stream). So: before the communication stream touches fresh
@@ -17,7 +18,8 @@ struct unit {
     struct shard_unit view;
     const struct layout_unit *layout;
 
-    float *full;            /* [flat_count] gathered values; NULL when dropped */
+    void *copy;             /* on home: the slice in param_dtype; view.value if that is its own */
+    void *full;             /* [flat_count] of param_dtype, gathered values; NULL when dropped */
     bool awaited;           /* compute waits for `gathered` already */
     struct event *gathered; /* on the communication stream */
 
@@ -59,9 +61,10 @@ struct shard {
     struct unit_order entered, left;  /* by this pass's forward */
     struct unit_order entered_before; /* by the last pass's */
     struct unit *reducing;            /* the one whose full gradient is still in use, or NULL */
-    enum dtype dtype;                 /* of slices */
-    double *sum;    /* on compute's device, for shard_sum(); NULL if the slices are there, too */
-    float *arrival; /* on home, for gradients that are added there; NULL if none are */
+    double *sum;     /* on compute's device, for shard_sum(); NULL if the slices are there, too */
+    void *packed;    /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
+    float *unpacked; /* [largest shard_count] what came back, in fp32 */
+    float *arrival;  /* on home, for gradients that are added there; NULL if none are */
     bool last_micro_batch;
 };
 
@@ -70,6 +73,9 @@ void shard_order(struct shard *shard, struct stream *later, struct stream *earli
 
 /* ---- shard_gather.c ---- */
 
+/* Queues a gather of `count` elements of each rank's slice into `all`, on compute's device. */
+void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const void *slice,
+                         int64_t count);
 /* Starts gathering the unit unless it is there. Errors: ERR_MEMORY naming the unit. */
 int shard_gather(struct shard *shard, struct unit *u, struct error *err);
 /* What compute is given from now on may use the gathered unit. */

@@ -13,12 +13,25 @@ void shard_order(struct shard *shard, struct stream *later, struct stream *earli
     stream_wait(later, shard->reached);
 }
 
-static void bind_values(struct unit *u)
+static void bind_values(const struct shard *shard, struct unit *u)
 {
+    size_t element = dtype_bytes(shard->config.param_dtype);
     for (int i = 0; i < u->layout->param_count; i++) {
         const struct layout_param *p = &u->layout->params[i];
-        p->param->value = u->full ? u->full + p->offset : NULL;
+        p->param->value = u->full ? (char *)u->full + (size_t)p->offset * element : NULL;
     }
+}
+
+void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const void *slice,
+                         int64_t count)
+{
+    size_t bytes = (size_t)count * dtype_bytes(t);
+    char *own = (char *)all + (size_t)shard->group_rank * bytes;
+    if (shard->offload)
+        stream_copy(shard->transfer, own, slice, bytes);
+    if (shard->group)
+        shard->group->fn->all_gather(shard->group, shard->transfer, t, all,
+                                     shard->offload ? own : slice, count);
 }
 
 int shard_gather(struct shard *shard, struct unit *u, struct error *err)
@@ -26,29 +39,24 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     if (u->full || u->layout->flat_count == 0)
         return 0;
     if (shard->in_place) {
-        u->full = u->view.value;
+        u->full = u->copy;
         u->awaited = true;
-        bind_values(u);
+        bind_values(shard, u);
         return 0;
     }
-    int64_t slice = u->layout->shard_count;
     char what[128];
     snprintf(what, sizeof what, "parameters of unit \"%s\"", u->view.module->path);
     void *memory;
     if (device_alloc(stream_device(shard->compute), MEMORY_UNIT,
-                     (size_t)u->layout->flat_count * sizeof(float), what, &memory, err) < 0)
+                     (size_t)u->layout->flat_count * dtype_bytes(shard->config.param_dtype), what,
+                     &memory, err) < 0)
         return -1;
     u->full = memory;
     u->awaited = false;
     shard_order(shard, shard->transfer, shard->compute);
-    float *own = u->full + shard->group_rank * slice;
-    if (shard->offload)
-        stream_copy(shard->transfer, own, u->view.value, (size_t)slice * sizeof(float));
-    if (shard->group)
-        shard->group->fn->all_gather(shard->group, shard->transfer, u->full,
-                                     shard->offload ? own : u->view.value, slice);
+    shard_gather_slices(shard, shard->config.param_dtype, u->full, u->copy, u->layout->shard_count);
     event_record(u->gathered, shard->transfer);
-    bind_values(u);
+    bind_values(shard, u);
     return 0;
 }
 
@@ -67,19 +75,13 @@ void shard_drop(struct shard *shard, struct unit *u)
     shard_await(shard, u);
     device_free(stream_device(shard->compute), u->full);
     u->full = NULL;
-    bind_values(u);
+    bind_values(shard, u);
 }
 
 void shard_reset(struct shard *shard)
 {
     for (int i = 0; i < shard->unit_count; i++)
         shard_drop(shard, &shard->units[i]);
-}
-
-void shard_values_changed(struct shard *shard)
-{
-    shard_reset(shard);
-    shard_order(shard, shard->transfer, shard->home);
 }
 
 /* ---- prefetch ---- */

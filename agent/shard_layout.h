@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { LAYOUT_ALIGN = 4 }; /* elements: parameters and slices start on 16 bytes */
+enum { LAYOUT_ALIGN = 8 }; /* elements: parameters and slices start on 16 bytes, in bf16 too */
 
 struct layout_param {
     struct param *param;

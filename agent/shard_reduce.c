@@ -119,6 +119,32 @@ static void deliver(struct shard *shard, struct unit *u, const float *part)
         stream_copy(shard->transfer, u->view.gradient, part, (size_t)count * sizeof(float));
 }
 
+static void reduce_between_ranks(struct shard *shard, enum dtype t, void *part, void *full,
+                                 int64_t count)
+{
+    if (shard->group)
+        shard->group->fn->reduce_scatter(shard->group, shard->transfer, t, part, full, count,
+                                         COMM_MEAN);
+    if (shard->replicas)
+        shard->replicas->fn->all_reduce(shard->replicas, shard->transfer, t, part, count,
+                                        COMM_MEAN);
+}
+
+/* In reduce_dtype and back; all of it on the communication stream, so that all units can share the
+ * memory. */
+static float *reduce_packed(struct shard *shard, struct unit *u)
+{
+    enum dtype t = shard->config.reduce_dtype;
+    int64_t count = u->layout->shard_count;
+    void *part = (char *)shard->packed + (size_t)(shard->group_rank * count) * dtype_bytes(t);
+    compute_ops(shard)->cast(shard->transfer, t, shard->packed, DTYPE_F32, u->full_gradient,
+                             u->layout->flat_count);
+    reduce_between_ranks(shard, t, part, shard->packed, count);
+    float *into = !shard->offload && !u->accumulated ? u->view.gradient : shard->unpacked;
+    compute_ops(shard)->cast(shard->transfer, DTYPE_F32, into, t, part, count);
+    return into;
+}
+
 void shard_reduce(struct shard *shard, struct unit *u)
 {
     if (!u->pending)
@@ -127,14 +153,12 @@ void shard_reduce(struct shard *shard, struct unit *u)
     u->pending = false;
     shard_order(shard, shard->transfer, shard->compute);
     float *part = u->full_gradient + shard->group_rank * count;
-    if (shard->group) {
-        if (!shard->offload && !u->accumulated)
-            part = u->view.gradient;
-        shard->group->fn->reduce_scatter(shard->group, shard->transfer, part, u->full_gradient,
-                                         count, COMM_MEAN);
-    }
-    if (shard->replicas)
-        shard->replicas->fn->all_reduce(shard->replicas, shard->transfer, part, count, COMM_MEAN);
+    if (shard->group && !shard->offload && !u->accumulated)
+        part = u->view.gradient;
+    if (!shard->packed)
+        reduce_between_ranks(shard, DTYPE_F32, part, u->full_gradient, count);
+    else
+        part = reduce_packed(shard, u);
     deliver(shard, u, part);
     u->accumulated = true;
     event_record(u->reduced, shard->transfer);

@@ -92,7 +92,7 @@ static int open_shard(struct trainer *t, struct error *err)
         return -1;
     shard_init_values(t->shard, (uint64_t)c->runtime.seed);
     struct tape_hooks hooks = shard_hooks(t->shard);
-    if (tape_open(t->compute, DTYPE_F32, &hooks, &t->tape, err))
+    if (tape_open(t->compute, config.param_dtype, &hooks, &t->tape, err))
         return -1;
     if (c->memory.offload_activations && device_open("cpu", 1, &t->host, err))
         return -1;

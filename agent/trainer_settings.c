@@ -19,6 +19,9 @@ struct shard_config trainer_shard_config(const struct agent_config *c, int local
         .forward_prefetch = c->parallel.forward_prefetch,
         .limit_all_gathers = c->parallel.limit_all_gathers,
         .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
+        .param_dtype = c->precision.mixed == PRECISION_FP32 ? DTYPE_F32 : DTYPE_BF16,
+        .slice_dtype = c->precision.mixed == PRECISION_BF16_TRUE ? DTYPE_BF16 : DTYPE_F32,
+        .reduce_dtype = c->precision.reduce_dtype == STATE_BF16 ? DTYPE_BF16 : DTYPE_F32,
     };
 }
 

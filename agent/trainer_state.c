@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static float *device_tensor(const struct trainer *t, int unit, int tensor)
+static void *device_tensor(const struct trainer *t, int unit, int tensor)
 {
     return tensor == 0 ? shard_get_unit(t->shard, unit)->value
                        : optim_state(t->optim, unit, tensor - 1);
@@ -57,12 +57,15 @@ void host_state_close(struct host_state *host)
 int host_state_copy(const struct trainer *t, const struct host_state *host, enum host_state_way way,
                     struct error *err)
 {
-    struct stream *home = shard_home_stream(t->shard);
     for (int u = 0; u < shard_unit_count(t->shard); u++) {
-        size_t bytes = (size_t)shard_get_unit(t->shard, u)->shard_count * sizeof(float);
+        int64_t count = shard_get_unit(t->shard, u)->shard_count;
         for (int i = 0; i < host->tensors; i++) {
-            float *there = device_tensor(t, u, i), *here = host->units[u].tensor[i];
-            stream_copy(home, way == TO_HOST ? here : there, way == TO_HOST ? there : here, bytes);
+            void *there = device_tensor(t, u, i);
+            float *here = host->units[u].tensor[i];
+            if (way == TO_HOST)
+                shard_read(t->shard, here, there, count);
+            else
+                shard_write(t->shard, there, here, count);
         }
     }
     return shard_sync(t->shard, err);

@@ -57,7 +57,7 @@ static inline int comm_case_gather(struct comm *c, struct stream *s, int64_t cou
         send[i] = comm_value(c->rank, i);
     for (int64_t i = 0; i < total; i++)
         expected[i] = comm_value((int)(i / count), i % count);
-    c->fn->all_gather(c, s, recv, send, count);
+    c->fn->all_gather(c, s, DTYPE_F32, recv, send, count);
     return stream_sync(s, err) < 0 ? -1 : comm_expect(recv, expected, total, "all_gather", err);
 }
 
@@ -73,7 +73,7 @@ static inline int comm_case_scatter(struct comm *c, struct stream *s, int64_t co
         send[i] = comm_value(c->rank, i);
     for (int64_t i = 0; i < count; i++)
         expected[i] = comm_reduced(c->size, c->rank * count + i, how);
-    c->fn->reduce_scatter(c, s, recv, send, count, how);
+    c->fn->reduce_scatter(c, s, DTYPE_F32, recv, send, count, how);
     return stream_sync(s, err) < 0 ? -1 : comm_expect(recv, expected, count, "reduce_scatter", err);
 }
 
@@ -86,8 +86,62 @@ static inline int comm_case_reduce(struct comm *c, struct stream *s, int64_t cou
         data[i] = comm_value(c->rank, i);
         expected[i] = comm_reduced(c->size, i, how);
     }
-    c->fn->all_reduce(c, s, data, count, how);
+    c->fn->all_reduce(c, s, DTYPE_F32, data, count, how);
     return stream_sync(s, err) < 0 ? -1 : comm_expect(data, expected, count, "all_reduce", err);
+}
+
+/* Whole numbers whose sums bf16 holds exactly: only a mean is rounded, once. */
+static inline bf16 comm_bf16(int rank, int64_t i)
+{
+    return bf16_from_float((float)((rank * 31 + i * 7) % 41 - 20));
+}
+
+static inline bf16 comm_bf16_mean(int size, int64_t i)
+{
+    float sum = 0;
+    for (int r = 0; r < size; r++)
+        sum += bf16_to_float(comm_bf16(r, i));
+    return bf16_from_float(sum / (float)size);
+}
+
+static inline int comm_expect_bf16(const bf16 *got, int64_t first, int64_t count, int mean_of,
+                                   int gathered_from, const char *what, struct error *err)
+{
+    for (int64_t i = 0; i < count; i++) {
+        bf16 expected = mean_of ? comm_bf16_mean(mean_of, first + i) : comm_bf16(gathered_from, i);
+        if (got[i] != expected)
+            return error_set(err, ERR_SHAPE, "%s of %lld bf16: [%lld] is %g, not %g", what,
+                             (long long)count, (long long)i, (double)bf16_to_float(got[i]),
+                             (double)bf16_to_float(expected));
+    }
+    return 0;
+}
+
+static inline int comm_case_bf16(struct comm *c, struct stream *s, int64_t count, struct error *err)
+{
+    int64_t total = count * c->size, own = c->rank * count;
+    auto_free bf16 *data = (bf16 *)xcalloc((size_t)total, sizeof(bf16));
+    for (int64_t i = 0; i < total; i++)
+        data[i] = comm_bf16(c->rank, i);
+    c->fn->all_reduce(c, s, DTYPE_BF16, data, total, COMM_MEAN);
+    if (stream_sync(s, err) < 0 ||
+        comm_expect_bf16(data, 0, total, c->size, 0, "all_reduce", err) < 0)
+        return -1;
+    for (int64_t i = 0; i < total; i++)
+        data[i] = comm_bf16(c->rank, i);
+    c->fn->reduce_scatter(c, s, DTYPE_BF16, data + own, data, count, COMM_MEAN);
+    if (stream_sync(s, err) < 0 ||
+        comm_expect_bf16(data + own, own, count, c->size, 0, "reduce_scatter", err) < 0)
+        return -1;
+    for (int64_t i = 0; i < count; i++)
+        data[own + i] = comm_bf16(c->rank, i);
+    c->fn->all_gather(c, s, DTYPE_BF16, data, data + own, count);
+    if (stream_sync(s, err) < 0)
+        return -1;
+    for (int r = 0; r < c->size; r++)
+        if (comm_expect_bf16(data + r * count, 0, count, 0, r, "all_gather", err) < 0)
+            return -1;
+    return 0;
 }
 
 static inline int comm_case_broadcast(struct comm *c, struct stream *s, int64_t count, int root,
@@ -136,6 +190,8 @@ static inline int comm_case_size(struct comm *c, struct stream *s, int64_t count
     for (int root = 0; root < c->size; root++)
         if (comm_case_broadcast(c, s, count, root, err) < 0)
             return -1;
+    if (comm_case_bf16(c, s, count, err) < 0)
+        return -1;
     return comm_case_f64(c, s, count < 64 ? count : 64, err);
 }
 
@@ -148,7 +204,7 @@ static inline int comm_case_split(struct comm *c, struct stream *s, struct error
     float mine = comm_value(c->rank, 0), all[8] = {0}, expected[8] = {0};
     for (int i = 0; i < half->size; i++)
         expected[i] = comm_value(i * 2 + c->rank % 2, 0);
-    half->fn->all_gather(half, s, all, &mine, 1);
+    half->fn->all_gather(half, s, DTYPE_F32, all, &mine, 1);
     int result = stream_sync(s, err);
     if (result == 0)
         result = comm_expect(all, expected, half->size, "all_gather of a half", err);
@@ -191,11 +247,11 @@ static inline int comm_random_run(struct comm *c, struct stream *s, uint64_t see
         for (int64_t i = 0; i < total; i++)
             data[i] = 1.0f / (float)(3 + (c->rank * 17 + i * 13 + step) % 101);
         if (what == 0)
-            c->fn->all_reduce(c, s, data, total, COMM_MEAN);
+            c->fn->all_reduce(c, s, DTYPE_F32, data, total, COMM_MEAN);
         else if (what == 1)
-            c->fn->reduce_scatter(c, s, data + c->rank * count, data, count, COMM_SUM);
+            c->fn->reduce_scatter(c, s, DTYPE_F32, data + c->rank * count, data, count, COMM_SUM);
         else
-            c->fn->all_gather(c, s, data, data + c->rank * count, count);
+            c->fn->all_gather(c, s, DTYPE_F32, data, data + c->rank * count, count);
         if (stream_sync(s, err) < 0)
             return -1;
         const float *from = what == 1 ? data + c->rank * count : data;

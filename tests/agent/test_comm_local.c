@@ -60,8 +60,8 @@ static int two_streams(struct rank *r, struct comm *c, struct stream *s, struct 
     for (int64_t i = 0; i < COMM_CASES_LARGE; i++)
         a[i] = b[i] = comm_value(c->rank, i);
     for (int i = 0; i < 4 && result == 0; i++) {
-        c->fn->all_reduce(c, s, a, COMM_CASES_LARGE, COMM_MEAN);
-        other->fn->all_reduce(other, second, b, COMM_CASES_LARGE, COMM_MEAN);
+        c->fn->all_reduce(c, s, DTYPE_F32, a, COMM_CASES_LARGE, COMM_MEAN);
+        other->fn->all_reduce(other, second, DTYPE_F32, b, COMM_CASES_LARGE, COMM_MEAN);
     }
     struct error second_err;
     result = stream_sync(s, err);
@@ -89,7 +89,7 @@ static int one_is_missing(struct rank *r, struct comm *c, struct stream *s, stru
 {
     float data[4] = {0};
     if (r->rank != 2)
-        c->fn->all_reduce(c, s, data, 4, COMM_SUM);
+        c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
     int result = stream_sync(s, err);
     if (r->rank != 2 && result == 0)
         return error_set(err, ERR_INPUT, "all_reduce did not fail");
@@ -131,7 +131,7 @@ static int aborted(struct rank *r, struct comm *c, struct stream *s, struct erro
     if (r->rank == 0)
         return 0;
     pthread_t thread;
-    c->fn->all_reduce(c, s, data, 4, COMM_SUM);
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
     pthread_create(&thread, NULL, abort_soon, c);
     int result = stream_sync(s, err);
     pthread_join(thread, NULL);
@@ -151,7 +151,7 @@ static int aborted_alone(struct rank *r, struct comm *c, struct stream *s, struc
     (void)r;
     float data[4] = {0};
     c->fn->abort(c, "somebody pulled the plug");
-    c->fn->all_reduce(c, s, data, 4, COMM_SUM);
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
     return stream_sync(s, err);
 }
 
@@ -170,9 +170,9 @@ static int disagree(struct rank *r, struct comm *c, struct stream *s, struct err
 {
     float data[4] = {0};
     if (r->rank == 0)
-        c->fn->all_reduce(c, s, data, 4, COMM_SUM);
+        c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
     else
-        c->fn->all_gather(c, s, data, data + 2, 2);
+        c->fn->all_gather(c, s, DTYPE_F32, data, data + 2, 2);
     return stream_sync(s, err);
 }
 
@@ -193,7 +193,7 @@ static int neighbour_leaves(struct rank *r, struct comm *c, struct stream *s, st
     if (c->fn->split(c, r->rank % 2, &odd, err) < 0)
         return -1;
     if (r->rank == 3)
-        odd->fn->all_reduce(odd, s, data, 4, COMM_SUM);
+        odd->fn->all_reduce(odd, s, DTYPE_F32, data, 4, COMM_SUM);
     int result = stream_sync(s, err);
     comm_close(odd);
     return result;
@@ -212,9 +212,9 @@ static int count_work(struct rank *r, struct comm *c, struct stream *s, struct e
     (void)r;
     float data[8] = {0};
     double loss = 0;
-    c->fn->all_gather(c, s, data, data + 2 * c->rank, 2);
-    c->fn->reduce_scatter(c, s, data + 2 * c->rank, data, 2, COMM_SUM);
-    c->fn->all_reduce(c, s, data, 8, COMM_SUM);
+    c->fn->all_gather(c, s, DTYPE_F32, data, data + 2 * c->rank, 2);
+    c->fn->reduce_scatter(c, s, DTYPE_F32, data + 2 * c->rank, data, 2, COMM_SUM);
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 8, COMM_SUM);
     c->fn->all_reduce_f64(c, s, &loss, 1);
     c->fn->broadcast(c, s, data, 12, 0);
     const struct comm_stats *n = &c->stats;

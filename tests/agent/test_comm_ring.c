@@ -151,7 +151,8 @@ static int one_dies(struct process *p, struct error *err)
     int dying = (int)(p->seed % (uint64_t)p->size);
     auto_free float *data = comm_floats(30000);
     for (uint64_t i = 0; result == 0; i++) {
-        r.comm->fn->all_reduce(r.comm, r.stream, data, (int64_t)(i * 997 % 30000), COMM_MEAN);
+        r.comm->fn->all_reduce(r.comm, r.stream, DTYPE_F32, data, (int64_t)(i * 997 % 30000),
+                               COMM_MEAN);
         if (p->rank == dying && i == p->seed)
             raise(SIGKILL);
         result = stream_sync(r.stream, err);
@@ -182,7 +183,7 @@ static int one_stops(struct process *p, struct error *err)
     for (int i = 0; result == 0; i++) {
         if (p->rank == 1 && i == 10)
             raise(SIGSTOP);
-        r.comm->fn->all_reduce(r.comm, r.stream, data, 8, COMM_SUM);
+        r.comm->fn->all_reduce(r.comm, r.stream, DTYPE_F32, data, 8, COMM_SUM);
         result = stream_sync(r.stream, err);
     }
     rank_close(&r);

@@ -52,9 +52,8 @@ static int set_weights(struct trainee *t, struct error *err)
         float *values = arena_array(t->arena, float, p->count);
         for (int64_t k = 0; k < p->count; k++)
             values[k] = language_weight(p->param, p->param_offset + k);
-        stream_copy(shard_home_stream(t->shard),
-                    shard_get_unit(t->shard, p->unit)->value + p->shard_offset, values,
-                    (size_t)p->count * sizeof *values);
+        float *slice = shard_get_unit(t->shard, p->unit)->value;
+        shard_write(t->shard, slice + p->shard_offset, values, p->count);
     }
     shard_values_changed(t->shard);
     return stream_sync(shard_home_stream(t->shard), err);

@@ -27,20 +27,20 @@ struct notes {
 static char unit_name(int64_t slice_count)
 {
     static const char names[] = "?rabc";
-    return names[slice_count / 4];
+    return names[slice_count / LAYOUT_ALIGN];
 }
 
-static void note_gather(struct comm *c, struct stream *s, float *recv, const float *send,
-                        int64_t count)
+static void note_gather(struct comm *c, struct stream *s, enum dtype t, void *recv,
+                        const void *send, int64_t count)
 {
-    (void)s, (void)recv, (void)send;
+    (void)s, (void)t, (void)recv, (void)send;
     str_printf(&((struct notes *)c)->text, " g%c", unit_name(count));
 }
 
-static void note_reduce(struct comm *c, struct stream *s, float *recv, float *send, int64_t count,
-                        enum comm_reduce how)
+static void note_reduce(struct comm *c, struct stream *s, enum dtype t, void *recv, void *send,
+                        int64_t count, enum comm_reduce how)
 {
-    (void)s, (void)recv, (void)send;
+    (void)s, (void)t, (void)recv, (void)send;
     assert_int_equal(how, COMM_MEAN);
     str_printf(&((struct notes *)c)->text, " R%c", unit_name(count));
 }
@@ -54,7 +54,8 @@ static struct module *add_module(struct fixture *f, struct module *parent, const
     struct module *m = module_new(f->arena, name, "Unit", NULL);
     if (parent)
         module_add(f->arena, parent, m);
-    module_add_param(f->arena, m, "w", index, 1, (int64_t[]){8 * ((int64_t)index + 1)},
+    module_add_param(f->arena, m, "w", index, 1,
+                     (int64_t[]){2 * LAYOUT_ALIGN * ((int64_t)index + 1)},
                      (struct param_init){INIT_UNIFORM, 0, 0});
     return m;
 }

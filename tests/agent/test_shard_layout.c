@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "tests/support.h"
 
-/* A tree a(3), b(5) with child c(8), d(0 parameters); names are modules. */
+/* A tree a(6), b(10) with child c(16), d(0 parameters); names are modules. */
 static struct module *tree(struct arena *arena)
 {
     struct module *root = module_new(arena, "", "Net", NULL);
@@ -12,10 +12,10 @@ static struct module *tree(struct arena *arena)
     struct module *b = module_add(arena, root, module_new(arena, "b", "B", NULL));
     struct module *c = module_add(arena, b, module_new(arena, "c", "C", "C()"));
     module_add(arena, root, module_new(arena, "d", "D", "D()"));
-    module_add_param(arena, a, "w", 0, 1, (int64_t[]){3}, (struct param_init){INIT_UNIFORM, 0, 0});
-    module_add_param(arena, b, "w", 2, 1, (int64_t[]){5},
+    module_add_param(arena, a, "w", 0, 1, (int64_t[]){6}, (struct param_init){INIT_UNIFORM, 0, 0});
+    module_add_param(arena, b, "w", 2, 1, (int64_t[]){10},
                      (struct param_init){INIT_UNIFORM, 0, 0}); /* declared after c's */
-    module_add_param(arena, c, "w", 1, 2, (int64_t[]){2, 4},
+    module_add_param(arena, c, "w", 1, 2, (int64_t[]){2, 8},
                      (struct param_init){INIT_UNIFORM, 0, 0});
     return root;
 }
@@ -40,24 +40,24 @@ static void pieces_tile_the_parameters(void **state)
         const char *units; /* count/flat_count/shard_count of each */
         const char *pieces[4];
     } rows[] = {
-        /* flat: a 0..3, b 4..9, c 12..20; padded to 4 S */
-        {NULL, 1, " 16/20/20", {" a.w[0..3)@0+0 b.c.w[0..8)@0+12 b.w[0..5)@0+4"}},
-        {NULL, 2, " 16/24/12", {" a.w[0..3)@0+0 b.w[0..5)@0+4", " b.c.w[0..8)@0+0"}},
+        /* flat: a 0..6, b 8..18, c 24..40; padded to 8 S */
+        {NULL, 1, " 32/40/40", {" a.w[0..6)@0+0 b.c.w[0..16)@0+24 b.w[0..10)@0+8"}},
+        {NULL, 2, " 32/48/24", {" a.w[0..6)@0+0 b.w[0..10)@0+8", " b.c.w[0..16)@0+0"}},
         {NULL,
          3,
-         " 16/24/8",
-         {" a.w[0..3)@0+0 b.w[0..4)@0+4", " b.c.w[0..4)@0+4 b.w[4..5)@0+0", " b.c.w[4..8)@0+0"}},
+         " 32/48/16",
+         {" a.w[0..6)@0+0 b.w[0..8)@0+8", " b.c.w[0..8)@0+8 b.w[8..10)@0+0", " b.c.w[8..16)@0+0"}},
         {NULL,
          4,
-         " 16/32/8",
-         {" a.w[0..3)@0+0 b.w[0..4)@0+4", " b.c.w[0..4)@0+4 b.w[4..5)@0+0", " b.c.w[4..8)@0+0",
+         " 32/64/16",
+         {" a.w[0..6)@0+0 b.w[0..8)@0+8", " b.c.w[0..8)@0+8 b.w[8..10)@0+0", " b.c.w[8..16)@0+0",
           ""}},
-        {"B", 2, " 3/8/4 13/16/8", {" a.w[0..3)@0+0 b.w[0..5)@1+0", " b.c.w[0..8)@1+0"}},
+        {"B", 2, " 6/16/8 26/32/16", {" a.w[0..6)@0+0 b.w[0..10)@1+0", " b.c.w[0..16)@1+0"}},
         {"C",
          2,
-         " 8/16/8 8/8/4",
-         {" a.w[0..3)@0+0 b.c.w[0..4)@1+0 b.w[0..4)@0+4", " b.c.w[4..8)@1+0 b.w[4..5)@0+0"}},
-        {"D", 1, " 16/20/20 0/0/0", {" a.w[0..3)@0+0 b.c.w[0..8)@0+12 b.w[0..5)@0+4"}},
+         " 16/32/16 16/16/8",
+         {" a.w[0..6)@0+0 b.c.w[0..8)@1+0 b.w[0..8)@0+8", " b.c.w[8..16)@1+0 b.w[8..10)@0+0"}},
+        {"D", 1, " 32/40/40 0/0/0", {" a.w[0..6)@0+0 b.c.w[0..16)@0+24 b.w[0..10)@0+8"}},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();

@@ -88,7 +88,7 @@ static int world_rank_open(struct world_rank *r)
         optim_open(&w->optim, r->shard, &r->optim, err) < 0)
         return -1;
     struct tape_hooks hooks = shard_hooks(r->shard);
-    if (tape_open(r->compute, DTYPE_F32, &hooks, &r->tape, err) < 0 ||
+    if (tape_open(r->compute, w->config.param_dtype, &hooks, &r->tape, err) < 0 ||
         tape_spare_memory(r->tape, w->keeps, w->horizon ? r->shelf : NULL, w->horizon, err) < 0)
         return -1;
     return open_batch(r);
@@ -127,9 +127,8 @@ static int world_set_weights(struct world_rank *r)
         auto_free float *values = xmalloc((size_t)p->count * sizeof *values);
         for (int64_t k = 0; k < p->count; k++)
             values[k] = world_weight(p->param, p->param_offset + k);
-        stream_copy(shard_home_stream(r->shard),
-                    shard_get_unit(r->shard, p->unit)->value + p->shard_offset, values,
-                    (size_t)p->count * sizeof *values);
+        float *value = shard_get_unit(r->shard, p->unit)->value;
+        shard_write(r->shard, value + p->shard_offset, values, p->count);
         if (stream_sync(shard_home_stream(r->shard), &r->err) < 0)
             return -1;
     }
@@ -138,13 +137,17 @@ static int world_set_weights(struct world_rank *r)
 }
 
 /* Copies the pieces of a unit's slice out of it; what is left is padding and must be 0. */
-static int collect_unit(struct world_rank *r, int u, const float *slice, float *into)
+static int collect_unit(struct world_rank *r, int u, bool gradients, float *into)
 {
     int count;
     const struct shard_piece *pieces = shard_pieces(r->shard, &count);
-    int64_t size = shard_get_unit(r->shard, u)->shard_count;
+    const struct shard_unit *unit = shard_get_unit(r->shard, u);
+    int64_t size = unit->shard_count;
     auto_free float *host = xcalloc((size_t)size, sizeof *host);
-    stream_copy(shard_home_stream(r->shard), host, slice, (size_t)size * sizeof *host);
+    if (gradients)
+        stream_copy(shard_home_stream(r->shard), host, unit->gradient, (size_t)size * sizeof *host);
+    else
+        shard_read(r->shard, host, unit->value, size);
     if (stream_sync(shard_home_stream(r->shard), &r->err) < 0)
         return -1;
     for (int i = 0; i < count; i++) {
@@ -166,11 +169,9 @@ static int collect_unit(struct world_rank *r, int u, const float *slice, float *
 /* Brings this rank's part of gradients or weights together with the others'. */
 static int world_collect(struct world_rank *r, bool gradients, float *into)
 {
-    for (int u = 0; u < shard_unit_count(r->shard); u++) {
-        const struct shard_unit *unit = shard_get_unit(r->shard, u);
-        if (collect_unit(r, u, gradients ? unit->gradient : unit->value, into) < 0)
+    for (int u = 0; u < shard_unit_count(r->shard); u++)
+        if (collect_unit(r, u, gradients, into) < 0)
             return -1;
-    }
     return 0;
 }
 
@@ -277,7 +278,7 @@ static int world_evaluate(struct world_rank *r)
             return -1;
     r->comm->fn->all_reduce_f64(r->comm, r->compute, r->sums, 3);
     stream_copy(r->compute, sums, r->sums, sizeof sums);
-    if (world_collect(r, false, result->weights) < 0)
+    if (stream_sync(r->compute, &r->err) < 0 || world_collect(r, false, result->weights) < 0)
         return -1;
     if (gather_params(r, r->model->root) < 0)
         return -1;
