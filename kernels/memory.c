@@ -99,6 +99,7 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     }
     if (!fresh)
         return NULL;
+    memory->use.fresh_blocks++;
     block = xcalloc(1, sizeof *block);
     block->memory = fresh;
     block->class = class;

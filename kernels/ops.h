@@ -45,6 +45,8 @@ struct memory_use {
         peak_bytes[MEMORY_KINDS]; /* each kind's own peak; they need not be at the same moment */
     int64_t current_total_bytes;
     int64_t peak_total_bytes; /* the most that was alive at one moment */
+    int64_t fresh_blocks;     /* requests so far that the system had to serve: what was freed is
+                                 given out again, so a loop of equal steps should need none */
 };
 
 struct device;

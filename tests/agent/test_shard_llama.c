@@ -140,6 +140,37 @@ static void what_is_spared_is_counted(void **state)
     assert_true(peak[TAPE_KEEPS_SEGMENTS][0] < peak[TAPE_KEEPS_COSTLY][0]);
 }
 
+/* The first step leaves all that later ones need. */
+static void no_step_after_the_first_allocates(void **state)
+{
+    (void)state;
+    struct llama_config llama = world_llama();
+    for (int turn = 0; turn < 72; turn++) {
+        struct world_result result;
+        struct world w = llama_world(&llama, 2, (enum shard_strategy)(FULL_SHARD + turn % 3));
+        uint32_t choice = world_hash((uint32_t)turn, 0);
+        w.min_num_params = cuts[turn / 3 % 3];
+        w.keeps = (enum tape_keeps)(choice % 3);
+        w.horizon = (int)(choice >> 4) % 3;
+        w.offload = choice & 256;
+        w.micro_batches = choice & 512 ? 2 : 1;
+        w.config.accumulate_sharded = choice & 1024;
+        w.config.forward_prefetch = choice & 2048;
+        w.config.limit_all_gathers = choice & 4096;
+        w.config.param_dtype = choice & 8192 ? DTYPE_BF16 : DTYPE_F32;
+        w.config.reduce_dtype = choice & 16384 ? DTYPE_BF16 : DTYPE_F32;
+        w.optim.grad_clip = 1;
+        world_must_run(&w, &result, "allocations");
+        assert_true(result.fresh_blocks[0] > 0);
+        for (int step = 1; step < w.steps; step++)
+            if (result.fresh_blocks[step] != result.fresh_blocks[0])
+                fail_msg("turn %d: %lld blocks after step 1, %lld after step %d", turn,
+                         (long long)result.fresh_blocks[0], (long long)result.fresh_blocks[step],
+                         step + 1);
+        world_result_free(&result);
+    }
+}
+
 /* Rank 1 has ever less memory from its second step on: wherever that ends it, nothing stays. */
 static void running_out_of_memory_leaks_nothing(void **state)
 {
@@ -282,6 +313,7 @@ int main(void)
         cmocka_unit_test(bf16_stays_near_fp32),
         cmocka_unit_test(bf16_does_not_depend_on_the_layout),
         cmocka_unit_test(bf16_halves_the_traffic),
+        cmocka_unit_test(no_step_after_the_first_allocates),
         cmocka_unit_test(running_out_of_memory_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,18 @@ static int world_read_loss(struct world_rank *r, int step)
     return 0;
 }
 
+static int64_t fresh_blocks(const struct world_rank *r)
+{
+    struct device *const devices[] = {r->device, r->host, r->shelf};
+    int64_t count = 0;
+    for (size_t i = 0; i < array_length(devices); i++) {
+        struct memory_use use;
+        device_memory_use(devices[i], &use);
+        count += use.fresh_blocks;
+    }
+    return count;
+}
+
 static int world_step(struct world_rank *r, int step)
 {
     const struct world *w = r->world;
@@ -245,6 +257,8 @@ static int world_step(struct world_rank *r, int step)
     optim_step(r->optim, w->schedule ? (float)schedule_lr(w->schedule, at) : w->lr);
     if (step == 0)
         device_memory_reset_peak(r->device), device_memory_reset_peak(r->shelf);
+    if (r->rank == 0)
+        r->result->fresh_blocks[step] = fresh_blocks(r);
     return 0;
 }
 

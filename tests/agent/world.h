@@ -45,8 +45,9 @@ struct world {
 
 /* What came of it. */
 struct world_result {
-    double losses[WORLD_MAX_STEPS];                 /* mean over the rows */
-    double rank_losses[WORLD_MAX_RANKS];            /* sums of the first step */
+    double losses[WORLD_MAX_STEPS];        /* mean over the rows */
+    double rank_losses[WORLD_MAX_RANKS];   /* sums of the first step */
+    int64_t fresh_blocks[WORLD_MAX_STEPS]; /* of all of rank 0's devices, after each step */
     double norms[WORLD_MAX_STEPS][WORLD_MAX_RANKS]; /* of gradients, if they are clipped */
     double evaluation; /* the loss after the last step, without dropout, of the first batch */
     int64_t offsets[WORLD_MAX_PARAMS + 1]; /* of each parameter in these three: */
