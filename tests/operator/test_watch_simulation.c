@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEEDS      300
-#define STEPS      SERVER_MAX_LOG
-#define MAX_ROUNDS 400 /* until all must be in step */
+#define SEEDS       300
+#define STEPS       SERVER_MAX_LOG
+#define MAX_ROUNDS  400  /* until all must be in step */
+#define PATIENCE_MS 5000 /* with what was changed and is not heard of */
 
 struct feed {
     struct simulation *simulation;
@@ -26,7 +27,8 @@ struct feed {
     struct watch *watch;
     enum watch_want in_flight;
     char path[256];
-    int position; /* of the stream: the version up to which it was sent */
+    int position;    /* of the stream: the version up to which it was sent */
+    int64_t mute_ms; /* since when the stream says nothing, whatever changes; 0: it does */
 };
 
 struct simulation {
@@ -60,6 +62,7 @@ static bool send_line(struct feed *feed, const char *line)
 static void start(struct feed *feed)
 {
     const char *path = NULL;
+    feed->mute_ms = 0;
     feed->in_flight = watch_next(feed->watch, feed->simulation->now_ms, &path);
     if (feed->in_flight == WATCH_WANT_NOTHING)
         return;
@@ -86,6 +89,16 @@ static void end_stream(struct feed *feed)
     watch_feed_end(feed->watch, &err, s->now_ms);
 }
 
+/* A stream that says nothing. Somebody may miss what it should say. */
+static void be_mute(struct feed *feed)
+{
+    struct simulation *s = feed->simulation;
+    bool is_missed = s->now_ms - feed->mute_ms > PATIENCE_MS &&
+                     !watch_server_sent_all(&s->server, feed->kind, feed->position);
+    if (!is_missed || !watch_suspect(feed->watch, s->now_ms - PATIENCE_MS, s->now_ms))
+        feed->in_flight = WATCH_WANT_STREAM;
+}
+
 static void drive(struct feed *feed)
 {
     struct simulation *s = feed->simulation;
@@ -97,10 +110,14 @@ static void drive(struct feed *feed)
         answer_list(feed);
     } else if (!s->server.calm && watch_server_chance(&s->server, 4)) {
         end_stream(feed);
+    } else if (feed->mute_ms) {
+        be_mute(feed);
     } else {
         auto_free char *line = watch_server_line(&s->server, feed->kind, &feed->position);
         if (!line || send_line(feed, line))
             feed->in_flight = WATCH_WANT_STREAM;
+        if (!s->server.calm && watch_server_chance(&s->server, 2))
+            feed->mute_ms = s->now_ms;
     }
 }
 
