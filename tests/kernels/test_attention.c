@@ -92,6 +92,8 @@ static const struct attention_row rows[] = {
     {"dropout", {SHAPE(2, 70, 70, 2, 1, 8), 16, 8, 8, true, 0.35f, 0.25f, 7, 3, 5}, 1},
     {"dropout, T differ", {SHAPE(1, 5, 67, 3, 3, 8), 24, 24, 24, false, 0.35f, 0.5f, 7, 1, 1}, 1},
     {"large scores", {SHAPE(1, 66, 66, 2, 2, 16), 32, 32, 32, true, 1, 0, 0, 0, 0}, 3},
+    {"over 256 keys", {SHAPE(1, 300, 300, 2, 1, 16), 32, 16, 16, true, 0.5f, 0, 0, 0, 0}, 2},
+    {"many keys", {SHAPE(1, 33, 500, 2, 2, 8), 16, 16, 16, false, 0.5f, 0.1f, 3, 0, 1}, 2},
     {"no sequence", {SHAPE(0, 9, 9, 2, 2, 4), 8, 8, 8, true, 1, 0, 0, 0, 0}, 1},
 };
 
