@@ -25,8 +25,8 @@ struct optim {
     void *(*states)[MAX_STATES]; /* one row a unit */
     struct span *spans;
     int span_count;
-    double *sum_of_squares; /* of all gradients; on home */
-    bool measured;          /* since the last step */
+    void *sum_of_squares; /* a double, of all gradients; on home */
+    bool measured;        /* since the last step */
 };
 
 struct optim_config optim_defaults(enum optim_type type)
@@ -125,11 +125,8 @@ static int open_states(struct optim *optim, struct error *err)
             device_ops(home)->fill(stream, memory, 0, (int64_t)(bytes / sizeof(float)));
         }
     }
-    void *sum;
-    if (device_alloc(home, MEMORY_GRADIENT, sizeof(double), "gradient norm", &sum, err) < 0)
-        return -1;
-    optim->sum_of_squares = sum;
-    return 0;
+    return device_alloc(home, MEMORY_GRADIENT, sizeof(double), "gradient norm",
+                        &optim->sum_of_squares, err);
 }
 
 int optim_open(const struct optim_config *config, struct shard *shard, struct optim **ret_optim,
@@ -173,7 +170,7 @@ void optim_measure(struct optim *optim)
 {
     struct stream *s = shard_home_stream(optim->shard);
     const struct ops *ops = device_ops(stream_device(s));
-    ops->fill(s, (float *)optim->sum_of_squares, 0, sizeof(double) / sizeof(float));
+    ops->fill(s, optim->sum_of_squares, 0, sizeof(double) / sizeof(float));
     for (int u = 0; u < shard_unit_count(optim->shard); u++) {
         const struct shard_unit *unit = shard_get_unit(optim->shard, u);
         if (unit->shard_count)

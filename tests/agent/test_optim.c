@@ -4,6 +4,7 @@
 #include "tests/agent/fixture.h"
 #include "tests/support.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,59 @@ static void no_memory_for_the_state_is_an_error(void **state)
     assert_null(f->optim);
 }
 
+/* The norm says that something is wrong before anything is changed. */
+static void a_gradient_that_is_no_number_shows_in_the_norm(void **state)
+{
+    struct fixture *f = *state;
+    static const float rows[] = {INFINITY, NAN, 3};
+    struct optim_config config = optim_defaults(OPTIM_ADAMW);
+    const struct shard_unit *unit = shard_get_unit(f->shard, 0);
+    open_optim(f, &config);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        float gradient[SIZE] = {[7] = rows[i], [SIZE - 1] = 4};
+        struct error err;
+        double norm;
+        copy(f, unit->gradient, gradient);
+        optim_measure(f->optim);
+        assert_ok(optim_norm(f->optim, &norm, &err), &err);
+        assert_int_equal(isfinite(norm), isfinite(rows[i]));
+        if (isfinite(rows[i]))
+            assert_true(norm == 5);
+    }
+    assert_int_equal(optim_steps(f->optim), 0);
+}
+
+/* bf16-true: what checkpoints keep comes back as it was, and only Adam knows how to round. */
+static void slices_in_bf16_are_read_and_written_as_fp32(void **state)
+{
+    struct fixture *f = *state;
+    struct shard_config config = {
+        .strategy = FULL_SHARD, .param_dtype = DTYPE_BF16, .slice_dtype = DTYPE_BF16};
+    struct optim_config adam = optim_defaults(OPTIM_ADAM), sgd = optim_defaults(OPTIM_SGD);
+    struct error err;
+    struct shard *shard;
+    struct optim *optim = NULL;
+    float written[SIZE], scratch[SIZE], got[SIZE], state_got[SIZE];
+    assert_ok(shard_open(&config, f->stream, f->device, f->comm, f->root, &shard, &err), &err);
+    assert_fails(optim_open(&sgd, shard, &optim, &err), &err, ERR_UNSUPPORTED, "adam");
+    assert_ok(optim_open(&adam, shard, &optim, &err), &err);
+    for (int i = 0; i < SIZE; i++)
+        written[i] = scratch[i] = bf16_to_float((bf16)(0x3c00 + i * 37)); /* about 0.01 to 1 */
+    const struct shard_unit *unit = shard_get_unit(shard, 0);
+    shard_write(shard, unit->value, scratch, SIZE);
+    shard_values_changed(shard);
+    shard_read(shard, got, unit->value, SIZE);
+    shard_read(shard, state_got, optim_state(optim, 0, 1), SIZE);
+    assert_ok(shard_sync(shard, &err), &err);
+    assert_memory_equal(got, written, sizeof got);
+    for (int i = 0; i < SIZE; i++)
+        assert_true(state_got[i] == 0);
+    assert_ok(shard_gather_param(shard, f->root->params[0], got, &err), &err);
+    assert_memory_equal(got, written, sizeof got);
+    optim_close(optim);
+    shard_close(shard);
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -179,6 +233,8 @@ int main(void)
         ROW(every_step_is_pytorchs),
         ROW(the_state_has_pytorchs_names),
         ROW(no_memory_for_the_state_is_an_error),
+        ROW(a_gradient_that_is_no_number_shows_in_the_norm),
+        ROW(slices_in_bf16_are_read_and_written_as_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
