@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Texts may grow while they are normalized. */
-enum { MAX_NORMALIZED_BYTES = 4 * (TOKENIZER_MAX_TEXT_BYTES / 2) - 1 };
+enum { MAX_NORMALIZED_BYTES = 1 << 30 };
 
 static void close_work(struct tokenizer_work *work)
 {
