@@ -264,6 +264,20 @@ const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count
     return shard->pieces;
 }
 
+void shard_add_traffic(const struct shard *shard, struct comm_stats *stats)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!shard->opened[i])
+            continue;
+        const struct comm_stats *more = &shard->opened[i]->stats;
+        stats->all_gathers += more->all_gathers;
+        stats->reduce_scatters += more->reduce_scatters;
+        stats->all_reduces += more->all_reduces;
+        stats->broadcasts += more->broadcasts;
+        stats->bytes_sent += more->bytes_sent;
+    }
+}
+
 const char *shard_strategy_name(enum shard_strategy strategy)
 {
     static const char *const names[] = {

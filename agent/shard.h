@@ -146,6 +146,10 @@ int shard_gather_param(struct shard *shard, const struct param *p, float *ret_va
 /* Waits for all of the engine's streams and compute; the first failure of any of them. */
 int shard_sync(struct shard *shard, struct error *err);
 
+/* Adds what the communicators did that the engine opened itself (HYBRID's groups); the world's is
+ * the world's to tell. */
+void shard_add_traffic(const struct shard *shard, struct comm_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

@@ -123,6 +123,7 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
     step.skipped_steps = t->skipped_steps;
     trainer_memory_use(t, &step.memory);
     step.traffic = t->place.world->stats;
+    shard_add_traffic(t->shard, &step.traffic);
     phases_take(t->phases, step.phase_s);
     t->listener->step(t->listener->ctx, &step);
     return 0;

@@ -44,7 +44,7 @@ planned() {
         grep -o '"configured":true[^}]*' | grep -o "\"$3\":[0-9]*" | cut -d: -f2
 }
 # shown KIND: peak bytes of that kind as the run told them.
-shown() { grep -o " $1 [0-9]*" "$work/run" | cut -d' ' -f3; }
+shown() { grep '^Peak memory' "$work/run" | grep -o " $1 [0-9]*" | cut -d' ' -f3; }
 
 # as_planned STRATEGY WRAP: memory of a run by two ranks is what was planned, to the byte.
 as_planned() {
@@ -64,4 +64,34 @@ check "a run has the memory that was planned: FULL_SHARD, one unit" as_planned F
 check "a run has the memory that was planned: FULL_SHARD, two units" as_planned FULL_SHARD SIZE_BASED_WRAP
 check "a run has the memory that was planned: SHARD_GRAD_OP" as_planned SHARD_GRAD_OP SIZE_BASED_WRAP
 check "a run has the memory that was planned: NO_SHARD" as_planned NO_SHARD NO_WRAP
+
+# A small Llama: memory and traffic of each strategy, by four ranks in groups of two.
+llama=(--preset=llama-single-gpu --hidden_width=64 --num_layers=4 --num_heads=4 --num_key_value_heads=2
+    --intermediate_size=160 --vocab_size=32000 --max_context_width=64 --batch_size=2 --mixed_precision=no
+    --shard_group_size=2 --max_steps=2 --eval_strategy=no --dataset="$work/text.jsonl"
+    --tokenizer=tests/data/tokenizers/llama2_metaspace)
+seq -f '{"text": "the quick brown fox %g jumps over the lazy dog and runs away from it"}' 200 >"$work/text.jsonl"
+
+# field NAME: a number of the configured strategy of the plan in $work/plan.
+field() { grep -o '"configured":true[^}]*' "$work/plan" | grep -o "\"$1\":[0-9]*" | cut -d: -f2; }
+# near PLANNED SHOWN: as planned, but for the sums of losses and norms.
+near() {
+    echo "planned $1, shown $2"
+    [ "$2" -ge "$1" ] && [ "$2" -le $(($1 + 256)) ]
+}
+llama_as_planned() { # STRATEGY
+    local sent
+    rm -f "$work/steps"
+    shoal plan "${llama[@]}" --gpus=4 --json --sharding_strategy="$1" >"$work/plan" || return 1
+    shoal-agent "${llama[@]}" --nproc_per_node=4 --sharding_strategy="$1" --prometheus_port=0 \
+        --jsonl="$work/steps" >"$work/run" || return 1
+    mapfile -t sent < <(grep -o '"collective_bytes":[0-9]*' "$work/steps" | cut -d: -f2)
+    near "$(field value_bytes)" "$(shown shard)" && near "$(field gathered_bytes)" "$(shown unit)" &&
+        near "$(field optimizer_bytes)" "$(shown optimizer)" &&
+        near $(($(field gradient_bytes) + $(field whole_gradient_bytes))) "$(shown gradient)" &&
+        near $(($(field sent_in_group_bytes) + $(field sent_between_groups_bytes))) $((sent[1] - sent[0]))
+}
+for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD HYBRID_SHARD_ZERO2; do
+    check "a Llama has the memory and the traffic that were planned: $strategy" llama_as_planned "$strategy"
+done
 tap_done
