@@ -303,26 +303,3 @@ int config_json_read(struct arena *arena, const char *path, const char *text, si
     *ret_architecture = architecture;
     return 0;
 }
-
-int config_json_override(struct arena *arena, struct architecture *architecture, const char *key,
-                         const char *value, struct error *err)
-{
-    json_t *decoded = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    json_t *object = json_object();
-    json_object_set_new(object, key, decoded ? decoded : json_string(value));
-    struct lines problems, notes;
-    lines_init(&problems, arena);
-    lines_init(&notes, arena);
-    struct json_reader reader = {.arena = arena, .problems = &problems, .notes = &notes};
-    struct architecture changed = *architecture;
-    json_read(&reader, object, fields_of(architecture->kind), &changed);
-    check_rope(&reader, &changed.llama.rope);
-    json_decref(object);
-    if (problems.count > 0)
-        return fail("model override", &problems, err);
-    if (notes.count > 0)
-        return error_set(err, ERR_CONFIG, "model override: %s: no field of a %s config.json", key,
-                         architecture->kind == ARCHITECTURE_GPT2 ? "gpt2" : "llama");
-    *architecture = changed;
-    return 0;
-}

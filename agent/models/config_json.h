@@ -1,5 +1,5 @@
-/* Hugging Face's config.json: reading one into an architecture, changing single fields of it, and
- * writing one that transformers reads back. This is the edge: behind it nothing knows JSON. */
+/* Hugging Face's config.json: reading one into an architecture, and writing one that
+ * transformers reads back. This is the edge: behind it nothing knows JSON. */
 #ifndef SHOAL_AGENT_MODELS_CONFIG_JSON_H
 #define SHOAL_AGENT_MODELS_CONFIG_JSON_H
 
@@ -20,11 +20,6 @@ enum { CONFIG_JSON_MAX_BYTES = 1 << 20 };
  * ERR_CONFIG naming the file, each field that is wrong with its value, and what would be right. */
 int config_json_read(struct arena *arena, const char *path, const char *text, size_t bytes,
                      struct architecture *ret_architecture, struct lines *notes, struct error *err);
-
-/* Sets one field by its name in config.json ("rope_scaling" too); value is JSON, or a text without
- * its quotes. Errors: ERR_CONFIG, naming the field, its value and what is allowed. */
-int config_json_override(struct arena *arena, struct architecture *architecture, const char *key,
-                         const char *value, struct error *err);
 
 /* What transformers reads as config.json; dtype: of the weights beside it, "float32". */
 void config_json_write(const struct architecture *architecture, const char *dtype, struct str *out);

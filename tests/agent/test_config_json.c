@@ -155,40 +155,6 @@ static void wrong_files_are_refused_by_field_and_value(void **state)
     }
 }
 
-static void overrides_change_single_fields(void **state)
-{
-    (void)state;
-    auto_arena struct arena *arena = arena_open();
-    struct architecture a;
-    struct error err;
-    assert_true(architecture_find("llama3_2_1b", &a));
-    static const char *const good[][2] = {
-        {"num_hidden_layers", "2"},
-        {"rms_norm_eps", "1e-6"},
-        {"tie_word_embeddings", "false"},
-        {"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2}"},
-        {"hidden_act", "silu"},
-    };
-    for (size_t i = 0; i < array_length(good); i++)
-        assert_ok(config_json_override(arena, &a, good[i][0], good[i][1], &err), &err);
-    assert_int_equal(a.llama.num_hidden_layers, 2);
-    assert_true(a.llama.rms_norm_eps == 1e-6);
-    assert_false(a.llama.tie_word_embeddings);
-    assert_int_equal(a.llama.rope.type, ROPE_LINEAR);
-    static const char *const bad[][3] = {
-        {"num_hidden_layers", "two",
-         "model override: num_hidden_layers: must be a whole number, not the text \"two\""},
-        {"n_layer", "2", "model override: n_layer: no field of a llama config.json"},
-        {"hidden_act", "gelu",
-         "model override: hidden_act: unsupported activation \"gelu\": silu works"},
-    };
-    for (size_t i = 0; i < array_length(bad); i++) {
-        assert_true(config_json_override(arena, &a, bad[i][0], bad[i][1], &err) < 0);
-        assert_string_equal(err.msg, bad[i][2]);
-    }
-    assert_int_equal(a.llama.num_hidden_layers, 2);
-}
-
 /* What is written is what was read, for every named model. */
 static void written_files_read_back(void **state)
 {
@@ -220,7 +186,6 @@ int main(void)
         cmocka_unit_test(absent_fields_have_the_classes_defaults),
         cmocka_unit_test(rope_is_read_in_all_its_spellings),
         cmocka_unit_test(wrong_files_are_refused_by_field_and_value),
-        cmocka_unit_test(overrides_change_single_fields),
         cmocka_unit_test(written_files_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

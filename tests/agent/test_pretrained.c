@@ -123,17 +123,14 @@ static void each_rank_gets_its_part(void **state)
         }
 }
 
-/* Checks a directory for a model of its config.json, changed by `override`. */
-static int check(const char *dir, const char *key, const char *value, struct lines *notes,
+/* Checks a directory for a model. */
+static int check(const char *dir, const struct architecture *architecture, struct lines *notes,
                  struct arena *arena, struct error *err)
 {
-    struct architecture architecture = read_architecture(arena, dir);
     struct pretrained *pretrained = NULL;
-    if (key)
-        assert_ok(config_json_override(arena, &architecture, key, value, err), err);
     int result = pretrained_open(dir, &pretrained, err);
     if (result == 0)
-        result = pretrained_check(pretrained, architecture_build(arena, &architecture), notes, err);
+        result = pretrained_check(pretrained, architecture_build(arena, architecture), notes, err);
     pretrained_close(pretrained);
     return result;
 }
@@ -144,36 +141,62 @@ static void buffers_and_tied_heads_are_no_surprise(void **state)
     auto_arena struct arena *arena = arena_open();
     struct error err;
     struct lines notes;
+    struct architecture gpt2 = read_architecture(arena, DATA "gpt2_f16");
+    struct architecture llama = read_architecture(arena, DATA "llama_sharded");
     lines_init(&notes, arena);
-    assert_ok(check(DATA "gpt2_f16", NULL, NULL, &notes, arena, &err), &err);
+    assert_ok(check(DATA "gpt2_f16", &gpt2, &notes, arena, &err), &err);
     assert_string_equal(lines_join(&notes),
                         DATA "gpt2_f16/model.safetensors: tensor odd.weight is not used");
     lines_init(&notes, arena);
-    assert_ok(check(DATA "llama_sharded", NULL, NULL, &notes, arena, &err), &err);
+    assert_ok(check(DATA "llama_sharded", &llama, &notes, arena, &err), &err);
     assert_int_equal(notes.count, 0);
+}
+
+static void one_layer_more(struct architecture *a)
+{
+    a->llama.num_hidden_layers++;
+}
+
+static void one_word_more(struct architecture *a)
+{
+    a->llama.vocab_size++;
+}
+
+static void a_narrower_middle(struct architecture *a)
+{
+    a->gpt2.n_inner = 40;
+}
+
+static void a_head_of_its_own(struct architecture *a)
+{
+    a->llama.tie_word_embeddings = false;
 }
 
 static void what_does_not_fit_is_named(void **state)
 {
     (void)state;
     static const struct {
-        const char *dir, *key, *value, *message;
+        const char *dir;
+        void (*change)(struct architecture *a);
+        const char *message;
     } rows[] = {
-        {DATA "llama_sharded", "num_hidden_layers", "3",
+        {DATA "llama_sharded", one_layer_more,
          DATA "llama_sharded: tensor model.layers.2.self_attn.q_proj.weight is missing"},
-        {DATA "llama_sharded", "vocab_size", "38",
+        {DATA "llama_sharded", one_word_more,
          DATA "llama_sharded/model-00001-of-00004.safetensors: tensor model.embed_tokens.weight is "
               "[37, 24], the model's is [38, 24]"},
-        {DATA "gpt2_f16", "n_inner", "40",
+        {DATA "gpt2_f16", a_narrower_middle,
          DATA "gpt2_f16/model.safetensors: tensor h.0.mlp.c_fc.weight is [24, 96], the model's is "
               "[24, 40]"},
-        {DATA "llama_tied_bf16", "tie_word_embeddings", "false",
+        {DATA "llama_tied_bf16", a_head_of_its_own,
          DATA "llama_tied_bf16: tensor lm_head.weight is missing"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
         struct error err;
-        assert_true(check(rows[i].dir, rows[i].key, rows[i].value, NULL, arena, &err) < 0);
+        struct architecture architecture = read_architecture(arena, rows[i].dir);
+        rows[i].change(&architecture);
+        assert_true(check(rows[i].dir, &architecture, NULL, arena, &err) < 0);
         assert_int_equal(err.code, ERR_INPUT);
         assert_string_equal(err.msg, rows[i].message);
     }
