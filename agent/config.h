@@ -154,10 +154,10 @@ struct agent_config {
         int64_t reduction;   /* enum config_eval_reduction */
     } eval;
     struct {
-        int64_t steps;                                    /* 0: off */
-        int64_t style;                                    /* enum log_style */
-        int64_t level;                                    /* enum log_level */
-        const char *file, *csv, *jsonl, *tensorboard_dir; /* "": none */
+        int64_t steps;                             /* 0: off */
+        int64_t style;                             /* enum log_style */
+        int64_t level;                             /* enum log_level */
+        const char *csv, *jsonl, *tensorboard_dir; /* "": none */
         const char *http_addr;
         int64_t http_port; /* 0: no server */
     } logging;

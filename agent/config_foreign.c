@@ -61,6 +61,7 @@ const struct config_refusal config_refusals[] = {
      true, LATER},
     {"eval.metrics eval_metrics", NULL, NULL, true,
      LATER ": loss and perplexity (mnist_cnn: loss and accuracy) are always told"},
+    {"logging.file log_file", NULL, NULL, true, LATER "; send the output to a file, or use --tee"},
     {"logging.lang lang", NULL, "en", true, LATER "; only en"},
     {"logging.gpu_metrics gpu_metrics", NULL, "false 0", true, LATER},
     {"logging.metric_names metric_names", NULL, "native", true, LATER "; only native"},

@@ -8,7 +8,6 @@ static const struct config_key keys[] = {
                "whose lines are printed; auto: mnist for mnist_cnn, else plain"),
     KEY_CHOICE("logging", "level", logging.level, "info", "debug info warning error", "log_level",
                "least of what the log on stderr tells"),
-    KEY_TEXT("logging", "file", logging.file, "", NULL, "rank 0's lines go to this file too"),
     KEY_TEXT("logging", "csv", logging.csv, "", NULL,
              "a row per step, evaluation and save to this file"),
     KEY_TEXT("logging", "jsonl", logging.jsonl, "", NULL,

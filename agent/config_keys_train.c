@@ -31,7 +31,7 @@ static const struct config_key keys[] = {
     KEY_BOOL("optimizer", "drop_incomplete_accumulation", optimizer.drop_incomplete, "false", NULL,
              "leave out an epoch's last step where it has fewer micro-batches"),
     KEY_CHOICE("optimizer", "state_dtype", optimizer.state_dtype, "fp32", "fp32 bf16", NULL,
-               "of the optimizer's state; bf16 only with mixed_precision bf16-true"),
+               "of the optimizer's state: bf16 with mixed_precision bf16-true, else fp32"),
 
     KEY_CHOICE(
         "schedule", "type", schedule.type, "constant",
