@@ -115,6 +115,13 @@ demo: deps
 	@$(MAKE) --no-print-directory V=release all
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
 
+#> make demo-llama     train a small Llama on a file of fortunes in two processes, and let it write
+.PHONY: demo-llama
+demo-llama: deps
+	@$(MAKE) --no-print-directory V=release all
+	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
+	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400
+
 #> make image          OCI archives of shoal-agent and shoal-operator in build/image
 IMAGES := shoal-agent shoal-operator
 # the full form of NAME:VERSION, which is what containerd looks for

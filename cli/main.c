@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/export.h"
+#include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/plan.h"
 #include "cli/run.h"
@@ -22,6 +23,7 @@ static const struct command commands[] = {
     {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
     {"inspect", "what a checkpoint or a model on disk holds", inspect_command},
     {"export", "a checkpoint as a Hugging Face directory", export_command},
+    {"generate", "text from a trained language model", generate_command},
     {"tokenize", "texts to token ids and back, or to a token file for training", tokenize_command},
 };
 

@@ -8,7 +8,7 @@ packages='
     libjansson-dev libyaml-dev libdnnl-dev zlib1g-dev libxxhash-dev
     libpcre2-dev libutf8proc-dev libsentencepiece-dev
     libcurl4-openssl-dev libwebsockets-dev libssl-dev
-    dataset-fashion-mnist
+    dataset-fashion-mnist fortunes
     libcmocka-dev clang-format cppcheck shellcheck gcovr bear python3-minimal procps'
 # the second line builds Kubernetes, the third runs it, the fourth is for a node with pods
 cluster_packages='

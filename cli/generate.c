@@ -1,0 +1,95 @@
+#include "cli/generate.h"
+
+#include "agent/generate.h"
+#include "base/mem.h"
+#include "base/options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct command_line {
+    struct option_list dirs;
+    const char *prompt, *tokenizer, *temperature;
+    int64_t max_tokens, seed;
+    bool help;
+    struct generate_options options;
+};
+
+static int fail(const struct error *err)
+{
+    fprintf(stderr, "shoal generate: %s\n", err->msg);
+    return err->code == ERR_CONFIG ? 2 : 1;
+}
+
+static int read_temperature(struct command_line *line, struct error *err)
+{
+    char *end;
+    line->options.temperature = strtod(line->temperature, &end);
+    if (*end || end == line->temperature || !(line->options.temperature >= 0) ||
+        !isfinite(line->options.temperature))
+        return error_set(err, ERR_CONFIG, "--temperature: '%s' is no number from 0 on",
+                         line->temperature);
+    return 0;
+}
+
+static int read_line(struct command_line *line, int argc, char *const *argv, struct error *err)
+{
+    *line = (struct command_line){.prompt = "", .temperature = "0.8", .max_tokens = 200, .seed = 1};
+    const struct option_row rows[] = {
+        {"DIR", 0, OPTION_ARGUMENTS, &line->dirs, NULL,
+         "a Hugging Face directory: config.json, weights, tokenizer", 0, 0, NULL},
+        {"prompt", 'p', OPTION_TEXT, &line->prompt, "TEXT", "what the text begins with", 0, 0,
+         NULL},
+        {"max_tokens", 'n', OPTION_NUMBER, &line->max_tokens, "N",
+         "new tokens at most; default 200", 1, 1000000, NULL},
+        {"temperature", 't', OPTION_TEXT, &line->temperature, "X",
+         "0: always the likeliest token; default 0.8", 0, 0, NULL},
+        {"seed", 0, OPTION_NUMBER, &line->seed, "N", "another number, another text; default 1", 0,
+         INT64_MAX, NULL},
+        {"tokenizer", 0, OPTION_TEXT, &line->tokenizer, "PATH", "if it is not in DIR", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &line->help, NULL, "this help", 0, 0, NULL},
+        {0},
+    };
+    if (options_parse(rows, argc - 1, argv + 1, err))
+        return -1;
+    if (line->help) {
+        auto_str struct str text;
+        str_init(&text, 16 * 1024);
+        str_add(&text, "Usage: shoal generate DIR [OPTION...]\n\n"
+                       "Prints text that the model expects behind the prompt.\n\n");
+        options_help(rows, &text);
+        fputs(str_text(&text), stdout);
+        return 0;
+    }
+    if (line->dirs.count != 1)
+        return error_set(err, ERR_CONFIG, "one directory is needed, %d were given",
+                         line->dirs.count);
+    line->options.max_tokens = line->max_tokens;
+    line->options.seed = (uint64_t)line->seed;
+    return read_temperature(line, err);
+}
+
+int generate_command(int argc, char *const *argv)
+{
+    struct command_line line;
+    struct error err;
+    if (read_line(&line, argc, argv, &err))
+        return fail(&err);
+    if (line.help)
+        return 0;
+    struct generator *generator = NULL;
+    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (generator_open(line.dirs.items[0], line.tokenizer, threads > 0 ? threads : 1, &generator,
+                       &err))
+        return fail(&err);
+    auto_str struct str text;
+    str_init(&text, 16 << 20);
+    int result = generator_text(generator, line.prompt, &line.options, &text, &err);
+    generator_close(generator);
+    if (result)
+        return fail(&err);
+    printf("%s\n", str_text(&text));
+    return 0;
+}
