@@ -34,7 +34,6 @@ enum config_state_dtype { STATE_FP32, STATE_BF16 };
 enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
 enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
 enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
-enum config_state_dict { STATE_DICT_SHARDED, STATE_DICT_FULL, STATE_DICT_LOCAL };
 enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
 enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
 enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
@@ -139,7 +138,6 @@ struct agent_config {
         const char *name_format; /* with {prefix}, {step}, {epoch} and {strategy} */
         int64_t save_steps;      /* 0: at the end of each epoch */
         int64_t keep_last;       /* 0: all */
-        int64_t state_dict_type; /* enum config_state_dict */
         const char *resume;      /* "", "latest" or a directory */
         bool auto_resume;
         bool async;

@@ -35,6 +35,10 @@ const struct config_refusal config_refusals[] = {
      LATER ": there is no fp16; use bf16"},
     {"precision.param_dtype param_dtype precision.buffer_dtype buffer_dtype", NULL, NULL, true,
      LATER ": both follow from precision.mixed_precision"},
+    {"checkpoint.state_dict_type state_dict_type fsdp_state_dict_type", NULL,
+     "sharded SHARDED_STATE_DICT", false,
+     "checkpoints are sharded and load at any world size; checkpoint.save_model and shoal export "
+     "write the full form"},
     {"precision.tf32 tf32", NULL, "false 0", false, "there is no GPU backend here"},
     {"precision.deterministic deterministic", NULL, "true 1", false, "every run is deterministic"},
     {"parallel.wrap_modules wrap_modules parallel.ignored_modules ignored_modules "

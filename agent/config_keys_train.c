@@ -95,12 +95,6 @@ static const struct config_key keys[] = {
             .choices = "epoch"),
     KEY_INT("checkpoint", "keep_last", checkpoint.keep_last, "0", 0, 1e6, "save_total_limit",
             "remove older checkpoints; 0: keep all", .choices = "all"),
-    KEY_CHOICE(
-        "checkpoint", "state_dict_type", checkpoint.state_dict_type, "SHARDED_STATE_DICT",
-        "SHARDED_STATE_DICT=sharded FULL_STATE_DICT=full LOCAL_STATE_DICT=local",
-        "fsdp_state_dict_type",
-        "sharded: each rank its part of each parameter; full: rank 0 all of them; local: each "
-        "rank its flat slices"),
     KEY_TEXT("checkpoint", "resume_from_checkpoint", checkpoint.resume, "", NULL,
              "a checkpoint, a directory of checkpoints, or latest (in checkpoint.dir)",
              .implied = "latest"),

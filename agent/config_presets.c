@@ -102,7 +102,6 @@ static const char *const fabric[] = {
     "precision.reduce_dtype=bf16",
     "checkpoint.name_format=e-{epoch:03}-gs-{step:06}",
     "checkpoint.save_steps=1000",
-    "checkpoint.state_dict_type=FULL_STATE_DICT",
     "eval.eval_strategy=half_epoch",
     "eval.max_batches=1000000",
     "logging.logging_steps=1",

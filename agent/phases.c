@@ -40,6 +40,11 @@ void phases_close(struct phases *p)
     free(p);
 }
 
+void phases_begin(struct phases *p)
+{
+    p->count = 0;
+}
+
 enum run_phase phases_mark(struct phases *p, enum run_phase phase)
 {
     enum run_phase before = p->count ? mark_at(p, p->count - 1)->phase : phase;
@@ -62,5 +67,5 @@ void phases_take(struct phases *p, double ret_s[RUN_PHASES])
         const struct mark *mark = mark_at(p, i);
         ret_s[mark->phase] += (double)(mark_at(p, i + 1)->us - mark->us) / 1e6;
     }
-    p->count = 0;
+    phases_begin(p);
 }

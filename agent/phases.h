@@ -15,11 +15,13 @@ struct phases;
 struct phases *phases_open(struct stream *stream);
 void phases_close(struct phases *phases); /* NULL-safe; the stream has been synced */
 
-/* What is queued from now on belongs to `phase`. Returns the phase it was, to come back to. The
- * first mark after phases_take() begins the step. */
+/* After a sync: forgets all marks. */
+void phases_begin(struct phases *phases);
+
+/* What is queued from now on belongs to `phase`. Returns the phase it was, to come back to. */
 enum run_phase phases_mark(struct phases *phases, enum run_phase phase);
 
-/* After a sync: seconds of each phase since the step began, and starts anew. What came after the
+/* After a sync: seconds of each phase since the first mark, and begins anew. What came after the
  * last mark is not in it. */
 void phases_take(struct phases *phases, double ret_s[RUN_PHASES]);
 

@@ -72,6 +72,9 @@ struct shard_config {
     enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
+    /* NULL, or called around what makes compute wait for a collective, to find out how long. */
+    void (*waits)(void *ctx, bool begins);
+    void *waits_ctx;
 };
 
 /* One unit, as others see it. All pointers are the engine's. */

@@ -68,6 +68,8 @@ struct shard {
     bool last_micro_batch;
 };
 
+/* From now on compute waits for the event, which is of the transfer stream. */
+void shard_wait(struct shard *shard, struct event *event);
 /* From now on `later` waits for all that `earlier` has been given. */
 void shard_order(struct shard *shard, struct stream *later, struct stream *earlier);
 

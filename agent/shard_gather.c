@@ -13,6 +13,16 @@ void shard_order(struct shard *shard, struct stream *later, struct stream *earli
     stream_wait(later, shard->reached);
 }
 
+void shard_wait(struct shard *shard, struct event *event)
+{
+    const struct shard_config *c = &shard->config;
+    if (c->waits)
+        c->waits(c->waits_ctx, true);
+    stream_wait(shard->compute, event);
+    if (c->waits)
+        c->waits(c->waits_ctx, false);
+}
+
 static void bind_values(const struct shard *shard, struct unit *u)
 {
     size_t element = dtype_bytes(shard->config.param_dtype);
@@ -64,7 +74,7 @@ void shard_await(struct shard *shard, struct unit *u)
 {
     if (!u->full || u->awaited)
         return;
-    stream_wait(shard->compute, u->gathered);
+    shard_wait(shard, u->gathered);
     u->awaited = true;
 }
 

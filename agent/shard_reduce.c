@@ -36,7 +36,7 @@ static void retire(struct shard *shard)
     if (!u)
         return;
     shard->reducing = NULL;
-    stream_wait(shard->compute, u->reduced);
+    shard_wait(shard, u->reduced);
     free_full_gradient(shard, u);
 }
 

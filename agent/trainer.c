@@ -84,10 +84,23 @@ static int try_outputs(struct trainer *t, struct error *err)
     return agree_all(t->place.world, t->compute, result, err);
 }
 
+/* What compute waits for is communication that nothing hides. */
+static void mark_wait(void *ctx, bool begins)
+{
+    struct trainer *t = ctx;
+    if (begins)
+        t->phase_before_wait = phases_mark(t->phases, PHASE_COMMUNICATION);
+    else
+        phases_mark(t->phases, t->phase_before_wait);
+}
+
 static int open_shard(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
     struct shard_config config = trainer_shard_config(c, t->place.local_size);
+    t->phases = phases_open(t->compute);
+    config.waits = mark_wait;
+    config.waits_ctx = t;
     if (shard_open(&config, t->compute, t->home, t->place.world, t->model->root, &t->shard, err))
         return -1;
     shard_init_values(t->shard, (uint64_t)c->runtime.seed);
@@ -125,7 +138,6 @@ static int open_sums(struct trainer *t, struct error *err)
             return -1;
         *rows[i].to = memory;
     }
-    t->phases = phases_open(t->compute);
     return 0;
 }
 

@@ -14,6 +14,7 @@ static int run_batches(struct trainer *t, struct error *err)
         if (fetched.batches == 0)
             break;
         struct batch batch = t->test->fn->batch(t->test, 0);
+        phases_begin(t->phases); /* nobody asks for an evaluation's */
         tape_begin(t->tape, &pass);
         t->model->forward(t->model, t->tape, &batch, 1, t->sums);
         if (tape_finish(t->tape, err) || trainer_sync(t, err))

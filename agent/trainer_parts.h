@@ -50,6 +50,7 @@ struct trainer {
     struct schedule schedule;
     struct decay_rule *decay_rule;
     struct phases *phases;
+    enum run_phase phase_before_wait;
 
     struct tokenizer *tokenizer; /* NULL: none is needed */
     struct source *train, *test; /* test: NULL without evaluation */

@@ -135,6 +135,7 @@ static int run_epoch(struct trainer *t, struct error *err)
     int64_t group = c->optimizer.gradient_accumulation_steps;
     while (!epoch_is_over(t) && !steps_are_over(t)) {
         struct source_fetched fetched;
+        phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
         if (source->fn->fetch(source, group, &fetched, err))
             return -1;

@@ -168,11 +168,6 @@ void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
                                     .at_epoch_end = save->at_epoch_end};
     if (!save->failed)
         telemetry_tell(t, &done);
-    else if (t->setting.facts.rank == 0)
-        log_error("the checkpoint at step %lld was not saved: %lld failed in a row, the last "
-                  "durable one is of step %lld",
-                  (long long)save->step, (long long)t->state.failed_in_a_row,
-                  (long long)t->state.saved_step);
     write_rows(t, FIELD_SAVE);
     serve(t, FIELD_SAVE);
 }

@@ -127,7 +127,6 @@ static void the_fabric_scripts_are_understood(void **state)
     assert_int_equal(c->precision.reduce_dtype, STATE_BF16);
     assert_int_equal(c->optimizer.state_dtype, STATE_BF16);
     assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
-    assert_int_equal(c->checkpoint.state_dict_type, STATE_DICT_FULL);
     assert_string_equal(c->checkpoint.resume, "/ckpt/e-001");
     assert_int_equal(c->schedule.epochs, 2);
     assert_int_equal(c->schedule.max_steps, 6145);

@@ -77,7 +77,10 @@ check "a checkpoint with a flipped bit" one_line 2 "$(basename "$file")" \
 # A full disk: a small file system of its own, where we may mount one.
 mkdir "$work/full"
 if mount -t tmpfs -o size=3m none "$work/full" 2>/dev/null; then
-    check "a full disk while saving" one_line 1 "No space left" agent "${four[@]}" --checkpoint_dir "$work/full/ck"
+    check "a full disk at the end" fails 1 "No space left" agent "${four[@]}" --checkpoint_dir "$work/full/ck"
+    agent "${four[@]}" --checkpoint_dir "$work/full/ck" >"$work/full.out" 2>&1
+    check "a save that may be tried again is told and the run goes on" grep -q "No space left.*the training goes on without it" "$work/full.out"
+    check "each failed save is told once" test "$(grep -c "No space left" "$work/full.out")" -eq 2
     check "a full disk leaves no debris" bash -c "! find '$work/full' -name '*.safetensors' | grep ."
     umount "$work/full"
 else
