@@ -169,6 +169,12 @@ bench-torch: deps
 	@$(MAKE) --no-print-directory V=release all
 	@tests/bench/bench_torch.sh
 
+#> make bench-llama    tokens/s and memory of a 25M-parameter Llama; WITH=torch: beside transformers and PyTorch
+.PHONY: bench-llama
+bench-llama: deps
+	@$(MAKE) --no-print-directory V=release all
+	@tests/bench/bench_llama.sh $(WITH)
+
 #> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
 bench-operator: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release all
