@@ -139,7 +139,7 @@ check: deps cluster-deps lint
 	@for v in $(CHECK_VARIANTS); do $(MAKE) --no-print-directory -j$$(nproc) V=$$v tests || exit; done
 	@$(MAKE) --no-print-directory -j$$(nproc) V=release all
 	@programs=$$(tests/cluster/build.sh $(if $(filter 0,$(shell id -u)),node,control-plane)) && \
-		PATH="$$PATH:$$programs" tests/run.sh "$(T)" $(CHECK_VARIANTS) # kubectl, where there is none
+		promtool=$$(tests/promtool.sh) && PATH="$$PATH:$$programs:$$promtool" tests/run.sh "$(T)" $(CHECK_VARIANTS) # kubectl, where there is none
 
 #> make check-cluster  only what runs real pods on a node of its own (needs root; part of make check)
 check-cluster:
