@@ -14,10 +14,30 @@
 
 /* ---- what follows from other keys ---- */
 
+/* The sizes and the initial values of a model that is named are its own, whatever a preset for
+ * another one says. */
+static void forget_preset_sizes(struct config_parser *p)
+{
+    static const char *const groups[] = {"model.config_overrides", "model.rope_scaling"};
+    struct error ignored; /* defaults are right */
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        bool is_size = key->offset == KEY_AT(model.init);
+        for (size_t g = 0; g < array_length(groups); g++)
+            is_size |= strcmp(key->group, groups[g]) == 0;
+        if (!is_size || p->config->source[i] != SOURCE_PRESET)
+            continue;
+        (void)config_set_value(key, &p->config->value, key->default_value, p->arena, &ignored);
+        p->config->source[i] = SOURCE_DEFAULT;
+    }
+}
+
 static int finish_model(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
     bool is_named = c->model.name_or_path[0];
+    if (is_named)
+        forget_preset_sizes(p);
     if (c->model.type == MODEL_AUTO && !is_named) {
         if (c->overrides.hidden_size > 0)
             return error_set(err, ERR_CONFIG,
@@ -69,6 +89,8 @@ static void finish_optimizer(struct config_parser *p)
     if (c->precision.mixed != PRECISION_BF16_TRUE &&
         SOURCE_OF(optimizer.state_dtype) <= SOURCE_PRESET)
         c->optimizer.state_dtype = STATE_FP32;
+    if (c->precision.mixed == PRECISION_FP32 && SOURCE_OF(precision.reduce_dtype) <= SOURCE_PRESET)
+        c->precision.reduce_dtype = STATE_FP32;
     if (c->precision.mixed == PRECISION_BF16_TRUE &&
         SOURCE_OF(optimizer.state_dtype) <= SOURCE_PRESET)
         c->optimizer.state_dtype = STATE_BF16;
@@ -156,12 +178,52 @@ static int check_places(const struct agent_config *c, struct error *err)
     return 0;
 }
 
+/* Keys that only some choices use, and were given without them. */
+static void note_unused(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    bool adam = c->optimizer.name == OPTIM_ADAM || c->optimizer.name == OPTIM_ADAMW;
+    bool sgd = c->optimizer.name == OPTIM_SGD, adadelta = c->optimizer.name == OPTIM_ADADELTA;
+    bool hybrid =
+        c->parallel.strategy + 1 == HYBRID_SHARD || c->parallel.strategy + 1 == HYBRID_SHARD_ZERO2;
+    const struct {
+        enum config_source source;
+        bool used;
+        const char *name, *needs;
+    } rows[] = {
+        {SOURCE_OF(optimizer.momentum), sgd || c->optimizer.momentum == 0, "optimizer.momentum",
+         "optimizer.name=sgd"},
+        {SOURCE_OF(optimizer.rho), adadelta, "optimizer.rho", "optimizer.name=adadelta"},
+        {SOURCE_OF(optimizer.beta1), adam, "optimizer.beta1", "adam or adamw"},
+        {SOURCE_OF(optimizer.beta2), adam, "optimizer.beta2", "adam or adamw"},
+        {SOURCE_OF(schedule.plateau_ratio),
+         c->schedule.type == SCHEDULE_PLATEAU || c->schedule.plateau_ratio == 0,
+         "schedule.plateau_ratio", "schedule.type=plateau"},
+        {SOURCE_OF(schedule.cooldown_steps),
+         c->schedule.type == SCHEDULE_WSD || c->schedule.cooldown_steps == 0,
+         "schedule.cooldown_steps", "schedule.type=wsd"},
+        {SOURCE_OF(schedule.gamma), c->schedule.type == SCHEDULE_STEP_LR, "schedule.gamma",
+         "schedule.type=step"},
+        {SOURCE_OF(parallel.min_num_params), c->parallel.wrap_policy == WRAP_SIZE,
+         "parallel.min_num_params", "auto_wrap_policy=SIZE_BASED_WRAP"},
+        {SOURCE_OF(parallel.shard_group_size), hybrid || c->parallel.shard_group_size == 0,
+         "parallel.shard_group_size", "a HYBRID strategy"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (rows[i].source > SOURCE_PRESET && !rows[i].used)
+            config_note(p, "%s is ignored: it needs %s", rows[i].name, rows[i].needs);
+}
+
 /* What was asked for and does nothing, although it is no mistake. */
 static void note_idle(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
-    if (c->schedule.type == SCHEDULE_COSINE_TO_MIN && c->schedule.min_lr >= c->optimizer.lr)
+    bool falls = c->schedule.type != SCHEDULE_CONSTANT && c->schedule.type != SCHEDULE_STEP_LR;
+    if (falls && c->schedule.min_lr > 0 && c->schedule.min_lr >= c->optimizer.lr)
         config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
+    if (c->memory.cpu_offload)
+        config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");
+    note_unused(p);
     if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
         (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
          SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET ||

@@ -126,6 +126,8 @@ static void print_help(bool as_page)
 static int dry_run(const struct config *config, struct arena *arena, struct error *err)
 {
     struct model *model = NULL;
+    if (config->warning[0])
+        log_warning("%s", config->warning);
     if (build_model(&config->value, arena, &model, err))
         return -1;
     auto_str struct str text;

@@ -14,6 +14,7 @@ struct report {
     struct telemetry *telemetry; /* NULL before the run has begun */
     double epoch_samples;        /* of all ranks; 0: not known */
     bool is_language;
+    int64_t begin_us; /* when the trainer was about to be opened */
     int64_t step_end_us, eval_begin_us, save_begin_us;
 };
 
@@ -87,6 +88,8 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
 static void on_event(void *ctx, enum run_event event, const char *path, double seconds)
 {
     struct report *r = ctx;
+    if (event == RUN_MODEL_DONE)
+        seconds = seconds_since(r, r->begin_us);
     const struct run_moment moment = {.event = event, .path = path, .seconds = seconds};
     if (r->telemetry)
         telemetry_tell(r->telemetry, &moment);
@@ -229,6 +232,7 @@ struct report *report_open(const struct report_setting *setting)
     struct report *r = xcalloc(1, sizeof *r);
     r->setting = *setting;
     r->console = console_listener(setting->console);
+    r->begin_us = setting->steady_us();
     return r;
 }
 

@@ -37,7 +37,7 @@ static double annealing(const struct schedule *s, double n)
     double W = s->warmup_steps > 0 ? (double)s->warmup_steps : s->warmup_ratio * E;
     if (W > 0 && n <= W)
         return s->lr * fmin(n, E - W) / W;
-    return fmax(annealed(s, n, E, W), s->min_lr);
+    return fmax(annealed(s, n, E, W), fmin(s->min_lr, s->lr));
 }
 
 /* ---- transformers.optimization: T steps in all, W of them warm-up ---- */
@@ -75,7 +75,8 @@ static double hugging_face(const struct schedule *s, double n)
     double W = s->warmup_steps > 0 ? (double)s->warmup_steps : ceil(s->warmup_ratio * T);
     double factor = n < W ? n / W : hf_factor(s, n, T, W);
     bool from_0 = n < W && s->type != SCHEDULE_WSD;
-    return from_0 ? s->lr * factor : s->min_lr + (s->lr - s->min_lr) * factor;
+    double end = fmin(s->min_lr, s->lr);
+    return from_0 ? s->lr * factor : end + (s->lr - end) * factor;
 }
 
 double schedule_lr(const struct schedule *schedule, struct schedule_position position)

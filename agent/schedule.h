@@ -37,7 +37,7 @@ struct schedule {
     double lr; /* the highest */
     /* Where it ends. AnnealingLR's: a floor after warm-up. The others: lr is scaled between it and
      * the highest, as transformers' cosine_with_min_lr does. */
-    double min_lr;
+    double min_lr;          /* above lr it is lr: a rate never rises after warm-up */
     int64_t decay_steps;    /* where the decay ends, warm-up included: mostly the run's steps */
     int64_t warmup_steps;   /* 0: warmup_ratio of decay_steps */
     double warmup_ratio;    /* not rounded by AnnealingLR's; the others round up */

@@ -94,6 +94,15 @@ static int number_of_worker(const struct reader *r)
     return (int)number;
 }
 
+/* Whether the number of nodes was given as 1, and not as a range from 1 on. */
+static bool is_plainly_one(const struct reader *r, const struct topology_wish *wish)
+{
+    const char *name, *text = wish->nnodes;
+    if (!text || !text[0])
+        text = first_of(r, ENV_PET_NNODES, NULL, &name);
+    return text && strcmp(text, "1") == 0;
+}
+
 static int read_node_rank(const struct reader *r, const struct topology_wish *wish,
                           struct topology *t, struct error *err)
 {
@@ -110,7 +119,8 @@ static int read_node_rank(const struct reader *r, const struct topology_wish *wi
         return read_number(r, "SLURM_NODEID", NULL, 0, TOPOLOGY_MAX_RANKS - 1, 0, &t->node_rank,
                            err);
     t->node_rank = worker >= 0 ? worker : 0;
-    if (worker < 0 && (t->nodes > 1 || elastic))
+    bool may_grow = elastic && !is_plainly_one(r, wish);
+    if (worker < 0 && (t->nodes > 1 || may_grow))
         return not_set(ENV_PET_NODE_RANK " (or --node_rank)",
                        elastic ? "an elastic job's workers must be numbered: use a Master replica"
                                : "there is more than one node",

@@ -129,7 +129,7 @@ static int open_sums(struct trainer *t, struct error *err)
         size_t count;
         const char *what;
     } rows[] = {{&t->sums, 3, "loss sums"},
-                {&t->totals, 3, "loss sums of all ranks"},
+                {&t->totals, 4, "loss sums of all ranks"},
                 {&t->flag, 1, "stop flag"}};
     for (size_t i = 0; i < array_length(rows); i++) {
         void *memory;
@@ -139,6 +139,16 @@ static int open_sums(struct trainer *t, struct error *err)
         *rows[i].to = memory;
     }
     return 0;
+}
+
+/* What was asked for and cannot be, now that the data is known. */
+static void tell_limits(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    if (c->eval.strategy == EVAL_HALF_EPOCH && t->train->samples < 0)
+        t->listener->notice(t->listener->ctx,
+                            "where the middle of an epoch of this data is, is not known before its "
+                            "end: it is evaluated there only");
 }
 
 static int tell_began(struct trainer *t, struct error *err)
@@ -157,6 +167,7 @@ static int tell_began(struct trainer *t, struct error *err)
         return -1;
     trainer_event(t, RUN_MODEL_BEGIN, NULL);
     trainer_event(t, RUN_MODEL_DONE, NULL);
+    tell_limits(t);
     return 0;
 }
 

@@ -58,10 +58,12 @@ struct trainer {
     const char *data_state;      /* train's, to go on with after a resume; "" else */
 
     double *sums;   /* device double[3]: loss, hits, rows of this rank since they were last set */
-    double *totals; /* device double[3]: sums of all ranks, of language models */
+    double *totals; /* device double[4]: sums of all ranks, and how many want to stop, of language
+                       models */
     double *flag;   /* device double[1]: does any rank want to stop */
     double host_sums[3];   /* sums as of the last sync */
-    double host_totals[3]; /* likewise */
+    double host_totals[4]; /* likewise */
+    double stop_asked;     /* of this rank, as the last step sent it */
 
     struct trainer_position position;
     double lr;                              /* of the last step */

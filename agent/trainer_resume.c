@@ -56,6 +56,15 @@ static void choose_latest(struct trainer *t, const char *dir, bool must, struct 
         outcome_set(&choice->outcome, result, &err);
 }
 
+/* Whether two paths name one directory; one that is not there is compared by its name. */
+static bool is_same_place(const char *a, const char *b)
+{
+    char real_a[PATH_MAX], real_b[PATH_MAX];
+    if (realpath(a, real_a) && realpath(b, real_b))
+        return strcmp(real_a, real_b) == 0;
+    return strcmp(a, b) == 0;
+}
+
 static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
 {
     const struct agent_config *c = t->config;
@@ -65,7 +74,7 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
     else if (asked[0] && is_checkpoint(asked))
         snprintf(choice->path, sizeof choice->path, "%s", asked);
     else if (asked[0]) /* a run that saves where it resumes from has to begin somewhere */
-        choose_latest(t, asked, strcmp(asked, c->checkpoint.dir) != 0, choice);
+        choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
     else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && any_restarted)
         choose_latest(t, c->checkpoint.dir, false, choice);
 }

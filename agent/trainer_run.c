@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Steps between two looks at whether any rank was asked to stop: one tiny collective each. */
+/* Image models: steps between two looks at whether any rank was asked to stop, each a tiny
+ * collective. */
 enum { STOP_CHECK_STEPS = 10 };
 
 void trainer_set_sums(struct trainer *t, double loss, double correct, double samples)
@@ -13,7 +14,7 @@ void trainer_set_sums(struct trainer *t, double loss, double correct, double sam
     t->host_sums[0] = loss;
     t->host_sums[1] = correct;
     t->host_sums[2] = samples;
-    memcpy(t->host_totals, t->host_sums, sizeof t->host_totals);
+    memcpy(t->host_totals, t->host_sums, sizeof t->host_sums);
     stream_copy(t->compute, t->sums, t->host_sums, sizeof t->host_sums);
 }
 
@@ -21,7 +22,7 @@ void trainer_set_share(struct trainer *t, const double sums[3])
 {
     bool mine = t->place.world->rank == 0;
     trainer_set_sums(t, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
-    memcpy(t->host_totals, sums, sizeof t->host_totals);
+    memcpy(t->host_totals, sums, sizeof t->host_sums);
 }
 
 int trainer_sync(struct trainer *t, struct error *err)
@@ -102,10 +103,9 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
         return -1;
     if (trainer_poll_save(t, err))
         return -1;
-    if (t->position.step % STOP_CHECK_STEPS != 0)
-        return 0;
-    bool stop = false;
-    if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), &stop, err))
+    bool stop = trainer_is_language(t) && t->host_totals[3] > 0; /* came with the step's sums */
+    bool due = !trainer_is_language(t) && t->position.step % STOP_CHECK_STEPS == 0;
+    if (due && trainer_any(t, t->listener->stop_asked(t->listener->ctx), &stop, err))
         return -1;
     if (!stop)
         return 0;

@@ -81,18 +81,21 @@ static int update(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* The sums of all ranks beside this rank's, for language models: queued. */
+/* The sums of all ranks beside this rank's, and how many of them want to stop, for language models:
+ * queued. */
 static void queue_totals(struct trainer *t)
 {
     struct comm *world = t->place.world;
+    t->stop_asked = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
     stream_copy(t->compute, t->totals, t->sums, 3 * sizeof *t->sums);
-    world->fn->all_reduce_f64(world, t->compute, t->totals, 3);
+    stream_copy(t->compute, t->totals + 3, &t->stop_asked, sizeof t->stop_asked);
+    world->fn->all_reduce_f64(world, t->compute, t->totals, 4);
     stream_copy(t->compute, t->host_totals, t->totals, sizeof t->host_totals);
 }
 
 /* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
 static double step_loss(const struct trainer *t, const double sums_before[3],
-                        const double totals_before[3])
+                        const double totals_before[4])
 {
     const double *after = t->host_sums, *before = sums_before;
     if (trainer_is_language(t))
@@ -131,7 +134,7 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
-    double sums[3], totals[3];
+    double sums[3], totals[4];
     memcpy(sums, t->host_sums, sizeof sums);
     memcpy(totals, t->host_totals, sizeof totals);
     float scale;

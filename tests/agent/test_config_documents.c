@@ -213,6 +213,49 @@ static void argument_files_say_what_they_ask_in_vain(void **state)
                  &err, ERR_CONFIG, "--model_type: 'mixtral': not supported yet");
 }
 
+/* What a preset says for its own model or precision gives way to what was asked for. */
+static void presets_give_way(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, "--preset hyperpod --model_name /models/mine --hidden_width 64", &config,
+                    &err),
+              &err);
+    assert_int_equal(config.value.overrides.hidden_size, 64);
+    assert_int_equal(config.value.overrides.num_hidden_layers, 0); /* config.json's */
+    assert_int_equal(config.value.model.init, INIT_AUTO);
+    assert_int_equal(config.value.rope.type, ROPE_FROM_CONFIG);
+    assert_ok(parse(arena, "--preset fabric --model_name /models/mine --precision 32-true", &config,
+                    &err),
+              &err);
+    assert_int_equal(config.value.precision.reduce_dtype, STATE_FP32);
+}
+
+/* Keys that only other choices use are told. */
+static void what_has_no_use_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *warning;
+    } rows[] = {
+        {"--momentum 0.9", "optimizer.momentum is ignored: it needs optimizer.name=sgd"},
+        {"--optim sgd --beta1 0.8", "optimizer.beta1 is ignored: it needs adam or adamw"},
+        {"--shard_group_size 2",
+         "parallel.shard_group_size is ignored: it needs a HYBRID strategy"},
+        {"--optim sgd --momentum 0.9", ""},
+        {"--momentum 0", ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        assert_ok(parse(arena, rows[i].line, &config, &err), &err);
+        assert_string_equal(config.warning, rows[i].warning);
+    }
+}
+
 /* Choices are numbered as other headers number them. */
 static void choices_are_in_the_order_of_their_enums(void **state)
 {
@@ -302,6 +345,8 @@ int main(void)
         cmocka_unit_test(the_fabric_scripts_are_understood),
         cmocka_unit_test(models_have_the_published_sizes),
         cmocka_unit_test(argument_files_say_what_they_ask_in_vain),
+        cmocka_unit_test(presets_give_way),
+        cmocka_unit_test(what_has_no_use_is_told),
         cmocka_unit_test(choices_are_in_the_order_of_their_enums),
         cmocka_unit_test(presets_fill_every_part),
         cmocka_unit_test(the_page_in_the_tree_is_what_the_table_makes),

@@ -135,6 +135,24 @@ static void the_others_are_transformers(void **state)
     fixture_close(file);
 }
 
+/* Of every type, whatever min_lr says. */
+static void no_rate_is_above_the_highest(void **state)
+{
+    (void)state;
+    for (int type = SCHEDULE_CONSTANT; type <= SCHEDULE_WSD; type++) {
+        const struct schedule s = {.type = (enum schedule_type)type,
+                                   .lr = 1e-5,
+                                   .min_lr = 2e-5,
+                                   .decay_steps = 20,
+                                   .warmup_steps = 3,
+                                   .gamma = 0.5,
+                                   .step_size = 2,
+                                   .cooldown_steps = 5};
+        for (int64_t step = 0; step < 25; step++)
+            assert_true(schedule_lr(&s, (struct schedule_position){0, step}) <= 1e-5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +160,7 @@ int main(void)
         cmocka_unit_test(step_lr_is_pytorchs),
         cmocka_unit_test(annealing_is_the_samples),
         cmocka_unit_test(the_others_are_transformers),
+        cmocka_unit_test(no_rate_is_above_the_highest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,9 @@ static void test_who_am_i(void **state)
          "rank 1/2 local 0/1 node 1/2 at h:1234"},
         {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NODE_RANK=1",
          "rank 1/2 local 0/1 node 1/2 at h:99"},
+        /* torchrun's c10d on one machine: the only node is the first */
+        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1",
+         "rank 0/1 local 0/1 node 0/1 at h:99"},
         /* workers of an elastic job without a master: numbered by their names */
         {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
          "HOSTNAME=j-worker-1",
