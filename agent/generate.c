@@ -144,7 +144,10 @@ static int run_pass(struct generator *g, const int32_t *ids, int64_t count, floa
         g->model->forward(g->model, g->tape, &batch, 1, m.sums);
         stream_copy(g->stream, ret_logits, (float *)m.logits + (size_t)(count - 1) * V,
                     V * sizeof *ret_logits);
-        result = tape_finish(g->tape, err) || stream_sync(g->stream, err) ? -1 : 0;
+        result = tape_finish(g->tape, err);
+        struct error later; /* what is queued has to end whatever the pass did */
+        if (stream_sync(g->stream, result < 0 ? &later : err) < 0)
+            result = -1;
     }
     device_free(g->device, m.tokens);
     device_free(g->device, m.logits);
@@ -190,6 +193,8 @@ int generator_text(struct generator *g, const char *prompt, const struct generat
     int32_t bos = tokenizer_special(g->tokenizer).bos;
     if (tokenizer_encode(g->tokenizer, prompt, strlen(prompt), true, &ids, err))
         return -1;
+    if (ids.count > 0 && ids.ids[ids.count - 1] == tokenizer_special(g->tokenizer).eos)
+        ids.count--; /* the text goes on */
     if (ids.count == 0 && bos >= 0)
         tokens_add(&ids, bos);
     if (ids.count == 0)

@@ -22,9 +22,9 @@ static struct plan_bytes bytes_of(const struct agent_config *c)
     int reduction = c->precision.reduce_dtype == STATE_BF16 ? 2 : 4;
     switch ((enum config_precision)c->precision.mixed) {
     case PRECISION_BF16_MIXED:
-        return (struct plan_bytes){2, 4, state, reduction, reduction};
+        return (struct plan_bytes){2, 4, state, 4, reduction};
     case PRECISION_BF16_TRUE:
-        return (struct plan_bytes){2, 0, state, 2, 2};
+        return (struct plan_bytes){2, 0, state, 4, reduction};
     default:
         return (struct plan_bytes){4, 0, state, 4, 4};
     }

@@ -129,7 +129,7 @@ static int open_sums(struct trainer *t, struct error *err)
         size_t count;
         const char *what;
     } rows[] = {{&t->sums, 3, "loss sums"},
-                {&t->totals, 4, "loss sums of all ranks"},
+                {&t->totals, 5, "loss sums of all ranks"},
                 {&t->flag, 1, "stop flag"}};
     for (size_t i = 0; i < array_length(rows); i++) {
         void *memory;
@@ -222,7 +222,6 @@ void trainer_close(struct trainer *t)
     tape_close(t->tape);
     optim_close(t->optim);
     shard_close(t->shard);
-    phases_close(t->phases);
     trainer_decay_rule_free(t->decay_rule);
     source_close(t->train);
     source_close(t->test);
@@ -233,6 +232,7 @@ void trainer_close(struct trainer *t)
         device_free(t->device, t->flag);
     }
     stream_close(t->compute);
+    phases_close(t->phases);
     if (t->home != t->device)
         device_close(t->home);
     device_close(t->host);

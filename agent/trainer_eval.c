@@ -11,6 +11,8 @@ static int run_batches(struct trainer *t, struct error *err)
         struct source_fetched fetched;
         if (t->test->fn->fetch(t->test, 1, &fetched, err))
             return -1;
+        if (fetched.notice)
+            t->listener->notice(t->listener->ctx, fetched.notice);
         if (fetched.batches == 0)
             break;
         struct batch batch = t->test->fn->batch(t->test, 0);
@@ -29,10 +31,11 @@ static int mean_loss(struct trainer *t, const double total[3], double *ret_loss,
     *ret_loss = total[0] / total[2];
     if (t->config->eval.reduction != EVAL_RANK_MEAN)
         return 0;
-    double mine = t->host_sums[0] / t->host_sums[2];
-    if (trainer_sum(t, &mine, err))
+    double ranks = t->host_sums[2] > 0 ? 1 : 0; /* that have targets */
+    double means = ranks > 0 ? t->host_sums[0] / t->host_sums[2] : 0;
+    if (trainer_sum(t, &means, err) || trainer_sum(t, &ranks, err))
         return -1;
-    *ret_loss = mine / t->place.world->size;
+    *ret_loss = means / ranks;
     return 0;
 }
 

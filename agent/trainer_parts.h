@@ -58,12 +58,12 @@ struct trainer {
     const char *data_state;      /* train's, to go on with after a resume; "" else */
 
     double *sums;   /* device double[3]: loss, hits, rows of this rank since they were last set */
-    double *totals; /* device double[4]: sums of all ranks, and how many want to stop, of language
-                       models */
+    double *totals; /* device double[5]: of language models, sums of all ranks, how many want to
+                       stop, and on how many a save has ended */
     double *flag;   /* device double[1]: does any rank want to stop */
     double host_sums[3];   /* sums as of the last sync */
-    double host_totals[4]; /* likewise */
-    double stop_asked;     /* of this rank, as the last step sent it */
+    double host_totals[5]; /* likewise */
+    double own_flags[2];   /* this rank's part of the last two, as the last step sent them */
 
     struct trainer_position position;
     double lr;                              /* of the last step */
@@ -132,8 +132,10 @@ int host_state_copy(const struct trainer *t, const struct host_state *host, enum
  * told, and is an error if it was the last chance or the second in a row. Collective. */
 enum save_when { SAVE_BESIDE, SAVE_NOW, SAVE_LAST };
 int trainer_save(struct trainer *t, enum save_when when, struct error *err);
-/* Tells of a save that has ended meanwhile. */
-int trainer_poll_save(struct trainer *t, struct error *err);
+/* Whether a save beside the training has ended on this rank; and, once it has on all, at the same
+ * step on all of them: how it ended. */
+bool trainer_save_has_ended(struct trainer *t);
+int trainer_end_save(struct trainer *t, struct error *err);
 
 /* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */

@@ -93,19 +93,35 @@ static bool is_eval_step(const struct trainer *t, int64_t samples)
            t->position.epoch_samples >= half && t->position.epoch_samples < t->train->samples;
 }
 
+/* Whether any rank wants to stop; and the end of a save that has ended on all of them. */
+static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *err)
+{
+    double ended = t->host_totals[4];
+    *ret_stop = false;
+    if (trainer_is_language(t)) /* it came with the step's sums */
+        *ret_stop = t->host_totals[3] > 0;
+    else if (t->position.step % STOP_CHECK_STEPS != 0)
+        return 0;
+    else if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
+        return -1;
+    if (!trainer_is_language(t)) {
+        ended = trainer_save_has_ended(t) ? 1 : 0;
+        if (trainer_sum(t, &ended, err))
+            return -1;
+    }
+    return ended >= t->place.world->size ? trainer_end_save(t, err) : 0;
+}
+
 /* samples: of the epoch, before the step. */
 static int after_step(struct trainer *t, int64_t samples, struct error *err)
 {
     if (is_eval_step(t, samples) && trainer_evaluate(t, err))
         return -1;
+    bool stop = false;
+    if (agree_between_steps(t, &stop, err))
+        return -1;
     int64_t every = t->config->checkpoint.save_steps;
     if (every > 0 && t->position.step % every == 0 && trainer_save(t, SAVE_BESIDE, err))
-        return -1;
-    if (trainer_poll_save(t, err))
-        return -1;
-    bool stop = trainer_is_language(t) && t->host_totals[3] > 0; /* came with the step's sums */
-    bool due = !trainer_is_language(t) && t->position.step % STOP_CHECK_STEPS == 0;
-    if (due && trainer_any(t, t->listener->stop_asked(t->listener->ctx), &stop, err))
         return -1;
     if (!stop)
         return 0;

@@ -54,7 +54,9 @@ static int take_snapshot(struct trainer *t, struct error *err)
     double sums[3];
     host_state_close(&t->snapshot);
     host_state_open(t, &t->snapshot);
-    if (host_state_copy(t, &t->snapshot, TO_HOST, err) || trainer_total_sums(t, sums, err))
+    if (shard_owns_copy(t->shard) && host_state_copy(t, &t->snapshot, TO_HOST, err))
+        return -1;
+    if (trainer_total_sums(t, sums, err))
         return -1;
     describe(t, sums);
     return 0;
@@ -75,22 +77,32 @@ static int start(struct trainer *t, struct error *err)
     return saver_start(t->saver, &save, err);
 }
 
-static int tell_saved(struct trainer *t, struct error *err)
+/* On rank 0. What cannot be removed stays: the checkpoints are what counts. */
+static void prune(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    struct error err;
+    if (checkpoint_prune(&file_ops_system, c->checkpoint.dir, t->snapshot_state.step,
+                         (int)c->checkpoint.keep_last, &err))
+        t->listener->notice(t->listener->ctx, err.msg);
+}
+
+static void tell_saved(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     t->failed_saves = 0;
     t->listener->saved(t->listener->ctx, t->snapshot_path, t->snapshot_state.step);
     if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
-        return checkpoint_prune(&file_ops_system, c->checkpoint.dir, t->snapshot_state.step,
-                                (int)c->checkpoint.keep_last, err);
-    return 0;
+        prune(t);
 }
 
 /* Waits for the save that runs and tells how it went. */
 static int finish(struct trainer *t, bool last, struct error *err)
 {
-    if (saver_finish(t->saver, err) == 0)
-        return tell_saved(t, err);
+    if (saver_finish(t->saver, err) == 0) {
+        tell_saved(t);
+        return 0;
+    }
     error_wrap(err, "checkpoint at step %lld", (long long)t->snapshot_state.step);
     t->saved_step = -1;
     bool peers_are_lost = err->code == ERR_PEER || err->code == ERR_TIMEOUT;
@@ -100,22 +112,26 @@ static int finish(struct trainer *t, bool last, struct error *err)
     return 0;
 }
 
-int trainer_poll_save(struct trainer *t, struct error *err)
+bool trainer_save_has_ended(struct trainer *t)
 {
     bool ended = false;
-    if (!t->saver || !saver_is_running(t->saver, &ended) || !ended)
-        return 0;
+    return t->saver && saver_is_running(t->saver, &ended) && ended;
+}
+
+int trainer_end_save(struct trainer *t, struct error *err)
+{
     return finish(t, false, err);
 }
 
 int trainer_save(struct trainer *t, enum save_when when, struct error *err)
 {
-    bool ended, begun = t->saved_step == t->position.step, last = when == SAVE_LAST;
+    bool ended, last = when == SAVE_LAST;
     if (!t->saver)
         return 0;
-    if (saver_is_running(t->saver, &ended) && (!begun || last) && finish(t, last && begun, err))
+    bool is_this = t->saved_step == t->position.step; /* what runs, if anything does */
+    if (saver_is_running(t->saver, &ended) && (!is_this || last) && finish(t, last && is_this, err))
         return -1;
-    if (begun)
+    if (t->saved_step == t->position.step)
         return 0;
     t->listener->save_begins(t->listener->ctx, name_snapshot(t));
     if (take_snapshot(t, err) || start(t, err))

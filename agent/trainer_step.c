@@ -81,21 +81,22 @@ static int update(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* The sums of all ranks beside this rank's, and how many of them want to stop, for language models:
+/* The sums of all ranks beside this rank's, and what they have to agree on, for language models:
  * queued. */
 static void queue_totals(struct trainer *t)
 {
     struct comm *world = t->place.world;
-    t->stop_asked = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
+    t->own_flags[0] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
+    t->own_flags[1] = trainer_save_has_ended(t) ? 1 : 0;
     stream_copy(t->compute, t->totals, t->sums, 3 * sizeof *t->sums);
-    stream_copy(t->compute, t->totals + 3, &t->stop_asked, sizeof t->stop_asked);
-    world->fn->all_reduce_f64(world, t->compute, t->totals, 4);
+    stream_copy(t->compute, t->totals + 3, t->own_flags, sizeof t->own_flags);
+    world->fn->all_reduce_f64(world, t->compute, t->totals, 5);
     stream_copy(t->compute, t->host_totals, t->totals, sizeof t->host_totals);
 }
 
 /* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
 static double step_loss(const struct trainer *t, const double sums_before[3],
-                        const double totals_before[4])
+                        const double totals_before[5])
 {
     const double *after = t->host_sums, *before = sums_before;
     if (trainer_is_language(t))
@@ -134,7 +135,7 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
-    double sums[3], totals[4];
+    double sums[3], totals[5];
     memcpy(sums, t->host_sums, sizeof sums);
     memcpy(totals, t->host_totals, sizeof totals);
     float scale;
