@@ -1,7 +1,7 @@
 /* Evaluation: the loss over the evaluation data, between two steps. */
 #include "agent/trainer_parts.h"
 
-#include <math.h>
+#include <string.h>
 
 static int run_batches(struct trainer *t, struct error *err)
 {
@@ -26,13 +26,14 @@ static int run_batches(struct trainer *t, struct error *err)
 }
 
 /* The mean of the ranks' means, as AWS's sample takes it, or the mean over all targets. */
-static int mean_loss(struct trainer *t, const double total[3], double *ret_loss, struct error *err)
+static int mean_loss(struct trainer *t, const double own[3], const double total[3],
+                     double *ret_loss, struct error *err)
 {
     *ret_loss = total[0] / total[2];
     if (t->config->eval.reduction != EVAL_RANK_MEAN)
         return 0;
-    double ranks = t->host_sums[2] > 0 ? 1 : 0; /* that have targets */
-    double means = ranks > 0 ? t->host_sums[0] / t->host_sums[2] : 0;
+    double ranks = own[2] > 0 ? 1 : 0; /* that have targets */
+    double means = ranks > 0 ? own[0] / own[2] : 0;
     if (trainer_sum(t, &means, err) || trainer_sum(t, &ranks, err))
         return -1;
     *ret_loss = means / ranks;
@@ -49,12 +50,9 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     if (t->test->fn->seek(t->test, 0, 0, "", err) || run_batches(t, err))
         return -1;
     shard_reset(t->shard);
-    for (int i = 0; i < 3; i++)
-        own[i] = t->host_sums[i];
+    memcpy(own, t->host_sums, sizeof own);
     if (trainer_total_sums(t, total, err))
         return -1;
-    for (int i = 0; i < 3; i++)
-        t->host_sums[i] = own[i];
     struct trainer_score score = {
         .epoch = t->position.epoch + 1,
         .step = t->position.step,
@@ -62,7 +60,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
         .correct = total[1],
         .samples = total[2],
     };
-    if (mean_loss(t, total, &score.loss, err))
+    if (mean_loss(t, own, total, &score.loss, err))
         return -1;
     trainer_set_share(t, epoch_sums);
     t->listener->test(t->listener->ctx, &score);
