@@ -72,7 +72,7 @@ static void attention_backward(struct tape *tape, struct tape_op *op)
     void *dx = tape_gradient(tape, x);
     if (dx)
         nn_ops(tape)->attention_backward(tape_stream(tape), t, dx, nn_at(dx, t, key_column(&s)),
-                                         nn_at(dx, t, value_column(&s)), y->gradient, y->data,
+                                         nn_at(dx, t, value_column(&s)), NULL, y->gradient, y->data,
                                          op->memory, x->data, nn_at(x->data, t, key_column(&s)),
                                          nn_at(x->data, t, value_column(&s)), &s);
     tape_give_gradient(tape, x, dx);

@@ -35,11 +35,16 @@ struct backend {
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */
     struct memory_source memory;
+    bool is_host;
+    int64_t (*memory_free_bytes)(const struct device *device, int64_t *ret_total);
+    void *(*host_alloc)(struct device *device, size_t bytes); /* NULL if there is no more */
+    void (*host_free)(struct device *device, void *memory);
 
     /* The namesakes in ops.h. */
     int (*stream_open)(struct device *device, const char *name, struct stream **ret_stream,
                        struct error *err);
     void (*stream_close)(struct stream *stream);
+    void *(*stream_native)(const struct stream *stream);
     int (*stream_sync)(struct stream *stream, struct error *err);
     void (*stream_call)(struct stream *stream, int (*function)(void *args, struct error *err),
                         const void *args, size_t bytes);

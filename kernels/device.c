@@ -39,6 +39,32 @@ const char *device_name(const struct device *device)
     return device->backend->name;
 }
 
+bool device_is_host(const struct device *device)
+{
+    return device->backend->is_host;
+}
+
+int64_t device_memory_free_bytes(const struct device *device, int64_t *ret_total)
+{
+    return device->backend->memory_free_bytes(device, ret_total);
+}
+
+int device_host_alloc(struct device *device, size_t bytes, const char *what, void **ret_memory,
+                      struct error *err)
+{
+    *ret_memory = device->backend->host_alloc(device, bytes);
+    if (!*ret_memory)
+        return error_set(err, ERR_MEMORY, "%s: no %zu bytes of host memory for copies", what,
+                         bytes);
+    return 0;
+}
+
+void device_host_free(struct device *device, void *memory)
+{
+    if (memory)
+        device->backend->host_free(device, memory);
+}
+
 int device_alloc(struct device *device, enum memory_kind kind, size_t bytes, const char *what,
                  void **ret_memory, struct error *err)
 {
@@ -85,6 +111,11 @@ void stream_close(struct stream *stream)
 struct device *stream_device(const struct stream *stream)
 {
     return stream->device;
+}
+
+void *stream_native(const struct stream *stream)
+{
+    return stream->device->backend->stream_native(stream);
 }
 
 int stream_sync(struct stream *stream, struct error *err)

@@ -51,11 +51,20 @@ struct memory_use {
 
 struct device;
 
-/* Opens a device. name: "cpu". threads: how many threads an op may use on the CPU (>= 1).
- * Errors: ERR_UNSUPPORTED for a name without a backend. */
+/* Opens a device. name: "cpu"; "cuda" or "cuda:N", the Nth GPU this process may see (0 without N).
+ * threads: how many threads an op may use on the CPU (>= 1). Errors: ERR_UNSUPPORTED, naming the
+ * reason: no such backend in this build, no driver, a driver or GPU that is too old, no such
+ * GPU. */
 int device_open(const char *name, int threads, struct device **ret_device, struct error *err);
 void device_close(struct device *device); /* NULL-safe; all its streams are closed before */
-const char *device_name(const struct device *device);
+const char *device_name(const struct device *device); /* "cpu", "cuda" */
+/* GPUs that device_open("cuda:N") could open; 0 with the reason in ret_reason (error's text). */
+int device_count_gpus(struct error *ret_reason);
+/* Whether the host may read and write the device's memory: false for a GPU, whose memory only
+ * stream_copy() reaches. */
+bool device_is_host(const struct device *device);
+/* Bytes the device could still give, of ret_total: for refusing early what does not fit. */
+int64_t device_memory_free_bytes(const struct device *device, int64_t *ret_total);
 
 /* Memory on the device, 64-byte aligned, not zeroed. `what` names it in errors ("fc1 gradient").
  * Stream-ordered like a caching allocator: memory may be freed while work that uses it is still
@@ -74,6 +83,12 @@ void device_memory_reset_peak(struct device *device);
  * For a device that is shared with others. */
 void device_memory_set_limit(struct device *device, int64_t bytes);
 
+/* Host memory that copies to and from the device run beside the host (page-locked for a GPU),
+ * 64-byte aligned, not zeroed, not counted. Errors: ERR_MEMORY naming `what` and the bytes. */
+int device_host_alloc(struct device *device, size_t bytes, const char *what, void **ret_memory,
+                      struct error *err);
+void device_host_free(struct device *device, void *memory); /* NULL-safe; no copy uses it */
+
 /* ---- streams and events ---- */
 
 struct stream;
@@ -85,6 +100,9 @@ int stream_open(struct device *device, const char *name, struct stream **ret_str
                 struct error *err);
 void stream_close(struct stream *stream); /* NULL-safe; waits for what is queued */
 struct device *stream_device(const struct stream *stream);
+/* The backend's own name for it, for libraries that put work on it (NCCL's cudaStream_t); NULL on
+ * the CPU. */
+void *stream_native(const struct stream *stream);
 
 /* Waits until everything queued so far is done. Returns the first failure of the stream since it
  * was opened (the stream stays failed and skips all later work), else 0. */
@@ -93,8 +111,8 @@ int stream_sync(struct stream *stream, struct error *err);
 enum { STREAM_CALL_MAX_BYTES = 256 };
 /* Puts a host function on the stream: it runs in stream order on a thread of the backend's
  * choosing, with a copy of the `bytes` (<= STREAM_CALL_MAX_BYTES) at `args`. A negative result
- * fails the stream with *err. It may touch device memory of CPU devices but must not call into this
- * header. For collectives on CPU devices. */
+ * fails the stream with *err. It may touch host memory (device_is_host) but must not call into this
+ * header. For collectives over the host. */
 void stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
                  const void *args, size_t bytes);
 
@@ -153,12 +171,19 @@ struct attention_shape {
     int64_t B, T_q, T_k, heads, kv_heads, hd;
     int64_t q_stride, k_stride, v_stride; /* elements between tokens */
     bool causal;                          /* query t sees keys 0 .. t; needs T_q = T_k */
-    float scale;                          /* of the scores, before softmax */
+    float scale;                          /* of the scores, before softmax and the bias */
     /* dropout of the probabilities: element (b, h, q, k) is dropped if random_uniform(key, ((g *
      * heads + h) * T_q + q) * T_k + k) < dropout, with g = first_row + b * row_stride; what is left
      * is divided by 1 - dropout. 0: none. */
     float dropout;
     uint64_t key, first_row, row_stride;
+    /* [T_q + T_k - 1, heads], of the op's dtype, or NULL: row k - q + T_q - 1 is added to the
+     * scores of query q and key k: a bias that depends on their distance alone, as T5's (Raffel et
+     * al. 2020). */
+    const void *bias;
+    /* [B], or NULL: queries of sequence b see its first key_counts[b] keys (1 .. T_k); the others
+     * are padding, and their gradients are 0. */
+    const int32_t *key_counts;
 };
 
 /* One Adam step (torch.optim.Adam; decoupled: AdamW). */
@@ -287,10 +312,12 @@ struct ops {
      * the probabilities and their gradients may be rounded before they are multiplied. */
     void (*attention_forward)(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
                               const void *k, const void *v, const struct attention_shape *shape);
-    /* dq, dk, dv: strided as q, k, v; written. */
+    /* dq, dk, dv: strided as q, k, v; written. dbias: [T_q + T_k - 1, heads], fp32, written; NULL
+     * without a bias. */
     void (*attention_backward)(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
-                               const void *dy, const void *y, const float *lse, const void *q,
-                               const void *k, const void *v, const struct attention_shape *shape);
+                               float *dbias, const void *dy, const void *y, const float *lse,
+                               const void *q, const void *k, const void *v,
+                               const struct attention_shape *shape);
 
     /* y[r, i] = silu(x[r, i]) * x[r, I + i]; x: [rows, 2 I], gate before up; y: [rows, I]. */
     void (*swiglu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
@@ -298,6 +325,16 @@ struct ops {
     /* dx may be x. */
     void (*swiglu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                             int64_t rows, int64_t I);
+    /* The same with GELU's tanh approximation for silu (T5 v1.1's "gated-gelu"). */
+    void (*geglu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                          int64_t I);
+    void (*geglu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                           int64_t rows, int64_t I);
+    /* y = tanh(x). y may be x. */
+    void (*tanh_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+    /* dx = dy * (1 - y^2). dx may be dy. */
+    void (*tanh_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *y,
+                          int64_t count);
     /* Gaussian error linear unit; tanh: its approximation ("gelu_new"). y may be x. */
     void (*gelu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
                          bool tanh);

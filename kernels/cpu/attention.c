@@ -175,6 +175,7 @@ static void check(const struct attention_shape *z)
            z->v_stride >= z->kv_heads * z->hd);
     assert(!z->causal || z->T_q == z->T_k);
     assert(z->dropout >= 0 && z->dropout < 1);
+    assert(!z->bias && !z->key_counts);
 }
 
 void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
@@ -186,10 +187,12 @@ void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, 
 }
 
 void cpu_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
-                            const void *dy, const void *y, const float *lse, const void *q,
-                            const void *k, const void *v, const struct attention_shape *shape)
+                            float *dbias, const void *dy, const void *y, const float *lse,
+                            const void *q, const void *k, const void *v,
+                            const struct attention_shape *shape)
 {
     check(shape);
+    assert(!dbias == !shape->bias);
     cpu_call(s, attention_backward_run, struct attention_args, .s = s, .t = t, .shape = *shape,
              .q = q, .k = k, .v = v, .dy = dy, .kept_y = y, .kept_lse = lse, .dq = dq, .dk = dk,
              .dv = dv);

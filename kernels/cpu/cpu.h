@@ -121,8 +121,9 @@ void cpu_rope(struct stream *s, enum dtype t, void *x, const float *cos, const f
 void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
                            const void *k, const void *v, const struct attention_shape *shape);
 void cpu_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
-                            const void *dy, const void *y, const float *lse, const void *q,
-                            const void *k, const void *v, const struct attention_shape *shape);
+                            float *dbias, const void *dy, const void *y, const float *lse,
+                            const void *q, const void *k, const void *v,
+                            const struct attention_shape *shape);
 void cpu_swiglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                         int64_t I);
 void cpu_swiglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,

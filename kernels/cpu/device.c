@@ -37,14 +37,36 @@ static void cpu_memory_wait_idle(void *ctx)
     cpu_streams_wait_idle(ctx);
 }
 
+static int64_t cpu_memory_free_bytes(const struct device *device, int64_t *ret_total)
+{
+    *ret_total = (int64_t)((const struct cpu_device *)device)->capacity_bytes;
+    return (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+static void *cpu_host_alloc(struct device *device, size_t bytes)
+{
+    return cpu_memory_alloc(device, (bytes + 63) / 64 * 64);
+}
+
+static void cpu_host_free(struct device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
 const struct backend cpu_backend = {
     .name = "cpu",
     .ops = &cpu_ops,
     .device_open = cpu_device_open,
     .device_close = cpu_device_close,
     .memory = {cpu_memory_alloc, cpu_memory_free, cpu_memory_wait_idle},
+    .is_host = true,
+    .memory_free_bytes = cpu_memory_free_bytes,
+    .host_alloc = cpu_host_alloc,
+    .host_free = cpu_host_free,
     .stream_open = cpu_stream_open,
     .stream_close = cpu_stream_close,
+    .stream_native = cpu_stream_native,
     .stream_sync = cpu_stream_sync,
     .stream_call = cpu_stream_call,
     .stream_copy = cpu_stream_copy,

@@ -226,6 +226,12 @@ void cpu_stream_close(struct stream *stream)
     unreference(s);
 }
 
+void *cpu_stream_native(const struct stream *stream)
+{
+    (void)stream;
+    return NULL;
+}
+
 int cpu_stream_sync(struct stream *stream, struct error *err)
 {
     struct cpu_stream *s = (struct cpu_stream *)stream;

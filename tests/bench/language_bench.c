@@ -141,7 +141,7 @@ static void attention_backward(struct bench *b)
     const struct attention_shape shape = attention_of(b);
     int64_t k = b->m->D, v = k + b->m->kv_heads * shape.hd;
     b->ops->attention_backward(b->s, b->t, b->x[2], column(b, b->x[2], k), column(b, b->x[2], v),
-                               b->x[1], b->x[1], b->saved, b->x[0], column(b, b->x[0], k),
+                               NULL, b->x[1], b->x[1], b->saved, b->x[0], column(b, b->x[0], k),
                                column(b, b->x[0], v), &shape);
     b->work = 5.0 * (double)(b->rows * b->m->T * b->m->D);
 }

@@ -67,8 +67,8 @@ static void backward(struct world *world, enum dtype t, const void *shape,
                      void *const gradient[MAX_INPUTS], const void *dy, const void *y,
                      const float *saved, void *const in[MAX_INPUTS])
 {
-    world->ops->attention_backward(world->stream, t, gradient[0], gradient[1], gradient[2], dy, y,
-                                   saved, in[0], in[1], in[2], shape);
+    world->ops->attention_backward(world->stream, t, gradient[0], gradient[1], gradient[2], NULL,
+                                   dy, y, saved, in[0], in[1], in[2], shape);
 }
 
 struct attention_row {
@@ -79,22 +79,38 @@ struct attention_row {
 
 #define SHAPE(B, T_q, T_k, heads, kv_heads, hd) B, T_q, T_k, heads, kv_heads, hd
 static const struct attention_row rows[] = {
-    {"one of everything", {SHAPE(1, 1, 1, 1, 1, 1), 1, 1, 1, true, 1, 0, 0, 0, 0}, 1},
-    {"two tokens", {SHAPE(2, 2, 2, 1, 1, 3), 3, 3, 3, true, 0.5f, 0, 0, 0, 0}, 1},
-    {"one short of a block", {SHAPE(1, 63, 63, 3, 3, 8), 24, 24, 24, true, 0.35f, 0, 0, 0, 0}, 1},
-    {"a block", {SHAPE(1, 64, 64, 2, 1, 16), 32, 16, 16, true, 0.25f, 0, 0, 0, 0}, 1},
-    {"one over, wide", {SHAPE(2, 65, 65, 2, 2, 12), 72, 72, 80, true, 0.3f, 0, 0, 0, 0}, 1},
-    {"three blocks", {SHAPE(1, 129, 129, 4, 1, 32), 128, 32, 40, true, 0.2f, 0, 0, 0, 0}, 2},
-    {"no mask", {SHAPE(2, 65, 65, 8, 1, 4), 32, 4, 4, false, 0.5f, 0, 0, 0, 0}, 1},
-    {"few queries", {SHAPE(2, 3, 130, 6, 3, 5), 31, 15, 15, false, 0.5f, 0, 0, 0, 0}, 1},
-    {"few keys", {SHAPE(1, 130, 2, 5, 5, 7), 35, 40, 35, false, 0.4f, 0, 0, 0, 0}, 1},
-    {"one key", {SHAPE(2, 4, 1, 2, 2, 600), 1200, 1200, 1200, false, 0.04f, 0, 0, 0, 0}, 1},
-    {"dropout", {SHAPE(2, 70, 70, 2, 1, 8), 16, 8, 8, true, 0.35f, 0.25f, 7, 3, 5}, 1},
-    {"dropout, T differ", {SHAPE(1, 5, 67, 3, 3, 8), 24, 24, 24, false, 0.35f, 0.5f, 7, 1, 1}, 1},
-    {"large scores", {SHAPE(1, 66, 66, 2, 2, 16), 32, 32, 32, true, 1, 0, 0, 0, 0}, 3},
-    {"over 256 keys", {SHAPE(1, 300, 300, 2, 1, 16), 32, 16, 16, true, 0.5f, 0, 0, 0, 0}, 2},
-    {"many keys", {SHAPE(1, 33, 500, 2, 2, 8), 16, 16, 16, false, 0.5f, 0.1f, 3, 0, 1}, 2},
-    {"no sequence", {SHAPE(0, 9, 9, 2, 2, 4), 8, 8, 8, true, 1, 0, 0, 0, 0}, 1},
+    {"one of everything", {SHAPE(1, 1, 1, 1, 1, 1), 1, 1, 1, true, 1, 0, 0, 0, 0, NULL, NULL}, 1},
+    {"two tokens", {SHAPE(2, 2, 2, 1, 1, 3), 3, 3, 3, true, 0.5f, 0, 0, 0, 0, NULL, NULL}, 1},
+    {"one short of a block",
+     {SHAPE(1, 63, 63, 3, 3, 8), 24, 24, 24, true, 0.35f, 0, 0, 0, 0, NULL, NULL},
+     1},
+    {"a block", {SHAPE(1, 64, 64, 2, 1, 16), 32, 16, 16, true, 0.25f, 0, 0, 0, 0, NULL, NULL}, 1},
+    {"one over, wide",
+     {SHAPE(2, 65, 65, 2, 2, 12), 72, 72, 80, true, 0.3f, 0, 0, 0, 0, NULL, NULL},
+     1},
+    {"three blocks",
+     {SHAPE(1, 129, 129, 4, 1, 32), 128, 32, 40, true, 0.2f, 0, 0, 0, 0, NULL, NULL},
+     2},
+    {"no mask", {SHAPE(2, 65, 65, 8, 1, 4), 32, 4, 4, false, 0.5f, 0, 0, 0, 0, NULL, NULL}, 1},
+    {"few queries",
+     {SHAPE(2, 3, 130, 6, 3, 5), 31, 15, 15, false, 0.5f, 0, 0, 0, 0, NULL, NULL},
+     1},
+    {"few keys", {SHAPE(1, 130, 2, 5, 5, 7), 35, 40, 35, false, 0.4f, 0, 0, 0, 0, NULL, NULL}, 1},
+    {"one key",
+     {SHAPE(2, 4, 1, 2, 2, 600), 1200, 1200, 1200, false, 0.04f, 0, 0, 0, 0, NULL, NULL},
+     1},
+    {"dropout", {SHAPE(2, 70, 70, 2, 1, 8), 16, 8, 8, true, 0.35f, 0.25f, 7, 3, 5, NULL, NULL}, 1},
+    {"dropout, T differ",
+     {SHAPE(1, 5, 67, 3, 3, 8), 24, 24, 24, false, 0.35f, 0.5f, 7, 1, 1, NULL, NULL},
+     1},
+    {"large scores", {SHAPE(1, 66, 66, 2, 2, 16), 32, 32, 32, true, 1, 0, 0, 0, 0, NULL, NULL}, 3},
+    {"over 256 keys",
+     {SHAPE(1, 300, 300, 2, 1, 16), 32, 16, 16, true, 0.5f, 0, 0, 0, 0, NULL, NULL},
+     2},
+    {"many keys",
+     {SHAPE(1, 33, 500, 2, 2, 8), 16, 16, 16, false, 0.5f, 0.1f, 3, 0, 1, NULL, NULL},
+     2},
+    {"no sequence", {SHAPE(0, 9, 9, 2, 2, 4), 8, 8, 8, true, 1, 0, 0, 0, 0, NULL, NULL}, 1},
 };
 
 static void test_attention(void **state)

@@ -36,7 +36,8 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
 {
     const struct ops *ops = w->ops;
     struct stream *s = w->stream;
-    const struct attention_shape shape = {B, T, T, H, KV, HD, D, D, D, true, 0.25f, 0.1f, 7, 0, 1};
+    const struct attention_shape shape = {B,    T,     T,    H, KV, HD, D,    D,   D,
+                                          true, 0.25f, 0.1f, 7, 0,  1,  NULL, NULL};
     struct outcome o = {0};
     float zeros[4 * D] = {0};
     void *x = to_device_as(w, t, host, COUNT), *y = to_device_as(w, t, host, ROWS * D);
@@ -47,8 +48,8 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
     double *sums = to_device_bytes(w, o.sums, sizeof o.sums);
     size_t third = (size_t)(ROWS * D) * dtype_bytes(t);
     ops->attention_forward(s, t, y, lse, x, x, x, &shape);
-    ops->attention_backward(s, t, dx, (char *)dx + third, (char *)dx + 2 * third, x, y, lse, x, x,
-                            x, &shape);
+    ops->attention_backward(s, t, dx, (char *)dx + third, (char *)dx + 2 * third, NULL, x, y, lse,
+                            x, x, x, &shape);
     ops->embedding_backward(s, t, dw, x, ids, ROWS, V, D, false);
     ops->cross_entropy(s, t, dlogits, sums, logits, ids, 0.5f, ROWS, V);
     ops->sum_of_squares(s, sums + 3, logits, COUNT);

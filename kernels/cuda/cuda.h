@@ -1,0 +1,79 @@
+/* Inside the CUDA backend: what every op's file needs to put a kernel on a stream. Only files of
+ * kernels/cuda include this.
+ *
+ * The same sources are compiled twice: by nvcc for GPUs, and by a C++ compiler for tests, where
+ * <cuda_runtime.h> is the emulation's (tests/emulation/): blocks one after another, the threads of
+ * a block as fibers that change places at barriers and warp shuffles. So a kernel keeps to what
+ * both know:
+ *  - kernels start through CUDA_LAUNCH, dynamic shared memory is CUDA_SHARED;
+ *  - every thread of a block reaches the same __syncthreads(), all 32 of a warp the same shuffle
+ *    (mask CUDA_WARP): no early return before them;
+ *  - no inline assembly, no matrix-unit instruction outside kernels/cuda/matrix.h;
+ *  - sums are made in a fixed order: no floating-point atomics.
+ */
+#ifndef SHOAL_KERNELS_CUDA_CUDA_H
+#define SHOAL_KERNELS_CUDA_CUDA_H
+
+#include "kernels/backend.h"
+
+#include <assert.h>
+#include <cuda_runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- host side ---- */
+
+/* The stream's cudaStream_t. */
+cudaStream_t cuda_handle(const struct stream *s);
+
+/* Multiprocessors of the stream's GPU, and its compute capability as 10 major + minor (90). */
+int cuda_multiprocessors(const struct stream *s);
+int cuda_architecture(const struct stream *s);
+
+/* Fails the stream if `status` is an error; what: the kernel or call, for the message. The first
+ * failure stays and comes out of stream_sync(). */
+void cuda_check(struct stream *s, cudaError_t status, const char *what);
+
+/* Device memory for a kernel's own use, 256-byte aligned, kept by the stream and grown when needed
+ * (never inside a step that ran before with the same shapes): what an op leaves there the next op
+ * on the stream may overwrite. NULL if there is none: the stream has failed then. */
+void *cuda_scratch(struct stream *s, size_t bytes);
+
+/* Blocks of `threads` for `count` items with one thread each, at most `most`: for kernels that
+ * stride by the grid. At least 1. */
+static inline unsigned cuda_blocks(int64_t count, int threads, int64_t most)
+{
+    int64_t blocks = (count + threads - 1) / threads;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+#ifdef __cplusplus
+}
+
+/* CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, arguments...): grid and block: int or dim3; a
+ * template's name in parentheses if it has commas. Shared memory beyond 48 KiB is asked for. */
+#ifndef SHOAL_EMULATION
+#define CUDA_SHARED(type, name)                                                                    \
+    extern __shared__ __align__(16) unsigned char name##_bytes[];                                  \
+    type *name = (type *)name##_bytes
+#define CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, ...)                                     \
+    do {                                                                                           \
+        auto kernel_ = (kernel);                                                                   \
+        if ((shared_bytes) > 48 * 1024)                                                            \
+            cuda_check((s),                                                                        \
+                       cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,  \
+                                            (int)(shared_bytes)),                                  \
+                       #kernel);                                                                   \
+        kernel_<<<(grid), (block), (shared_bytes), cuda_handle(s)>>>(__VA_ARGS__);                 \
+        cuda_check((s), cudaGetLastError(), #kernel);                                              \
+    } while (0)
+#else
+/* cuda_runtime.h of the emulation defines both. */
+#endif
+
+enum : unsigned { CUDA_WARP = 0xffffffffu };
+#endif
+
+#endif
