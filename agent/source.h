@@ -24,8 +24,9 @@ enum source_split { SOURCE_TRAIN, SOURCE_EVAL };
 struct source_fetched {
     int64_t batches;    /* micro-batches; 0 at the end of the epoch */
     int64_t rows;       /* of this rank, in all of them */
-    int64_t targets;    /* of this rank that count for the loss */
-    bool same;          /* rows and targets are the same on every rank */
+    int64_t targets;    /* of this rank that count for the loss (MODEL_CLASSES: labels) */
+    int64_t labels;     /* MODEL_PRETRAINING: labels of this rank that count, beside the targets */
+    bool same;          /* rows, targets and labels are the same on every rank */
     const char *notice; /* something that people should know of, or NULL; until the next fetch */
 };
 

@@ -221,6 +221,7 @@ struct model *model_gpt2_new(struct arena *arena, const struct gpt2_config *conf
         looked_up += config->vocab_size * config->n_embd;
     net->model = (struct model){
         .type = "gpt2",
+        .task = MODEL_NEXT_TOKEN,
         .root = declare(net, arena),
         .language = {.V = config->vocab_size,
                      .max_tokens = config->n_positions,

@@ -275,6 +275,7 @@ struct model *model_llama_new(struct arena *arena, const struct llama_config *co
                                    llama_head_dim(config)};
     net->model = (struct model){
         .type = "llama",
+        .task = MODEL_NEXT_TOKEN,
         .root = declare(net),
         .language = {.V = config->vocab_size,
                      .max_tokens = longest_sequence(config),

@@ -58,6 +58,7 @@ struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *sha
 
     net->model = (struct model){
         .type = "mnist_cnn",
+        .task = MODEL_IMAGES,
         .root = root,
         .input_shape = {shape->height, shape->width, 1},
         .classes = shape->classes,
