@@ -69,8 +69,9 @@ struct checkpoint_save {
  * durable; when it fails, it fails on every rank with the cause and the rank it came from, earlier
  * checkpoints are as they were, and what was written is removed (what a killed process leaves, the
  * next save removes). A complete checkpoint of the same name is replaced in one step;
- * anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS. */
-int checkpoint_save(const struct checkpoint_save *save, struct error *err);
+ * anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS.
+ * ret_bytes: of all ranks' tensors. */
+int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, struct error *err);
 
 /* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left, of those
  * up to `step`: later ones were passed over as damaged, and do not count. For one rank. The newest
@@ -84,10 +85,15 @@ struct checkpoint_found {
     int64_t step;
 };
 
+/* What was passed over, and why: each reason names its path. */
+struct checkpoint_skipped {
+    struct lines paths, reasons;
+};
+
 /* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`. Only the
- * manifest decides what is complete; why others were passed over is added to `skipped`. Errors:
+ * manifest decides what is complete; others are added to `skipped` (NULL: nobody asks). Errors:
  * ERR_NOT_FOUND if there is none (or no such directory). */
-int checkpoint_find_latest(const char *dir, int64_t below, struct lines *skipped,
+int checkpoint_find_latest(const char *dir, int64_t below, struct checkpoint_skipped *skipped,
                            struct checkpoint_found *ret_found, struct error *err);
 
 /* ---- loading: each rank for itself, without collectives ---- */

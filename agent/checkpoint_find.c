@@ -22,25 +22,29 @@ static int compare(const void *a, const void *b)
 }
 
 static void consider(struct arena *arena, const char *dir, const struct dirent *entry,
-                     struct found *found, int *count, struct lines *skipped)
+                     struct found *found, int *count, struct checkpoint_skipped *skipped)
 {
     if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
         return;
     const char *path = arena_printf(arena, "%s/%s", dir, entry->d_name);
     struct manifest manifest;
     struct error err;
-    if (durable_is_temp(entry->d_name, NULL)) {
-        if (skipped)
-            lines_add(skipped, "%s: left over from a save that did not finish", path);
-    } else if (checkpoint_read_manifest(arena, path, &manifest, &err) == 0) {
+    bool is_temp = durable_is_temp(entry->d_name, NULL);
+    if (!is_temp && checkpoint_read_manifest(arena, path, &manifest, &err) == 0) {
         found[(*count)++] = (struct found){path, manifest.step};
-    } else if (skipped) {
-        lines_add(skipped, "%s", err.msg);
+        return;
     }
+    if (!skipped)
+        return;
+    lines_add(&skipped->paths, "%s", path);
+    if (is_temp)
+        lines_add(&skipped->reasons, "%s: left over from a save that did not finish", path);
+    else
+        lines_add(&skipped->reasons, "%s", err.msg);
 }
 
 /* All complete checkpoints in `dir`, by steps. Memory from `arena`. */
-static int find_all(struct arena *arena, const char *dir, struct lines *skipped,
+static int find_all(struct arena *arena, const char *dir, struct checkpoint_skipped *skipped,
                     struct found **ret_found, int *ret_count, struct error *err)
 {
     struct dirent **entries;
@@ -59,7 +63,7 @@ static int find_all(struct arena *arena, const char *dir, struct lines *skipped,
     return 0;
 }
 
-int checkpoint_find_latest(const char *dir, int64_t below, struct lines *skipped,
+int checkpoint_find_latest(const char *dir, int64_t below, struct checkpoint_skipped *skipped,
                            struct checkpoint_found *ret_found, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();

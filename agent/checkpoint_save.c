@@ -274,8 +274,18 @@ static int prepare(const struct checkpoint_save *save, struct notice *notice, st
     return share_notice(save, notice, err);
 }
 
+static int64_t count_bytes(const struct report *reports, int ranks)
+{
+    int64_t bytes = 0;
+    for (int rank = 0; rank < ranks; rank++)
+        for (int part = 0; part < CHECKPOINT_PARTS; part++)
+            for (int k = 0; k < reports[rank].parts[part].file_count; k++)
+                bytes += reports[rank].parts[part].files[k].bytes;
+    return bytes;
+}
+
 static int write_and_commit(const struct checkpoint_save *save, struct notice *notice,
-                            struct error *err)
+                            int64_t *ret_bytes, struct error *err)
 {
     const struct comm *comm = save->comm;
     struct report mine = {0};
@@ -286,18 +296,19 @@ static int write_and_commit(const struct checkpoint_save *save, struct notice *n
     for (int rank = 0; rank < comm->size; rank++)
         if (outcome_get(&reports[rank].outcome, rank, err) < 0)
             return -1;
+    *ret_bytes = count_bytes(reports, comm->size);
     if (comm->rank == 0)
         outcome_set(&notice->outcome, commit(save, notice->temp, reports, err), err);
     return share_notice(save, notice, err);
 }
 
-int checkpoint_save(const struct checkpoint_save *save, struct error *err)
+int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, struct error *err)
 {
     assert(!strchr(save->name, '/') && !durable_is_temp(save->name, NULL));
     struct notice notice;
     int result = prepare(save, &notice, err);
     if (result == 0)
-        result = write_and_commit(save, &notice, err);
+        result = write_and_commit(save, &notice, ret_bytes, err);
     /* After a failure all that was written; after a replacement the one that was replaced. */
     struct error ignored;
     if (save->comm->rank == 0 && notice.temp[0])

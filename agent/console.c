@@ -176,8 +176,9 @@ static void on_step(void *ctx, const struct trainer_step *step)
 }
 
 /* What took place since the last step was no training. */
-static void skip_pause(struct console *c)
+static void skip_pause(void *ctx)
 {
+    struct console *c = ctx;
     int64_t now_us = c->setting.now_us();
     if (c->step_end_us > 0)
         throughput_skip(&c->throughput, now_us - c->step_end_us);
@@ -201,11 +202,11 @@ static void on_test(void *ctx, const struct trainer_score *score)
     skip_pause(ctx);
 }
 
-static void on_saved(void *ctx, const char *path, int64_t step)
+static void on_saved(void *ctx, const struct trainer_save *save)
 {
     struct str line;
     str_init(&line, LINE_BYTES);
-    str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)step, path);
+    str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)save->step, save->path);
     say(ctx, &line);
     skip_pause(ctx);
 }
@@ -280,6 +281,7 @@ struct trainer_listener console_listener(struct console *c)
         .step = on_step,
         .epoch = on_epoch,
         .test = on_test,
+        .save_goes_on = skip_pause,
         .saved = on_saved,
         .not_saved = on_not_saved,
         .resumed = on_resumed,

@@ -180,8 +180,12 @@ static int read_directory(struct arena *arena, const char *path, struct inspecti
                           struct error *err)
 {
     struct checkpoint_found found;
-    if (checkpoint_find_latest(path, INT64_MAX, &in->problems, &found, err) < 0)
+    struct checkpoint_skipped skipped;
+    lines_init(&skipped.paths, arena);
+    lines_init(&skipped.reasons, arena);
+    if (checkpoint_find_latest(path, INT64_MAX, &skipped, &found, err) < 0)
         return -1;
+    in->problems = skipped.reasons;
     in->kind = INSPECT_DIRECTORY;
     in->found = arena_array(arena, struct inspect_found, FOUND_MAX);
     do {

@@ -16,6 +16,7 @@ struct report {
     bool is_language;
     int64_t begin_us; /* when the trainer was about to be opened */
     int64_t step_end_us, eval_begin_us, save_begin_us;
+    double held_up_s; /* by the save that goes on beside the training */
 };
 
 static double seconds_since(const struct report *r, int64_t us)
@@ -161,37 +162,51 @@ static void on_test(void *ctx, const struct trainer_score *score)
 
 /* ---- checkpoints ---- */
 
-static void on_save_begins(void *ctx, const char *path)
+static void on_save_begins(void *ctx, const struct trainer_save *save)
 {
     struct report *r = ctx;
+    skip_pause(r);
     r->save_begin_us = r->setting.steady_us();
-    on_event(r, RUN_SAVE_BEGIN, path, 0);
+    const struct run_moment begin = {
+        .event = RUN_SAVE_BEGIN, .path = save->path, .at_epoch_end = save->at_epoch_end};
+    telemetry_tell(r->telemetry, &begin);
 }
 
-static void tell_save(struct report *r, const char *path, int64_t step, bool failed)
+static void on_save_goes_on(void *ctx)
+{
+    struct report *r = ctx;
+    r->held_up_s = seconds_since(r, r->save_begin_us);
+    skip_pause(r);
+    r->console.save_goes_on(r->console.ctx);
+}
+
+static void tell_save(struct report *r, const struct trainer_save *saved, bool failed)
 {
     const struct run_save save = {
-        .step = step,
-        .path = path,
+        .step = saved->step,
+        .path = saved->path,
         .seconds = seconds_since(r, r->save_begin_us),
-        .held_up_s = seconds_since(r, r->step_end_us),
+        .held_up_s = r->held_up_s + seconds_since(r, r->step_end_us),
+        .bytes = saved->bytes,
+        .at_epoch_end = saved->at_epoch_end,
         .failed = failed,
     };
     telemetry_checkpoint(r->telemetry, &save);
+    r->held_up_s = 0;
     skip_pause(r);
 }
 
-static void on_saved(void *ctx, const char *path, int64_t step)
+static void on_saved(void *ctx, const struct trainer_save *save)
 {
     struct report *r = ctx;
-    tell_save(r, path, step, false);
-    r->console.saved(r->console.ctx, path, step);
+    tell_save(r, save, false);
+    r->console.saved(r->console.ctx, save);
 }
 
 static void on_not_saved(void *ctx, int64_t step, const char *why)
 {
     struct report *r = ctx;
-    tell_save(r, "", step, true);
+    tell_save(r, &(struct trainer_save){.path = "", .step = step}, true);
     r->console.not_saved(r->console.ctx, step, why);
 }
 
@@ -255,6 +270,7 @@ struct trainer_listener report_listener(struct report *r)
         .test_begins = on_test_begins,
         .test = on_test,
         .save_begins = on_save_begins,
+        .save_goes_on = on_save_goes_on,
         .saved = on_saved,
         .not_saved = on_not_saved,
         .resumed = on_resumed,

@@ -17,6 +17,7 @@ struct saver {
     atomic_bool ended;
     struct checkpoint_save save;
     int result;
+    int64_t bytes;
     struct error err;
 };
 
@@ -37,8 +38,9 @@ void saver_close(struct saver *s)
     if (!s)
         return;
     struct error ignored; /* whoever cares has called saver_finish() */
+    int64_t bytes;
     if (s->running)
-        saver_finish(s, &ignored);
+        saver_finish(s, &bytes, &ignored);
     comm_close(s->comm);
     stream_close(s->stream);
     device_close(s->device);
@@ -48,7 +50,7 @@ void saver_close(struct saver *s)
 static void *run(void *ctx)
 {
     struct saver *s = ctx;
-    s->result = checkpoint_save(&s->save, &s->err);
+    s->result = checkpoint_save(&s->save, &s->bytes, &s->err);
     atomic_store(&s->ended, true);
     return NULL;
 }
@@ -73,11 +75,12 @@ bool saver_is_running(struct saver *s, bool *ret_ended)
     return s->running;
 }
 
-int saver_finish(struct saver *s, struct error *err)
+int saver_finish(struct saver *s, int64_t *ret_bytes, struct error *err)
 {
     assert(s->running);
     pthread_join(s->thread, NULL);
     s->running = false;
+    *ret_bytes = s->bytes;
     if (s->result < 0)
         *err = s->err;
     return s->result;

@@ -30,7 +30,7 @@ int saver_start(struct saver *saver, const struct checkpoint_save *save, struct 
 bool saver_is_running(struct saver *saver, bool *ret_ended);
 
 /* Waits for the save that runs, and returns what checkpoint_save() did. */
-int saver_finish(struct saver *saver, struct error *err);
+int saver_finish(struct saver *saver, int64_t *ret_bytes, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -65,6 +65,14 @@ struct trainer_score {
     double loss;                       /* mean, as eval.reduction says */
 };
 
+/* A checkpoint. */
+struct trainer_save {
+    const char *path;
+    int64_t step;
+    int64_t bytes;     /* of all ranks' tensors; 0: not written yet */
+    bool at_epoch_end; /* why it is saved */
+};
+
 /* All functions are called on the trainer's thread, on every rank, between steps. */
 struct trainer_listener {
     void *ctx;
@@ -76,8 +84,9 @@ struct trainer_listener {
     void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
     void (*test_begins)(void *ctx);
     void (*test)(void *ctx, const struct trainer_score *score);
-    void (*save_begins)(void *ctx, const char *path);
-    void (*saved)(void *ctx, const char *path, int64_t step);
+    void (*save_begins)(void *ctx, const struct trainer_save *save);
+    void (*save_goes_on)(void *ctx); /* beside the training, which has done its part */
+    void (*saved)(void *ctx, const struct trainer_save *save);
     void (*not_saved)(void *ctx, int64_t step,
                       const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);

@@ -74,6 +74,7 @@ struct trainer {
     struct checkpoint_state snapshot_state;
     const char *model_config; /* config.json; NULL: not a language model */
     char snapshot_name[256], snapshot_path[PATH_MAX];
+    struct trainer_save save; /* the snapshot's, as the listener is told of it */
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
     int failed_saves;   /* in a row */
 };

@@ -43,13 +43,16 @@ static void take_found(struct choice *choice, const char *dir, struct checkpoint
  * by name. */
 static void choose_latest(struct trainer *t, const char *dir, bool must, struct choice *choice)
 {
-    struct lines skipped;
-    lines_init(&skipped, t->arena);
+    struct checkpoint_skipped skipped;
+    lines_init(&skipped.paths, t->arena);
+    lines_init(&skipped.reasons, t->arena);
     struct checkpoint_found found = {0};
     struct error err;
     int result = checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err);
-    if (skipped.count > 0)
-        t->listener->skipped(t->listener->ctx, lines_join(&skipped));
+    for (size_t i = 0; i < skipped.paths.count; i++)
+        trainer_event(t, RUN_INCOMPLETE, skipped.paths.items[i]);
+    if (skipped.reasons.count > 0)
+        t->listener->skipped(t->listener->ctx, lines_join(&skipped.reasons));
     if (result == 0)
         take_found(choice, dir, &found);
     else if (must || err.code != ERR_NOT_FOUND)

@@ -8,8 +8,8 @@
 
 enum { FAILED_SAVES_MAX = 2 }; /* in a row: then the run ends, before more is lost */
 
-/* Names the checkpoint of the current position; returns its path. */
-static const char *name_snapshot(struct trainer *t)
+/* Names the checkpoint of the current position. */
+static void name_snapshot(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     const struct name_field fields[] = {
@@ -22,7 +22,11 @@ static const char *name_snapshot(struct trainer *t)
                 sizeof t->snapshot_name);
     snprintf(t->snapshot_path, sizeof t->snapshot_path, "%s/%s", c->checkpoint.dir,
              t->snapshot_name);
-    return t->snapshot_path;
+    t->save = (struct trainer_save){
+        .path = t->snapshot_path,
+        .step = t->position.step,
+        .at_epoch_end = t->position.epoch_samples == 0,
+    };
 }
 
 static void describe(struct trainer *t, const double sums[3])
@@ -87,11 +91,12 @@ static void prune(struct trainer *t)
         t->listener->notice(t->listener->ctx, err.msg);
 }
 
-static void tell_saved(struct trainer *t)
+static void tell_saved(struct trainer *t, int64_t bytes)
 {
     const struct agent_config *c = t->config;
     t->failed_saves = 0;
-    t->listener->saved(t->listener->ctx, t->snapshot_path, t->snapshot_state.step);
+    t->save.bytes = bytes;
+    t->listener->saved(t->listener->ctx, &t->save);
     if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
         prune(t);
 }
@@ -99,8 +104,9 @@ static void tell_saved(struct trainer *t)
 /* Waits for the save that runs and tells how it went. */
 static int finish(struct trainer *t, bool last, struct error *err)
 {
-    if (saver_finish(t->saver, err) == 0) {
-        tell_saved(t);
+    int64_t bytes;
+    if (saver_finish(t->saver, &bytes, err) == 0) {
+        tell_saved(t, bytes);
         return 0;
     }
     error_wrap(err, "checkpoint at step %lld", (long long)t->snapshot_state.step);
@@ -133,11 +139,14 @@ int trainer_save(struct trainer *t, enum save_when when, struct error *err)
         return -1;
     if (t->saved_step == t->position.step)
         return 0;
-    t->listener->save_begins(t->listener->ctx, name_snapshot(t));
+    name_snapshot(t);
+    t->listener->save_begins(t->listener->ctx, &t->save);
     if (take_snapshot(t, err) || start(t, err))
         return error_wrap(err, "checkpoint at step %lld", (long long)t->position.step);
     t->saved_step = t->position.step;
-    if (when == SAVE_BESIDE && t->config->checkpoint.async)
+    if (when == SAVE_BESIDE && t->config->checkpoint.async) {
+        t->listener->save_goes_on(t->listener->ctx);
         return 0;
+    }
     return finish(t, last, err);
 }

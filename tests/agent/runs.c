@@ -112,9 +112,15 @@ static void on_test_begins(void *ctx)
     (void)ctx;
 }
 
-static void on_save_begins(void *ctx, const char *path)
+static void on_save_begins(void *ctx, const struct trainer_save *save)
 {
-    (void)ctx, (void)path;
+    (void)ctx;
+    assert_int_equal(save->bytes, 0);
+}
+
+static void on_save_goes_on(void *ctx)
+{
+    (void)ctx;
 }
 
 static void on_epoch(void *ctx, const struct trainer_score *score)
@@ -128,13 +134,13 @@ static void on_test(void *ctx, const struct trainer_score *score)
     ((struct seen *)ctx)->test_samples = score->samples;
 }
 
-static void on_saved(void *ctx, const char *path, int64_t step)
+static void on_saved(void *ctx, const struct trainer_save *save)
 {
-    (void)path;
     struct seen *seen = ctx;
+    assert_true(save->bytes > 0);
     seen->saves++;
     if (seen->after_save)
-        seen->after_save(seen, step);
+        seen->after_save(seen, save->step);
 }
 
 static void on_not_saved(void *ctx, int64_t step, const char *why)
@@ -191,6 +197,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .event = on_event,
         .test_begins = on_test_begins,
         .save_begins = on_save_begins,
+        .save_goes_on = on_save_goes_on,
         .step = on_step,
         .epoch = on_epoch,
         .test = on_test,

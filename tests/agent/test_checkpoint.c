@@ -138,7 +138,10 @@ static int save_on(struct saver *s, struct comm *comm, struct stream *stream)
         .comm = comm,
         .stream = stream,
     };
-    return checkpoint_save(&save, &s->err);
+    int64_t bytes = 0;
+    int result = checkpoint_save(&save, &bytes, &s->err);
+    assert_true(result < 0 || bytes > 0);
+    return result;
 }
 
 static void *run_saver(void *arg)
@@ -271,8 +274,9 @@ static void test_find_latest(void **state)
     auto_free char *temp = xasprintf("%s/net-1200steps.tmp-0123456789abcdef", dir);
     unlink(manifest);
     assert_ok(durable_make_dir(&file_ops_system, temp, &err), &err);
-    struct lines skipped;
-    lines_init(&skipped, arena);
+    struct checkpoint_skipped skipped;
+    lines_init(&skipped.paths, arena);
+    lines_init(&skipped.reasons, arena);
     assert_ok(checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err), &err);
     assert_non_null(strstr(found.path, "net-1000steps"));
     assert_int_equal(found.step, 1000);
@@ -281,9 +285,10 @@ static void test_find_latest(void **state)
     assert_int_equal(found.step, 900);
     free(found.path);
     assert_fails(checkpoint_find_latest(dir, 900, NULL, &found, &err), &err, ERR_NOT_FOUND, dir);
-    assert_int_equal(skipped.count, 2);
-    assert_non_null(strstr(skipped.items[0], "net-1100steps: not a complete checkpoint"));
-    assert_non_null(strstr(skipped.items[1], "left over from a save"));
+    assert_int_equal(skipped.paths.count, 2);
+    assert_string_equal(skipped.paths.items[0], newest);
+    assert_non_null(strstr(skipped.reasons.items[0], "net-1100steps: not a complete checkpoint"));
+    assert_non_null(strstr(skipped.reasons.items[1], "left over from a save"));
 
     struct checkpoint *c;
     assert_fails(checkpoint_open(newest, &c, &err), &err, ERR_NOT_FOUND,

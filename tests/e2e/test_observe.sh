@@ -19,6 +19,8 @@ has_stepped() { get /status | grep -q '"last_step":{"step":[1-9]'; }
 check "the status tells of steps" wait_for 120 has_stepped
 has_saved() { get /metrics | grep -q '^fsdp_checkpoint_last_step [1-9]'; }
 check "the metrics tell of a checkpoint" wait_for 120 has_saved
+has_bytes() { get /metrics | grep -qE '^fsdp_checkpoint_bytes [1-9]'; }
+check "... and of its size" has_bytes
 get /metrics >"$work/metrics"
 check "they tell of the model" contains "$work/metrics" 'fsdp_run_info{model="mnist_cnn",strategy="FULL_SHARD"'
 check "of the loss" grep -qE '^fsdp_train_loss [0-9.]+$' "$work/metrics"

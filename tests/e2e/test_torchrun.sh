@@ -47,7 +47,8 @@ check "... which goes on from the checkpoint" grep -q "^Resumed at step " "$work
 
 # The job of AWS's sample with small sizes: elastic workers without a master, on a mirror of C4 and a cache of the hub.
 aws=$work/aws
-mkdir -p "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/"{refs,snapshots} "$aws/data/allenai/c4/en"
+mkdir -p "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/"{refs,snapshots} \
+    "$aws/data/allenai/c4/en" "$aws/checkpoints/llama_v3-9steps"
 printf abc >"$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/refs/main"
 cp -r tests/data/tokenizers/llama2_metaspace "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/snapshots/abc"
 for split in train validation; do
@@ -60,6 +61,8 @@ check "the job of AWS's sample trains" run_aws
 check "... on four ranks" contains "$aws/out" "4 ranks on 2 nodes, master_addr=127.0.0.1"
 check "... with a leader to be found" grep -qx '  master_addr=127.0.0.1' "$aws/logs/llama-fsdp/llama-fsdp-worker-0.log"
 check "... its steps told as the sample tells them" grep -q 'Loss: ' "$aws/logs/llama-fsdp/llama-fsdp-worker-0.log"
+check "... and what has no manifest is passed over, in its words" contains "$aws/logs/llama-fsdp/llama-fsdp-worker-0.log" \
+    "checkpoints/llama_v3-9steps/.metadata not found. Skipping this incomplete checkpoint"
 check "... into checkpoints of its names" test -d "$aws/checkpoints/llama_v3-4steps"
 check "... and without its token in the log" lacks "$aws/out" "hf_never_told"
 
