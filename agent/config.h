@@ -26,6 +26,16 @@ enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONM
 /* Values in the order of their key's choices. Choices without an enum here are in the order of the
  * enum that their field's comment names. */
 enum config_model { MODEL_AUTO, MODEL_MNIST_CNN, MODEL_LLAMA, MODEL_GPT2, MODEL_MISTRAL };
+enum config_head {
+    HEAD_AUTO,
+    HEAD_CAUSAL_LM,
+    HEAD_SEQ2SEQ_LM,
+    HEAD_MASKED_LM,
+    HEAD_PRETRAINING,
+    HEAD_SEQUENCE_CLASSIFICATION,
+    HEAD_IMAGE_CLASSIFICATION,
+};
+enum config_padding { PADDING_LONGEST, PADDING_MAX_LENGTH };
 enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
 enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
@@ -49,6 +59,7 @@ struct agent_config {
         int64_t init;             /* enum config_init */
         const char *init_weights; /* "": none */
         const char *architecture; /* "": none; a name of models/architecture.h */
+        int64_t head;             /* enum config_head */
         double dropout;           /* below 0: each layer's own */
         int64_t loss_reduction;   /* enum config_loss_reduction */
     } model;
@@ -73,8 +84,17 @@ struct agent_config {
         const char *root;
         int64_t format; /* enum token_format */
         const char *text_column;
-        const char *tokenizer;    /* "": the model's directory */
-        int64_t max_seq_length;   /* tokens; 0: the model's positions */
+        const char *text_pair_column; /* "": there is none */
+        const char *target_column, *source_prefix;
+        const char *label_column;
+        const char *label_names; /* separated by commas; "": labels are numbers */
+        const char *tokenizer;   /* "": the model's directory */
+        int64_t max_seq_length;  /* tokens; 0: the model's positions */
+        int64_t max_source_length, max_target_length; /* tokens */
+        int64_t padding;                              /* enum config_padding */
+        int64_t pad_to_multiple_of;                   /* tokens */
+        int64_t label_pad_token_id; /* -100: padding of targets does not count, else a token */
+        double mlm_probability;
         int64_t packing;          /* enum token_packing */
         int64_t add_bos, add_eos; /* enum token_affix */
         const char *train_split, *eval_split;
@@ -179,7 +199,7 @@ struct agent_config {
     } runtime;
 };
 
-enum { CONFIG_MAX_KEYS = 160 };
+enum { CONFIG_MAX_KEYS = 200 };
 
 struct config {
     struct agent_config value;

@@ -168,6 +168,49 @@ static int check_model(const struct agent_config *c, struct error *err)
     return config_architecture(c, NULL, &ignored, err);
 }
 
+/* What each type can learn: a row per head, all of its heads for people. */
+static const struct {
+    enum config_model type;
+    enum config_head head;
+    const char *heads;
+} learned[] = {
+    {MODEL_MNIST_CNN, HEAD_IMAGE_CLASSIFICATION, "image_classification"},
+    {MODEL_LLAMA, HEAD_CAUSAL_LM, "causal_lm"},
+    {MODEL_MISTRAL, HEAD_CAUSAL_LM, "causal_lm"},
+    {MODEL_GPT2, HEAD_CAUSAL_LM, "causal_lm"},
+};
+
+static int check_head(const struct agent_config *c, struct error *err)
+{
+    bool fits = c->model.head == HEAD_AUTO || c->model.type == MODEL_AUTO;
+    const char *heads = "";
+    for (size_t i = 0; i < array_length(learned); i++) {
+        if ((int64_t)learned[i].type != c->model.type)
+            continue;
+        fits |= (int64_t)learned[i].head == c->model.head;
+        heads = learned[i].heads;
+    }
+    if (fits)
+        return 0;
+    return error_set(err, ERR_CONFIG, "model.head: a model of this type can only have %s", heads);
+}
+
+static int check_data(const struct agent_config *c, struct error *err)
+{
+    if (c->data.label_pad_token_id < 0 && c->data.label_pad_token_id != -100)
+        return error_set(err, ERR_CONFIG,
+                         "data.label_pad_token_id: %lld is neither -100 nor the number of a token",
+                         (long long)c->data.label_pad_token_id);
+    if (c->data.mlm_probability <= 0 || c->data.mlm_probability >= 1)
+        return error_set(err, ERR_CONFIG, "data.mlm_probability must be between 0 and 1");
+    if (!c->data.text_column[0] || !c->data.target_column[0] || !c->data.label_column[0])
+        return error_set(err, ERR_CONFIG, "data.%s is empty; name a field of the rows",
+                         !c->data.text_column[0]     ? "text_column"
+                         : !c->data.target_column[0] ? "target_column"
+                                                     : "label_column");
+    return 0;
+}
+
 static int check_places(const struct agent_config *c, struct error *err)
 {
     if (!c->data.root[0])
@@ -239,7 +282,7 @@ int config_finish(struct config_parser *p, struct error *err)
     finish_by_model(&p->config->value);
     finish_optimizer(p);
     if (check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
-        check_places(c, err))
+        check_head(c, err) || check_data(c, err) || check_places(c, err))
         return -1;
     note_idle(p);
     return 0;

@@ -54,12 +54,6 @@ const struct config_refusal config_refusals[] = {
     {"parallel.use_orig_params use_orig_params fsdp_use_orig_params", NULL, "true 1", false,
      "parameters keep their own names and shapes anyway"},
     {"parallel.fsdp_version fsdp_version", NULL, "1 2", true, "only 1 and 2 exist"},
-    {"model.head head", NULL, NULL, true, LATER ": the head follows from model.type"},
-    {"data.label_pad_token_id label_pad_token_id", NULL, "-100", true,
-     LATER "; only -100, which leaves padding out of the loss"},
-    {"data.target_column target_column data.source_prefix source_prefix data.max_source_length "
-     "max_source_length data.max_target_length max_target_length",
-     NULL, NULL, true, LATER ": they belong to sequence-to-sequence models"},
     {"data.pin_memory pin_memory", NULL, NULL, false, "there is no GPU backend here"},
     {"memory.log_memory log_memory with_tracking memory.max_reserved max_reserved", NULL, "false 0",
      true, LATER},

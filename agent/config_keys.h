@@ -61,7 +61,8 @@ struct config_table {
     const struct config_key *keys;
     int count;
 };
-extern const struct config_table config_table_model;  /* model, data */
+extern const struct config_table config_table_model;  /* model */
+extern const struct config_table config_table_data;   /* data */
 extern const struct config_table config_table_train;  /* optimizer, schedule, eval, checkpoint */
 extern const struct config_table config_table_engine; /* parallel, precision, memory */
 extern const struct config_table config_table_run;    /* logging, runtime */

@@ -1,4 +1,4 @@
-/* Keys of what is trained: the model and its data. */
+/* Keys of what is trained: the model. */
 #include "agent/config_keys.h"
 
 #define OVERRIDE_INT(name, others, high, help)                                                     \
@@ -25,6 +25,13 @@ static const struct config_key keys[] = {
     KEY_TEXT("model", "architecture", model.architecture, "", NULL,
              "published sizes by name, llama3_2_1b or gpt2 (a preset of that name sets it); empty: "
              "config.json's, or those of config_overrides"),
+    KEY_CHOICE(
+        "model", "head", model.head, "auto",
+        "auto causal_lm seq2seq_lm masked_lm pretraining sequence_classification "
+        "image_classification",
+        NULL,
+        "what is learned; auto: config.json's, or the only one of the type. pretraining: masked words "
+        "and next sentences (BERT)"),
     KEY_FLOAT("model", "dropout", model.dropout, "-1", -1, 0.99, NULL,
               "probability for every dropout layer; below 0: each layer's own"),
     KEY_CHOICE(
@@ -66,57 +73,6 @@ static const struct config_key keys[] = {
               "llama3"),
     KEY_INT("model.rope_scaling", "original_max_position_embeddings",
             rope.original_max_position_embeddings, "0", 0, 1e9, NULL, "llama3"),
-
-    KEY_TEXT(
-        "data", "dataset", data.dataset, "", "train_data_dir dataset_path dataset_name_or_path",
-        "a file, a glob, a directory, or an id that is a directory below data.root (allenai/c4)"),
-    KEY_TEXT("data", "dataset_config_name", data.dataset_config_name, "", NULL,
-             "subdirectory of the data set"),
-    KEY_TEXT("data", "root", data.root, ".", "data_path",
-             "where data sets are looked for; mnist_cnn: the directory with the IDX files",
-             .environment = "DATA_PATH"),
-    KEY_CHOICE("data", "format", data.format, "auto",
-               "auto jsonl=json=jsonl.gz text=txt llmc_bin=llmc megatron hf_arrow=arrow", NULL,
-               "auto: by what the files are"),
-    KEY_TEXT("data", "text_column", data.text_column, "text", NULL, "the field with a row's text"),
-    KEY_TEXT(
-        "data", "tokenizer", data.tokenizer, "", NULL,
-        "tokenizer.json, tokenizer.model, a directory or an id with one of them; empty: the model's"),
-    KEY_INT("data", "max_seq_length", data.max_seq_length, "0", 0, 1e8, "seq_len block_size",
-            "tokens of a training sequence; 0: the model's longest"),
-    KEY_CHOICE("data", "packing", data.packing, "concat", "concat per_document none", NULL,
-               "concat: documents end to end, cut into sequences; per_document: likewise, but none "
-               "across two; none: one document a sequence"),
-    KEY_CHOICE("data", "add_bos", data.add_bos, "auto", "auto true=1=yes=on false=0=no=off", NULL,
-               "begin each document with the bos token; auto: as the tokenizer says",
-               .implied = "true"),
-    KEY_CHOICE("data", "add_eos", data.add_eos, "auto", "auto true=1=yes=on false=0=no=off", NULL,
-               "end each document with the eos token; with packing=concat always",
-               .implied = "true"),
-    KEY_TEXT("data", "train_split", data.train_split, "train", NULL,
-             "name of the training split; train[:N] or train[:P%] takes the first rows"),
-    KEY_TEXT("data", "eval_split", data.eval_split, "validation", "val_split",
-             "name of the evaluation split; valid, val and test are tried too"),
-    KEY_INT("data", "per_device_train_batch_size", data.train_batch_size, "1", 1, 1e6,
-            "batch_size train_batch_size micro_batch_size", "samples per rank and micro-batch"),
-    KEY_INT("data", "eval_batch_size", data.eval_batch_size, "0", 0, 1e6,
-            "test_batch_size val_batch_size per_device_eval_batch_size",
-            "samples per rank in evaluation; 0: as in training"),
-    KEY_INT("data", "train_size", data.train_size, "0", 0, 1e12, "max_train_samples",
-            "use only the first N training samples; 0: all", .choices = "all"),
-    KEY_INT("data", "eval_size", data.eval_size, "0", 0, 1e12, "max_eval_samples",
-            "use only the first N evaluation samples; 0: all", .choices = "all"),
-    KEY_BOOL("data", "shuffle", data.shuffle, "true", NULL, "a new order in every epoch"),
-    KEY_INT("data", "shuffle_buffer", data.shuffle_buffer, "0", 0, 1e8, NULL,
-            "rows that a stream is shuffled among; 0: 1000"),
-    KEY_BOOL("data", "drop_last", data.drop_last, "false", "dataloader_drop_last",
-             "leave out an epoch's last batch where it is short"),
-    KEY_INT("data", "num_workers", data.num_workers, "2", 0, 64, "dataloader_num_workers",
-            "threads per rank that read and tokenize ahead; 0: none"),
-    KEY_INT("data", "prefetch_factor", data.prefetch_factor, "2", 1, 1024, NULL,
-            "batches ahead per loader thread"),
-    KEY_DURATION("data", "loader_timeout", data.loader_timeout_s, "600", 0, 1e6, NULL,
-                 "seconds to wait for a batch before giving up; 0: for ever"),
 };
 
 const struct config_table config_table_model = {keys, sizeof keys / sizeof keys[0]};

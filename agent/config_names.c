@@ -4,8 +4,9 @@
 #include <ctype.h>
 #include <string.h>
 
-static const struct config_table *const tables[] = {&config_table_model, &config_table_train,
-                                                    &config_table_engine, &config_table_run};
+static const struct config_table *const tables[] = {&config_table_model, &config_table_data,
+                                                    &config_table_train, &config_table_engine,
+                                                    &config_table_run};
 
 int config_key_count(void)
 {

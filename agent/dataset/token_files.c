@@ -88,7 +88,8 @@ static bool has_any_split(const char *file)
 static bool is_data(const char *directory, const char *file)
 {
     static const char *const suffixes[] = {".jsonl",  ".jsonl.gz", ".json.gz", ".txt",
-                                           ".txt.gz", ".idx",      ".arrow"};
+                                           ".txt.gz", ".idx",      ".arrow",   ".tsv",
+                                           ".tsv.gz", ".csv",      ".csv.gz"};
     for (size_t i = 0; i < array_length(suffixes); i++)
         if (ends_with(file, suffixes[i]))
             return true;

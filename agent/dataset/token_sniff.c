@@ -13,6 +13,7 @@ enum { SNIFF_BYTES = 4096 };
 static const char *const names[] = {
     [TOKENS_AUTO] = "auto",     [TOKENS_JSONL] = "jsonl",       [TOKENS_TEXT] = "text",
     [TOKENS_LLMC] = "llmc_bin", [TOKENS_MEGATRON] = "megatron", [TOKENS_ARROW] = "hf_arrow",
+    [TOKENS_TSV] = "tsv",       [TOKENS_CSV] = "csv",
 };
 
 const char *token_format_name(enum token_format format)
@@ -25,10 +26,13 @@ static bool begins(const uint8_t *bytes, size_t size, const char *magic)
     return size >= strlen(magic) && memcmp(bytes, magic, strlen(magic)) == 0;
 }
 
-static bool is_named_text(const char *path)
+/* Whether the name ends with it, or with it and ".gz". */
+static bool is_named(const char *path, const char *suffix)
 {
-    const char *end = strstr(path, ".txt");
-    return end && (strcmp(end, ".txt") == 0 || strcmp(end, ".txt.gz") == 0);
+    size_t length = strlen(path), tail = strlen(suffix);
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0)
+        length -= 3;
+    return length >= tail && memcmp(path + length - tail, suffix, tail) == 0;
 }
 
 static int judge(const char *path, const uint8_t *bytes, size_t size, enum token_format *ret_format,
@@ -59,12 +63,14 @@ static int judge(const char *path, const uint8_t *bytes, size_t size, enum token
             "%s: neither text nor a known format of ids (llm.c's .bin, Megatron's .idx "
             "with its .bin, save_to_disk): set data.format if it is one",
             path);
-    else if (first < size && bytes[first] == '[' && !is_named_text(path))
+    else if (is_named(path, ".tsv") || is_named(path, ".csv"))
+        *ret_format = is_named(path, ".tsv") ? TOKENS_TSV : TOKENS_CSV;
+    else if (first < size && bytes[first] == '[' && !is_named(path, ".txt"))
         return error_set(err, ERR_UNSUPPORTED,
                          "%s: one JSON array is not read: write one object per line", path);
     else
-        *ret_format = first < size && bytes[first] == '{' && !is_named_text(path) ? TOKENS_JSONL
-                                                                                  : TOKENS_TEXT;
+        *ret_format = first < size && bytes[first] == '{' && !is_named(path, ".txt") ? TOKENS_JSONL
+                                                                                     : TOKENS_TEXT;
     return 0;
 }
 
@@ -94,7 +100,9 @@ int token_sniff(const char *path, enum token_format wanted, enum token_format *r
         return error_set(err, ERR_INPUT, "%s: the file is empty: download it again", path);
     if (judge(path, bytes, (size_t)size, ret_format, err) < 0)
         return -1;
-    if (packed && *ret_format != TOKENS_JSONL && *ret_format != TOKENS_TEXT)
+    bool is_text = *ret_format == TOKENS_JSONL || *ret_format == TOKENS_TEXT ||
+                   *ret_format == TOKENS_TSV || *ret_format == TOKENS_CSV;
+    if (packed && !is_text)
         return error_set(err, ERR_UNSUPPORTED,
                          "%s: files of ids are mapped: unpack it first (gunzip)", path);
     return 0;

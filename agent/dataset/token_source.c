@@ -77,6 +77,12 @@ static int open_reader(struct token_source *s, struct error *err)
     case TOKENS_ARROW:
         result = arrow_folder_open(paths, s->files.count, &documents, err);
         break;
+    case TOKENS_TSV:
+    case TOKENS_CSV:
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: columns are read for sequence-to-sequence models and classification, "
+                         "not for language models: write JSON lines with a text each",
+                         s->name);
     }
     int32_t pad = o->encoder.encode && o->encoder.eos >= 0 ? o->encoder.eos : 0;
     return result < 0 ? -1
@@ -109,7 +115,7 @@ static int check_options(const struct token_options *o, struct error *err)
             return error_set(err, ERR_CONFIG, "%s: %lld; allowed are %lld to %lld", rows[i].key,
                              (long long)rows[i].value, (long long)rows[i].low,
                              (long long)rows[i].high);
-    if (o->format < TOKENS_AUTO || o->format > TOKENS_ARROW)
+    if (o->format < TOKENS_AUTO || o->format > TOKENS_CSV)
         return error_set(err, ERR_CONFIG, "data.format: idx has images, not text or token ids");
     if (!o->dataset[0])
         return error_set(err, ERR_CONFIG,

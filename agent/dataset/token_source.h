@@ -48,6 +48,8 @@ enum token_format {
     TOKENS_LLMC,
     TOKENS_MEGATRON,
     TOKENS_ARROW,
+    TOKENS_TSV, /* rows of columns under a line of names: examples.h reads these */
+    TOKENS_CSV,
 };
 const char *token_format_name(enum token_format format); /* "jsonl" */
 
