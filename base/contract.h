@@ -50,6 +50,9 @@
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
 /* Ours: path of a Unix datagram socket that takes progress reports; absent: nobody listens. */
 #define ENV_PROGRESS_SOCKET "SHOAL_PROGRESS_SOCKET"
+/* Ours: folders with NVIDIA's libraries, separated by colons, before all others (base/library.h).
+ */
+#define ENV_LIBRARY_PATH "SHOAL_CUDA_LIBRARY_PATH"
 
 /* Exit codes of the agent. 1..127 are permanent, 128 and above retryable (restartPolicy ExitCode).
  */
