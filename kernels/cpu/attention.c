@@ -54,11 +54,30 @@ CPU_HOT void attention_mask(float *mask, const struct attention_shape *shape,
     }
 }
 
+void attention_load_bias(float *bias, enum dtype t, const struct attention_shape *shape,
+                         const struct attention_block *block)
+{
+    int64_t place = attention_distance(shape, block, block->q_count - 1) * shape->heads + block->h;
+    for (int64_t i = 0; i < block->q_count + block->k_count - 1; i++, place += shape->heads)
+        bias[i] = t == DTYPE_F32 ? ((const float *)shape->bias)[place]
+                                 : bf16_to_float(((const bf16 *)shape->bias)[place]);
+}
+
+void attention_store_dbias(float *dbias, const float *sums, const struct attention_shape *shape)
+{
+    int64_t distances = attention_distances(shape), heads = shape->heads;
+    memset(dbias, 0, (size_t)(distances * heads) * sizeof *dbias);
+    for (int64_t i = 0; i < shape->B * heads; i++, sums += distances)
+        for (int64_t d = 0; d < distances; d++)
+            dbias[d * heads + i % heads] += sums[d];
+}
+
 /* A thread's matrices. */
 struct forward_block {
     float *q, *k, *v, *y; /* [ATTENTION_BLOCK, hd] */
     float *scores;        /* [ATTENTION_BLOCK, ATTENTION_BLOCK], then probabilities */
     float largest[ATTENTION_BLOCK], sum[ATTENTION_BLOCK];
+    float bias[2 * ATTENTION_BLOCK]; /* attention_load_bias() */
 };
 
 /* A row's scores become exp(score - largest), what came before is brought to the new largest. */
@@ -69,6 +88,11 @@ CPU_HOT static void soften_row(const struct attention_shape *shape,
     int64_t count = attention_visible(shape, block, row), hd = shape->hd;
     float *p = f->scores + row * block->k_count, *y = f->y + row * hd;
     float largest = f->largest[row], sum = 0;
+    if (shape->bias) {
+        const float *bias = f->bias + block->q_count - 1 - row;
+        for (int64_t i = 0; i < count; i++)
+            p[i] += bias[i];
+    }
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < count; i++)
         largest = p[i] > largest ? p[i] : largest;
@@ -104,6 +128,8 @@ static void forward_keys(const struct attention_args *a, const struct attention_
                    block->k_count, hd, 1);
     cpu_gemm('N', 'T', block->q_count, block->k_count, hd, f->q, f->k, 0, f->scores,
              block->k_count);
+    if (z->bias)
+        attention_load_bias(f->bias, a->t, z, block);
     for (int64_t row = 0; row < block->q_count; row++)
         soften_row(z, block, f, row);
     cpu_gemm('N', 'N', block->q_count, hd, block->k_count, f->scores, f->v, 1, f->y, hd);
@@ -114,7 +140,9 @@ static void forward_queries(const struct attention_args *a, struct attention_blo
                             struct forward_block *f)
 {
     const struct attention_shape *z = &a->shape;
-    int64_t hd = z->hd, seen = z->causal ? block->q + block->q_count : z->T_k;
+    int64_t hd = z->hd, seen = block->keys;
+    if (z->causal)
+        seen = attention_min(seen, block->q + block->q_count);
     attention_load(f->q, a->t, a->q,
                    attention_place(block->b, z->T_q, block->q, z->q_stride, block->h, hd),
                    z->q_stride, block->q_count, hd, z->scale);
@@ -163,6 +191,7 @@ static void forward_run(void *args)
                                         .h = i / blocks % z->heads,
                                         .q = i % blocks * ATTENTION_BLOCK};
         block.q_count = attention_min(z->T_q - block.q, ATTENTION_BLOCK);
+        block.keys = attention_keys(z, block.b);
         forward_queries(a, &block, &f);
     }
 }
@@ -175,7 +204,6 @@ static void check(const struct attention_shape *z)
            z->v_stride >= z->kv_heads * z->hd);
     assert(!z->causal || z->T_q == z->T_k);
     assert(z->dropout >= 0 && z->dropout < 1);
-    assert(!z->bias && !z->key_counts);
 }
 
 void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
@@ -195,5 +223,5 @@ void cpu_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, 
     assert(!dbias == !shape->bias);
     cpu_call(s, attention_backward_run, struct attention_args, .s = s, .t = t, .shape = *shape,
              .q = q, .k = k, .v = v, .dy = dy, .kept_y = y, .kept_lse = lse, .dq = dq, .dk = dk,
-             .dv = dv);
+             .dv = dv, .dbias = dbias);
 }

@@ -18,6 +18,7 @@ struct attention_args {
     const void *dy, *kept_y;
     const float *kept_lse;
     void *dq, *dk, *dv;
+    float *dbias;
 };
 
 static inline int64_t attention_min(int64_t a, int64_t b)
@@ -35,7 +36,13 @@ void attention_store(enum dtype t, void *x, int64_t first, int64_t stride, const
 /* Which block of scores: head h of sequence b, queries q .. q + q_count, keys k .. k + k_count. */
 struct attention_block {
     int64_t b, h, q, q_count, k, k_count;
+    int64_t keys; /* of the sequence: the others are padding */
 };
+
+static inline int64_t attention_keys(const struct attention_shape *shape, int64_t b)
+{
+    return shape->key_counts ? shape->key_counts[b] : shape->T_k;
+}
 
 /* Keys that query `row` of the block sees: the first so many. */
 static inline int64_t attention_visible(const struct attention_shape *shape,
@@ -46,6 +53,28 @@ static inline int64_t attention_visible(const struct attention_shape *shape,
     int64_t visible = block->q + row + 1 - block->k;
     return visible < 0 ? 0 : attention_min(visible, block->k_count);
 }
+
+/* Distances of queries and keys. */
+static inline int64_t attention_distances(const struct attention_shape *shape)
+{
+    return shape->T_q + shape->T_k - 1;
+}
+
+/* Which of them that of query `row` and the block's first key is; the next key's is the next. */
+static inline int64_t attention_distance(const struct attention_shape *shape,
+                                         const struct attention_block *block, int64_t row)
+{
+    return block->k - (block->q + row) + shape->T_q - 1;
+}
+
+/* bias: [q_count + k_count - 1] = what is added to the block's scores, by distance, from that of
+ * its last query and its first key on: to those of query `row` from element q_count - 1 - row on.
+ * Of a shape with a bias. */
+void attention_load_bias(float *bias, enum dtype t, const struct attention_shape *shape,
+                         const struct attention_block *block);
+
+/* dbias = the sums over sequences, in order, of sums: [B, heads, distances]. */
+void attention_store_dbias(float *dbias, const float *sums, const struct attention_shape *shape);
 
 /* mask: [count] for keys from block->k on of query `row`: 0 or 1 / (1 - dropout). */
 void attention_mask(float *mask, const struct attention_shape *shape,

@@ -72,6 +72,7 @@ struct forward_room {
     bf16 *p;         /* the same, probabilities but for their sum */
     float *y;        /* [ATTENTION_BLOCK, padded] */
     float largest[ATTENTION_BLOCK], sum[ATTENTION_BLOCK];
+    float bias[ATTENTION_BLOCK + KEYS]; /* attention_load_bias() */
 };
 
 static int64_t room_bytes(const struct attention_shape *z)
@@ -102,9 +103,10 @@ AMX static void soften_row(const struct attention_shape *z, const struct attenti
     float *x = f->scores + row * KEYS, *y = f->y + row * padded;
     bf16 *p = f->p + row * KEYS;
     float largest = f->largest[row], sum = 0, scale = z->scale;
+    const float *bias = f->bias + block->q_count - 1 - row; /* zeros without one */
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < count; i++) {
-        x[i] *= scale;
+        x[i] = x[i] * scale + bias[i];
         largest = x[i] > largest ? x[i] : largest;
     }
 #pragma omp simd reduction(+ : sum)
@@ -133,7 +135,9 @@ AMX static void forward_queries(const struct attention_args *a, struct attention
                                 struct forward_room *f)
 {
     const struct attention_shape *z = &a->shape;
-    int64_t padded = attention_padded(z->hd), seen = z->causal ? block->q + block->q_count : z->T_k;
+    int64_t padded = attention_padded(z->hd), seen = block->keys;
+    if (z->causal)
+        seen = attention_min(seen, block->q + block->q_count);
     attention_amx_rows(f->rows, a->q,
                        attention_place(block->b, z->T_q, block->q, z->q_stride, block->h, z->hd),
                        z->q_stride, block->q_count, z->hd);
@@ -146,6 +150,8 @@ AMX static void forward_queries(const struct attention_args *a, struct attention
         for (int64_t k = 0; k < block->k_count; k += ATTENTION_BLOCK)
             amx_multiply(f->scores + k, KEYS, f->rows, padded, f->k + (block->k + k) * padded / 2,
                          ATTENTION_BLOCK, ATTENTION_BLOCK, ATTENTION_BLOCK, padded, false);
+        if (z->bias)
+            attention_load_bias(f->bias, DTYPE_BF16, z, block);
         for (int64_t row = 0; row < block->q_count; row++)
             soften_row(z, block, f, row);
         amx_multiply(f->y, padded, f->p, KEYS, f->v + block->k * padded / 2, padded,
@@ -177,11 +183,15 @@ AMX static void forward_head(const struct attention_args *a, int64_t b, int64_t 
                        z->v_stride, z->T_k, z->hd);
     attention_amx_pair(f.v, f.rows, blocks, padded);
     memset(f.p, 0, ATTENTION_BLOCK * KEYS * sizeof *f.p); /* rows that are no queries */
+    memset(f.bias, 0, sizeof f.bias);
     amx_open();
     for (int64_t h = kv * group; h < (kv + 1) * group; h++)
         for (int64_t q = 0; q < z->T_q; q += ATTENTION_BLOCK) {
-            struct attention_block block = {
-                .b = b, .h = h, .q = q, .q_count = attention_min(z->T_q - q, ATTENTION_BLOCK)};
+            struct attention_block block = {.b = b,
+                                            .h = h,
+                                            .q = q,
+                                            .q_count = attention_min(z->T_q - q, ATTENTION_BLOCK),
+                                            .keys = attention_keys(z, b)};
             forward_queries(a, &block, &f);
         }
     amx_close();

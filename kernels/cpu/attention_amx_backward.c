@@ -31,6 +31,8 @@ struct backward_room {
     bf16 *ds;                            /* the same */
     uint32_t *p_pairs, *ds_pairs;        /* [BLOCK / 2, BLOCK] */
     bf16 *rows;                          /* of keys */
+    float *bias;                         /* [2 * BLOCK]: attention_load_bias(); zeros without one */
+    float *dbias; /* [distances] of the head at hand, not the thread's; NULL: no bias */
 };
 
 static void *share(char *start, int64_t *used, int64_t bytes)
@@ -64,6 +66,7 @@ static int64_t divide(const struct attention_shape *z, char *start, struct backw
     f->ds = share(start, &used, 2 * BLOCK * BLOCK);
     f->p_pairs = share(start, &used, 2 * BLOCK * BLOCK);
     f->ds_pairs = share(start, &used, 2 * BLOCK * BLOCK);
+    f->bias = share(start, &used, 4 * 2 * BLOCK);
     return used;
 }
 
@@ -78,19 +81,25 @@ AMX static void harden_row(const struct attention_args *a, const struct attentio
     if (count > 0) {
         float lse = a->kept_lse[(block->b * z->heads + block->h) * z->T_q + block->q + row];
         float rest = f->rest[block->q + row], mask[BLOCK];
+        const float *bias = f->bias + block->q_count - 1 - row;
         for (int64_t i = 0; i < BLOCK; i++)
             mask[i] = 1;
         if (z->dropout > 0)
             attention_mask(mask, z, block, row, count);
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {
-            float whole = vector_exp(p[i] * scale - lse);
+            float whole = vector_exp(p[i] * scale + bias[i] - lse);
             dp[i] = whole * (dp[i] * mask[i] - rest);
             p[i] = whole * mask[i];
         }
     }
     memset(p + count, 0, (size_t)(BLOCK - count) * sizeof *p);
     memset(dp + count, 0, (size_t)(BLOCK - count) * sizeof *dp);
+    if (z->bias && count > 0) {
+        float *dbias = f->dbias + attention_distance(z, block, row);
+        for (int64_t i = 0; i < count; i++)
+            dbias[i] += dp[i];
+    }
 }
 
 AMX static void harden(const struct attention_args *a, const struct attention_block *block,
@@ -119,6 +128,8 @@ AMX static void backward_block(const struct attention_args *a, const struct atte
                  padded, false);
     amx_multiply(f->dp, BLOCK, f->dy + q, padded, f->v_columns + k / 2, BLOCK, BLOCK, BLOCK, padded,
                  false);
+    if (a->shape.bias)
+        attention_load_bias(f->bias, DTYPE_BF16, &a->shape, block);
     harden(a, block, f);
     amx_multiply(f->dv + k, BLOCK, f->dy_turned + q, BLOCK, f->p_pairs, BLOCK, padded, BLOCK, BLOCK,
                  true);
@@ -154,11 +165,11 @@ AMX static void backward_head(const struct attention_args *a, int64_t b, int64_t
 {
     const struct attention_shape *z = &a->shape;
     int64_t padded = attention_padded(z->hd);
-    struct attention_block block = {.b = b, .h = h};
+    struct attention_block block = {.b = b, .h = h, .keys = attention_keys(z, b)};
     load_head(a, b, h, f);
     memset(f->dq, 0, (size_t)(attention_blocks(z->T_q) * BLOCK * padded) * sizeof *f->dq);
-    for (block.k = 0; block.k < z->T_k; block.k += BLOCK) {
-        block.k_count = attention_min(z->T_k - block.k, BLOCK);
+    for (block.k = 0; block.k < block.keys; block.k += BLOCK) {
+        block.k_count = attention_min(block.keys - block.k, BLOCK);
         for (block.q = z->causal ? block.k : 0; block.q < z->T_q; block.q += BLOCK) {
             block.q_count = attention_min(z->T_q - block.q, BLOCK);
             backward_block(a, &block, f);
@@ -182,8 +193,9 @@ AMX static void store_turned(bf16 *x, int64_t stride, const float *turned, int64
     }
 }
 
-/* A key-value head and all query heads that read it. */
-AMX static void backward_group(const struct attention_args *a, int64_t b, int64_t kv, char *room)
+/* A key-value head and all query heads that read it. dbias: [B, heads, distances], or NULL. */
+AMX static void backward_group(const struct attention_args *a, int64_t b, int64_t kv, char *room,
+                               float *dbias)
 {
     const struct attention_shape *z = &a->shape;
     struct backward_room f;
@@ -199,9 +211,12 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
     attention_amx_pair(f.k_pairs, f.rows, blocks, padded);
     memset(f.dk, 0, (size_t)(blocks * BLOCK * padded) * sizeof *f.dk);
     memset(f.dv, 0, (size_t)(blocks * BLOCK * padded) * sizeof *f.dv);
+    memset(f.bias, 0, 2 * BLOCK * sizeof *f.bias);
     amx_open();
-    for (int64_t h = kv * group; h < (kv + 1) * group; h++)
+    for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
+        f.dbias = dbias ? dbias + (b * z->heads + h) * attention_distances(z) : NULL;
         backward_head(a, b, h, &f);
+    }
     amx_close();
     store_turned((bf16 *)a->dk + k_place, z->k_stride, f.dk, z->T_k, z->hd, z->scale);
     store_turned((bf16 *)a->dv + v_place, z->v_stride, f.dv, z->T_k, z->hd, 1);
@@ -211,11 +226,18 @@ void attention_amx_backward(const struct attention_args *a)
 {
     const struct attention_shape *z = &a->shape;
     struct backward_room unused;
-    int64_t room = divide(z, NULL, &unused);
-    char *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room));
+    int64_t room = divide(z, NULL, &unused), threads = omp_get_max_threads();
+    size_t sums = (size_t)(z->B * z->heads * attention_distances(z)) * sizeof(float);
+    char *scratch = cpu_scratch(a->s, (size_t)(threads * room) + (z->bias ? sums : 0));
+    float *dbias = z->bias ? (float *)(scratch + threads * room) : NULL;
+    if (dbias)
+        memset(dbias, 0, sums);
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < z->B * z->kv_heads; i++)
-        backward_group(a, i / z->kv_heads, i % z->kv_heads, scratch + omp_get_thread_num() * room);
+        backward_group(a, i / z->kv_heads, i % z->kv_heads, scratch + omp_get_thread_num() * room,
+                       dbias);
+    if (dbias)
+        attention_store_dbias(a->dbias, dbias, z);
 }
 
 #endif

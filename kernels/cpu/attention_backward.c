@@ -1,6 +1,7 @@
 /* Attention's gradients (Dao et al. 2022). A thread has a key-value head of a sequence to itself,
  * with all query heads that read it, so that every sum is made in one order: head by head, keys by
- * keys, queries by queries. Probabilities are made anew from the log of their sum. */
+ * keys, queries by queries; the bias's, at last, sequence by sequence. Probabilities are made anew
+ * from the log of their sum. */
 #include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector_math.h"
@@ -15,19 +16,21 @@ struct backward_block {
     float *rest;        /* [T_q]: sum of dy * y, which is the sum of p * dp over the keys */
     float *k, *v;       /* [ATTENTION_BLOCK, hd] */
     float *p, *dp;      /* [ATTENTION_BLOCK, ATTENTION_BLOCK] */
+    float *bias;        /* [2 * ATTENTION_BLOCK]: attention_load_bias() */
+    float *dbias;       /* [distances] of the head at hand, not the thread's; NULL: no bias */
 };
 
 enum { MATRICES = ATTENTION_BLOCK * ATTENTION_BLOCK };
 
 static int64_t room_of(const struct attention_shape *z)
 {
-    return (2 * z->T_k + 3 * z->T_q + 2 * ATTENTION_BLOCK) * z->hd + z->T_q + 2 * MATRICES;
+    return (2 * z->T_k + 3 * z->T_q + 2 * ATTENTION_BLOCK) * z->hd + z->T_q + 2 * MATRICES +
+           2 * ATTENTION_BLOCK;
 }
 
 static struct backward_block divide(const struct attention_shape *z, float *room)
 {
-    struct backward_block f;
-    f.dk = room;
+    struct backward_block f = {.dk = room};
     f.dv = f.dk + z->T_k * z->hd;
     f.q = f.dv + z->T_k * z->hd;
     f.dy = f.q + z->T_q * z->hd;
@@ -36,7 +39,8 @@ static struct backward_block divide(const struct attention_shape *z, float *room
     f.v = f.k + ATTENTION_BLOCK * z->hd;
     f.p = f.v + ATTENTION_BLOCK * z->hd;
     f.dp = f.p + MATRICES;
-    f.rest = f.dp + MATRICES;
+    f.bias = f.dp + MATRICES;
+    f.rest = f.bias + 2 * ATTENTION_BLOCK;
     return f;
 }
 
@@ -50,6 +54,11 @@ CPU_HOT static void harden_row(const struct attention_args *a, const struct atte
     float *p = f->p + row * block->k_count, *dp = f->dp + row * block->k_count;
     float lse = a->kept_lse[(block->b * z->heads + block->h) * z->T_q + block->q + row];
     float rest = f->rest[block->q + row];
+    if (z->bias) {
+        const float *bias = f->bias + block->q_count - 1 - row;
+        for (int64_t i = 0; i < count; i++)
+            p[i] += bias[i];
+    }
     if (z->dropout > 0) {
         float mask[ATTENTION_BLOCK];
         attention_mask(mask, z, block, row, count);
@@ -68,6 +77,11 @@ CPU_HOT static void harden_row(const struct attention_args *a, const struct atte
     }
     memset(p + count, 0, (size_t)(block->k_count - count) * sizeof *p);
     memset(dp + count, 0, (size_t)(block->k_count - count) * sizeof *dp);
+    if (z->bias) {
+        float *dbias = f->dbias + attention_distance(z, block, row);
+        for (int64_t i = 0; i < count; i++)
+            dbias[i] += dp[i];
+    }
 }
 
 static void backward_queries(const struct attention_args *a, const struct attention_block *block,
@@ -77,6 +91,8 @@ static void backward_queries(const struct attention_args *a, const struct attent
     const float *q = f->q + block->q * hd, *dy = f->dy + block->q * hd;
     cpu_gemm('N', 'T', q_count, k_count, hd, q, f->k, 0, f->p, k_count);
     cpu_gemm('N', 'T', q_count, k_count, hd, dy, f->v, 0, f->dp, k_count);
+    if (a->shape.bias)
+        attention_load_bias(f->bias, a->t, &a->shape, block);
     for (int64_t row = 0; row < q_count; row++)
         harden_row(a, block, f, row);
     cpu_gemm('T', 'N', k_count, hd, q_count, f->p, dy, 1, f->dv + block->k * hd, hd);
@@ -108,8 +124,8 @@ static void backward_head(const struct attention_args *a, struct attention_block
     multiply_rows(f->rest, f->dy, f->dq, z->T_q, hd);
     attention_load(f->q, a->t, a->q, q_place, z->q_stride, z->T_q, hd, z->scale);
     memset(f->dq, 0, (size_t)(z->T_q * hd) * sizeof *f->dq);
-    for (block->k = 0; block->k < z->T_k; block->k += ATTENTION_BLOCK) {
-        block->k_count = attention_min(z->T_k - block->k, ATTENTION_BLOCK);
+    for (block->k = 0; block->k < block->keys; block->k += ATTENTION_BLOCK) {
+        block->k_count = attention_min(block->keys - block->k, ATTENTION_BLOCK);
         attention_load(f->k, a->t, a->k,
                        attention_place(block->b, z->T_k, block->k, z->k_stride, kv, hd),
                        z->k_stride, block->k_count, hd, 1);
@@ -133,18 +149,27 @@ void attention_backward_run(void *args)
         return;
     }
     int64_t room = room_of(z), hd = z->hd, group = z->heads / z->kv_heads;
-    float *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room) * sizeof *scratch);
+    int64_t threads = omp_get_max_threads(), distances = attention_distances(z);
+    int64_t sums = z->bias ? z->B * z->heads * distances : 0;
+    float *scratch = cpu_scratch(a->s, (size_t)(threads * room + sums) * sizeof *scratch);
+    float *dbias = scratch + threads * room;
+    memset(dbias, 0, (size_t)sums * sizeof *dbias);
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < z->B * z->kv_heads; i++) {
         struct backward_block f = divide(z, scratch + omp_get_thread_num() * room);
         struct attention_block block = {.b = i / z->kv_heads};
         int64_t kv = i % z->kv_heads;
+        block.keys = attention_keys(z, block.b);
         memset(f.dk, 0, (size_t)(2 * z->T_k * hd) * sizeof *f.dk); /* and dv */
-        for (block.h = kv * group; block.h < (kv + 1) * group; block.h++)
+        for (block.h = kv * group; block.h < (kv + 1) * group; block.h++) {
+            f.dbias = z->bias ? dbias + (block.b * z->heads + block.h) * distances : NULL;
             backward_head(a, &block, &f);
+        }
         attention_store(a->t, a->dk, attention_place(block.b, z->T_k, 0, z->k_stride, kv, hd),
                         z->k_stride, f.dk, z->T_k, hd, 1);
         attention_store(a->t, a->dv, attention_place(block.b, z->T_k, 0, z->v_stride, kv, hd),
                         z->v_stride, f.dv, z->T_k, hd, 1);
     }
+    if (z->bias)
+        attention_store_dbias(a->dbias, dbias, z);
 }

@@ -128,6 +128,13 @@ void cpu_swiglu_forward(struct stream *s, enum dtype t, void *y, const void *x, 
                         int64_t I);
 void cpu_swiglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                          int64_t rows, int64_t I);
+void cpu_geglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                       int64_t I);
+void cpu_geglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
+                        int64_t rows, int64_t I);
+void cpu_tanh_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+void cpu_tanh_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *y,
+                       int64_t count);
 void cpu_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
                       bool tanh);
 void cpu_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,

@@ -1,8 +1,8 @@
 /* Gaussian error linear unit (Hendrycks and Gimpel 2016): x times the normal distribution's
  * cumulative function at x, or its approximation by a tanh. */
+#include "kernels/cpu/gelu.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/cpu/vector_math.h"
 
 #include <math.h>
 
@@ -12,18 +12,6 @@ struct gelu_args {
     const void *x, *dy;
     bool tanh;
 };
-
-/* (1 + tanh(u)) / 2 = sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
-static inline float tanh_part(float x)
-{
-    return vector_sigmoid(1.5957691f * (x + 0.044715f * x * x * x));
-}
-
-static inline float tanh_slope(float x)
-{
-    float part = tanh_part(x);
-    return part + x * part * (1 - part) * 1.5957691f * (1 + 0.134145f * x * x);
-}
 
 /* The normal distribution's cumulative function, off by less than 1e-7: erf by Abramowitz and
  * Stegun's formula 7.1.26. */
@@ -55,7 +43,7 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
         if (a->tanh) {
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)
-                y[j] = x[j] * tanh_part(x[j]);
+                y[j] = x[j] * gelu_tanh_part(x[j]);
         } else {
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)
@@ -83,7 +71,7 @@ CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last
         if (a->tanh) {
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)
-                dx[j] = dy[j] * tanh_slope(x[j]);
+                dx[j] = dy[j] * gelu_tanh_slope(x[j]);
         } else {
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)

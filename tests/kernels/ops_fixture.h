@@ -43,7 +43,7 @@ void assert_near(const float *got, const double *want, int64_t count, double tol
                  const char *what);
 
 /* An op in double precision: y = f(in[0], in[1], ...). */
-enum { MAX_INPUTS = 3 };
+enum { MAX_INPUTS = 4 };
 struct reference {
     void (*forward)(const void *shape, double *y, double *const in[MAX_INPUTS]);
     const void *shape;

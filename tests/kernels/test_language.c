@@ -136,6 +136,11 @@ static const struct activation_row activation_rows[] = {
     {"large, tanh", 7, 64, false, 30, true},
 };
 
+static double tanh_gelu(double x)
+{
+    return x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+
 static void swiglu_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
 {
     const struct activation_row *r = shape;
@@ -163,12 +168,61 @@ static void swiglu_backward(struct world *world, enum dtype t, const void *shape
     world->ops->swiglu_backward(world->stream, t, gradient[X], dy, in[X], r->rows, r->I);
 }
 
+static void geglu_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
+{
+    const struct activation_row *r = shape;
+    for (int64_t i = 0; i < r->rows; i++)
+        for (int64_t c = 0; c < r->I; c++)
+            *y++ = tanh_gelu(in[X][2 * i * r->I + c]) * in[X][(2 * i + 1) * r->I + c];
+}
+
+static void geglu_forward(struct world *world, enum dtype t, const void *shape, void *y,
+                          float *saved, void *const in[MAX_INPUTS])
+{
+    const struct activation_row *r = shape;
+    (void)saved;
+    world->ops->geglu_forward(world->stream, t, y, in[X], r->rows, r->I);
+}
+
+static void geglu_backward(struct world *world, enum dtype t, const void *shape,
+                           void *const gradient[MAX_INPUTS], const void *dy, const void *y,
+                           const float *saved, void *const in[MAX_INPUTS])
+{
+    const struct activation_row *r = shape;
+    (void)y, (void)saved;
+    world->ops->geglu_backward(world->stream, t, gradient[X], dy, in[X], r->rows, r->I);
+}
+
+static void tanh_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
+{
+    const struct activation_row *r = shape;
+    for (int64_t i = 0; i < r->rows * r->I; i++)
+        y[i] = tanh(in[X][i]);
+}
+
+static void tanh_forward(struct world *world, enum dtype t, const void *shape, void *y,
+                         float *saved, void *const in[MAX_INPUTS])
+{
+    const struct activation_row *r = shape;
+    (void)saved;
+    world->ops->tanh_forward(world->stream, t, y, in[X], r->rows * r->I);
+}
+
+static void tanh_backward(struct world *world, enum dtype t, const void *shape,
+                          void *const gradient[MAX_INPUTS], const void *dy, const void *y,
+                          const float *saved, void *const in[MAX_INPUTS])
+{
+    const struct activation_row *r = shape;
+    (void)in, (void)saved;
+    world->ops->tanh_backward(world->stream, t, gradient[X], dy, y, r->rows * r->I);
+}
+
 static void gelu_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
 {
     const struct activation_row *r = shape;
     for (int64_t i = 0; i < r->rows * r->I; i++) {
-        double x = in[X][i], cube = x + 0.044715 * x * x * x;
-        y[i] = x / 2 * (1 + (r->tanh ? tanh(sqrt(2 / acos(-1)) * cube) : erf(x / sqrt(2))));
+        double x = in[X][i];
+        y[i] = r->tanh ? tanh_gelu(x) : x / 2 * (1 + erf(x / sqrt(2)));
     }
 }
 
@@ -206,12 +260,21 @@ static void test_activations(void **state)
             .backward = swiglu_backward,
         };
         check_op(*state, &row);
+        row.reference = geglu_reference;
+        row.forward = geglu_forward;
+        row.backward = geglu_backward;
+        check_op(*state, &row);
         row.in_count[0] = row.y_count;
         row.dx_is_x = false;
         row.dx_is_dy = row.y_is_x = r->in_place;
         row.reference = gelu_reference;
         row.forward = gelu_forward;
         row.backward = gelu_backward;
+        check_op(*state, &row);
+        row.reference = tanh_reference;
+        row.forward = tanh_forward;
+        row.backward = tanh_backward;
+        row.floor = 1; /* backward sees y rounded, and takes 1 - y^2 */
         check_op(*state, &row);
     }
 }
