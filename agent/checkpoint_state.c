@@ -30,6 +30,12 @@ static const struct field {
     {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
     {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
     {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},
+    {"schedule_type", FIELD_TEXT, offsetof(struct checkpoint_state, schedule_type)},
+    {"peak_lr", FIELD_REAL, offsetof(struct checkpoint_state, peak_lr)},
+    {"min_lr", FIELD_REAL, offsetof(struct checkpoint_state, min_lr)},
+    {"warmup_ratio", FIELD_REAL, offsetof(struct checkpoint_state, warmup_ratio)},
+    {"warmup_steps", FIELD_COUNT, offsetof(struct checkpoint_state, warmup_steps)},
+    {"decay_steps", FIELD_COUNT, offsetof(struct checkpoint_state, decay_steps)},
     {"data", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, data)},
 };
 
@@ -78,7 +84,7 @@ static const char *decode(struct arena *arena, const struct field *f, const json
     } else if (!json) {
         return "is missing";
     } else if (f->type == FIELD_TEXT) {
-        if (json_string_length(json) >= CHECKPOINT_STRATEGY_BYTES || !json_is_string(json))
+        if (json_string_length(json) >= CHECKPOINT_NAME_BYTES || !json_is_string(json))
             return "is not a short text";
         strcpy(value, json_string_value(json));
     } else if (f->type == FIELD_REAL) {

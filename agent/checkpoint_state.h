@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { CHECKPOINT_STRATEGY_BYTES = 32 };
+enum { CHECKPOINT_NAME_BYTES = 32 };
 
 struct checkpoint_state {
     int64_t epoch;           /* whole epochs done */
@@ -24,11 +24,15 @@ struct checkpoint_state {
     int64_t optimizer_steps; /* as the optimizer counts them (bias correction) */
     double epoch_loss_sum, epoch_correct, epoch_rows; /* of the epoch in progress, all ranks */
     uint64_t seed;
-    double learning_rate;                     /* of the last step */
-    int64_t world_size;                       /* of the run that saved; any other can load */
-    int64_t train_rows;                       /* of the whole data set, as far as it was used */
-    int64_t batch_rows;                       /* per rank and micro-batch, of the run that saved */
-    char strategy[CHECKPOINT_STRATEGY_BYTES]; /* "FULL_SHARD", of the run that saved */
+    double learning_rate;                 /* of the last step */
+    int64_t world_size;                   /* of the run that saved; any other can load */
+    int64_t train_rows;                   /* of the whole data set, as far as it was used */
+    int64_t batch_rows;                   /* per rank and micro-batch, of the run that saved */
+    char strategy[CHECKPOINT_NAME_BYTES]; /* "FULL_SHARD", of the run that saved */
+    /* The learning rate's course in the run that saved, as in struct schedule. */
+    char schedule_type[CHECKPOINT_NAME_BYTES]; /* "cosine" */
+    double peak_lr, min_lr, warmup_ratio;
+    int64_t warmup_steps, decay_steps;
     const char *data; /* where the data source is beside epoch and samples; "" if those say it */
 };
 

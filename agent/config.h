@@ -38,6 +38,7 @@ enum config_head {
 enum config_padding { PADDING_LONGEST, PADDING_MAX_LENGTH };
 enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
+enum config_schedule_resume { SCHEDULE_OF_CONFIG, SCHEDULE_OF_CHECKPOINT };
 enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
 enum config_state_dtype { STATE_FP32, STATE_BF16 };
@@ -132,6 +133,7 @@ struct agent_config {
         double gamma;
         double num_cycles;      /* 0: half a wave, or one restart */
         int64_t cooldown_steps; /* wsd */
+        int64_t resume;         /* enum config_schedule_resume: whose values a resumed run takes */
     } schedule;
     struct {
         int64_t strategy; /* enum shard_strategy - 1 */

@@ -68,6 +68,10 @@ static const struct config_key keys[] = {
         "hf_cosine: waves; hf_cosine_with_restarts: how often from the top; 0: half a wave, and once"),
     KEY_INT("schedule", "cooldown_steps", schedule.cooldown_steps, "0", 0, 1e12, NULL,
             "wsd: optimizer steps of the last, falling part"),
+    KEY_CHOICE(
+        "schedule", "resume", schedule.resume, "config", "config checkpoint", NULL,
+        "whose type, rates, warm-up and decay_steps a resumed run takes; checkpoint: those of "
+        "the run that saved it, each told"),
 
     KEY_CHOICE("eval", "eval_strategy", eval.strategy, "epoch", "no epoch steps half_epoch",
                "evaluation_strategy",

@@ -64,6 +64,7 @@ static const char *const hyperpod[] = {
     "schedule.num_train_epochs=3",
     "schedule.warmup_ratio=0.0032",
     "schedule.min_lr=1e-5",
+    "schedule.resume=checkpoint",
     "parallel.sharding_strategy=FULL_SHARD",
     "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP",
     "precision.mixed_precision=bf16",

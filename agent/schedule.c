@@ -2,7 +2,38 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
+#include <string.h>
+
+static const char *const type_names[] = {
+    [SCHEDULE_CONSTANT] = "constant",
+    [SCHEDULE_STEP_LR] = "step",
+    [SCHEDULE_LINEAR] = "linear",
+    [SCHEDULE_COSINE] = "cosine",
+    [SCHEDULE_EXPONENTIAL] = "exponential",
+    [SCHEDULE_PLATEAU] = "plateau",
+    [SCHEDULE_HF_CONSTANT_WITH_WARMUP] = "hf_constant_with_warmup",
+    [SCHEDULE_HF_LINEAR] = "hf_linear",
+    [SCHEDULE_HF_COSINE] = "hf_cosine",
+    [SCHEDULE_HF_COSINE_WITH_RESTARTS] = "hf_cosine_with_restarts",
+    [SCHEDULE_COSINE_TO_MIN] = "cosine_to_min",
+    [SCHEDULE_WSD] = "wsd",
+};
+enum { TYPES = sizeof type_names / sizeof type_names[0] };
+
+const char *schedule_type_name(enum schedule_type type)
+{
+    return type_names[type];
+}
+
+bool schedule_type_find(const char *name, enum schedule_type *ret_type)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (strcmp(type_names[i], name) == 0) {
+            *ret_type = (enum schedule_type)i;
+            return true;
+        }
+    return false;
+}
 
 static double at_least_1(double x)
 {

@@ -3,6 +3,7 @@
 #ifndef SHOAL_AGENT_SCHEDULE_H
 #define SHOAL_AGENT_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -28,6 +29,10 @@ enum schedule_type {
     SCHEDULE_COSINE_TO_MIN, /* as HF_COSINE, always half a wave */
     SCHEDULE_WSD,           /* warm-up, stable, and a cosine over the last cooldown_steps */
 };
+
+/* Its name in the configuration: "cosine"; and back: false if it is none. */
+const char *schedule_type_name(enum schedule_type type);
+bool schedule_type_find(const char *name, enum schedule_type *ret_type);
 
 enum schedule_unit { SCHEDULE_PER_EPOCH, SCHEDULE_PER_STEP };
 

@@ -107,6 +107,13 @@ int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedul
                      struct error *err);
 enum tape_keeps trainer_keeps(const struct agent_config *c);
 
+/* trainer_schedule.c */
+/* Notes the learning rate's course in a checkpoint's state. */
+void trainer_schedule_describe(const struct schedule *schedule, struct checkpoint_state *state);
+/* Takes the course of the run that saved, if the configuration says so, else tells how this run's
+ * differs. */
+void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
+
 /* trainer_run.c */
 int64_t trainer_steps(const struct trainer *t); /* of the whole run; 0: not known */
 

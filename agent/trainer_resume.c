@@ -165,6 +165,7 @@ static int load(struct trainer *t, const char *path, struct error *err)
     if (result == 0) {
         const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
         go_to(t, state);
+        trainer_schedule_resume(t, state);
         trainer_event(t, RUN_LOAD_DONE, path);
         t->listener->resumed(t->listener->ctx, path, state->step);
         compare(t, state);

@@ -49,6 +49,7 @@ static void describe(struct trainer *t, const double sums[3])
                     ? arena_strdup(t->snapshot.arena, t->train->fn->state(t->train))
                     : "",
     };
+    trainer_schedule_describe(&t->schedule, &t->snapshot_state);
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
              trainer_strategy(t->config));
 }

@@ -29,6 +29,7 @@ enum run_event {
     RUN_LOAD_MODEL_DONE,     /* likewise */
     RUN_LOAD_OPTIMIZER_DONE, /* likewise */
     RUN_LOAD_DONE,           /* likewise */
+    RUN_VALUE_TAKEN, /* path: from the checkpoint, "0.0001 for learning rate" */
     RUN_STEP,
     RUN_EVAL,
     RUN_SAVE_BEGIN, /* path */

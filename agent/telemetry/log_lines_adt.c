@@ -94,6 +94,7 @@ static void add_message(const struct run_moment *m, const struct run_state *s, s
     case RUN_SAVE_DONE:
         str_add(out, "Completed checkpoint.");
         break;
+    case RUN_VALUE_TAKEN:
     case RUN_END:
         break;
     }
@@ -101,6 +102,10 @@ static void add_message(const struct run_moment *m, const struct run_state *s, s
 
 void log_lines_adt(const struct run_moment *m, const struct run_state *s, struct str *out)
 {
+    if (m->event == RUN_VALUE_TAKEN) { /* a print() of its scheduler's */
+        str_printf(out, " > using checkpoint value %s\n", m->path);
+        return;
+    }
     auto_str struct str message;
     str_init(&message, 8192);
     add_message(m, s, &message);

@@ -25,6 +25,12 @@ static struct checkpoint_state full_state(void)
         .train_rows = 60000,
         .batch_rows = 64,
         .strategy = "FULL_SHARD",
+        .schedule_type = "cosine",
+        .peak_lr = 1e-4,
+        .min_lr = 1e-5,
+        .warmup_ratio = 0.0032,
+        .warmup_steps = 16,
+        .decay_steps = 5000,
         .data = "{\"file\": 7}",
     };
 }

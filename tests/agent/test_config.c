@@ -2,6 +2,7 @@
 
 #include "agent/config.h"
 #include "agent/config_keys.h"
+#include "agent/schedule.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -195,6 +196,22 @@ static void unknown_flags_are_one_warning_when_not_strict(void **state)
 }
 
 /* Writes `text` to a new file in `directory`. The arena owns the path. */
+static void schedules_have_one_name(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    for (enum schedule_type type = 0; type <= SCHEDULE_WSD; type++) {
+        struct config config;
+        struct error err;
+        enum schedule_type found;
+        const char *name = schedule_type_name(type);
+        assert_ok(parse(arena, arena_printf(arena, "--schedule.type %s", name), "", &config, &err),
+                  &err);
+        assert_int_equal(config.value.schedule.type, type);
+        assert_true(schedule_type_find(name, &found) && found == type);
+    }
+}
+
 static const char *write_file(struct arena *arena, const char *directory, const char *text)
 {
     const char *path = arena_printf(arena, "%s/file", directory);
@@ -372,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_found_under_every_spelling),
         cmocka_unit_test(wrong_values_say_what_is_allowed),
+        cmocka_unit_test(schedules_have_one_name),
         cmocka_unit_test(unknown_flags_are_one_warning_when_not_strict),
         cmocka_unit_test(stronger_sources_win),
         cmocka_unit_test(sources_reach_every_kind_of_key),

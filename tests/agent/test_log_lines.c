@@ -19,6 +19,8 @@ static const struct row adt_rows[] = {
     {{AT(RUN_WRAPPED)}, PREFIX "Wrapped model with FSDP\n"},
     {{AT(RUN_OPTIMIZER_DONE)}, PREFIX "Created optimizer\n"},
     {{AT(RUN_NO_CHECKPOINT)}, PREFIX "No Checkpoints Found\n"},
+    {{AT(RUN_VALUE_TAKEN), .path = "0.0001 for learning rate"},
+     " > using checkpoint value 0.0001 for learning rate\n"},
     {{AT(RUN_INCOMPLETE), .path = "c/llama_v3-2steps"},
      PREFIX "c/llama_v3-2steps/.metadata not found. Skipping this incomplete checkpoint\n"},
     {{AT(RUN_LOAD_BEGIN), .path = "c/llama_v3-2steps"},

@@ -107,6 +107,31 @@ static void a_resumed_run_goes_on_with_the_same_bits(void **state)
     }
 }
 
+/* schedule.resume=checkpoint: what the flags say of the schedule does not count, and a run that
+ * does not know its own end goes on towards the one it had. */
+static void the_schedule_of_the_checkpoint_wins(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    const char *dir = arena_printf(arena, "%s/schedule", data);
+    struct run whole = {0}, first = {0}, second = {0}, other = {0};
+    runs_do_language(&whole, arena, data, 1, ""); /* a cosine from 0.01 */
+    runs_do_language(
+        &first, arena, data, 1,
+        arena_printf(arena, "--decay_steps %d --max_steps 3 --checkpoint_dir %s", STEPS, dir));
+    const char *flags =
+        arena_printf(arena, "--resume %s/llama-3steps --lr 0.5 --lr_decay_style linear", dir);
+    runs_do_language(&second, arena, data, 1,
+                     arena_printf(arena, "%s --schedule.resume checkpoint", flags));
+    for (int s = 3; s < STEPS; s++)
+        assert_true(second.seen[0].loss[s] == whole.seen[0].loss[s]);
+    assert_string_equal(second.seen[0].differs, "");
+    runs_do_language(&other, arena, data, 1, flags);
+    assert_non_null(strstr(other.seen[0].differs, "optimizer.lr 0.5 was 0.01"));
+    assert_non_null(strstr(other.seen[0].differs, "schedule.type linear was cosine"));
+    assert_true(other.seen[0].loss[STEPS - 1] != whole.seen[0].loss[STEPS - 1]);
+}
+
 static void a_checkpoint_goes_on_at_any_world_size(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -140,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_layout_does_not_change_the_losses),
         cmocka_unit_test(sparing_memory_changes_no_bit),
         cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
+        cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
         cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
     };
     return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);
