@@ -12,6 +12,7 @@
 #include "agent/trainer.h"
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/exit_code.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -41,32 +42,11 @@ static const char *environment(void *ctx, const char *name)
     return getenv(name);
 }
 
-/* The exit code of contract.h for a failure. */
-static int exit_code_of(const struct error *err)
+/* A person who stops the run by Ctrl-C is told so by the code, too. */
+static int exit_code(const struct error *err)
 {
-    switch (err->code) {
-    case ERR_CONFIG:
-    case ERR_INPUT:
-    case ERR_NOT_FOUND:
-    case ERR_UNSUPPORTED:
-    case ERR_SHAPE:
-    case ERR_EXISTS:
-    case ERR_FORBIDDEN:
-        return EXIT_CONFIG;
-    case ERR_PEER:
-    case ERR_TIMEOUT:
-        return EXIT_RETRYABLE;
-    case ERR_CANCELLED:
-        return stop_signal == SIGINT ? 128 + SIGINT : EXIT_TERMINATED;
-    default:
-        return EXIT_FAILED;
-    }
-}
-
-static int fail(const struct error *err)
-{
-    fprintf(stderr, "shoal-agent: %s\n", err->msg);
-    return exit_code_of(err);
+    bool interrupted = err->code == ERR_CANCELLED && stop_signal == SIGINT;
+    return interrupted ? 128 + SIGINT : exit_code_of(err->code);
 }
 
 /* What all ranks would say alike, the first of each pod says. Its end makes the launcher signal the
@@ -326,7 +306,8 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
                    .tee = c->runtime.tee},
     };
     int exit_code = EXIT_FAILED;
-    return launch_local_ranks(&options, &exit_code, err) ? fail(err) : exit_code;
+    return launch_local_ranks(&options, &exit_code, err) ? exit_failed("shoal-agent", err)
+                                                         : exit_code;
 }
 
 int main(int argc, char **argv)
@@ -342,7 +323,7 @@ int main(int argc, char **argv)
     bool is_shim;
     if (shim_rewrite(argv, environment, NULL, arena, &is_shim, &own_argv, &err) ||
         read_configuration(own_argv, is_shim, arena, &config, &topology, &err))
-        return fail(&err);
+        return exit_failed("shoal-agent", &err);
     if (config.help || config.help_markdown) {
         print_help(config.help_markdown);
         return EXIT_DONE;
@@ -353,13 +334,13 @@ int main(int argc, char **argv)
     }
     log_set_level((enum log_level)config.value.logging.level);
     if (config.value.runtime.dry_run)
-        return dry_run(&config, arena, &err) ? fail(&err) : EXIT_DONE;
+        return dry_run(&config, arena, &err) ? exit_failed("shoal-agent", &err) : EXIT_DONE;
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
     if (run_rank(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
     if (!err.shared || topology.local_rank == 0)
-        return fail(&err);
+        return exit_failed("shoal-agent", &err);
     await_first_rank();
-    return exit_code_of(&err);
+    return exit_code(&err);
 }

@@ -4,6 +4,7 @@
 
 #include "agent/export_checkpoint.h"
 #include "base/contract.h"
+#include "base/exit_code.h"
 #include "base/options.h"
 #include "base/str.h"
 
@@ -52,21 +53,13 @@ static int print_help(const struct table *table)
     return EXIT_DONE;
 }
 
-static bool is_bad_input(const struct error *err)
-{
-    return err->code == ERR_INPUT || err->code == ERR_CONFIG || err->code == ERR_NOT_FOUND ||
-           err->code == ERR_EXISTS || err->code == ERR_SHAPE;
-}
-
 int export_command(int argc, char *const *argv)
 {
     struct export_options o = {.config = "", .tokenizer = "", .max_shard_mib = DEFAULT_SHARD_MIB};
     const struct table table = table_of(&o);
     struct error err;
-    if (options_parse(table.rows, argc - 1, argv + 1, &err) < 0) {
-        fprintf(stderr, "shoal export: %s\n", err.msg);
-        return EXIT_CONFIG;
-    }
+    if (options_parse(table.rows, argc - 1, argv + 1, &err) < 0)
+        return exit_failed("shoal export", &err);
     if (o.help)
         return print_help(&table);
     if (o.paths.count != 2) {
@@ -81,10 +74,8 @@ int export_command(int argc, char *const *argv)
         .dtype = (enum export_dtype)o.dtype,
         .max_file_bytes = o.max_shard_mib << 20,
     };
-    if (export_checkpoint(&request, &err) < 0) {
-        fprintf(stderr, "shoal export: %s\n", err.msg);
-        return is_bad_input(&err) ? EXIT_CONFIG : EXIT_FAILED;
-    }
+    if (export_checkpoint(&request, &err) < 0)
+        return exit_failed("shoal export", &err);
     printf("Model saved: %s\n", request.directory);
     return EXIT_DONE;
 }

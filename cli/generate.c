@@ -1,6 +1,7 @@
 #include "cli/generate.h"
 
 #include "agent/generate.h"
+#include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
 
@@ -16,12 +17,6 @@ struct command_line {
     bool help;
     struct generate_options options;
 };
-
-static int fail(const struct error *err)
-{
-    fprintf(stderr, "shoal generate: %s\n", err->msg);
-    return err->code == ERR_CONFIG ? 2 : 1;
-}
 
 static int read_temperature(struct command_line *line, struct error *err)
 {
@@ -76,20 +71,20 @@ int generate_command(int argc, char *const *argv)
     struct command_line line;
     struct error err;
     if (read_line(&line, argc, argv, &err))
-        return fail(&err);
+        return exit_failed("shoal generate", &err);
     if (line.help)
         return 0;
     struct generator *generator = NULL;
     int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (generator_open(line.dirs.items[0], line.tokenizer, threads > 0 ? threads : 1, &generator,
                        &err))
-        return fail(&err);
+        return exit_failed("shoal generate", &err);
     auto_str struct str text;
     str_init(&text, 16 << 20);
     int result = generator_text(generator, line.prompt, &line.options, &text, &err);
     generator_close(generator);
     if (result)
-        return fail(&err);
+        return exit_failed("shoal generate", &err);
     printf("%s\n", str_text(&text));
     return 0;
 }

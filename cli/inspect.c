@@ -4,6 +4,7 @@
 
 #include "agent/inspect.h"
 #include "base/contract.h"
+#include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
 
@@ -51,10 +52,8 @@ static int inspect(const char *path, const struct inspect_options *o)
     auto_arena struct arena *arena = arena_open();
     struct inspection in;
     struct error err;
-    if (inspect_read(arena, path, !o->quick, &in, &err) < 0) {
-        fprintf(stderr, "shoal inspect: %s\n", err.msg);
-        return EXIT_CONFIG;
-    }
+    if (inspect_read(arena, path, !o->quick, &in, &err) < 0)
+        return exit_failed("shoal inspect", &err);
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
     if (o->json)
@@ -79,10 +78,8 @@ int inspect_command(int argc, char *const *argv)
             flags[flag_count++] = argv[i];
         else
             paths[path_count++] = argv[i];
-    if (options_parse(table.rows, flag_count, flags, &err) < 0) {
-        fprintf(stderr, "shoal inspect: %s\n", err.msg);
-        return EXIT_CONFIG;
-    }
+    if (options_parse(table.rows, flag_count, flags, &err) < 0)
+        return exit_failed("shoal inspect", &err);
     if (options.help)
         return print_help();
     if (path_count == 0) {

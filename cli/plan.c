@@ -9,6 +9,7 @@
 #include "agent/model_path.h"
 #include "agent/run_plan_facts.h"
 #include "base/contract.h"
+#include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
 
@@ -103,12 +104,6 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     return 0;
 }
 
-static int fail(const struct error *err)
-{
-    fprintf(stderr, "shoal plan: %s\n", err->msg);
-    return EXIT_CONFIG;
-}
-
 int plan_command(int argc, char *const *argv)
 {
     auto_arena struct arena *arena = arena_open();
@@ -121,18 +116,18 @@ int plan_command(int argc, char *const *argv)
     struct error err;
     part(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
     if (options_parse(table.rows, our_count, ours, &err) < 0)
-        return fail(&err);
+        return exit_failed("shoal plan", &err);
     if (options.help)
         return print_help();
     if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
         resolve_config_paths(&config, environment, NULL, arena, &err) < 0)
-        return fail(&err);
+        return exit_failed("shoal plan", &err);
     if (config.warning[0])
         fprintf(stderr, "shoal plan: note: %s\n", config.warning);
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
     if (make_plan(&options, &config, arena, &text, &err) < 0)
-        return fail(&err);
+        return exit_failed("shoal plan", &err);
     fputs(str_text(&text), stdout);
     return EXIT_DONE;
 }

@@ -10,6 +10,8 @@
 #include "agent/dataset/json_line.h"
 #include "agent/dataset/text_file.h"
 #include "agent/text/tokenizer.h"
+#include "base/contract.h"
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/token_file.h"
@@ -230,8 +232,5 @@ int tokenize_command(int argc, char *const *argv)
     token_file_abandon(job.out);
     tokens_free(&job.ids);
     tokenizer_close(job.tokenizer);
-    if (result == 0)
-        return 0;
-    fprintf(stderr, "shoal: %s\n", err.msg);
-    return err.code == ERR_IO || err.code == ERR_NO_SPACE ? 1 : 2;
+    return result == 0 ? EXIT_DONE : exit_failed("shoal tokenize", &err);
 }

@@ -46,7 +46,7 @@ sed 's/"text"/"body"/' "$work/lines.jsonl" | gzip >"$work/lines.jsonl.gz"
 check "of another column, gzipped" says "$ids"$'\n'"$bos"$'\n'"$ids" \
     tokenize llama3 --jsonl --text_column body "$work/lines.jsonl.gz"
 check "a token file" contains <(tokenize llama3 --jsonl "$work/lines.jsonl" --out "$work/small.bin" 2>&1) \
-    "shoal: $work/small.bin: 3 documents, $(($(wc -w <<<"$ids") * 2 + 1)) ids"
+    "shoal tokenize: $work/small.bin: 3 documents, $(($(wc -w <<<"$ids") * 2 + 1)) ids"
 check "GPT-2's header" says "20240520 1 $(($(wc -w <<<"$ids") * 2 + 1))" header "$work/small.bin"
 check "each document begins with bos" says "$ids $bos $ids" body "$work/small.bin" u2
 
@@ -58,15 +58,15 @@ check "Llama 3's header" says "20240801 7 $(body "$work/large.bin" u4 | wc -w)" 
 check "32 bits" says "$bos 70000" eval 'body "$work/large.bin" u4 | cut -d" " -f1-2'
 
 # ---- what cannot be
-check "no tokenizer" fails 2 "shoal: --tokenizer PATH must be given" shoal tokenize "$work/hello"
-check "no file" fails 2 "shoal: nothing to read: give FILE..., or - for stdin" tokenize llama3
-check "a tokenizer that is not there" fails 2 "shoal: $work/none: No such file or directory" shoal tokenize -t "$work/none" -
+check "no tokenizer" fails 2 "shoal tokenize: --tokenizer PATH must be given" shoal tokenize "$work/hello"
+check "no file" fails 2 "shoal tokenize: nothing to read: give FILE..., or - for stdin" tokenize llama3
+check "a tokenizer that is not there" fails 2 "shoal tokenize: $work/none: No such file or directory" shoal tokenize -t "$work/none" -
 check "a directory without one" fails 2 "no tokenizer is in it: looked for tokenizer.json, spiece.model" shoal tokenize -t "$data" -
-check "a text that is not there" fails 2 "shoal: $work/none: No such file or directory" tokenize llama3 "$work/none"
+check "a text that is not there" fails 2 "shoal tokenize: $work/none: No such file or directory" tokenize llama3 "$work/none"
 head -c 30 "$work/hello.gz" >"$work/cut.gz"
-check "a cut gzip stream" fails 2 "shoal: $work/cut.gz: the gzip stream is broken" tokenize llama3 "$work/cut.gz"
+check "a cut gzip stream" fails 2 "shoal tokenize: $work/cut.gz: the gzip stream is broken" tokenize llama3 "$work/cut.gz"
 printf '{"text": "a"}\n{"text": 1}\n' >"$work/bad.jsonl"
-check "a bad line" fails 2 "shoal: $work/bad.jsonl:2: " tokenize llama3 --jsonl --out "$work/bad.bin" "$work/bad.jsonl"
+check "a bad line" fails 2 "shoal tokenize: $work/bad.jsonl:2: " tokenize llama3 --jsonl --out "$work/bad.bin" "$work/bad.jsonl"
 check "leaves no file" eval '! compgen -G "$work/bad.bin*"'
 check "no parting token" fails 2 "has neither bos nor eos" tokenize split_next --out "$work/x.bin" "$work/hello"
 check "an id that is none" fails 2 "word 2, x, is no id" tokenize llama3 --decode - <<<"1 x"

@@ -1,0 +1,33 @@
+#!/bin/bash
+# `shoal generate`: a model that has learned one sentence by heart says it.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+for _ in $(seq 200); do echo "the quick brown fox jumps over the lazy dog."; done >"$work/corpus.txt"
+train() {
+    shoal-agent --model_type llama --hidden_size 32 --num_hidden_layers 1 --num_attention_heads 2 --intermediate_size 64 \
+        --vocab_size 257 --max_position_embeddings 64 --dataset "$work/corpus.txt" --format text --tokenizer deploy/demo/bytes \
+        --eval_strategy no --max_seq_length 48 --train_batch_size 8 --lr 1e-2 --max_steps 120 --mixed_precision no \
+        --epochs 100 --save_model "$work/model"
+}
+check "a model learns a sentence" train
+says() { shoal generate "$work/model" "$@" >"$work/text"; }
+check "the likeliest token each time" says --prompt "the quick" --temperature 0 --max_tokens 40
+check "is the sentence" contains "$work/text" "the quick brown fox jumps over the lazy dog"
+mv "$work/text" "$work/first"
+check "longer than the model's positions" says -p "the quick" -t 0 -n 100
+check "it goes on" contains "$work/text" "$(head -n 1 "$work/first")"
+check "a high temperature" says -p "the quick" -t 5 -n 40 --seed 1
+mv "$work/text" "$work/first"
+check "says the same for the same seed" says -p "the quick" -t 5 -n 40 --seed 1
+check "to the byte" cmp "$work/first" "$work/text"
+check "and something else for another" says -p "the quick" -t 5 -n 40 --seed 2
+check "as expected" fails 1 differ cmp "$work/first" "$work/text"
+check "no new token" says -p "the quick" -n 1 -t 0
+check "help" fails 0 "Usage: shoal generate DIR" shoal generate --help
+
+check "no directory" fails 2 "one directory is needed" shoal generate
+check "one that is not there" fails 2 "$work/none" shoal generate "$work/none"
+check "one without weights" fails 2 "deploy/demo/bytes" shoal generate deploy/demo/bytes
+check "a temperature that is none" fails 2 "--temperature: 'hot'" shoal generate "$work/model" -t hot
+check "no tokenizer" fails 2 "$work/none: No such file" shoal generate "$work/model" --tokenizer "$work/none"
+tap_done
