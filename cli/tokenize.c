@@ -208,7 +208,7 @@ static int run(struct job *job, struct error *err)
     int64_t ids;
     if (token_file_finish(take(job->out), &ids, err) < 0)
         return -1;
-    fprintf(stderr, "shoal: %s: %lld documents, %lld ids\n", job->options.out,
+    fprintf(stderr, "shoal tokenize: %s: %lld documents, %lld ids\n", job->options.out,
             (long long)job->documents, (long long)ids);
     return 0;
 }
