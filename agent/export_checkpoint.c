@@ -26,7 +26,30 @@ struct source {
     float *values;                   /* of all that is read */
 };
 
-int export_add_tokenizer(struct arena *arena, const char *dir, struct export_text *texts,
+static int add_file(struct arena *arena, const char *path, const char *name,
+                    struct export_text *texts, int *count, struct error *err)
+{
+    auto_free char *data = NULL;
+    size_t bytes;
+    if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
+        return -1;
+    char *kept = arena_alloc(arena, bytes + 1);
+    memcpy(kept, data, bytes);
+    texts[(*count)++] = (struct export_text){name, kept, bytes};
+    return 0;
+}
+
+/* The name by which a tokenizer that is one file is found again. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (strcmp(name, "spiece.model") == 0 || strcmp(name, "vocab.txt") == 0)
+        return name;
+    return dot && strcmp(dot, ".json") == 0 ? "tokenizer.json" : "tokenizer.model";
+}
+
+int export_add_tokenizer(struct arena *arena, const char *path, struct export_text *texts,
                          int *count, struct error *err)
 {
     static const char *const names[EXPORT_TOKENIZER_FILES] = {"tokenizer.json",
@@ -34,21 +57,18 @@ int export_add_tokenizer(struct arena *arena, const char *dir, struct export_tex
                                                               "special_tokens_map.json",
                                                               "tokenizer.model",
                                                               "vocab.json",
-                                                              "merges.txt"};
+                                                              "merges.txt",
+                                                              "spiece.model",
+                                                              "vocab.txt"};
     struct stat st;
-    if (!dir[0] || stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+    if (!path[0] || stat(path, &st) < 0)
         return 0;
+    if (!S_ISDIR(st.st_mode))
+        return add_file(arena, path, file_name(path), texts, count, err);
     for (size_t i = 0; i < array_length(names); i++) {
-        const char *path = arena_printf(arena, "%s/%s", dir, names[i]);
-        auto_free char *data = NULL;
-        size_t bytes;
-        if (stat(path, &st) < 0)
-            continue;
-        if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
+        const char *file = arena_printf(arena, "%s/%s", path, names[i]);
+        if (stat(file, &st) == 0 && add_file(arena, file, names[i], texts, count, err) < 0)
             return -1;
-        char *kept = arena_alloc(arena, bytes + 1);
-        memcpy(kept, data, bytes);
-        texts[(*count)++] = (struct export_text){names[i], kept, bytes};
     }
     return 0;
 }

@@ -26,10 +26,11 @@ struct export_request {
  * export_directory(). */
 int export_checkpoint(const struct export_request *request, struct error *err);
 
-/* Adds what a directory has of a tokenizer's files to texts[0 .. *count), which has room for
- * EXPORT_TOKENIZER_FILES more. A path that is no directory adds none. Memory from `arena`. */
-enum { EXPORT_TOKENIZER_FILES = 6 };
-int export_add_tokenizer(struct arena *arena, const char *dir, struct export_text *texts,
+/* Adds a tokenizer's files to texts[0 .. *count), which has room for EXPORT_TOKENIZER_FILES more:
+ * what a directory has of them, or the one file that the path is, under the name by which it is
+ * found again. A path that is not there adds none. Memory from `arena`. */
+enum { EXPORT_TOKENIZER_FILES = 8 };
+int export_add_tokenizer(struct arena *arena, const char *path, struct export_text *texts,
                          int *count, struct error *err);
 
 #ifdef __cplusplus

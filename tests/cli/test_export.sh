@@ -35,6 +35,9 @@ mkdir "$work/words"
 echo '{}' >"$work/words/tokenizer.json"
 check "a tokenizer goes along" shoal export "$work/steps" "$work/with" --tokenizer "$work/words" "${config[@]}"
 check "byte for byte" cmp "$work/words/tokenizer.json" "$work/with/tokenizer.json"
+cp "$work/words/tokenizer.json" "$work/words.json"
+check "one that is a file of its own, too" shoal export "$work/steps" "$work/with" --tokenizer "$work/words.json" "${config[@]}"
+check "under the name it is found by" cmp "$work/words.json" "$work/with/tokenizer.json"
 
 check "no checkpoint" fails 2 "$work/words" shoal export "$work/words" "$work/none" "${config[@]}"
 check "another model's config.json is told from the checkpoint" fails 2 "embed_tokens" \
