@@ -18,6 +18,7 @@ struct device {
     const struct backend *backend;
     int threads;           /* CPU threads an op may use */
     struct memory *memory; /* counts and caches what the backend allocates */
+    struct device *peer;   /* of device_open_host: whose host memory this one has; else NULL */
 };
 struct stream {
     struct device *device;

@@ -26,6 +26,42 @@ int device_open(const char *name, int threads, struct device **ret_device, struc
     return error_set(err, ERR_UNSUPPORTED, "no backend for device \"%s\" in this build", name);
 }
 
+/* ---- the host's side of another device ---- */
+
+static void *peer_alloc(void *ctx, size_t bytes)
+{
+    struct device *peer = ((struct device *)ctx)->peer;
+    return peer->backend->host_alloc(peer, bytes);
+}
+
+static void peer_free(void *ctx, void *block)
+{
+    struct device *peer = ((struct device *)ctx)->peer;
+    peer->backend->host_free(peer, block);
+}
+
+/* Streams of both may use the memory. */
+static void peer_wait_idle(void *ctx)
+{
+    struct device *device = ctx;
+    device->backend->memory.wait_idle(device);
+    device->peer->backend->memory.wait_idle(device->peer);
+}
+
+int device_open_host(struct device *peer, int threads, struct device **ret_device,
+                     struct error *err)
+{
+    static const struct memory_source source = {peer_alloc, peer_free, peer_wait_idle};
+    struct device *device;
+    if (device_open("cpu", threads, &device, err) < 0)
+        return -1;
+    memory_close(device->memory);
+    device->peer = peer;
+    device->memory = memory_open(&source, device);
+    *ret_device = device;
+    return 0;
+}
+
 void device_close(struct device *device)
 {
     if (!device)
@@ -37,6 +73,12 @@ void device_close(struct device *device)
 const char *device_name(const struct device *device)
 {
     return device->backend->name;
+}
+
+int device_count_gpus(struct error *ret_reason)
+{
+    error_set(ret_reason, ERR_UNSUPPORTED, "this build has no GPU backend");
+    return 0;
 }
 
 bool device_is_host(const struct device *device)

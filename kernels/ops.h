@@ -56,6 +56,11 @@ struct device;
  * reason: no such backend in this build, no driver, a driver or GPU that is too old, no such
  * GPU. */
 int device_open(const char *name, int threads, struct device **ret_device, struct error *err);
+/* Opens the CPU as a device whose memory copies to and from `peer` use at full speed, beside the
+ * host (page-locked for a GPU): for what lives on the host and visits the peer. Closed before the
+ * peer. */
+int device_open_host(struct device *peer, int threads, struct device **ret_device,
+                     struct error *err);
 void device_close(struct device *device); /* NULL-safe; all its streams are closed before */
 const char *device_name(const struct device *device); /* "cpu", "cuda" */
 /* GPUs that device_open("cuda:N") could open; 0 with the reason in ret_reason (error's text). */
