@@ -185,7 +185,9 @@ struct agent_config {
         int64_t seed;
         bool same_seed; /* dropout: the same numbers on all ranks */
         const char *device;
-        int64_t threads; /* per rank; 0: cores / ranks on this machine */
+        bool share_gpus;
+        int64_t collectives; /* enum comm_device_how */
+        int64_t threads;     /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t node_rank; /* -1: from the environment */
         const char *master_addr;

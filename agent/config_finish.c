@@ -1,6 +1,7 @@
 /* What follows from other keys, and the rules between keys. */
 #include "agent/config_model.h"
 #include "agent/config_parser.h"
+#include "agent/device_choice.h"
 #include "agent/name_format.h"
 
 #include "agent/optim.h"
@@ -215,8 +216,9 @@ static int check_places(const struct agent_config *c, struct error *err)
 {
     if (!c->data.root[0])
         return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
-    if (strcmp(c->runtime.device, "cpu") != 0 && strcmp(c->runtime.device, "auto") != 0)
-        return error_set(err, ERR_CONFIG, "runtime.device: '%s' is not one of: cpu auto",
+    if (!device_choice_is_valid(c->runtime.device))
+        return error_set(err, ERR_CONFIG,
+                         "runtime.device: '%s' is not one of: auto cpu cuda cuda:N",
                          c->runtime.device);
     return 0;
 }

@@ -23,12 +23,21 @@ static const struct config_key keys[] = {
             "initial values, dropout and data order are pure functions of it"),
     KEY_BOOL("runtime", "same_seed", runtime.same_seed, "false", NULL,
              "dropout draws the same numbers on all ranks"),
-    KEY_TEXT("runtime", "device", runtime.device, "cpu", "backend",
-             "where the model runs: cpu, or auto, which is cpu"),
+    KEY_TEXT(
+        "runtime", "device", runtime.device, "auto", "backend",
+        "where the model runs: cpu; cuda, each rank of a node on a GPU of its own; cuda:N, all on "
+        "GPU N; auto: cuda where there are GPUs, else cpu"),
+    KEY_BOOL("runtime", "share_gpus", runtime.share_gpus, "false", NULL,
+             "more ranks than GPUs on a node: rank r takes GPU r modulo their number"),
+    KEY_CHOICE(
+        "runtime", "collectives", runtime.collectives, "auto", "auto nccl host", NULL,
+        "between GPUs: nccl; host: through host memory and sockets; auto: nccl where it is to be "
+        "had"),
     KEY_INT("runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
             "CPU threads per rank; 0: the machine's cores divided by its ranks"),
-    KEY_TEXT("runtime", "nproc_per_node", runtime.nproc_per_node, "", "devices",
-             "processes per pod: a number, auto, cpu or gpu; empty: from the environment"),
+    KEY_TEXT(
+        "runtime", "nproc_per_node", runtime.nproc_per_node, "", "devices",
+        "processes per pod: a number, cpu (one), auto or gpu (one per GPU); empty: from the environment"),
     KEY_TEXT("runtime", "nnodes", runtime.nnodes, "", NULL,
              "pods, N or MIN:MAX; empty: from the environment"),
     KEY_INT("runtime", "node_rank", runtime.node_rank, "-1", -1, 1e6, NULL,

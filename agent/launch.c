@@ -4,6 +4,7 @@
 #include "base/contract.h"
 #include "base/listen.h"
 #include "base/mem.h"
+#include "kernels/ops.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -238,6 +239,20 @@ static bool begins_again(struct round *round, int signals)
     for (int64_t now_ms; !round->is_stopped && (now_ms = clock_monotonic_ms()) < until_ms;)
         wait_event(round, signals, (int)(until_ms - now_ms));
     return !round->is_stopped;
+}
+
+int launch_count_gpus(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct error ignored;
+        int count = device_count_gpus(&ignored);
+        _exit(count < UINT8_MAX ? count : UINT8_MAX);
+    }
+    int status;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return 0;
+    return WEXITSTATUS(status);
 }
 
 int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err)

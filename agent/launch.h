@@ -24,6 +24,10 @@ struct launch_options {
     struct launch_output_spec output; /* of the ranks */
 };
 
+/* GPUs that a rank started from here could open, counted by a process of its own: a driver starts
+ * threads, and the launcher may have none. 0 if there are none. */
+int launch_count_gpus(void);
+
 /* Runs argv once per local rank and waits for all. SIGTERM, SIGINT and SIGUSR1 go to every rank.
  * When one fails the others are asked to end, then killed, and a new round of all begins: the ranks
  * meet anew, with SHOAL_RESTART_COUNT one higher. There is none after a signal to end, nor after

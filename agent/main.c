@@ -86,6 +86,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         .rdzv_endpoint = c->runtime.rdzv_endpoint,
         .rdzv_id = c->runtime.rdzv_id,
         .standalone = c->runtime.standalone,
+        .count_gpus = strcmp(c->runtime.device, "cpu") == 0 ? NULL : launch_count_gpus,
         .launch =
             is_shim || c->runtime.max_restarts > 0 || c->runtime.redirects[0] || c->runtime.tee[0],
     };
@@ -220,6 +221,7 @@ static int train(const struct config *config, const struct topology *t, struct c
     listener.stop_asked = stop_asked;
     const struct trainer_place place = {
         .world = world,
+        .local_rank = t->local_rank,
         .local_size = t->local_size,
         .threads = thread_count(c, t),
         .restarted = t->restart_count > 0 || is_hyperpod(),

@@ -55,6 +55,7 @@ struct shard {
     struct comm *replicas;    /* ranks that have the same slices; NULL if S is W */
     struct comm *opened[2];   /* those of the two that are not the world: owned */
     struct event *reached;    /* a point of another stream, recorded and waited for at once */
+    struct error failure;     /* of a stream whose end another one has to have, too */
 
     struct unit *units;
     int unit_count;

@@ -5,10 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 
+static int fail_with(void *args, struct error *err)
+{
+    *err = **(struct error **)args;
+    return -1;
+}
+
+/* Streams of different backends know no common events: the host waits for the earlier one. That is
+ * where slices live on the host and compute is a GPU: it is the optimizer that is waited for, and
+ * what it waits for. */
+static void order_by_waiting(struct shard *shard, struct stream *later, struct stream *earlier)
+{
+    struct error err, *failure = &shard->failure;
+    if (stream_sync(earlier, &err) == 0)
+        return;
+    if (!failure->code)
+        *failure = err;
+    stream_call(later, fail_with, &failure, sizeof failure);
+}
+
 void shard_order(struct shard *shard, struct stream *later, struct stream *earlier)
 {
     if (later == earlier)
         return;
+    if (device_is_host(stream_device(later)) != device_is_host(stream_device(earlier))) {
+        order_by_waiting(shard, later, earlier);
+        return;
+    }
     event_record(shard->reached, earlier);
     stream_wait(later, shard->reached);
 }

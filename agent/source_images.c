@@ -17,8 +17,8 @@ struct images {
     int64_t next;           /* batch of the epoch to be fetched */
     int64_t first, fetched; /* batches that are fetched */
     int64_t most, pixels;   /* batches at once; of an image */
-    uint8_t *host_images;   /* [most, batch_rows, pixels] */
-    int32_t *host_labels;   /* [most, batch_rows] */
+    void *host_images;      /* bytes [most, batch_rows, pixels], for copies */
+    void *host_labels;      /* int32_t [most, batch_rows] */
     void *images, *labels;  /* one batch of them on the device */
     void *input;            /* [batch_rows, pixels] fp32 */
 };
@@ -26,6 +26,16 @@ struct images {
 static struct images *of(struct source *source)
 {
     return (struct images *)source;
+}
+
+static uint8_t *images_of(const struct images *s, int64_t row)
+{
+    return (uint8_t *)s->host_images + row * s->pixels;
+}
+
+static int32_t *labels_of(const struct images *s, int64_t row)
+{
+    return (int32_t *)s->host_labels + row;
 }
 
 static int64_t rows_of(const struct images *s, int64_t batch)
@@ -61,8 +71,8 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     *ret_fetched = (struct source_fetched){.batches = s->fetched, .same = true};
     for (int64_t i = 0; i < s->fetched; i++) {
         int64_t row = i * s->head.batch_rows;
-        ret_fetched->rows += loader_batch(&s->loader, s->first + i,
-                                          s->host_images + row * s->pixels, s->host_labels + row);
+        ret_fetched->rows +=
+            loader_batch(&s->loader, s->first + i, images_of(s, row), labels_of(s, row));
     }
     ret_fetched->targets = ret_fetched->rows;
     return 0;
@@ -74,8 +84,8 @@ static struct batch batch(struct source *source, int64_t i)
     assert(i >= 0 && i < s->fetched);
     int64_t rows = rows_of(s, s->first + i), row = i * s->head.batch_rows;
     int64_t count = rows * s->pixels;
-    stream_copy(s->stream, s->images, s->host_images + row * s->pixels, (size_t)count);
-    stream_copy(s->stream, s->labels, s->host_labels + row, (size_t)rows * sizeof(int32_t));
+    stream_copy(s->stream, s->images, images_of(s, row), (size_t)count);
+    stream_copy(s->stream, s->labels, labels_of(s, row), (size_t)rows * sizeof(int32_t));
     device_ops(stream_device(s->stream))
         ->normalize(s->stream, s->input, s->images, count, pixel_mean, pixel_stddev);
     return (struct batch){.input = s->input, .target = s->labels, .rows = rows};
@@ -94,8 +104,8 @@ static void close_images(struct source *source)
     device_free(device, s->images);
     device_free(device, s->labels);
     device_free(device, s->input);
-    free(s->host_images);
-    free(s->host_labels);
+    device_host_free(device, s->host_images);
+    device_host_free(device, s->host_labels);
     loader_free(&s->loader);
     dataset_close(s->set);
     free(s);
@@ -105,9 +115,11 @@ static int open_buffers(struct images *s, struct error *err)
 {
     struct device *device = stream_device(s->stream);
     size_t rows = (size_t)s->head.batch_rows, count = rows * (size_t)s->pixels;
-    s->host_images = xmalloc((size_t)s->most * count);
-    s->host_labels = xmalloc((size_t)s->most * rows * sizeof *s->host_labels);
-    if (device_alloc(device, MEMORY_INPUT, count, "batch images", &s->images, err) ||
+    size_t most = (size_t)s->most;
+    if (device_host_alloc(device, most * count, "images on the host", &s->host_images, err) ||
+        device_host_alloc(device, most * rows * sizeof(int32_t), "labels on the host",
+                          &s->host_labels, err) ||
+        device_alloc(device, MEMORY_INPUT, count, "batch images", &s->images, err) ||
         device_alloc(device, MEMORY_INPUT, rows * sizeof(int32_t), "batch labels", &s->labels, err))
         return -1;
     return device_alloc(device, MEMORY_INPUT, count * sizeof(float), "batch input", &s->input, err);

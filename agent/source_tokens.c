@@ -14,6 +14,7 @@ struct windows {
     struct token_loader *loader;
     int64_t most, fetched;
     struct token_batch *batches; /* [most], on the host: the loader's */
+    void *here;                  /* int32_t [most, 2, batch_rows, T]: theirs, for copies */
     void *ids, *targets;         /* [batch_rows, T] on the device */
     char *position;              /* behind what was fetched; NULL: not asked for yet */
     int64_t told_bad_lines;      /* how many there were when it was told last */
@@ -23,6 +24,21 @@ struct windows {
 static struct windows *of(struct source *source)
 {
     return (struct windows *)source;
+}
+
+static size_t batch_bytes(const struct windows *s)
+{
+    return (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
+}
+
+static char *ids_of(const struct windows *s, int64_t i)
+{
+    return (char *)s->here + (size_t)(2 * i) * batch_bytes(s);
+}
+
+static char *targets_of(const struct windows *s, int64_t i)
+{
+    return ids_of(s, i) + batch_bytes(s);
 }
 
 static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
@@ -72,6 +88,8 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
             return -1;
         if (end)
             break;
+        memcpy(ids_of(s, s->fetched), next->ids, batch_bytes(s));
+        memcpy(targets_of(s, s->fetched), next->targets, batch_bytes(s));
         ret_fetched->targets += next->counted;
         ret_fetched->rows += s->head.batch_rows;
     }
@@ -84,9 +102,8 @@ static struct batch batch(struct source *source, int64_t i)
 {
     struct windows *s = of(source);
     assert(i >= 0 && i < s->fetched);
-    size_t bytes = (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
-    stream_copy(s->stream, s->ids, s->batches[i].ids, bytes);
-    stream_copy(s->stream, s->targets, s->batches[i].targets, bytes);
+    stream_copy(s->stream, s->ids, ids_of(s, i), batch_bytes(s));
+    stream_copy(s->stream, s->targets, targets_of(s, i), batch_bytes(s));
     return (struct batch){
         .rows = s->head.batch_rows, .tokens = s->ids, .target = s->targets, .T = s->head.T};
 }
@@ -108,6 +125,7 @@ static void close_windows(struct source *source)
     struct device *device = stream_device(s->stream);
     device_free(device, s->ids);
     device_free(device, s->targets);
+    device_host_free(device, s->here);
     free(s->batches);
     free(s->position);
     free(s->notice);
@@ -118,9 +136,11 @@ static void close_windows(struct source *source)
 static int open_buffers(struct windows *s, struct error *err)
 {
     struct device *device = stream_device(s->stream);
-    size_t bytes = (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
+    size_t bytes = batch_bytes(s);
     s->batches = xcalloc((size_t)s->most, sizeof *s->batches);
-    if (device_alloc(device, MEMORY_INPUT, bytes, "batch tokens", &s->ids, err))
+    if (device_host_alloc(device, 2 * (size_t)s->most * bytes, "tokens on the host", &s->here,
+                          err) ||
+        device_alloc(device, MEMORY_INPUT, bytes, "batch tokens", &s->ids, err))
         return -1;
     return device_alloc(device, MEMORY_INPUT, bytes, "batch targets", &s->targets, err);
 }

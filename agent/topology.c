@@ -54,14 +54,18 @@ static int read_number(const struct reader *r, const char *a, const char *b, int
     return 0;
 }
 
-/* "4"; "auto", "cpu" and "gpu" are one process without GPUs. */
-static int parse_processes(const char *name, const char *text, int *ret_count, struct error *err)
+/* "4"; "auto" and "gpu" are one process per GPU, and like "cpu" one without GPUs. */
+static int parse_processes(const char *name, const char *text, const struct topology_wish *wish,
+                           int *ret_count, struct error *err)
 {
     int64_t count = 1;
-    if (strcasecmp(text, "auto") != 0 && strcasecmp(text, "cpu") != 0 &&
-        strcasecmp(text, "gpu") != 0 && !str_to_i64(text, 1, TOPOLOGY_MAX_RANKS, &count))
+    if (strcasecmp(text, "auto") == 0 || strcasecmp(text, "gpu") == 0) {
+        int gpus = wish->count_gpus ? wish->count_gpus() : 0;
+        count = gpus > 0 ? gpus : 1;
+    } else if (strcasecmp(text, "cpu") != 0 && !str_to_i64(text, 1, TOPOLOGY_MAX_RANKS, &count)) {
         return error_set(err, ERR_CONFIG, "%s: '%s' is not auto, cpu, gpu or a number from 1 to %d",
                          name, text, TOPOLOGY_MAX_RANKS);
+    }
     *ret_count = (int)count;
     return 0;
 }
@@ -135,7 +139,7 @@ static int read_pod(const struct reader *r, const struct topology_wish *wish, st
     if (!text[0])
         text = first_of(r, ENV_PET_NPROC_PER_NODE, NULL, &name);
     t->local_size = 1;
-    if (text && parse_processes(name, text, &t->local_size, err))
+    if (text && parse_processes(name, text, wish, &t->local_size, err))
         return -1;
     name = "runtime.nnodes", text = wish->nnodes;
     if (!text[0])

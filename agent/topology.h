@@ -43,6 +43,7 @@ struct topology_wish {
     const char *rdzv_id;       /* NULL: nothing */
     bool standalone;           /* this pod alone, at a port that the launcher finds */
     bool launch;               /* even a single rank is a process of the launcher's */
+    int (*count_gpus)(void); /* for "auto" and "gpu"; called if needed; NULL: none are to be used */
 };
 
 typedef const char *(*topology_getenv)(void *ctx, const char *name);

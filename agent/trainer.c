@@ -3,6 +3,8 @@
 
 #include "agent/agree.h"
 #include "agent/build.h"
+#include "agent/comm_device.h"
+#include "agent/device_choice.h"
 #include "agent/encoder.h"
 #include "agent/trainer_parts.h"
 
@@ -30,8 +32,8 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
     const struct agent_config *c = t->config;
     *ret_place = (struct source_place){
         .stream = t->compute,
-        .rank = t->place.world->rank,
-        .size = t->place.world->size,
+        .rank = t->world->rank,
+        .size = t->world->size,
         .most = c->optimizer.gradient_accumulation_steps,
     };
     if (open_tokenizer(t, &ret_place->encoder, err))
@@ -47,7 +49,7 @@ static int open_evaluation(struct trainer *t, struct source_place place, struct 
         return 0;
     place.most = 1;
     int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->test, err);
-    result = agree_all(t->place.world, t->compute, result, err);
+    result = agree_all(t->world, t->compute, result, err);
     if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
         return result;
     source_close(take(t->test));
@@ -56,14 +58,44 @@ static int open_evaluation(struct trainer *t, struct source_place place, struct 
     return 0;
 }
 
+static int open_chosen(struct trainer *t, bool *ret_shared, struct error *err)
+{
+    struct error no_gpus = {0};
+    const char *asked = t->config->runtime.device;
+    const struct device_wish wish = {
+        .asked = asked,
+        .share = t->config->runtime.share_gpus,
+        .local_rank = t->place.local_rank,
+        .local_size = t->place.local_size,
+        .gpus = strcmp(asked, "cpu") == 0 ? 0 : device_count_gpus(&no_gpus),
+        .no_gpus = no_gpus.msg,
+    };
+    struct device_choice choice;
+    if (device_choose(&wish, &choice, err))
+        return -1;
+    if (choice.notice[0])
+        t->listener->notice(t->listener->ctx, choice.notice);
+    *ret_shared = choice.is_shared;
+    return device_open(choice.name, t->place.threads, &t->device, err);
+}
+
+/* The device, and how it talks to the other ranks': all have one, or all fail. */
 static int open_device(struct trainer *t, struct error *err)
 {
-    const char *name =
-        strcmp(t->config->runtime.device, "auto") == 0 ? "cpu" : t->config->runtime.device;
-    if (device_open(name, t->place.threads, &t->device, err))
+    struct comm_device_options options = {
+        .host = t->place.world,
+        .how = (enum comm_device_how)t->config->runtime.collectives,
+    };
+    char notice[COMM_NOTICE_BYTES];
+    if (open_chosen(t, &options.is_shared, err) == 0)
+        options.device = t->device;
+    if (comm_device_open(&options, &t->world, notice, err))
         return -1;
+    if (notice[0])
+        t->listener->notice(t->listener->ctx, notice);
     t->home = t->device;
-    if (t->config->memory.cpu_offload && device_open("cpu", t->place.threads, &t->home, err))
+    if (t->config->memory.cpu_offload &&
+        device_open_host(t->device, t->place.threads, &t->home, err))
         return -1;
     return stream_open(t->device, "compute", &t->compute, err);
 }
@@ -73,7 +105,7 @@ static int try_outputs(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
     int result = 0;
-    if (t->place.world->rank == 0) {
+    if (t->world->rank == 0) {
         if (c->checkpoint.dir[0])
             result = durable_try_dir(&file_ops_system, c->checkpoint.dir, err);
         if (result == 0 && c->checkpoint.save_model[0])
@@ -81,7 +113,7 @@ static int try_outputs(struct trainer *t, struct error *err)
         if (result < 0)
             error_wrap(err, "nothing could be saved");
     }
-    return agree_all(t->place.world, t->compute, result, err);
+    return agree_all(t->world, t->compute, result, err);
 }
 
 /* What compute waits for is communication that nothing hides. */
@@ -101,13 +133,13 @@ static int open_shard(struct trainer *t, struct error *err)
     t->phases = phases_open(t->compute);
     config.waits = mark_wait;
     config.waits_ctx = t;
-    if (shard_open(&config, t->compute, t->home, t->place.world, t->model->root, &t->shard, err))
+    if (shard_open(&config, t->compute, t->home, t->world, t->model->root, &t->shard, err))
         return -1;
     shard_init_values(t->shard, (uint64_t)c->runtime.seed);
     struct tape_hooks hooks = shard_hooks(t->shard);
     if (tape_open(t->compute, config.param_dtype, &hooks, &t->tape, err))
         return -1;
-    if (c->memory.offload_activations && device_open("cpu", 1, &t->host, err))
+    if (c->memory.offload_activations && device_open_host(t->device, 1, &t->host, err))
         return -1;
     return tape_spare_memory(t->tape, trainer_keeps(c), t->host,
                              (int)c->memory.activation_loading_horizon, err);
@@ -138,6 +170,11 @@ static int open_sums(struct trainer *t, struct error *err)
             return -1;
         *rows[i].to = memory;
     }
+    void *numbers;
+    if (device_host_alloc(t->device, sizeof *t->numbers, "sums on the host", &numbers, err))
+        return -1;
+    t->numbers = numbers;
+    *t->numbers = (struct trainer_numbers){0};
     return 0;
 }
 
@@ -230,8 +267,11 @@ void trainer_close(struct trainer *t)
         device_free(t->device, t->sums);
         device_free(t->device, t->totals);
         device_free(t->device, t->flag);
+        device_host_free(t->device, t->numbers);
     }
     stream_close(t->compute);
+    if (t->world != t->place.world)
+        comm_close(t->world);
     phases_close(t->phases);
     if (t->home != t->device)
         device_close(t->home);

@@ -103,7 +103,8 @@ struct trainer;
 
 /* What the trainer needs to know of where it runs. */
 struct trainer_place {
-    struct comm *world;       /* used until trainer_close; not owned */
+    struct comm *world;       /* moves host memory; used until trainer_close; not owned */
+    int local_rank;           /* on this node: which of its GPUs */
     int local_size;           /* ranks on this node: HYBRID's default group */
     int threads;              /* CPU threads per op */
     bool restarted;           /* this rank was started before (auto_resume) */

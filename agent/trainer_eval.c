@@ -50,7 +50,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     if (t->test->fn->seek(t->test, 0, 0, "", err) || run_batches(t, err))
         return -1;
     shard_reset(t->shard);
-    memcpy(own, t->host_sums, sizeof own);
+    memcpy(own, t->numbers->sums, sizeof own);
     if (trainer_total_sums(t, total, err))
         return -1;
     struct trainer_score score = {

@@ -45,7 +45,7 @@ static void list_model(struct trainer *t, struct arena *arena, const char *path,
                   .count = list->count,
                   .gather = gather,
                   .ctx = list,
-                  .comm = t->place.world,
+                  .comm = t->world,
                   .stream = t->compute,
                   .dtype = shard_dtype(t->shard) == DTYPE_BF16 ? EXPORT_BF16 : EXPORT_F32},
         .texts = list->texts,
@@ -117,10 +117,9 @@ int trainer_try_save_model(struct trainer *t, struct error *err)
 /* Only rank 0 needs the texts: what it cannot read, all ranks fail by. */
 static int save_directory(struct trainer *t, struct listing *list, struct error *err)
 {
-    int result = t->place.world->rank == 0 ? add_texts(list, err) : 0;
-    return agree_all(t->place.world, t->compute, result, err) || export_directory(&list->what, err)
-               ? -1
-               : 0;
+    int result = t->world->rank == 0 ? add_texts(list, err) : 0;
+    return agree_all(t->world, t->compute, result, err) || export_directory(&list->what, err) ? -1
+                                                                                              : 0;
 }
 
 int trainer_save_model(struct trainer *t, const char *path, struct error *err)

@@ -20,6 +20,14 @@ extern "C" {
 
 enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
 
+/* What goes to and from the device at every step, in memory it can copy beside the host. */
+struct trainer_numbers {
+    double sums[3];   /* the device's, as of the last sync */
+    double totals[5]; /* likewise */
+    double flags[2];  /* this rank's part of the last two totals, as the last step sent them */
+    double number;    /* trainer_sum()'s */
+};
+
 /* Buffers for one unit's slice: its values, then each optimizer state. */
 struct host_unit {
     float *tensor[1 + TRAINER_MAX_STATES];
@@ -42,6 +50,7 @@ struct trainer {
     struct device *device;
     struct device *home; /* of slices and optimizer state: the device itself, or the host */
     struct device *host; /* where activations go meanwhile; NULL: they stay */
+    struct comm *world;  /* between devices; place.world itself if that moves their memory */
     struct stream *compute;
     struct model *model;
     struct shard *shard;
@@ -61,9 +70,7 @@ struct trainer {
     double *totals; /* device double[5]: of language models, sums of all ranks, how many want to
                        stop, and on how many a save has ended */
     double *flag;   /* device double[1]: does any rank want to stop */
-    double host_sums[3];   /* sums as of the last sync */
-    double host_totals[5]; /* likewise */
-    double own_flags[2];   /* this rank's part of the last two, as the last step sent them */
+    struct trainer_numbers *numbers;
 
     struct trainer_position position;
     double lr;                              /* of the last step */

@@ -88,9 +88,9 @@ static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct 
     bool any_restarted = false;
     if (trainer_any(t, t->place.restarted, &any_restarted, err))
         return -1;
-    if (t->place.world->rank == 0)
+    if (t->world->rank == 0)
         choose(t, any_restarted, choice);
-    if (agree_broadcast(t->place.world, t->compute, choice, sizeof *choice, err))
+    if (agree_broadcast(t->world, t->compute, choice, sizeof *choice, err))
         return -1;
     return outcome_get(&choice->outcome, 0, err);
 }
@@ -146,8 +146,7 @@ static void compare(struct trainer *t, const struct checkpoint_state *saved)
     lines_init(&lines, t->arena);
     add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
     add_difference(&lines, "samples per step and micro-batch",
-                   saved->batch_rows * saved->world_size,
-                   t->train->batch_rows * t->place.world->size);
+                   saved->batch_rows * saved->world_size, t->train->batch_rows * t->world->size);
     add_difference(&lines, "training samples", saved->train_rows,
                    t->train->samples >= 0 ? t->train->samples : 0);
     if (lines.count > 0)
@@ -161,7 +160,7 @@ static int load(struct trainer *t, const char *path, struct error *err)
     int result = checkpoint_open(path, &checkpoint, err);
     if (result == 0)
         result = load_parts(t, path, checkpoint, err);
-    result = agree_all(t->place.world, t->compute, result, err);
+    result = agree_all(t->world, t->compute, result, err);
     if (result == 0) {
         const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
         go_to(t, state);
@@ -179,7 +178,7 @@ static int load(struct trainer *t, const char *path, struct error *err)
 static int choose_older(struct trainer *t, struct choice *choice, const struct error *damage,
                         struct error *err)
 {
-    if (t->place.world->rank == 0) {
+    if (t->world->rank == 0) {
         struct checkpoint_found found;
         struct error ignored;
         if (checkpoint_find_latest(choice->dir, choice->step, NULL, &found, &ignored) == 0) {
@@ -189,7 +188,7 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
             outcome_set(&choice->outcome, -1, damage);
         }
     }
-    if (agree_broadcast(t->place.world, t->compute, choice, sizeof *choice, err))
+    if (agree_broadcast(t->world, t->compute, choice, sizeof *choice, err))
         return -1;
     return outcome_get(&choice->outcome, 0, err);
 }

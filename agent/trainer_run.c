@@ -10,34 +10,34 @@ enum { STOP_CHECK_STEPS = 10 };
 void trainer_set_sums(struct trainer *t, double loss, double correct, double samples)
 {
     struct error ignored; /* a failed stream stays failed: the next trainer_sync tells */
-    (void)stream_sync(t->compute, &ignored); /* an earlier copy may still read host_sums */
-    t->host_sums[0] = loss;
-    t->host_sums[1] = correct;
-    t->host_sums[2] = samples;
-    memcpy(t->host_totals, t->host_sums, sizeof t->host_sums);
-    stream_copy(t->compute, t->sums, t->host_sums, sizeof t->host_sums);
+    (void)stream_sync(t->compute, &ignored); /* an earlier copy may still read sums */
+    t->numbers->sums[0] = loss;
+    t->numbers->sums[1] = correct;
+    t->numbers->sums[2] = samples;
+    memcpy(t->numbers->totals, t->numbers->sums, sizeof t->numbers->sums);
+    stream_copy(t->compute, t->sums, t->numbers->sums, sizeof t->numbers->sums);
 }
 
 void trainer_set_share(struct trainer *t, const double sums[3])
 {
-    bool mine = t->place.world->rank == 0;
+    bool mine = t->world->rank == 0;
     trainer_set_sums(t, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
-    memcpy(t->host_totals, sums, sizeof t->host_sums);
+    memcpy(t->numbers->totals, sums, sizeof t->numbers->sums);
 }
 
 int trainer_sync(struct trainer *t, struct error *err)
 {
-    stream_copy(t->compute, t->host_sums, t->sums, sizeof t->host_sums);
+    stream_copy(t->compute, t->numbers->sums, t->sums, sizeof t->numbers->sums);
     return shard_sync(t->shard, err);
 }
 
 int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
 {
-    struct comm *world = t->place.world;
+    struct comm *world = t->world;
     world->fn->all_reduce_f64(world, t->compute, t->sums, 3);
     if (trainer_sync(t, err))
         return -1;
-    memcpy(ret_sums, t->host_sums, sizeof t->host_sums);
+    memcpy(ret_sums, t->numbers->sums, sizeof t->numbers->sums);
     trainer_set_share(t, ret_sums);
     return 0;
 }
@@ -64,11 +64,16 @@ static bool steps_are_over(const struct trainer *t)
 
 int trainer_sum(struct trainer *t, double *number, struct error *err)
 {
-    struct comm *world = t->place.world;
-    stream_copy(t->compute, t->flag, number, sizeof *number);
+    struct comm *world = t->world;
+    double *here = &t->numbers->number;
+    *here = *number;
+    stream_copy(t->compute, t->flag, here, sizeof *here);
     world->fn->all_reduce_f64(world, t->compute, t->flag, 1);
-    stream_copy(t->compute, number, t->flag, sizeof *number);
-    return stream_sync(t->compute, err);
+    stream_copy(t->compute, here, t->flag, sizeof *here);
+    if (stream_sync(t->compute, err))
+        return -1;
+    *number = *here;
+    return 0;
 }
 
 int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
@@ -96,10 +101,10 @@ static bool is_eval_step(const struct trainer *t, int64_t samples)
 /* Whether any rank wants to stop; and the end of a save that has ended on all of them. */
 static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *err)
 {
-    double ended = t->host_totals[4];
+    double ended = t->numbers->totals[4];
     *ret_stop = false;
     if (trainer_is_language(t)) /* it came with the step's sums */
-        *ret_stop = t->host_totals[3] > 0;
+        *ret_stop = t->numbers->totals[3] > 0;
     else if (t->position.step % STOP_CHECK_STEPS != 0)
         return 0;
     else if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
@@ -109,7 +114,7 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
         if (trainer_sum(t, &ended, err))
             return -1;
     }
-    return ended >= t->place.world->size ? trainer_end_save(t, err) : 0;
+    return ended >= t->world->size ? trainer_end_save(t, err) : 0;
 }
 
 /* samples: of the epoch, before the step. */

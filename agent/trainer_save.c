@@ -42,7 +42,7 @@ static void describe(struct trainer *t, const double sums[3])
         .epoch_rows = sums[2],
         .seed = (uint64_t)t->config->runtime.seed,
         .learning_rate = t->lr,
-        .world_size = t->place.world->size,
+        .world_size = t->world->size,
         .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
         .batch_rows = t->train->batch_rows,
         .data = t->position.epoch_samples > 0 /* else at an epoch's beginning, not at an end */
@@ -98,7 +98,7 @@ static void tell_saved(struct trainer *t, int64_t bytes)
     t->failed_saves = 0;
     t->save.bytes = bytes;
     t->listener->saved(t->listener->ctx, &t->save);
-    if (c->checkpoint.keep_last > 0 && t->place.world->rank == 0)
+    if (c->checkpoint.keep_last > 0 && t->world->rank == 0)
         prune(t);
 }
 

@@ -12,8 +12,8 @@ static struct tape_pass train_pass(const struct trainer *t)
         .training = true,
         .seed = (uint64_t)c->runtime.seed,
         .step = (uint64_t)t->position.micro_batches,
-        .first_row = same ? 0 : (uint64_t)t->place.world->rank,
-        .row_stride = same ? 1 : (uint64_t)t->place.world->size,
+        .first_row = same ? 0 : (uint64_t)t->world->rank,
+        .row_stride = same ? 1 : (uint64_t)t->world->size,
     };
 }
 
@@ -30,8 +30,8 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, float loss_s
     if (tape_backward(t->tape, err))
         return -1;
     t->position.micro_batches++;
-    t->position.epoch_samples += batch.rows * t->place.world->size;
-    return last ? 0 : trainer_sync(t, err);
+    t->position.epoch_samples += batch.rows * t->world->size;
+    return 0;
 }
 
 /* What one target's loss counts for, so that the step's gradient, the mean over the ranks, is that
@@ -46,7 +46,7 @@ static int scale_of(struct trainer *t, const struct source_fetched *fetched, flo
     if (!fetched->same) {
         if (trainer_sum(t, &targets, err))
             return -1;
-        targets /= t->place.world->size;
+        targets /= t->world->size;
     }
     *ret_scale = targets > 0 ? (float)(1 / targets) : 0;
     return 0;
@@ -85,22 +85,22 @@ static int update(struct trainer *t, struct error *err)
  * queued. */
 static void queue_totals(struct trainer *t)
 {
-    struct comm *world = t->place.world;
-    t->own_flags[0] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
-    t->own_flags[1] = trainer_save_has_ended(t) ? 1 : 0;
+    struct comm *world = t->world;
+    t->numbers->flags[0] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
+    t->numbers->flags[1] = trainer_save_has_ended(t) ? 1 : 0;
     stream_copy(t->compute, t->totals, t->sums, 3 * sizeof *t->sums);
-    stream_copy(t->compute, t->totals + 3, t->own_flags, sizeof t->own_flags);
+    stream_copy(t->compute, t->totals + 3, t->numbers->flags, sizeof t->numbers->flags);
     world->fn->all_reduce_f64(world, t->compute, t->totals, 5);
-    stream_copy(t->compute, t->host_totals, t->totals, sizeof t->host_totals);
+    stream_copy(t->compute, t->numbers->totals, t->totals, sizeof t->numbers->totals);
 }
 
 /* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
 static double step_loss(const struct trainer *t, const double sums_before[3],
                         const double totals_before[5])
 {
-    const double *after = t->host_sums, *before = sums_before;
+    const double *after = t->numbers->sums, *before = sums_before;
     if (trainer_is_language(t))
-        after = t->host_totals, before = totals_before;
+        after = t->numbers->totals, before = totals_before;
     return (after[0] - before[0]) / (after[2] - before[2]);
 }
 
@@ -109,8 +109,8 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
 {
     struct trainer_step step = {
         .position = t->position,
-        .samples = fetched->rows * t->place.world->size,
-        .tokens = fetched->rows * t->train->T * t->place.world->size,
+        .samples = fetched->rows * t->world->size,
+        .tokens = fetched->rows * t->train->T * t->world->size,
         .loss = loss,
         .grad_norm = (double)NAN,
         .lr = t->lr,
@@ -126,7 +126,7 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
     step.nonfinite_steps = t->nonfinite_steps;
     step.skipped_steps = t->skipped_steps;
     trainer_memory_use(t, &step.memory);
-    step.traffic = t->place.world->stats;
+    step.traffic = t->world->stats;
     shard_add_traffic(t->shard, &step.traffic);
     phases_take(t->phases, step.phase_s);
     t->listener->step(t->listener->ctx, &step);
@@ -136,8 +136,8 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
     double sums[3], totals[5];
-    memcpy(sums, t->host_sums, sizeof sums);
-    memcpy(totals, t->host_totals, sizeof totals);
+    memcpy(sums, t->numbers->sums, sizeof sums);
+    memcpy(totals, t->numbers->totals, sizeof totals);
     float scale;
     if (scale_of(t, fetched, &scale, err))
         return -1;

@@ -57,9 +57,9 @@ int trainer_load_weights(struct trainer *t, struct error *err)
     lines_init(&notes, t->arena);
     bool is_model = pretrained_is_there(path) || path != t->config->model.init_weights;
     int result = is_model ? load_pretrained(t, path, &notes, err) : load_checkpoint(t, path, err);
-    if (agree_all(t->place.world, t->compute, result, err))
+    if (agree_all(t->world, t->compute, result, err))
         return error_wrap(err, "initial weights");
-    bool tells = t->place.world->rank == 0 && notes.count > 0;
+    bool tells = t->world->rank == 0 && notes.count > 0;
     t->listener->weights(t->listener->ctx, path, tells ? lines_join(&notes) : "");
     return 0;
 }

@@ -57,6 +57,8 @@ agent/text/.*:base/.*|agent/text/.*
 agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
 agent/comm.h:base/.*|kernels/ops.h
+agent/comm_stage.[ch]:base/.*|agent/(comm|comm_stage).h
+agent/device_choice.[ch]:base/.*|agent/device_choice.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
 agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
 agent/pretrained_index.[ch]:base/.*|agent/pretrained_index.h

@@ -164,7 +164,7 @@ static const struct {
     {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
     {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
     {"--model_type bloom", "", "--model_type: 'bloom': not supported yet; mnist_cnn, llama"},
-    {"--device tpu", "", "runtime.device: 'tpu' is not one of: cpu auto"},
+    {"--device tpu", "", "runtime.device: 'tpu' is not one of: auto cpu cuda cuda:N"},
 };
 
 static void wrong_values_say_what_is_allowed(void **state)

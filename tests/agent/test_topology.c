@@ -117,6 +117,11 @@ static void test_wishes_win_over_the_environment(void **state)
     assert_string_equal(text, "rank 6/8 local 0/2 node 3/4 at elsewhere:77 launcher");
 }
 
+static int four_gpus(void)
+{
+    return 4;
+}
+
 static void test_torchruns_flags_win_too(void **state)
 {
     (void)state;
@@ -139,6 +144,12 @@ static void test_torchruns_flags_win_too(void **state)
         {{.nnodes = "", .node_rank = -1, .launch = true},
          "",
          "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500 launcher"},
+        {{.nnodes = "", .node_rank = -1, .standalone = true, .count_gpus = four_gpus},
+         "PET_NPROC_PER_NODE=gpu",
+         "rank 0/4 local 0/4 node 0/1 at 127.0.0.1:0 launcher"},
+        {{.nnodes = "", .node_rank = -1, .standalone = true, .count_gpus = four_gpus},
+         "PET_NPROC_PER_NODE=cpu",
+         "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:0"},
         /* the launcher's child: what it was told by it */
         {{.nnodes = "", .node_rank = -1, .standalone = true, .launch = true},
          "LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
