@@ -1,5 +1,6 @@
-/* Causal self-attention over a packed tensor: each token's row holds all query heads, then the key
- * heads, then the value heads. */
+/* Attention over packed tensors: each token's row holds all query heads, then the key heads, then
+ * the value heads; or, of a sequence that another one looks at, the key heads and the value
+ * heads. */
 #ifndef SHOAL_AGENT_NN_ATTENTION_H
 #define SHOAL_AGENT_NN_ATTENTION_H
 
@@ -19,10 +20,28 @@ struct nn_heads {
  * until backward has run. Returns qkv, which no other op may read in backward before. */
 struct tensor *nn_rope(struct tape *tape, struct tensor *qkv, const struct nn_heads *heads,
                        const float *cos, const float *sin);
-/* softmax(q k^T / sqrt(hd)) v, each token seeing itself and those before it: -> [B, T, heads * hd].
- * dropout: of the probabilities, in training; layer: names its random numbers within the model. */
-struct tensor *nn_attention(struct tape *tape, struct tensor *qkv, const struct nn_heads *heads,
-                            float dropout, uint64_t layer);
+
+struct nn_attention_how {
+    float scale;    /* of the scores, before the bias */
+    bool causal;    /* each token sees itself and those before it; else all */
+    float dropout;  /* of the probabilities, in training */
+    uint64_t layer; /* names its random numbers within the model */
+    /* NULL, or device [B], alive until backward has run: queries of sequence b see only its first
+     * key_counts[b] keys, 1 .. T. */
+    const int32_t *key_counts;
+};
+/* What decoders do: causal, scores over sqrt(hd), no dropout. */
+struct nn_attention_how nn_attention_causal(const struct nn_heads *heads);
+
+/* softmax(scale * q k^T + bias) v of the tokens among each other: -> [B, T, heads * hd]. bias:
+ * NULL, or [.., 2 T - 1, heads]: what is added to the scores of query q and key k at row k - q + T
+ * - 1. */
+struct tensor *nn_attention(struct tape *tape, struct tensor *qkv, struct tensor *bias,
+                            const struct nn_heads *heads, const struct nn_attention_how *how);
+/* The same of the tokens of one sequence looking at those of another. q: [B, T_q, heads * hd]; kv:
+ * [B, T_k, 2 * kv_heads * hd]. */
+struct tensor *nn_cross_attention(struct tape *tape, struct tensor *q, struct tensor *kv,
+                                  const struct nn_heads *heads, const struct nn_attention_how *how);
 
 #ifdef __cplusplus
 }

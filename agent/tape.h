@@ -115,18 +115,21 @@ void *tape_alloc(struct tape *tape, size_t bytes, const char *what);
 enum { TAPE_MAX_CONSTANTS = 48 };
 const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what);
 
-/* A part of a forward pass (a transformer block) that reads one activation and gives one, and that
- * may run again in backward: everything else it reads is in `args` or outlives the pass, and its
- * random numbers are named by the pass. Consumes x. */
-typedef struct tensor *tape_run(struct tape *tape, const void *args, struct tensor *x);
+enum { TAPE_MAX_INPUTS = 3 };
+
+/* A part of a forward pass (a transformer block) that reads a few activations (NULL behind the
+ * last) and gives one, and that may run again in backward: everything else it reads is in `args` or
+ * outlives the pass, and its random numbers are named by the pass. Consumes the inputs; ones that
+ * others read too (what a decoder's blocks read of the encoder) get gradients from all. */
+typedef struct tensor *tape_run(struct tape *tape, const void *args,
+                                struct tensor *const inputs[TAPE_MAX_INPUTS]);
 enum { TAPE_ARGS_WORDS = 16, TAPE_SEGMENT_ARGS_BYTES = (TAPE_ARGS_WORDS - 1) * 8 };
 /* Runs it as tape_spare_memory() says, with a copy of the `bytes` (<= TAPE_SEGMENT_ARGS_BYTES) at
  * args. When it runs again it enters its modules as backward does. */
 struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
-                            struct tensor *x);
+                            struct tensor *const inputs[TAPE_MAX_INPUTS]);
 
 /* An op that was queued forward, to be run backwards. */
-enum { TAPE_MAX_INPUTS = 3 };
 struct tape_op {
     /* Queues the op's backward: takes output's gradient, gives the inputs' (tape_gradient,
      * tape_give_gradient) and the parameters' (tape_param_gradient). Not called if nothing gave the

@@ -18,8 +18,10 @@ static void run_again(struct tape *tape, struct tape_op *op)
     struct segment segment;
     memcpy(&segment, op->args, sizeof segment);
     int base = tape->count;
+    for (int i = 0; i < TAPE_MAX_INPUTS; i++)
+        tape_keep(op->inputs[i]);
     tape->recording = tape->again = true;
-    struct tensor *y = segment.run(tape, segment.args, tape_keep(op->inputs[0]));
+    struct tensor *y = segment.run(tape, segment.args, op->inputs);
     tape->recording = tape->again = false;
     if (y) {
         y->gradient = tape_take_gradient(op->output);
@@ -29,29 +31,30 @@ static void run_again(struct tape *tape, struct tape_op *op)
 }
 
 static struct tensor *run_unrecorded(struct tape *tape, const struct segment *segment,
-                                     struct tensor *x)
+                                     struct tensor *const inputs[TAPE_MAX_INPUTS])
 {
-    tape_keep(x);
+    struct tape_op op = {.backward = run_again, .reads_inputs = true};
+    for (int i = 0; i < TAPE_MAX_INPUTS; i++)
+        op.inputs[i] = tape_keep(inputs[i]);
     tape->recording = false;
-    struct tensor *y = segment->run(tape, segment->args, x);
+    struct tensor *y = op.output = segment->run(tape, segment->args, inputs);
     tape->recording = true;
-    struct tape_op op = {.backward = run_again, .output = y, .inputs = {x}, .reads_inputs = true};
     memcpy(op.args, segment, sizeof *segment);
     tape_record(tape, &op);
     return y;
 }
 
 struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
-                            struct tensor *x)
+                            struct tensor *const inputs[TAPE_MAX_INPUTS])
 {
     struct segment segment = {.run = run};
     assert(bytes <= sizeof segment.args);
     memcpy(segment.args, args, bytes);
     if (tape->failed || !tape->recording || tape->again)
-        return run(tape, segment.args, x);
+        return run(tape, segment.args, inputs);
     int first = tape->count;
-    struct tensor *y = tape->keeps == TAPE_KEEPS_SEGMENTS ? run_unrecorded(tape, &segment, x)
-                                                          : run(tape, segment.args, x);
+    struct tensor *y = tape->keeps == TAPE_KEEPS_SEGMENTS ? run_unrecorded(tape, &segment, inputs)
+                                                          : run(tape, segment.args, inputs);
     if (tape->host)
         tape_offload(tape, first);
     return y;

@@ -75,7 +75,10 @@ static struct tensor *attention(struct tape *tape, const struct block *block, st
 
     tape_enter(tape, block->attn);
     x = nn_conv1d(tape, block->c_attn, x);
-    x = nn_attention(tape, x, &net->heads, block->attn_dropout->dropout, block->dropout);
+    struct nn_attention_how how = nn_attention_causal(&net->heads);
+    how.dropout = block->attn_dropout->dropout;
+    how.layer = block->dropout;
+    x = nn_attention(tape, x, NULL, &net->heads, &how);
     x = nn_conv1d(tape, block->attn_proj, x);
     x = nn_dropout(tape, block->resid_dropout, x, block->dropout + 1);
     tape_leave(tape, block->attn);
@@ -94,9 +97,11 @@ static struct tensor *mlp(struct tape *tape, const struct block *block, struct t
 }
 
 /* A segment; args: the block's address. */
-static struct tensor *gpt2_block(struct tape *tape, const void *args, struct tensor *x)
+static struct tensor *gpt2_block(struct tape *tape, const void *args,
+                                 struct tensor *const inputs[TAPE_MAX_INPUTS])
 {
     const struct block *block = *(const struct block *const *)args;
+    struct tensor *x = inputs[0];
     float eps = (float)block->gpt2->config.layer_norm_epsilon;
 
     tape_enter(tape, block->module);
@@ -129,7 +134,8 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     struct tensor *x = embed(net, tape, batch);
     for (int64_t i = 0; i < config->n_layer; i++) {
         const struct block *block = &net->blocks[i];
-        x = tape_segment(tape, gpt2_block, &block, sizeof block, x);
+        x = tape_segment(tape, gpt2_block, &block, sizeof block,
+                         (struct tensor *[TAPE_MAX_INPUTS]){x});
     }
     x = nn_layer_norm(tape, net->ln_f, x, (float)config->layer_norm_epsilon);
     tape_leave(tape, net->transformer);

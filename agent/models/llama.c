@@ -99,7 +99,10 @@ static struct tensor *attention(struct tape *tape, const struct layer *layer, st
     qkv = nn_linear_into(tape, layer->k, tape_keep(x), qkv, keys);
     qkv = nn_linear_into(tape, layer->v, x, qkv, values);
     qkv = nn_rope(tape, qkv, h, net->cos, net->sin);
-    x = nn_attention(tape, qkv, h, (float)net->config.attention_dropout, layer->dropout);
+    struct nn_attention_how how = nn_attention_causal(h);
+    how.dropout = (float)net->config.attention_dropout;
+    how.layer = layer->dropout;
+    x = nn_attention(tape, qkv, NULL, h, &how);
     x = nn_linear(tape, layer->o, x, false);
     tape_leave(tape, layer->attention);
     return x;
@@ -120,9 +123,11 @@ static struct tensor *mlp(struct tape *tape, const struct layer *layer, struct t
 }
 
 /* A segment; args: the layer's address. */
-static struct tensor *decoder_layer(struct tape *tape, const void *args, struct tensor *x)
+static struct tensor *decoder_layer(struct tape *tape, const void *args,
+                                    struct tensor *const inputs[TAPE_MAX_INPUTS])
 {
     const struct layer *layer = *(const struct layer *const *)args;
+    struct tensor *x = inputs[0];
     float eps = (float)layer->llama->config.rms_norm_eps;
 
     tape_enter(tape, layer->block);
@@ -167,7 +172,8 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     struct tensor *x = nn_embedding(tape, net->embedding, batch->tokens, batch->rows, batch->T);
     for (int64_t i = 0; i < config->num_hidden_layers; i++) {
         const struct layer *layer = &net->layers[i];
-        x = tape_segment(tape, decoder_layer, &layer, sizeof layer, x);
+        x = tape_segment(tape, decoder_layer, &layer, sizeof layer,
+                         (struct tensor *[TAPE_MAX_INPUTS]){x});
     }
     x = nn_rms_norm(tape, net->norm, x, (float)config->rms_norm_eps);
     tape_leave(tape, net->inner);

@@ -163,21 +163,79 @@ static const struct nn_heads shared_heads = {2, 1, 4};
 static const float cosines[] = {1, 1, 0.6f, 0.8f, -0.8f, 0.28f};
 static const float sines[] = {0, 0, 0.8f, 0.6f, 0.6f, 0.96f};
 
+static struct tensor *attend(struct tape *tape, struct tensor *x, float dropout, uint64_t layer)
+{
+    struct nn_attention_how how = nn_attention_causal(&shared_heads);
+    how.dropout = dropout;
+    how.layer = layer;
+    return nn_attention(tape, x, NULL, &shared_heads, &how);
+}
+
 static struct tensor *attention(struct net *net, struct tensor *x)
 {
-    return nn_attention(net->f->tape, x, &shared_heads, 0, 0);
+    return attend(net->f->tape, x, 0, 0);
 }
 
 static struct tensor *attention_with_dropout(struct net *net, struct tensor *x)
 {
-    return nn_attention(net->f->tape, x, &shared_heads, 0.3f, 2);
+    return attend(net->f->tape, x, 0.3f, 2);
 }
 
 static struct tensor *turned_attention(struct net *net, struct tensor *x)
 {
     struct tape *tape = net->f->tape;
     x = nn_rope(tape, x, &shared_heads, cosines, sines);
-    return nn_attention(tape, x, &shared_heads, 0, 0);
+    return attend(tape, x, 0, 0);
+}
+
+/* Twice with one bias by distance: its gradients add up. The second time one sequence is short. */
+static struct tensor *biased_attention(struct net *net, struct tensor *x)
+{
+    static const int32_t distances[] = {0, 1, 2, 3, 4}, key_counts[] = {3, 2};
+    struct tape *tape = net->f->tape;
+    struct nn_attention_how how = {.scale = 1};
+    struct tensor *bias = nn_embedding(tape, net->layer, distances, 1, 5);
+    tape_keep(x);
+    struct tensor *y = nn_attention(tape, x, tape_keep(bias), &shared_heads, &how);
+    how.key_counts = key_counts;
+    x = nn_attention(tape, x, bias, &shared_heads, &how);
+    return nn_add(tape, y, nn_gelu(tape, x, false));
+}
+
+/* Three queries of each sequence look at its own three keys and values. */
+static struct tensor *cross_attention(struct net *net, struct tensor *x)
+{
+    static const int32_t key_counts[] = {1, 3};
+    struct nn_attention_how how = {.scale = 0.5f, .key_counts = key_counts};
+    struct tensor *q = linear(net, tape_keep(x));
+    return nn_cross_attention(net->f->tape, q, x, &shared_heads, &how);
+}
+
+static struct tensor *geglu(struct net *net, struct tensor *x)
+{
+    return nn_geglu(net->f->tape, x);
+}
+
+static struct tensor *hyperbolic(struct net *net, struct tensor *x)
+{
+    return nn_tanh(net->f->tape, x);
+}
+
+static struct tensor *scale(struct net *net, struct tensor *x)
+{
+    return nn_scale(net->f->tape, x, -1.5f);
+}
+
+static struct tensor *first_token(struct net *net, struct tensor *x)
+{
+    return nn_first_token(net->f->tape, x);
+}
+
+/* Twice: the second gradient is added to the first. */
+static struct tensor *first_tokens(struct net *net, struct tensor *x)
+{
+    struct tensor *y = nn_first_token(net->f->tape, tape_keep(x));
+    return nn_add(net->f->tape, y, first_token(net, x));
 }
 
 static struct tensor *nothing(struct net *net, struct tensor *x)
@@ -239,6 +297,10 @@ static struct module *new_layer(struct fixture *f, struct module *root, const ch
         return nn_conv1d_new(f->arena, root, name, &index, 6, 5, 0.02f);
     if (strcmp(name, "no bias") == 0)
         return nn_linear_normal_new(f->arena, root, name, &index, 6, 6, false, 0.02f);
+    if (strcmp(name, "wide linear") == 0)
+        return nn_linear_new(f->arena, root, name, &index, 8, 8);
+    if (strcmp(name, "embedding") == 0)
+        return nn_embedding_new(f->arena, root, name, &index, 5, 2, 1);
     return NULL;
 }
 
@@ -272,6 +334,13 @@ static void gradients_are_the_slopes_of_the_loss(void **state)
         {"add", residual, false, 2, {3, 5}},
         {"attention", attention, false, 3, {2, 3, 16}},
         {"attention", attention_with_dropout, false, 3, {2, 3, 16}},
+        {"embedding", biased_attention, false, 3, {2, 3, 16}},
+        {"wide linear", cross_attention, false, 3, {2, 3, 8}},
+        {"geglu", geglu, false, 2, {3, 8}},
+        {"tanh", hyperbolic, false, 2, {3, 5}},
+        {"scale", scale, false, 2, {3, 5}},
+        {"first token", first_token, false, 3, {3, 2, 4}},
+        {"first token", first_tokens, false, 3, {3, 2, 4}},
         {"rope", turned_attention, false, 3, {2, 3, 16}},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
