@@ -13,12 +13,6 @@ struct linear_args {
     bool relu, accumulate;
 };
 
-static void check(enum dtype t, enum dtype t_y, const struct linear_shape *shape)
-{
-    assert(shape->rows >= 0 && shape->in >= 1 && shape->out >= 1 && shape->y_stride >= shape->out);
-    assert(t_y == t || t_y == DTYPE_F32);
-}
-
 /* y = max(0, y), a NaN stays. Rows. */
 static void relu_rows(const struct linear_args *a)
 {
@@ -40,15 +34,7 @@ static void relu_rows(const struct linear_args *a)
 static void forward_run(void *args)
 {
     const struct linear_args *a = args;
-    const struct linear_shape *z = &a->shape;
-    const struct product product = {.trans_b = !z->in_out,
-                                    .m = z->rows,
-                                    .n = z->out,
-                                    .k = z->in,
-                                    .a_stride = z->in,
-                                    .b_stride = z->in_out ? z->out : z->in,
-                                    .c_stride = z->y_stride,
-                                    .t_c = a->t_y};
+    const struct product product = product_forward(&a->shape, a->t_y);
     product_run(a->s, a->t, &product, a->x, a->w, a->bias, a->y);
     if (a->relu)
         relu_rows(a);
@@ -58,7 +44,7 @@ void cpu_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y,
                         const void *w, const void *bias, bool relu,
                         const struct linear_shape *shape)
 {
-    check(t, t_y, shape);
+    assert(t_y == t || t_y == DTYPE_F32);
     cpu_call(s, forward_run, struct linear_args, .s = s, .t = t, .t_y = t_y, .y = y, .x = x, .w = w,
              .bias = bias, .relu = relu, .shape = *shape);
 }
@@ -66,23 +52,13 @@ void cpu_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y,
 static void backward_data_run(void *args)
 {
     const struct linear_args *a = args;
-    const struct linear_shape *z = &a->shape;
-    const struct product product = {.trans_b = z->in_out,
-                                    .m = z->rows,
-                                    .n = z->in,
-                                    .k = z->out,
-                                    .a_stride = z->y_stride,
-                                    .b_stride = z->in_out ? z->out : z->in,
-                                    .c_stride = z->in,
-                                    .t_c = a->t,
-                                    .accumulate = a->accumulate};
+    const struct product product = product_backward_data(&a->shape, a->t, a->accumulate);
     product_run(a->s, a->t, &product, a->dy, a->w, NULL, a->dx);
 }
 
 void cpu_linear_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
                               const void *w, const struct linear_shape *shape, bool accumulate)
 {
-    check(t, t, shape);
     cpu_call(s, backward_data_run, struct linear_args, .s = s, .t = t, .dx = dx, .dy = dy, .w = w,
              .shape = *shape, .accumulate = accumulate);
 }
@@ -91,15 +67,7 @@ static void backward_weights_run(void *args)
 {
     const struct linear_args *a = args;
     const struct linear_shape *z = &a->shape;
-    const struct product product = {.trans_a = true,
-                                    .m = z->in_out ? z->in : z->out,
-                                    .n = z->in_out ? z->out : z->in,
-                                    .k = z->rows,
-                                    .a_stride = z->in_out ? z->in : z->y_stride,
-                                    .b_stride = z->in_out ? z->y_stride : z->in,
-                                    .c_stride = z->in_out ? z->out : z->in,
-                                    .t_c = DTYPE_F32,
-                                    .accumulate = a->accumulate};
+    const struct product product = product_backward_weights(z, a->accumulate);
     product_run(a->s, a->t, &product, z->in_out ? a->x : a->dy, z->in_out ? a->dy : a->x, NULL,
                 a->dw);
     if (a->dbias)
@@ -110,7 +78,6 @@ void cpu_linear_backward_weights(struct stream *s, enum dtype t, float *dw, floa
                                  const void *x, const void *dy, const struct linear_shape *shape,
                                  bool accumulate)
 {
-    check(t, t, shape);
     cpu_call(s, backward_weights_run, struct linear_args, .s = s, .t = t, .dw = dw, .dbias = dbias,
              .x = x, .dy = dy, .shape = *shape, .accumulate = accumulate);
 }

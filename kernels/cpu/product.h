@@ -4,18 +4,9 @@
 #define SHOAL_KERNELS_CPU_PRODUCT_H
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/product.h"
 
-/* c = op(a) op(b) + bias, or c + op(a) op(b) if accumulate; op(a): [m, k], op(b): [k, n], op is the
- * transpose if trans. Row-major, rows `stride` elements apart. Summed in fp32. */
-struct product {
-    bool trans_a, trans_b;
-    int64_t m, n, k;
-    int64_t a_stride, b_stride, c_stride;
-    enum dtype t_c; /* of c; a, b and bias are of the dtype t below */
-    bool accumulate;
-};
-
-/* From inside a closure; on all threads of the stream. bias: [n] or NULL; not with accumulate. */
+/* From inside a closure; on all threads of the stream. */
 void product_run(struct stream *s, enum dtype t, const struct product *p, const void *a,
                  const void *b, const void *bias, void *c);
 

@@ -118,22 +118,13 @@ static void plan_make(const struct product_cache *cache, struct plan *plan)
     must(dnnl_primitive_desc_destroy(descriptor));
 }
 
-static bool plan_is_for(const struct plan *plan, const struct product *p, bool with_bias)
-{
-    const struct product *q = &plan->product;
-    return plan->used_at && plan->with_bias == with_bias && q->trans_a == p->trans_a &&
-           q->trans_b == p->trans_b && q->m == p->m && q->n == p->n && q->k == p->k &&
-           q->a_stride == p->a_stride && q->b_stride == p->b_stride && q->c_stride == p->c_stride &&
-           q->t_c == p->t_c && q->accumulate == p->accumulate;
-}
-
 static struct plan *plan_find(struct product_cache *cache, const struct product *p, bool with_bias)
 {
     struct plan *oldest = &cache->plans[0];
     cache->uses++;
     for (int i = 0; i < PLANS; i++) {
         struct plan *plan = &cache->plans[i];
-        if (plan_is_for(plan, p, with_bias)) {
+        if (plan->used_at && plan->with_bias == with_bias && product_equal(&plan->product, p)) {
             plan->used_at = cache->uses;
             return plan;
         }
