@@ -8,6 +8,7 @@ BUILD := build/$(V)
 CC := gcc
 CXX := g++
 WARN := -Wall -Wextra -Werror -Wshadow -Wvla
+comma := ,
 CFLAGS_debug := -O1 -g
 CFLAGS_release := -O3 -g -march=x86-64-v2
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -29,7 +30,7 @@ CXXFLAGS := -std=gnu++17 $(CFLAGS_$(V)) $(WARN) -Wmissing-declarations -I. -D_GN
 LDFLAGS := $(CFLAGS_$(V)) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------
-sources = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*.cc)
+sources = $(filter-out kernels/cuda/%,$(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*.cc))
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(filter-out %/main.c,$(call sources,$(1)))))
 ROOMS := base operator kernels agent cli
 LIBS_base := -ljansson -lyaml -lcurl -lwebsockets -lcrypto -lm
@@ -44,7 +45,7 @@ archives = $(foreach r,$(NEEDS_$(1)),$(BUILD)/lib$(r).a)
 libraries = $(foreach r,$(NEEDS_$(1)),$(LIBS_$(r)))
 
 .PHONY: all
-all: $(BUILD)/shoal $(BUILD)/shoal-agent $(BUILD)/shoal-operator
+all: $(BUILD)/shoal $(BUILD)/shoal-agent $(BUILD)/shoal-operator gpu
 
 $(BUILD)/shoal: $(BUILD)/cli/main.c.o $(call archives,cli)
 	@echo "LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(call libraries,cli)
@@ -71,6 +72,58 @@ $(BUILD)/%.cc.o: %.cc
 	@mkdir -p $(@D) && echo "CXX  $<"
 	@$(CXX) $(CXXFLAGS) -c -o $@ $<
 
+# ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
+NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS ?= 80 86 89 90a 100
+CUDA_HOST := $(patsubst %.c,$(BUILD)/cuda/%.c.o,$(wildcard kernels/cuda/*.c) base/error.c base/mem.c)
+CUDA_KERNELS := $(patsubst %.cu,$(BUILD)/cuda/%.cu.o,$(wildcard kernels/cuda/*.cu))
+CUDA_HIDDEN := -fPIC -fvisibility=hidden
+CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
+NVCCFLAGS := -std=c++17 -O3 --threads 1 -Werror all-warnings -I. -MMD -MP \
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -Xcompiler $(subst $(eval) ,$(comma),$(CUDA_HIDDEN) -Wall)
+
+.PHONY: gpu
+ifeq ($(NVCC),)
+gpu:
+	@echo "no nvcc (CUDA Toolkit): built without GPUs"
+else
+gpu: $(BUILD)/libshoal_cuda.so
+endif
+
+$(BUILD)/libshoal_cuda.so: $(CUDA_HOST) $(CUDA_KERNELS)
+	@echo "LINK $@" && $(NVCC) -shared -cudart static -o $@ $^
+$(BUILD)/cuda/%.c.o: %.c
+	@mkdir -p $(@D) && echo "CC   $< (CUDA)"
+	@$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS)) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include -c -o $@ $<
+# what was built for other architectures is built anew
+$(BUILD)/cuda/%.cu.o: %.cu $(BUILD)/cuda/archs
+	@mkdir -p $(@D) && echo "NVCC $<"
+	@$(NVCC) $(NVCCFLAGS) -c -o $@ $<
+$(BUILD)/cuda/archs: FORCE
+	@mkdir -p $(@D) && echo "$(CUDA_ARCHS)" | cmp -s - $@ || echo "$(CUDA_ARCHS)" >$@
+.PHONY: FORCE
+
+# The same sources without a GPU (tests/emulation/emulation.h). Not under ThreadSanitizer: a block's threads
+# are fibers of one host thread, and a lock is held while they run, so it has nothing to see there.
+EMULATION := $(BUILD)/emulation
+EMULATED := $(patsubst %,$(EMULATION)/%.o,$(wildcard kernels/cuda/*.c kernels/cuda/*.cu tests/emulation/*.cc) base/error.c base/mem.c)
+EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
+EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 $(EMULATION_FLAGS)
+$(EMULATION)/libshoal_cuda.so: $(EMULATED)
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) -shared -o $@ $^ -lboost_context
+$(EMULATION)/%.c.o: %.c
+	@mkdir -p $(@D) && echo "CC   $< (emulation)"
+	@$(CC) $(CFLAGS) $(EMULATION_FLAGS) -c -o $@ $<
+$(EMULATION)/%.cc.o: %.cc
+	@mkdir -p $(@D) && echo "CXX  $<"
+	@$(CXX) $(EMULATION_CXXFLAGS) -c -o $@ $<
+$(EMULATION)/%.cu.o: %.cu
+	@mkdir -p $(@D) && echo "CXX  $< (emulation)"
+	@$(CXX) $(EMULATION_CXXFLAGS) -x c++ -c -o $@ $<
+
+.PHONY: emulation
+emulation: $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so)
+
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c))
@@ -94,7 +147,7 @@ $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_M
 	@$(CC) $(LDFLAGS) -o $@ $^ $(filter -%,$(FUZZ_MAIN)) $(call libraries,cli)
 
 .PHONY: tests
-tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
+tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation
 
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
@@ -158,7 +211,7 @@ lint: deps
 	@tests/lint.sh
 #> make fmt            format every C file
 fmt:
-	@git ls-files -- '*.c' '*.h' '*.cc' | xargs clang-format -i
+	@git ls-files -- '*.c' '*.h' '*.cc' '*.cu' | xargs clang-format -i
 
 #> make bench          samples/s and peak memory of each sharding strategy at 1 and 4 ranks
 bench: deps

@@ -31,8 +31,14 @@ struct backend {
     const char *name; /* as in device_open */
     const struct ops *ops;
 
-    /* Fills *ret_device except for memory. */
-    int (*device_open)(int threads, struct device **ret_device, struct error *err);
+    /* sizeof struct backend and struct ops: a shared object of another build has others. */
+    size_t table_bytes, ops_bytes;
+
+    /* Devices there are; 0 with the reason in *ret_reason. */
+    int (*device_count)(struct error *ret_reason);
+    /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct
+     * device. */
+    int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */
     struct memory_source memory;
@@ -57,7 +63,14 @@ struct backend {
     void (*stream_wait)(struct stream *stream, struct event *event);
 };
 
+/* The first fields of every table. */
+#define BACKEND_TABLE_SIZES .table_bytes = sizeof(struct backend), .ops_bytes = sizeof(struct ops)
+
 extern const struct backend cpu_backend;
+
+/* The CUDA backend is the shared object CUDA_LIBRARY_NAME, which exports this symbol alone. */
+#define CUDA_LIBRARY_NAME   "libshoal_cuda.so"
+#define CUDA_BACKEND_SYMBOL "shoal_cuda_backend"
 
 #ifdef __cplusplus
 }

@@ -1,29 +1,48 @@
 /* The door: finds the backend's table and forwards to it. */
-#include "base/mem.h"
 #include "kernels/backend.h"
+#include "kernels/cuda_library.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
-static const struct backend *const backends[] = {&cpu_backend};
+/* The backend a name asks for, and the number of the device ("cuda:1"). */
+static int find_backend(const char *name, const struct backend **ret_backend, int *ret_index,
+                        struct error *err)
+{
+    *ret_index = 0;
+    if (strcmp(name, "cpu") == 0) {
+        *ret_backend = &cpu_backend;
+        return 0;
+    }
+    char rest;
+    int n = strncmp(name, "cuda", 4) == 0 ? sscanf(name + 4, ":%3d%c", ret_index, &rest) : 0;
+    if (strcmp(name, "cuda") == 0 || (n == 1 && *ret_index >= 0))
+        return cuda_library(ret_backend, err);
+    return error_set(err, ERR_UNSUPPORTED,
+                     "no device is called \"%s\": there are cpu, cuda and cuda:N", name);
+}
 
 int device_open(const char *name, int threads, struct device **ret_device, struct error *err)
 {
     assert(name && threads >= 1);
-    for (size_t i = 0; i < array_length(backends); i++) {
-        const struct backend *backend = backends[i];
-        if (strcmp(backend->name, name) != 0)
-            continue;
-        struct device *device;
-        if (backend->device_open(threads, &device, err) < 0)
-            return -1;
-        device->backend = backend;
-        device->threads = threads;
-        device->memory = memory_open(&backend->memory, device);
-        *ret_device = device;
-        return 0;
-    }
-    return error_set(err, ERR_UNSUPPORTED, "no backend for device \"%s\" in this build", name);
+    const struct backend *backend;
+    struct device *device;
+    int index;
+    if (find_backend(name, &backend, &index, err) < 0 ||
+        backend->device_open(index, threads, &device, err) < 0)
+        return -1;
+    device->backend = backend;
+    device->threads = threads;
+    device->memory = memory_open(&backend->memory, device);
+    *ret_device = device;
+    return 0;
+}
+
+int device_count_gpus(struct error *ret_reason)
+{
+    const struct backend *backend;
+    return cuda_library(&backend, ret_reason) < 0 ? 0 : backend->device_count(ret_reason);
 }
 
 /* ---- the host's side of another device ---- */

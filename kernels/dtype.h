@@ -7,6 +7,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Before a function of this header and random.h: nvcc compiles it for GPUs too. */
+#ifdef __CUDACC__
+#define ON_ANY_DEVICE __host__ __device__
+#else
+#define ON_ANY_DEVICE
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -18,17 +25,17 @@ enum dtype {
 
 typedef uint16_t bf16;
 
-static inline size_t dtype_bytes(enum dtype t)
+ON_ANY_DEVICE static inline size_t dtype_bytes(enum dtype t)
 {
     return t == DTYPE_F32 ? sizeof(float) : sizeof(bf16);
 }
 
-static inline const char *dtype_name(enum dtype t)
+ON_ANY_DEVICE static inline const char *dtype_name(enum dtype t)
 {
     return t == DTYPE_F32 ? "fp32" : "bf16";
 }
 
-static inline float bf16_to_float(bf16 x)
+ON_ANY_DEVICE static inline float bf16_to_float(bf16 x)
 {
     uint32_t bits = (uint32_t)x << 16;
     float y;
@@ -37,7 +44,7 @@ static inline float bf16_to_float(bf16 x)
 }
 
 /* To nearest, ties to even; a NaN stays one. */
-static inline bf16 bf16_from_float(float x)
+ON_ANY_DEVICE static inline bf16 bf16_from_float(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -48,7 +55,7 @@ static inline bf16 bf16_from_float(float x)
 
 /* Away from 0 with the probability of the distance, by a uniform u in [0, 1): right on average,
  * where a small step would always be rounded back. A NaN stays one. */
-static inline bf16 bf16_stochastic(float x, float u)
+ON_ANY_DEVICE static inline bf16 bf16_stochastic(float x, float u)
 {
     uint32_t bits, down = (uint32_t)(int32_t)(u * 0x1p16f);
     memcpy(&bits, &x, sizeof bits);

@@ -4,7 +4,7 @@
 #ifndef SHOAL_KERNELS_RANDOM_H
 #define SHOAL_KERNELS_RANDOM_H
 
-#include <stdint.h>
+#include "kernels/dtype.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,11 +15,16 @@ struct philox_block {
 };
 
 /* Ten rounds on a counter under a key of two words. */
-static inline struct philox_block philox(struct philox_block counter, uint32_t key0, uint32_t key1)
+ON_ANY_DEVICE static inline struct philox_block philox(struct philox_block counter, uint32_t key0,
+                                                       uint32_t key1)
 {
     uint32_t c0 = counter.words[0], c1 = counter.words[1];
     uint32_t c2 = counter.words[2], c3 = counter.words[3];
+#ifdef __CUDACC__
+#pragma unroll
+#else
 #pragma GCC unroll 10
+#endif
     for (uint32_t round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ (key0 + round * 0x9E3779B9u);
@@ -36,7 +41,7 @@ static inline struct philox_block philox(struct philox_block counter, uint32_t k
 enum { RANDOM_GROUP = 32, RANDOM_GROUP_BLOCKS = 8 };
 
 /* 24 bits to [0, 1): exact in a float. */
-static inline float random_unit(uint32_t word)
+ON_ANY_DEVICE static inline float random_unit(uint32_t word)
 {
     return (float)(int32_t)(word >> 8) * 0x1p-24f;
 }

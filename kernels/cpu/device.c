@@ -5,9 +5,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int cpu_device_open(int threads, struct device **ret_device, struct error *err)
+static int cpu_device_count(struct error *ret_reason)
 {
-    (void)threads, (void)err;
+    (void)ret_reason;
+    return 1;
+}
+
+static int cpu_device_open(int index, int threads, struct device **ret_device, struct error *err)
+{
+    (void)index, (void)threads, (void)err;
     struct cpu_device *device = xcalloc(1, sizeof *device);
     device->capacity_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     *ret_device = &device->base;
@@ -57,6 +63,8 @@ static void cpu_host_free(struct device *device, void *memory)
 const struct backend cpu_backend = {
     .name = "cpu",
     .ops = &cpu_ops,
+    BACKEND_TABLE_SIZES,
+    .device_count = cpu_device_count,
     .device_open = cpu_device_open,
     .device_close = cpu_device_close,
     .memory = {cpu_memory_alloc, cpu_memory_free, cpu_memory_wait_idle},

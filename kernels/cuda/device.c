@@ -1,0 +1,200 @@
+/* A GPU as a device, and the backend's table, which is all that the shared object exports. */
+#include "base/mem.h"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/stream.h"
+
+#include <stdlib.h>
+
+enum { OLDEST = 80 }; /* Ampere: bf16 in its matrix units */
+
+void cuda_use(const struct cuda_device *device)
+{
+    static _Thread_local int current = -1;
+    if (current == device->index)
+        return;
+    if (cudaSetDevice(device->index) == cudaSuccess)
+        current = device->index;
+}
+
+int cuda_error(struct error *err, cudaError_t status, const char *what)
+{
+    enum error_code code = status == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_PEER;
+    return error_set(err, code, "GPU: %s: %s", what, cudaGetErrorString(status));
+}
+
+static int cuda_device_count(struct error *ret_reason)
+{
+    int driver = 0, runtime = 0, count = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (!driver)
+        return error_set(ret_reason, ERR_UNSUPPORTED,
+                         "no NVIDIA driver answers on this machine (libcuda.so.1)") +
+               1;
+    if (driver / 1000 < runtime / 1000)
+        return error_set(ret_reason, ERR_UNSUPPORTED,
+                         "the NVIDIA driver is too old: it knows CUDA %d.%d, this build needs %d.0",
+                         driver / 1000, driver % 1000 / 10, runtime / 1000) +
+               1;
+    cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess || count < 1) {
+        cudaGetLastError();
+        error_set(ret_reason, ERR_UNSUPPORTED, "this process sees no GPU: %s",
+                  cudaGetErrorString(status));
+        return 0;
+    }
+    return count;
+}
+
+/* Refuses a GPU that this build has no code for. */
+static int check_architecture(const struct cuda_device *d, struct error *err)
+{
+    struct cudaDeviceProp properties;
+    cudaError_t status = cudaGetDeviceProperties(&properties, d->index);
+    if (status != cudaSuccess)
+        return cuda_error(err, status, "read its properties");
+    const char *name = properties.name;
+    int major = d->architecture / 10, minor = d->architecture % 10;
+    if (d->architecture < OLDEST)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "GPU %d (%s) has compute capability %d.%d: at least %d.%d is needed",
+                         d->index, name, major, minor, OLDEST / 10, OLDEST % 10);
+    status = cuda_probe();
+    if (status == cudaErrorNoKernelImageForDevice)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "this build has no code for GPU %d (%s, compute capability %d.%d): build "
+                         "it with CUDA_ARCHS=%d",
+                         d->index, name, major, minor, d->architecture);
+    if (status != cudaSuccess)
+        return cuda_error(err, status, "look for its code");
+    return 0;
+}
+
+static int read_attributes(struct cuda_device *d, struct error *err)
+{
+    int major = 0, minor = 0;
+    cudaError_t status = cudaSetDevice(d->index);
+    if (status == cudaSuccess)
+        status =
+            cudaDeviceGetAttribute(&d->multiprocessors, cudaDevAttrMultiProcessorCount, d->index);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->index);
+    d->architecture = 10 * major + minor;
+    return status == cudaSuccess ? 0 : cuda_error(err, status, "open it");
+}
+
+static int start_clock(struct cuda_device *d, struct error *err)
+{
+    cudaError_t status = cudaEventCreateWithFlags(&d->tick, cudaEventDefault);
+    if (status == cudaSuccess)
+        status = cudaEventRecord(d->tick, NULL); /* on the default stream */
+    if (status == cudaSuccess)
+        status = cudaEventSynchronize(d->tick);
+    return status == cudaSuccess ? 0 : cuda_error(err, status, "start its clock");
+}
+
+static void cuda_device_close(struct device *device)
+{
+    struct cuda_device *d = (struct cuda_device *)device;
+    cuda_use(d);
+    if (d->tick)
+        cudaEventDestroy(d->tick);
+    free(d);
+}
+
+static int cuda_device_open(int index, int threads, struct device **ret_device, struct error *err)
+{
+    (void)threads;
+    struct error reason;
+    int count = cuda_device_count(&reason);
+    if (!count) {
+        *err = reason;
+        return -1;
+    }
+    if (index >= count)
+        return error_set(err, ERR_UNSUPPORTED, "no GPU %d: this process sees %d, counted from 0",
+                         index, count);
+    struct cuda_device *d = xcalloc(1, sizeof *d);
+    d->index = index;
+    if (read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0) {
+        cuda_device_close(&d->base);
+        return -1;
+    }
+    *ret_device = &d->base;
+    return 0;
+}
+
+static void *cuda_memory_alloc(void *ctx, size_t bytes)
+{
+    void *memory = NULL;
+    cuda_use(ctx);
+    if (cudaMalloc(&memory, bytes) == cudaSuccess)
+        return memory;
+    cudaGetLastError(); /* it has been told */
+    return NULL;
+}
+
+static void cuda_memory_free(void *ctx, void *block)
+{
+    cuda_use(ctx);
+    cudaFree(block);
+}
+
+static void cuda_memory_wait_idle(void *ctx)
+{
+    cuda_use(ctx);
+    cudaDeviceSynchronize();
+}
+
+static int64_t cuda_memory_free_bytes(const struct device *device, int64_t *ret_total)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    cuda_use((const struct cuda_device *)device);
+    cudaMemGetInfo(&free_bytes, &total_bytes);
+    *ret_total = (int64_t)total_bytes;
+    return (int64_t)free_bytes;
+}
+
+static void *cuda_host_alloc(struct device *device, size_t bytes)
+{
+    void *memory = NULL;
+    cuda_use((const struct cuda_device *)device);
+    if (cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocPortable) == cudaSuccess)
+        return memory;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void cuda_host_free(struct device *device, void *memory)
+{
+    cuda_use((const struct cuda_device *)device);
+    cudaFreeHost(memory);
+}
+
+extern const struct backend shoal_cuda_backend;
+__attribute__((visibility("default"))) const struct backend shoal_cuda_backend = {
+    .name = "cuda",
+    .ops = &cuda_ops,
+    BACKEND_TABLE_SIZES,
+    .device_count = cuda_device_count,
+    .device_open = cuda_device_open,
+    .device_close = cuda_device_close,
+    .memory = {cuda_memory_alloc, cuda_memory_free, cuda_memory_wait_idle},
+    .is_host = false,
+    .memory_free_bytes = cuda_memory_free_bytes,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
+    .stream_open = cuda_stream_open,
+    .stream_close = cuda_stream_close,
+    .stream_native = cuda_stream_native,
+    .stream_sync = cuda_stream_sync,
+    .stream_call = cuda_stream_call,
+    .stream_copy = cuda_stream_copy,
+    .stream_stamp = cuda_stream_stamp,
+    .event_open = cuda_event_open,
+    .event_close = cuda_event_close,
+    .event_record = cuda_event_record,
+    .stream_wait = cuda_stream_wait,
+};

@@ -1,0 +1,382 @@
+/* Streams and events of the CUDA backend. CUDA orders the work; what it does not know is a failure
+ * of ours (a host function that failed), which goes where CUDA's order goes. So a stream's calls,
+ * records and waits are numbered points; an event carries the point it was recorded at, and what
+ * fails in a stream up to there fails those that waited for it. */
+#include "kernels/cuda/stream.h"
+#include "base/mem.h"
+
+#include <nvtx3/nvToolsExtCudaRt.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What events and waits keep of a stream. */
+struct progress {
+    int references;
+    uint64_t points;    /* so far */
+    uint64_t failed_at; /* the first that failed; 0: none */
+    struct error failure;
+};
+
+/* A wait: if `source` fails up to its `point`, we fail at `at`. */
+struct wait {
+    struct progress *source; /* a reference */
+    uint64_t point, at;
+};
+
+struct stamp {
+    cudaEvent_t event;
+    int64_t *us;
+};
+
+struct cuda_stream {
+    struct stream base;
+    struct cuda_stream *next; /* of all */
+    cudaStream_t handle;
+    void *scratch;
+    size_t scratch_bytes;
+    struct progress *progress;
+    struct wait *waits; /* since the last sync */
+    size_t wait_count, wait_room;
+    struct stamp *stamps; /* the first stamp_count since the last sync; the events are kept */
+    size_t stamp_count, stamp_room, stamps_made;
+};
+
+struct cuda_event {
+    struct event base;
+    cudaEvent_t handle;
+    struct progress *source; /* last recorded; a reference; NULL before */
+    uint64_t point;
+};
+
+/* Guards the list, and progress and waits of all streams: host functions run on CUDA's thread. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cuda_stream *streams;
+
+static struct cuda_device *device_of(const struct stream *s)
+{
+    return (struct cuda_device *)s->device;
+}
+
+/* ---- failures; lock held in all of these ---- */
+
+static void unreference(struct progress *p)
+{
+    if (p && !--p->references)
+        free(p);
+}
+
+static bool has_failed(const struct progress *p, uint64_t point)
+{
+    return p->failed_at && p->failed_at <= point;
+}
+
+/* Fails s where it waited for what has failed. Whether that is news. */
+static bool follow_sources(struct cuda_stream *s)
+{
+    bool news = false;
+    for (size_t i = 0; i < s->wait_count; i++) {
+        const struct wait *w = &s->waits[i];
+        if (!has_failed(w->source, w->point) || has_failed(s->progress, w->at))
+            continue;
+        s->progress->failed_at = w->at;
+        s->progress->failure = w->source->failure;
+        news = true;
+    }
+    return news;
+}
+
+/* Point `at` of s failed. */
+static void fail(struct cuda_stream *s, uint64_t at, const struct error *err)
+{
+    if (has_failed(s->progress, at))
+        return;
+    s->progress->failed_at = at;
+    s->progress->failure = *err;
+    for (bool news = true; news;) {
+        news = false;
+        for (struct cuda_stream *each = streams; each; each = each->next)
+            news |= follow_sources(each);
+    }
+}
+
+static void drop_waits(struct cuda_stream *s)
+{
+    for (size_t i = 0; i < s->wait_count; i++)
+        unreference(s->waits[i].source);
+    s->wait_count = 0;
+}
+
+/* ---- what kernels use ---- */
+
+cudaStream_t cuda_handle(const struct stream *s)
+{
+    cuda_use(device_of(s));
+    return ((const struct cuda_stream *)s)->handle;
+}
+
+int cuda_multiprocessors(const struct stream *s)
+{
+    return device_of(s)->multiprocessors;
+}
+
+int cuda_architecture(const struct stream *s)
+{
+    return device_of(s)->architecture;
+}
+
+void cuda_check(struct stream *stream, cudaError_t status, const char *what)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    struct error err;
+    if (status == cudaSuccess)
+        return;
+    cuda_error(&err, status, what);
+    pthread_mutex_lock(&lock);
+    fail(s, ++s->progress->points, &err);
+    pthread_mutex_unlock(&lock);
+}
+
+void *cuda_scratch(struct stream *stream, size_t bytes)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    if (bytes <= s->scratch_bytes)
+        return s->scratch;
+    cuda_check(stream, cudaStreamSynchronize(cuda_handle(stream)), "grow an op's scratch");
+    cudaFree(s->scratch);
+    s->scratch = NULL;
+    s->scratch_bytes = 0;
+    cudaError_t status = cudaMalloc(&s->scratch, bytes);
+    if (status == cudaSuccess) {
+        s->scratch_bytes = bytes;
+        return s->scratch;
+    }
+    struct error err;
+    size_t free_bytes = 0, total_bytes = 0;
+    cudaGetLastError();
+    cudaMemGetInfo(&free_bytes, &total_bytes);
+    error_set(&err, ERR_MEMORY,
+              "no device memory for an op's scratch: %zu bytes asked for, %zu free", bytes,
+              free_bytes);
+    pthread_mutex_lock(&lock);
+    fail(s, ++s->progress->points, &err);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* ---- streams ---- */
+
+int cuda_stream_open(struct device *device, const char *name, struct stream **ret_stream,
+                     struct error *err)
+{
+    struct cuda_stream *s = xcalloc(1, sizeof *s);
+    s->base.device = device;
+    cuda_use(device_of(&s->base));
+    cudaError_t status = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
+    if (status != cudaSuccess) {
+        free(s);
+        cuda_error(err, status, "make a stream");
+        return error_wrap(err, "stream %s", name);
+    }
+    nvtxNameCudaStreamA(s->handle, name);
+    s->progress = xcalloc(1, sizeof *s->progress);
+    s->progress->references = 1;
+    pthread_mutex_lock(&lock);
+    s->next = streams;
+    streams = s;
+    pthread_mutex_unlock(&lock);
+    *ret_stream = &s->base;
+    return 0;
+}
+
+void cuda_stream_close(struct stream *stream)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    cudaStreamSynchronize(cuda_handle(stream));
+    pthread_mutex_lock(&lock);
+    struct cuda_stream **link = &streams;
+    while (*link != s)
+        link = &(*link)->next;
+    *link = s->next;
+    drop_waits(s);
+    unreference(s->progress);
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < s->stamps_made; i++)
+        cudaEventDestroy(s->stamps[i].event);
+    cudaFree(s->scratch);
+    cudaStreamDestroy(s->handle);
+    free(s->stamps);
+    free(s->waits);
+    free(s);
+}
+
+void *cuda_stream_native(const struct stream *stream)
+{
+    return cuda_handle(stream);
+}
+
+/* Writes the stamps that the stream has passed, and moves the device's tick on to the last. */
+static cudaError_t write_stamps(struct cuda_stream *s)
+{
+    struct cuda_device *d = device_of(&s->base);
+    cudaError_t status = cudaSuccess;
+    for (size_t i = 0; i < s->stamp_count && status == cudaSuccess; i++) {
+        float ms = 0;
+        status = cudaEventElapsedTime(&ms, d->tick, s->stamps[i].event);
+        *s->stamps[i].us = d->tick_us + (int64_t)((double)ms * 1e3);
+        if (ms > 1000) {
+            cudaEvent_t old = d->tick;
+            d->tick_us = *s->stamps[i].us;
+            d->tick = s->stamps[i].event;
+            s->stamps[i].event = old;
+        }
+    }
+    return status;
+}
+
+int cuda_stream_sync(struct stream *stream, struct error *err)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    cuda_check(stream, cudaStreamSynchronize(cuda_handle(stream)), "wait for its work");
+    pthread_mutex_lock(&lock);
+    bool failed = s->progress->failed_at != 0;
+    if (failed)
+        *err = s->progress->failure;
+    else
+        drop_waits(s); /* what they waited for did not fail either */
+    pthread_mutex_unlock(&lock);
+    cudaError_t status = failed ? cudaSuccess : write_stamps(s);
+    s->stamp_count = 0;
+    if (status != cudaSuccess)
+        return cuda_error(err, status, "read its clock");
+    return failed ? -1 : 0;
+}
+
+struct call {
+    struct cuda_stream *s;
+    uint64_t point;
+    int (*function)(void *args, struct error *err);
+    _Alignas(16) unsigned char args[STREAM_CALL_MAX_BYTES];
+};
+
+/* On a thread of CUDA's. */
+static void run_call(void *arg)
+{
+    struct call *call = arg;
+    struct error err = {0};
+    pthread_mutex_lock(&lock);
+    bool skip = has_failed(call->s->progress, call->point);
+    pthread_mutex_unlock(&lock);
+    if (!skip && call->function(call->args, &err) < 0) {
+        pthread_mutex_lock(&lock);
+        fail(call->s, call->point, &err);
+        pthread_mutex_unlock(&lock);
+    }
+    free(call);
+}
+
+static uint64_t next_point(struct cuda_stream *s)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t point = ++s->progress->points;
+    pthread_mutex_unlock(&lock);
+    return point;
+}
+
+void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
+                      const void *args, size_t bytes)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    struct call *call = xcalloc(1, sizeof *call);
+    call->s = s;
+    call->point = next_point(s);
+    call->function = function;
+    if (bytes)
+        memcpy(call->args, args, bytes);
+    cudaError_t status = cudaLaunchHostFunc(cuda_handle(stream), run_call, call);
+    if (status != cudaSuccess)
+        free(call);
+    cuda_check(stream, status, "queue a host function");
+}
+
+void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes)
+{
+    if (bytes)
+        cuda_check(stream, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, cuda_handle(stream)),
+                   "copy");
+}
+
+void cuda_stream_stamp(struct stream *stream, int64_t *ret_us)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    cudaStream_t handle = cuda_handle(stream);
+    if (s->stamp_count == s->stamp_room) {
+        s->stamp_room = s->stamp_room ? 2 * s->stamp_room : 16;
+        s->stamps = xrealloc(s->stamps, s->stamp_room * sizeof *s->stamps);
+    }
+    struct stamp *stamp = &s->stamps[s->stamp_count++];
+    if (s->stamp_count > s->stamps_made) {
+        cuda_check(stream, cudaEventCreateWithFlags(&stamp->event, cudaEventDefault),
+                   "make an event");
+        s->stamps_made++;
+    }
+    stamp->us = ret_us;
+    cuda_check(stream, cudaEventRecord(stamp->event, handle), "take the time");
+}
+
+/* ---- events ---- */
+
+int cuda_event_open(struct device *device, struct event **ret_event, struct error *err)
+{
+    struct cuda_event *e = xcalloc(1, sizeof *e);
+    e->base.device = device;
+    cuda_use((struct cuda_device *)device);
+    cudaError_t status = cudaEventCreateWithFlags(&e->handle, cudaEventDisableTiming);
+    if (status != cudaSuccess) {
+        free(e);
+        return cuda_error(err, status, "make an event");
+    }
+    *ret_event = &e->base;
+    return 0;
+}
+
+void cuda_event_close(struct event *event)
+{
+    struct cuda_event *e = (struct cuda_event *)event;
+    cudaEventDestroy(e->handle);
+    pthread_mutex_lock(&lock);
+    unreference(e->source);
+    pthread_mutex_unlock(&lock);
+    free(e);
+}
+
+void cuda_event_record(struct event *event, struct stream *stream)
+{
+    struct cuda_event *e = (struct cuda_event *)event;
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    cuda_check(stream, cudaEventRecord(e->handle, cuda_handle(stream)), "record an event");
+    pthread_mutex_lock(&lock);
+    unreference(e->source);
+    e->source = s->progress;
+    e->source->references++;
+    e->point = ++s->progress->points;
+    pthread_mutex_unlock(&lock);
+}
+
+void cuda_stream_wait(struct stream *stream, struct event *event)
+{
+    struct cuda_event *e = (struct cuda_event *)event;
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    if (!e->source || e->source == s->progress)
+        return; /* a stream is in order with itself */
+    cuda_check(stream, cudaStreamWaitEvent(cuda_handle(stream), e->handle, 0), "wait for an event");
+    pthread_mutex_lock(&lock);
+    if (s->wait_count == s->wait_room) {
+        s->wait_room = s->wait_room ? 2 * s->wait_room : 16;
+        s->waits = xrealloc(s->waits, s->wait_room * sizeof *s->waits);
+    }
+    s->waits[s->wait_count++] = (struct wait){e->source, e->point, ++s->progress->points};
+    e->source->references++;
+    follow_sources(s);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,50 @@
+/* Devices, streams and events of the CUDA backend, as its own host files see them. */
+#ifndef SHOAL_KERNELS_CUDA_STREAM_H
+#define SHOAL_KERNELS_CUDA_STREAM_H
+
+#include "kernels/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cuda_device {
+    struct device base;
+    int index;           /* CUDA's number of it, among those this process may see */
+    int multiprocessors; /* see cuda_multiprocessors() */
+    int architecture;    /* see cuda_architecture() */
+    /* The device's clock: `tick` was reached at `tick_us`. A float of milliseconds is exact enough
+     * over a second only, so the tick moves on with the stamps. */
+    cudaEvent_t tick;
+    int64_t tick_us;
+};
+
+/* CUDA's calls of this thread are for the device from now on. */
+void cuda_use(const struct cuda_device *device);
+
+/* The error that a CUDA call's failure is; returns -1. A GPU that is lost or in a fault is
+ * ERR_PEER: a restart, on another GPU perhaps, may help. what: the call. */
+int cuda_error(struct error *err, cudaError_t status, const char *what);
+
+/* Whether the build has code for the current GPU. probe.cu */
+cudaError_t cuda_probe(void);
+
+/* The namesakes in struct backend. */
+int cuda_stream_open(struct device *device, const char *name, struct stream **ret_stream,
+                     struct error *err);
+void cuda_stream_close(struct stream *stream);
+void *cuda_stream_native(const struct stream *stream);
+int cuda_stream_sync(struct stream *stream, struct error *err);
+void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
+                      const void *args, size_t bytes);
+void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes);
+void cuda_stream_stamp(struct stream *stream, int64_t *ret_us);
+int cuda_event_open(struct device *device, struct event **ret_event, struct error *err);
+void cuda_event_close(struct event *event);
+void cuda_event_record(struct event *event, struct stream *stream);
+void cuda_stream_wait(struct stream *stream, struct event *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

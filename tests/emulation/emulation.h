@@ -1,0 +1,61 @@
+/* The emulated GPU: CUDA's runtime and its kernels without a GPU, for tests of kernels/cuda.
+ *
+ * block.cc runs kernels: blocks one after another in an order by the seed, the threads of a block
+ * as fibers that change places at barriers and shuffles, in another order after each. A thread that
+ * does not come to a barrier where others wait fails the kernel, naming both places.
+ *
+ * runtime.cc runs streams: nothing runs when it is queued, but when somebody waits for it (or after
+ * a while in which nobody waits), and then which stream goes on is drawn by the seed: work that no
+ * event orders runs late, early and between. memory.cc: fresh device memory is full of NaNs, lies
+ * between guards, is given back at once by cudaFree (so later use is use after free for ASan), and
+ * under ASan the host may not touch it.
+ *
+ * The environment variable SHOAL_EMULATION holds settings as "name=value,name=value": see
+ * option(). */
+#ifndef SHOAL_TESTS_EMULATION_EMULATION_H
+#define SHOAL_TESTS_EMULATION_EMULATION_H
+
+#ifdef __cplusplus
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace emulation
+{
+
+/* The setting's text, else `otherwise`:
+ *   seed         of all orders (1)
+ *   gpus         how many there are (1)
+ *   capability   10 major + minor (90)
+ *   built_for    the capabilities the library has code for, joined by + (any)
+ *   driver       the newest CUDA version the driver knows (13000); 0: no driver
+ *   memory_mib   of each GPU (1024)
+ *   skip         file:line of a __syncthreads that does nothing
+ *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
+ *                nothing */
+std::string option(const char *name, const char *otherwise);
+long option_number(const char *name, long otherwise);
+
+/* Runs all threads of all blocks. False if the kernel failed: why was printed. */
+bool run_kernel(const launch &work);
+
+/* Numbers that depend on the seed and on how often it was called. */
+class random_numbers
+{
+  public:
+    explicit random_numbers(uint64_t seed) : state(seed * 2 + 1)
+    {
+    }
+    unsigned below(unsigned limit); /* in [0, limit) */
+
+  private:
+    uint64_t state;
+};
+
+/* Device memory may be touched between these two: kernels and copies run there. */
+void memory_allow();
+void memory_forbid();
+
+} // namespace emulation
+#endif
+#endif

@@ -1,0 +1,144 @@
+/* The emulated GPU's memory: the host's, between guards. */
+#include "tests/emulation/emulation.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, bytes)   ((void)(memory), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
+#endif
+
+namespace emulation
+{
+namespace
+{
+
+enum { GUARD_BYTES = 256, GUARD = 0xa5, FRESH = 0xff }; /* fresh memory is NaNs */
+
+struct {
+    std::mutex lock;
+    std::map<unsigned char *, size_t> *blocks; /* by address: bytes; lives as long as the process */
+    size_t used_bytes;
+    bool allowed;
+} memory;
+
+std::map<unsigned char *, size_t> &blocks()
+{
+    if (!memory.blocks)
+        memory.blocks = new std::map<unsigned char *, size_t>;
+    return *memory.blocks;
+}
+
+size_t total_bytes()
+{
+    return (size_t)option_number("memory_mib", 1024) << 20;
+}
+
+size_t rounded(size_t bytes)
+{
+    return (bytes + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
+}
+
+/* The guards before and behind a block; behind: up to the rounding's end and the zone after it. */
+void check_guards(const unsigned char *block, size_t bytes)
+{
+    const unsigned char *end = block + rounded(bytes) + GUARD_BYTES;
+    ASAN_UNPOISON_MEMORY_REGION(block - GUARD_BYTES, (size_t)(end - block) + GUARD_BYTES);
+    for (const unsigned char *at = block - GUARD_BYTES; at < end; at++) {
+        if (at == block)
+            at += bytes;
+        if (*at != GUARD) {
+            fprintf(stderr,
+                    "emulation: device memory was written %ld bytes from a block of %zu bytes\n",
+                    (long)(at - block), bytes);
+            abort();
+        }
+    }
+}
+
+} // namespace
+
+void memory_allow()
+{
+    std::lock_guard guard(memory.lock);
+    memory.allowed = true;
+    for (auto [block, bytes] : blocks())
+        ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+}
+
+void memory_forbid()
+{
+    std::lock_guard guard(memory.lock);
+    memory.allowed = false;
+    for (auto [block, bytes] : blocks())
+        ASAN_POISON_MEMORY_REGION(block, bytes);
+}
+
+} // namespace emulation
+
+using namespace emulation;
+
+cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
+{
+    std::lock_guard guard(memory.lock);
+    if (bytes > total_bytes() || memory.used_bytes + bytes > total_bytes())
+        return cudaErrorMemoryAllocation;
+    size_t whole = rounded(bytes) + 2 * GUARD_BYTES;
+    auto *start = (unsigned char *)aligned_alloc(GUARD_BYTES, whole);
+    if (!start)
+        return cudaErrorMemoryAllocation;
+    unsigned char *block = start + GUARD_BYTES;
+    memset(start, GUARD, whole);
+    memset(block, FRESH, bytes);
+    ASAN_POISON_MEMORY_REGION(start, whole);
+    if (memory.allowed)
+        ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+    blocks()[block] = bytes;
+    memory.used_bytes += bytes;
+    *ret_memory = block;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *block)
+{
+    if (!block)
+        return cudaSuccess;
+    std::lock_guard guard(memory.lock);
+    auto found = blocks().find((unsigned char *)block);
+    if (found == blocks().end())
+        return cudaErrorInvalidValue;
+    check_guards(found->first, found->second);
+    memory.used_bytes -= found->second;
+    free(found->first - GUARD_BYTES);
+    blocks().erase(found);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    std::lock_guard guard(memory.lock);
+    *total = total_bytes();
+    *free_bytes = *total - memory.used_bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **ret_memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *ret_memory = aligned_alloc(GUARD_BYTES, rounded(bytes ? bytes : 1));
+    if (!*ret_memory)
+        return cudaErrorMemoryAllocation;
+    memset(*ret_memory, FRESH, rounded(bytes ? bytes : 1));
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *block)
+{
+    free(block);
+    return cudaSuccess;
+}
