@@ -37,6 +37,7 @@ static int open_step(const struct spec_part *part, struct decoder_step *step, st
         {"ByteLevel", DECODER_BYTE_LEVEL}, {"ByteFallback", DECODER_BYTE_FALLBACK},
         {"Replace", DECODER_REPLACE},      {"Metaspace", DECODER_METASPACE},
         {"Strip", DECODER_STRIP},          {"Fuse", DECODER_FUSE},
+        {"WordPiece", DECODER_WORDPIECE},
     };
     size_t kind = 0;
     while (kind < array_length(kinds) && strcmp(kinds[kind].type, part->type) != 0)
@@ -44,11 +45,15 @@ static int open_step(const struct spec_part *part, struct decoder_step *step, st
     if (kind == array_length(kinds))
         return error_set(err, ERR_UNSUPPORTED,
                          "%s.type: %.40s is not supported; there are ByteLevel, ByteFallback, "
-                         "Replace, Metaspace, Strip, Fuse, Sequence",
+                         "Replace, Metaspace, Strip, Fuse, WordPiece, Sequence",
                          part->where, part->type);
     step->kind = kinds[kind].kind;
     if (step->kind == DECODER_REPLACE || step->kind == DECODER_STRIP)
         return open_pattern(part, step, err);
+    if (step->kind == DECODER_WORDPIECE) {
+        step->content = part->prefix ? part->prefix : "##";
+        step->cleanup = part->cleanup;
+    }
     if (step->kind == DECODER_METASPACE) {
         step->content = part->replacement;
         step->keep_first = part->prepend_scheme && strcmp(part->prepend_scheme, "never") == 0;
@@ -160,6 +165,53 @@ static void strip(const struct decoder_step *step, const struct decoder_piece *p
     str_add_bytes(out, piece->text + begin, end - begin);
 }
 
+/* As the library does it, text after text in this order, each on what the one before made of it. */
+static void clean_up(const char *text, size_t bytes, struct str *out)
+{
+    static const char *const changes[][2] = {
+        {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+    };
+    auto_str struct str one, two;
+    str_init(&one, DECODER_MAX_BYTES);
+    str_init(&two, DECODER_MAX_BYTES);
+    str_add_bytes(&one, text, bytes);
+    for (size_t i = 0; i < array_length(changes); i++) {
+        const char *at = str_text(&one), *end = at + one.length, *found;
+        size_t length = strlen(changes[i][0]);
+        str_clear(&two);
+        while ((found = memmem(at, (size_t)(end - at), changes[i][0], length))) {
+            str_add_bytes(&two, at, (size_t)(found - at));
+            str_add(&two, changes[i][1]);
+            at = found + length;
+        }
+        str_add_bytes(&two, at, (size_t)(end - at));
+        struct str swap = one;
+        one = two;
+        two = swap;
+    }
+    str_add_bytes(out, str_text(&one), one.length);
+}
+
+static void join_word(const struct decoder_step *step, const struct decoder_piece *piece,
+                      bool first, struct str *out)
+{
+    size_t length = strlen(step->content);
+    bool goes_on =
+        !first && piece->bytes >= length && memcmp(piece->text, step->content, length) == 0;
+    auto_str struct str text;
+    str_init(&text, DECODER_MAX_BYTES);
+    if (!first && !goes_on)
+        str_add(&text, " ");
+    str_add_bytes(&text, piece->text + (goes_on ? length : 0),
+                  piece->bytes - (goes_on ? length : 0));
+    if (step->cleanup && memchr(str_text(&text), ' ', text.length))
+        clean_up(str_text(&text), text.length, out);
+    else
+        str_add_bytes(out, str_text(&text), text.length);
+}
+
 static int run_piece(const struct decoder_step *step, struct pattern_work *work,
                      const struct decoder_piece *piece, bool first, struct str *out,
                      struct error *err)
@@ -185,6 +237,9 @@ static int run_piece(const struct decoder_step *step, struct pattern_work *work,
         return 0;
     case DECODER_FUSE:
         str_add_bytes(out, piece->text, piece->bytes);
+        return 0;
+    case DECODER_WORDPIECE:
+        join_word(step, piece, first, out);
         return 0;
     }
     return 0;

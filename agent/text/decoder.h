@@ -25,6 +25,8 @@ enum decoder_kind {
     DECODER_METASPACE,     /* `content` becomes a space, in the first piece nothing */
     DECODER_STRIP,         /* `content` at the ends goes */
     DECODER_FUSE,          /* all pieces become one */
+    DECODER_WORDPIECE,     /* a space before all but the first and those that begin with `content`,
+                              which goes */
 };
 
 struct decoder_step {
@@ -32,6 +34,7 @@ struct decoder_step {
     const char *content; /* not owned */
     struct pattern *pattern;
     bool keep_first;     /* METASPACE: the first piece is like the others */
+    bool cleanup;        /* WORDPIECE: no space before punctuation and what "'" cuts off */
     int64_t start, stop; /* STRIP: at most so many */
 };
 

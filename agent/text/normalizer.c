@@ -1,7 +1,9 @@
 #include "agent/text/normalizer.h"
 
 #include "agent/text/pattern.h"
+#include "agent/text/precompiled.h"
 #include "agent/text/spec.h"
+#include "agent/text/utf8.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -28,26 +30,78 @@ static int open_replace(const struct spec_part *part, struct normalizer_step *st
     return pattern_open_part(part, &step->pattern, err);
 }
 
+static int open_prepend(const struct spec_part *part, struct normalizer_step *step,
+                        struct error *err)
+{
+    if (!part->prepend)
+        return error_set(err, ERR_INPUT, "%s.prepend: must be there", part->where);
+    *step = (struct normalizer_step){.kind = NORMALIZER_PREPEND, .content = part->prepend};
+    return 0;
+}
+
+static int open_strip(const struct spec_part *part, struct normalizer_step *step, struct error *err)
+{
+    (void)err;
+    *step = (struct normalizer_step){
+        .kind = NORMALIZER_STRIP, .left = part->strip_left, .right = part->strip_right};
+    return 0;
+}
+
+static int open_bert(const struct spec_part *part, struct normalizer_step *step, struct error *err)
+{
+    (void)err;
+    step->kind = NORMALIZER_BERT;
+    step->bert = (struct bert_normalizer){
+        .clean_text = part->clean_text,
+        .handle_chinese_chars = part->handle_chinese_chars,
+        .strip_accents = part->strip_accents.set ? part->strip_accents.value : part->lowercase,
+        .lowercase = part->lowercase,
+    };
+    return 0;
+}
+
+static int open_lowercase(const struct spec_part *part, struct normalizer_step *step,
+                          struct error *err)
+{
+    (void)part, (void)err;
+    *step = (struct normalizer_step){.kind = NORMALIZER_BERT, .bert = {.lowercase = true}};
+    return 0;
+}
+
+static int open_precompiled(const struct spec_part *part, struct normalizer_step *step,
+                            struct error *err)
+{
+    step->kind = NORMALIZER_PRECOMPILED;
+    if (!part->precompiled_charsmap)
+        return error_set(err, ERR_INPUT, "%s.precompiled_charsmap: must be there", part->where);
+    return precompiled_open(part->precompiled_charsmap, &step->precompiled, err) < 0
+               ? error_wrap(err, "%s.precompiled_charsmap", part->where)
+               : 0;
+}
+
 static int open_step(const struct spec_part *part, struct normalizer_step *step, struct error *err)
 {
+    static const struct {
+        const char *type;
+        int (*open)(const struct spec_part *, struct normalizer_step *, struct error *);
+    } kinds[] = {
+        {"Replace", open_replace},     {"Prepend", open_prepend},
+        {"Strip", open_strip},         {"BertNormalizer", open_bert},
+        {"Lowercase", open_lowercase}, {"Precompiled", open_precompiled},
+    };
     for (size_t i = 0; i < array_length(forms); i++) {
         if (strcmp(part->type, forms[i].type) == 0) {
             step->form = forms[i].options;
             return 0;
         }
     }
-    if (strcmp(part->type, "Replace") == 0)
-        return open_replace(part, step, err);
-    if (strcmp(part->type, "Prepend") != 0)
-        return error_set(
-            err, ERR_UNSUPPORTED,
-            "%s.type: %.40s is not supported; there are NFC, NFD, NFKC, NFKD, Prepend, "
-            "Replace, Sequence",
-            part->where, part->type);
-    if (!part->prepend)
-        return error_set(err, ERR_INPUT, "%s.prepend: must be there", part->where);
-    *step = (struct normalizer_step){.kind = NORMALIZER_PREPEND, .content = part->prepend};
-    return 0;
+    for (size_t i = 0; i < array_length(kinds); i++)
+        if (strcmp(part->type, kinds[i].type) == 0)
+            return kinds[i].open(part, step, err);
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s.type: %.40s is not supported; there are NFC, NFD, NFKC, NFKD, Prepend, "
+                     "Replace, Strip, Lowercase, BertNormalizer, Precompiled, Sequence",
+                     part->where, part->type);
 }
 
 int normalizer_open(const struct spec_part *part, struct normalizer *normalizer, struct error *err)
@@ -68,8 +122,10 @@ int normalizer_open(const struct spec_part *part, struct normalizer *normalizer,
 
 void normalizer_close(struct normalizer *normalizer)
 {
-    for (int i = 0; i < normalizer->count; i++)
+    for (int i = 0; i < normalizer->count; i++) {
         pattern_close(normalizer->steps[i].pattern);
+        precompiled_close(normalizer->steps[i].precompiled);
+    }
     *normalizer = (struct normalizer){0};
 }
 
@@ -83,6 +139,20 @@ static int run_form(int form, const char *text, size_t bytes, struct str *out, s
                          utf8proc_errmsg(length));
     str_add_bytes(out, (const char *)result, (size_t)length);
     return 0;
+}
+
+static void run_strip(const struct normalizer_step *step, const char *text, size_t bytes,
+                      struct str *out)
+{
+    uint32_t c;
+    size_t begin = 0, length;
+    while (step->left && begin < bytes && (length = utf8_decode(text + begin, bytes - begin, &c)) &&
+           utf8_is_space(c))
+        begin += length;
+    while (step->right && bytes > begin &&
+           (length = utf8_decode_last(text + begin, bytes - begin, &c)) && utf8_is_space(c))
+        bytes -= length;
+    str_add_bytes(out, text + begin, bytes - begin);
 }
 
 static bool is_ascii(const char *text, size_t bytes)
@@ -105,6 +175,15 @@ static int run_step(const struct normalizer_step *step, struct pattern_work *wor
         return 0;
     case NORMALIZER_REPLACE:
         return pattern_replace(step->pattern, work, text, bytes, step->content, out, err);
+    case NORMALIZER_STRIP:
+        run_strip(step, text, bytes, out);
+        return 0;
+    case NORMALIZER_BERT:
+        bert_normalize(&step->bert, text, bytes, out);
+        return 0;
+    case NORMALIZER_PRECOMPILED:
+        precompiled_run(step->precompiled, text, bytes, out);
+        return 0;
     }
     return 0;
 }

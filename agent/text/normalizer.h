@@ -1,9 +1,10 @@
-/* What is done to a text before it is split: Unicode normal forms, replacements, a prefix. Debian's
- * utf8proc has the forms of Unicode 15, the tokenizers library those of 12: the few characters that
- * came between them may differ. */
+/* What is done to a text before it is split: Unicode normal forms, replacements, a prefix, what
+ * BERT and SentencePiece do. Debian's utf8proc has the forms of Unicode 15, the tokenizers library
+ * those of 12: the few characters that came between them may differ. */
 #ifndef SHOAL_AGENT_TEXT_NORMALIZER_H
 #define SHOAL_AGENT_TEXT_NORMALIZER_H
 
+#include "agent/text/bert_normalizer.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -13,6 +14,7 @@
 extern "C" {
 #endif
 
+struct precompiled;
 struct pattern;
 struct pattern_work;
 struct spec_part;
@@ -23,6 +25,9 @@ enum normalizer_kind {
     NORMALIZER_FORM,    /* a Unicode normal form */
     NORMALIZER_PREPEND, /* `content` before a text that is not empty */
     NORMALIZER_REPLACE, /* each match of `pattern` by `content` */
+    NORMALIZER_STRIP,   /* white space at the ends goes */
+    NORMALIZER_BERT,
+    NORMALIZER_PRECOMPILED,
 };
 
 struct normalizer_step {
@@ -30,6 +35,9 @@ struct normalizer_step {
     int form;            /* of utf8proc: its options */
     const char *content; /* not owned */
     struct pattern *pattern;
+    bool left, right; /* STRIP */
+    struct bert_normalizer bert;
+    struct precompiled *precompiled;
 };
 
 /* All zero: the text stays as it is. */

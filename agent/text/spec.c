@@ -33,7 +33,41 @@ static void read_vocab(struct json_reader *reader, const json_t *value, void *ou
             continue;
         }
         spec->pieces[spec->piece_count++] =
-            (struct spec_piece){arena_strdup(reader->arena, text), (int32_t)number};
+            (struct spec_piece){.text = arena_strdup(reader->arena, text), .id = (int32_t)number};
+    }
+}
+
+static bool read_scored(struct json_reader *reader, const json_t *value, struct spec_piece *piece)
+{
+    const json_t *text = json_array_get(value, 0), *score = json_array_get(value, 1);
+    if (json_array_size(value) != 2 || !json_is_string(text) || !json_is_number(score))
+        return false;
+    piece->text = arena_strdup(reader->arena, json_string_value(text));
+    piece->score = json_number_value(score);
+    return true;
+}
+
+/* Unigram's: [["the", -3.5], ...]; a piece's place is its id. */
+static void read_scored_vocab(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec *spec = out;
+    if (!json_is_array_here(reader, value))
+        return;
+    size_t count = json_array_size(value);
+    if (count > VOCAB_MAX_IDS) {
+        json_problem(reader, "%zu pieces; at most %d", count, VOCAB_MAX_IDS);
+        return;
+    }
+    spec->pieces = arena_array(reader->arena, struct spec_piece, count);
+    for (size_t i = 0; i < count; i++) {
+        struct spec_piece *piece = &spec->pieces[spec->piece_count++];
+        piece->id = (int32_t)i;
+        if (!read_scored(reader, json_array_get(value, i), piece)) {
+            size_t depth = json_enter(reader, "[%zu]", i);
+            json_problem(reader, "must be [PIECE, SCORE]");
+            json_leave(reader, depth);
+            return;
+        }
     }
 }
 
@@ -92,8 +126,8 @@ static void read_dropout(struct json_reader *reader, const json_t *value, void *
         json_problem(reader, "is not supported: set it to null");
 }
 
-static const struct json_field model_fields[] = {
-    JSON_TEXT("type", struct spec, model),
+static const struct json_field bpe_fields[] = {
+    JSON_KNOWN("type"),
     JSON_TEXT("unk_token", struct spec, unk_token),
     JSON_TEXT("continuing_subword_prefix", struct spec, continuing_subword_prefix),
     JSON_TEXT("end_of_word_suffix", struct spec, end_of_word_suffix),
@@ -106,23 +140,59 @@ static const struct json_field model_fields[] = {
     JSON_END,
 };
 
-/* Other models have other fields under the same names: their type is looked at first. */
+static const struct json_field wordpiece_fields[] = {
+    JSON_KNOWN("type"),
+    JSON_TEXT("unk_token", struct spec, unk_token),
+    JSON_TEXT("continuing_subword_prefix", struct spec, continuing_subword_prefix),
+    {.name = "max_input_chars_per_word",
+     .kind = JSON_KIND_INTEGER,
+     .offset = offsetof(struct spec, max_input_chars_per_word),
+     .second = JSON_NO_OFFSET,
+     .high = SPEC_MAX_WORD_CHARACTERS},
+    JSON_CUSTOM_SAME("vocab", read_vocab),
+    JSON_END,
+};
+
+static const struct json_field unigram_fields[] = {
+    JSON_KNOWN("type"),
+    {.name = "unk_id",
+     .kind = JSON_KIND_INTEGER,
+     .offset = offsetof(struct spec, unk_id),
+     .second = JSON_NO_OFFSET,
+     .high = VOCAB_MAX_IDS - 1},
+    JSON_BOOL("byte_fallback", struct spec, byte_fallback),
+    JSON_CUSTOM_SAME("vocab", read_scored_vocab),
+    JSON_END,
+};
+
+/* Models have different fields under the same names: their type is looked at first. */
+static const struct {
+    const char *type;
+    const struct json_field *fields;
+} models[] = {
+    {"BPE", bpe_fields}, /* older files do not say so */
+    {"Unigram", unigram_fields},
+    {"WordPiece", wordpiece_fields},
+};
+
 static void read_model(struct json_reader *reader, const json_t *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_object_here(reader, value))
         return;
     const char *type = json_string_value(json_object_get(value, "type"));
-    if (type && strcmp(type, "BPE") != 0) {
-        spec->model = arena_strdup(reader->arena, type);
+    size_t model = 0;
+    while (model < array_length(models) && type && strcmp(type, models[model].type) != 0)
+        model++;
+    spec->model =
+        model < array_length(models) ? models[model].type : arena_strdup(reader->arena, type);
+    if (model == array_length(models))
         return;
-    }
-    json_read(reader, value, model_fields, spec);
+    json_read(reader, value, models[model].fields, spec);
     if (!spec->pieces)
         spec_missing(reader, "vocab");
-    if (!spec->merges)
+    if (model == 0 && !spec->merges)
         spec_missing(reader, "merges");
-    spec->model = "BPE";
 }
 
 static void read_added(struct json_reader *reader, const json_t *value, void *out)
@@ -193,14 +263,16 @@ static void read_file(struct json_reader *reader, const json_t *root, void *out)
 int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,
               struct error *err)
 {
-    struct spec spec = {0};
+    struct spec spec = {.unk_id = -1, .max_input_chars_per_word = SPEC_WORD_CHARACTERS};
     json_t *root = parse(text, bytes, err);
     if (!root || read_root(arena, root, read_file, &spec, err) < 0)
         return -1;
-    if (strcmp(spec.model, "BPE") != 0)
+    size_t model = 0;
+    while (model < array_length(models) && strcmp(spec.model, models[model].type) != 0)
+        model++;
+    if (model == array_length(models))
         return error_set(err, ERR_UNSUPPORTED,
-                         "model.type is %.40s: only BPE is supported so far; for a Unigram model "
-                         "give its SentencePiece file (spiece.model, tokenizer.model)",
+                         "model.type is %.40s: only BPE, Unigram and WordPiece are supported",
                          spec.model);
     *ret_spec = spec;
     return 0;

@@ -1,7 +1,7 @@
 /* What a tokenizer file says, as plain structs: tokenizer.json of the tokenizers library
- * (https://huggingface.co/docs/tokenizers), or GPT-2's vocab.json with merges.txt. Only form is
- * checked here: types, ranges, what must be there. What it means, and what of it is supported, is
- * for those who build from it. */
+ * (https://huggingface.co/docs/tokenizers), GPT-2's vocab.json with merges.txt, or BERT's
+ * vocab.txt. Only form is checked here: types, ranges, what must be there. What it means, and what
+ * of it is supported, is for those who build from it. */
 #ifndef SHOAL_AGENT_TEXT_SPEC_H
 #define SHOAL_AGENT_TEXT_SPEC_H
 
@@ -21,6 +21,8 @@ enum {
     SPEC_MAX_NESTING = 4,       /* lists within lists of parts */
     SPEC_MAX_TEMPLATE_IDS = 64, /* on each side of a text */
     SPEC_MAX_ADDED = 1 << 16,
+    SPEC_WORD_CHARACTERS = 100,         /* WordPiece: of a word, where a file does not say */
+    SPEC_MAX_WORD_CHARACTERS = 1 << 16, /* that a file may say */
 };
 
 struct spec_part;
@@ -44,8 +46,13 @@ struct spec_part {
     struct {
         const char *text, *expression; /* one of them, or none */
     } pattern;
-    const char *content, *behavior, *replacement, *prepend, *prepend_scheme;
+    const char *content, *behavior, *replacement, *prepend, *prepend_scheme, *prefix;
+    const char *precompiled_charsmap; /* base64 */
     bool invert, add_prefix_space, use_regex, split, individual_digits;
+    bool clean_text, handle_chinese_chars, lowercase, strip_left, strip_right, cleanup;
+    struct {
+        bool set, value;
+    } strip_accents; /* not set: as lowercase */
     int64_t start, stop;
     struct spec_template *around; /* NULL: it puts nothing around a text */
 };
@@ -59,6 +66,7 @@ struct spec_added {
 struct spec_piece {
     const char *text;
     int32_t id;
+    double score; /* Unigram */
 };
 
 struct spec_merge {
@@ -66,13 +74,15 @@ struct spec_merge {
 };
 
 struct spec {
-    const char *model; /* its type: "BPE"; NULL if that is not stated */
+    const char *model; /* its type: "BPE", "Unigram", "WordPiece" */
     struct spec_piece *pieces;
     size_t piece_count;
     struct spec_merge *merges; /* the first has the lowest rank */
     size_t merge_count;
     const char *unk_token, *continuing_subword_prefix, *end_of_word_suffix;
     bool fuse_unk, byte_fallback, ignore_merges;
+    int64_t unk_id;                   /* Unigram; -1: not there */
+    int64_t max_input_chars_per_word; /* WordPiece */
     struct spec_part normalizer, pre_tokenizer, post_processor, decoder;
     struct spec_added *added;
     size_t added_count;
@@ -88,6 +98,16 @@ int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *
 int spec_read_gpt2(struct arena *arena, const char *vocab_name, const char *vocab,
                    size_t vocab_bytes, const char *merges_name, const char *merges,
                    bool add_prefix_space, struct spec *ret_spec, struct error *err);
+
+struct spec_bert {
+    bool lowercase, handle_chinese_chars;
+    bool strip_accents_set, strip_accents;    /* not set: as lowercase */
+    const char *unk, *cls, *sep, *pad, *mask; /* NULL: [UNK], [CLS], ... */
+};
+/* Reads BERT's list of pieces, one a line, with the parts that go with it. The name is for errors.
+ */
+int spec_read_bert(struct arena *arena, const char *name, const char *text, size_t bytes,
+                   const struct spec_bert *how, struct spec *ret_spec, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -213,6 +213,15 @@ static void read_add_prefix_space(struct json_reader *reader, const json_t *valu
         part->prepend_scheme = part->add_prefix_space ? "always" : "never";
 }
 
+static void read_strip_accents(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct spec_part *part = &((struct part_form *)out)->part;
+    if (!json_is_boolean(value))
+        json_problem(reader, "must be true, false or null");
+    part->strip_accents.set = true;
+    part->strip_accents.value = json_is_true(value);
+}
+
 static const struct json_field part_fields[] = {
     JSON_TEXT("type", struct part_form, part.type),
     JSON_CUSTOM("normalizers", struct part_form, part.parts, read_parts),
@@ -230,6 +239,15 @@ static const struct json_field part_fields[] = {
     JSON_BOOL("use_regex", struct part_form, part.use_regex),
     JSON_BOOL("split", struct part_form, part.split),
     JSON_BOOL("individual_digits", struct part_form, part.individual_digits),
+    JSON_TEXT("prefix", struct part_form, part.prefix),
+    JSON_TEXT("precompiled_charsmap", struct part_form, part.precompiled_charsmap),
+    JSON_BOOL("clean_text", struct part_form, part.clean_text),
+    JSON_BOOL("handle_chinese_chars", struct part_form, part.handle_chinese_chars),
+    JSON_CUSTOM_SAME("strip_accents", read_strip_accents),
+    JSON_BOOL("lowercase", struct part_form, part.lowercase),
+    JSON_BOOL("strip_left", struct part_form, part.strip_left),
+    JSON_BOOL("strip_right", struct part_form, part.strip_right),
+    JSON_BOOL("cleanup", struct part_form, part.cleanup),
     {.name = "start",
      .kind = JSON_KIND_INTEGER,
      .offset = offsetof(struct part_form, part.start),
@@ -255,7 +273,15 @@ static const struct json_field part_fields[] = {
 void spec_read_part(struct json_reader *reader, const struct json_t *value, void *out)
 {
     struct part_form form = {
-        .part = {.add_prefix_space = true, .use_regex = true, .split = true},
+        .part = {.add_prefix_space = true,
+                 .use_regex = true,
+                 .split = true,
+                 .clean_text = true,
+                 .handle_chinese_chars = true,
+                 .lowercase = true,
+                 .strip_left = true,
+                 .strip_right = true,
+                 .cleanup = true},
         .cls = -1,
         .sep = -1,
     };

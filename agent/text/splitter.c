@@ -19,6 +19,12 @@ enum { BEHAVIORS = sizeof behaviors / sizeof behaviors[0] };
 
 /* ---- building ---- */
 
+static int too_many(const struct spec_part *part, struct error *err)
+{
+    return error_set(err, ERR_INPUT, "%s: more than %d pre-tokenizers", part->where,
+                     SPLITTER_MAX_STEPS);
+}
+
 static int open_split(const struct spec_part *part, struct splitter_step *step, struct error *err)
 {
     int behavior = 0;
@@ -63,6 +69,25 @@ static int open_metaspace(const struct spec_part *part, struct splitter_step *st
     return 0;
 }
 
+static int open_white_space(struct splitter_step *step, struct error *err)
+{
+    step->behavior = SPLITTER_REMOVED;
+    return pattern_open("\\s+", &step->pattern, err);
+}
+
+/* Words between white space, and each mark of punctuation alone. */
+static int open_bert(const struct spec_part *part, struct splitter *splitter,
+                     struct splitter_step *step, struct error *err)
+{
+    if (splitter->count == SPLITTER_MAX_STEPS)
+        return too_many(part, err);
+    struct splitter_step *punctuation = &splitter->steps[splitter->count++];
+    punctuation->behavior = SPLITTER_ISOLATED;
+    return open_white_space(step, err) < 0
+               ? -1
+               : pattern_open("\\p{P}|[$+<=>^`|~]", &punctuation->pattern, err);
+}
+
 static int open_step(const struct spec_part *part, struct splitter *splitter, struct error *err)
 {
     struct splitter_step *step = &splitter->steps[splitter->count++];
@@ -76,9 +101,13 @@ static int open_step(const struct spec_part *part, struct splitter *splitter, st
         step->behavior = part->individual_digits ? SPLITTER_ISOLATED : SPLITTER_CONTIGUOUS;
         return pattern_open("\\p{N}", &step->pattern, err);
     }
+    if (strcmp(part->type, "WhitespaceSplit") == 0)
+        return open_white_space(step, err);
+    if (strcmp(part->type, "BertPreTokenizer") == 0)
+        return open_bert(part, splitter, step, err);
     return error_set(err, ERR_UNSUPPORTED,
                      "%s.type: %.40s is not supported; there are Split, ByteLevel, Metaspace, "
-                     "Digits, Sequence",
+                     "Digits, WhitespaceSplit, BertPreTokenizer, Sequence",
                      part->where, part->type);
 }
 
@@ -95,8 +124,7 @@ int splitter_open(const struct spec_part *part, struct splitter *splitter, struc
     if (splitter->byte_level)
         return error_set(err, ERR_UNSUPPORTED, "%s: nothing may come after ByteLevel", part->where);
     if (splitter->count == SPLITTER_MAX_STEPS)
-        return error_set(err, ERR_INPUT, "%s: more than %d pre-tokenizers", part->where,
-                         SPLITTER_MAX_STEPS);
+        return too_many(part, err);
     return open_step(part, splitter, err);
 }
 

@@ -15,9 +15,11 @@ static void close_work(struct tokenizer_work *work)
     splitter_work_free(&work->splitter);
     pattern_work_close(work->pattern);
     bpe_work_close(work->bpe);
+    unigram_work_close(work->unigram);
     str_free(&work->repaired);
     str_free(&work->one);
     str_free(&work->two);
+    str_free(&work->word);
     free(work);
 }
 
@@ -37,10 +39,12 @@ struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer)
     work = xcalloc(1, sizeof *work);
     work->pattern = pattern_work_open();
     work->bpe = bpe_work_open();
+    work->unigram = unigram_work_open();
     splitter_work_init(&work->splitter, work->pattern, MAX_NORMALIZED_BYTES);
     str_init(&work->repaired, MAX_NORMALIZED_BYTES);
     str_init(&work->one, MAX_NORMALIZED_BYTES);
     str_init(&work->two, MAX_NORMALIZED_BYTES);
+    str_init(&work->word, MAX_NORMALIZED_BYTES);
     return work;
 }
 
@@ -120,7 +124,13 @@ struct encoding {
 static int take_word(void *ctx, const char *word, size_t bytes, struct error *err)
 {
     const struct encoding *e = ctx;
-    return bpe_encode(e->tokenizer->bpe, e->work->bpe, word, bytes, e->out, err);
+    const struct tokenizer *t = e->tokenizer;
+    if (t->unigram)
+        return unigram_encode(t->unigram, e->work->unigram, word, bytes, e->out, err);
+    if (t->bpe)
+        return bpe_encode(t->bpe, e->work->bpe, word, bytes, e->out, err);
+    wordpiece_encode(t->wordpiece, &e->work->word, word, bytes, e->out);
+    return 0;
 }
 
 static int encode_plain(struct encoding *e, const char *text, size_t bytes, bool first)
@@ -191,8 +201,8 @@ int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t
 
 /* ---- decoding ---- */
 
-static int decode_bpe(const struct tokenizer *t, const int32_t *ids, size_t count,
-                      bool skip_special, struct str *out, struct error *err)
+static int decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t count,
+                         bool skip_special, struct str *out, struct error *err)
 {
     auto_free struct decoder_piece *pieces = xmalloc(count * sizeof *pieces);
     size_t kept = 0;
@@ -235,5 +245,5 @@ int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size
                              ids[i], i, tokenizer->name);
     if (tokenizer->spm)
         return decode_sentencepiece(tokenizer, ids, count, skip_special, out, err);
-    return decode_bpe(tokenizer, ids, count, skip_special, out, err);
+    return decode_pieces(tokenizer, ids, count, skip_special, out, err);
 }

@@ -26,8 +26,9 @@ enum {
 
 struct tokenizer;
 
-/* Opens a file, or the first of these that a directory has: tokenizer.json (BPE), spiece.model,
- * tokenizer.model (SentencePiece), vocab.json with merges.txt (GPT-2's). Special tokens come from
+/* Opens a file, or the first of these that a directory has: tokenizer.json (BPE, Unigram,
+ * WordPiece), spiece.model, tokenizer.model (SentencePiece), vocab.json with merges.txt (GPT-2's),
+ * vocab.txt (BERT's). Special tokens come from
  * special_tokens_map.json and tokenizer_config.json beside it. Errors name the file and the field:
  * ERR_NOT_FOUND lists what was looked for; ERR_INPUT; ERR_UNSUPPORTED says what works. */
 int tokenizer_open(const char *path, struct tokenizer **ret_tokenizer, struct error *err);
@@ -43,10 +44,11 @@ int32_t tokenizer_vocabulary(const struct tokenizer *tokenizer);
 int tokenizer_check_fits(const struct tokenizer *tokenizer, int64_t vocabulary, struct error *err);
 
 struct tokenizer_special {
-    int32_t bos, eos, pad, unk; /* -1: there is none */
+    int32_t bos, eos, pad, unk, mask; /* -1: there is none */
 };
-/* As the files beside the tokenizer name them; else the ids that it puts around a text, or its
- * model's, or well-known names: <|endoftext|>, <|begin_of_text|>, <|end_of_text|>, <s>, </s>. */
+/* As the files beside the tokenizer name them; else the ids that it puts around a text (so BERT's
+ * bos is [CLS] and its eos [SEP]), or its model's, or well-known names: <|endoftext|>,
+ * <|begin_of_text|>, <|end_of_text|>, <s>, </s>, [PAD], <pad>, [MASK], <mask>. */
 struct tokenizer_special tokenizer_special(const struct tokenizer *tokenizer);
 
 /* Adds the ids of the text to `out`. add_special: with what the tokenizer puts around a text, for

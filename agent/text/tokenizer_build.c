@@ -178,11 +178,14 @@ static void build_special(struct tokenizer *t, const struct tokenizer_sources *s
 {
     static const char *const starts[] = {"<|begin_of_text|>", "<s>", "<|endoftext|>", NULL};
     static const char *const ends[] = {"<|end_of_text|>", "</s>", "<|endoftext|>", NULL};
+    static const char *const pads[] = {"[PAD]", "<pad>", NULL};
+    static const char *const masks[] = {"[MASK]", "<mask>", NULL};
     struct tokenizer_special *special = &t->special;
     special->bos = find_name(t, s->config.bos);
     special->eos = find_name(t, s->config.eos);
     special->pad = find_name(t, s->config.pad);
     special->unk = find_name(t, s->config.unk);
+    special->mask = find_name(t, s->config.mask);
     struct spm_special of_model = {-1, -1, -1, -1};
     if (t->spm)
         of_model = spm_get_special(t->spm);
@@ -191,27 +194,37 @@ static void build_special(struct tokenizer *t, const struct tokenizer_sources *s
     if (t->around.after_count > 0)
         of_model.eos = t->around.after[t->around.after_count - 1];
     if (s->spec)
-        of_model.unk = find_name(t, s->spec->unk_token);
+        of_model.unk = t->unigram ? (int32_t)s->spec->unk_id : find_name(t, s->spec->unk_token);
     if (special->bos < 0)
         special->bos = of_model.bos >= 0 || t->spm ? of_model.bos : find_known(t, starts);
     if (special->eos < 0)
         special->eos = of_model.eos >= 0 || t->spm ? of_model.eos : find_known(t, ends);
     if (special->pad < 0)
-        special->pad = of_model.pad;
+        special->pad = of_model.pad >= 0 || t->spm ? of_model.pad : find_known(t, pads);
+    if (special->mask < 0)
+        special->mask = find_known(t, masks);
     if (special->unk < 0)
         special->unk = of_model.unk;
 }
 
 /* ---- whole tokenizers ---- */
 
-int tokenizer_build_bpe(struct tokenizer *t, const struct tokenizer_sources *s, struct error *err)
+static int open_model(struct tokenizer *t, const struct spec *spec, struct error *err)
+{
+    if (strcmp(spec->model, "Unigram") == 0)
+        return unigram_open(spec, &t->vocab, &t->unigram, err);
+    if (strcmp(spec->model, "WordPiece") == 0)
+        return wordpiece_open(spec, &t->vocab, &t->wordpiece, err);
+    return bpe_open(spec, &t->vocab, t->splitter.byte_level, &t->bpe, err);
+}
+
+int tokenizer_build_spec(struct tokenizer *t, const struct tokenizer_sources *s, struct error *err)
 {
     const struct spec *spec = s->spec;
     if (normalizer_open(&spec->normalizer, &t->normalizer, err) < 0 ||
         splitter_open(&spec->pre_tokenizer, &t->splitter, err) < 0 ||
         decoder_open(&spec->decoder, &t->decoder, err) < 0 || build_vocab(t, s, err) < 0 ||
-        bpe_open(spec, &t->vocab, t->splitter.byte_level, &t->bpe, err) < 0 ||
-        build_added(t, s, false, &t->added, err) < 0 ||
+        open_model(t, spec, err) < 0 || build_added(t, s, false, &t->added, err) < 0 ||
         build_added(t, s, true, &t->added_normalized, err) < 0 ||
         build_around(&spec->post_processor, &t->around, err) < 0 ||
         check_around(t, t->around.before, t->around.before_count, err) < 0 ||

@@ -71,11 +71,26 @@ static void read_add_eos(struct json_reader *reader, const json_t *value, void *
     config->add_eos_said = true;
 }
 
+static void read_strip_accents(struct json_reader *reader, const json_t *value, void *out)
+{
+    struct tokenizer_config *config = out;
+    if (!json_is_boolean(value))
+        json_problem(reader, "must be true, false or null");
+    config->strip_accents = json_is_true(value);
+    config->strip_accents_said = true;
+}
+
 static const struct json_field config_fields[] = {
     JSON_CUSTOM("bos_token", struct tokenizer_config, bos, read_token),
     JSON_CUSTOM("eos_token", struct tokenizer_config, eos, read_token),
     JSON_CUSTOM("pad_token", struct tokenizer_config, pad, read_token),
     JSON_CUSTOM("unk_token", struct tokenizer_config, unk, read_token),
+    JSON_CUSTOM("mask_token", struct tokenizer_config, mask, read_token),
+    JSON_CUSTOM("cls_token", struct tokenizer_config, cls, read_token),
+    JSON_CUSTOM("sep_token", struct tokenizer_config, sep, read_token),
+    JSON_BOOL("do_lower_case", struct tokenizer_config, do_lower_case),
+    JSON_BOOL("tokenize_chinese_chars", struct tokenizer_config, tokenize_chinese_chars),
+    JSON_CUSTOM_SAME("strip_accents", read_strip_accents),
     JSON_CUSTOM_SAME("add_bos_token", read_add_bos),
     JSON_CUSTOM_SAME("add_eos_token", read_add_eos),
     JSON_BOOL("add_prefix_space", struct tokenizer_config, add_prefix_space),
@@ -139,7 +154,7 @@ static int parse(struct arena *arena, const char *path, const char *text, size_t
 int tokenizer_config_read(struct arena *arena, const char *directory,
                           struct tokenizer_config *ret_config, struct error *err)
 {
-    struct tokenizer_config config = {0};
+    struct tokenizer_config config = {.do_lower_case = true, .tokenize_chinese_chars = true};
     for (size_t i = 0; i < array_length(files); i++) {
         auto_free char *path = xasprintf("%s/%s", directory, files[i].name);
         auto_free char *text = NULL;

@@ -11,10 +11,12 @@ extern "C" {
 #endif
 
 struct tokenizer_config {
-    const char *bos, *eos, *pad, *unk; /* texts; NULL: not said */
-    bool add_bos, add_eos;             /* around each text */
+    const char *bos, *eos, *pad, *unk, *mask, *cls, *sep; /* texts; NULL: not said */
+    bool add_bos, add_eos;                                /* around each text */
     bool add_bos_said, add_eos_said;
     bool add_prefix_space;
+    bool do_lower_case, tokenize_chinese_chars; /* BERT's; true if not said */
+    bool strip_accents, strip_accents_said;
     struct spec_added *added; /* each with an id */
     size_t added_count;
 };

@@ -37,7 +37,7 @@ static int open_json(struct tokenizer *t, const char *text, size_t bytes,
     s->spec = spec;
     s->added = spec->added;
     s->added_count = spec->added_count;
-    return tokenizer_build_bpe(t, s, err) < 0 ? error_wrap(err, "%s", t->name) : 0;
+    return tokenizer_build_spec(t, s, err) < 0 ? error_wrap(err, "%s", t->name) : 0;
 }
 
 /* The names that are added tokens of their own in GPT-2's files, which list none. */
@@ -81,10 +81,51 @@ static int open_gpt2(struct tokenizer *t, const char *directory, const char *tex
         return -1;
     s->spec = spec;
     add_named(t, spec, s);
-    if (tokenizer_build_bpe(t, s, err) < 0)
+    if (tokenizer_build_spec(t, s, err) < 0)
         return error_wrap(err, "%s", t->name);
     put_bos_and_eos(t, s->config.add_bos, s->config.add_eos);
     return 0;
+}
+
+static int open_bert(struct tokenizer *t, const char *text, size_t bytes,
+                     struct tokenizer_sources *s, struct error *err)
+{
+    const struct tokenizer_config *c = &s->config;
+    const struct spec_bert how = {
+        .lowercase = c->do_lower_case,
+        .handle_chinese_chars = c->tokenize_chinese_chars,
+        .strip_accents_set = c->strip_accents_said,
+        .strip_accents = c->strip_accents,
+        .unk = c->unk,
+        .cls = c->cls,
+        .sep = c->sep,
+        .pad = c->pad,
+        .mask = c->mask,
+    };
+    struct spec *spec = arena_new(t->arena, struct spec);
+    if (spec_read_bert(t->arena, t->name, text, bytes, &how, spec, err) < 0)
+        return -1;
+    s->spec = spec;
+    bool are_listed = c->added_count > 0;
+    s->added = are_listed ? c->added : spec->added;
+    s->added_count = are_listed ? c->added_count : spec->added_count;
+    return tokenizer_build_spec(t, s, err) < 0 ? error_wrap(err, "%s", t->name) : 0;
+}
+
+/* T5's sentinels, <extra_id_0> being the last id: they are not in the model's file, and were not
+ * always named beside it. */
+static void add_sentinels(struct tokenizer *t, struct tokenizer_sources *s)
+{
+    enum { SENTINELS = 100 };
+    int32_t size = spm_size(t->spm);
+    struct spec_added *added = arena_array(t->arena, struct spec_added, SENTINELS);
+    for (int i = 0; i < SENTINELS; i++)
+        added[i] = (struct spec_added){.where = "sentinels",
+                                       .content = arena_printf(t->arena, "<extra_id_%d>", i),
+                                       .id = size + SENTINELS - 1 - i,
+                                       .special = true};
+    s->added = added;
+    s->added_count = SENTINELS;
 }
 
 /* Meta's Llama 3 tokenizer.model is another format under the same name: lines "BASE64 RANK". */
@@ -108,6 +149,8 @@ static int open_sentencepiece(struct tokenizer *t, const char *text, size_t byte
         return error_wrap(err, "%s", t->name);
     s->added = s->config.added;
     s->added_count = s->config.added_count;
+    if (t5 && s->added_count == 0)
+        add_sentinels(t, s);
     if (tokenizer_build_spm(t, s, err) < 0)
         return error_wrap(err, "%s", t->name);
     put_bos_and_eos(t, s->config.add_bos_said ? s->config.add_bos : !t5,
@@ -147,12 +190,9 @@ static int open_content(struct tokenizer *t, enum kind kind, const char *directo
     case KIND_GPT2:
         return open_gpt2(t, directory, text, bytes, &s, err);
     case KIND_BERT:
-        break;
+        return open_bert(t, text, bytes, &s, err);
     }
-    return error_set(err, ERR_UNSUPPORTED,
-                     "%s: WordPiece is not supported so far; there are tokenizer.json (BPE), "
-                     "spiece.model, tokenizer.model (SentencePiece), vocab.json with merges.txt",
-                     t->name);
+    return 0;
 }
 
 /* A text of the file that is quoted may have any character, and may have been cut within one. */
@@ -192,6 +232,8 @@ static enum kind kind_of(const char *path)
         if (strcmp(name, names[i].name) == 0)
             return names[i].kind;
     const char *dot = strrchr(name, '.');
+    if (dot && strcmp(dot, ".txt") == 0)
+        return KIND_BERT;
     return dot && strcmp(dot, ".model") == 0 ? KIND_SENTENCEPIECE : KIND_JSON;
 }
 
@@ -209,7 +251,7 @@ int tokenizer_open(const char *path, struct tokenizer **ret_tokenizer, struct er
     }
     return error_set(err, ERR_NOT_FOUND,
                      "%s: no tokenizer is in it: looked for tokenizer.json, spiece.model, "
-                     "tokenizer.model, vocab.json",
+                     "tokenizer.model, vocab.json, vocab.txt",
                      path);
 }
 

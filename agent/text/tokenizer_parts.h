@@ -12,7 +12,9 @@
 #include "agent/text/spm.h"
 #include "agent/text/tokenizer.h"
 #include "agent/text/tokenizer_config.h"
+#include "agent/text/unigram.h"
 #include "agent/text/vocab.h"
+#include "agent/text/wordpiece.h"
 
 #include <pthread.h>
 
@@ -26,7 +28,8 @@ struct tokenizer_work {
     struct pattern_work *pattern;
     struct splitter_work splitter;
     struct bpe_work *bpe;
-    struct str repaired, one, two;
+    struct unigram_work *unigram;
+    struct str repaired, one, two, word;
 };
 
 enum { TOKENIZER_MAX_IDLE = 64 }; /* works that are kept for the next thread */
@@ -42,8 +45,12 @@ struct tokenizer {
     struct normalizer normalizer;
     struct splitter splitter;
     struct decoder decoder;
-    struct bpe *bpe;       /* NULL: `spm` does all of it */
-    struct spm *spm;       /* NULL: the parts above do */
+    /* One of these: SentencePiece does all of it, the others spell the words that come out of the
+     * parts above. */
+    struct spm *spm;
+    struct bpe *bpe;
+    struct unigram *unigram;
+    struct wordpiece *wordpiece;
     pthread_mutex_t mutex; /* of the idle works */
     struct tokenizer_work *idle;
     int idle_count;
@@ -58,8 +65,8 @@ struct tokenizer_sources {
 };
 
 /* Fill in all that comes from the sources; `spm` is open already. Errors name the field. */
-int tokenizer_build_bpe(struct tokenizer *tokenizer, const struct tokenizer_sources *sources,
-                        struct error *err);
+int tokenizer_build_spec(struct tokenizer *tokenizer, const struct tokenizer_sources *sources,
+                         struct error *err);
 int tokenizer_build_spm(struct tokenizer *tokenizer, const struct tokenizer_sources *sources,
                         struct error *err);
 

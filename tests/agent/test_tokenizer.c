@@ -119,7 +119,8 @@ static void test_same_as_the_libraries(void **state)
     static const char *const names[] = {
         "gpt2",           "gpt2_prefix",   "llama3",         "llama2_legacy", "llama2_metaspace",
         "unknown_fused",  "unknown_apart", "split_previous", "split_next",    "split_removed",
-        "split_inverted", "spm_bpe",       "spm_unigram",
+        "split_inverted", "spm_bpe",       "spm_unigram",    "bert_uncased",  "bert_cased",
+        "unigram_bytes",  "unigram_t5",    "spm_t5",
     };
     int differ = 0;
     for (size_t i = 0; i < array_length(names); i++) {
@@ -135,6 +136,14 @@ static void test_gpt2_files(void **state)
     (void)state;
     assert_int_equal(check_all(DATA "gpt2_files", "gpt2"), 0);
     assert_int_equal(check_all(DATA "gpt2_files/vocab.json", "gpt2"), 0);
+}
+
+/* vocab.txt, with tokenizer_config.json beside it. */
+static void test_bert_files(void **state)
+{
+    (void)state;
+    assert_int_equal(check_all(DATA "bert_uncased_files", "bert_uncased"), 0);
+    assert_int_equal(check_all(DATA "bert_cased_files/vocab.txt", "bert_cased"), 0);
 }
 
 /* ---- long texts: what would be quadratic does not come to an end here ---- */
@@ -255,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_the_libraries),
         cmocka_unit_test(test_gpt2_files),
+        cmocka_unit_test(test_bert_files),
         cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_threads),

@@ -21,7 +21,12 @@
 #define SPLIT(fields)    WITH("\"pre_tokenizer\":{\"type\":\"Split\"," fields "}")
 #define REGEX(expression)                                                                          \
     SPLIT("\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"" expression "\"}")
-#define ADDED(fields)         WITH("\"added_tokens\":[{" fields "}]")
+#define ADDED(fields)     WITH("\"added_tokens\":[{" fields "}]")
+#define UNIGRAM(vocab)    "{\"model\":{\"type\":\"Unigram\",\"vocab\":" vocab "}}"
+#define WORDPIECE(fields) "{\"model\":{\"type\":\"WordPiece\"," fields "}}"
+#define CHARSMAP(base64)                                                                           \
+    WITH("\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"" base64 "\"}")
+#define BERT_SPLIT            "{\"type\":\"BertPreTokenizer\"}"
 #define SEQUENCE(list, inner) "{\"type\":\"Sequence\",\"" list "\":[" inner "]}"
 
 static const struct {
@@ -40,10 +45,24 @@ static const struct {
     {"{}", ERR_INPUT, "model: must be there"},
     {"{\"model\":7}", ERR_INPUT, "model: must be a mapping, not the number 7"},
     /* the model */
-    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1.5]]}}", ERR_UNSUPPORTED,
-     "model.type is Unigram: only BPE is supported so far; for a Unigram model give its "
-     "SentencePiece file"},
-    {"{\"model\":{\"type\":\"WordPiece\"}}", ERR_UNSUPPORTED, "model.type is WordPiece"},
+    {"{\"model\":{\"type\":\"WordLevel\"}}", ERR_UNSUPPORTED,
+     "model.type is WordLevel: only BPE, Unigram and WordPiece are supported"},
+    {UNIGRAM("[[\"a\",-1.5],[\"b\",2]],\"unk_id\":1"), 0, NULL},
+    {UNIGRAM("[[\"a\",-1.5]]"), ERR_INPUT, "model.unk_id: must be there, and within 0 and 0"},
+    {UNIGRAM("[[\"a\",-1.5]],\"unk_id\":1"), ERR_INPUT, "model.unk_id: must be there, and within"},
+    {UNIGRAM("[],\"unk_id\":0"), ERR_INPUT, "there are no pieces in it"},
+    {UNIGRAM("{\"a\":0},\"unk_id\":0"), ERR_INPUT, "model.vocab: must be a list"},
+    {UNIGRAM("[[\"a\",-1.5],[\"b\"]],\"unk_id\":0"), ERR_INPUT,
+     "model.vocab[1]: must be [PIECE, SCORE]"},
+    {UNIGRAM("[[\"a\",-1.5],[\"a\",1]],\"unk_id\":0"), ERR_INPUT,
+     "model.vocab: piece \"a\" has two ids, 0 and 1"},
+    {WORDPIECE("\"vocab\":{\"[UNK]\":0,\"a\":1}"), 0, NULL},
+    {WORDPIECE("\"vocab\":{\"a\":1}"), ERR_INPUT, "model.unk_token: [UNK] is not in model.vocab"},
+    {WORDPIECE("\"unk_token\":\"?\",\"vocab\":{\"a\":1}"), ERR_INPUT,
+     "model.unk_token: ? is not in model.vocab"},
+    {WORDPIECE("\"vocab\":{\"[UNK]\":0},\"max_input_chars_per_word\":-1"), ERR_INPUT,
+     "model.max_input_chars_per_word: must be within 0 and 65536, not -1"},
+    {WORDPIECE("\"unk_token\":\"a\""), ERR_INPUT, "model.vocab: must be there"},
     {MODEL_WITH(MERGES), ERR_INPUT, "model.vocab: must be there"},
     {MODEL_WITH(VOCAB), ERR_INPUT, "model.merges: must be there"},
     {MODEL_WITH("\"vocab\":{},\"merges\":[]"), ERR_INPUT, "there are no pieces in it"},
@@ -90,18 +109,33 @@ static const struct {
     {WITH("\"added_tokens\":{}"), ERR_INPUT, "added_tokens: must be a list"},
     /* the parts */
     {WITH("\"normalizer\":{}"), ERR_INPUT, "normalizer.type: must be there"},
-    {WITH("\"normalizer\":{\"type\":\"Lowercase\"}"), ERR_UNSUPPORTED,
-     "normalizer.type: Lowercase is not supported; there are NFC"},
+    {WITH("\"normalizer\":{\"type\":\"Nmt\"}"), ERR_UNSUPPORTED,
+     "normalizer.type: Nmt is not supported; there are NFC"},
     {WITH("\"normalizer\":" SEQUENCE("normalizers",
                                      "{\"type\":\"NFC\"},{\"type\":\"Precompiled\"}")),
-     ERR_UNSUPPORTED, "normalizer.normalizers[1].type: Precompiled is not supported"},
+     ERR_INPUT, "normalizer.normalizers[1].precompiled_charsmap: must be there"},
+    {CHARSMAP("????"), ERR_INPUT, "normalizer.precompiled_charsmap: must be base64"},
+    {CHARSMAP("AAA"), ERR_INPUT, "normalizer.precompiled_charsmap: must be base64"},
+    {CHARSMAP("CAAAAAAA"), ERR_INPUT, "6 bytes with a table of 8: it is cut off"},
+    {CHARSMAP("AwAAAAAAAAAA"), ERR_INPUT, "9 bytes with a table of 3: it is cut off, or no table"},
+    {CHARSMAP("BAAAAAAAAAD/"), ERR_INPUT, "replacements are no UTF-8 at byte 0"},
+    {CHARSMAP("BAAAAAAAAABh"), 0, NULL},
+    {WITH("\"normalizer\":{\"type\":\"BertNormalizer\",\"strip_accents\":1}"), ERR_INPUT,
+     "normalizer.strip_accents: must be true, false or null"},
     {WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"}}"), ERR_INPUT,
      "normalizer.content: must be there"},
     {WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{},\"content\":\"\"}"), ERR_INPUT,
      "normalizer.pattern: must have a String or a Regex"},
     {WITH("\"normalizer\":{\"type\":\"Prepend\"}"), ERR_INPUT, "normalizer.prepend: must be there"},
-    {WITH("\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}"), ERR_UNSUPPORTED,
-     "pre_tokenizer.type: BertPreTokenizer is not supported; there are Split"},
+    {WITH("\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}"), ERR_UNSUPPORTED,
+     "pre_tokenizer.type: UnicodeScripts is not supported; there are Split"},
+    {WITH("\"pre_tokenizer\":" SEQUENCE("pretokenizers", BERT_SPLIT "," BERT_SPLIT "," BERT_SPLIT
+                                                                    "," BERT_SPLIT "," BERT_SPLIT)),
+     ERR_INPUT, "pre_tokenizer.pretokenizers[4]: more than 8 pre-tokenizers"},
+    {WITH("\"pre_tokenizer\":" SEQUENCE("pretokenizers",
+                                        "{\"type\":\"WhitespaceSplit\"}," BERT_SPLIT "," BERT_SPLIT
+                                        "," BERT_SPLIT "," BERT_SPLIT)),
+     ERR_INPUT, "pre_tokenizer.pretokenizers[4]: more than 8 pre-tokenizers"},
     {WITH("\"pre_tokenizer\":{\"type\":\"Metaspace\"}"), ERR_INPUT,
      "pre_tokenizer.replacement: must be there"},
     {WITH(
@@ -185,10 +219,16 @@ static void test_directories(void **state)
     struct error err;
     assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_NOT_FOUND,
                  "no tokenizer is in it: looked for tokenizer.json, spiece.model, "
-                 "tokenizer.model, vocab.json");
+                 "tokenizer.model, vocab.json, vocab.txt");
     put(dir, "vocab.txt", "[PAD]\n[UNK]\n");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_UNSUPPORTED,
-                 "vocab.txt: WordPiece is not supported so far; there are tokenizer.json (BPE)");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "vocab.txt: there is no line [CLS]: this is no vocabulary of BERT's");
+    put(dir, "vocab.txt", "[CLS]\n[SEP]\n[UNK]\na\na\n");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "vocab.txt: model.vocab: piece \"a\" has two ids, 3 and 4");
+    put(dir, "vocab.txt", "[CLS]\n[SEP]\na\n");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "vocab.txt: model.unk_token: [UNK] is not in model.vocab");
     put(dir, "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"<|endoftext|>\":3}");
     assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_NOT_FOUND, "merges.txt: No such file");
     put(dir, "merges.txt", "#version: 0.2\na b\nab\n");
@@ -300,6 +340,44 @@ static void test_sentencepiece_with_config(void **state)
     tokenizer_close(t);
 }
 
+/* BERT's ids by their names; T5's sentinels, which its model does not have. */
+static void test_special_tokens_of_bert_and_t5(void **state)
+{
+    (void)state;
+    static const char *const berts[] = {DATA "bert_cased", DATA "bert_cased_files"};
+    struct tokenizer *t;
+    struct error err;
+    auto_tokens struct tokens ids = {0};
+    for (size_t i = 0; i < array_length(berts); i++) {
+        assert_ok(tokenizer_open(berts[i], &t, &err), &err);
+        struct tokenizer_special special = tokenizer_special(t);
+        assert_int_equal(special.pad, 0);
+        assert_int_equal(special.unk, 1);
+        assert_int_equal(special.bos, 2);
+        assert_int_equal(special.eos, 3);
+        assert_int_equal(special.mask, 4);
+        encode(t, "[MASK] [SEP]", true, &ids);
+        const int32_t wanted[] = {2, 4, 3, 3};
+        assert_int_equal(ids.count, array_length(wanted));
+        assert_memory_equal(ids.ids, wanted, sizeof wanted);
+        tokenizer_close(t);
+    }
+    static const char *const t5s[] = {DATA "spm_t5", DATA "unigram_t5"};
+    for (size_t i = 0; i < array_length(t5s); i++) {
+        assert_ok(tokenizer_open(t5s[i], &t, &err), &err);
+        struct tokenizer_special special = tokenizer_special(t);
+        int32_t size = tokenizer_vocabulary(t);
+        assert_int_equal(special.pad, 0);
+        assert_int_equal(special.eos, 1);
+        assert_int_equal(special.unk, 2);
+        encode(t, "<extra_id_0><extra_id_99>", true, &ids);
+        const int32_t wanted[] = {size - 1, size - 100, 1};
+        assert_int_equal(ids.count, array_length(wanted));
+        assert_memory_equal(ids.ids, wanted, sizeof wanted);
+        tokenizer_close(t);
+    }
+}
+
 /* Several post-processors: the later one is farther out. */
 static void test_what_is_put_around(void **state)
 {
@@ -370,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_special_tokens, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_sentencepiece_with_config, support_enter_dir,
                                         support_leave_dir),
+        cmocka_unit_test(test_special_tokens_of_bert_and_t5),
         cmocka_unit_test(test_what_is_put_around),
         cmocka_unit_test(test_ids),
     };

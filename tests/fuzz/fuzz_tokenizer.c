@@ -26,6 +26,7 @@ static void use(const struct tokenizer *t, const char *text, size_t bytes)
         assert(err.code == ERR_LIMIT && err.msg[0]);
     struct tokenizer_special special = tokenizer_special(t);
     assert(special.bos < tokenizer_vocabulary(t) && special.eos < tokenizer_vocabulary(t));
+    assert(special.pad < tokenizer_vocabulary(t) && special.mask < tokenizer_vocabulary(t));
     assert(tokenizer_check_fits(t, tokenizer_vocabulary(t), &err) == 0);
 }
 

@@ -2,7 +2,7 @@
 from give for the same hard texts. What is in there is told in the README.md there.
 
     pip install tokenizers sentencepiece
-    python3 tests/parity/make_tokenizer_fixture.py
+    python3 tests/parity/make_tokenizer_fixture.py [NAME...]    # only those; training is not repeatable
 """
 
 import io
@@ -10,6 +10,8 @@ import json
 import os
 import random
 import re
+import sys
+import tempfile
 
 import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -229,6 +231,95 @@ def affixes(behavior, invert):
     return t
 
 
+BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def bert(lowercase):
+    """As transformers makes them for bert-base-uncased and bert-base-cased."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.WordPiece(prefix="##")
+    t.train_from_iterator(corpus()[:600] + SCRIPTS * 8, trainers.WordPieceTrainer(vocab_size=500, special_tokens=BERT_SPECIALS, limit_alphabet=160, show_progress=False))
+    cls, sep = t.token_to_id("[CLS]"), t.token_to_id("[SEP]")
+    t.post_processor = processors.TemplateProcessing(single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+                                                     special_tokens=[("[CLS]", cls), ("[SEP]", sep)])
+    return t
+
+
+# What a small SentencePiece model replaces: one character by another, by several, by none, and pairs of characters.
+RULES = {"\u00a0": " ", "\u3000": " ", "\t": " ", "\n": " ", "\r": " ", "\u2003": " ", "\u200b": "", "\ufeff": "", "\u00ad": "", "\ufb01": "fi", "\ufb03": "ffi",
+         "\u00bd": "1\u20442", "\u2026": "...", "e\u0301": "\u00e9", "a\u0308": "\u00e4", "n\u0303": "\u00f1", "\u212b": "\u00c5", "\u1100\u1161": "\uac00",
+         "\u1100\u1161\u11a8": "\uac01", "1\ufe0f\u20e3": "1", **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}}
+
+
+def write_rules(path):
+    with open(path, "w", encoding="utf-8") as f:
+        for source, target in RULES.items():
+            f.write(" ".join(f"{ord(c):X}" for c in source) + "\t" + " ".join(f"{ord(c):X}" for c in target) + "\n")
+
+
+def t5_model():
+    """A SentencePiece model with the ids of T5's and replacements."""
+    with tempfile.TemporaryDirectory() as directory:
+        rules = os.path.join(directory, "rules.tsv")
+        write_rules(rules)
+        return spm(model_type="unigram", vocab_size=450, byte_fallback=False, normalization_rule_tsv=rules, normalization_rule_name="user_defined",
+                   pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+
+
+def field(data, number):
+    """All values of a field of a protobuf message."""
+    at, values = 0, []
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or varint()
+            value = data[at:at + size]
+            at += size
+        if key >> 3 == number:
+            values.append(value)
+    return values
+
+
+def t5_tokenizer(model):
+    """What transformers makes of a SentencePiece file of T5's: 100 sentinels behind its pieces."""
+    p = sentencepiece.SentencePieceProcessor(model_proto=model)
+    vocab = [(p.id_to_piece(i), p.get_score(i)) for i in range(p.get_piece_size())] + [(f"<extra_id_{i}>", 0.0) for i in range(99, -1, -1)]
+    t = Tokenizer(models.Unigram(vocab, unk_id=2, byte_fallback=False))
+    t.normalizer = normalizers.Precompiled(field(field(model, 3)[0], 2)[0])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always", split=True)])
+    t.decoder = decoders.Metaspace(prepend_scheme="always", split=True)
+    t.add_special_tokens([AddedToken(x, special=True, normalized=False) for x in ["<pad>", "</s>", "<unk>"] + [f"<extra_id_{i}>" for i in range(100)]])
+    t.post_processor = processors.TemplateProcessing(single=["$A", "</s>"], pair=["$A", "</s>", "$B", "</s>"], special_tokens=[("</s>", 1)])
+    return t
+
+
+def unigram_bytes():
+    """Bytes for what has no piece; the whole text is one word; spaces by a normalizer; white space at the ends goes."""
+    model = spm(model_type="unigram", vocab_size=600)
+    p = sentencepiece.SentencePieceProcessor(model_proto=model)
+    t = Tokenizer(models.Unigram([(p.id_to_piece(i), p.get_score(i)) for i in range(p.get_piece_size())], unk_id=p.unk_id(), byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Strip(left=False, right=True), normalizers.Lowercase(), normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    t.add_special_tokens(["<unk>", "<s>", "</s>"])
+    return t
+
+
 def string_merges(t):
     """The same tokenizer as older versions wrote it: merges as one text each, no type of model."""
     state = json.loads(t.to_str())
@@ -237,10 +328,14 @@ def string_merges(t):
     return json.dumps(state, ensure_ascii=False)
 
 
-def spm(**options):
+def wanted(name):
+    return len(sys.argv) == 1 or name in sys.argv[1:]
+
+
+def spm(byte_fallback=True, normalization_rule_name="identity", **options):
     out = io.BytesIO()
     lines = [line.strip() for line in corpus()[:700] + SCRIPTS * 8 if line.strip()]
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, byte_fallback=True, minloglevel=2, num_threads=1, normalization_rule_name="identity",
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, byte_fallback=byte_fallback, minloglevel=2, num_threads=1, normalization_rule_name=normalization_rule_name,
                                              character_coverage=0.98, hard_vocab_limit=False, **options)
     return out.getvalue()
 
@@ -290,27 +385,46 @@ def expect_tokenizer(name, t):
 
 def write_tokenizers():
     kinds = {
-        "gpt2": gpt2(), "gpt2_prefix": gpt2_prefix(), "llama3": llama3(), "llama2_legacy": llama2(False), "llama2_metaspace": llama2(True),
-        "unknown_fused": unknown(True), "unknown_apart": unknown(False),
-        "split_previous": affixes("merged_with_previous", False), "split_next": affixes("merged_with_next", False),
-        "split_removed": affixes("removed", False), "split_inverted": affixes("removed", True),
+        "gpt2": gpt2, "gpt2_prefix": gpt2_prefix, "llama3": llama3, "llama2_legacy": lambda: llama2(False), "llama2_metaspace": lambda: llama2(True),
+        "unknown_fused": lambda: unknown(True), "unknown_apart": lambda: unknown(False),
+        "split_previous": lambda: affixes("merged_with_previous", False), "split_next": lambda: affixes("merged_with_next", False),
+        "split_removed": lambda: affixes("removed", False), "split_inverted": lambda: affixes("removed", True),
+        "bert_uncased": lambda: bert(True), "bert_cased": lambda: bert(False), "unigram_bytes": unigram_bytes,
     }
-    for name, t in kinds.items():
+    made = {name: make() for name, make in kinds.items() if wanted(name)}
+    for name, t in made.items():
         save(f"{name}/tokenizer.json", string_merges(t) if name == "gpt2_prefix" else json.dumps(json.loads(t.to_str()), ensure_ascii=False))
         expect_tokenizer(name, t)
-    # GPT-2's two files, of the same tokenizer
-    model = json.loads(kinds["gpt2"].to_str())["model"]
-    save("gpt2_files/vocab.json", json.dumps(model["vocab"], ensure_ascii=True))
-    save("gpt2_files/merges.txt", "#version: 0.2\n" + "".join(" ".join(m) + "\n" for m in model["merges"]))
+    write_files(made)
+
+
+def write_files(made):
+    """The same tokenizers as the files that came before tokenizer.json."""
+    if "gpt2" in made:
+        model = json.loads(made["gpt2"].to_str())["model"]
+        save("gpt2_files/vocab.json", json.dumps(model["vocab"], ensure_ascii=True))
+        save("gpt2_files/merges.txt", "#version: 0.2\n" + "".join(" ".join(m) + "\n" for m in model["merges"]))
+    for name in made:
+        if name.startswith("bert_"):
+            vocab = made[name].get_vocab()
+            save(f"{name}_files/vocab.txt", "".join(piece + "\n" for piece in sorted(vocab, key=vocab.get)))
+            save(f"{name}_files/tokenizer_config.json", compact({"do_lower_case": name == "bert_uncased", "cls_token": "[CLS]"}))
 
 
 def write_spm():
-    for name, options in {"spm_bpe": dict(model_type="bpe", vocab_size=600), "spm_unigram": dict(model_type="unigram", vocab_size=600)}.items():
-        model = spm(**options)
+    kinds = {"spm_bpe": lambda: spm(model_type="bpe", vocab_size=600), "spm_unigram": lambda: spm(model_type="unigram", vocab_size=600), "spm_t5": t5_model}
+    for name, make in kinds.items():
+        if not wanted(name):
+            continue
+        model = make()
         p = sentencepiece.SentencePieceProcessor(model_proto=model)
-        t5 = name == "spm_unigram"
+        t5 = name != "spm_bpe"
         save(f"{name}/{'spiece.model' if t5 else 'tokenizer.model'}", model)
         expect(name, p.encode, p.decode, lambda text: p.encode(text, add_eos=True) if t5 else p.encode(text, add_bos=True))
+        if name == "spm_t5":
+            t = t5_tokenizer(model)
+            save("unigram_t5/tokenizer.json", json.dumps(json.loads(t.to_str()), ensure_ascii=False))
+            expect_tokenizer("unigram_t5", t)
 
 
 save_texts()

@@ -1,0 +1,161 @@
+#include "agent/text/precompiled.h"
+
+#include "agent/text/utf8.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <limits.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+enum { WHOLE_CLUSTER_BYTES = 6 }; /* shorter ones are looked up as a whole */
+
+struct precompiled {
+    uint8_t *blob;
+    const uint8_t *units; /* [unit_count] u32, unaligned */
+    size_t unit_count;
+    const char *texts; /* [texts_bytes], the last byte is zero; well-formed */
+    size_t texts_bytes;
+};
+
+/* ---- opening ---- */
+
+/* The bytes, with one zero byte more behind them. */
+static uint8_t *decode_base64(const char *base64, size_t *ret_bytes)
+{
+    size_t length = strlen(base64);
+    int padding = 0, decoded;
+    if (length == 0 || length % 4 != 0 || length > INT_MAX)
+        return NULL;
+    uint8_t *blob = xmalloc(length / 4 * 3 + 1);
+    decoded = EVP_DecodeBlock(blob, (const unsigned char *)base64, (int)length);
+    while (padding < 2 && base64[length - 1 - (size_t)padding] == '=')
+        padding++;
+    if (decoded < padding) {
+        free(blob);
+        return NULL;
+    }
+    *ret_bytes = (size_t)(decoded - padding);
+    blob[*ret_bytes] = 0;
+    return blob;
+}
+
+static uint32_t read_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+int precompiled_open(const char *base64, struct precompiled **ret_precompiled, struct error *err)
+{
+    size_t bytes = 0, array = 0;
+    auto_free uint8_t *blob = decode_base64(base64, &bytes);
+    if (!blob)
+        return error_set(err, ERR_INPUT, "must be base64");
+    if (bytes >= 4)
+        array = read_u32(blob);
+    if (bytes < 4 || array < 4 || array % 4 != 0 || array > bytes - 4)
+        return error_set(
+            err, ERR_INPUT,
+            "%zu bytes with a table of %zu: it is cut off, or no table of SentencePiece", bytes,
+            array);
+    const char *texts = (const char *)blob + 4 + array;
+    size_t texts_bytes = bytes - 4 - array;
+    size_t good = utf8_well_formed(texts, texts_bytes);
+    if (good < texts_bytes)
+        return error_set(err, ERR_INPUT, "replacements are no UTF-8 at byte %zu", good);
+    struct precompiled *p = xcalloc(1, sizeof *p);
+    *p = (struct precompiled){
+        .units = blob + 4, .unit_count = array / 4, .texts = texts, .texts_bytes = texts_bytes + 1};
+    p->blob = take(blob);
+    *ret_precompiled = p;
+    return 0;
+}
+
+void precompiled_close(struct precompiled *precompiled)
+{
+    if (!precompiled)
+        return;
+    free(precompiled->blob);
+    free(precompiled);
+}
+
+/* ---- running ---- */
+
+/* The unit at a place of the array; one that matches no byte if it is beyond. */
+static uint32_t unit_at(const struct precompiled *p, size_t place)
+{
+    return place < p->unit_count ? read_u32(p->units + 4 * place) : 1U << 31;
+}
+
+static size_t offset_of(uint32_t unit)
+{
+    return (size_t)(unit >> 10) << ((unit & 1U << 9) >> 6);
+}
+
+/* What the shortest beginning of the text that has a replacement becomes; NULL: none has. (The
+ * library replaces the whole text by that of its shortest beginning.) */
+static const char *find(const struct precompiled *p, const char *text, size_t bytes)
+{
+    size_t place = offset_of(unit_at(p, 0));
+    for (size_t i = 0; i < bytes && text[i]; i++) {
+        place ^= (uint8_t)text[i];
+        uint32_t unit = unit_at(p, place);
+        if ((unit & (1U << 31 | 0xff)) != (uint8_t)text[i])
+            return NULL;
+        place ^= offset_of(unit);
+        if (unit >> 8 & 1) {
+            size_t at = unit_at(p, place) & ~(1U << 31);
+            bool is_within = at < p->texts_bytes && ((uint8_t)p->texts[at] & 0xc0) != 0x80;
+            return is_within ? p->texts + at : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void add_character(const struct precompiled *p, const char *text, size_t bytes,
+                          struct str *out)
+{
+    const char *replacement = find(p, text, bytes);
+    if (replacement)
+        str_add(out, replacement);
+    else
+        str_add_bytes(out, text, bytes);
+}
+
+static void add_cluster(const struct precompiled *p, const char *text, size_t bytes,
+                        struct str *out)
+{
+    const char *replacement = bytes < WHOLE_CLUSTER_BYTES ? find(p, text, bytes) : NULL;
+    uint32_t ignored;
+    if (replacement) {
+        str_add(out, replacement);
+        return;
+    }
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = utf8_decode(text + at, bytes - at, &ignored);
+        add_character(p, text + at, length, out);
+    }
+}
+
+void precompiled_run(const struct precompiled *precompiled, const char *text, size_t bytes,
+                     struct str *out)
+{
+    size_t begin = 0, end = 0;
+    utf8proc_int32_t state = 0;
+    uint32_t last = 0, character;
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = utf8_decode(text + at, bytes - at, &character);
+        if (at > 0 && utf8proc_grapheme_break_stateful((utf8proc_int32_t)last,
+                                                       (utf8proc_int32_t)character, &state)) {
+            add_cluster(precompiled, text + begin, at - begin, out);
+            begin = at;
+        }
+        last = character;
+        end = at + length;
+    }
+    add_cluster(precompiled, text + begin, end - begin, out);
+}

@@ -1,0 +1,223 @@
+/* The pieces are a trie: node 0 is the empty text, a pair (node, byte) leads to the node one byte
+ * further, and its rank is the id of the piece that ends there. */
+#include "agent/text/unigram.h"
+
+#include "agent/text/bpe_pairs.h"
+#include "agent/text/spec.h"
+#include "agent/text/utf8.h"
+#include "agent/text/vocab.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an unknown character costs more than the worst piece. */
+static const double unknown_penalty = 10;
+
+struct unigram {
+    const struct vocab *vocab;
+    int32_t pieces; /* ids below are the model's own */
+    struct bpe_pairs trie;
+    const double *scores; /* by id */
+    double unknown_score;
+    int32_t unk;
+    int32_t byte_ids[256]; /* of the pieces <0x00> .. <0xFF>; -1: none */
+    bool byte_fallback;
+};
+
+/* The best way to spell the word up to here: its sum, and its last piece. */
+struct place {
+    double score;
+    int32_t id;     /* -1: there is none yet */
+    uint32_t begin; /* where that piece begins */
+};
+
+struct unigram_work {
+    struct place *places; /* [word's bytes + 1] */
+    size_t room;
+};
+
+/* ---- building ---- */
+
+static void add_piece(struct unigram *u, const struct spec_piece *piece, int32_t *nodes)
+{
+    int32_t node = 0;
+    for (const char *at = piece->text; *at; at++) {
+        struct bpe_pair next = {.left = node, .right = (uint8_t)*at, .rank = -1};
+        const struct bpe_pair *known = bpe_pairs_find(&u->trie, next.left, next.right);
+        if (known)
+            next = *known;
+        else
+            next.merged = ++*nodes;
+        if (!at[1])
+            next.rank = piece->id;
+        bpe_pairs_set(&u->trie, &next);
+        node = next.merged;
+    }
+}
+
+static void find_byte_pieces(struct unigram *u)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", (unsigned)byte);
+        u->byte_ids[byte] = vocab_find(u->vocab, name, strlen(name));
+    }
+}
+
+int unigram_open(const struct spec *spec, const struct vocab *vocab, struct unigram **ret_unigram,
+                 struct error *err)
+{
+    size_t bytes = 0;
+    double worst = 0;
+    for (size_t i = 0; i < spec->piece_count; i++) {
+        bytes += strlen(spec->pieces[i].text);
+        if (i == 0 || spec->pieces[i].score < worst)
+            worst = spec->pieces[i].score;
+    }
+    if (bytes > UNIGRAM_MAX_PIECES_BYTES)
+        return error_set(err, ERR_INPUT, "model.vocab: pieces of %zu bytes together; at most %d",
+                         bytes, UNIGRAM_MAX_PIECES_BYTES);
+    if (spec->unk_id < 0 || spec->unk_id >= (int64_t)spec->piece_count)
+        return error_set(
+            err, ERR_INPUT,
+            "model.unk_id: must be there, and within 0 and %zu, the ids of model.vocab",
+            spec->piece_count - 1);
+    struct unigram *u = arena_new(vocab->arena, struct unigram);
+    double *scores = arena_array(vocab->arena, double, vocab->size);
+    *u = (struct unigram){.vocab = vocab,
+                          .pieces = (int32_t)spec->piece_count,
+                          .scores = scores,
+                          .unknown_score = worst - unknown_penalty,
+                          .unk = (int32_t)spec->unk_id,
+                          .byte_fallback = spec->byte_fallback};
+    bpe_pairs_init(&u->trie, vocab->arena, bytes);
+    int32_t nodes = 0;
+    for (size_t i = 0; i < spec->piece_count; i++) {
+        add_piece(u, &spec->pieces[i], &nodes);
+        scores[spec->pieces[i].id] = spec->pieces[i].score;
+    }
+    find_byte_pieces(u);
+    *ret_unigram = u;
+    return 0;
+}
+
+struct unigram_work *unigram_work_open(void)
+{
+    return xcalloc(1, sizeof(struct unigram_work));
+}
+
+void unigram_work_close(struct unigram_work *work)
+{
+    if (!work)
+        return;
+    free(work->places);
+    free(work);
+}
+
+/* ---- encoding ---- */
+
+static void offer(struct place *place, double score, int32_t id, size_t begin)
+{
+    if (place->id < 0 || score > place->score)
+        *place = (struct place){score, id, (uint32_t)begin};
+}
+
+/* Offers the pieces that begin at `at` to the places where they end. */
+static void spell_from(const struct unigram *u, struct place *places, const char *word,
+                       size_t bytes, size_t at, size_t character)
+{
+    double till_here = places[at].score;
+    bool has_character = false;
+    int32_t node = 0;
+    for (size_t end = at; end < bytes; end++) {
+        const struct bpe_pair *next = bpe_pairs_find(&u->trie, node, (uint8_t)word[end]);
+        if (!next)
+            break;
+        node = next->merged;
+        if (next->rank < 0)
+            continue;
+        offer(&places[end + 1], till_here + u->scores[next->rank], next->rank, at);
+        has_character |= end + 1 == at + character;
+    }
+    if (!has_character)
+        offer(&places[at + character], till_here + u->unknown_score, u->unk, at);
+}
+
+static bool bytes_have_pieces(const struct unigram *u, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (u->byte_ids[(uint8_t)text[i]] < 0)
+            return false;
+    return true;
+}
+
+/* The text may be a piece after all: the unknown piece spelled out, or several characters that have
+ * none but together do. */
+static void add_unknown(const struct unigram *u, const char *text, size_t bytes, struct tokens *out)
+{
+    int32_t id = vocab_find(u->vocab, text, bytes);
+    bool is_piece = id >= 0 && id < u->pieces;
+    if (is_piece || !u->byte_fallback || !bytes_have_pieces(u, text, bytes)) {
+        tokens_add(out, is_piece ? id : u->unk);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i++)
+        tokens_add(out, u->byte_ids[(uint8_t)text[i]]);
+}
+
+/* Turns the way back round: places[begin].begin becomes the end of the piece that begins there. */
+static void turn_round(struct place *places, size_t bytes)
+{
+    size_t end = bytes;
+    struct place last = places[end];
+    while (end > 0) {
+        size_t begin = last.begin;
+        struct place before = places[begin];
+        places[begin] = (struct place){.id = last.id, .begin = (uint32_t)end};
+        last = before;
+        end = begin;
+    }
+}
+
+static void add_pieces(const struct unigram *u, const struct place *places, const char *word,
+                       size_t bytes, struct tokens *out)
+{
+    for (size_t at = 0, end; at < bytes; at = end) {
+        end = places[at].begin;
+        if (places[at].id != u->unk) {
+            tokens_add(out, places[at].id);
+            continue;
+        }
+        while (end < bytes && places[end].id == u->unk)
+            end = places[end].begin;
+        add_unknown(u, word + at, end - at, out);
+    }
+}
+
+int unigram_encode(const struct unigram *unigram, struct unigram_work *work, const char *word,
+                   size_t bytes, struct tokens *out, struct error *err)
+{
+    if (bytes > UNIGRAM_MAX_WORD_BYTES)
+        return error_set(err, ERR_LIMIT, "a word of %zu bytes; at most %d", bytes,
+                         UNIGRAM_MAX_WORD_BYTES);
+    if (work->room < bytes + 1) {
+        work->room = 2 * (bytes + 1);
+        free(work->places);
+        work->places = xmalloc(work->room * sizeof *work->places);
+    }
+    for (size_t i = 0; i <= bytes; i++)
+        work->places[i] = (struct place){.id = -1};
+    uint32_t ignored;
+    size_t character;
+    for (size_t at = 0; at < bytes; at += character) {
+        character = utf8_decode(word + at, bytes - at, &ignored);
+        assert(character > 0);
+        spell_from(unigram, work->places, word, bytes, at, character);
+    }
+    turn_round(work->places, bytes);
+    add_pieces(unigram, work->places, word, bytes, out);
+    return 0;
+}

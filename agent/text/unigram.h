@@ -1,0 +1,43 @@
+/* A Unigram model: spells a word with those pieces of a vocabulary whose scores have the largest
+ * sum (Viterbi); characters without a piece become bytes (<0xNN>) or unknown, several beside each
+ * other one piece. As the tokenizers library does it: sums in double precision, of two equal ones
+ * the first that is found. Words come from elsewhere. */
+#ifndef SHOAL_AGENT_TEXT_UNIGRAM_H
+#define SHOAL_AGENT_TEXT_UNIGRAM_H
+
+#include "agent/text/tokens.h"
+#include "base/error.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spec;
+struct vocab;
+struct unigram;
+struct unigram_work; /* what one thread needs */
+
+enum {
+    UNIGRAM_MAX_WORD_BYTES = 64 << 20,  /* needs 16 bytes of memory for each */
+    UNIGRAM_MAX_PIECES_BYTES = 1 << 26, /* of all pieces together: 32 bytes of memory for each */
+};
+
+/* vocab: has the spec's pieces; stays in use. Memory comes from its arena. ERR_INPUT names the
+ * field that does not fit. */
+int unigram_open(const struct spec *spec, const struct vocab *vocab, struct unigram **ret_unigram,
+                 struct error *err);
+
+struct unigram_work *unigram_work_open(void);
+void unigram_work_close(struct unigram_work *work); /* NULL-safe */
+
+/* Adds the ids of a well-formed word. ERR_LIMIT if it is too long. Many threads may encode with one
+ * model, each with its own work. */
+int unigram_encode(const struct unigram *unigram, struct unigram_work *work, const char *word,
+                   size_t bytes, struct tokens *out, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
