@@ -5,6 +5,8 @@
  *   <dir>/<name>/state.json                                              checkpoint_state
  *   <dir>/<name>/agent_config.yaml, config.json                          for people and tools
  *   <dir>/<name>/COMPLETE                                                the manifest, written last
+ *   <dir>/<name>/full/, full.safetensors                                 the whole weights, if
+ * asked for; by the trainer, later
  *
  * model/ and optimizer/ are what PyTorch's distributed checkpoint reader for Hugging Face files
  * (torch.distributed.checkpoint.hf_storage) reads. Tensors are stored by name and place in the
@@ -26,6 +28,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Where the trainer puts whole weights: a folder of this name, or a file with ".safetensors". */
+#define CHECKPOINT_FULL "full"
 
 /* A run of elements of a tensor, fp32. */
 struct checkpoint_piece {

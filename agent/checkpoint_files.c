@@ -22,14 +22,27 @@ const char *checkpoint_text_name(enum checkpoint_text text)
     return names[text];
 }
 
-/* Is it the name of something that saving puts into a checkpoint (part: into one of its parts)? */
-static bool is_own_name(const char *name, bool part, mode_t mode)
+/* Where in a checkpoint something lies. */
+enum place { TOP, PART, FULL };
+
+static bool ends_with(const char *name, const char *end)
 {
-    static const char end[] = ".safetensors";
-    size_t length = strlen(name);
-    if (part)
-        return S_ISREG(mode) && str_starts_with(name, "shard-") && length > strlen(end) &&
-               strcmp(name + length - strlen(end), end) == 0;
+    size_t length = strlen(name), n = strlen(end);
+    return length > n && strcmp(name + length - n, end) == 0;
+}
+
+/* Is it the name of something that saving puts into a checkpoint? */
+static bool is_own_name(const char *name, enum place place, mode_t mode)
+{
+    if (place == PART)
+        return S_ISREG(mode) && str_starts_with(name, "shard-") && ends_with(name, ".safetensors");
+    if (place == FULL)
+        return S_ISREG(mode) && (ends_with(name, ".safetensors") || ends_with(name, ".json") ||
+                                 ends_with(name, ".model") || ends_with(name, ".txt"));
+    if (strcmp(name, CHECKPOINT_FULL) == 0 || durable_is_temp(name, CHECKPOINT_FULL))
+        return S_ISDIR(mode);
+    if (strcmp(name, CHECKPOINT_FULL ".safetensors") == 0)
+        return S_ISREG(mode);
     for (int i = 0; i < CHECKPOINT_PARTS; i++)
         if (strcmp(name, checkpoint_part_name((enum checkpoint_part)i)) == 0)
             return S_ISDIR(mode);
@@ -40,7 +53,12 @@ static bool is_own_name(const char *name, bool part, mode_t mode)
            (strcmp(name, CHECKPOINT_MANIFEST) == 0 || strcmp(name, CHECKPOINT_STATE) == 0);
 }
 
-static bool holds_only_own(const char *path, bool part)
+static enum place place_of(const char *name)
+{
+    return str_starts_with(name, CHECKPOINT_FULL) ? FULL : PART;
+}
+
+static bool holds_only_own(const char *path, enum place place)
 {
     struct dirent **entries;
     int count = scandir(path, &entries, NULL, NULL);
@@ -50,8 +68,8 @@ static bool holds_only_own(const char *path, bool part)
         auto_free char *child = xasprintf("%s/%s", path, name);
         struct stat st;
         if (own && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
-            own = lstat(child, &st) == 0 && is_own_name(name, part, st.st_mode) &&
-                  (!S_ISDIR(st.st_mode) || holds_only_own(child, true));
+            own = lstat(child, &st) == 0 && is_own_name(name, place, st.st_mode) &&
+                  (!S_ISDIR(st.st_mode) || holds_only_own(child, place_of(name)));
         free(entries[i]);
     }
     if (count >= 0)
@@ -62,7 +80,7 @@ static bool holds_only_own(const char *path, bool part)
 bool checkpoint_is_own(const char *path)
 {
     struct stat st;
-    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_only_own(path, false);
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_only_own(path, TOP);
 }
 
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err)

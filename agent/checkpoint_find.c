@@ -1,11 +1,14 @@
 /* Several checkpoints in one directory: which is the newest, which are to go. */
 #include "agent/checkpoint_files.h"
 
+#include "agent/pretrained_index.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A complete checkpoint. */
 struct found {
@@ -21,6 +24,16 @@ static int compare(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+/* Whole weights for others, which no run goes on from. */
+static bool is_export(struct arena *arena, const char *path)
+{
+    static const char *const files[] = {PRETRAINED_FILE, PRETRAINED_INDEX};
+    for (size_t i = 0; i < array_length(files); i++)
+        if (access(arena_printf(arena, "%s/%s", path, files[i]), F_OK) == 0)
+            return true;
+    return false;
+}
+
 static void consider(struct arena *arena, const char *dir, const struct dirent *entry,
                      struct found *found, int *count, struct checkpoint_skipped *skipped)
 {
@@ -34,7 +47,7 @@ static void consider(struct arena *arena, const char *dir, const struct dirent *
         found[(*count)++] = (struct found){path, manifest.step};
         return;
     }
-    if (!skipped)
+    if (!skipped || is_export(arena, path))
         return;
     lines_add(&skipped->paths, "%s", path);
     if (is_temp)

@@ -22,7 +22,8 @@ void config_note(struct config_parser *p, const char *format, ...)
 /* Flags that are no keys: they choose what is read before the keys. */
 static bool is_special(const struct config_flag *flag)
 {
-    return config_names_have("help version preset config", flag->name, false);
+    return config_names_have("help version preset config config_file fsdp_config", flag->name,
+                             false);
 }
 
 static int read_specials(struct config_parser *p, struct error *err)
@@ -37,7 +38,8 @@ static int read_specials(struct config_parser *p, struct error *err)
             p->config->version = true;
         else if (is_special(flag) && !flag->value)
             return error_set(err, ERR_CONFIG, "--%s needs a value", flag->name);
-        else if (strcmp(flag->name, "config") == 0 && config_open_file(p, flag->value, err))
+        else if (config_names_have("config config_file fsdp_config", flag->name, false) &&
+                 config_open_file(p, flag->name, flag->value, err))
             return -1;
     }
     return 0;
@@ -146,6 +148,8 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     assert(config_key_count() <= CONFIG_MAX_KEYS);
     p->arena = arena;
     p->config = &config;
+    p->lookup = lookup;
+    p->lookup_ctx = lookup_ctx;
     str_init(&p->unknown, 1024);
     str_init(&p->notes, 8192);
     int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);

@@ -42,6 +42,7 @@ enum config_schedule_resume { SCHEDULE_OF_CONFIG, SCHEDULE_OF_CHECKPOINT };
 enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
 enum config_state_dtype { STATE_FP32, STATE_BF16 };
+enum config_state_dict { STATE_DICT_FULL, STATE_DICT_LOCAL, STATE_DICT_SHARDED };
 enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
 enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
 enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
@@ -143,6 +144,7 @@ struct agent_config {
         int64_t min_num_params;
         int64_t backward_prefetch; /* enum backward_prefetch */
         bool forward_prefetch, limit_all_gathers;
+        bool sync_module_states, cpu_ram_efficient_loading; /* what is so anyway */
     } parallel;
     struct {
         int64_t mixed;        /* enum config_precision, never AUTO */
@@ -153,6 +155,7 @@ struct agent_config {
         bool offload_activations;
         int64_t activation_loading_horizon; /* blocks brought back ahead */
         bool cpu_offload;
+        bool log_memory; /* after each epoch, in accelerate's words */
     } memory;
     struct {
         const char *dir;         /* "": none */
@@ -160,11 +163,13 @@ struct agent_config {
         const char *name_format; /* with {prefix}, {step}, {epoch} and {strategy} */
         int64_t save_steps;      /* 0: at the end of each epoch */
         int64_t keep_last;       /* 0: all */
+        int64_t state_dict_type; /* enum config_state_dict */
         const char *resume;      /* "", "latest" or a directory */
         bool auto_resume;
         bool async;
         bool save_on_signal;
-        const char *save_model;  /* "": none; else a file or, for a language model, a directory */
+        const char *save_model;  /* "": none; else a file or, for a language model, a directory;
+                                    never "auto" */
         int64_t max_shard_bytes; /* of a file of save_model's directory */
     } checkpoint;
     struct {
@@ -176,6 +181,7 @@ struct agent_config {
     struct {
         int64_t steps;                             /* 0: off */
         int64_t style;                             /* enum log_style */
+        int64_t lang;                              /* enum log_language */
         int64_t level;                             /* enum log_level */
         const char *csv, *jsonl, *tensorboard_dir; /* "": none */
         const char *http_addr;
@@ -189,7 +195,8 @@ struct agent_config {
         int64_t collectives; /* enum comm_device_how */
         int64_t threads;     /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
-        int64_t node_rank; /* -1: from the environment */
+        int64_t num_processes; /* of all pods; 0: as nproc_per_node says, which follows from it */
+        int64_t node_rank;     /* -1: from the environment */
         const char *master_addr;
         int64_t master_port; /* 0: from the environment */
         const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;

@@ -46,6 +46,13 @@ static bool is_when(const struct config_shorthand *row, const char *value)
         return true;
     if (strcmp(row->when, "text") == 0)
         return !is_bool;
+    bool is_number = value && value[0] && strspn(value, "0123456789") == strlen(value);
+    if (strcmp(row->when, "number") == 0)
+        return is_number && !is_bool;
+    if (strcmp(row->when, "word") == 0)
+        return !is_number && !is_bool;
+    if (value && strcmp(row->when, value) == 0)
+        return true;
     if (is_bool)
         return strcmp(row->when, is_true ? "true" : "false") == 0;
     return strcasecmp(row->when, value) == 0;
@@ -82,6 +89,8 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
 {
     bool done = false, known = false;
     int index;
+    if (config_names_have("fsdp", name, false))
+        return config_apply_fsdp_words(p, value ? value : "", source, err);
     if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))
         return -1;
     if (done)

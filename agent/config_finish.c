@@ -44,6 +44,11 @@ static int finish_model(struct config_parser *p, struct error *err)
             return error_set(err, ERR_CONFIG,
                              "model.type is not set, although model.config_overrides is; "
                              "it can be llama or gpt2");
+        if (strstr(p->config->preset, "accelerate"))
+            return error_set(
+                err, ERR_CONFIG,
+                "model.name_or_path is not set: scripts are not opened, so their "
+                "arguments must say what they train (--model_name_or_path, --dataset)");
         c->model.type = MODEL_MNIST_CNN;
     }
     /* train.py's llama_v3 always stretches so, without a flag for it. */
@@ -62,6 +67,45 @@ static int finish_model(struct config_parser *p, struct error *err)
     else
         c->checkpoint.prefix = slash && slash[1] ? slash + 1 : c->model.name_or_path;
     return 0;
+}
+
+/* Processes of a pod from those of all pods: accelerate's way to count. */
+static int finish_processes(struct config_parser *p, struct error *err)
+{
+    struct agent_config *c = &p->config->value;
+    int64_t nodes = 1, all = c->runtime.num_processes;
+    if (all == 0 || SOURCE_OF(runtime.nproc_per_node) > SOURCE_OF(runtime.num_processes))
+        return 0;
+    if (c->runtime.nnodes[0]) { /* of MIN:MAX, MIN: what cannot be read is told by who uses it */
+        char *least = arena_strndup(p->arena, c->runtime.nnodes, strcspn(c->runtime.nnodes, ":"));
+        if (!str_to_i64(least, 1, 1000000, &nodes))
+            return 0;
+    }
+    if (all > 0 && all % nodes != 0)
+        return error_set(err, ERR_CONFIG,
+                         "runtime.num_processes: %lld processes cannot be divided among %lld pods "
+                         "(runtime.nnodes)",
+                         (long long)all, (long long)nodes);
+    c->runtime.nproc_per_node =
+        all < 0 ? "auto" : arena_printf(p->arena, "%lld", (long long)(all / nodes));
+    return 0;
+}
+
+/* What is named but for its place. */
+static void finish_places(struct config_parser *p)
+{
+    struct agent_config *c = &p->config->value;
+    if (strcmp(c->checkpoint.save_model, "auto") == 0)
+        c->checkpoint.save_model =
+            c->checkpoint.dir[0]
+                ? arena_printf(p->arena, "%s/model%s", c->checkpoint.dir,
+                               c->model.type == MODEL_MNIST_CNN ? ".safetensors" : "")
+                : "";
+    if (!c->checkpoint.dir[0] && SOURCE_OF(checkpoint.resume) <= SOURCE_PRESET &&
+        strcmp(c->checkpoint.resume, "latest") == 0)
+        c->checkpoint.resume = ""; /* a preset's, and there is no place */
+    if (c->parallel.wrap_policy == WRAP_SIZE && c->parallel.min_num_params == 0)
+        c->parallel.wrap_policy = WRAP_NONE;
 }
 
 static void finish_by_model(struct agent_config *c)
@@ -133,6 +177,10 @@ static int check_optimizer(const struct agent_config *c, struct error *err)
 
 static int check_checkpoint(const struct agent_config *c, struct error *err)
 {
+    if (c->checkpoint.async && c->checkpoint.state_dict_type == STATE_DICT_FULL)
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.async: FULL_STATE_DICT gathers the weights while training "
+                         "waits; choose SHARDED_STATE_DICT, or no async");
     if (strcmp(c->checkpoint.resume, "latest") == 0 && !c->checkpoint.dir[0])
         return error_set(err, ERR_CONFIG,
                          "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir");
@@ -223,6 +271,17 @@ static int check_places(const struct agent_config *c, struct error *err)
     return 0;
 }
 
+static int check_loading(const struct config_parser *p, struct error *err)
+{
+    const struct agent_config *c = &p->config->value;
+    if (SOURCE_OF(parallel.cpu_ram_efficient_loading) > SOURCE_PRESET &&
+        c->parallel.cpu_ram_efficient_loading && !c->parallel.sync_module_states)
+        return error_set(err, ERR_CONFIG,
+                         "When using --fsdp_cpu_ram_efficient_loading set "
+                         "--fsdp_sync_module_states to True");
+    return 0;
+}
+
 /* Keys that only some choices use, and were given without them. */
 static void note_unused(struct config_parser *p)
 {
@@ -268,6 +327,15 @@ static void note_idle(struct config_parser *p)
         config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
     if (c->memory.cpu_offload)
         config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");
+    if (!c->parallel.sync_module_states)
+        config_note(p, "parallel.sync_module_states=false is ignored: all ranks begin with the "
+                       "same values anyway");
+    if (SOURCE_OF(parallel.cpu_ram_efficient_loading) > SOURCE_PRESET &&
+        !c->parallel.cpu_ram_efficient_loading)
+        config_note(p, "parallel.cpu_ram_efficient_loading=false is ignored: each rank reads its "
+                       "own slices anyway");
+    if (c->logging.lang != LANG_EN && c->logging.style != STYLE_T5)
+        config_note(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
     note_unused(p);
     if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
         (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
@@ -279,12 +347,13 @@ static void note_idle(struct config_parser *p)
 int config_finish(struct config_parser *p, struct error *err)
 {
     const struct agent_config *c = &p->config->value;
-    if (finish_model(p, err))
+    if (finish_model(p, err) || finish_processes(p, err))
         return -1;
     finish_by_model(&p->config->value);
     finish_optimizer(p);
+    finish_places(p);
     if (check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
-        check_head(c, err) || check_data(c, err) || check_places(c, err))
+        check_head(c, err) || check_data(c, err) || check_places(c, err) || check_loading(p, err))
         return -1;
     note_idle(p);
     return 0;

@@ -48,14 +48,15 @@ struct config_key {
     KEY_ROW(g, n, TYPE_FLOAT, f, d, o, h, .low = (from), .high = (to), ##__VA_ARGS__)
 #define KEY_DURATION(g, n, f, d, from, to, o, h, ...)                                              \
     KEY_ROW(g, n, TYPE_DURATION, f, d, o, h, .low = (from), .high = (to), ##__VA_ARGS__)
-#define KEY_BOOL(g, n, f, d, o, h) KEY_ROW(g, n, TYPE_BOOL, f, d, o, h, .implied = "true")
+#define KEY_BOOL(g, n, f, d, o, h, ...)                                                            \
+    KEY_ROW(g, n, TYPE_BOOL, f, d, o, h, .implied = "true", ##__VA_ARGS__)
 #define KEY_TEXT(g, n, f, d, o, h, ...) KEY_ROW(g, n, TYPE_TEXT, f, d, o, h, ##__VA_ARGS__)
 #define KEY_CHOICE(g, n, f, d, list, o, h, ...)                                                    \
     KEY_ROW(g, n, TYPE_CHOICE, f, d, o, h, .choices = (list), ##__VA_ARGS__)
 /* clang-format on */
 
 /* The last choice of logging.style; those before it are enum log_style. */
-enum { CONFIG_STYLE_AUTO = 4 };
+enum { CONFIG_STYLE_AUTO = 5 };
 
 struct config_table {
     const struct config_key *keys;
@@ -83,8 +84,9 @@ extern const int config_preset_count;
  * several rows; all that match its value are applied. */
 struct config_shorthand {
     const char *name;
-    const char *when; /* for such a value only: "true" (or none), "false", "text" (not a boolean),
-                         or the value itself; NULL: for any */
+    const char *when; /* for such a value only: "true" (or none), "false", "number" (from 2),
+                         "word" (no number), "text" (no boolean), or the value itself; NULL: for
+                         any */
     const char *key;
     const char *value; /* NULL: the flag's own */
     bool weak;         /* only where the key is not given otherwise on the command line */

@@ -4,8 +4,11 @@
 static const struct config_key keys[] = {
     KEY_INT("logging", "logging_steps", logging.steps, "-1", -1, 1e12, "logging_freq",
             "optimizer steps between lines with step and loss; 0: none; -1: 10, mnist_cnn: 0"),
-    KEY_CHOICE("logging", "style", logging.style, "auto", "mnist=none plain adt fabric auto", NULL,
+    KEY_CHOICE("logging", "style", logging.style, "auto",
+               "mnist=none plain adt fabric t5-fsdp auto", NULL,
                "whose lines are printed; auto: mnist for mnist_cnn, else plain"),
+    KEY_CHOICE("logging", "lang", logging.lang, "en", "en ko", NULL,
+               "language of the lines of style t5-fsdp; all others are English"),
     KEY_CHOICE("logging", "level", logging.level, "info", "debug info warning error", "log_level",
                "least of what the log on stderr tells"),
     KEY_TEXT("logging", "csv", logging.csv, "", NULL,
@@ -38,13 +41,17 @@ static const struct config_key keys[] = {
     KEY_TEXT(
         "runtime", "nproc_per_node", runtime.nproc_per_node, "", "devices",
         "processes per pod: a number, cpu (one), auto or gpu (one per GPU); empty: from the environment"),
-    KEY_TEXT("runtime", "nnodes", runtime.nnodes, "", NULL,
+    KEY_INT(
+        "runtime", "num_processes", runtime.num_processes, "0", -1, 1e6, NULL,
+        "processes of all pods together, as accelerate counts them; -1: nproc_per_node=auto; 0: "
+        "as nproc_per_node says"),
+    KEY_TEXT("runtime", "nnodes", runtime.nnodes, "", "num_machines",
              "pods, N or MIN:MAX; empty: from the environment"),
-    KEY_INT("runtime", "node_rank", runtime.node_rank, "-1", -1, 1e6, NULL,
+    KEY_INT("runtime", "node_rank", runtime.node_rank, "-1", -1, 1e6, "machine_rank",
             "which pod this is; -1: from the environment"),
-    KEY_TEXT("runtime", "master_addr", runtime.master_addr, "", NULL,
+    KEY_TEXT("runtime", "master_addr", runtime.master_addr, "", "main_process_ip",
              "where rank 0 is; empty: from the environment"),
-    KEY_INT("runtime", "master_port", runtime.master_port, "0", 0, 65535, NULL,
+    KEY_INT("runtime", "master_port", runtime.master_port, "0", 0, 65535, "main_process_port",
             "0: from the environment"),
     KEY_TEXT(
         "runtime", "rdzv_backend", runtime.rdzv_backend, "", NULL,

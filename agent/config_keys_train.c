@@ -22,7 +22,8 @@ static const struct config_key keys[] = {
     KEY_FLOAT("optimizer", "grad_clip", optimizer.grad_clip, "0", 0, 1e6, "max_grad_norm",
               "largest L2 norm of all gradients together; 0: any"),
     KEY_INT("optimizer", "gradient_accumulation_steps", optimizer.gradient_accumulation_steps, "1",
-            1, 1e6, "grad_acc_steps", "micro-batches per optimizer step"),
+            1, 1e6, "grad_acc_steps", "micro-batches per optimizer step",
+            .environment = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"),
     KEY_CHOICE(
         "optimizer", "accumulation_sync", optimizer.accumulation_sync, "no_sync", "no_sync every",
         NULL,
@@ -99,6 +100,13 @@ static const struct config_key keys[] = {
             .choices = "epoch"),
     KEY_INT("checkpoint", "keep_last", checkpoint.keep_last, "0", 0, 1e6, "save_total_limit",
             "remove older checkpoints; 0: keep all", .choices = "all"),
+    KEY_CHOICE(
+        "checkpoint", "state_dict_type", checkpoint.state_dict_type, "SHARDED_STATE_DICT",
+        "FULL_STATE_DICT=1=full LOCAL_STATE_DICT=2=local SHARDED_STATE_DICT=3=sharded",
+        "fsdp_state_dict_type",
+        "what a checkpoint holds. Always a file of slices per rank, from which any number of "
+        "ranks goes on; FULL adds the whole weights in its folder full",
+        .environment = "FSDP_STATE_DICT_TYPE"),
     KEY_TEXT("checkpoint", "resume_from_checkpoint", checkpoint.resume, "", NULL,
              "a checkpoint, a directory of checkpoints, or latest (in checkpoint.dir)",
              .implied = "latest"),
@@ -110,7 +118,7 @@ static const struct config_key keys[] = {
              "SIGTERM: write a checkpoint, then leave with code 143"),
     KEY_TEXT("checkpoint", "save_model", checkpoint.save_model, "", NULL,
              "at the end, write the whole model: a safetensors file, or for a language model a "
-             "Hugging Face directory",
+             "Hugging Face directory; auto: checkpoint.dir/model, where there is a checkpoint.dir",
              .implied = "mnist_cnn.safetensors"),
     KEY_SIZE("checkpoint", "max_shard_size", checkpoint.max_shard_bytes, "5GiB", 1 << 20, 1e15,
              NULL, "largest file of save_model's directory"),

@@ -23,6 +23,18 @@ struct config_flag {
 
 struct json_t;
 
+/* A file that was opened, and whose keys it has. */
+enum config_file_kind {
+    CONFIG_OWN,        /* --config: groups of keys */
+    CONFIG_ACCELERATE, /* --config or --config_file: accelerate's */
+    CONFIG_FSDP,       /* --fsdp_config: the keys of fsdp_config there */
+};
+struct config_file {
+    const char *name;
+    struct json_t *root; /* a mapping; owned */
+    enum config_file_kind kind;
+};
+
 struct config_parser {
     struct arena *arena;
     struct config *config;
@@ -30,9 +42,10 @@ struct config_parser {
     int word_count;
     struct config_flag flags[CONFIG_MAX_ARGUMENTS];
     int flag_count;
-    struct json_t *files[CONFIG_MAX_FILES]; /* --config, each one mapping */
-    const char *file_names[CONFIG_MAX_FILES];
+    struct config_file files[CONFIG_MAX_FILES];
     int file_count;
+    config_getenv lookup;
+    void *lookup_ctx;
     const char *model_type; /* as it was written last; NULL: nowhere but in the table */
     struct str unknown;     /* names of unknown flags */
     struct str notes;       /* what is ignored and why */
@@ -49,12 +62,24 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
 /* Presets by name, separated by commas. */
 int config_apply_presets(struct config_parser *p, const char *names, struct error *err);
 
-/* Opens a --config file; config_apply_files applies all in the order they were opened. */
-int config_open_file(struct config_parser *p, const char *path, struct error *err);
-/* The files' own "preset:", applied. */
+/* Opens the file of a flag, --config, --config_file or --fsdp_config (which may also be the text
+ * itself, as JSON); config_apply_files applies all in the order they were opened. */
+int config_open_file(struct config_parser *p, const char *flag, const char *path,
+                     struct error *err);
+/* The files' own "preset:", applied; accelerate's have the one of its name. */
 int config_apply_file_presets(struct config_parser *p, struct error *err);
 int config_apply_files(struct config_parser *p, struct error *err);
 void config_close_files(struct config_parser *p);
+
+/* A value as text, a list with commas; from `arena`. NULL if it is neither, or no value at all. */
+const char *config_json_text(struct arena *arena, const struct json_t *value);
+/* The keys of accelerate's file at `path`, and of its fsdp_config, with or without the prefix. */
+int config_apply_accelerate(struct config_parser *p, const struct json_t *root, const char *path,
+                            struct error *err);
+int config_apply_fsdp_keys(struct config_parser *p, const struct json_t *keys, struct error *err);
+/* --fsdp "full_shard auto_wrap": spaces, commas and '_' are equal. */
+int config_apply_fsdp_words(struct config_parser *p, const char *words, enum config_source source,
+                            struct error *err);
 
 /* Fills in what follows from other keys, then checks the rules between keys. */
 int config_finish(struct config_parser *p, struct error *err);

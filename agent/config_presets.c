@@ -102,11 +102,63 @@ static const char *const fabric[] = {
     "precision.mixed_precision=bf16-true",
     "precision.reduce_dtype=bf16",
     "checkpoint.name_format=e-{epoch:03}-gs-{step:06}",
+    "checkpoint.state_dict_type=FULL_STATE_DICT",
     "checkpoint.save_steps=1000",
     "eval.eval_strategy=half_epoch",
     "eval.max_batches=1000000",
     "logging.logging_steps=1",
     "logging.style=fabric",
+    NULL,
+};
+
+/* t5-fsdp.py of the chapter on FSDP in gnosia93/training-on-eks. Its units are the blocks, as its
+ * text says; the script itself has one unit (parallel.auto_wrap_policy=NO_WRAP). It counts the
+ * padding of targets (token 0) in the loss. */
+static const char *const t5_fsdp[] = {
+    "model.name_or_path=google-t5/t5-small",
+    "data.dataset=billsum",
+    "data.text_column=text",
+    "data.target_column=summary",
+    "data.source_prefix=summarize: ",
+    "data.max_source_length=512",
+    "data.max_target_length=128",
+    "data.padding=max_length",
+    "data.label_pad_token_id=0",
+    "data.train_size=1000",
+    "data.per_device_train_batch_size=4",
+    "data.num_workers=4",
+    "optimizer.name=adamw",
+    "optimizer.lr=1e-5",
+    "optimizer.weight_decay=0.01",
+    "optimizer.drop_incomplete_accumulation=true",
+    "schedule.type=constant",
+    "schedule.num_train_epochs=1",
+    "parallel.sharding_strategy=FULL_SHARD",
+    "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP",
+    "precision.mixed_precision=bf16",
+    "precision.reduce_dtype=bf16",
+    "checkpoint.name_format=checkpoint_{strategy}-{step}steps",
+    "checkpoint.keep_last=1",
+    "checkpoint.resume_from_checkpoint=latest",
+    "checkpoint.state_dict_type=SHARDED_STATE_DICT",
+    "checkpoint.save_model=auto",
+    "eval.eval_strategy=no",
+    "logging.logging_steps=10",
+    "logging.style=t5-fsdp",
+    NULL,
+};
+
+/* A script that accelerate starts: what its configuration file and the script's arguments leave
+ * open. */
+static const char *const accelerate[] = {
+    "optimizer.name=adamw",
+    "parallel.sharding_strategy=FULL_SHARD",
+    "precision.mixed_precision=no",
+    "precision.reduce_dtype=bf16",
+    "checkpoint.name_format=checkpoint-{step}",
+    "checkpoint.state_dict_type=FULL_STATE_DICT",
+    "checkpoint.save_model=auto",
+    "logging.style=plain",
     NULL,
 };
 
@@ -161,8 +213,12 @@ const struct config_preset config_presets[] = {
     {"mnist-ddp-adam", "mnist-ddp.py: Adam, mean loss", mnist_ddp_adam},
     {"hyperpod", "train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines", hyperpod},
     {"fabric",
-     "the GPLSI Fabric scripts: bf16-true, accumulation of 64; checkpoints are sharded, save_model is the full one",
+     "the GPLSI Fabric scripts: bf16-true, accumulation of 64, full weights with each checkpoint",
      fabric},
+    {"t5-fsdp", "t5-fsdp.py: T5-small on billsum, AdamW, bf16, its log lines", t5_fsdp},
+    {"accelerate",
+     "what accelerate launches: its YAML (--config_file), full weights with each checkpoint",
+     accelerate},
     {"llama2-7b", "6,738,415,616 parameters", llama2_7b},
     {"llama2-13b", "13,015,864,320 parameters", llama2_13b},
     {"llama2-70b", "68,976,648,192 parameters", llama2_70b},

@@ -92,6 +92,20 @@ void console_memory_line(const struct memory_use *use, struct str *out)
     str_add(out, ")\n");
 }
 
+void console_epoch_memory_lines(const struct trainer_score *score, struct str *out)
+{
+    const int64_t mib = 1024 * 1024;
+    str_printf(out,
+               "Memory before entering the train : %lld\n"
+               "Memory consumed at the end of the train (end-begin): %lld\n"
+               "Peak Memory consumed during the train (max-begin): %lld\n"
+               "Total Peak Memory consumed during the train (max): %lld\n",
+               (long long)(score->memory_begin_bytes / mib),
+               (long long)((score->memory_end_bytes - score->memory_begin_bytes) / mib),
+               (long long)((score->memory_peak_bytes - score->memory_begin_bytes) / mib),
+               (long long)(score->memory_peak_bytes / mib));
+}
+
 void console_throughput_line(const struct throughput *t, int world_size, struct str *out)
 {
     if (t->steps > 0)
@@ -191,6 +205,13 @@ static void on_epoch(void *ctx, const struct trainer_score *score)
     str_init(&line, LINE_BYTES);
     console_epoch_line(score, &line);
     say(ctx, &line);
+    const struct console *c = ctx;
+    if (!c->setting.log_memory)
+        return;
+    struct str memory;
+    str_init(&memory, LINE_BYTES);
+    console_epoch_memory_lines(score, &memory);
+    print(c, &memory);
 }
 
 static void on_test(void *ctx, const struct trainer_score *score)

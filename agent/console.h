@@ -41,6 +41,8 @@ void console_step_line(const struct trainer_step *step, double samples_per_s, st
 void console_lost_line(int64_t step, double lr, struct str *out);
 /* Of a run too short to have any step that counts it says that the throughput is not known. */
 void console_throughput_line(const struct throughput *t, int world_size, struct str *out);
+/* accelerate's four lines, in whole MiB (its example fsdp_with_peak_mem_tracking.py). */
+void console_epoch_memory_lines(const struct trainer_score *score, struct str *out);
 /* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */
 void console_memory_line(const struct memory_use *use, struct str *out);
 
@@ -49,7 +51,8 @@ struct console;
 struct console_setting {
     int rank, world_size;  /* ranks above 0 print nothing */
     int64_t logging_steps; /* 0: no step lines */
-    bool own_lines; /* false: another says what happens; here only progress, warnings, the end */
+    bool own_lines;  /* false: another says what happens; here only progress, warnings, the end */
+    bool log_memory; /* after each epoch */
     bool on_gpu;
     int64_t start_us;          /* when the process started, by now_us */
     int64_t (*now_us)(void);   /* monotonic */

@@ -266,6 +266,7 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .rank = t->rank,
             .world_size = t->world_size,
             .logging_steps = config->value.logging.steps,
+            .log_memory = config->value.memory.log_memory,
             .own_lines = config->value.logging.style == STYLE_NONE,
             .start_us = start_us,
             .now_us = clock_monotonic_us,

@@ -68,8 +68,9 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
     const struct agent_config *c = &r->setting.config->value;
     const struct telemetry_setting setting = {
         .facts = facts_of(r, f),
-        .style = (enum log_style)c->logging.style,
-        .logging_steps = c->logging.steps,
+        .lines = {.style = (enum log_style)c->logging.style,
+                  .lang = (enum log_language)c->logging.lang,
+                  .every = c->logging.steps},
         .out = stdout,
         .csv = c->logging.csv,
         .jsonl = c->logging.jsonl,
@@ -86,12 +87,12 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
     return telemetry_open(&r->telemetry, &setting, err);
 }
 
-static void on_event(void *ctx, enum run_event event, const char *path, double seconds)
+static void on_event(void *ctx, enum run_event event, const char *path, int64_t epoch)
 {
     struct report *r = ctx;
+    struct run_moment moment = {.event = event, .path = path, .epoch = epoch};
     if (event == RUN_MODEL_DONE)
-        seconds = seconds_since(r, r->begin_us);
-    const struct run_moment moment = {.event = event, .path = path, .seconds = seconds};
+        moment.seconds = seconds_since(r, r->begin_us);
     if (r->telemetry)
         telemetry_tell(r->telemetry, &moment);
 }
@@ -119,6 +120,12 @@ static void on_step(void *ctx, const struct trainer_step *step)
                         step->traffic.all_reduces, step->traffic.broadcasts},
         .collective_bytes = step->traffic.bytes_sent,
     };
+    /* Every micro-batch but an epoch's last has as many samples. */
+    int64_t micro_samples = r->setting.config->value.data.train_batch_size * r->setting.world_size;
+    n.epochs_done = step->position.epoch;
+    n.micro_batches = (step->samples + micro_samples - 1) / micro_samples;
+    n.micro_batch =
+        (step->position.epoch_samples + micro_samples - 1) / micro_samples - n.micro_batches;
     if (r->epoch_samples > 0)
         n.epoch += (double)step->position.epoch_samples / r->epoch_samples;
     memcpy(n.phase_s, step->phase_s, sizeof n.phase_s);
@@ -167,8 +174,10 @@ static void on_save_begins(void *ctx, const struct trainer_save *save)
     struct report *r = ctx;
     skip_pause(r);
     r->save_begin_us = r->setting.steady_us();
-    const struct run_moment begin = {
-        .event = RUN_SAVE_BEGIN, .path = save->path, .at_epoch_end = save->at_epoch_end};
+    const struct run_moment begin = {.event = RUN_SAVE_BEGIN,
+                                     .path = save->path,
+                                     .at_epoch_end = save->at_epoch_end,
+                                     .epoch = save->epoch};
     telemetry_tell(r->telemetry, &begin);
 }
 
@@ -189,6 +198,7 @@ static void tell_save(struct report *r, const struct trainer_save *saved, bool f
         .held_up_s = r->held_up_s + seconds_since(r, r->step_end_us),
         .bytes = saved->bytes,
         .at_epoch_end = saved->at_epoch_end,
+        .epoch = saved->epoch,
         .failed = failed,
     };
     telemetry_checkpoint(r->telemetry, &save);

@@ -1,12 +1,10 @@
-#include "agent/shim.h"
+#include "agent/shim_parts.h"
 
 #include "base/contract.h"
 #include "base/str.h"
 
 #include <ctype.h>
 #include <string.h>
-
-enum { MAX_WORDS = 512 };
 
 struct shim_flag {
     const char *name; /* with '_' */
@@ -42,20 +40,15 @@ static const struct shim_flag shim_flags[] = {
 };
 
 static const struct {
-    const char *script, *preset; /* NULL: not supported yet */
+    const char *script, *preset;
 } scripts[] = {
     {"train.py", "hyperpod"},      {"FSDP_mnist.py", "mnist-fsdp"},
     {"DDP_mnist.py", "mnist-ddp"}, {"mnist-ddp.py", "mnist-ddp-adam"},
-    {"t5-fsdp.py", NULL},
+    {"t5-fsdp.py", "t5-fsdp"},
 };
 
 struct rewriter {
-    shim_getenv lookup;
-    void *ctx;
-    struct arena *arena;
-    const char *tool; /* "torchrun" */
-    char *words[MAX_WORDS + 1];
-    int count;
+    struct shim_writer w;
     bool given[array_length(shim_flags)];
 };
 
@@ -82,27 +75,32 @@ static bool is_python(const char *name)
            strspn(name + 6, "0123456789.") == length - 6;
 }
 
-static int add_word(struct rewriter *r, const char *word, struct error *err)
+int shim_add_word(struct shim_writer *w, const char *word, struct error *err)
 {
-    if (r->count == MAX_WORDS)
-        return error_set(err, ERR_CONFIG, "%s: more than %d arguments", r->tool, MAX_WORDS);
-    r->words[r->count++] = arena_strdup(r->arena, word);
+    if (w->count == SHIM_MAX_WORDS)
+        return error_set(err, ERR_CONFIG, "%s: more than %d arguments", w->tool, SHIM_MAX_WORDS);
+    w->words[w->count++] = arena_strdup(w->arena, word);
     return 0;
+}
+
+bool shim_is_flag(const char *word, const char *name)
+{
+    size_t length = strcspn(word, "=");
+    if (!str_starts_with(word, "--") || length - 2 != strlen(name))
+        return false;
+    for (size_t i = 2; i < length; i++)
+        if ((word[i] == '-' ? '_' : word[i]) != name[i - 2])
+            return false;
+    return true;
 }
 
 static const struct shim_flag *find_flag(const char *word)
 {
-    char name[64];
-    size_t length = strcspn(word, "=");
     for (size_t i = 0; i < array_length(shim_flags); i++) {
         const struct shim_flag *flag = &shim_flags[i];
-        if (word[0] == '-' && word[1] && word[1] == flag->letter && length == 2)
-            return flag;
-        if (!str_starts_with(word, "--") || length - 2 >= sizeof name)
-            continue;
-        for (size_t c = 2; c <= length; c++)
-            name[c - 2] = c == length ? '\0' : word[c] == '-' ? '_' : word[c];
-        if (strcmp(name, flag->name) == 0)
+        bool is_letter =
+            flag->letter && word[0] == '-' && word[1] == flag->letter && strcspn(word, "=") == 2;
+        if (is_letter || shim_is_flag(word, flag->name))
             return flag;
     }
     return NULL;
@@ -113,11 +111,11 @@ static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char 
 {
     r->given[flag - shim_flags] = true;
     if (flag->why)
-        return error_set(err, ERR_CONFIG, "%s: --%s: %s", r->tool, flag->name, flag->why);
-    return add_word(
-        r,
-        arena_printf(r->arena, "--%s.%s=%s", flag->key ? "runtime" : "torchrun", flag->name, value),
-        err);
+        return error_set(err, ERR_CONFIG, "%s: --%s: %s", r->w.tool, flag->name, flag->why);
+    return shim_add_word(&r->w,
+                         arena_printf(r->w.arena, "--%s.%s=%s", flag->key ? "runtime" : "torchrun",
+                                      flag->name, value),
+                         err);
 }
 
 /* Reads the flags in front of the script. *ret_is_module: the "script" is a module's name. */
@@ -128,7 +126,7 @@ static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_modu
         const char *word = **words, *value = strchr(word, '=');
         const struct shim_flag *flag = find_flag(word);
         if (!flag)
-            return error_set(err, ERR_CONFIG, "%s: unknown flag '%s' before the script", r->tool,
+            return error_set(err, ERR_CONFIG, "%s: unknown flag '%s' before the script", r->w.tool,
                              word);
         if (flag->letter == 'm') {
             *ret_is_module = true;
@@ -141,7 +139,7 @@ static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_modu
         else if ((*words)[1])
             value = *++*words;
         else
-            return error_set(err, ERR_CONFIG, "%s: %s needs a value", r->tool, word);
+            return error_set(err, ERR_CONFIG, "%s: %s needs a value", r->w.tool, word);
         if (pass_on(r, flag, value, err))
             return -1;
     }
@@ -154,35 +152,38 @@ static int read_variables(struct rewriter *r, struct error *err)
     for (size_t i = 0; i < array_length(shim_flags); i++) {
         if (!shim_flags[i].from_pet || r->given[i])
             continue;
-        char *name = arena_printf(r->arena, "PET_%s", shim_flags[i].name);
+        char *name = arena_printf(r->w.arena, "PET_%s", shim_flags[i].name);
         for (char *c = name; *c; c++)
             *c = (char)toupper((unsigned char)*c);
-        const char *value = r->lookup(r->ctx, name);
+        const char *value = r->w.lookup(r->w.ctx, name);
         if (value && *value && pass_on(r, &shim_flags[i], value, err))
             return -1;
     }
     return 0;
 }
 
-static int add_script(struct rewriter *r, const char *script, bool is_module, struct error *err)
+const char *shim_script_preset(struct shim_writer *w, const char *script, bool is_module)
 {
     const char *name = base_name(script), *dot = strrchr(script, '.');
     if (is_module)
-        name = arena_printf(r->arena, "%s.py", dot ? dot + 1 : script);
+        name = arena_printf(w->arena, "%s.py", dot ? dot + 1 : script);
+    for (size_t i = 0; i < array_length(scripts); i++)
+        if (strcmp(scripts[i].script, name) == 0)
+            return scripts[i].preset;
+    return NULL;
+}
+
+static int add_script(struct rewriter *r, const char *script, bool is_module, struct error *err)
+{
+    const char *preset = shim_script_preset(&r->w, script, is_module);
+    if (preset)
+        return shim_add_word(&r->w, arena_printf(r->w.arena, "--preset=%s", preset), err);
     auto_str struct str known;
     str_init(&known, 256);
-    for (size_t i = 0; i < array_length(scripts); i++) {
-        if (strcmp(scripts[i].script, name) != 0) {
-            if (scripts[i].preset)
-                str_printf(&known, " %s", scripts[i].script);
-            continue;
-        }
-        if (!scripts[i].preset)
-            return error_set(err, ERR_CONFIG, "%s: %s is not supported yet", r->tool, name);
-        return add_word(r, arena_printf(r->arena, "--preset=%s", scripts[i].preset), err);
-    }
+    for (size_t i = 0; i < array_length(scripts); i++)
+        str_printf(&known, " %s", scripts[i].script);
     return error_set(err, ERR_CONFIG,
-                     "%s: '%s' is no script that the agent stands in for; it knows%s", r->tool,
+                     "%s: '%s' is no script that the agent stands in for; it knows%s", r->w.tool,
                      script, str_text(&known));
 }
 
@@ -203,10 +204,24 @@ static int read_python(struct rewriter *r, char *const **words, bool *ret_is_mod
             break;
         }
         if (strspn(word + 1, "uBOEsSI") != strlen(word + 1) || !word[1])
-            return error_set(err, ERR_CONFIG, "%s: '%s': the agent is no interpreter", r->tool,
+            return error_set(err, ERR_CONFIG, "%s: '%s': the agent is no interpreter", r->w.tool,
                              word);
     }
-    return add_word(r, "--runtime.nproc_per_node=auto", err);
+    return shim_add_word(&r->w, "--runtime.nproc_per_node=auto", err);
+}
+
+/* The launcher's own words, and the script. */
+static int read_launcher(struct rewriter *r, char *const **words, struct error *err)
+{
+    bool is_module = false;
+    if (strcmp(r->w.tool, "accelerate") == 0)
+        return shim_read_accelerate(&r->w, words, err);
+    if (is_python(r->w.tool) ? read_python(r, words, &is_module, err)
+                             : read_flags(r, words, &is_module, err) || read_variables(r, err))
+        return -1;
+    if (!**words)
+        return error_set(err, ERR_CONFIG, "%s: names no script", r->w.tool);
+    return add_script(r, *(*words)++, is_module, err);
 }
 
 int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
@@ -221,20 +236,13 @@ int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena 
     if (!*ret_is_shim)
         return 0;
     struct rewriter *r = arena_new(arena, struct rewriter);
-    *r = (struct rewriter){.lookup = lookup, .ctx = ctx, .arena = arena, .tool = tool};
-    bool is_module = false;
-    if (add_word(r, AGENT_PROGRAM, err) ||
-        (is_python(tool) ? read_python(r, &words, &is_module, err)
-                         : read_flags(r, &words, &is_module, err) || read_variables(r, err)))
-        return -1;
-    if (!*words)
-        return error_set(err, ERR_CONFIG, "%s: names no script", tool);
-    if (add_script(r, *words++, is_module, err))
+    *r = (struct rewriter){.w = {.lookup = lookup, .ctx = ctx, .arena = arena, .tool = tool}};
+    if (shim_add_word(&r->w, AGENT_PROGRAM, err) || read_launcher(r, &words, err))
         return -1;
     for (; *words; words++)
-        if (add_word(r, *words, err))
+        if (shim_add_word(&r->w, *words, err))
             return -1;
-    r->words[r->count] = NULL;
-    *ret_argv = r->words;
+    r->w.words[r->w.count] = NULL;
+    *ret_argv = r->w.words;
     return 0;
 }

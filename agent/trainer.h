@@ -63,6 +63,8 @@ struct trainer_score {
     int64_t step;                      /* optimizer steps done in the whole run */
     double loss_sum, correct, samples; /* language models: samples are targets */
     double loss;                       /* mean, as eval.reduction says */
+    /* Of an epoch's training, this rank's device: in use before and after, and the most so far. */
+    int64_t memory_begin_bytes, memory_end_bytes, memory_peak_bytes;
 };
 
 /* A checkpoint. */
@@ -71,6 +73,7 @@ struct trainer_save {
     int64_t step;
     int64_t bytes;     /* of all ranks' tensors; 0: not written yet */
     bool at_epoch_end; /* why it is saved */
+    int64_t epoch;     /* whole epochs done */
 };
 
 /* All functions are called on the trainer's thread, on every rank, between steps. */
@@ -78,8 +81,8 @@ struct trainer_listener {
     void *ctx;
     /* Before all others. Errors end the run. */
     int (*began)(void *ctx, const struct trainer_facts *facts, struct error *err);
-    /* What has no function of its own; path, seconds: see enum run_event. */
-    void (*event)(void *ctx, enum run_event event, const char *path, double seconds);
+    /* What has no function of its own; path: see enum run_event. epoch: whole epochs done. */
+    void (*event)(void *ctx, enum run_event event, const char *path, int64_t epoch);
     void (*step)(void *ctx, const struct trainer_step *step);
     void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
     void (*test_begins)(void *ctx);

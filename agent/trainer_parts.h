@@ -93,7 +93,7 @@ static inline bool trainer_is_language(const struct trainer *t)
 
 static inline void trainer_event(const struct trainer *t, enum run_event event, const char *path)
 {
-    t->listener->event(t->listener->ctx, event, path, 0);
+    t->listener->event(t->listener->ctx, event, path, t->position.epoch);
 }
 
 /* trainer_export.c: the config.json of the language model, for its checkpoints. From `arena`. */

@@ -148,6 +148,9 @@ static bool epoch_is_over(const struct trainer *t)
 static int run_epoch(struct trainer *t, struct error *err)
 {
     struct source *source = t->train;
+    struct memory_use memory;
+    device_memory_use(t->device, &memory);
+    int64_t begin_bytes = memory.current_total_bytes;
     if (source->fn->seek(source, t->position.epoch, t->position.epoch_samples, t->data_state, err))
         return -1;
     t->data_state = "";
@@ -168,7 +171,12 @@ static int run_epoch(struct trainer *t, struct error *err)
         if (!t->epoch_ended && (trainer_step(t, &fetched, err) || after_step(t, samples, err)))
             return -1;
     }
-    struct trainer_score score = {.epoch = t->position.epoch + 1, .step = t->position.step};
+    device_memory_use(t->device, &memory);
+    struct trainer_score score = {.epoch = t->position.epoch + 1,
+                                  .step = t->position.step,
+                                  .memory_begin_bytes = begin_bytes,
+                                  .memory_end_bytes = memory.current_total_bytes,
+                                  .memory_peak_bytes = memory.peak_total_bytes};
     double sums[3];
     if (trainer_total_sums(t, sums, err))
         return -1;

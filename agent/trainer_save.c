@@ -26,6 +26,7 @@ static void name_snapshot(struct trainer *t)
         .path = t->snapshot_path,
         .step = t->position.step,
         .at_epoch_end = t->position.epoch_samples == 0,
+        .epoch = t->position.epoch,
     };
 }
 
@@ -102,11 +103,21 @@ static void tell_saved(struct trainer *t, int64_t bytes)
         prune(t);
 }
 
+/* FULL_STATE_DICT: the whole weights beside the slices. Collective. */
+static int add_full(struct trainer *t, struct error *err)
+{
+    if (t->config->checkpoint.state_dict_type != STATE_DICT_FULL)
+        return 0;
+    auto_free char *path = xasprintf("%s/" CHECKPOINT_FULL "%s", t->snapshot_path,
+                                     trainer_is_language(t) ? "" : ".safetensors");
+    return trainer_save_model(t, path, err);
+}
+
 /* Waits for the save that runs and tells how it went. */
 static int finish(struct trainer *t, bool last, struct error *err)
 {
     int64_t bytes;
-    if (saver_finish(t->saver, &bytes, err) == 0) {
+    if (saver_finish(t->saver, &bytes, err) == 0 && add_full(t, err) == 0) {
         tell_saved(t, bytes);
         return 0;
     }

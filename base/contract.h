@@ -65,7 +65,7 @@
 /* The agent's program; an image whose last name is this has it as its entry point. */
 #define AGENT_PROGRAM "shoal-agent"
 /* The launchers whose command lines the agent takes: it has these names in its image. */
-#define AGENT_LAUNCHERS "torchrun", "hyperpodrun"
+#define AGENT_LAUNCHERS "torchrun", "hyperpodrun", "accelerate"
 /* The operator's program; such an image waits for names as an init container. */
 #define OPERATOR_PROGRAM "shoal-operator"
 

@@ -50,7 +50,7 @@ agent/ring_add.[ch]:agent/ring_add.h|kernels/ops.h
 agent/encoder.[ch]:base/.*|agent/(encoder|dataset/token_source|text/tokenizer).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
 agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
-agent/(checkpoint.*|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors).h
+agent/(checkpoint.*|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors|pretrained_index).h
 agent/export_checkpoint.[ch]:base/.*|kernels/ops.h|agent/(export.*|checkpoint|comm|module|model|models/config_json|text/tokenizer).h
 agent/export(_parts|_directory)?.[ch]:base/.*|agent/(export.*|agree|comm|durable|safetensors|pretrained_index).h
 agent/text/.*:base/.*|agent/text/.*

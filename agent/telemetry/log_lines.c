@@ -1,19 +1,19 @@
 #include "agent/telemetry/log_lines.h"
 
 /* AWS's sample counts batches from 0, and prints those that `every` divides. */
-static bool step_is_due(enum log_style style, int64_t step, int64_t every)
+static bool step_is_due(const struct log_setting *setting, int64_t step)
 {
-    if (every <= 0)
-        return false;
-    return (style == STYLE_ADT ? step - 1 : step) % every == 0;
+    if (setting->every <= 0 || setting->style == STYLE_T5)
+        return setting->every > 0;
+    return (setting->style == STYLE_ADT ? step - 1 : step) % setting->every == 0;
 }
 
-void log_lines(enum log_style style, const struct run_moment *moment, const struct run_state *state,
-               int64_t every, struct str *out)
+void log_lines(const struct log_setting *setting, const struct run_moment *moment,
+               const struct run_state *state, struct str *out)
 {
-    if (moment->event == RUN_STEP && !step_is_due(style, state->last.step, every))
+    if (moment->event == RUN_STEP && !step_is_due(setting, state->last.step))
         return;
-    switch (style) {
+    switch (setting->style) {
     case STYLE_NONE:
         break;
     case STYLE_PLAIN:
@@ -24,6 +24,9 @@ void log_lines(enum log_style style, const struct run_moment *moment, const stru
         break;
     case STYLE_FABRIC:
         log_lines_fabric(moment, state, out);
+        break;
+    case STYLE_T5:
+        log_lines_t5(moment, state, setting, out);
         break;
     }
 }

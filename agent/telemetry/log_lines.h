@@ -16,6 +16,17 @@ enum log_style {
     STYLE_PLAIN,  /* ours */
     STYLE_ADT,    /* AWS's FSDP sample, train.py; consumers match ".*Loss:.*" */
     STYLE_FABRIC, /* the Fabric scripts */
+    STYLE_T5,     /* t5-fsdp.py */
+};
+
+/* Of style T5; all others are English. */
+enum log_language { LANG_EN, LANG_KO };
+
+/* What is printed how. */
+struct log_setting {
+    enum log_style style;
+    enum log_language lang;
+    int64_t every; /* steps between two step lines; 0: none */
 };
 
 enum run_event {
@@ -29,7 +40,7 @@ enum run_event {
     RUN_LOAD_MODEL_DONE,     /* likewise */
     RUN_LOAD_OPTIMIZER_DONE, /* likewise */
     RUN_LOAD_DONE,           /* likewise */
-    RUN_VALUE_TAKEN, /* path: from the checkpoint, "0.0001 for learning rate" */
+    RUN_VALUE_TAKEN,         /* path: from the checkpoint, "0.0001 for learning rate" */
     RUN_STEP,
     RUN_EVAL,
     RUN_SAVE_BEGIN, /* path */
@@ -44,19 +55,23 @@ struct run_moment {
     double seconds;    /* see enum run_event */
     const char *path;  /* see enum run_event */
     bool at_epoch_end; /* RUN_SAVE_*: why it is saved */
+    int64_t epoch;     /* RUN_SAVE_*, RUN_LOAD_DONE: whole epochs done */
 };
 
 /* Adds the style's lines for the moment, each with its newline; nothing if it has none. state: as
- * of the moment. every: steps between two step lines; 0: none. */
-void log_lines(enum log_style style, const struct run_moment *moment, const struct run_state *state,
-               int64_t every, struct str *out);
+ * of the moment. */
+void log_lines(const struct log_setting *setting, const struct run_moment *moment,
+               const struct run_state *state, struct str *out);
 
-/* The styles, each in its file. Step lines are only asked for when they are due. */
+/* The styles, each in its file. Step lines are only asked for when they are due; T5's counts for
+ * itself. */
 void log_lines_plain(const struct run_moment *moment, const struct run_state *state,
                      struct str *out);
 void log_lines_adt(const struct run_moment *moment, const struct run_state *state, struct str *out);
 void log_lines_fabric(const struct run_moment *moment, const struct run_state *state,
                       struct str *out);
+void log_lines_t5(const struct run_moment *moment, const struct run_state *state,
+                  const struct log_setting *setting, struct str *out);
 
 #ifdef __cplusplus
 }

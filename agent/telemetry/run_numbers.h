@@ -62,6 +62,9 @@ struct run_numbers {
     int64_t step;            /* optimizer steps done in the whole run */
     int64_t steps;           /* the whole run will have, if that is known by now; else 0 */
     double epoch;            /* passes over the data done, with the fraction of this one */
+    int64_t epochs_done;     /* whole ones before this step */
+    int64_t micro_batch;     /* of this step the first, counted from 0 in its epoch */
+    int64_t micro_batches;   /* of this step */
     double loss;             /* mean per token or sample over all ranks */
     double grad_norm;        /* before clipping */
     double lr;               /* used in this step */
@@ -93,6 +96,7 @@ struct run_save {
     int64_t bytes;    /* of all ranks; 0: not known */
     bool failed;
     bool at_epoch_end;
+    int64_t epoch; /* whole epochs done */
 };
 
 #ifdef __cplusplus

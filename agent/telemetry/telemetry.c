@@ -29,7 +29,7 @@ struct telemetry {
 
 static bool is_fabric(const struct telemetry *t)
 {
-    return t->setting.style == STYLE_FABRIC;
+    return t->setting.lines.style == STYLE_FABRIC;
 }
 
 static void add_row(const struct telemetry *t, enum sink sink, enum field_event event,
@@ -136,7 +136,7 @@ void telemetry_tell(struct telemetry *t, const struct run_moment *moment)
     struct run_moment now = *moment;
     now.wall_us = t->setting.wall_us();
     str_clear(&t->text);
-    log_lines(t->setting.style, &now, &t->state, t->setting.logging_steps, &t->text);
+    log_lines(&t->setting.lines, &now, &t->state, &t->text);
     if (t->text.length == 0)
         return;
     fputs(str_text(&t->text), t->setting.out);
@@ -165,6 +165,7 @@ void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
     const struct run_moment done = {.event = RUN_SAVE_DONE,
                                     .seconds = save->seconds,
                                     .path = save->path,
+                                    .epoch = save->epoch,
                                     .at_epoch_end = save->at_epoch_end};
     if (!save->failed)
         telemetry_tell(t, &done);
@@ -182,7 +183,7 @@ int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_sett
     str_init(&t->text, TEXT_MAX_BYTES);
     run_state_init(&t->state, &setting->facts, setting->wall_us());
     if (open_files(t, err) < 0) {
-        t->setting.style = STYLE_NONE;
+        t->setting.lines.style = STYLE_NONE;
         telemetry_close(t);
         return -1;
     }

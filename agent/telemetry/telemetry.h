@@ -21,9 +21,8 @@ enum { TELEMETRY_DEFAULT_PORT = 9401 };
 
 struct telemetry_setting {
     struct run_facts facts;
-    enum log_style style;  /* STYLE_FABRIC gives the files that trainer's names too */
-    int64_t logging_steps; /* between two step lines; 0: none */
-    FILE *out;             /* where lines go */
+    struct log_setting lines; /* STYLE_FABRIC gives the files that trainer's names too */
+    FILE *out;                /* where lines go */
     /* Files; "": none. */
     const char *csv, *jsonl;
     const char *tensorboard_dir;

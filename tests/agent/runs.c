@@ -101,9 +101,9 @@ static int on_began(void *ctx, const struct trainer_facts *facts, struct error *
     return 0;
 }
 
-static void on_event(void *ctx, enum run_event event, const char *path, double seconds)
+static void on_event(void *ctx, enum run_event event, const char *path, int64_t epoch)
 {
-    (void)path, (void)seconds;
+    (void)path, (void)epoch;
     ((struct seen *)ctx)->events |= 1U << event;
 }
 

@@ -86,7 +86,7 @@ static const struct {
     {"--eval_steps 5", "eval.eval_steps=5 (flag)"},
     {"--lr 2 # https://example.org/lr", "optimizer.lr=2 (flag)"},
     {"https://example.org --lr 2", "optimizer.lr=2 (flag)"},
-    {"--sync_module_states=true --tpu False --fp16=0", ""},
+    {"--use_orig_params=true --tpu False --fp16=0", ""},
 };
 
 static void values_are_found_under_every_spelling(void **state)
@@ -293,7 +293,7 @@ static void files_are_refused_with_their_place(void **state)
         {"profiler: {enable: true}\n", "profiler.enable: 'true': not supported yet"},
         {"preset: {a: 1}\n", "preset: must be a name or a list"},
         {"preset: cifar\n", "'cifar' is not one of: mnist"},
-        {"fsdp_config: {}\n", "a file of accelerate's is not supported yet"},
+        {"fsdp_config: {}\n", "A `distributed_type` must be specified in"},
         {"- 1\n", "must be one mapping"},
     };
     auto_free char *directory = support_temp_dir();

@@ -136,9 +136,8 @@ static void the_fabric_scripts_are_understood(void **state)
     assert_int_equal(c->eval.strategy, EVAL_HALF_EPOCH);
     assert_int_equal(c->eval.max_batches, 1000000);
     assert_int_equal(c->logging.style, STYLE_FABRIC);
+    assert_int_equal(c->checkpoint.state_dict_type, STATE_DICT_FULL);
     assert_string_equal(config.warning,
-                        "state_dict_type is ignored: checkpoints are sharded and load at any world "
-                        "size; checkpoint.save_model and shoal export write the full form; "
                         "entity is ignored: there is no Weights & Biases logger yet; project is "
                         "ignored: there is no Weights & Biases logger yet; log_model is ignored: "
                         "there is no Weights & Biases logger yet");

@@ -70,7 +70,7 @@ static void expect(enum log_style style, const struct row *rows, size_t count)
     for (size_t i = 0; i < count; i++) {
         auto_str struct str text;
         str_init(&text, 4096);
-        log_lines(style, &rows[i].moment, &s, 1, &text);
+        log_lines(&(struct log_setting){.style = style, .every = 1}, &rows[i].moment, &s, &text);
         assert_string_equal(str_text(&text), rows[i].text);
     }
 }
@@ -81,6 +81,73 @@ static void each_style_has_its_words(void **state)
     expect(STYLE_ADT, adt_rows, sizeof adt_rows / sizeof adt_rows[0]);
     expect(STYLE_FABRIC, fabric_rows, sizeof fabric_rows / sizeof fabric_rows[0]);
     expect(STYLE_PLAIN, plain_rows, sizeof plain_rows / sizeof plain_rows[0]);
+}
+
+/* t5-fsdp.py counts micro-batches from 0 in each epoch; a step may have several. */
+static void the_chapter_has_its_words_in_two_languages(void **state)
+{
+    (void)state;
+    static const struct {
+        struct run_moment moment;
+        int64_t first, count; /* the step's micro-batches */
+        const char *english, *korean;
+    } rows[] = {
+        {{AT(RUN_NO_CHECKPOINT)},
+         0,
+         1,
+         "--- There is no checkpoint. Training starts from the beginning. ---\n",
+         "--- 기존 체크포인트가 없습니다. 처음부터 학습을 시작합니다. ---\n"},
+        {{AT(RUN_LOAD_DONE), .epoch = 2},
+         0,
+         1,
+         "--- Loaded a checkpoint. Training goes on from epoch 2. ---\n",
+         "--- 체크포인트를 로드했습니다. 2 에폭부터 재시작합니다. ---\n"},
+        {{AT(RUN_STEP)},
+         0,
+         1,
+         "Epoch 1 | Step 0 | Loss: 2.5000 | Strategy: FULL_SHARD\n",
+         "Epoch 1 | Step 0 | Loss: 2.5000 | Strategy: FULL_SHARD\n"},
+        {{AT(RUN_STEP)}, 1, 1, "", ""},
+        {{AT(RUN_STEP)}, 9, 1, "", ""},
+        {{AT(RUN_STEP)},
+         8,
+         4,
+         "Epoch 1 | Step 10 | Loss: 2.5000 | Strategy: FULL_SHARD\n",
+         "Epoch 1 | Step 10 | Loss: 2.5000 | Strategy: FULL_SHARD\n"},
+        {{AT(RUN_SAVE_DONE), .path = "c/checkpoint_FULL_SHARD-3steps", .epoch = 1,
+          .at_epoch_end = true},
+         0,
+         1,
+         "--- Checkpoint saved: c/checkpoint_FULL_SHARD-3steps (Epoch: 0) ---\n",
+         "--- 체크포인트 저장 완료: c/checkpoint_FULL_SHARD-3steps (Epoch: 0) ---\n"},
+        {{AT(RUN_SAVE_DONE), .path = "c/x", .epoch = 1},
+         0,
+         1,
+         "--- Checkpoint saved: c/x (Epoch: 1) ---\n",
+         "--- 체크포인트 저장 완료: c/x (Epoch: 1) ---\n"},
+        {{AT(RUN_END)},
+         0,
+         1,
+         "Elapsed time of the code block: 5.0000 seconds\n",
+         "코드 블록 실행 시간: 5.0000 초\n"},
+        {{AT(RUN_EVAL)}, 0, 1, "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_state s;
+        run_fixture_state(&s);
+        s.last.epochs_done = 1;
+        s.last.micro_batch = rows[i].first;
+        s.last.micro_batches = rows[i].count;
+        for (int lang = LANG_EN; lang <= LANG_KO; lang++) {
+            const struct log_setting setting = {
+                .style = STYLE_T5, .lang = (enum log_language)lang, .every = 10};
+            auto_str struct str text;
+            str_init(&text, 4096);
+            log_lines(&setting, &rows[i].moment, &s, &text);
+            assert_string_equal(str_text(&text),
+                                lang == LANG_EN ? rows[i].english : rows[i].korean);
+        }
+    }
 }
 
 static void no_style_says_nothing(void **state)
@@ -99,7 +166,7 @@ static bool says_step(enum log_style style, int64_t step, int64_t every)
     run_state_step(&s, &numbers, 0);
     auto_str struct str text;
     str_init(&text, 4096);
-    log_lines(style, &moment, &s, every, &text);
+    log_lines(&(struct log_setting){.style = style, .every = every}, &moment, &s, &text);
     return text.length > 0;
 }
 
@@ -140,7 +207,7 @@ static void a_validation_loss_is_the_shortest_text_that_reads_back(void **state)
         str_init(&text, 4096);
         str_init(&expected, 4096);
         str_printf(&expected, PREFIX "Batch 0 Validation loss: %s\n", rows[i].text);
-        log_lines(STYLE_ADT, &moment, &s, 1, &text);
+        log_lines(&(struct log_setting){.style = STYLE_ADT, .every = 1}, &moment, &s, &text);
         assert_string_equal(str_text(&text), str_text(&expected));
     }
 }
@@ -149,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_style_has_its_words),
+        cmocka_unit_test(the_chapter_has_its_words_in_two_languages),
         cmocka_unit_test(no_style_says_nothing),
         cmocka_unit_test(steps_are_told_when_they_are_due),
         cmocka_unit_test(a_validation_loss_is_the_shortest_text_that_reads_back),

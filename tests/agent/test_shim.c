@@ -76,6 +76,24 @@ static void command_lines_become_our_own(void **state)
          "shoal-agent --runtime.nproc_per_node=auto --preset=mnist-ddp"},
         {"python3 -m torch.distributed.run --nproc_per_node=2 train.py", "",
          "shoal-agent --runtime.nproc_per_node=2 --preset=hyperpod"},
+        {"torchrun --nnodes 4 --nproc_per_node 1 t5-fsdp.py --lr 1e-5", "",
+         "shoal-agent --runtime.nnodes=4 --runtime.nproc_per_node=1 --preset=t5-fsdp --lr 1e-5"},
+        /* accelerate: any script, whose arguments say the rest */
+        {"accelerate launch --config_file fsdp.yaml my-trainer-script.py --lr 1e-4", "",
+         "shoal-agent --preset=accelerate --config_file=fsdp.yaml --lr 1e-4"},
+        {"shoal-agent accelerate launch --fsdp=full_shard --fsdp_config=f.json my.py", "",
+         "shoal-agent --preset=accelerate --fsdp=full_shard --fsdp_config=f.json"},
+        {"accelerate launch --use_fsdp --num-processes 4 --fsdp_offload_params true "
+         "--mixed_precision bf16 -q -m pkg.mine",
+         "",
+         "shoal-agent --preset=accelerate --num_processes=4 --fsdp_offload_params=true "
+         "--mixed_precision=bf16"},
+        {"accelerate launch --multi_gpu --cpu --num_cpu_threads_per_process 2 t5-fsdp.py", "",
+         "shoal-agent --preset=accelerate --parallel.sharding_strategy=NO_SHARD --use_cpu=true "
+         "--runtime.threads=2 --preset=t5-fsdp"},
+        {"accelerate launch my.py", "HF_HOME=tests/data",
+         "shoal-agent --preset=accelerate --config_file=tests/data/accelerate/default_config.yaml"},
+        {"accelerate launch my.py", "HOME=/nonexistent", "shoal-agent --preset=accelerate"},
         /* none of them: left as it is */
         {"shoal-agent --preset mnist", "", NULL},
         {"shoal-agent", "", NULL},
@@ -103,8 +121,19 @@ static void what_nobody_stands_in_for_is_refused(void **state)
         const char *line, *message;
     } rows[] = {
         {"torchrun my_model.py", "torchrun: 'my_model.py' is no script that the agent stands in "
-                                 "for; it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py"},
-        {"torchrun t5-fsdp.py", "torchrun: t5-fsdp.py is not supported yet"},
+                                 "for; it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py "
+                                 "t5-fsdp.py"},
+        {"accelerate", "accelerate: '' is not one of: launch, config, env, merge-weights"},
+        {"accelerate test", "accelerate: 'test' is not one of: launch"},
+        {"accelerate launch", "accelerate launch: names no script"},
+        {"accelerate launch --num_processes", "accelerate launch: --num_processes needs a value"},
+        {"accelerate launch --nodes 2 x.py",
+         "accelerate launch: unknown flag '--nodes' before the script"},
+        {"accelerate launch --use_deepspeed x.py",
+         "accelerate launch: --use_deepspeed: not supported: the ranks shard as FSDP does"},
+        {"accelerate launch --fp8_margin 1 x.py",
+         "accelerate launch: --fp8_margin: there is no fp8"},
+        {"accelerate launch --tpu x.py", "accelerate launch: --tpu: there is no TPU backend"},
         {"torchrun", "torchrun: names no script"},
         {"torchrun --nnodes=2", "torchrun: names no script"},
         {"torchrun --nnodes", "torchrun: --nnodes needs a value"},

@@ -29,8 +29,7 @@ static struct telemetry_setting setting_in(FILE *out)
     clock_us = 0;
     return (struct telemetry_setting){
         .facts = run_fixture_facts(),
-        .style = STYLE_PLAIN,
-        .logging_steps = 2,
+        .lines = {.style = STYLE_PLAIN, .every = 2},
         .out = out,
         .csv = "",
         .jsonl = "",
@@ -111,7 +110,7 @@ static void files_go_on_after_a_restart(void **state)
     auto_free char *jsonl = xasprintf("%s/logs/run.jsonl", (char *)*state);
     setting.csv = csv;
     setting.jsonl = jsonl;
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     run(t, 1, 3);
     telemetry_close(t);
@@ -150,7 +149,7 @@ static void tensorboard_reads_what_was_written(void **state)
     auto_free char *dir = xasprintf("%s/tensorboard_logs", (char *)*state);
     auto_free char *pattern = xasprintf("%s/events.out.tfevents.*", dir);
     setting.tensorboard_dir = dir;
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     run(t, 1, 2);
     telemetry_close(t);
@@ -178,7 +177,7 @@ static void a_full_disk_does_not_stop_the_run(void **state)
     auto_free char *csv = xasprintf("%s/run.csv", (char *)*state);
     setting.csv = csv;
     setting.jsonl = "/dev/full";
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     run(t, 1, 3);
     telemetry_close(t);
@@ -246,7 +245,7 @@ static void the_run_is_served(void **state)
     (void)state;
     struct telemetry_setting setting = setting_in(stdout);
     int port = setting.http_port = free_port();
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     assert_int_equal(telemetry_port(t), port);
     auto_free char *early = get(port, "/metrics");
@@ -269,7 +268,7 @@ static void a_second_run_on_a_node_is_not_stopped(void **state)
     (void)state;
     struct telemetry_setting setting = setting_in(stdout);
     setting.http_port = free_port();
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     assert_int_equal(telemetry_port(t), setting.http_port);
     struct telemetry *other = open_telemetry(&setting);
@@ -285,7 +284,7 @@ static void a_run_that_stands_still_is_not_healthy(void **state)
     struct telemetry_setting setting = setting_in(stdout);
     setting.http_port = free_port();
     setting.healthy_within_s = 0.001;
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     bool is_late = false;
     while (!is_late) { /* after a millisecond */
@@ -327,7 +326,7 @@ static void steps_are_streamed(void **state)
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     struct telemetry_setting setting = setting_in(stdout);
     setting.http_port = free_port();
-    setting.style = STYLE_NONE;
+    setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     const struct run_numbers numbers = run_fixture_numbers(1);
     telemetry_step(t, &numbers); /* the last message waits for who comes */

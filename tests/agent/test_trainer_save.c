@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FLAGS "--checkpoint_dir %s/%s --save_steps 1 --max_steps 4 --eval_strategy no "
 
@@ -43,6 +44,26 @@ static void a_save_beside_the_training_saves_its_step(void **state)
     }
     assert_int_equal(sizes[0], sizes[1]);
     assert_memory_equal(models[0], models[1], sizes[0]);
+}
+
+/* FULL_STATE_DICT puts the whole weights into the checkpoint, which is removed in its turn. */
+static void a_full_state_dict_lies_in_its_checkpoint(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    const char *path = arena_printf(arena, "%s/whole.safetensors", data);
+    struct run run = {0};
+    runs_do(&run, arena, data, 2,
+            arena_printf(arena, FLAGS "--state_dict_type full --keep_last 1 --save_model %s", data,
+                         "full", path));
+    assert_int_equal(run.seen[0].saves, 4);
+    size_t sizes[2];
+    const char *full = arena_printf(arena, "%s/full/mnist_cnn-4steps/full.safetensors", data);
+    const char *bytes[2] = {model_bytes(arena, full, &sizes[0]),
+                            model_bytes(arena, path, &sizes[1])};
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(bytes[0], bytes[1], sizes[0]);
+    assert_int_equal(access(arena_printf(arena, "%s/full/mnist_cnn-3steps", data), F_OK), -1);
 }
 
 /* Puts a file where the checkpoints were, after the first one. */
@@ -92,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_save_beside_the_training_saves_its_step),
+        cmocka_unit_test(a_full_state_dict_lies_in_its_checkpoint),
         cmocka_unit_test(a_failed_save_is_told_and_the_second_ends_the_run),
     };
     return cmocka_run_group_tests(tests, runs_make_images, runs_remove);

@@ -17,8 +17,8 @@ check "... and keeps the lines in files" grep -q '^Test set: ' "$work/logs/none/
 check "python runs the tutorial too" trains python3 mnist-ddp.py
 
 check "a wrong value ends before any work" fails 2 "--lr: 'x' is not a number" torchrun --standalone FSDP_mnist.py --lr x
-check "a script nobody knows" fails 2 "it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py" torchrun model.py
-check "T5 comes later" fails 2 "t5-fsdp.py is not supported yet" torchrun t5-fsdp.py
+check "a script nobody knows" fails 2 "it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py t5-fsdp.py" torchrun model.py
+check "a model that is not there" fails 2 "google-t5/t5-small" torchrun t5-fsdp.py
 check "no data: reported with rank, process and code" fails 2 "exit code 2" \
     torchrun --standalone --max_restarts=3 FSDP_mnist.py --data.root=/nonexistent
 
