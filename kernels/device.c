@@ -94,12 +94,6 @@ const char *device_name(const struct device *device)
     return device->backend->name;
 }
 
-int device_count_gpus(struct error *ret_reason)
-{
-    error_set(ret_reason, ERR_UNSUPPORTED, "this build has no GPU backend");
-    return 0;
-}
-
 bool device_is_host(const struct device *device)
 {
     return device->backend->is_host;
