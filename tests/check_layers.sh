@@ -87,7 +87,7 @@ done <<<"$pure"
 # jansson and libyaml stay at the edge, among those who read and write texts: logic never walks JSON
 edge='base/(json|json_parse|yaml|yaml_scalar).c
 operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|lease_object|kube|kube_answer|kubeconfig_.*).c
-agent/(config_file|progress|safetensors_.*|checkpoint_.*).c
+agent/(config_file|config_accelerate|progress|safetensors_.*|checkpoint_.*).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/config_json.*|pretrained_index).c
 agent/text/(spec|spec_parts|tokenizer_config).c
