@@ -9,6 +9,7 @@ CC := gcc
 CXX := g++
 WARN := -Wall -Wextra -Werror -Wshadow -Wvla
 comma := ,
+space := $(subst ,, )
 CFLAGS_debug := -O1 -g
 CFLAGS_release := -O3 -g -march=x86-64-v2
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -73,40 +74,40 @@ $(BUILD)/%.cc.o: %.cc
 	@$(CXX) $(CXXFLAGS) -c -o $@ $<
 
 # ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
+# It is the same in every variant, so it is built once for a choice of architectures.
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_ARCHS ?= 80 86 89 90a 100
-CUDA_HOST := $(patsubst %.c,$(BUILD)/cuda/%.c.o,$(wildcard kernels/cuda/*.c) base/error.c base/mem.c)
-CUDA_KERNELS := $(patsubst %.cu,$(BUILD)/cuda/%.cu.o,$(wildcard kernels/cuda/*.cu))
-CUDA_HIDDEN := -fPIC -fvisibility=hidden
+CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-NVCCFLAGS := -std=c++17 -O3 --threads 1 -Werror all-warnings -I. -MMD -MP \
-	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -Xcompiler $(subst $(eval) ,$(comma),$(CUDA_HIDDEN) -Wall)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) base/error.c base/mem.c
+CUDA_HIDDEN := -fPIC -fvisibility=hidden
+CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
+NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
 
 .PHONY: gpu
 ifeq ($(NVCC),)
 gpu:
 	@echo "no nvcc (CUDA Toolkit): built without GPUs"
 else
-gpu: $(BUILD)/libshoal_cuda.so
+gpu: $(CUDA)/libshoal_cuda.so
+	@mkdir -p $(BUILD) && ln -f $< $(BUILD)/
 endif
 
-$(BUILD)/libshoal_cuda.so: $(CUDA_HOST) $(CUDA_KERNELS)
+$(CUDA)/libshoal_cuda.so: $(patsubst %,$(CUDA)/%.o,$(CUDA_SOURCES))
 	@echo "LINK $@" && $(NVCC) -shared -cudart static -o $@ $^
-$(BUILD)/cuda/%.c.o: %.c
+$(CUDA)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $< (CUDA)"
-	@$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS)) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include -c -o $@ $<
-# what was built for other architectures is built anew
-$(BUILD)/cuda/%.cu.o: %.cu $(BUILD)/cuda/archs
+	@$(CC) $(CUDA_CFLAGS) -c -o $@ $<
+$(CUDA)/%.cu.o: %.cu
 	@mkdir -p $(@D) && echo "NVCC $<"
 	@$(NVCC) $(NVCCFLAGS) -c -o $@ $<
-$(BUILD)/cuda/archs: FORCE
-	@mkdir -p $(@D) && echo "$(CUDA_ARCHS)" | cmp -s - $@ || echo "$(CUDA_ARCHS)" >$@
-.PHONY: FORCE
+-include $(wildcard $(CUDA)/*/*.d $(CUDA)/*/*/*.d)
 
 # The same sources without a GPU (tests/emulation/emulation.h). Not under ThreadSanitizer: a block's threads
 # are fibers of one host thread, and a lock is held while they run, so it has nothing to see there.
 EMULATION := $(BUILD)/emulation
-EMULATED := $(patsubst %,$(EMULATION)/%.o,$(wildcard kernels/cuda/*.c kernels/cuda/*.cu tests/emulation/*.cc) base/error.c base/mem.c)
+EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.cc))
 EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
 EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 $(EMULATION_FLAGS)
 $(EMULATION)/libshoal_cuda.so: $(EMULATED)
@@ -139,6 +140,11 @@ $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.c.o $(TEST_SUPPORT) $(call helpers_
 endef
 $(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
 .SECONDARY:
+
+# one test on the emulated GPU: make V=asan tests/kernels/test_linear@cuda
+tests/%@cuda: $(BUILD)/tests/% emulation
+	@SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$(CURDIR)/$(EMULATION)/libshoal_cuda.so \
+		LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $<
 
 # fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand
 FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -188,6 +194,7 @@ image: cluster-deps
 #> make check          lint, then every test, plain and under ASan+UBSan and TSan
 #> make check T=NAME   only the tests whose name contains NAME, e.g. T=agent/test_shard
 CHECK_VARIANTS ?= debug asan tsan
+check: export CUDA_ARCHS := 90a
 check: deps cluster-deps lint
 	@for v in $(CHECK_VARIANTS); do $(MAKE) --no-print-directory -j$$(nproc) V=$$v tests || exit; done
 	@$(MAKE) --no-print-directory -j$$(nproc) V=release all

@@ -51,8 +51,14 @@ for variant in "$@"; do
     for source in tests/*/test_*.c; do
         name=${source#tests/}
         name=${name%.c}
-        [[ $name == *"$filter"* ]] || continue
+        [[ "$name on cuda" == *"$filter"* ]] || continue
         run_one "$variant $name" "build/$variant/tests/$name"
+        # what runs on any device runs on the emulated GPU, too
+        library=$PWD/build/$variant/emulation/libshoal_cuda.so
+        if [ -e "$library" ] && grep -qE 'world_setup|support_device' "$source"; then
+            SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$library \
+                run_one "$variant $name on cuda" "build/$variant/tests/$name"
+        fi
     done
     for script in tests/*/test_*.sh; do
         [ -e "$script" ] || continue

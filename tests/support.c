@@ -75,3 +75,9 @@ int support_leave_dir(void **state)
     free(*state);
     return 0;
 }
+
+const char *support_device(void)
+{
+    const char *name = getenv("SHOAL_TEST_DEVICE");
+    return name ? name : "cpu";
+}

@@ -35,6 +35,9 @@ int support_count_entries(const char *path); /* of a directory, hidden ones left
 int support_enter_dir(void **state);
 int support_leave_dir(void **state);
 
+/* What tests of any device open: the environment variable SHOAL_TEST_DEVICE, else "cpu". */
+const char *support_device(void);
+
 #ifdef __cplusplus
 }
 #endif

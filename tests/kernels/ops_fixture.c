@@ -1,7 +1,6 @@
 #include "tests/kernels/ops_fixture.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int world_open(void **state, int threads)
@@ -9,8 +8,7 @@ static int world_open(void **state, int threads)
     static struct world world;
     struct error err;
     memset(&world, 0, sizeof world);
-    const char *device = getenv("SHOAL_TEST_DEVICE");
-    assert_ok(device_open(device ? device : "cpu", threads, &world.device, &err), &err);
+    assert_ok(device_open(support_device(), threads, &world.device, &err), &err);
     assert_ok(stream_open(world.device, "ops", &world.stream, &err), &err);
     world.ops = device_ops(world.device);
     world.arena = arena_open();

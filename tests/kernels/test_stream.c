@@ -65,7 +65,7 @@ static int setup(void **state)
 {
     static struct world world;
     struct error err;
-    assert_ok(device_open("cpu", 1, &world.device, &err), &err);
+    assert_ok(device_open(support_device(), 1, &world.device, &err), &err);
     assert_ok(stream_open(world.device, "a", &world.a, &err), &err);
     assert_ok(stream_open(world.device, "b", &world.b, &err), &err);
     *state = &world;
