@@ -109,7 +109,7 @@ $(CUDA)/%.cu.o: %.cu
 EMULATION := $(BUILD)/emulation
 EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.cc))
 EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
-EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 $(EMULATION_FLAGS)
+EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas $(EMULATION_FLAGS)
 $(EMULATION)/libshoal_cuda.so: $(EMULATED)
 	@echo "LINK $@" && $(CXX) $(LDFLAGS) -shared -o $@ $^ -lboost_context
 $(EMULATION)/%.c.o: %.c

@@ -20,9 +20,9 @@ ON_ANY_DEVICE static inline struct philox_block philox(struct philox_block count
 {
     uint32_t c0 = counter.words[0], c1 = counter.words[1];
     uint32_t c2 = counter.words[2], c3 = counter.words[3];
-#ifdef __CUDACC__
+#if defined(__CUDA_ARCH__)
 #pragma unroll
-#else
+#elif !defined(__CUDACC__)
 #pragma GCC unroll 10
 #endif
     for (uint32_t round = 0; round < 10; round++) {

@@ -32,6 +32,9 @@ cudaStream_t cuda_handle(const struct stream *s);
 int cuda_multiprocessors(const struct stream *s);
 int cuda_architecture(const struct stream *s);
 
+/* Bytes of shared memory that a block can ask for (227 KiB on Hopper). */
+int64_t cuda_shared_bytes(const struct stream *s);
+
 /* Fails the stream if `status` is an error; what: the kernel or call, for the message. The first
  * failure stays and comes out of stream_sync(). */
 void cuda_check(struct stream *s, cudaError_t status, const char *what);

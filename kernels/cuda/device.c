@@ -81,6 +81,9 @@ static int read_attributes(struct cuda_device *d, struct error *err)
         status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->index);
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->index);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&d->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                        d->index);
     d->architecture = 10 * major + minor;
     return status == cudaSuccess ? 0 : cuda_error(err, status, "open it");
 }

@@ -125,6 +125,11 @@ int cuda_architecture(const struct stream *s)
     return device_of(s)->architecture;
 }
 
+int64_t cuda_shared_bytes(const struct stream *s)
+{
+    return device_of(s)->shared_bytes;
+}
+
 void cuda_check(struct stream *stream, cudaError_t status, const char *what)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;

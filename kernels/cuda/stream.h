@@ -13,6 +13,7 @@ struct cuda_device {
     int index;           /* CUDA's number of it, among those this process may see */
     int multiprocessors; /* see cuda_multiprocessors() */
     int architecture;    /* see cuda_architecture() */
+    int shared_bytes;    /* see cuda_shared_bytes() */
     /* The device's clock: `tick` was reached at `tick_us`. A float of milliseconds is exact enough
      * over a second only, so the tick moves on with the stamps. */
     cudaEvent_t tick;

@@ -327,7 +327,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     long capability = option_number("capability", 90);
     *value = attribute == cudaDevAttrMultiProcessorCount      ? 4
              : attribute == cudaDevAttrComputeCapabilityMajor ? (int)capability / 10
-                                                              : (int)capability % 10;
+             : attribute == cudaDevAttrComputeCapabilityMinor ? (int)capability % 10
+                                                              : 227 * 1024; /* shared memory */
     return cudaSetDevice(index);
 }
 

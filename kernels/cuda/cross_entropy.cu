@@ -1,0 +1,208 @@
+/* Cross-entropy straight from the logits. A block has a row: it reads the row once for the largest
+ * logit and the sum of exponents together (Milakov and Gimelshein 2018: the sum is scaled anew
+ * whenever a larger logit comes), and once more for the gradients. A vocabulary's row is too long
+ * for the caches of all rows at work: its beginning stays in shared memory, and the rest is read
+ * backwards the second time, what was read last first, while the L2 cache has it. */
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/wide.h"
+
+#include <float.h>
+
+enum { MOST_THREADS = 1024, SUM_THREADS = 256 };
+
+/* Of some of a row's logits. */
+struct softmax {
+    float largest, sum; /* of exp(logit - largest) */
+    int at;             /* where the largest is first */
+};
+
+/* The same whichever is a. */
+static __device__ inline struct softmax join(struct softmax a, struct softmax b)
+{
+    bool a_leads = a.largest > b.largest || (a.largest == b.largest && a.at <= b.at);
+    struct softmax high = a_leads ? a : b, low = a_leads ? b : a;
+    high.sum = fmaf(low.sum, expf(low.largest - high.largest), high.sum);
+    return high;
+}
+
+static __device__ inline struct softmax join_warp(struct softmax mine)
+{
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        struct softmax other;
+        other.largest = __shfl_xor_sync(CUDA_WARP, mine.largest, distance);
+        other.sum = __shfl_xor_sync(CUDA_WARP, mine.sum, distance);
+        other.at = __shfl_xor_sync(CUDA_WARP, mine.at, distance);
+        mine = join(mine, other);
+    }
+    return mine;
+}
+
+static __device__ inline struct softmax no_logits(void)
+{
+    struct softmax none = {-FLT_MAX, 0, INT32_MAX};
+    return none;
+}
+
+/* The whole row's, in every thread. */
+static __device__ inline struct softmax join_block(struct softmax mine)
+{
+    __shared__ struct softmax warps[MOST_THREADS / 32];
+    int lane = (int)threadIdx.x % 32;
+    mine = join_warp(mine);
+    if (lane == 0)
+        warps[threadIdx.x / 32] = mine;
+    __syncthreads();
+    return join_warp(lane < (int)blockDim.x / 32 ? warps[lane] : no_logits());
+}
+
+/* The logits from `at` on. */
+template <int N>
+static __device__ inline void take(struct softmax *mine, const float (&x)[N], int at)
+{
+    float largest = x[0];
+#pragma unroll
+    for (int i = 1; i < N; i++)
+        largest = fmaxf(largest, x[i]);
+    if (largest > mine->largest) {
+        mine->sum *= expf(mine->largest - largest);
+        mine->largest = largest;
+#pragma unroll
+        for (int i = N - 1; i >= 0; i--)
+            mine->at = x[i] == largest ? at + i : mine->at;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        mine->sum += expf(x[i] - mine->largest);
+}
+
+/* The row in items of N logits; the first `kept` stay in shared memory. */
+template <int N>
+static __device__ inline struct softmax read_row(const float *x, int items, float *shared, int kept)
+{
+    constexpr int BATCH = N > 1 ? 16 / N : 8; /* that are on their way at once */
+    struct softmax mine = no_logits();
+    int step = (int)blockDim.x;
+    for (int first = (int)threadIdx.x; first < items; first += BATCH * step) {
+        float a[BATCH][N];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++)
+            if (first + b * step < items)
+                load(a[b], x + (int64_t)(first + b * step) * N);
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+            int item = first + b * step;
+            if (item < items)
+                take(&mine, a[b], item * N);
+            if (item < kept)
+                store(shared + item * N, a[b]);
+        }
+    }
+    return join_block(mine);
+}
+
+/* The row's gradients, factor * exp(logit - largest), which may take the logits' place. A thread
+ * has the items that it read. */
+template <int N, class T>
+static __device__ inline void write_row(T *dx, const float *x, int items, const float *shared,
+                                        int kept, float largest, float factor)
+{
+    int step = (int)blockDim.x, item = (items - 1) / step * step + (int)threadIdx.x;
+#pragma unroll 2
+    for (item = item < items ? item : item - step; item >= 0; item -= step) {
+        float a[N];
+        load(a, item < kept ? shared + item * N : x + (int64_t)item * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            a[i] = factor * expf(a[i] - largest);
+        store(dx + (int64_t)item * N, a);
+    }
+}
+
+/* What a row adds to the sums. */
+struct row_sums {
+    double loss;
+    float hit, counted;
+};
+
+template <class T, int N>
+static __global__ void __launch_bounds__(MOST_THREADS)
+    cross_entropy(T *dlogits, struct row_sums *rows, const float *logits, const int32_t *targets,
+                  float scale, int V, int kept)
+{
+    CUDA_SHARED(float, shared);
+    int target = targets[blockIdx.x], items = V / N;
+    const float *x = logits + (int64_t)blockIdx.x * V;
+    T *dx = dlogits ? dlogits + (int64_t)blockIdx.x * V : NULL;
+    if (target < 0) {
+        float zeros[N] = {0};
+        for (int item = (int)threadIdx.x; dx && item < items; item += (int)blockDim.x)
+            store(dx + (int64_t)item * N, zeros);
+        if (threadIdx.x == 0)
+            rows[blockIdx.x] = {0, 0, 0};
+        return;
+    }
+    assert(target < V);
+    float chosen = x[target];
+    struct softmax row = read_row<N>(x, items, shared, kept);
+    if (threadIdx.x == 0)
+        rows[blockIdx.x] = {log((double)row.sum) - (double)(chosen - row.largest),
+                            row.at == target ? 1.0f : 0.0f, 1};
+    if (!dx)
+        return;
+    write_row<N>(dx, x, items, shared, kept, row.largest, scale / row.sum);
+    if (target / N % (int)blockDim.x == (int)threadIdx.x)
+        number_store(dx + target, scale * (expf(chosen - row.largest) / row.sum - 1));
+}
+
+/* sums += the rows', by one block: each thread adds up some of them in order, and then they add up
+ * in order. */
+static __global__ void add_rows(double *sums, const struct row_sums *rows, int64_t count)
+{
+    __shared__ double shared[3][SUM_THREADS];
+    double mine[3] = {0, 0, 0};
+    for (int64_t r = threadIdx.x; r < count; r += SUM_THREADS) {
+        mine[0] += rows[r].loss;
+        mine[1] += (double)rows[r].hit;
+        mine[2] += (double)rows[r].counted;
+    }
+    for (int i = 0; i < 3; i++)
+        shared[i][threadIdx.x] = mine[i];
+    __syncthreads();
+    if (threadIdx.x >= 3)
+        return;
+    for (int i = 0; i < SUM_THREADS; i++)
+        sums[threadIdx.x] += shared[threadIdx.x][i];
+}
+
+/* Bytes of a row that stay in shared memory: a row that fits half of it leaves room for another
+ * block, for whose barriers it works in the meantime. */
+static int64_t kept_bytes(struct stream *s, int64_t row_bytes)
+{
+    int64_t most = cuda_shared_bytes(s);
+    if (row_bytes <= most)
+        most /= 2;
+    return row_bytes < most ? row_bytes : most / 32 * 32;
+}
+
+void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
+                        const float *logits, const int32_t *target, float scale, int64_t rows,
+                        int64_t V)
+{
+    assert(V >= 1 && V < INT32_MAX / 2 && (dlogits != logits || t == DTYPE_F32));
+    struct row_sums *parts = (struct row_sums *)cuda_scratch(s, (size_t)rows * sizeof *parts);
+    if (rows == 0 || !parts)
+        return;
+    bool wide =
+        is_aligned(logits) && is_aligned(dlogits) && is_aligned(V * (int64_t)dtype_bytes(t));
+    for_dtype(t, wide, [&](auto element, auto count) {
+        using T = decltype(element);
+        constexpr int N = decltype(count)::value;
+        int threads = (int)cuda_blocks(V / N, 32, MOST_THREADS / 32) * 32;
+        int64_t kept =
+            dlogits ? kept_bytes(s, V * (int64_t)sizeof(float)) / (int64_t)sizeof(float) : 0;
+        CUDA_LAUNCH(s, (cross_entropy<T, N>), (unsigned)rows, threads, (size_t)kept * sizeof(float),
+                    (T *)dlogits, parts, logits, target, scale, (int)V, (int)(kept / N));
+    });
+    CUDA_LAUNCH(s, add_rows, 1, SUM_THREADS, 0, sums, parts, rows);
+}

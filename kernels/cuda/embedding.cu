@@ -1,0 +1,230 @@
+/* Rows of a table, and their gradient without atomics: the rows of dy are sorted by id and, of the
+ * same id, by place, and then added up in that order by whom the table's row belongs to. */
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/wide.h"
+
+enum {
+    THREADS = 128,
+    CHUNK = 4096, /* keys that a block sorts in shared memory */
+    SORT_THREADS = 1024,
+    PIECE = 32, /* sorted rows that a thread adds up: one id may have all rows */
+    BATCH = 4,  /* of them on their way at once */
+};
+
+template <class T, int N>
+static __global__ void embedding_forward(T *__restrict__ y, const T *__restrict__ w,
+                                         const int32_t *ids, int64_t rows, int64_t V, int64_t D)
+{
+    int64_t column = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    for (int64_t row = blockIdx.y; column < D && row < rows; row += gridDim.y) {
+        int64_t id = ids[row];
+        assert(id >= 0 && id < V);
+        float a[N];
+        load(a, w + id * D + column);
+        store(y + row * D + column, a);
+    }
+}
+
+void cuda_embedding_forward(struct stream *s, enum dtype t, void *y, const void *w,
+                            const int32_t *ids, int64_t rows, int64_t V, int64_t D)
+{
+    assert(D >= 1);
+    bool wide = is_aligned(y) && is_aligned(w) && is_aligned(D * (int64_t)dtype_bytes(t));
+    for_dtype(t, wide, [&](auto element, auto count) {
+        using T = decltype(element);
+        constexpr int N = decltype(count)::value;
+        CUDA_LAUNCH(s, (embedding_forward<T, N>), cuda_rows_grid(rows, D / N, THREADS), THREADS, 0,
+                    (T *)y, (const T *)w, ids, rows, V, D);
+    });
+}
+
+/* ---- sorted keys: id, then row ---- */
+
+static __device__ inline int64_t id_of(uint64_t key)
+{
+    return (int64_t)(key >> 32);
+}
+
+static __device__ inline int64_t row_of(uint64_t key)
+{
+    return (int64_t)(uint32_t)key;
+}
+
+/* A block sorts `length` keys (a power of two; what is missing is large) by Batcher's bitonic
+ * network. */
+static __global__ void sort_chunks(uint64_t *keys, const int32_t *ids, int64_t rows, int64_t V,
+                                   int length)
+{
+    __shared__ uint64_t chunk[CHUNK];
+    int64_t first = (int64_t)blockIdx.x * length;
+    for (int i = (int)threadIdx.x; i < length; i += (int)blockDim.x) {
+        int64_t row = first + i;
+        assert(row >= rows || (ids[row] >= 0 && ids[row] < V));
+        chunk[i] = row < rows ? (uint64_t)ids[row] << 32 | (uint64_t)row : UINT64_MAX;
+    }
+    for (int run = 2; run <= length; run *= 2)
+        for (int distance = run / 2; distance > 0; distance /= 2) {
+            __syncthreads();
+            for (int pair = (int)threadIdx.x; pair < length / 2; pair += (int)blockDim.x) {
+                int low = pair / distance * 2 * distance + pair % distance, high = low + distance;
+                uint64_t a = chunk[low], b = chunk[high];
+                bool rises = (low & run) == 0;
+                if ((a > b) == rises) {
+                    chunk[low] = b;
+                    chunk[high] = a;
+                }
+            }
+        }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < length; i += (int)blockDim.x)
+        if (first + i < rows)
+            keys[first + i] = chunk[i];
+}
+
+/* Chunks of sorted keys become one: a key's place is how many are smaller, in all chunks. */
+static __global__ void merge_chunks(uint64_t *merged, const uint64_t *__restrict__ keys,
+                                    int64_t rows)
+{
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, place = i % CHUNK;
+    if (i >= rows)
+        return;
+    uint64_t key = keys[i];
+    for (int64_t first = 0; first < rows; first += CHUNK) {
+        if (first == i / CHUNK * CHUNK)
+            continue;
+        int64_t low = first, high = first + CHUNK < rows ? first + CHUNK : rows;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (keys[middle] < key)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        place += low - first;
+    }
+    merged[place] = key;
+}
+
+/* ---- sums ---- */
+
+/* Whether the sorted row at `place` has the id of the one before it. */
+static __device__ inline bool goes_on(const uint64_t *keys, int64_t place, int64_t rows)
+{
+    return place > 0 && place < rows && id_of(keys[place - 1]) == id_of(keys[place]);
+}
+
+/* Adds up the runs of the same id in a piece of the sorted rows. A run that is all in the piece is
+ * added to dw. Of others, the sum is left in `edges`, [pieces, 2, D]: of the one that began in an
+ * earlier piece, and of the one that begins here and goes on in the next. */
+template <class T, int N>
+static __global__ void add_pieces(float *dw, float *edges, const T *__restrict__ dy,
+                                  const uint64_t *__restrict__ keys, int64_t rows, int64_t D)
+{
+    int64_t column = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    int64_t pieces = (rows + PIECE - 1) / PIECE;
+    for (int64_t piece = blockIdx.y; column < D && piece < pieces; piece += gridDim.y) {
+        int64_t first = piece * PIECE, last = first + PIECE < rows ? first + PIECE : rows;
+        float sum[N] = {0}, *head = edges + 2 * piece * D, *tail = head + D;
+        bool began_before = goes_on(keys, first, rows);
+        for (int64_t i = first; i < last; i += BATCH) {
+            float x[BATCH][N];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+                if (i + b < last)
+                    load(x[b], dy + row_of(keys[i + b]) * D + column);
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                if (i + b >= last)
+                    continue;
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    sum[j] += x[b][j];
+                bool more = goes_on(keys, i + b + 1, rows);
+                if (more && i + b + 1 < last)
+                    continue;
+                if (began_before)
+                    store(head + column, sum);
+                else if (more)
+                    store(tail + column, sum);
+                else
+                    add_to(dw + id_of(keys[i + b]) * D + column, sum);
+                began_before = false;
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    sum[j] = 0;
+            }
+        }
+    }
+}
+
+/* Adds the runs that begin in one piece and end in a later one to dw. */
+template <int N>
+static __global__ void add_edges(float *dw, const float *__restrict__ edges,
+                                 const uint64_t *__restrict__ keys, int64_t rows, int64_t D)
+{
+    int64_t column = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    int64_t pieces = (rows + PIECE - 1) / PIECE;
+    for (int64_t piece = blockIdx.y; column < D && piece < pieces; piece += gridDim.y) {
+        int64_t end = (piece + 1) * PIECE;
+        if (!goes_on(keys, end, rows))
+            continue;
+        int64_t id = id_of(keys[end]), first = piece * PIECE;
+        if (first > 0 && id_of(keys[first - 1]) == id)
+            continue; /* it began before this piece */
+        float sum[N], part[N];
+        load(sum, edges + (2 * piece + 1) * D + column);
+        for (int64_t next = piece + 1; next < pieces && id_of(keys[next * PIECE]) == id; next++) {
+            load(part, edges + 2 * next * D + column);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum[j] += part[j];
+            if (!goes_on(keys, (next + 1) * PIECE, rows))
+                break;
+        }
+        add_to(dw + id * D + column, sum);
+    }
+}
+
+/* Returns the sorted keys: one of two arrays of `rows`. */
+static const uint64_t *sort(struct stream *s, uint64_t *keys[2], const int32_t *ids, int64_t rows,
+                            int64_t V)
+{
+    int length = 2;
+    while (length < CHUNK && length < rows)
+        length *= 2;
+    int threads = (int)cuda_blocks(length / 2, 32, SORT_THREADS / 32) * 32;
+    CUDA_LAUNCH(s, sort_chunks, cuda_blocks(rows, length, INT32_MAX), threads, 0, keys[0], ids,
+                rows, V, length);
+    if (rows <= length)
+        return keys[0];
+    CUDA_LAUNCH(s, merge_chunks, cuda_blocks(rows, THREADS, INT32_MAX), THREADS, 0, keys[1],
+                keys[0], rows);
+    return keys[1];
+}
+
+void cuda_embedding_backward(struct stream *s, enum dtype t, float *dw, const void *dy,
+                             const int32_t *ids, int64_t rows, int64_t V, int64_t D,
+                             bool accumulate)
+{
+    assert(D >= 1 && rows < UINT32_MAX);
+    if (!accumulate)
+        cuda_check(s, cudaMemsetAsync(dw, 0, (size_t)(V * D) * sizeof *dw, cuda_handle(s)),
+                   "embedding_backward");
+    int64_t pieces = (rows + PIECE - 1) / PIECE, edges_bytes = pieces * 2 * D * (int64_t)sizeof *dw;
+    int64_t keys_bytes = (rows + 1) / 2 * 2 * (int64_t)sizeof(uint64_t);
+    char *scratch = (char *)cuda_scratch(s, (size_t)(2 * keys_bytes + edges_bytes));
+    if (!scratch || rows == 0)
+        return;
+    uint64_t *both[2] = {(uint64_t *)scratch, (uint64_t *)(scratch + keys_bytes)};
+    const uint64_t *keys = sort(s, both, ids, rows, V);
+    float *edges = (float *)(scratch + 2 * keys_bytes);
+    bool wide = is_aligned(dw) && is_aligned(dy) && is_aligned(D * (int64_t)dtype_bytes(t));
+    for_dtype(t, wide, [&](auto element, auto count) {
+        using T = decltype(element);
+        constexpr int N = decltype(count)::value;
+        dim3 grid = cuda_rows_grid(pieces, D / N, THREADS);
+        CUDA_LAUNCH(s, (add_pieces<T, N>), grid, THREADS, 0, dw, edges, (const T *)dy, keys, rows,
+                    D);
+        CUDA_LAUNCH(s, add_edges<N>, grid, THREADS, 0, dw, (const float *)edges, keys, rows, D);
+    });
+}

@@ -1,0 +1,76 @@
+/* What the norms share: how their backward is cut into blocks, and its sums over the rows. */
+#ifndef SHOAL_KERNELS_CUDA_NORM_H
+#define SHOAL_KERNELS_CUDA_NORM_H
+
+#include "kernels/cuda/rows.h"
+
+#ifdef __cplusplus
+
+/* Blocks take rows in turn, one for each group of `lanes` threads. A group adds its rows' shares of
+ * the parameters' gradients up in shared memory, `count` floats; a block leaves its groups' sum in
+ * its row of `parts`: [blocks, count] in scratch memory. Where the floats are too many for shared
+ * memory, a block is one group that adds up in its row of parts. */
+struct norm_plan {
+    int lanes;
+    unsigned blocks;
+    int64_t count;
+    size_t shared_bytes; /* 0: adds up in parts */
+    float *parts;        /* NULL: no memory; the stream has failed */
+};
+
+static inline struct norm_plan norm_plan_of(struct stream *s, int64_t rows, int64_t items,
+                                            int64_t count)
+{
+    const size_t most_bytes = 64 * 1024; /* all architectures have it, Hopper three times */
+    struct norm_plan plan;
+    plan.lanes = row_lanes(items);
+    plan.count = count;
+    size_t group_bytes = (size_t)count * sizeof(float);
+    while (plan.lanes < ROW_THREADS && ROW_THREADS / plan.lanes * group_bytes > most_bytes)
+        plan.lanes *= 2;
+    plan.shared_bytes = ROW_THREADS / plan.lanes * group_bytes;
+    if (plan.shared_bytes > most_bytes)
+        plan.shared_bytes = 0;
+    plan.blocks = cuda_blocks(rows, ROW_THREADS / plan.lanes, 4 * cuda_multiprocessors(s));
+    plan.parts = (float *)cuda_scratch(s, plan.blocks * group_bytes);
+    return plan;
+}
+
+/* Where a thread's group adds up, set to 0. From here on a thread reads and writes only the places
+ * of the elements that it takes of each row. */
+template <int N>
+static __device__ inline float *norm_sums(const struct norm_plan *plan, float *shared)
+{
+    int64_t group = (int)threadIdx.x / plan->lanes, lane = (int)threadIdx.x % plan->lanes;
+    float zeros[N] = {0}, *sums = plan->shared_bytes
+                                      ? shared + group * plan->count
+                                      : plan->parts + (int64_t)blockIdx.x * plan->count;
+    for (int64_t i = lane * N; i < plan->count; i += plan->lanes * N)
+        store(sums + i, zeros);
+    __syncthreads();
+    return sums;
+}
+
+/* The end of a block: the groups' sums, in order, are its row of parts. */
+static __device__ inline void norm_finish(const struct norm_plan *plan, const float *shared)
+{
+    __syncthreads();
+    if (!plan->shared_bytes)
+        return;
+    for (int64_t i = threadIdx.x; i < plan->count; i += ROW_THREADS) {
+        float total = 0;
+        for (int64_t group = 0; group < ROW_THREADS / plan->lanes; group++)
+            total += shared[group * plan->count + i];
+        plan->parts[blockIdx.x * plan->count + i] = total;
+    }
+}
+
+static inline bool norm_is_wide(enum dtype t, int64_t D, const void *x, const void *y,
+                                const void *w)
+{
+    return is_aligned(x) && is_aligned(y) && is_aligned(w) &&
+           is_aligned(D * (int64_t)dtype_bytes(t));
+}
+
+#endif
+#endif

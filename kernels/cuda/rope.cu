@@ -1,0 +1,54 @@
+/* Rotary position embedding (Su et al. 2021). A thread has N neighbouring pairs of a token, in some
+ * of its heads: the angles are read once for all of them. */
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/wide.h"
+
+enum { THREADS = 128, HEADS = 8 /* of a thread */ };
+
+template <class T, int N>
+static __global__ void rope(T *x, const float *__restrict__ cos, const float *__restrict__ sin,
+                            int64_t tokens, int64_t period, int heads, int hd, int64_t stride,
+                            float direction)
+{
+    int half = hd / 2, columns = half / N, pieces = (heads + HEADS - 1) / HEADS;
+    int64_t thread = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t token = thread / (columns * pieces);
+    if (token >= tokens)
+        return;
+    int place = (int)(thread - token * columns * pieces);
+    int column = place % columns * N, first = place / columns * HEADS;
+    int last = first + HEADS < heads ? first + HEADS : heads;
+    float c[N], s[N], low[N], high[N];
+    load(c, cos + token % period * half + column);
+    load(s, sin + token % period * half + column);
+#pragma unroll 4
+    for (int head = first; head < last; head++) {
+        T *at = x + token * stride + (int64_t)head * hd + column;
+        load(low, at);
+        load(high, at + half);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            float a = low[i], b = high[i], turned = direction * s[i];
+            low[i] = a * c[i] - b * turned;
+            high[i] = b * c[i] + a * turned;
+        }
+        store(at, low);
+        store(at + half, high);
+    }
+}
+
+void cuda_rope(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
+               int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse)
+{
+    assert(hd >= 2 && hd % 2 == 0 && heads >= 1 && stride >= heads * hd);
+    int64_t bytes = (int64_t)dtype_bytes(t);
+    bool wide = is_aligned(x) && is_aligned(cos) && is_aligned(sin) && is_aligned(hd / 2 * bytes) &&
+                is_aligned(stride * bytes);
+    for_dtype(t, wide, [&](auto element, auto count) {
+        using E = decltype(element);
+        constexpr int N = decltype(count)::value;
+        int64_t threads = B * T * (hd / 2 / N) * ((heads + HEADS - 1) / HEADS);
+        CUDA_LAUNCH(s, (rope<E, N>), cuda_blocks(threads, THREADS, INT32_MAX), THREADS, 0, (E *)x,
+                    cos, sin, B * T, T, (int)heads, (int)hd, stride, inverse ? -1.0f : 1.0f);
+    });
+}
