@@ -8,6 +8,7 @@
 #include "agent/rendezvous.h"
 #include "agent/report.h"
 #include "agent/shim.h"
+#include "agent/stand_in.h"
 #include "agent/topology.h"
 #include "agent/trainer.h"
 #include "base/clock.h"
@@ -313,9 +314,23 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
                                                          : exit_code;
 }
 
+/* Command lines that train nothing. */
+static bool is_aside(char *const *argv, int *ret_exit_code)
+{
+    auto_str struct str text;
+    str_init(&text, 4096);
+    if (!stand_in(argv, &text, ret_exit_code))
+        return false;
+    fputs(str_text(&text), stderr);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
+    int exit_aside;
+    if (is_aside(argv, &exit_aside))
+        return exit_aside;
     int64_t start_us = clock_monotonic_us();
     signal(SIGPIPE, SIG_IGN);
     auto_arena struct arena *arena = arena_open();

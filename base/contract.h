@@ -66,6 +66,9 @@
 #define AGENT_PROGRAM "shoal-agent"
 /* The launchers whose command lines the agent takes: it has these names in its image. */
 #define AGENT_LAUNCHERS "torchrun", "hyperpodrun", "accelerate"
+/* All names it has there, in /usr/local/bin: it also takes python's command lines, and stands in
+ * for what manifests run before them. */
+#define AGENT_IMAGE_NAMES AGENT_LAUNCHERS, "python", "python3", "git", "pip", "pip3"
 /* The operator's program; such an image waits for names as an init container. */
 #define OPERATOR_PROGRAM "shoal-operator"
 

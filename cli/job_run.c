@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cli/agent_image.h"
 #include "cli/inbox.h"
 #include "cli/job_view.h"
 #include "operator/apply.h"
@@ -30,13 +31,14 @@ struct run {
     struct job_view view;
     struct inbox inbox;
     char program_dir[PATH_MAX]; /* where this program lies: the agent is beside it */
-    int64_t now_ms;             /* wall clock, read once in each turn of the loop */
-    int64_t pass_due_ms;        /* when reconcile wants to look again; NEVER: no time set */
-    int64_t linger_due_ms;      /* when what still runs of a finished job is stopped; 0: it is not
-                                   finished, NEVER: that is done */
-    int stop_signal;            /* 0: nobody asked to stop */
-    bool broken;                /* an error was told; the run cannot go on */
-    bool news;                  /* something to draw */
+    struct agent_image image;
+    int64_t now_ms;        /* wall clock, read once in each turn of the loop */
+    int64_t pass_due_ms;   /* when reconcile wants to look again; NEVER: no time set */
+    int64_t linger_due_ms; /* when what still runs of a finished job is stopped; 0: it is not
+                              finished, NEVER: that is done */
+    int stop_signal;       /* 0: nobody asked to stop */
+    bool broken;           /* an error was told; the run cannot go on */
+    bool news;             /* something to draw */
 };
 
 static void on_output(void *context, const char *bytes, size_t count)
@@ -246,12 +248,14 @@ static void find_program_dir(char *folder, size_t bytes)
 static int open_run(struct run *run, struct error *err)
 {
     find_program_dir(run->program_dir, sizeof run->program_dir);
-    if (inbox_open(&run->inbox, err) < 0)
+    if (inbox_open(&run->inbox, err) < 0 ||
+        agent_image_open(&run->image, run->program_dir, err) < 0)
         return -1;
     const struct run_options *o = run->options;
     struct local_options local = {
         .site = {.environment = (const char *const *)environ,
                  .program_dir = run->program_dir[0] ? run->program_dir : NULL,
+                 .agent_image_dir = run->image.path[0] ? run->image.path : NULL,
                  .progress_socket = run->inbox.path},
         .log_dir = o->log_dir,
         .keep_ports = o->keep_ports,
@@ -287,6 +291,7 @@ int job_run(const struct job *job, const struct run_options *options, const stru
     }
     local_close(run->local);
     terminal_close(&run->view.terminal);
+    agent_image_close(&run->image);
     inbox_close(&run->inbox);
     return code;
 }

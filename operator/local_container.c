@@ -144,6 +144,12 @@ static const char *const *build_environment(const struct builder *b, const char 
     local_env_set(&env, "HOSTNAME", b->pod->name); /* as in every container */
     for (size_t i = 0; i < b->declared.count; i++)
         local_env_set(&env, b->declared.vars[i].name, b->declared.vars[i].value);
+    if (b->site->agent_image_dir && names_image_is(b->container->image, AGENT_PROGRAM)) {
+        const char *path = local_env_get(&env, "PATH");
+        local_env_set(&env, "PATH",
+                      arena_printf(b->arena, "%s:%s", b->site->agent_image_dir,
+                                   path && *path ? path : "/usr/local/bin:/usr/bin:/bin"));
+    }
     if (b->site->program_dir) {
         const char *path = local_env_get(&env, "PATH");
         local_env_set(&env, "PATH",

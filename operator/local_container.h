@@ -19,6 +19,7 @@ struct arena;
 struct local_site {
     const char *const *environment; /* "NAME=value", NULL-terminated: stands in for the image's */
     const char *program_dir;        /* searched after the PATH; NULL: none */
+    const char *agent_image_dir;    /* the agent's image: searched before the PATH; NULL: none */
     const char *progress_socket;    /* value of ENV_PROGRESS_SOCKET; NULL: nobody listens */
     const struct local_addresses *addresses;
 };

@@ -1,7 +1,8 @@
 #!/bin/bash
 # pack.sh NAME:TAG ARCHIVE PROGRAM: makes an OCI archive of an image that holds PROGRAM in /usr/bin, the shared libraries
-# it needs, the certificates of public CAs, and nothing else: no shell, no package manager. It runs PROGRAM, as user
-# 65532. The agent is there under the names of the launchers that manifests call, too. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
+# it needs, the certificates of public CAs, and nothing else: no package manager, and no shell but in the agent's, for
+# manifests whose command is bash -c. It runs PROGRAM, as user 65532. The agent is there under the names of the launchers
+# that manifests call, and of what they run before them, too. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
 set -euo pipefail
 
 [ $# -eq 3 ] || {
@@ -18,8 +19,8 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 storage=(--root "$work/storage" --runroot "$work/run" --storage-driver vfs)
 
-libraries() { # those of a static program are none
-    ldd "$program" 2>/dev/null | grep -o '/[^ ]*' || true
+libraries() { # PROGRAM: those of a static one are none
+    ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true
 }
 
 mkdir -p "$root/usr/bin" "$root/etc/ssl/certs"
@@ -27,13 +28,20 @@ mkdir -m 1777 "$root/tmp"
 install -m 755 "$program" "$root/usr/bin/"
 strip "$root/usr/bin/$(basename "$program")"
 if [ "$(basename "$program")" = shoal-agent ]; then
-    mkdir -p "$root/usr/local/bin"
-    for launcher in torchrun hyperpodrun; do
-        ln -s /usr/bin/shoal-agent "$root/usr/local/bin/$launcher"
+    mkdir -p "$root/usr/local/bin" "$root/bin" "$root/workspace/code/samples/fsdp"
+    chmod -R 1777 "$root/workspace" # where the training-on-eks repository would be
+    names=$(sed -n 's/^#define AGENT_\(LAUNCHERS\|IMAGE_NAMES\) //p' base/contract.h | grep -o '"[^"]*"' | tr -d '"')
+    for name_there in $names; do
+        ln -s /usr/bin/shoal-agent "$root/usr/local/bin/$name_there"
     done
+    install -m 755 /bin/bash "$root/bin/"
+    ln -s bash "$root/bin/sh"
+    shell=/bin/bash
 fi
-libraries | while read -r library; do
-    install -D -m 755 "$library" "$root$library"
+for object in "$program" ${shell:-}; do
+    libraries "$object" | while read -r library; do
+        install -D -m 755 "$library" "$root$library"
+    done
 done
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 echo 'shoal:x:65532:65532::/tmp:/sbin/nologin' >"$root/etc/passwd"
@@ -41,7 +49,7 @@ echo 'shoal:x:65532:' >"$root/etc/group"
 
 container=$(buildah "${storage[@]}" from scratch)
 buildah "${storage[@]}" copy --quiet "$container" "$root" / >/dev/null
-buildah "${storage[@]}" config --env PATH=/usr/local/bin:/usr/bin --user 65532:65532 \
+buildah "${storage[@]}" config --env PATH=/usr/local/bin:/usr/bin:/bin --user 65532:65532 \
     --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "$container"
 buildah "${storage[@]}" commit --quiet --timestamp 0 --disable-compression=false "$container" "oci-archive:$work/archive:$name" >/dev/null
 mv "$work/archive" "$archive"

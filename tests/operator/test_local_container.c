@@ -171,6 +171,32 @@ static void test_launchers_of_the_agents_image(void **state)
     }
 }
 
+/* A shell in the agent's image finds the names that are there before those of this machine. */
+static void test_path_of_the_agents_image(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *image, *path;
+    } rows[] = {
+        {"x/shoal-agent:1", "/image:/usr/bin:/opt/shoal"},
+        {"pytorch", "/usr/bin:/opt/shoal"},
+    };
+    const char *command[] = {"bash"};
+    struct local_site with_image = site;
+    with_image.agent_image_dir = "/image";
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct container container = {
+            .name = "pytorch", .image = rows[i].image, .command = {.items = command, .count = 1}};
+        struct local_process process;
+        struct error err;
+        assert_ok(local_container_build(&pod, &container, &with_image, "SHOAL_RESTART_COUNT=0",
+                                        arena, &process, &err),
+                  &err);
+        assert_string_equal(value_of(&process, "PATH"), rows[i].path);
+    }
+}
+
 static void test_what_only_a_cluster_has(void **state)
 {
     (void)state;
@@ -204,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_entry_point),
         cmocka_unit_test(test_launchers_of_the_agents_image),
+        cmocka_unit_test(test_path_of_the_agents_image),
         cmocka_unit_test(test_what_only_a_cluster_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
