@@ -110,8 +110,10 @@ EMULATION := $(BUILD)/emulation
 EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.cc))
 EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
 EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas $(EMULATION_FLAGS)
+# tests/run.sh says how many lines of the kernels were executed
+EMULATION_COVERAGE := $(if $(filter debug,$(V)),--coverage)
 $(EMULATION)/libshoal_cuda.so: $(EMULATED)
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) -shared -o $@ $^ -lboost_context
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -o $@ $^ -lboost_context
 $(EMULATION)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $< (emulation)"
 	@$(CC) $(CFLAGS) $(EMULATION_FLAGS) -c -o $@ $<
@@ -120,10 +122,13 @@ $(EMULATION)/%.cc.o: %.cc
 	@$(CXX) $(EMULATION_CXXFLAGS) -c -o $@ $<
 $(EMULATION)/%.cu.o: %.cu
 	@mkdir -p $(@D) && echo "CXX  $< (emulation)"
-	@$(CXX) $(EMULATION_CXXFLAGS) -x c++ -c -o $@ $<
+	@$(CXX) $(EMULATION_CXXFLAGS) $(EMULATION_COVERAGE) -x c++ -c -o $@ $<
+
+$(BUILD)/tests/emulation/test_emulation: $(EMULATION)/tests/emulation/test_emulation.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
+	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
 
 .PHONY: emulation
-emulation: $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so)
+emulation: $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(BUILD)/tests/emulation/test_emulation)
 
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))

@@ -48,9 +48,12 @@ run_one() { # NAME COMMAND...
 }
 
 for variant in "$@"; do
-    for source in tests/*/test_*.c; do
+    find "build/$variant/emulation" -name '*.gcda' -delete 2>/dev/null
+    for source in tests/*/test_*.c tests/*/test_*.cu; do
+        # the Makefile says why there is no emulated GPU in it
+        [[ $source != *.cu || $variant != tsan ]] || continue
         name=${source#tests/}
-        name=${name%.c}
+        name=${name%.*}
         [[ "$name on cuda" == *"$filter"* ]] || continue
         run_one "$variant $name" "build/$variant/tests/$name"
         # what runs on any device runs on the emulated GPU, too
@@ -70,6 +73,12 @@ for variant in "$@"; do
         BUILD="$PWD/build/$variant" run_one "$variant $name" "$script"
     done
 done
+# of the kernels, by all that ran on the emulated GPU
+covered=$(find build/*/emulation/kernels -name '*.gcda' 2>/dev/null | head -n 1)
+if [ -n "$covered" ]; then
+    gcovr --root . --filter 'kernels/cuda/' "${covered%%/kernels/*}" --print-summary --output /dev/null |
+        sed -nE 's/^lines: ([0-9.]+)% \(([0-9]+) out of ([0-9]+)\)/CUDA source lines executed: \2 of \3 (\1 %)/p'
+fi
 [ $((passed + failed + skipped)) -gt 0 ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "base/error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include <cmocka.h> /* itself, it does not say that it is C */
 
 /* Fails the test with the error's text unless result is 0. */
 #define assert_ok(result, err) support_assert_ok((result), (err), __FILE__, __LINE__)

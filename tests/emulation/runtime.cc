@@ -355,6 +355,15 @@ cudaError_t cudaDeviceSynchronize(void)
     return noted(g->broken);
 }
 
+/* Only what a failed kernel left behind: streams and memory stay. */
+cudaError_t cudaDeviceReset(void)
+{
+    gpu *g = the_gpu();
+    std::unique_lock held = g->locked();
+    g->broken = cudaSuccess;
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {

@@ -51,6 +51,7 @@ cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceReset(void);
 
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
