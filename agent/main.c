@@ -1,4 +1,5 @@
 /* shoal-agent: one rank of a training job, or the launcher of a pod's ranks. */
+#include "agent/accelerate.h"
 #include "agent/build.h"
 #include "agent/comm_ring.h"
 #include "agent/config.h"
@@ -320,7 +321,7 @@ static bool is_aside(char *const *argv, int *ret_exit_code)
     auto_str struct str text;
     str_init(&text, 4096);
     if (!stand_in(argv, &text, ret_exit_code))
-        return false;
+        return accelerate_command(argv, environment, NULL, ret_exit_code);
     fputs(str_text(&text), stderr);
     return true;
 }

@@ -1,10 +1,10 @@
 /* accelerate launch: its flags are settings of the same meaning, most under the same name. */
+#include "agent/accelerate_file.h"
 #include "agent/shim_parts.h"
 
 #include "base/str.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* A flag before the script. */
 struct launch_flag {
@@ -133,29 +133,6 @@ static int read_flag(struct shim_writer *w, char *const **words, struct error *e
     return pass_on(w, flag, word, value, err);
 }
 
-/* accelerate's file of the user, where there is one. */
-static const char *default_file(struct shim_writer *w)
-{
-    static const struct {
-        const char *variable, *below;
-    } places[] = {{"HF_HOME", "accelerate"},
-                  {"XDG_CACHE_HOME", "huggingface/accelerate"},
-                  {"HOME", ".cache/huggingface/accelerate"}};
-    static const char *const names[] = {"default_config.yaml", "default_config.json"};
-    for (size_t i = 0; i < array_length(places); i++) {
-        const char *value = w->lookup(w->ctx, places[i].variable);
-        if (!value || !value[0])
-            continue;
-        for (size_t k = 0; k < array_length(names); k++) {
-            const char *path = arena_printf(w->arena, "%s/%s/%s", value, places[i].below, names[k]);
-            if (access(path, R_OK) == 0)
-                return path;
-        }
-        return NULL;
-    }
-    return NULL;
-}
-
 int shim_read_accelerate(struct shim_writer *w, char *const **words, struct error *err)
 {
     bool is_module = false, has_file = false;
@@ -173,7 +150,7 @@ int shim_read_accelerate(struct shim_writer *w, char *const **words, struct erro
     }
     if (!**words)
         return error_set(err, ERR_CONFIG, "accelerate launch: names no script");
-    const char *file = has_file ? NULL : default_file(w);
+    const char *file = has_file ? NULL : accelerate_find_file(w->lookup, w->ctx, w->arena);
     if (file && shim_add_word(w, arena_printf(w->arena, "--config_file=%s", file), err))
         return -1;
     const char *preset = shim_script_preset(w, *(*words)++, is_module);

@@ -46,6 +46,7 @@ operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
 agent/tape.*.[ch]:base/.*|kernels/ops.h|agent/(tape|tape_parts|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h
 agent/schedule.[ch]:agent/schedule.h
+agent/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/(shim.*|stand_in|accelerate_file).h
 agent/ring_add.[ch]:agent/ring_add.h|kernels/ops.h
 agent/encoder.[ch]:base/.*|agent/(encoder|dataset/token_source|text/tokenizer).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
