@@ -86,22 +86,38 @@ static void list_classes(const struct module *m, struct str *list)
     }
 }
 
+static bool has_class(const struct module *m, const char *name)
+{
+    if (strcmp(m->class_name, name) == 0)
+        return true;
+    for (int i = 0; i < m->child_count; i++)
+        if (has_class(m->children[i], name))
+            return true;
+    return false;
+}
+
 int wrap_by_class(struct module *root, const char *const *classes, int class_count,
                   struct error *err)
 {
+    auto_str struct str list;
+    str_init(&list, 256);
+    list_classes(root, &list);
+    for (int i = 0; i < class_count; i++)
+        if (!has_class(root, classes[i])) /* accelerate's words */
+            return error_set(
+                err, ERR_CONFIG,
+                "Could not find the transformer layer class %s in the model. %s has %s", classes[i],
+                root->class_name, str_text(&list));
     clear(root);
     choose_by_class(root, classes, class_count);
     if (finish(root) > 1)
         return 0;
-    auto_str struct str list;
-    str_init(&list, 256);
-    list_classes(root, &list);
     if (class_count == 0)
         return error_set(err, ERR_CONFIG,
                          "%s has no transformer blocks to wrap: name its classes (%s) or choose "
                          "another wrap policy",
                          root->class_name, str_text(&list));
-    return error_set(err, ERR_CONFIG, "no module of %s is a %s%s to wrap: it has %s",
+    return error_set(err, ERR_CONFIG, "no module of %s but the whole is a %s%s: it has %s",
                      root->class_name, classes[0],
                      class_count > 1 ? " (or another one listed)" : "", str_text(&list));
 }

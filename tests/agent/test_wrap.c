@@ -103,8 +103,10 @@ static void classes_choose_blocks(void **state)
     struct error err;
     assert_ok(wrap_by_class(root, NULL, 0, &err), &err);
     assert_units(root, " layers.0 layers.1");
-    const char *classes[] = {"Nothing", "Linear"};
-    assert_ok(wrap_by_class(root, classes, 2, &err), &err);
+    const char *classes[] = {"Linear", "Nothing"};
+    assert_fails(wrap_by_class(root, classes, 2, &err), &err, ERR_CONFIG,
+                 "Could not find the transformer layer class Nothing in the model.");
+    assert_ok(wrap_by_class(root, classes, 1, &err), &err);
     assert_units(root, " layers.0.attention.out layers.0.mlp layers.1.attention.out layers.1.mlp");
     wrap_none(root);
     assert_units(root, "");
@@ -117,8 +119,10 @@ static void classes_that_are_not_there_are_an_error(void **state)
     struct module *root = model_mnist_new(arena, &mnist_default_shape)->root;
     struct error err;
     const char *classes[] = {"LlamaDecoderLayer"};
-    assert_fails(wrap_by_class(root, classes, 1, &err), &err, ERR_CONFIG,
-                 "no module of Net is a LlamaDecoderLayer to wrap: it has Conv2d, Dropout, Linear");
+    assert_fails(
+        wrap_by_class(root, classes, 1, &err), &err, ERR_CONFIG,
+        "Could not find the transformer layer class LlamaDecoderLayer in the model. Net has "
+        "Conv2d, Dropout, Linear");
     assert_fails(wrap_by_class(root, NULL, 0, &err), &err, ERR_CONFIG,
                  "Net has no transformer blocks to wrap");
 }
