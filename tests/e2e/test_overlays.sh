@@ -1,0 +1,44 @@
+#!/bin/bash
+# kustomize/: each overlay is a job that shoal run decodes, the first document's base and overlays train; and so does what
+# the original repository renders, of which only the image is another.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+if ! command -v kubectl >/dev/null; then
+    skip "overlays" "kubectl is not on the PATH"
+    tap_done
+fi
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+render() { kubectl kustomize "kustomize/overlays/$1" 2>/dev/null; }
+small="--data.root=/usr/share/datasets/fashion-mnist --train_size=96 --eval_size=32 --epochs=1 --batch_size=16 --prometheus_port=0"
+
+# The names that manifests give pods and services are in what is rendered.
+has() { # OVERLAY TEXT...
+    local text
+    render "$1" >"$work/rendered" || return 1
+    for text in "${@:2}"; do contains "$work/rendered" "$text" || return 1; done
+}
+check "overlay fsdp is the document's job" has fsdp "name: pytorch-dist-job" "namespace: pytorch" "replicas: 3" \
+    "topologyKey: kubernetes.io/hostname" "nodeAffinity:" "torchrun --nnodes 4 --nproc_per_node 1 t5-fsdp.py"
+affinities() { [ "$(render fsdp | grep -c podAffinity)" -eq 1 ]; }
+check "... whose master waits for no other pod's node" affinities
+check "overlay ddp" has ddp "replicas: 2" "torchrun --nnodes 3 --nproc_per_node 1 mnist-ddp.py"
+for overlay in t5-small t5-base bert; do check "overlay $overlay" has "$overlay" "name: $overlay"; done
+
+# trains NAME: runs the manifest on the standard input.
+trains() {
+    cat >"$work/$1.yaml"
+    shoal run -f "$work/$1.yaml" --log-dir "$work/$1" --progress never >"$work/$1.out" 2>&1 || { cat "$work/$1.out"; return 1; }
+}
+ddp() { render ddp | sed "s|mnist-ddp.py .*|mnist-ddp.py $small|" | trains ddp; }
+check "shoal run trains the ddp overlay" ddp
+check "... on three pods" contains "$work/ddp.out" "3 ranks on 3 nodes"
+check "... with the tutorial's lines" grep -q $'^Train Epoch: 1 \tLoss: ' "$work/ddp.out"
+
+original() { sed "s|mnist-ddp.py|mnist-ddp.py $small|" tests/data/toe/ddp.yaml | trains original; }
+check "the original's manifest trains with only the image changed" original
+check "... git clone fetches nothing" contains "$work/original.out" "git: nothing is fetched: this is shoal-agent"
+check "... nor does pip install" contains "$work/original.out" "pip: nothing is fetched: this is shoal-agent"
+check "... on three pods" contains "$work/original.out" "3 ranks on 3 nodes"
+check "... and leaves nothing behind" rmdir "$TMPDIR"
+tap_done
