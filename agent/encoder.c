@@ -18,6 +18,9 @@ int encoder_of(struct tokenizer *tokenizer, struct token_encoder *ret_encoder, s
         .encode = encode,
         .bos = special.bos,
         .eos = special.eos,
+        .pad = special.pad,
+        .mask = special.mask,
+        .vocabulary = tokenizer_vocabulary(tokenizer),
         .adds_bos = bos,
         .adds_eos = around.count > (bos ? 1 : 0) && around.ids[around.count - 1] == special.eos,
     };

@@ -54,7 +54,8 @@ struct source {
     const struct source_functions *fn;
     int64_t samples; /* of an epoch, all ranks, each counted once; -1: not known before its end */
     int64_t batches; /* micro-batches of this rank in an epoch; -1 likewise */
-    int64_t T;       /* tokens of a sample; 0: images */
+    int64_t T;       /* tokens of a sample, at the most; MODEL_TRANSLATION: of source and target
+                        together; 0: images */
     int64_t batch_rows; /* rows of a micro-batch; an epoch's last one may have fewer */
     const char *what;   /* for errors: the data's directory */
 };
@@ -74,13 +75,18 @@ int source_open(const struct agent_config *config, enum source_split split,
                 struct source **ret_source, struct error *err);
 void source_close(struct source *source); /* NULL-safe; the stream has been synced */
 
-/* source_images.c: MNIST's and its like; source_tokens.c: for language models. */
+/* source_images.c: MNIST's and its like; source_tokens.c: what predicts the next token;
+ * source_examples.c: rows, for the other language models. */
 int source_images_open(const struct agent_config *config, enum source_split split,
                        const struct model *model, const struct source_place *place,
                        struct source **ret_source, struct error *err);
 int source_tokens_open(const struct agent_config *config, enum source_split split,
                        const struct model *model, const struct source_place *place,
                        struct source **ret_source, struct error *err);
+
+int source_examples_open(const struct agent_config *config, enum source_split split,
+                         const struct model *model, const struct source_place *place,
+                         struct source **ret_source, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "base/str.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 enum { NAMES_MAX_BYTES = 200 };
 
@@ -11,7 +12,7 @@ void json_line_prepare(void)
     json_object_seed(0); /* jansson would do it at the first object, whichever thread has it */
 }
 
-static void set_missing(const json_t *root, const char *column, struct error *err)
+static void set_missing(const json_t *root, const struct json_line_text *text, struct error *err)
 {
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
@@ -24,12 +25,28 @@ static void set_missing(const json_t *root, const char *column, struct error *er
     for (size_t i = 0; i < names.length; i++) /* it goes into messages */
         if ((unsigned char)names.text[i] < 0x20)
             names.text[i] = ' ';
-    error_set(err, ERR_INPUT, "no text \"%s\" in it; it has %s: set data.text_column", column,
-              names.length ? str_text(&names) : "nothing");
+    error_set(err, ERR_INPUT, "no %s \"%s\" in it; it has %s: set %s",
+              text->may_be_number ? "text or whole number" : "text", text->column,
+              names.length ? str_text(&names) : "nothing", text->key);
 }
 
-struct json_t *json_line_text(const char *line, size_t bytes, const char *column,
-                              const char **ret_text, size_t *ret_bytes, struct error *err)
+static bool take_text(const json_t *value, struct json_line_text *text)
+{
+    if (json_is_string(value)) {
+        text->text = json_string_value(value);
+        text->bytes = json_string_length(value);
+        return true;
+    }
+    if (!text->may_be_number || !(json_is_integer(value) || json_is_boolean(value)))
+        return false;
+    long long number = json_is_integer(value) ? json_integer_value(value) : json_is_true(value);
+    text->bytes = (size_t)snprintf(text->digits, sizeof text->digits, "%lld", number);
+    text->text = text->digits;
+    return true;
+}
+
+struct json_t *json_line_texts(const char *line, size_t bytes, struct json_line_text *texts,
+                               size_t count, struct error *err)
 {
     json_error_t json_error;
     json_t *root = json_loadb(line, bytes, JSON_ALLOW_NUL, &json_error);
@@ -42,14 +59,25 @@ struct json_t *json_line_text(const char *line, size_t bytes, const char *column
         json_decref(root);
         return NULL;
     }
-    const json_t *text = json_object_get(root, column);
-    if (!json_is_string(text)) {
-        set_missing(root, column, err);
-        json_decref(root);
-        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!take_text(json_object_get(root, texts[i].column), &texts[i])) {
+            set_missing(root, &texts[i], err);
+            json_decref(root);
+            return NULL;
+        }
     }
-    *ret_text = json_string_value(text);
-    *ret_bytes = json_string_length(text);
+    return root;
+}
+
+struct json_t *json_line_text(const char *line, size_t bytes, const char *column,
+                              const char **ret_text, size_t *ret_bytes, struct error *err)
+{
+    struct json_line_text text = {.column = column, .key = "data.text_column"};
+    json_t *root = json_line_texts(line, bytes, &text, 1, err);
+    if (root) {
+        *ret_text = text.text;
+        *ret_bytes = text.bytes;
+    }
     return root;
 }
 

@@ -8,18 +8,19 @@
 int64_t sampler_count(const struct sampler *sampler)
 {
     assert(sampler->items >= 1 && sampler->world_size >= 1);
-    return (sampler->items + sampler->world_size - 1) / sampler->world_size;
+    assert(sampler->first >= 0 && sampler->first <= sampler->items);
+    return (sampler->items - sampler->first + sampler->world_size - 1) / sampler->world_size;
 }
 
 int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64_t i)
 {
     assert(i >= 0 && i < sampler_count(sampler));
-    int64_t place = (i * sampler->world_size + sampler->rank) % sampler->items;
+    int64_t place = (sampler->first + i * sampler->world_size + sampler->rank) % sampler->items;
     return order ? order[place] : place;
 }
 
-/* Uniform in 0 .. bound - 1: 48 random bits, so that the bias is below bound / 2^48. */
-static int64_t random_below(uint64_t key, uint64_t counter, int64_t bound)
+/* 48 random bits, so that the bias is below bound / 2^48. */
+int64_t sampler_random_below(uint64_t key, uint64_t counter, int64_t bound)
 {
     uint64_t high = (uint64_t)(random_uniform(key, 2 * counter) * 0x1p24F);
     uint64_t low = (uint64_t)(random_uniform(key, 2 * counter + 1) * 0x1p24F);
@@ -33,7 +34,7 @@ void sampler_permute(int64_t items, uint64_t seed, uint64_t epoch, int64_t *orde
     for (int64_t i = 0; i < items; i++)
         order[i] = i;
     for (int64_t i = items - 1; i > 0; i--) {
-        int64_t j = random_below(key, (uint64_t)i, i + 1);
+        int64_t j = sampler_random_below(key, (uint64_t)i, i + 1);
         int64_t swap = order[i];
         order[i] = order[j];
         order[j] = swap;

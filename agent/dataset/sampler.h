@@ -1,7 +1,8 @@
 /* Which samples a rank sees, in which order: torch.utils.data.DistributedSampler's rule as pure
  * functions. The order of an epoch is the identity, or a permutation that depends on (seed, epoch)
  * only; it is extended with its own beginning to a multiple of the world size W; rank r takes the
- * places r, r + W, r + 2W, ... Nothing is dropped, so up to W - 1 samples are seen twice. */
+ * places r, r + W, r + 2W, ... behind `first`. Nothing is dropped, so up to W - 1 samples are seen
+ * twice. */
 #ifndef SHOAL_AGENT_DATASET_SAMPLER_H
 #define SHOAL_AGENT_DATASET_SAMPLER_H
 
@@ -14,9 +15,11 @@ extern "C" {
 struct sampler {
     int64_t items; /* samples in the data set, >= 1 */
     int rank, world_size;
+    int64_t first; /* place of the order where the ranks begin, 0 .. items: what is before it is
+                      done, perhaps by another number of ranks */
 };
 
-/* Samples a rank takes per epoch: ceil(items / world_size), the same on every rank. */
+/* Samples a rank takes of the epoch: ceil((items - first) / world_size), the same on every rank. */
 int64_t sampler_count(const struct sampler *sampler);
 
 /* The sample at place i (0 .. sampler_count - 1) of the rank's share. order: [items], the epoch's
@@ -26,6 +29,9 @@ int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64
 /* Fills order[items] with the permutation of (seed, epoch): Fisher-Yates with counter-based random
  * numbers. It is ours, not torch.randperm's. */
 void sampler_permute(int64_t items, uint64_t seed, uint64_t epoch, int64_t *order);
+
+/* Uniform in 0 .. bound - 1: the number at (key, counter). */
+int64_t sampler_random_below(uint64_t key, uint64_t counter, int64_t bound);
 
 #ifdef __cplusplus
 }

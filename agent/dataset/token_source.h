@@ -68,8 +68,9 @@ struct token_encoder {
     void *ctx;
     /* Adds the ids of the text, none in front or behind. Called by several threads at once. */
     int (*encode)(void *ctx, const char *text, size_t bytes, struct tokens *ids, struct error *err);
-    int32_t bos, eos;        /* -1: it has none */
-    bool adds_bos, adds_eos; /* what "auto" means; concat always ends a document with eos */
+    int32_t bos, eos, pad, mask; /* -1: it has none */
+    int32_t vocabulary;          /* its highest id + 1 */
+    bool adds_bos, adds_eos;     /* what "auto" means; concat always ends a document with eos */
 };
 
 struct token_options {

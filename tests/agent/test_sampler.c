@@ -19,7 +19,7 @@ static void test_rule(void **state)
     struct fixture_file *file = fixture_open("rules.safetensors");
     for (size_t i = 0; i < array_length(rows); i++) {
         for (int rank = 0; rank < rows[i].world; rank++) {
-            struct sampler s = {rows[i].items, rank, rows[i].world};
+            struct sampler s = {rows[i].items, rank, rows[i].world, 0};
             int64_t count, one;
             const float *expected = fixture_get(file, &count, "sampler/%d_%d/rank%d/indices",
                                                 (int)s.items, s.world_size, rank);
@@ -83,25 +83,32 @@ static void test_permutation_is_fair(void **state)
     assert_int_equal(orders, 24);
 }
 
-/* The ranks together see everything, at most world - 1 samples twice, in the order's own order. */
+enum { ITEMS = 23 };
+
+/* Of what is behind `first` the ranks together see everything, in the order's own order; then its
+ * beginning until all have equally many. */
+static void check_cover(const int64_t *order, int world, int64_t first)
+{
+    int seen[ITEMS] = {0};
+    int64_t total = 0;
+    for (int rank = 0; rank < world; rank++) {
+        struct sampler s = {ITEMS, rank, world, first};
+        for (int64_t i = 0; i < sampler_count(&s); i++, total++)
+            seen[sampler_index(&s, order, i)]++;
+    }
+    assert_int_equal(total, (ITEMS - first + world - 1) / world * world);
+    for (int64_t place = 0; place < ITEMS; place++)
+        assert_int_equal(seen[order[place]], (place >= first) + (place < first + total - ITEMS));
+}
+
 static void test_ranks_cover_all(void **state)
 {
     (void)state;
-    for (int world = 1; world <= 5; world++) {
-        enum { ITEMS = 23 };
-        int64_t order[ITEMS];
-        int seen[ITEMS] = {0};
-        sampler_permute(ITEMS, 1, 0, order);
-        int64_t total = 0;
-        for (int rank = 0; rank < world; rank++) {
-            struct sampler s = {ITEMS, rank, world};
-            for (int64_t i = 0; i < sampler_count(&s); i++, total++)
-                seen[sampler_index(&s, order, i)]++;
-        }
-        assert_int_equal(total, (ITEMS + world - 1) / world * world);
-        for (int64_t place = 0; place < ITEMS; place++)
-            assert_int_equal(seen[order[place]], 1 + (place < total - ITEMS));
-    }
+    int64_t order[ITEMS];
+    sampler_permute(ITEMS, 1, 0, order);
+    for (int world = 1; world <= 5; world++)
+        for (int64_t first = 0; first <= ITEMS; first++)
+            check_cover(order, world, first);
 }
 
 int main(void)

@@ -1,0 +1,327 @@
+#include "agent/dataset/example_encoder.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static void want(struct columns *columns, const char *column, const char *key, bool may_be_number)
+{
+    columns->wanted[columns->count++] =
+        (struct json_line_text){.column = column, .key = key, .may_be_number = may_be_number};
+}
+
+static void want_columns(struct columns *columns, const struct examples_options *o)
+{
+    want(columns, o->data.text_column, "data.text_column", false);
+    if (o->kind == EXAMPLES_TRANSLATION)
+        want(columns, o->target_column, "data.target_column", false);
+    if (o->kind != EXAMPLES_CLASSES)
+        return;
+    want(columns, o->label_column, "data.label_column", true);
+    if (o->text_pair_column[0])
+        want(columns, o->text_pair_column, "data.text_pair_column", false);
+}
+
+static int check_format(const struct examples_options *o, enum token_format format,
+                        const char *name, struct error *err)
+{
+    bool one_column = o->kind == EXAMPLES_MASKED || o->kind == EXAMPLES_PRETRAINING;
+    if (format == TOKENS_JSONL || format == TOKENS_TSV || format == TOKENS_CSV ||
+        (format == TOKENS_TEXT && one_column))
+        return 0;
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s: %s has no columns of text: give JSON lines, TSV or CSV%s", name,
+                     token_format_name(format), one_column ? ", or lines of text" : "");
+}
+
+static int read_label_names(struct example_encoder *e, struct error *err)
+{
+    const struct examples_options *o = e->options;
+    if (!o->label_names[0])
+        return 0;
+    auto_free char *list = xstrdup(o->label_names);
+    char *rest = list;
+    e->label_names = xcalloc(EXAMPLES_MAX_CLASSES, sizeof *e->label_names);
+    for (char *name; (name = strsep(&rest, ",")) && e->label_count < EXAMPLES_MAX_CLASSES;)
+        e->label_names[e->label_count++] = xstrdup(name);
+    if ((int64_t)e->label_count == o->classes)
+        return 0;
+    return error_set(err, ERR_CONFIG, "data.label_names: %zu names, but the model has %lld classes",
+                     e->label_count, (long long)o->classes);
+}
+
+/* BERT's samples always have both; else as the tokenizer says, if nothing else is asked for. */
+static bool adds(const struct examples_options *o, enum token_affix asked, bool tokenizers)
+{
+    if (o->kind != EXAMPLES_TRANSLATION)
+        return true;
+    return asked == TOKENS_AFFIX_AUTO ? tokenizers : asked == TOKENS_AFFIX_TRUE;
+}
+
+int example_encoder_init(struct example_encoder *encoder, const struct examples_options *options,
+                         enum token_format format, const char *name, struct error *err)
+{
+    const struct examples_options *o = options;
+    const struct token_encoder *t = &o->data.encoder;
+    *encoder = (struct example_encoder){.options = o, .columns = {.format = format}};
+    if (!t->encode)
+        return error_set(err, ERR_CONFIG, "%s is text: set data.tokenizer", name);
+    if (check_format(o, format, name, err) < 0)
+        return -1;
+    encoder->add_bos = adds(o, o->data.add_bos, t->adds_bos);
+    encoder->add_eos = adds(o, o->data.add_eos, t->adds_eos);
+    if ((encoder->add_bos && t->bos < 0) || (encoder->add_eos && t->eos < 0))
+        return error_set(err, ERR_CONFIG, "data.tokenizer: it has no %s, which %s needs",
+                         encoder->add_bos && t->bos < 0 ? "bos ([CLS])" : "eos ([SEP])",
+                         o->kind == EXAMPLES_TRANSLATION ? "data.add_bos or data.add_eos"
+                                                         : "the model");
+    json_line_prepare();
+    want_columns(&encoder->columns, o);
+    return o->kind == EXAMPLES_CLASSES ? read_label_names(encoder, err) : 0;
+}
+
+void example_encoder_free(struct example_encoder *encoder)
+{
+    for (size_t i = 0; i < encoder->label_count; i++)
+        free(encoder->label_names[i]);
+    free(encoder->label_names);
+    *encoder = (struct example_encoder){0};
+}
+
+/* ---- texts ---- */
+
+/* Where a word ends, at or behind `from`. */
+static size_t word_end(const char *text, size_t bytes, size_t from)
+{
+    while (from < bytes && text[from] != ' ' && text[from] != '\n')
+        from++;
+    return from;
+}
+
+/* Adds the ids of the text, or at least the first `most` + 1 of them: no token goes across words,
+ * so a long text is only read as far as is needed. */
+static int encode_beginning(const struct example_encoder *e, const char *text, size_t bytes,
+                            size_t most, struct tokens *ids, struct error *err)
+{
+    enum { BYTES_PER_ID = 8, MARGIN = 8 };
+    const struct token_encoder *t = &e->options->data.encoder;
+    size_t before = ids->count;
+    for (size_t part = BYTES_PER_ID * (most + MARGIN);; part *= 4) {
+        size_t end = part < bytes ? word_end(text, bytes, part) : bytes;
+        ids->count = before;
+        if (t->encode(t->ctx, text, end, ids, err) < 0)
+            return -1;
+        if (end == bytes || ids->count - before > most + MARGIN)
+            return 0;
+    }
+}
+
+/* Adds bos, the text's ids, eos: at most `most`, what is beyond is cut off. */
+static int encode_within(const struct example_encoder *e, const char *text, size_t bytes,
+                         int64_t most, struct tokens *ids, struct error *err)
+{
+    const struct token_encoder *t = &e->options->data.encoder;
+    size_t room = (size_t)(most > e->add_bos + e->add_eos ? most - e->add_bos - e->add_eos : 0);
+    if (e->add_bos)
+        tokens_add(ids, t->bos);
+    size_t before = ids->count;
+    if (encode_beginning(e, text, bytes, room, ids, err) < 0)
+        return -1;
+    if (ids->count - before > room)
+        ids->count = before + room;
+    if (e->add_eos)
+        tokens_add(ids, t->eos);
+    return 0;
+}
+
+static void set_head(struct tokens *record, size_t first, size_t second, int32_t label)
+{
+    record->ids[EXAMPLE_FIRST] = (int32_t)first;
+    record->ids[EXAMPLE_SECOND] = (int32_t)second;
+    record->ids[EXAMPLE_LABEL] = label;
+}
+
+/* ---- sequence to sequence ---- */
+
+static int encode_translation(const struct example_encoder *e, const struct columns_row *row,
+                              struct tokens *record, struct error *err)
+{
+    const struct examples_options *o = e->options;
+    const struct json_line_text *text = &row->texts[0], *target = &row->texts[1];
+    auto_str struct str source;
+    str_init(&source, SIZE_MAX / 2);
+    str_add(&source, o->source_prefix);
+    str_add_bytes(&source, text->text, text->bytes);
+    if (encode_within(e, str_text(&source), source.length, o->max_source, record, err) < 0)
+        return -1;
+    size_t first = record->count - EXAMPLE_HEAD, before = record->count;
+    if (encode_within(e, target->text, target->bytes, o->max_target, record, err) < 0)
+        return -1;
+    if (record->count - before <= (size_t)e->add_bos + e->add_eos)
+        return error_set(err, ERR_INPUT,
+                         "its \"%s\" is empty: nothing is to be learned; take such rows out",
+                         target->column);
+    set_head(record, first, record->count - before, 0);
+    return 0;
+}
+
+/* ---- classes ---- */
+
+static int find_label(const struct example_encoder *e, const struct json_line_text *text,
+                      int32_t *ret_label, struct error *err)
+{
+    auto_free char *label = xasprintf("%.*s", (int)text->bytes, text->text);
+    int64_t number = -1;
+    for (size_t i = 0; i < e->label_count && number < 0; i++)
+        if (strcmp(e->label_names[i], label) == 0)
+            number = (int64_t)i;
+    if (number < 0 && e->label_count > 0)
+        return error_set(err, ERR_INPUT, "its \"%s\" is \"%.40s\", which data.label_names has not",
+                         text->column, label);
+    if (number < 0 && !str_to_i64(label, 0, e->options->classes - 1, &number))
+        return error_set(err, ERR_INPUT,
+                         "its \"%s\" is \"%.40s\", not a class from 0 to %lld: give names in "
+                         "data.label_names, or the model more classes",
+                         text->column, label, (long long)e->options->classes - 1);
+    *ret_label = (int32_t)number;
+    return 0;
+}
+
+static int too_long(const struct examples_options *o, struct error *err)
+{
+    return error_set(err, ERR_INPUT,
+                     "more than the %lld tokens that the model has positions for: "
+                     "data.max_seq_length=%lld cuts longer rows off",
+                     (long long)o->max_tokens, (long long)o->max_tokens);
+}
+
+/* Takes from the longer one until both fit. */
+static void cut_longest(size_t room, size_t *first, size_t *second)
+{
+    while (*first + *second > room)
+        --*(*first > *second ? first : second);
+}
+
+static int encode_classes(const struct example_encoder *e, const struct columns_row *row,
+                          struct tokens *record, struct error *err)
+{
+    const struct examples_options *o = e->options;
+    const struct token_encoder *t = &o->data.encoder;
+    const struct json_line_text *text = &row->texts[0], *pair = &row->texts[2];
+    bool paired = e->columns.count > 2;
+    auto_tokens struct tokens one = {0}, two = {0};
+    size_t most = (size_t)o->max_tokens, room = most - (paired ? 3 : 2);
+    int32_t label = 0;
+    if (find_label(e, &row->texts[1], &label, err) < 0 ||
+        encode_beginning(e, text->text, text->bytes, most, &one, err) < 0 ||
+        (paired && encode_beginning(e, pair->text, pair->bytes, most, &two, err) < 0))
+        return -1;
+    size_t first = one.count, second = two.count;
+    if (first + second > room && !o->may_cut)
+        return too_long(o, err);
+    cut_longest(room, &first, &second);
+    tokens_add(record, t->bos);
+    tokens_add_many(record, one.ids, first);
+    tokens_add(record, t->eos);
+    tokens_add_many(record, two.ids, second);
+    if (paired)
+        tokens_add(record, t->eos);
+    set_head(record, first + 2, paired ? second + 1 : 0, label);
+    return 0;
+}
+
+/* ---- documents ---- */
+
+static int encode_document(const struct example_encoder *e, const struct columns_row *row,
+                           struct tokens *record, struct error *err)
+{
+    const struct examples_options *o = e->options;
+    const struct token_encoder *t = &o->data.encoder;
+    const struct json_line_text *text = &row->texts[0];
+    bool whole = o->data.packing != TOKENS_NONE || !o->may_cut;
+    int result = 0;
+    if (!whole) {
+        result = encode_within(e, text->text, text->bytes, o->max_tokens, record, err);
+    } else {
+        tokens_add(record, t->bos);
+        result = t->encode(t->ctx, text->text, text->bytes, record, err);
+        tokens_add(record, t->eos);
+    }
+    size_t count = record->count - EXAMPLE_HEAD;
+    if (result == 0 && o->data.packing == TOKENS_NONE && (int64_t)count > o->max_tokens)
+        result = too_long(o, err);
+    if (result == 0 && count > INT32_MAX)
+        result = error_set(err, ERR_INPUT, "a document of %zu tokens: give it in parts", count);
+    if (result == 0)
+        set_head(record, count, 0, 0);
+    return result;
+}
+
+/* Of a sentence as many ids as a sample can have beside bos, two eos and one id of the other. */
+static int encode_sentences(const struct example_encoder *e, const struct columns_row *row,
+                            struct tokens *record, struct error *err)
+{
+    const struct json_line_text *text = &row->texts[0];
+    const char *at = text->text, *end = text->text + text->bytes;
+    size_t most = (size_t)e->options->max_tokens - 4;
+    while (at < end) {
+        const char *lf = memchr(at, '\n', (size_t)(end - at));
+        size_t bytes = (size_t)((lf ? lf : end) - at), before = record->count;
+        if (encode_beginning(e, at, bytes, most, record, err) < 0)
+            return -1;
+        if (record->count - before > most && most > 0)
+            record->count = before + most;
+        if (record->count > before)
+            tokens_add(record, EXAMPLE_SENTENCE_END);
+        at += bytes + 1;
+    }
+    set_head(record, record->count - EXAMPLE_HEAD, 0, 0);
+    return 0;
+}
+
+/* ---- any row ---- */
+
+static int check_vocabulary(const struct example_encoder *e, const struct tokens *record,
+                            struct error *err)
+{
+    int64_t most = e->options->data.vocab_size;
+    for (size_t i = EXAMPLE_HEAD; i < record->count; i++)
+        if (record->ids[i] >= most)
+            return error_set(err, ERR_INPUT,
+                             "the tokenizer gives id %d, the model's vocabulary has %lld: take the "
+                             "model's own tokenizer",
+                             record->ids[i], (long long)most);
+    return 0;
+}
+
+static int encode_row(const struct example_encoder *e, struct encode_job *job,
+                      struct columns_row *row)
+{
+    static int (*const kinds[])(const struct example_encoder *, const struct columns_row *,
+                                struct tokens *, struct error *) = {
+        [EXAMPLES_TRANSLATION] = encode_translation,
+        [EXAMPLES_CLASSES] = encode_classes,
+        [EXAMPLES_MASKED] = encode_document,
+        [EXAMPLES_PRETRAINING] = encode_sentences,
+    };
+    tokens_add_many(&job->ids, (const int32_t[EXAMPLE_HEAD]){0}, EXAMPLE_HEAD);
+    if (columns_parse(&e->columns, job->text, job->bytes, row, &job->err) < 0 ||
+        kinds[e->options->kind](e, row, &job->ids, &job->err) < 0)
+        return -1;
+    return check_vocabulary(e, &job->ids, &job->err);
+}
+
+void example_encode(void *ctx, struct encode_job *job)
+{
+    struct columns_row row = {0};
+    if (encode_row(ctx, job, &row) < 0) {
+        job->failed = true;
+        error_wrap(&job->err, "%s:%lld", job->path, (long long)job->line);
+    }
+    columns_row_free(&row);
+}

@@ -1,0 +1,52 @@
+#include "agent/dataset/masking.h"
+
+#include "agent/dataset/sampler.h"
+#include "kernels/ops.h"
+
+/* Numbers of the keys: the data's random numbers are apart from each other and from the model's. */
+enum {
+    KEY_CHOOSE = 0x6d61736b,
+    KEY_REPLACE = 0x6d61736c,
+    KEY_TOKEN = 0x6d61736d,
+    KEY_PAIR = 0x70616972
+};
+
+static uint64_t key_of(uint64_t seed, uint64_t epoch, int64_t sample, uint64_t what)
+{
+    return random_key(seed, epoch, what, (uint64_t)sample);
+}
+
+int64_t masking_hide(const struct masking *masking, uint64_t epoch, int64_t sample, int32_t *ids,
+                     int64_t count, int32_t *targets, int32_t ignored)
+{
+    const struct masking *m = masking;
+    uint64_t choose = key_of(m->seed, epoch, sample, KEY_CHOOSE);
+    uint64_t replace = key_of(m->seed, epoch, sample, KEY_REPLACE);
+    uint64_t token = key_of(m->seed, epoch, sample, KEY_TOKEN);
+    int64_t chosen = 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool kept = ids[i] == m->kept[0] || ids[i] == m->kept[1] || ids[i] == m->kept[2];
+        targets[i] = ignored;
+        if (kept || random_uniform(choose, (uint64_t)i) >= m->probability)
+            continue;
+        targets[i] = ids[i];
+        chosen++;
+        float how = random_uniform(replace, (uint64_t)i);
+        if (how < 0.8F)
+            ids[i] = m->mask;
+        else if (how < 0.9F)
+            ids[i] = (int32_t)sampler_random_below(token, (uint64_t)i, m->vocabulary);
+    }
+    return chosen;
+}
+
+bool masking_is_other(uint64_t seed, uint64_t epoch, int64_t sample)
+{
+    return random_uniform(key_of(seed, epoch, sample, KEY_PAIR), 0) < 0.5F;
+}
+
+int64_t masking_other(uint64_t seed, uint64_t epoch, int64_t sample, int attempt, int64_t bound)
+{
+    return sampler_random_below(key_of(seed, epoch, sample, KEY_PAIR), 1 + (uint64_t)attempt,
+                                bound);
+}
