@@ -79,10 +79,10 @@ NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_ARCHS ?= 80 86 89 90a 100
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) base/error.c base/mem.c
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c base/error.c base/mem.c
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
-NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
+NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
 	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
 
 .PHONY: gpu
@@ -94,7 +94,7 @@ gpu: $(CUDA)/libshoal_cuda.so
 	@mkdir -p $(BUILD) && ln -f $< $(BUILD)/
 endif
 
-$(CUDA)/libshoal_cuda.so: $(patsubst %,$(CUDA)/%.o,$(CUDA_SOURCES))
+$(CUDA)/libshoal_cuda.so: $(patsubst %,$(CUDA)/%.o,$(CUDA_SOURCES) base/library.c)
 	@echo "LINK $@" && $(NVCC) -shared -cudart static -o $@ $^
 $(CUDA)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $< (CUDA)"
@@ -107,7 +107,7 @@ $(CUDA)/%.cu.o: %.cu
 # The same sources without a GPU (tests/emulation/emulation.h). Not under ThreadSanitizer: a block's threads
 # are fibers of one host thread, and a lock is held while they run, so it has nothing to see there.
 EMULATION := $(BUILD)/emulation
-EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.cc))
+EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.c tests/emulation/*.cc))
 EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
 EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas $(EMULATION_FLAGS)
 # tests/run.sh says how many lines of the kernels were executed

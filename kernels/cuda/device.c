@@ -102,6 +102,7 @@ static void cuda_device_close(struct device *device)
 {
     struct cuda_device *d = (struct cuda_device *)device;
     cuda_use(d);
+    blas_close(d->blas);
     if (d->tick)
         cudaEventDestroy(d->tick);
     free(d);
@@ -121,7 +122,8 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
                          index, count);
     struct cuda_device *d = xcalloc(1, sizeof *d);
     d->index = index;
-    if (read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0) {
+    if (read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
+        blas_open(&d->blas, err) < 0) {
         cuda_device_close(&d->base);
         return -1;
     }

@@ -130,6 +130,11 @@ int64_t cuda_shared_bytes(const struct stream *s)
     return device_of(s)->shared_bytes;
 }
 
+struct blas *cuda_blas(struct stream *s)
+{
+    return device_of(s)->blas;
+}
+
 void cuda_check(struct stream *stream, cudaError_t status, const char *what)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;

@@ -2,7 +2,7 @@
 #ifndef SHOAL_KERNELS_CUDA_STREAM_H
 #define SHOAL_KERNELS_CUDA_STREAM_H
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/blas.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +18,7 @@ struct cuda_device {
      * over a second only, so the tick moves on with the stamps. */
     cudaEvent_t tick;
     int64_t tick_us;
+    struct blas *blas; /* matrix products; its own */
 };
 
 /* CUDA's calls of this thread are for the device from now on. */

@@ -283,6 +283,8 @@ const char *cudaGetErrorString(cudaError_t status)
         return "an illegal memory access was encountered";
     case cudaErrorLaunchFailure:
         return "unspecified launch failure";
+    case cudaErrorUnknown:
+        return "unknown error";
     }
     return "unrecognized error code";
 }

@@ -26,6 +26,7 @@ enum cudaError {
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719,
+    cudaErrorUnknown = 999,
 };
 typedef enum cudaError cudaError_t;
 const char *cudaGetErrorString(cudaError_t status);

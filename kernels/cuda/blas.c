@@ -1,0 +1,295 @@
+#include "kernels/cuda/blas.h"
+
+#include "base/library.h"
+#include "base/mem.h"
+
+#include <cublasLt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PLANS = 128, /* a model has about twenty products; the one used longest ago makes room */
+    MOST_ALIGNMENT = 16, /* bytes: what ops.h promises. More is not asked, or else the algorithm,
+                            and the last bits, would change with the place in memory */
+    WORKSPACE_MAX = 32 << 20, /* bytes: what NVIDIA recommends for Hopper */
+};
+
+struct functions {
+    cublasStatus_t (*create)(cublasLtHandle_t *);
+    cublasStatus_t (*destroy)(cublasLtHandle_t);
+    const char *(*status_name)(cublasStatus_t);
+    cublasStatus_t (*desc_create)(cublasLtMatmulDesc_t *, cublasComputeType_t, cudaDataType_t);
+    cublasStatus_t (*desc_destroy)(cublasLtMatmulDesc_t);
+    cublasStatus_t (*desc_set)(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void *,
+                               size_t);
+    cublasStatus_t (*layout_create)(cublasLtMatrixLayout_t *, cudaDataType, uint64_t, uint64_t,
+                                    int64_t);
+    cublasStatus_t (*layout_destroy)(cublasLtMatrixLayout_t);
+    cublasStatus_t (*preference_create)(cublasLtMatmulPreference_t *);
+    cublasStatus_t (*preference_destroy)(cublasLtMatmulPreference_t);
+    cublasStatus_t (*preference_set)(cublasLtMatmulPreference_t,
+                                     cublasLtMatmulPreferenceAttributes_t, const void *, size_t);
+    cublasStatus_t (*heuristic)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                                cublasLtMatmulHeuristicResult_t[], int *);
+    cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *, const void *,
+                             cublasLtMatrixLayout_t, const void *, cublasLtMatrixLayout_t,
+                             const void *, const void *, cublasLtMatrixLayout_t, void *,
+                             cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *, void *, size_t,
+                             cudaStream_t);
+};
+
+#define SYMBOL(member, symbol)                                                                     \
+    {                                                                                              \
+        symbol, offsetof(struct functions, member), false                                          \
+    }
+static const struct library_symbol symbols[] = {
+    SYMBOL(create, "cublasLtCreate"),
+    SYMBOL(destroy, "cublasLtDestroy"),
+    SYMBOL(status_name, "cublasLtGetStatusName"),
+    SYMBOL(desc_create, "cublasLtMatmulDescCreate"),
+    SYMBOL(desc_destroy, "cublasLtMatmulDescDestroy"),
+    SYMBOL(desc_set, "cublasLtMatmulDescSetAttribute"),
+    SYMBOL(layout_create, "cublasLtMatrixLayoutCreate"),
+    SYMBOL(layout_destroy, "cublasLtMatrixLayoutDestroy"),
+    SYMBOL(preference_create, "cublasLtMatmulPreferenceCreate"),
+    SYMBOL(preference_destroy, "cublasLtMatmulPreferenceDestroy"),
+    SYMBOL(preference_set, "cublasLtMatmulPreferenceSetAttribute"),
+    SYMBOL(heuristic, "cublasLtMatmulAlgoGetHeuristic"),
+    SYMBOL(matmul, "cublasLtMatmul"),
+    {NULL, 0, false},
+};
+
+/* cuBLASLt's matrices are column-major: our c is its transpose, so that its A is our b and its B
+ * our a, and a row stride is a leading dimension. */
+struct plan {
+    struct product product; /* what it is for */
+    enum dtype t;
+    bool with_bias;
+    uint32_t alignment; /* of all operands, bytes */
+    uint64_t used_at;   /* 0: free */
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace_bytes;
+    bool impossible; /* there is no algorithm */
+};
+
+struct blas {
+    struct functions lt;
+    cublasLtHandle_t handle;
+    uint64_t uses;
+    struct plan plans[PLANS];
+};
+
+int blas_open(struct blas **ret_blas, struct error *err)
+{
+#if CUBLAS_VER_MAJOR >= 13
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+#else
+    static const char *const names[] = {"libcublasLt.so.12", "libcublasLt.so.13", NULL};
+#endif
+    struct blas *blas = xcalloc(1, sizeof *blas);
+    void *library;
+    if (library_open(names, &library, err) < 0 ||
+        library_symbols(library, symbols, &blas->lt, err) < 0) {
+        free(blas);
+        return error_wrap(err, "matrix products on a GPU need cuBLASLt");
+    }
+    cublasStatus_t status = blas->lt.create(&blas->handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        error_set(err, ERR_UNSUPPORTED, "cuBLASLt does not start: %s",
+                  blas->lt.status_name(status));
+        free(blas);
+        return -1;
+    }
+    *ret_blas = blas;
+    return 0;
+}
+
+static void plan_clear(const struct functions *lt, struct plan *plan)
+{
+    const cublasLtMatrixLayout_t layouts[] = {plan->a, plan->b, plan->c};
+    for (size_t i = 0; i < array_length(layouts); i++)
+        if (layouts[i])
+            lt->layout_destroy(layouts[i]);
+    if (plan->desc)
+        lt->desc_destroy(plan->desc);
+    memset(plan, 0, sizeof *plan);
+}
+
+void blas_close(struct blas *blas)
+{
+    if (!blas)
+        return;
+    for (int i = 0; i < PLANS; i++)
+        plan_clear(&blas->lt, &blas->plans[i]);
+    blas->lt.destroy(blas->handle);
+    free(blas);
+}
+
+/* Fails the stream if it is an error. */
+static bool succeeded(struct stream *s, const struct functions *lt, cublasStatus_t status,
+                      const char *what, const struct plan *plan)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return true;
+    const struct product *p = &plan->product;
+    char text[256];
+    snprintf(text, sizeof text,
+             "%s of a %s product (m %lld, n %lld, k %lld, strides %lld %lld %lld): %s", what,
+             dtype_name(plan->t), (long long)p->m, (long long)p->n, (long long)p->k,
+             (long long)p->a_stride, (long long)p->b_stride, (long long)p->c_stride,
+             lt->status_name(status));
+    cuda_check(s, cudaErrorUnknown, text);
+    return false;
+}
+
+static cudaDataType data_type(enum dtype t)
+{
+    return t == DTYPE_F32 ? CUDA_R_32F : CUDA_R_16BF;
+}
+
+/* A row-major [rows, cols] is a column-major [cols, rows]. */
+static cublasStatus_t describe(const struct functions *lt, cublasLtMatrixLayout_t *ret_layout,
+                               enum dtype t, int64_t rows, int64_t cols, int64_t stride)
+{
+    return lt->layout_create(ret_layout, data_type(t), (uint64_t)cols, (uint64_t)rows, stride);
+}
+
+static cublasStatus_t make_desc(const struct functions *lt, struct plan *plan, const void *bias)
+{
+    const struct product *p = &plan->product;
+    cublasOperation_t transpose = CUBLAS_OP_T;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    cublasStatus_t status = lt->desc_create(&plan->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    if (!status && p->trans_b)
+        status =
+            lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose);
+    if (!status && p->trans_a)
+        status =
+            lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &transpose, sizeof transpose);
+    if (!status && bias)
+        status =
+            lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (!status && bias) /* the heuristic looks at its alignment */
+        status = lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    return status;
+}
+
+static cublasStatus_t make_layouts(const struct functions *lt, struct plan *plan)
+{
+    const struct product *p = &plan->product;
+    cublasStatus_t status = describe(lt, &plan->a, plan->t, p->trans_b ? p->n : p->k,
+                                     p->trans_b ? p->k : p->n, p->b_stride);
+    if (!status)
+        status = describe(lt, &plan->b, plan->t, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k,
+                          p->a_stride);
+    if (!status)
+        status = describe(lt, &plan->c, p->t_c, p->m, p->n, p->c_stride);
+    return status;
+}
+
+/* The algorithm that the heuristic puts first, among those that add in a fixed order. */
+static cublasStatus_t choose(const struct blas *blas, struct plan *plan)
+{
+    const struct functions *lt = &blas->lt;
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasLtMatmulPreference_t preference;
+    uint64_t workspace = WORKSPACE_MAX;
+    /* split sums are added up from the workspace, in fp32, in order */
+    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    cublasStatus_t status = lt->preference_create(&preference);
+    if (status)
+        return status;
+    status = lt->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                sizeof workspace);
+    if (!status)
+        status = lt->preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                    &schemes, sizeof schemes);
+    for (size_t i = 0; !status && i < array_length(alignments); i++)
+        status =
+            lt->preference_set(preference, alignments[i], &plan->alignment, sizeof plan->alignment);
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    if (!status)
+        status = lt->heuristic(blas->handle, plan->desc, plan->a, plan->b, plan->c, plan->c,
+                               preference, 1, &result, &found);
+    lt->preference_destroy(preference);
+    plan->impossible = status == CUBLAS_STATUS_NOT_SUPPORTED ||
+                       (!status && (found == 0 || result.state != CUBLAS_STATUS_SUCCESS));
+    if (plan->impossible)
+        return CUBLAS_STATUS_SUCCESS;
+    plan->algorithm = result.algo;
+    plan->workspace_bytes = result.workspaceSize;
+    return status;
+}
+
+/* NULL: the stream has failed. */
+static struct plan *plan_find(struct stream *s, const struct plan *want, const void *bias)
+{
+    struct blas *blas = cuda_blas(s);
+    struct plan *oldest = &blas->plans[0];
+    blas->uses++;
+    for (int i = 0; i < PLANS; i++) {
+        struct plan *plan = &blas->plans[i];
+        if (plan->used_at && plan->t == want->t && plan->with_bias == want->with_bias &&
+            plan->alignment == want->alignment && product_equal(&plan->product, &want->product)) {
+            plan->used_at = blas->uses;
+            return plan;
+        }
+        oldest = plan->used_at < oldest->used_at ? plan : oldest;
+    }
+    plan_clear(&blas->lt, oldest);
+    *oldest = *want;
+    oldest->used_at = blas->uses;
+    cublasStatus_t status = make_desc(&blas->lt, oldest, bias);
+    if (!status)
+        status = make_layouts(&blas->lt, oldest);
+    if (!status)
+        status = choose(blas, oldest);
+    if (succeeded(s, &blas->lt, status, "plan", oldest))
+        return oldest;
+    plan_clear(&blas->lt, oldest);
+    return NULL;
+}
+
+/* Bytes that all of the pointers are multiples of, at most MOST_ALIGNMENT. */
+static uint32_t alignment_of(const void *a, const void *b, const void *bias, const void *c)
+{
+    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)bias | (uintptr_t)c | MOST_ALIGNMENT;
+    return (uint32_t)(bits & -bits);
+}
+
+bool blas_product(struct stream *s, enum dtype t, const struct product *p, const void *a,
+                  const void *b, const void *bias, void *c)
+{
+    assert(p->m >= 1 && p->n >= 1 && p->k >= 1 && !(bias && p->accumulate));
+    const struct blas *blas = cuda_blas(s);
+    const struct plan want = {
+        .product = *p, .t = t, .with_bias = bias, .alignment = alignment_of(a, b, bias, c)};
+    const struct plan *plan = plan_find(s, &want, bias);
+    if (!plan)
+        return true;
+    if (plan->impossible)
+        return false;
+    void *workspace = plan->workspace_bytes > 0 ? cuda_scratch(s, plan->workspace_bytes) : NULL;
+    if (plan->workspace_bytes > 0 && !workspace)
+        return true;
+    if (bias && !succeeded(s, &blas->lt,
+                           blas->lt.desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                             sizeof bias),
+                           "bias", plan))
+        return true;
+    float one = 1, beta = p->accumulate ? 1 : 0;
+    succeeded(s, &blas->lt,
+              blas->lt.matmul(blas->handle, plan->desc, &one, b, plan->a, a, plan->b, &beta, c,
+                              plan->c, c, plan->c, &plan->algorithm, workspace,
+                              plan->workspace_bytes, cuda_handle(s)),
+              "start", plan);
+    return true;
+}

@@ -1,0 +1,35 @@
+/* Matrix products by cuBLASLt. What each product needs (descriptors, the algorithm that cuBLASLt's
+ * heuristic puts first) is found once and kept: a training step asks for the same few again and
+ * again. The sums have one order: no algorithm that adds with atomics is let in, and a stream has
+ * one workspace, so that the same product gives the same bits. fp32 is multiplied as fp32, not as
+ * TF32. */
+#ifndef SHOAL_KERNELS_CUDA_BLAS_H
+#define SHOAL_KERNELS_CUDA_BLAS_H
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/product.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct blas;
+
+/* One a device, for the one thread that queues products on its streams. Errors: ERR_UNSUPPORTED if
+ * there is no cuBLASLt or it does not like the GPU. */
+int blas_open(struct blas **ret_blas, struct error *err);
+void blas_close(struct blas *blas); /* NULL-safe; what is queued is done */
+
+/* Queues c = op(a) op(b) ..., m, n and k at least 1. bias is of c's dtype. Returns false, with
+ * nothing queued, if cuBLASLt has no algorithm for it. A failure of the library fails the
+ * stream. */
+bool blas_product(struct stream *s, enum dtype t, const struct product *p, const void *a,
+                  const void *b, const void *bias, void *c);
+
+/* That of the stream's device (stream.c). */
+struct blas *cuda_blas(struct stream *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

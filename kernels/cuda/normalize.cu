@@ -1,0 +1,20 @@
+/* Images of bytes to numbers. */
+#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/ops.h"
+
+enum { THREADS = 256 };
+
+static __global__ void normalize_kernel(float *y, const uint8_t *x, int64_t count, float mean,
+                                        float stddev)
+{
+    for (int64_t i = grid_thread(); i < count; i += grid_threads())
+        y[i] = ((float)x[i] / 255.0f - mean) / stddev;
+}
+
+void cuda_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
+                    float stddev)
+{
+    if (count > 0)
+        CUDA_LAUNCH(s, normalize_kernel, cuda_blocks(count, THREADS, 16 * cuda_multiprocessors(s)),
+                    THREADS, 0, y, x, count, mean, stddev);
+}

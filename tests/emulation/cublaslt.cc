@@ -1,0 +1,333 @@
+/* cuBLASLt on the emulated GPU: a product is a kernel of one thread, so that it runs in the
+ * stream's order, and sees what a GPU would see. It refuses what the real library refuses: types,
+ * leading dimensions, alignments and workspaces that are not as they were described. An algorithm
+ * is good for the problem it was found for alone. Where the caller lets in sums whose order is not
+ * fixed, it takes them: then no two runs give the same bits. */
+#include "kernels/dtype.h"
+#include "tests/emulation/emulation.h"
+
+#include <cublasLt.h>
+#include <vector>
+
+struct cublasLtContext {
+};
+
+struct cublasLtMatmulDesc {
+    bool trans_a = false, trans_b = false;
+    const void *bias = nullptr;
+    bool with_bias = false;
+};
+
+struct cublasLtMatrixLayout {
+    cudaDataType type;
+    uint64_t rows, cols;
+    int64_t ld;
+    bool operator==(const cublasLtMatrixLayout &other) const
+    {
+        return type == other.type && rows == other.rows && cols == other.cols && ld == other.ld;
+    }
+};
+
+struct cublasLtMatmulPreference {
+    uint64_t workspace_bytes = 0;
+    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
+    uint32_t alignments[4] = {256, 256, 256, 256}; /* a, b, c, d */
+};
+
+namespace
+{
+
+const int64_t SPLIT = 256; /* terms; longer sums are split, the parts added up from the workspace */
+
+struct matrix {
+    const void *data;
+    bool is_bf16;
+    bool trans;
+    int64_t ld;
+    /* Element (row, col) of op(the matrix), which is column-major. */
+    float at(int64_t row, int64_t col) const
+    {
+        int64_t i = trans ? col + row * ld : row + col * ld;
+        return is_bf16 ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
+    }
+    /* Its rows (of_cols: columns), each `length` floats, behind one another. */
+    std::vector<float> dense(int64_t count, int64_t length, bool of_cols) const
+    {
+        std::vector<float> floats((size_t)(count * length));
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t k = 0; k < length; k++)
+                floats[(size_t)(i * length + k)] = of_cols ? at(k, i) : at(i, k);
+        return floats;
+    }
+};
+
+/* What an algorithm is for, and how it does it. */
+struct recipe {
+    uint32_t m, n, k, ld_a, ld_b, ld_c;
+    uint16_t alignments[4];
+    bool trans_a, trans_b, with_bias, bf16_inputs, bf16_output, unordered;
+    bool operator==(const recipe &other) const
+    {
+        return !memcmp(this, &other, sizeof other);
+    }
+};
+static_assert(sizeof(recipe) <= sizeof(cublasLtMatmulAlgo_t));
+
+struct product {
+    recipe how;
+    matrix a, b, c, bias;
+    void *d;
+    float alpha, beta;
+    float *parts;
+};
+
+/* Bytes for the parts of a split sum; 0 if it is not split. */
+size_t parts_bytes(const recipe &how)
+{
+    return how.k > SPLIT ? (how.k + SPLIT - 1) / SPLIT * (size_t)how.m * how.n * sizeof(float) : 0;
+}
+
+float dot(const float *x, const float *y, int64_t count)
+{
+    float sum = 0;
+    for (int64_t k = 0; k < count; k++)
+        sum += x[k] * y[k];
+    return sum;
+}
+
+/* The sum's parts, where it is split, are added up in another order each time if none is asked
+ * for. */
+float sum_of(const product &p, const float *a, const float *b, int64_t element, unsigned start)
+{
+    const int64_t k = p.how.k, parts = (k + SPLIT - 1) / SPLIT, stride = (int64_t)p.how.m * p.how.n;
+    if (!p.parts)
+        return dot(a, b, k);
+    for (int64_t part = 0; part < parts; part++)
+        p.parts[part * stride + element] =
+            dot(a + part * SPLIT, b + part * SPLIT, part + 1 < parts ? SPLIT : k - part * SPLIT);
+    float sum = 0;
+    for (int64_t part = 0; part < parts; part++)
+        sum += p.parts[(start + part) % parts * stride + element];
+    return sum;
+}
+
+void multiply(product p)
+{
+    static unsigned runs;
+    const unsigned start = p.how.unordered ? runs++ : 0;
+    const int64_t m = p.how.m, n = p.how.n, k = p.how.k;
+    const std::vector<float> a = p.a.dense(m, k, false), b = p.b.dense(n, k, true);
+    for (int64_t i = 0; i < m * n; i++) {
+        const int64_t row = i % m, col = i / m;
+        float sum = p.alpha * sum_of(p, &a[(size_t)(row * k)], &b[(size_t)(col * k)], i, start);
+        if (p.beta != 0)
+            sum += p.beta * p.c.at(row, col);
+        if (p.how.with_bias)
+            sum += p.bias.at(row, 0);
+        const int64_t to = row + col * p.c.ld;
+        if (p.how.bf16_output)
+            ((bf16 *)p.d)[to] = bf16_from_float(sum);
+        else
+            ((float *)p.d)[to] = sum;
+    }
+}
+
+bool is_aligned(const void *pointer, uint32_t bytes)
+{
+    return (uintptr_t)pointer % bytes == 0;
+}
+
+uint32_t element_bytes(cudaDataType type)
+{
+    return type == CUDA_R_32F ? 4 : 2;
+}
+
+/* The recipe of a problem whose parts fit together. */
+bool describe(const cublasLtMatmulDesc &desc, const cublasLtMatrixLayout &a,
+              const cublasLtMatrixLayout &b, const cublasLtMatrixLayout &c, recipe *ret_recipe)
+{
+    memset(ret_recipe, 0, sizeof *ret_recipe); /* the gaps too */
+    const uint64_t m = desc.trans_a ? a.cols : a.rows, k = desc.trans_a ? a.rows : a.cols;
+    const uint64_t n = desc.trans_b ? b.rows : b.cols;
+    if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F) || c.rows != m ||
+        c.cols != n || (desc.trans_b ? b.cols : b.rows) != k)
+        return false;
+    ret_recipe->m = (uint32_t)m;
+    ret_recipe->n = (uint32_t)n;
+    ret_recipe->k = (uint32_t)k;
+    ret_recipe->ld_a = (uint32_t)a.ld;
+    ret_recipe->ld_b = (uint32_t)b.ld;
+    ret_recipe->ld_c = (uint32_t)c.ld;
+    ret_recipe->trans_a = desc.trans_a;
+    ret_recipe->trans_b = desc.trans_b;
+    ret_recipe->with_bias = desc.with_bias;
+    ret_recipe->bf16_inputs = a.type == CUDA_R_16BF;
+    ret_recipe->bf16_output = c.type == CUDA_R_16BF;
+    return true;
+}
+
+} // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    *handle = new cublasLtContext;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS         ? "CUBLAS_STATUS_SUCCESS"
+           : status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
+                                                   : "CUBLAS_STATUS_NOT_SUPPORTED";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
+{
+    if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *desc = new cublasLtMatmulDesc;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
+{
+    delete desc;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes)
+{
+    uint32_t number = 0;
+    if (bytes != (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? sizeof(void *) : sizeof number))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
+        memcpy(&desc->bias, value, bytes);
+    else
+        memcpy(&number, value, bytes);
+    if (attribute == CUBLASLT_MATMUL_DESC_TRANSA)
+        desc->trans_a = number == CUBLAS_OP_T;
+    if (attribute == CUBLASLT_MATMUL_DESC_TRANSB)
+        desc->trans_b = number == CUBLAS_OP_T;
+    if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE)
+        desc->with_bias = number == CUBLASLT_EPILOGUE_BIAS;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
+                                          uint64_t rows, uint64_t cols, int64_t ld)
+{
+    *layout = new cublasLtMatrixLayout{type, rows, cols, ld};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    delete layout;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
+{
+    *preference = new cublasLtMatmulPreference;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    delete preference;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes)
+{
+    bool is_workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+    if (bytes != (is_workspace ? sizeof(uint64_t) : sizeof(uint32_t)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    void *to = is_workspace ? (void *)&preference->workspace_bytes
+               : attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK
+                   ? (void *)&preference->schemes
+                   : (void *)&preference
+                         ->alignments[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES];
+    memcpy(to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int *returned)
+{
+    recipe how;
+    *returned = 0;
+    const cublasLtMatrixLayout_t layouts[] = {a, b, c, d};
+    for (cublasLtMatrixLayout_t each : layouts)
+        if (!each->rows || !each->cols || each->ld < (int64_t)each->rows)
+            return CUBLAS_STATUS_INVALID_VALUE;
+    if (!handle || requested < 1 || !(*c == *d) || !describe(*desc, *a, *b, *c, &how))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (how.bf16_inputs && (a->ld % 2 || b->ld % 2)) /* there were versions without such kernels */
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    size_t workspace = parts_bytes(how);
+    if (workspace > preference->workspace_bytes)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    how.unordered = preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    for (int i = 0; i < 4; i++)
+        how.alignments[i] = (uint16_t)preference->alignments[i];
+    results[0] = {};
+    memcpy(&results[0].algo, &how, sizeof how);
+    results[0].workspaceSize = workspace;
+    results[0].state = CUBLAS_STATUS_SUCCESS;
+    *returned = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    recipe how, asked;
+    memcpy(&how, algo, sizeof how);
+    if (!handle || !describe(*desc, *a_layout, *b_layout, *c_layout, &asked) ||
+        !(*c_layout == *d_layout))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    asked.unordered = how.unordered;
+    memcpy(asked.alignments, how.alignments, sizeof how.alignments);
+    if (!(asked == how) || workspace_bytes < parts_bytes(how) || !is_aligned(workspace, 16) ||
+        (parts_bytes(how) && !workspace))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    const void *const pointers[] = {a, b, c, d};
+    for (int i = 0; i < 4; i++)
+        if (!pointers[i] || !is_aligned(pointers[i], how.alignments[i]))
+            return CUBLAS_STATUS_INVALID_VALUE;
+    if (desc->with_bias && (!desc->bias || !is_aligned(desc->bias, element_bytes(c_layout->type))))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    product p = {how,
+                 {a, how.bf16_inputs, how.trans_a, a_layout->ld},
+                 {b, how.bf16_inputs, how.trans_b, b_layout->ld},
+                 {c, how.bf16_output, false, c_layout->ld},
+                 {desc->bias, how.bf16_output, false, 1},
+                 d,
+                 *(const float *)alpha,
+                 *(const float *)beta,
+                 parts_bytes(how) ? (float *)workspace : nullptr};
+    return emulation::launch_kernel(stream, "cublasLtMatmul", {__FILE__, __LINE__}, 1, 1, 0,
+                                    multiply, p) == cudaSuccess
+               ? CUBLAS_STATUS_SUCCESS
+               : CUBLAS_STATUS_INVALID_VALUE;
+}
