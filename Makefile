@@ -151,6 +151,11 @@ tests/%@cuda: $(BUILD)/tests/% emulation
 	@SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$(CURDIR)/$(EMULATION)/libshoal_cuda.so \
 		LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $<
 
+# libraries of others that a test machine need not have, as far as tests need them
+$(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/tests/agent/test_nvml: | $(BUILD)/fakes/libnvidia-ml.so.1
+
 # fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand
 FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_MAIN := $(if $(filter fuzz,$(V)),-fsanitize=fuzzer,$(BUILD)/tests/fuzz/driver.c.o)

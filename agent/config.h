@@ -186,6 +186,9 @@ struct agent_config {
         const char *csv, *jsonl, *tensorboard_dir; /* "": none */
         const char *http_addr;
         int64_t http_port; /* 0: no server */
+        bool gpu_metrics;
+        int64_t metric_names; /* enum gpu_names */
+        double gpu_interval_s;
     } logging;
     struct {
         int64_t seed;

@@ -21,6 +21,13 @@ static const struct config_key keys[] = {
              "where rank 0's /metrics, /status and /healthz listen"),
     KEY_INT("logging", "prometheus_port", logging.http_port, "9401", 0, 65535, NULL,
             "their port; 0: no server"),
+    KEY_BOOL("logging", "gpu_metrics", logging.gpu_metrics, "true", NULL,
+             "with device cuda: what the pod's GPUs tell of themselves, on /metrics"),
+    KEY_CHOICE("logging", "metric_names", logging.metric_names, "native", "native dcgm both", NULL,
+               "their names: ours, those of NVIDIA's DCGM exporter (only where none runs: GPUs "
+               "would be counted twice), or both"),
+    KEY_DURATION("logging", "gpu_interval", logging.gpu_interval_s, "10", 0.1, 1e5, NULL,
+                 "seconds between two readings"),
 
     KEY_INT("runtime", "seed", runtime.seed, "42", 0, 9e15, NULL,
             "initial values, dropout and data order are pure functions of it"),

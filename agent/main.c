@@ -284,6 +284,9 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .restarts = t->restart_count,
             .job = t->job_id,
             .node = or_empty(getenv("NODE_NAME")),
+            .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
+            .pod = or_empty(getenv("HOSTNAME")),
+            .gpus_visible = getenv("CUDA_VISIBLE_DEVICES"),
             .wall_us = wall_us,
             .steady_us = clock_monotonic_us,
         };

@@ -18,10 +18,12 @@ struct report_setting {
     const struct config *config;
     struct console *console; /* used until report_close() */
     int rank, local_rank, world_size;
-    int restarts;               /* how often this rank was started before */
-    const char *job, *node;     /* "": not known */
-    int64_t (*wall_us)(void);   /* since 1970 */
-    int64_t (*steady_us)(void); /* monotonic */
+    int restarts;                    /* how often this rank was started before */
+    const char *job, *node;          /* "": not known */
+    const char *pod_namespace, *pod; /* likewise */
+    const char *gpus_visible;        /* CUDA_VISIBLE_DEVICES; NULL: not set */
+    int64_t (*wall_us)(void);        /* since 1970 */
+    int64_t (*steady_us)(void);      /* monotonic */
 };
 
 struct report *report_open(const struct report_setting *setting);

@@ -52,6 +52,8 @@ static void check_name(const struct page *p)
         "mib",          "gigabytes", "gb",           "gib",       "bits",        "percent",
         "fahrenheit",   "kelvin",    "milliwatts",   "megahertz", "mhz",
     };
+    if (!strncmp(p->name, "DCGM_FI_", 8)) /* NVIDIA's own, as dashboards ask for them */
+        return;
     check(p, ends_with(p->name, "_total") == !strcmp(p->type, "counter"),
           "counters end in _total, and nothing else does");
     check(p, !strstr(p->name, p->type), "a type in the name");

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/resident.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { PAGE_MAX_BYTES = 1 << 20 };
@@ -16,7 +17,10 @@ enum { PAGE_MAX_BYTES = 1 << 20 };
 
 struct run_server {
     struct httpd *httpd;
-    struct str text; /* of the page or message that is being written */
+    struct str text;          /* of the page or message that is being written */
+    pthread_mutex_t lock;     /* of the two below */
+    struct str run_metrics;   /* as published last */
+    struct str other_metrics; /* of others, behind them */
 };
 
 static void publish(struct run_server *s, const char *path, const char *type)
@@ -25,12 +29,32 @@ static void publish(struct run_server *s, const char *path, const char *type)
     str_clear(&s->text);
 }
 
+/* Renews the page of metrics after one part of it has changed. */
+static void set_metrics(struct run_server *s, struct str *part, const char *text, size_t bytes)
+{
+    auto_str struct str page;
+    str_init(&page, 2 * PAGE_MAX_BYTES);
+    pthread_mutex_lock(&s->lock);
+    str_clear(part);
+    str_add_bytes(part, text, bytes);
+    str_add_bytes(&page, str_text(&s->run_metrics), s->run_metrics.length);
+    str_add_bytes(&page, str_text(&s->other_metrics), s->other_metrics.length);
+    httpd_publish(s->httpd, "/metrics", 200, EXPOSITION_CONTENT_TYPE, str_text(&page), page.length);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void run_server_add_metrics(struct run_server *s, const char *text, size_t bytes)
+{
+    set_metrics(s, &s->other_metrics, text, bytes);
+}
+
 void run_server_publish(struct run_server *s, const struct run_state *state)
 {
     status_json(state, &s->text);
     publish(s, "/status", "application/json");
     run_metrics_print(state, resident_bytes(), &s->text);
-    publish(s, "/metrics", EXPOSITION_CONTENT_TYPE);
+    set_metrics(s, &s->run_metrics, str_text(&s->text), s->text.length);
+    str_clear(&s->text);
     str_add(&s->text, "ok\n");
     publish(s, "/healthz", "text/plain");
 }
@@ -43,7 +67,10 @@ int run_server_open(struct run_server **ret_server, const char *host, int port,
         return -1;
     struct run_server *s = xcalloc(1, sizeof *s);
     s->httpd = httpd;
+    pthread_mutex_init(&s->lock, NULL);
     str_init(&s->text, PAGE_MAX_BYTES);
+    str_init(&s->run_metrics, PAGE_MAX_BYTES);
+    str_init(&s->other_metrics, PAGE_MAX_BYTES);
     httpd_stream(httpd, STEPS_PATH);
     run_server_publish(s, state);
     httpd_expect(httpd, "/healthz", (int64_t)(healthy_within_s * 1000));
@@ -56,7 +83,10 @@ void run_server_close(struct run_server *s)
     if (!s)
         return;
     httpd_close(s->httpd);
+    pthread_mutex_destroy(&s->lock);
     str_free(&s->text);
+    str_free(&s->run_metrics);
+    str_free(&s->other_metrics);
     free(s);
 }
 

@@ -7,6 +7,8 @@
 #include "agent/telemetry/fields.h"
 #include "base/error.h"
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,6 +24,8 @@ int run_server_port(const struct run_server *server);
 
 /* Renews the pages. */
 void run_server_publish(struct run_server *server, const struct run_state *state);
+/* What /metrics has behind the run's own, from now on. Copies; from any thread. */
+void run_server_add_metrics(struct run_server *server, const char *text, size_t bytes);
 /* Sends the event's object to whoever listens. */
 void run_server_push(struct run_server *server, enum field_event event,
                      const struct run_state *state);

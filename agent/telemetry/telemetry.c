@@ -2,6 +2,7 @@
 
 #include "agent/telemetry/append_file.h"
 #include "agent/telemetry/csv.h"
+#include "agent/telemetry/gpu_poller.h"
 #include "agent/telemetry/json_row.h"
 #include "agent/telemetry/run_server.h"
 #include "agent/telemetry/tensorboard.h"
@@ -21,6 +22,7 @@ struct telemetry {
     struct run_state state;
     struct append_file *files[SINKS]; /* NULL: not written */
     struct run_server *server;        /* NULL: not served */
+    struct gpu_poller *poller;        /* NULL: no GPU metrics */
     int64_t published_us;
     struct str text; /* of the rows or lines that are being written */
 };
@@ -102,6 +104,29 @@ static int open_files(struct telemetry *t, struct error *err)
 
 /* ---- HTTP ---- */
 
+static void add_gpu_page(void *ctx, const char *text, size_t bytes)
+{
+    struct telemetry *t = ctx;
+    run_server_add_metrics(t->server, text, bytes);
+}
+
+/* Of all GPUs that the pod sees. Without them the run is served all the same. */
+static void open_poller(struct telemetry *t)
+{
+    const struct telemetry_setting *s = &t->setting;
+    const struct gpu_poller_setting setting = {
+        .visible = s->gpus_visible,
+        .names = s->gpu_names,
+        .place = s->gpu_place,
+        .interval_ms = (int)(1000 * s->gpu_interval_s),
+        .page = add_gpu_page,
+        .ctx = t,
+    };
+    struct error err;
+    if (gpu_poller_open(&t->poller, &setting, &err) < 0)
+        log_warning("no GPU metrics: %s", err.msg);
+}
+
 static void open_server(struct telemetry *t)
 {
     const struct telemetry_setting *s = &t->setting;
@@ -112,6 +137,8 @@ static void open_server(struct telemetry *t)
                         &err) < 0)
         log_warning("%s; the run is not served over HTTP", err.msg);
     t->published_us = s->steady_us();
+    if (t->server && s->gpu_metrics)
+        open_poller(t);
 }
 
 /* Steps of a millisecond do not each write the pages anew. */
@@ -197,6 +224,7 @@ void telemetry_close(struct telemetry *t)
     if (!t)
         return;
     telemetry_tell(t, &(struct run_moment){.event = RUN_END});
+    gpu_poller_close(t->poller);
     run_server_close(t->server);
     for (int i = 0; i < SINKS; i++)
         append_file_close(t->files[i]);

@@ -6,6 +6,7 @@
 #ifndef SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 #define SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 
+#include "agent/telemetry/gpu_metrics.h"
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
 #include "agent/telemetry/run_state.h"
@@ -29,6 +30,12 @@ struct telemetry_setting {
     /* HTTP; port 0: none. */
     const char *http_host; /* "": all addresses */
     int http_port;
+    /* The GPUs' metrics on the same page; place.driver is not read. */
+    bool gpu_metrics;
+    const char *gpus_visible; /* CUDA_VISIBLE_DEVICES, or NULL */
+    enum gpu_names gpu_names;
+    struct gpu_place gpu_place;
+    double gpu_interval_s;
     double healthy_within_s;  /* /healthz fails when nothing ended for so long: more than the first
                                  step, an evaluation or a save may take */
     int64_t (*wall_us)(void); /* since 1970 */

@@ -1,0 +1,92 @@
+#include "agent/telemetry/gpu_poller.h"
+
+#include "agent/telemetry/nvml.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PAGE_MAX_BYTES = 512 * 1024, NAP_MS = 200 }; /* the end is noticed within a nap */
+
+struct gpu_poller {
+    struct gpu_poller_setting setting;
+    struct nvml *nvml;
+    struct str text;
+    pthread_t thread;
+    bool runs;
+    atomic_bool ends;
+};
+
+static void give_page(struct gpu_poller *p)
+{
+    struct gpu_sample gpus[GPU_MAX];
+    int count = nvml_count(p->nvml);
+    for (int i = 0; i < count; i++)
+        nvml_read(p->nvml, i, &gpus[i]);
+    str_clear(&p->text);
+    gpu_metrics_print(gpus, count, p->setting.names, &p->setting.place, &p->text);
+    p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);
+}
+
+/* Waits for a nap, or until a GPU reports a critical error. */
+static bool nap(struct gpu_poller *p)
+{
+    if (nvml_has_events(p->nvml))
+        return nvml_wait(p->nvml, NAP_MS);
+    nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+    return false;
+}
+
+static void *run(void *ctx)
+{
+    struct gpu_poller *p = ctx;
+    int64_t given_ms = clock_monotonic_ms();
+    while (!atomic_load(&p->ends)) {
+        bool is_ill = nap(p);
+        int64_t now_ms = clock_monotonic_ms();
+        if (!is_ill && now_ms - given_ms < p->setting.interval_ms)
+            continue;
+        give_page(p);
+        given_ms = now_ms;
+    }
+    return NULL;
+}
+
+int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_setting *setting,
+                    struct error *err)
+{
+    struct nvml *nvml;
+    if (nvml_open(setting->visible, &nvml, err) < 0)
+        return -1;
+    struct gpu_poller *p = xcalloc(1, sizeof *p);
+    p->setting = *setting;
+    p->setting.place.driver = nvml_driver(nvml);
+    p->nvml = nvml;
+    str_init(&p->text, PAGE_MAX_BYTES);
+    give_page(p);
+    int failure = pthread_create(&p->thread, NULL, run, p);
+    if (failure) {
+        error_set(err, ERR_IO, "a thread to read GPUs with: %s", strerror(failure));
+        gpu_poller_close(p);
+        return -1;
+    }
+    p->runs = true;
+    *ret_poller = p;
+    return 0;
+}
+
+void gpu_poller_close(struct gpu_poller *p)
+{
+    if (!p)
+        return;
+    atomic_store(&p->ends, true);
+    if (p->runs)
+        pthread_join(p->thread, NULL);
+    nvml_close(p->nvml);
+    str_free(&p->text);
+    free(p);
+}

@@ -1,0 +1,36 @@
+/* Reads the GPUs beside the training: a thread of its own asks NVML every few seconds and hands on
+ * a page of metrics, so that an ill driver holds nobody up and the page is fresh while the loop is
+ * busy. */
+#ifndef SHOAL_AGENT_TELEMETRY_GPU_POLLER_H
+#define SHOAL_AGENT_TELEMETRY_GPU_POLLER_H
+
+#include "agent/telemetry/gpu_metrics.h"
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gpu_poller_setting {
+    const char *visible; /* CUDA_VISIBLE_DEVICES or NULL, as nvml_open() */
+    enum gpu_names names;
+    struct gpu_place place; /* driver is filled in */
+    int interval_ms;        /* between two pages */
+    /* Called on the poller's thread with each page, from gpu_poller_open() on. */
+    void (*page)(void *ctx, const char *text, size_t bytes);
+    void *ctx;
+};
+
+struct gpu_poller;
+
+/* Gives the first page, then starts the thread. Texts of `setting` are used until close. Errors:
+ * those of nvml_open(). */
+int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_setting *setting,
+                    struct error *err);
+/* NULL-safe; waits for the call to NVML that runs. */
+void gpu_poller_close(struct gpu_poller *poller);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

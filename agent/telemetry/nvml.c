@@ -1,0 +1,232 @@
+#include "agent/telemetry/nvml_parts.h"
+#include "base/library.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALL_GPUS_MAX = 64 };
+
+#define NEEDED(name)                                                                               \
+    {                                                                                              \
+        "nvml" #name, offsetof(struct nvml_functions, name), false                                 \
+    }
+#define OPTIONAL(name)                                                                             \
+    {                                                                                              \
+        "nvml" #name, offsetof(struct nvml_functions, name), true                                  \
+    }
+static const struct library_symbol symbols[] = {
+    NEEDED(Init_v2),
+    NEEDED(Shutdown),
+    NEEDED(ErrorString),
+    NEEDED(DeviceGetCount_v2),
+    NEEDED(DeviceGetHandleByIndex_v2),
+    NEEDED(DeviceGetUUID),
+    OPTIONAL(SystemGetDriverVersion),
+    OPTIONAL(DeviceGetName),
+    OPTIONAL(DeviceGetMinorNumber),
+    OPTIONAL(DeviceGetPciInfo_v3),
+    OPTIONAL(DeviceGetTemperature),
+    OPTIONAL(DeviceGetPowerUsage),
+    OPTIONAL(DeviceGetTotalEnergyConsumption),
+    OPTIONAL(DeviceGetClockInfo),
+    OPTIONAL(DeviceGetUtilizationRates),
+    OPTIONAL(DeviceGetEncoderUtilization),
+    OPTIONAL(DeviceGetDecoderUtilization),
+    OPTIONAL(DeviceGetMemoryInfo),
+    OPTIONAL(DeviceGetMemoryInfo_v2),
+    OPTIONAL(DeviceGetComputeRunningProcesses_v3),
+    OPTIONAL(DeviceGetPcieReplayCounter),
+    OPTIONAL(DeviceGetRemappedRows),
+    OPTIONAL(DeviceGetTotalEccErrors),
+    OPTIONAL(DeviceGetCurrentClocksEventReasons),
+    OPTIONAL(DeviceGetCurrentClocksThrottleReasons),
+    OPTIONAL(DeviceGetFieldValues),
+    OPTIONAL(EventSetCreate),
+    OPTIONAL(EventSetFree),
+    OPTIONAL(DeviceRegisterEvents),
+    OPTIONAL(EventSetWait_v2),
+    OPTIONAL(GpmQueryDeviceSupport),
+    OPTIONAL(GpmSampleAlloc),
+    OPTIONAL(GpmSampleFree),
+    OPTIONAL(GpmSampleGet),
+    OPTIONAL(GpmMetricsGet),
+    {0},
+};
+
+/* ---- which GPUs ---- */
+
+/* The GPU that an entry of CUDA_VISIBLE_DEVICES means; -1: none. */
+static int find_gpu(char uuids[][GPU_TEXT_BYTES], int count, const char *entry)
+{
+    char *end;
+    long number = strtol(entry, &end, 10);
+    if (end != entry && *end == '\0')
+        return number >= 0 && number < count ? (int)number : -1;
+    for (int i = 0; i < count && entry[0]; i++)
+        if (strncmp(uuids[i], entry, strlen(entry)) == 0)
+            return i;
+    return -1;
+}
+
+static void take_gpu(struct nvml *n, nvml_device device)
+{
+    if (n->count < GPU_MAX)
+        n->gpus[n->count++] = (struct gpu){.device = device};
+}
+
+static void take_visible(struct nvml *n, const char *visible, nvml_device *all,
+                         char uuids[][GPU_TEXT_BYTES], int count)
+{
+    auto_free char *list = xstrdup(visible);
+    char *rest = list, *entry;
+    while ((entry = strsep(&rest, ","))) {
+        entry += strspn(entry, " ");
+        entry[strcspn(entry, " ")] = '\0';
+        int i = find_gpu(uuids, count, entry);
+        if (i < 0)
+            return;
+        take_gpu(n, all[i]);
+    }
+}
+
+static int find_gpus(struct nvml *n, const char *visible, struct error *err)
+{
+    unsigned count = 0;
+    nvml_device all[ALL_GPUS_MAX];
+    char uuids[ALL_GPUS_MAX][GPU_TEXT_BYTES];
+    int found = 0;
+    if (n->fn.DeviceGetCount_v2(&count) != NVML_SUCCESS)
+        count = 0;
+    for (unsigned i = 0; i < count && found < ALL_GPUS_MAX; i++)
+        if (works(n->fn.DeviceGetHandleByIndex_v2, i, &all[found])) {
+            if (!works(n->fn.DeviceGetUUID, all[found], uuids[found], GPU_TEXT_BYTES))
+                uuids[found][0] = '\0';
+            found++;
+        }
+    for (int i = 0; i < found && !visible; i++)
+        take_gpu(n, all[i]);
+    if (visible)
+        take_visible(n, visible, all, uuids, found);
+    if (n->count == 0)
+        return error_set(err, ERR_NOT_FOUND, "NVML sees no GPU of ours among %d", found);
+    return 0;
+}
+
+/* ---- life cycle ---- */
+
+static void open_counters(struct nvml *n, struct gpu *gpu)
+{
+    struct nvml_gpm_support support = {.version = 1};
+    if (!works(n->fn.GpmQueryDeviceSupport, gpu->device, &support) || !support.is_supported ||
+        !n->fn.GpmSampleGet || !n->fn.GpmMetricsGet || !n->fn.GpmSampleFree)
+        return;
+    if (!works(n->fn.GpmSampleAlloc, &gpu->samples[0]))
+        gpu->samples[0] = NULL;
+    else if (!works(n->fn.GpmSampleAlloc, &gpu->samples[1]))
+        gpu->samples[1] = NULL;
+}
+
+static void open_events(struct nvml *n)
+{
+    if (!n->fn.EventSetFree || !n->fn.DeviceRegisterEvents || !n->fn.EventSetWait_v2 ||
+        !works(n->fn.EventSetCreate, &n->events)) {
+        n->events = NULL;
+        return;
+    }
+    for (int i = 0; i < n->count; i++) {
+        bool registers = n->fn.DeviceRegisterEvents(n->gpus[i].device, NVML_EVENT_XID, n->events) ==
+                         NVML_SUCCESS;
+        n->gpus[i].last_xid = registers ? 0 : (double)NAN;
+    }
+}
+
+int nvml_open(const char *visible, struct nvml **ret_nvml, struct error *err)
+{
+    static const char *const names[] = {"libnvidia-ml.so.1", NULL};
+    void *library;
+    struct nvml *n = xcalloc(1, sizeof *n);
+    if (library_open(names, &library, err) < 0 ||
+        library_symbols(library, symbols, &n->fn, err) < 0) {
+        free(n);
+        return -1;
+    }
+    int result = n->fn.Init_v2();
+    if (result != NVML_SUCCESS) {
+        error_set(err, ERR_UNSUPPORTED, "NVML does not start: %s", n->fn.ErrorString(result));
+        free(n);
+        return -1;
+    }
+    if (!works(n->fn.SystemGetDriverVersion, n->driver, sizeof n->driver))
+        n->driver[0] = '\0';
+    if (find_gpus(n, visible, err) < 0) {
+        nvml_close(n);
+        return -1;
+    }
+    open_events(n);
+    for (int i = 0; i < n->count; i++)
+        open_counters(n, &n->gpus[i]);
+    *ret_nvml = n;
+    return 0;
+}
+
+void nvml_close(struct nvml *n)
+{
+    if (!n)
+        return;
+    for (int i = 0; i < n->count; i++)
+        for (int k = 0; k < 2; k++)
+            if (n->gpus[i].samples[k])
+                n->fn.GpmSampleFree(n->gpus[i].samples[k]);
+    if (n->events)
+        n->fn.EventSetFree(n->events);
+    n->fn.Shutdown();
+    free(n);
+}
+
+const char *nvml_driver(const struct nvml *n)
+{
+    return n->driver;
+}
+
+int nvml_count(const struct nvml *n)
+{
+    return n->count;
+}
+
+bool nvml_has_events(const struct nvml *n)
+{
+    return n->events != NULL;
+}
+
+/* ---- critical errors ---- */
+
+static void count_xid(struct gpu *gpu, uint64_t xid)
+{
+    int k = 0;
+    while (k < GPU_MAX_XIDS && gpu->xid[k].count > 0 && gpu->xid[k].xid != xid)
+        k++;
+    if (k < GPU_MAX_XIDS)
+        gpu->xid[k] = (struct gpu_xid){xid, gpu->xid[k].count + 1};
+    gpu->last_xid = (double)xid;
+}
+
+bool nvml_wait(struct nvml *n, int timeout_ms)
+{
+    struct nvml_event event = {0};
+    if (!n->events)
+        return false;
+    int result = n->fn.EventSetWait_v2(n->events, &event, (unsigned)timeout_ms);
+    if (result != NVML_SUCCESS && result != NVML_TIMEOUT) { /* would fail at once each time */
+        n->fn.EventSetFree(n->events);
+        n->events = NULL;
+    }
+    if (result != NVML_SUCCESS)
+        return false;
+    for (int i = 0; i < n->count; i++)
+        if (n->gpus[i].device == event.device && (event.type & NVML_EVENT_XID))
+            count_xid(&n->gpus[i], event.data);
+    return true;
+}

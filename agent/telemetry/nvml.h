@@ -1,0 +1,41 @@
+/* Asks NVIDIA's management library for what GPUs tell of themselves. The library comes with the
+ * driver and is opened at run time (base/library.h); each call that it does not support leaves out
+ * one value. Calls may take long when a GPU is ill: not for the training loop's thread. Not
+ * thread-safe. */
+#ifndef SHOAL_AGENT_TELEMETRY_NVML_H
+#define SHOAL_AGENT_TELEMETRY_NVML_H
+
+#include "agent/telemetry/gpu_sample.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct nvml;
+
+/* visible: CUDA_VISIBLE_DEVICES, which says which GPUs are meant and how they are counted: numbers
+ * (in the order of PCI addresses) and beginnings of UUIDs, up to the first that is neither; NULL:
+ * all. Errors: ERR_UNSUPPORTED: no library, or no driver behind it; ERR_NOT_FOUND: no GPU. */
+int nvml_open(const char *visible, struct nvml **ret_nvml, struct error *err);
+void nvml_close(struct nvml *nvml); /* NULL-safe */
+
+const char *nvml_driver(const struct nvml *nvml); /* "550.54.15"; "" if it does not tell */
+int nvml_count(const struct nvml *nvml);          /* GPUs, 1 .. GPU_MAX */
+
+/* What GPU i tells now. The profiling counters are of the time since its last sample, so the first
+ * has none. */
+void nvml_read(struct nvml *nvml, int i, struct gpu_sample *ret_sample);
+
+/* Whether the library tells of critical errors. */
+bool nvml_has_events(const struct nvml *nvml);
+/* Waits at most that long for one, which the next samples then have; returns whether there was one.
+ * If waiting fails, there are no events any more. */
+bool nvml_wait(struct nvml *nvml, int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,34 @@
+/* What the files that speak with NVML share. Private to agent/telemetry/nvml*.c. */
+#ifndef SHOAL_AGENT_TELEMETRY_NVML_PARTS_H
+#define SHOAL_AGENT_TELEMETRY_NVML_PARTS_H
+
+#include "agent/telemetry/nvml.h"
+#include "agent/telemetry/nvml_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gpu {
+    nvml_device device;
+    nvml_gpm_sample samples[2]; /* NULL: no profiling counters; [0] is the older */
+    bool has_older;
+    double last_xid;
+    struct gpu_xid xid[GPU_MAX_XIDS];
+};
+
+struct nvml {
+    struct nvml_functions fn;
+    char driver[GPU_TEXT_BYTES];
+    struct gpu gpus[GPU_MAX];
+    int count;
+    nvml_event_set events; /* NULL: there are none */
+};
+
+/* Whether a call that may be missing succeeded: works(n->fn.DeviceGetName, device, ...). */
+#define works(function, ...) ((function) && (function)(__VA_ARGS__) == NVML_SUCCESS)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

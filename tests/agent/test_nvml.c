@@ -1,0 +1,250 @@
+/* GPUs as NVIDIA's library tells of them, by a library of ours (tests/fakes/nvml.c), and as metrics
+ * under our names and the DCGM exporter's. */
+#include "tests/exposition_check.h"
+#include "tests/support.h"
+
+#include "agent/telemetry/gpu_poller.h"
+#include "agent/telemetry/nvml.h"
+#include "base/contract.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_BYTES = 256 * 1024 };
+
+static struct nvml *open_fake(const char *kind, const char *visible)
+{
+    struct nvml *nvml;
+    struct error err;
+    setenv("FAKE_NVML", kind, 1);
+    assert_ok(nvml_open(visible, &nvml, &err), &err);
+    return nvml;
+}
+
+static void visible_gpus_are_counted_as_cuda_counts_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *visible;
+        int count;
+        const char *first; /* its UUID begins so */
+    } rows[] = {
+        {NULL, 2, "GPU-a"},     {"0,1", 2, "GPU-a"},       {"1", 1, "GPU-b"},
+        {"1, 0", 2, "GPU-b"},   {"GPU-b0", 1, "GPU-b"},    {"0,7,1", 1, "GPU-a"},
+        {"0,-1,1", 1, "GPU-a"}, {"0,GPU-c,1", 1, "GPU-a"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct nvml *nvml = open_fake("", rows[i].visible);
+        struct gpu_sample sample;
+        assert_int_equal(nvml_count(nvml), rows[i].count);
+        nvml_read(nvml, 0, &sample);
+        assert_int_equal(strncmp(sample.uuid, rows[i].first, strlen(rows[i].first)), 0);
+        assert_int_equal(sample.gpu, 0);
+        nvml_close(nvml);
+    }
+}
+
+static void what_is_not_there_is_said(void **state)
+{
+    (void)state;
+    struct nvml *nvml;
+    struct error err;
+    setenv("FAKE_NVML", "no-driver", 1);
+    assert_fails(nvml_open(NULL, &nvml, &err), &err, ERR_UNSUPPORTED, "Driver Not Loaded");
+    setenv("FAKE_NVML", "", 1);
+    assert_fails(nvml_open("", &nvml, &err), &err, ERR_NOT_FOUND, "no GPU of ours among 2");
+    assert_fails(nvml_open("GPU-x", &nvml, &err), &err, ERR_NOT_FOUND, "no GPU of ours among 2");
+}
+
+static void values_are_in_base_units(void **state)
+{
+    (void)state;
+    struct nvml *nvml = open_fake("", NULL);
+    struct gpu_sample s;
+    nvml_read(nvml, 0, &s);
+    assert_true(isnan(s.value[GPU_TENSOR_ACTIVE])); /* between two readings only */
+    nvml_read(nvml, 0, &s);
+    static const struct {
+        enum gpu_value value;
+        double is;
+    } rows[] = {
+        {GPU_TEMPERATURE, 60},
+        {GPU_MEMORY_TEMPERATURE, 71},
+        {GPU_POWER, 512.345},
+        {GPU_ENERGY, 9007199254.741},
+        {GPU_SM_CLOCK, 1.98e9},
+        {GPU_BUSY, 0.97},
+        {GPU_MEMORY_USED, 49.0 * (1 << 30)},
+        {GPU_MEMORY_RESERVED, 1 << 30},
+        {GPU_PROCESS_MEMORY, 42.0 * (1 << 30)},
+        {GPU_NVLINK_BYTES, 1024 * 1024},
+        {GPU_ECC_CORRECTED, 5},
+        {GPU_CLOCK_REASONS, 0x24},
+        {GPU_TENSOR_ACTIVE, 0.05},
+        {GPU_PCIE_RECEIVED, 21.0 * (1 << 20)},
+        {GPU_LAST_XID, 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (fabs(s.value[rows[i].value] - rows[i].is) > 1e-12 * rows[i].is)
+            fail_msg("value %d is %.17g, not %.17g", rows[i].value, s.value[rows[i].value],
+                     rows[i].is);
+    assert_true(isnan(s.value[GPU_FP64_ACTIVE])); /* not supported: nothing else is lost */
+    assert_true(isnan(s.value[GPU_ENCODER_BUSY]));
+    nvml_close(nvml);
+    nvml = open_fake("ampere", NULL);
+    nvml_read(nvml, 1, &s);
+    nvml_read(nvml, 1, &s);
+    assert_true(isnan(s.value[GPU_TENSOR_ACTIVE]) && isnan(s.value[GPU_MEMORY_TEMPERATURE]));
+    assert_true(isnan(s.value[GPU_PROCESS_MEMORY]) && isnan(s.value[GPU_POWER]));
+    assert_true(s.value[GPU_MEMORY_USED] == 50.0 * (1 << 30));
+    nvml_close(nvml);
+}
+
+/* ---- pages ---- */
+
+static const struct gpu_place place = {.driver = "550.54.15",
+                                       .hostname = "node-1",
+                                       .pod_namespace = "pytorch",
+                                       .pod = "mnist-master-0",
+                                       .container = "",
+                                       .job = "mnist"};
+
+static void print(const char *kind, enum gpu_names names, struct str *page)
+{
+    struct nvml *nvml = open_fake(kind, NULL);
+    struct gpu_sample gpus[2];
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 2; i++)
+            nvml_read(nvml, i, &gpus[i]);
+    nvml_close(nvml);
+    str_init(page, PAGE_BYTES);
+    gpu_metrics_print(gpus, 2, names, &place, page);
+    exposition_check(str_text(page));
+}
+
+#define DCGM(gpu, letter, bus, minor)                                                              \
+    "{gpu=\"" gpu "\",UUID=\"GPU-" letter "000000" gpu "-aaaa\",pci_bus_id=\"00000000:" bus        \
+    ":00.0\",device=\"nvidia" minor                                                                \
+    "\",modelName=\"NVIDIA \\\"H100\\\" 80GB\",Hostname=\"node-1\",\
+DCGM_FI_DRIVER_VERSION=\"550.54.15\",namespace=\"pytorch\",pod=\"mnist-master-0\"} "
+
+static void dashboards_find_the_names_they_ask_for(void **state)
+{
+    (void)state;
+    auto_str struct str page;
+    print("", GPU_NAMES_DCGM, &page);
+    static const char *const lines[] = {
+        "DCGM_FI_DEV_GPU_TEMP" DCGM("0", "a", "10", "4") "60\n",
+        "DCGM_FI_DEV_GPU_TEMP" DCGM("1", "b", "11", "5") "61\n",
+        "DCGM_FI_DEV_POWER_USAGE" DCGM("0", "a", "10", "4") "512.345000\n",
+        "DCGM_FI_DEV_SM_CLOCK" DCGM("0", "a", "10", "4") "1980\n",
+        "DCGM_FI_DEV_GPU_UTIL" DCGM("0", "a", "10", "4") "97\n",
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" DCGM("1", "b", "11", "5") "0.050000\n",
+        "DCGM_FI_DEV_FB_USED" DCGM("0", "a", "10", "4") "50176\n",
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" DCGM("0", "a", "10", "4") "9007199254741\n",
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" DCGM("0", "a", "10", "4") "36\n",
+        "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n",
+    };
+    for (size_t i = 0; i < array_length(lines); i++)
+        if (!strstr(str_text(&page), lines[i]))
+            fail_msg("missing: %s", lines[i]);
+    assert_null(strstr(str_text(&page), "PCIE_REPLAY")); /* no GPU tells: no line */
+    assert_null(strstr(str_text(&page), "fsdp_"));
+    assert_null(strstr(str_text(&page), "FP64"));
+}
+
+static void our_own_names_are_the_default(void **state)
+{
+    (void)state;
+    auto_str struct str page;
+    print("", GPU_NAMES_NATIVE, &page);
+    assert_null(strstr(str_text(&page), "DCGM"));
+#define OURS                                                                                       \
+    "gpu=\"0\",uuid=\"GPU-a0000000-aaaa\",model_name=\"NVIDIA \\\"H100\\\" 80GB\","                \
+    "job_name=\"mnist\",node=\"node-1\""
+    static const struct {
+        const char *sample;
+        double value;
+    } rows[] = {
+        {"fsdp_gpu_temperature_celsius{" OURS "}", 60},
+        {"fsdp_gpu_energy_joules_total{" OURS "}", 9007199254.741},
+        {"fsdp_gpu_utilization_ratio{" OURS "}", 0.97},
+        {"fsdp_gpu_throttle_reason{" OURS ",reason=\"power_cap\"}", 1},
+        {"fsdp_gpu_throttle_reason{" OURS ",reason=\"hw_slowdown\"}", 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        double found = exposition_check_value(str_text(&page), rows[i].sample);
+        if (found != rows[i].value)
+            fail_msg("%s %.17g", rows[i].sample, found);
+    }
+    str_free(&page);
+    print("ampere", GPU_NAMES_BOTH, &page);
+    assert_non_null(strstr(str_text(&page), "DCGM_FI_DEV_GPU_TEMP"));
+    assert_non_null(strstr(str_text(&page), "fsdp_gpu_temperature_celsius"));
+    assert_null(strstr(str_text(&page), "TENSOR"));
+}
+
+/* ---- beside the training ---- */
+
+struct seen {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    char page[PAGE_BYTES];
+};
+
+static void take_page(void *ctx, const char *text, size_t bytes)
+{
+    struct seen *seen = ctx;
+    pthread_mutex_lock(&seen->lock);
+    memcpy(seen->page, text, bytes);
+    seen->page[bytes] = '\0';
+    pthread_cond_signal(&seen->more);
+    pthread_mutex_unlock(&seen->lock);
+}
+
+/* The first page comes before open returns; critical errors do not wait for the interval. */
+static void a_critical_error_is_on_the_page_at_once(void **state)
+{
+    (void)state;
+    static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
+    const struct gpu_poller_setting setting = {.names = GPU_NAMES_BOTH,
+                                               .place = place,
+                                               .interval_ms = 3600 * 1000,
+                                               .page = take_page,
+                                               .ctx = &seen};
+    struct gpu_poller *poller;
+    struct error err;
+    setenv("FAKE_NVML", "xid", 1);
+    assert_ok(gpu_poller_open(&poller, &setting, &err), &err);
+    pthread_mutex_lock(&seen.lock);
+    assert_non_null(strstr(seen.page, "DCGM_FI_DRIVER_VERSION=\"550.54.15\""));
+    while (!strstr(seen.page, "xid=\"79\"} 2\n"))
+        pthread_cond_wait(&seen.more, &seen.lock);
+    assert_non_null(strstr(seen.page, "xid=\"31\"} 1\n"));
+    assert_non_null(
+        strstr(seen.page, "err_code=\"79\",err_msg=\"GPU has fallen off the bus\"} 79\n"));
+    exposition_check(seen.page);
+    pthread_mutex_unlock(&seen.lock);
+    gpu_poller_close(poller);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    /* build/<variant>/tests/agent/test_nvml -> build/<variant>/fakes */
+    auto_free char *fakes =
+        xasprintf("%.*s/fakes", (int)(strstr(argv[0], "/tests/agent/") - argv[0]), argv[0]);
+    setenv(ENV_LIBRARY_PATH, fakes, 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(visible_gpus_are_counted_as_cuda_counts_them),
+        cmocka_unit_test(what_is_not_there_is_said),
+        cmocka_unit_test(values_are_in_base_units),
+        cmocka_unit_test(dashboards_find_the_names_they_ask_for),
+        cmocka_unit_test(our_own_names_are_the_default),
+        cmocka_unit_test(a_critical_error_is_on_the_page_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
