@@ -143,6 +143,76 @@ static void the_fabric_scripts_are_understood(void **state)
                         "there is no Weights & Biases logger yet");
 }
 
+/* Every flag of t5-fsdp.py, and its defaults. */
+static void the_chapter_is_understood(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(parse(arena, "--preset t5-fsdp", &config, &err), &err);
+    const struct agent_config *c = &config.value;
+    assert_string_equal(config.warning, "");
+    assert_string_equal(c->model.name_or_path, "google-t5/t5-small");
+    assert_string_equal(c->data.dataset, "billsum");
+    assert_string_equal(c->data.source_prefix, "summarize: ");
+    assert_int_equal(c->data.max_source_length, 512);
+    assert_int_equal(c->data.max_target_length, 128);
+    assert_int_equal(c->data.padding, PADDING_MAX_LENGTH);
+    assert_int_equal(c->data.label_pad_token_id, 0);
+    assert_int_equal(c->data.train_size, 1000);
+    assert_int_equal(c->data.train_batch_size, 4);
+    assert_int_equal(c->data.num_workers, 4);
+    assert_int_equal(c->schedule.epochs, 1);
+    assert_int_equal(c->schedule.type, SCHEDULE_CONSTANT);
+    assert_int_equal(c->optimizer.name, OPTIM_ADAMW);
+    assert_true(c->optimizer.lr == 1e-5);
+    assert_true(c->optimizer.beta1 == 0.9 && c->optimizer.beta2 == 0.999);
+    assert_true(c->optimizer.eps == 1e-8);
+    assert_true(c->optimizer.weight_decay == 0.01);
+    assert_true(c->optimizer.grad_clip == 0);
+    assert_true(c->optimizer.drop_incomplete);
+    assert_int_equal(c->parallel.strategy + 1, FULL_SHARD);
+    assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
+    assert_true(c->parallel.limit_all_gathers);
+    assert_int_equal(c->precision.mixed, PRECISION_BF16_MIXED);
+    assert_int_equal(c->precision.reduce_dtype, STATE_BF16);
+    assert_int_equal(c->checkpoint.state_dict_type, STATE_DICT_SHARDED);
+    assert_string_equal(c->checkpoint.dir, "");
+    assert_string_equal(c->checkpoint.resume, "");
+    assert_string_equal(c->checkpoint.save_model, "");
+    assert_int_equal(c->logging.steps, 10);
+    assert_int_equal(c->logging.style, STYLE_T5);
+
+    assert_ok(parse(arena,
+                    "--preset t5-fsdp --lr 1e-4 --batch_size 8 --grad_acc_steps 2 --epochs 3 "
+                    "--train_size 500 --model_id google-t5/t5-large --sharding_strategy "
+                    "SHARD_GRAD_OP --precision fp32 --use_offload --use_checkpointing "
+                    "--use_prefetch --num_workers 2 --save_path out --lang ko",
+                    &config, &err),
+              &err);
+    assert_string_equal(c->model.name_or_path, "google-t5/t5-large");
+    assert_true(c->optimizer.lr == 1e-4);
+    assert_int_equal(c->data.train_batch_size, 8);
+    assert_int_equal(c->optimizer.gradient_accumulation_steps, 2);
+    assert_int_equal(c->schedule.epochs, 3);
+    assert_int_equal(c->data.train_size, 500);
+    assert_int_equal(c->parallel.strategy + 1, SHARD_GRAD_OP);
+    assert_int_equal(c->precision.mixed, PRECISION_FP32);
+    assert_int_equal(c->precision.reduce_dtype, STATE_FP32);
+    assert_true(c->memory.cpu_offload);
+    assert_int_equal(c->memory.activation_checkpointing, RECOMPUTE_FULL);
+    assert_int_equal(c->parallel.backward_prefetch, BACKWARD_PRE);
+    assert_true(c->parallel.forward_prefetch);
+    assert_string_equal(c->checkpoint.dir, "out");
+    assert_string_equal(c->checkpoint.name_format, "checkpoint_{strategy}-{step}steps");
+    assert_string_equal(c->checkpoint.resume, "latest");
+    assert_string_equal(c->checkpoint.save_model, "out/model");
+    assert_int_equal(c->logging.lang, LANG_KO);
+    assert_fails(parse(arena, "--preset t5-fsdp --sharding_strategy ZERO", &config, &err), &err,
+                 ERR_CONFIG, "--sharding_strategy: 'ZERO' is not one of");
+}
+
 /* Totals: the formula of the layers' sizes by hand; 3.1-8B and mathstral also from the sample's own
  * logs. */
 static void models_have_the_published_sizes(void **state)
@@ -342,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hyperpod_guide_is_understood),
         cmocka_unit_test(the_fabric_scripts_are_understood),
+        cmocka_unit_test(the_chapter_is_understood),
         cmocka_unit_test(models_have_the_published_sizes),
         cmocka_unit_test(argument_files_say_what_they_ask_in_vain),
         cmocka_unit_test(presets_give_way),
