@@ -31,6 +31,7 @@ struct param {
     int64_t shape[MODULE_MAX_DIMS];
     int64_t count; /* elements */
     struct param_init init;
+    int64_t zero_first, zero_count; /* elements that start as 0 whatever `init` says */
     uint64_t index; /* place in the model's declaration order; names its random numbers */
 
     const void *value;     /* device; the gathered tensor, of the dtype the model computes in */

@@ -13,6 +13,11 @@ extern "C" {
 struct module *nn_embedding_new(struct arena *arena, struct module *parent, const char *name,
                                 uint64_t *next_index, int64_t V, int64_t D, float stddev);
 
+/* The same with a row for padding, which starts as 0 and gets no gradient (padding_idx). */
+struct module *nn_padded_embedding_new(struct arena *arena, struct module *parent, const char *name,
+                                       uint64_t *next_index, int64_t V, int64_t D, float stddev,
+                                       int64_t padding);
+
 /* ids: device [B, T], each below V, alive until backward has run. -> [B, T, D]. */
 struct tensor *nn_embedding(struct tape *tape, struct module *m, const int32_t *ids, int64_t B,
                             int64_t T);

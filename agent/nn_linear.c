@@ -42,9 +42,9 @@ struct module *nn_linear_normal_new(struct arena *arena, struct module *parent, 
 }
 
 struct module *nn_linear_tied_new(struct arena *arena, struct module *parent, const char *name,
-                                  int64_t in, int64_t out)
+                                  int64_t in, int64_t out, bool bias)
 {
-    return add_linear(arena, parent, name, in, out, false);
+    return add_linear(arena, parent, name, in, out, bias);
 }
 
 struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const char *name,

@@ -47,7 +47,7 @@ void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target
 /* ---- language loss ---- */
 
 struct language_args {
-    struct param *weight;
+    struct param *weight, *bias; /* bias: NULL for none */
     const int32_t *target;
     double *sums;
     int64_t chunk_rows;
@@ -93,7 +93,7 @@ static void chunk_forward(struct tape *tape, const struct language_args *a, cons
 {
     nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, chunk->logits,
                                  nn_at(x->data, x->dtype, first * shape->in), a->weight->value,
-                                 NULL, false, shape);
+                                 a->bias ? a->bias->value : NULL, false, shape);
     nn_ops(tape)->cross_entropy(tape_stream(tape), x->dtype, chunk->gradient, a->sums,
                                 chunk->logits, a->target + first, a->scale, shape->rows, chunk->V);
 }
@@ -111,9 +111,11 @@ static void language_backward(struct tape *tape, struct tape_op *op)
         int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
         const struct linear_shape shape = linear_dense(count, D, chunk.V);
         chunk_forward(tape, &a, x, first, &shape, &chunk);
-        bool add;
+        bool add, add_bias;
         float *dw = tape_param_gradient(a.weight, &add);
-        nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, NULL,
+        float *dbias = a.bias ? tape_param_gradient(a.bias, &add_bias) : NULL;
+        assert(!dbias || add_bias == add); /* no other op writes either before */
+        nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias,
                                               nn_at(x->data, x->dtype, first * D), chunk.gradient,
                                               &shape, add);
         nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype,
@@ -138,8 +140,8 @@ static void evaluate(struct tape *tape, const struct language_args *a, const str
 }
 
 void nn_language_loss(struct tape *tape, struct module *head, struct param *weight,
-                      struct tensor *x, const int32_t *target, int64_t chunk_rows, float scale,
-                      double *sums)
+                      struct param *bias, struct tensor *x, const int32_t *target,
+                      int64_t chunk_rows, float scale, double *sums)
 {
     tape_enter(tape, head);
     if (tape_failed(tape)) {
@@ -147,7 +149,7 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
         return;
     }
     assert(chunk_rows > 0 && x->shape[x->dims - 1] == weight->shape[1]);
-    struct language_args a = {weight, target, sums, chunk_rows, scale};
+    struct language_args a = {weight, bias, target, sums, chunk_rows, scale};
     if (!tape_current(tape)->training)
         evaluate(tape, &a, x);
     struct tape_op op = {
@@ -158,7 +160,7 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
 }
 
 void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
-                        struct tensor *x, float *logits)
+                        struct param *bias, struct tensor *x, float *logits)
 {
     assert(!tape_current(tape)->training);
     tape_enter(tape, head);
@@ -166,7 +168,7 @@ void nn_language_logits(struct tape *tape, struct module *head, struct param *we
         int64_t D = weight->shape[1];
         const struct linear_shape shape = linear_dense(x->count / D, D, weight->shape[0]);
         nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, logits, x->data,
-                                     weight->value, NULL, false, &shape);
+                                     weight->value, bias ? bias->value : NULL, false, &shape);
     }
     tape_drop(tape, x);
     tape_leave(tape, head);

@@ -16,18 +16,18 @@ extern "C" {
 void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target, float scale,
                       double *sums);
 
-/* The head of a language model with its loss: cross-entropy of x w^T with target: [rows], below 0
- * where nothing is to be learned. x: [..., D]; weight: [V, D], of head, or an embedding's that it
- * is tied to. Works on chunk_rows rows at a time, so that no more than that of logits are alive. In
- * training all of it, the loss too, is computed in backward, where each chunk's logits turn into
- * its gradients at once: sums are added to then. */
+/* The head of a language model with its loss: cross-entropy of x w^T + bias with target: [rows],
+ * below 0 where nothing is to be learned. x: [..., D]; weight: [V, D], of head, or an embedding's
+ * that it is tied to; bias: [V], or NULL. Works on chunk_rows rows at a time, so that no more than
+ * that of logits are alive. In training all of it, the loss too, is computed in backward, where
+ * each chunk's logits turn into its gradients at once: sums are added to then. */
 void nn_language_loss(struct tape *tape, struct module *head, struct param *weight,
-                      struct tensor *x, const int32_t *target, int64_t chunk_rows, float scale,
-                      double *sums);
+                      struct param *bias, struct tensor *x, const int32_t *target,
+                      int64_t chunk_rows, float scale, double *sums);
 
 /* The same head's logits: [rows, V], fp32, in the caller's memory. Not in training. */
 void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
-                        struct tensor *x, float *logits);
+                        struct param *bias, struct tensor *x, float *logits);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,16 @@
 #include <assert.h>
 #include <string.h>
 
+/* What of the piece starts as 0; values: the piece's. */
+static void clear_part(struct shard *shard, const struct shard_piece *p, float *values)
+{
+    int64_t first = p->param->zero_first - p->param_offset, end = first + p->param->zero_count;
+    first = first < 0 ? 0 : first;
+    end = end > p->count ? p->count : end;
+    if (first < end)
+        device_ops(stream_device(shard->home))->fill(shard->home, values + first, 0, end - first);
+}
+
 /* Values are drawn in fp32, in the slice's gradient if the slice has another dtype: nobody needs it
  * before the first backward. */
 static void init_unit(struct shard *shard, int unit, uint64_t seed)
@@ -23,6 +33,7 @@ static void init_unit(struct shard *shard, int unit, uint64_t seed)
         (init->kind == INIT_NORMAL ? ops->normal : ops->uniform)(
             shard->home, values + p->shard_offset, p->count,
             random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset, init->a, init->b);
+        clear_part(shard, p, values + p->shard_offset);
     }
     if (t != DTYPE_F32)
         ops->cast(shard->home, t, view->value, DTYPE_F32, values, view->shard_count);

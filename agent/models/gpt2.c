@@ -140,7 +140,7 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     x = nn_layer_norm(tape, net->ln_f, x, (float)config->layer_norm_epsilon);
     tape_leave(tape, net->transformer);
     struct module *head_weight = config->tie_word_embeddings ? net->wte : net->head;
-    language_head(tape, net->head, head_weight->params[0], x, batch, config->loss_chunk_rows,
+    language_head(tape, net->head, head_weight->params[0], NULL, x, batch, config->loss_chunk_rows,
                   loss_scale, sums);
     tape_leave(tape, model->root);
 }
@@ -190,7 +190,7 @@ static struct module *add_head(struct gpt2 *net, struct arena *arena, struct mod
         return nn_linear_normal_new(arena, root, "lm_head", index, c->n_embd, c->vocab_size, false,
                                     (float)c->initializer_range);
     net->wte->is_shared = net->transformer->is_shared = true;
-    return nn_linear_tied_new(arena, root, "lm_head", c->n_embd, c->vocab_size);
+    return nn_linear_tied_new(arena, root, "lm_head", c->n_embd, c->vocab_size, false);
 }
 
 static struct module *declare(struct gpt2 *net, struct arena *arena)

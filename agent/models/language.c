@@ -15,20 +15,22 @@ int64_t language_chunk_rows(int64_t asked, int64_t V)
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch)
 {
     struct error err;
-    if (batch->T <= model->language.max_tokens)
+    int64_t T = batch->T > batch->T_source ? batch->T : batch->T_source;
+    if (T <= model->language.max_tokens)
         return;
     error_set(&err, ERR_CONFIG, "sequences of %lld tokens: the model takes at most %lld",
-              (long long)batch->T, (long long)model->language.max_tokens);
+              (long long)T, (long long)model->language.max_tokens);
     tape_fail(tape, &err);
 }
 
-void language_head(struct tape *tape, struct module *head, struct param *weight, struct tensor *x,
-                   const struct batch *batch, int64_t chunk_rows, float loss_scale, double *sums)
+void language_head(struct tape *tape, struct module *head, struct param *weight, struct param *bias,
+                   struct tensor *x, const struct batch *batch, int64_t chunk_rows,
+                   float loss_scale, double *sums)
 {
     if (batch->logits)
-        nn_language_logits(tape, head, weight, x, batch->logits);
+        nn_language_logits(tape, head, weight, bias, x, batch->logits);
     else
-        nn_language_loss(tape, head, weight, x, batch->target,
+        nn_language_loss(tape, head, weight, bias, x, batch->target,
                          language_chunk_rows(chunk_rows, weight->shape[0]), loss_scale, sums);
 }
 

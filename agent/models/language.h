@@ -18,9 +18,10 @@ void language_check_batch(const struct model *model, struct tape *tape, const st
 int64_t language_chunk_rows(int64_t asked, int64_t V);
 
 /* The end of a forward pass: the head on x: [B, T, D], with what the batch asks for, the loss or
- * the logits. weight: the head's own or, tied, the embedding's. */
-void language_head(struct tape *tape, struct module *head, struct param *weight, struct tensor *x,
-                   const struct batch *batch, int64_t chunk_rows, float loss_scale, double *sums);
+ * the logits. weight: the head's own or, tied, the embedding's; bias: [V] or NULL. */
+void language_head(struct tape *tape, struct module *head, struct param *weight, struct param *bias,
+                   struct tensor *x, const struct batch *batch, int64_t chunk_rows,
+                   float loss_scale, double *sums);
 
 /* One field of a configuration: `name` must be within [low, high]. Errors: ERR_CONFIG with both
  * names, the value and the range. */

@@ -178,7 +178,7 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     x = nn_rms_norm(tape, net->norm, x, (float)config->rms_norm_eps);
     tape_leave(tape, net->inner);
     struct module *head_weight = config->tie_word_embeddings ? net->embedding : net->head;
-    language_head(tape, net->head, head_weight->params[0], x, batch, config->loss_chunk_rows,
+    language_head(tape, net->head, head_weight->params[0], NULL, x, batch, config->loss_chunk_rows,
                   loss_scale, sums);
     tape_leave(tape, model->root);
 }
@@ -238,7 +238,7 @@ static struct module *add_head(struct llama *net, struct module *root, uint64_t 
         return nn_linear_normal_new(net->arena, root, "lm_head", index, c->hidden_size,
                                     c->vocab_size, false, (float)c->initializer_range);
     net->embedding->is_shared = net->inner->is_shared = true;
-    return nn_linear_tied_new(net->arena, root, "lm_head", c->hidden_size, c->vocab_size);
+    return nn_linear_tied_new(net->arena, root, "lm_head", c->hidden_size, c->vocab_size, false);
 }
 
 static struct module *declare(struct llama *net)
