@@ -30,13 +30,63 @@ static const struct row {
     /* clang-format on */
 };
 
+/* The same of T5 (32128 tokens) and BERT. */
+static const struct t5_row {
+    const char *name;
+    int64_t d_model, d_kv, d_ff, L, heads;
+    bool v1_1; /* gated, and with a head of its own */
+} t5_rows[] = {
+    /* clang-format off */
+    {"t5_small",       512,  64,  2048,  6,  8,   false},
+    {"t5_base",        768,  64,  3072,  12, 12,  false},
+    {"t5_large",       1024, 64,  4096,  24, 16,  false},
+    {"t5_3b",          1024, 128, 16384, 24, 32,  false},
+    {"t5_11b",         1024, 128, 65536, 24, 128, false},
+    {"t5_v1_1_small",  512,  64,  1024,  8,  6,   true},
+    {"t5_v1_1_base",   768,  64,  2048,  12, 12,  true},
+    {"t5_v1_1_large",  1024, 64,  2816,  24, 16,  true},
+    {"t5_v1_1_xl",     2048, 64,  5120,  24, 32,  true},
+    {"t5_v1_1_xxl",    4096, 64,  10240, 24, 64,  true},
+    /* clang-format on */
+};
+
+static const struct bert_row {
+    const char *name;
+    int64_t V, D, L, heads, I;
+} bert_rows[] = {
+    /* clang-format off */
+    {"bert_base_uncased",  30522, 768,  12, 12, 3072},
+    {"bert_base_cased",    28996, 768,  12, 12, 3072},
+    {"bert_large_uncased", 30522, 1024, 24, 16, 4096},
+    {"bert_large_cased",   28996, 1024, 24, 16, 4096},
+    /* clang-format on */
+};
+
+const char *architecture_kind_name(enum architecture_kind kind)
+{
+    static const char *const names[] = {[ARCHITECTURE_LLAMA] = "llama",
+                                        [ARCHITECTURE_GPT2] = "gpt2",
+                                        [ARCHITECTURE_T5] = "t5",
+                                        [ARCHITECTURE_BERT] = "bert"};
+    return names[kind];
+}
+
 struct architecture architecture_default(enum architecture_kind kind)
 {
-    return (struct architecture){.kind = kind,
-                                 .llama = llama_default_config,
-                                 .gpt2 = gpt2_default_config,
-                                 .bos_token_id = -1,
-                                 .pad_token_id = -1};
+    struct architecture a = {.kind = kind,
+                             .llama = llama_default_config,
+                             .gpt2 = gpt2_default_config,
+                             .t5 = t5_default_config,
+                             .bert = bert_default_config,
+                             .bos_token_id = -1,
+                             .pad_token_id = -1};
+    if (kind == ARCHITECTURE_T5 || kind == ARCHITECTURE_BERT)
+        a.pad_token_id = 0;
+    if (kind == ARCHITECTURE_T5) {
+        a.eos_token_ids[0] = 1;
+        a.eos_count = 1;
+    }
+    return a;
 }
 
 static void fill_gpt2(const struct row *row, struct gpt2_config *gpt2)
@@ -72,39 +122,109 @@ static void fill_llama(const struct row *row, struct llama_config *llama)
                                     .original_max_positions = 8192};
 }
 
+static struct architecture from_row(const struct row *row)
+{
+    bool is_gpt2 = strcmp(row->family, "GPT2") == 0;
+    struct architecture a = architecture_default(is_gpt2 ? ARCHITECTURE_GPT2 : ARCHITECTURE_LLAMA);
+    if (is_gpt2)
+        fill_gpt2(row, &a.gpt2);
+    else
+        fill_llama(row, &a.llama);
+    a.bos_token_id = row->bos;
+    a.eos_token_ids[0] = row->eos;
+    a.eos_count = 1;
+    return a;
+}
+
+static struct architecture from_t5_row(const struct t5_row *row)
+{
+    struct architecture a = architecture_default(ARCHITECTURE_T5);
+    a.t5.d_model = row->d_model;
+    a.t5.d_kv = row->d_kv;
+    a.t5.d_ff = row->d_ff;
+    a.t5.num_layers = row->L;
+    a.t5.num_heads = row->heads;
+    a.t5.feed_forward_proj = row->v1_1 ? T5_GATED_GELU : T5_RELU;
+    a.t5.tie_word_embeddings = !row->v1_1;
+    return a;
+}
+
+static struct architecture from_bert_row(const struct bert_row *row)
+{
+    struct architecture a = architecture_default(ARCHITECTURE_BERT);
+    a.bert.vocab_size = row->V;
+    a.bert.hidden_size = row->D;
+    a.bert.num_hidden_layers = row->L;
+    a.bert.num_attention_heads = row->heads;
+    a.bert.intermediate_size = row->I;
+    return a;
+}
+
+/* Whether the name is the table's, whoever published it and with hyphens or dots in it. */
+static bool is_name(const char *name, const char *row)
+{
+    const char *slash = strrchr(name, '/');
+    for (name = slash ? slash + 1 : name; *name && *row; name++, row++)
+        if (*name != *row && !(*row == '_' && (*name == '-' || *name == '.')))
+            return false;
+    return *name == *row;
+}
+
 bool architecture_find(const char *name, struct architecture *ret_architecture)
 {
-    for (size_t i = 0; i < array_length(rows); i++) {
-        const struct row *row = &rows[i];
-        if (strcmp(row->name, name) != 0)
-            continue;
-        bool is_gpt2 = strcmp(row->family, "GPT2") == 0;
-        *ret_architecture = architecture_default(is_gpt2 ? ARCHITECTURE_GPT2 : ARCHITECTURE_LLAMA);
-        if (is_gpt2)
-            fill_gpt2(row, &ret_architecture->gpt2);
-        else
-            fill_llama(row, &ret_architecture->llama);
-        ret_architecture->bos_token_id = row->bos;
-        ret_architecture->eos_token_ids[0] = row->eos;
-        ret_architecture->eos_count = 1;
-        return true;
-    }
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (is_name(name, rows[i].name)) {
+            *ret_architecture = from_row(&rows[i]);
+            return true;
+        }
+    for (size_t i = 0; i < array_length(t5_rows); i++)
+        if (is_name(name, t5_rows[i].name)) {
+            *ret_architecture = from_t5_row(&t5_rows[i]);
+            return true;
+        }
+    for (size_t i = 0; i < array_length(bert_rows); i++)
+        if (is_name(name, bert_rows[i].name)) {
+            *ret_architecture = from_bert_row(&bert_rows[i]);
+            return true;
+        }
     return false;
 }
 
 const char *architecture_name(int i)
 {
-    return i >= 0 && i < (int)array_length(rows) ? rows[i].name : NULL;
+    int count = array_length(rows), t5_count = array_length(t5_rows);
+    if (i >= 0 && i < count)
+        return rows[i].name;
+    if (i >= count && i < count + t5_count)
+        return t5_rows[i - count].name;
+    i -= count + t5_count;
+    return i >= 0 && i < (int)array_length(bert_rows) ? bert_rows[i].name : NULL;
 }
 
-int architecture_check(const struct architecture *architecture, struct error *err)
+int architecture_check(const struct architecture *a, struct error *err)
 {
-    return architecture->kind == ARCHITECTURE_GPT2 ? gpt2_check(&architecture->gpt2, err)
-                                                   : llama_check(&architecture->llama, err);
+    switch (a->kind) {
+    case ARCHITECTURE_GPT2:
+        return gpt2_check(&a->gpt2, err);
+    case ARCHITECTURE_T5:
+        return t5_check(&a->t5, err);
+    case ARCHITECTURE_BERT:
+        return bert_check(&a->bert, err);
+    default:
+        return llama_check(&a->llama, err);
+    }
 }
 
-struct model *architecture_build(struct arena *arena, const struct architecture *architecture)
+struct model *architecture_build(struct arena *arena, const struct architecture *a)
 {
-    return architecture->kind == ARCHITECTURE_GPT2 ? model_gpt2_new(arena, &architecture->gpt2)
-                                                   : model_llama_new(arena, &architecture->llama);
+    switch (a->kind) {
+    case ARCHITECTURE_GPT2:
+        return model_gpt2_new(arena, &a->gpt2);
+    case ARCHITECTURE_T5:
+        return model_t5_new(arena, &a->t5, a->pad_token_id < 0 ? 0 : a->pad_token_id);
+    case ARCHITECTURE_BERT:
+        return model_bert_new(arena, &a->bert, a->pad_token_id);
+    default:
+        return model_llama_new(arena, &a->llama);
+    }
 }

@@ -1,209 +1,28 @@
 #include "agent/models/config_json.h"
 
-#include "agent/models/language.h"
-#include "base/json.h"
+#include "agent/models/config_json_parts.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <string.h>
-
-/* ---- values ---- */
-
-static bool read_number(struct json_reader *reader, const json_t *value, double low, double high,
-                        double *ret_number)
-{
-    double number = json_number_value(value);
-    if (json_is_number(value) && number >= low && number <= high) {
-        *ret_number = number;
-        return true;
-    }
-    auto_free char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    json_problem(reader, "must be a number within %g and %g, not %.40s", low, high, text);
-    return false;
-}
-
-static void read_positive(struct json_reader *reader, const json_t *value, void *field)
-{
-    read_number(reader, value, 1e-30, 1e30, field);
-}
-
-static void read_range(struct json_reader *reader, const json_t *value, void *field)
-{
-    read_number(reader, value, 0, 1e3, field);
-}
-
-static void read_probability(struct json_reader *reader, const json_t *value, void *field)
-{
-    read_number(reader, value, 0, 0.999999, field);
-}
-
-static void read_factor(struct json_reader *reader, const json_t *value, void *field)
-{
-    read_number(reader, value, 1, 1e6, field);
-}
-
-/* One id, or a list of them, of which the first few are kept. */
-static void read_eos(struct json_reader *reader, const json_t *value, void *field)
-{
-    struct architecture *a = field;
-    size_t count = json_is_array(value) ? json_array_size(value) : 1;
-    if (count > ARCHITECTURE_MAX_EOS) {
-        json_problem(reader, "%zu ids: at most %d are supported", count, ARCHITECTURE_MAX_EOS);
-        return;
-    }
-    a->eos_count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (json_read_integer(reader, json_is_array(value) ? json_array_get(value, i) : value, 0,
-                              INT32_MAX, &a->eos_token_ids[a->eos_count]))
-            a->eos_count++;
-}
-
-static void read_rope_type(struct json_reader *reader, const json_t *value, void *field)
-{
-    struct rope *rope = field;
-    const char *name = json_read_text(reader, value);
-    if (!name)
-        return;
-    for (int type = 0; type < ROPE_TYPES; type++)
-        if (strcmp(name, rope_type_name(type)) == 0) {
-            rope->type = type;
-            return;
-        }
-    json_problem(reader,
-                 "unsupported rope type \"%.40s\": default, linear, dynamic and llama3 work", name);
-}
-
-static void read_hidden_act(struct json_reader *reader, const json_t *value, void *field)
-{
-    (void)field;
-    const char *name = json_read_text(reader, value);
-    if (name && strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0)
-        json_problem(reader, "unsupported activation \"%.40s\": silu works", name);
-}
-
-static void read_gelu(struct json_reader *reader, const json_t *value, void *field)
-{
-    bool *tanh = field;
-    const char *name = json_read_text(reader, value);
-    if (!name)
-        return;
-    *tanh = strcmp(name, "gelu") != 0;
-    if (*tanh && strcmp(name, "gelu_new") != 0 && strcmp(name, "gelu_pytorch_tanh") != 0)
-        json_problem(reader,
-                     "unsupported activation \"%.40s\": gelu_new, gelu_pytorch_tanh and gelu work",
-                     name);
-}
-
-static void must_be_true(struct json_reader *reader, const json_t *value, void *field)
-{
-    (void)field;
-    if (!json_is_true(value))
-        json_problem(reader, "only true is supported");
-}
-
-static void must_be_false(struct json_reader *reader, const json_t *value, void *field)
-{
-    (void)field;
-    if (!json_is_false(value))
-        json_problem(reader, "only false is supported");
-}
-
-/* ---- tables ---- */
-
-/* clang-format off */
-#define SIZE(key, out, field, least, most) \
-    {.name = key, .kind = JSON_KIND_INTEGER, .offset = offsetof(out, field), \
-     .second = JSON_NO_OFFSET, .low = least, .high = most}
-
-static const struct json_field rope_fields[] = {
-    JSON_CUSTOM("rope_theta", struct rope, theta, read_positive),
-    JSON_CUSTOM_SAME("rope_type", read_rope_type),
-    JSON_CUSTOM_SAME("type", read_rope_type),
-    JSON_CUSTOM("factor", struct rope, factor, read_factor),
-    JSON_CUSTOM("low_freq_factor", struct rope, low_freq_factor, read_positive),
-    JSON_CUSTOM("high_freq_factor", struct rope, high_freq_factor, read_positive),
-    SIZE("original_max_position_embeddings", struct rope, original_max_positions, 1,
-         LANGUAGE_MAX_TOKENS),
-    JSON_END,
-};
-
-/* In every config.json. */
-#define COMMON_FIELDS \
-    JSON_KNOWN("architectures"), JSON_KNOWN("model_type"), JSON_KNOWN("transformers_version"), \
-    JSON_KNOWN("torch_dtype"), JSON_KNOWN("dtype"), JSON_KNOWN("use_cache"), \
-    JSON_KNOWN("_name_or_path"), JSON_KNOWN("task_specific_params"), \
-    SIZE("bos_token_id", struct architecture, bos_token_id, 0, INT32_MAX), \
-    SIZE("pad_token_id", struct architecture, pad_token_id, -1, INT32_MAX), \
-    JSON_CUSTOM_SAME("eos_token_id", read_eos)
-
-static const struct json_field llama_fields[] = {
-    COMMON_FIELDS,
-    SIZE("vocab_size", struct architecture, llama.vocab_size, 1, INT32_MAX),
-    SIZE("hidden_size", struct architecture, llama.hidden_size, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("intermediate_size", struct architecture, llama.intermediate_size, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("num_hidden_layers", struct architecture, llama.num_hidden_layers, 1, MODULE_MAX_CHILDREN),
-    SIZE("num_attention_heads", struct architecture, llama.num_attention_heads, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("num_key_value_heads", struct architecture, llama.num_key_value_heads, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("head_dim", struct architecture, llama.head_dim, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("max_position_embeddings", struct architecture, llama.max_position_embeddings, 1, LANGUAGE_MAX_TOKENS),
-    SIZE("sliding_window", struct architecture, llama.sliding_window, 1, LANGUAGE_MAX_TOKENS),
-    JSON_CUSTOM("initializer_range", struct architecture, llama.initializer_range, read_range),
-    JSON_CUSTOM("rms_norm_eps", struct architecture, llama.rms_norm_eps, read_range),
-    JSON_CUSTOM("rope_theta", struct architecture, llama.rope.theta, read_positive),
-    JSON_PART("rope_scaling", struct architecture, llama.rope, rope_fields),
-    JSON_PART("rope_parameters", struct architecture, llama.rope, rope_fields),
-    JSON_BOOL("attention_bias", struct architecture, llama.attention_bias),
-    JSON_BOOL("mlp_bias", struct architecture, llama.mlp_bias),
-    JSON_BOOL("tie_word_embeddings", struct architecture, llama.tie_word_embeddings),
-    JSON_CUSTOM("attention_dropout", struct architecture, llama.attention_dropout, read_probability),
-    JSON_CUSTOM_SAME("hidden_act", read_hidden_act),
-    JSON_KNOWN("pretraining_tp"),
-    JSON_END,
-};
-
-static const struct json_field gpt2_fields[] = {
-    COMMON_FIELDS,
-    SIZE("vocab_size", struct architecture, gpt2.vocab_size, 1, INT32_MAX),
-    SIZE("n_positions", struct architecture, gpt2.n_positions, 1, LANGUAGE_MAX_TOKENS),
-    SIZE("n_embd", struct architecture, gpt2.n_embd, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("n_layer", struct architecture, gpt2.n_layer, 1, MODULE_MAX_CHILDREN),
-    SIZE("n_head", struct architecture, gpt2.n_head, 1, LANGUAGE_MAX_WIDTH),
-    SIZE("n_inner", struct architecture, gpt2.n_inner, 1, LANGUAGE_MAX_WIDTH),
-    JSON_CUSTOM("activation_function", struct architecture, gpt2.gelu_tanh, read_gelu),
-    JSON_CUSTOM("layer_norm_epsilon", struct architecture, gpt2.layer_norm_epsilon, read_range),
-    JSON_CUSTOM("initializer_range", struct architecture, gpt2.initializer_range, read_range),
-    JSON_CUSTOM("embd_pdrop", struct architecture, gpt2.embd_pdrop, read_probability),
-    JSON_CUSTOM("attn_pdrop", struct architecture, gpt2.attn_pdrop, read_probability),
-    JSON_CUSTOM("resid_pdrop", struct architecture, gpt2.resid_pdrop, read_probability),
-    JSON_BOOL("tie_word_embeddings", struct architecture, gpt2.tie_word_embeddings),
-    JSON_CUSTOM_SAME("scale_attn_weights", must_be_true),
-    JSON_CUSTOM_SAME("scale_attn_by_inverse_layer_idx", must_be_false),
-    JSON_CUSTOM_SAME("add_cross_attention", must_be_false),
-    JSON_KNOWN("n_ctx"), JSON_KNOWN("reorder_and_upcast_attn"),
-    /* of a head that is not built */
-    JSON_KNOWN("summary_activation"), JSON_KNOWN("summary_first_dropout"),
-    JSON_KNOWN("summary_proj_to_labels"), JSON_KNOWN("summary_type"),
-    JSON_KNOWN("summary_use_proj"),
-    JSON_END,
-};
-/* clang-format on */
-
-static const struct json_field *fields_of(enum architecture_kind kind)
-{
-    return kind == ARCHITECTURE_GPT2 ? gpt2_fields : llama_fields;
-}
 
 /* ---- which model ---- */
 
 static const struct type {
     const char *name;       /* model_type */
-    const char *classes[3]; /* what `architectures` may say */
+    const char *classes[3]; /* what `architectures` may say; the first is what is built */
     enum architecture_kind kind;
-    const char *family;
+    const char *family; /* of Llama */
+    enum bert_head head;
 } types[] = {
-    {"llama", {"LlamaForCausalLM", "LlamaModel"}, ARCHITECTURE_LLAMA, "Llama"},
-    {"mistral", {"MistralForCausalLM", "MistralModel"}, ARCHITECTURE_LLAMA, "Mistral"},
-    {"gpt2", {"GPT2LMHeadModel", "GPT2Model"}, ARCHITECTURE_GPT2, "GPT2"},
+    /* clang-format off */
+    {"llama", {"LlamaForCausalLM", "LlamaModel"}, ARCHITECTURE_LLAMA, "Llama", 0},
+    {"mistral", {"MistralForCausalLM", "MistralModel"}, ARCHITECTURE_LLAMA, "Mistral", 0},
+    {"gpt2", {"GPT2LMHeadModel", "GPT2Model"}, ARCHITECTURE_GPT2, NULL, 0},
+    {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, ARCHITECTURE_T5, NULL, 0},
+    {"bert", {"BertForMaskedLM", "BertModel"}, ARCHITECTURE_BERT, NULL, BERT_MASKED_LM},
+    {"bert", {"BertForPreTraining"}, ARCHITECTURE_BERT, NULL, BERT_PRETRAINING},
+    {"bert", {"BertForSequenceClassification"}, ARCHITECTURE_BERT, NULL, BERT_CLASSIFICATION},
+    /* clang-format on */
 };
 
 struct head {
@@ -221,9 +40,30 @@ static const struct json_field head_fields[] = {
 static bool has_class(const struct type *type, const char *name)
 {
     for (size_t i = 0; type->classes[i]; i++)
-        if (name && strcmp(type->classes[i], name) == 0)
+        if (strcmp(type->classes[i], name) == 0)
             return true;
     return false;
+}
+
+/* The first row that has the model type and the class, as far as they are given. */
+static const struct type *match_type(const char *model_type, const char *class_name)
+{
+    for (size_t i = 0; (model_type || class_name) && i < array_length(types); i++)
+        if ((!model_type || strcmp(types[i].name, model_type) == 0) &&
+            (!class_name || has_class(&types[i], class_name)))
+            return &types[i];
+    return NULL;
+}
+
+/* What works of a model type, for messages: "BertForMaskedLM, BertForPreTraining". */
+static const char *list_classes(struct arena *arena, const char *model_type)
+{
+    const char *list = NULL;
+    for (size_t i = 0; i < array_length(types); i++)
+        if (strcmp(types[i].name, model_type) == 0)
+            list = list ? arena_printf(arena, "%s, %s", list, types[i].classes[0])
+                        : types[i].classes[0];
+    return list;
 }
 
 static const struct type *find_type(struct json_reader *reader, const json_t *root)
@@ -233,21 +73,31 @@ static const struct type *find_type(struct json_reader *reader, const json_t *ro
     json_read(reader, root, head_fields, &head);
     reader->notes = notes;
     const char *class_name = head.architecture_count ? head.architectures[0] : NULL;
-    for (size_t i = 0; i < array_length(types); i++) {
-        bool by_type = head.model_type && strcmp(types[i].name, head.model_type) == 0;
-        if (by_type && class_name && !has_class(&types[i], class_name)) {
-            json_problem(reader, "architectures: unsupported architecture \"%.60s\": %s works",
-                         class_name, types[i].classes[0]);
-            return NULL;
-        }
-        if (by_type || (!head.model_type && has_class(&types[i], class_name)))
-            return &types[i];
-    }
-    json_problem(reader, "model_type: unsupported model \"%.40s\": llama, mistral and gpt2 work",
-                 head.model_type ? head.model_type
-                 : class_name    ? class_name
-                                 : "");
+    const struct type *type = match_type(head.model_type, class_name);
+    if (type)
+        return type;
+    if (match_type(head.model_type, NULL))
+        json_problem(reader, "architectures: unsupported architecture \"%.60s\"; of %s works: %s",
+                     class_name, head.model_type, list_classes(reader->arena, head.model_type));
+    else
+        json_problem(
+            reader,
+            "model_type: unsupported model \"%.40s\": llama, mistral, gpt2, t5 and bert work",
+            head.model_type ? head.model_type
+            : class_name    ? class_name
+                            : "");
     return NULL;
+}
+
+static const struct json_field *fields_of(enum architecture_kind kind)
+{
+    static const struct json_field *const tables[] = {
+        [ARCHITECTURE_LLAMA] = config_json_llama,
+        [ARCHITECTURE_GPT2] = config_json_gpt2,
+        [ARCHITECTURE_T5] = config_json_t5,
+        [ARCHITECTURE_BERT] = config_json_bert,
+    };
+    return tables[kind];
 }
 
 /* ---- reading ---- */
@@ -286,7 +136,9 @@ int config_json_read(struct arena *arena, const char *path, const char *text, si
     struct architecture architecture = {0};
     if (type) {
         architecture = architecture_default(type->kind);
-        architecture.llama.family = type->family;
+        if (type->family)
+            architecture.llama.family = type->family;
+        architecture.bert.head = type->head;
         json_read(&reader, root, fields_of(type->kind), &architecture);
         check_rope(&reader, &architecture.llama.rope);
         if (architecture.llama.sliding_window)

@@ -15,9 +15,10 @@ extern "C" {
 
 enum { CONFIG_JSON_MAX_BYTES = 1 << 20 };
 
-/* Reads a config.json: model types llama, mistral and gpt2. Texts go to `arena`. path: for
- * messages. notes: fields that are read but do nothing here; NULL: nobody wants to know. Errors:
- * ERR_CONFIG naming the file, each field that is wrong with its value, and what would be right. */
+/* Reads a config.json: model types llama, mistral, gpt2, t5 and bert. Texts go to `arena`. path:
+ * for messages. notes: fields that are read but do nothing here; NULL: nobody wants to know.
+ * Errors: ERR_CONFIG naming the file, each field that is wrong with its value, and what would be
+ * right. */
 int config_json_read(struct arena *arena, const char *path, const char *text, size_t bytes,
                      struct architecture *ret_architecture, struct lines *notes, struct error *err);
 

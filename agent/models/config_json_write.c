@@ -2,6 +2,7 @@
 #include "agent/models/config_json.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,68 @@ static void set_gpt2(json_t *object, const struct gpt2_config *c)
     set_bool(object, "tie_word_embeddings", c->tie_word_embeddings);
 }
 
+static void set_t5(json_t *object, const struct t5_config *c)
+{
+    set_text(object, "model_type", "t5");
+    json_object_set_new(object, "architectures", json_pack("[s]", "T5ForConditionalGeneration"));
+    set_integer(object, "vocab_size", c->vocab_size);
+    set_integer(object, "d_model", c->d_model);
+    set_integer(object, "d_kv", c->d_kv);
+    set_integer(object, "d_ff", c->d_ff);
+    set_integer(object, "num_layers", c->num_layers);
+    set_integer(object, "num_decoder_layers", t5_decoder_layers(c));
+    set_integer(object, "num_heads", c->num_heads);
+    set_integer(object, "relative_attention_num_buckets", c->relative_attention_num_buckets);
+    set_integer(object, "relative_attention_max_distance", c->relative_attention_max_distance);
+    set_integer(object, "decoder_start_token_id", c->decoder_start_token_id);
+    set_real(object, "dropout_rate", c->dropout_rate);
+    set_real(object, "layer_norm_epsilon", c->layer_norm_epsilon);
+    set_real(object, "initializer_factor", c->initializer_factor);
+    set_text(object, "feed_forward_proj", t5_feed_forward_name(c->feed_forward_proj));
+    set_bool(object, "tie_word_embeddings", c->tie_word_embeddings);
+    set_bool(object, "scale_decoder_outputs", t5_scales(c));
+    set_bool(object, "is_encoder_decoder", true);
+}
+
+/* Labels have numbers for names: what they mean is the data's. */
+static void set_labels(json_t *object, int64_t count)
+{
+    json_t *names = json_object(), *ids = json_object();
+    for (int64_t i = 0; i < count; i++) {
+        char id[24], name[32];
+        snprintf(id, sizeof id, "%lld", (long long)i);
+        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        set_text(names, id, name);
+        set_integer(ids, name, i);
+    }
+    json_object_set_new(object, "id2label", names);
+    json_object_set_new(object, "label2id", ids);
+    set_text(object, "problem_type", "single_label_classification");
+}
+
+static void set_bert(json_t *object, const struct bert_config *c)
+{
+    set_text(object, "model_type", "bert");
+    json_object_set_new(object, "architectures", json_pack("[s]", bert_class_name(c->head)));
+    set_integer(object, "vocab_size", c->vocab_size);
+    set_integer(object, "hidden_size", c->hidden_size);
+    set_integer(object, "num_hidden_layers", c->num_hidden_layers);
+    set_integer(object, "num_attention_heads", c->num_attention_heads);
+    set_integer(object, "intermediate_size", c->intermediate_size);
+    set_text(object, "hidden_act", c->gelu_tanh ? "gelu_new" : "gelu");
+    set_real(object, "hidden_dropout_prob", c->hidden_dropout_prob);
+    set_real(object, "attention_probs_dropout_prob", c->attention_probs_dropout_prob);
+    json_object_set_new(object, "classifier_dropout",
+                        c->classifier_dropout < 0 ? json_null() : json_real(c->classifier_dropout));
+    set_integer(object, "max_position_embeddings", c->max_position_embeddings);
+    set_integer(object, "type_vocab_size", c->type_vocab_size);
+    set_real(object, "initializer_range", c->initializer_range);
+    set_real(object, "layer_norm_eps", c->layer_norm_eps);
+    set_text(object, "position_embedding_type", "absolute");
+    if (c->head == BERT_CLASSIFICATION)
+        set_labels(object, c->num_labels);
+}
+
 /* Keys in their order, numbers as short as they are exact for people. Consumes the object. */
 static void write(json_t *object, struct str *out)
 {
@@ -120,10 +183,19 @@ static void write(json_t *object, struct str *out)
 void config_json_write(const struct architecture *architecture, const char *dtype, struct str *out)
 {
     json_t *object = json_object();
-    if (architecture->kind == ARCHITECTURE_GPT2)
+    switch (architecture->kind) {
+    case ARCHITECTURE_GPT2:
         set_gpt2(object, &architecture->gpt2);
-    else
+        break;
+    case ARCHITECTURE_T5:
+        set_t5(object, &architecture->t5);
+        break;
+    case ARCHITECTURE_BERT:
+        set_bert(object, &architecture->bert);
+        break;
+    default:
         set_llama(object, &architecture->llama);
+    }
     set_tokens(object, architecture);
     set_text(object, "torch_dtype", dtype);
     write(object, out);
@@ -133,5 +205,7 @@ void config_json_write_generation(const struct architecture *architecture, struc
 {
     json_t *object = json_object();
     set_tokens(object, architecture);
+    if (architecture->kind == ARCHITECTURE_T5)
+        set_integer(object, "decoder_start_token_id", architecture->t5.decoder_start_token_id);
     write(object, out);
 }

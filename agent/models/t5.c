@@ -17,7 +17,6 @@ const struct t5_config t5_default_config = {
     .layer_norm_epsilon = 1e-6,
     .initializer_factor = 1,
     .tie_word_embeddings = true,
-    .scale_decoder_outputs = true,
 };
 
 const char *t5_feed_forward_name(enum t5_feed_forward kind)
@@ -30,6 +29,12 @@ const char *t5_feed_forward_name(enum t5_feed_forward kind)
 int64_t t5_decoder_layers(const struct t5_config *config)
 {
     return config->num_decoder_layers ? config->num_decoder_layers : config->num_layers;
+}
+
+bool t5_scales(const struct t5_config *config)
+{
+    return config->scaling == T5_SCALES ||
+           (config->scaling == T5_SCALES_IF_TIED && config->tie_word_embeddings);
 }
 
 int t5_check(const struct t5_config *config, struct error *err)
@@ -214,7 +219,7 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     struct tensor *memory =
         run_stack(net, tape, &net->encoder, batch->source, rows, batch->T_source, NULL);
     struct tensor *x = run_stack(net, tape, &net->decoder, batch->tokens, rows, batch->T, memory);
-    if (config->scale_decoder_outputs)
+    if (t5_scales(config))
         x = nn_scale(tape, x, 1 / sqrtf((float)config->d_model));
     struct module *head_weight = config->tie_word_embeddings ? net->shared : net->head;
     language_head(tape, net->head, head_weight->params[0], NULL, x, batch, config->loss_chunk_rows,

@@ -12,6 +12,10 @@ extern "C" {
 enum t5_feed_forward { T5_RELU, T5_GATED_GELU, T5_GATED_SILU, T5_FEED_FORWARDS };
 const char *t5_feed_forward_name(enum t5_feed_forward kind); /* "relu", "gated-gelu", .. */
 
+/* Whether what the decoder gives is multiplied by 1 / sqrt(d_model) before the head. Older files
+ * do not say so: it is if the head is tied. */
+enum t5_scaling { T5_SCALES_IF_TIED, T5_SCALES, T5_SCALES_NOT };
+
 /* The fields of config.json, by its names, in its units. */
 struct t5_config {
     int64_t vocab_size;
@@ -28,14 +32,15 @@ struct t5_config {
     double initializer_factor;
     enum t5_feed_forward feed_forward_proj;
     bool tie_word_embeddings;       /* the head is the embedding */
-    bool scale_decoder_outputs;     /* by 1 / sqrt(d_model), before the head */
+    enum t5_scaling scaling;        /* scale_decoder_outputs */
     int64_t decoder_start_token_id; /* what the decoder reads first */
     int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: about 64 MiB of them */
 };
 extern const struct t5_config t5_default_config; /* transformers': t5-small's sizes */
 
-/* The number that 0 stands for. */
+/* The number that 0 stands for, and what scaling comes to. */
 int64_t t5_decoder_layers(const struct t5_config *config);
+bool t5_scales(const struct t5_config *config);
 
 /* Whether the sizes make a model. Errors: ERR_CONFIG naming the field and its value. */
 int t5_check(const struct t5_config *config, struct error *err);

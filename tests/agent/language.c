@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_STREAM = 102, IGNORE_STREAM = 103 };
-
 static double unit(int64_t index, uint32_t stream)
 {
     return world_hash((uint32_t)index, stream) / 2147483648.0 - 1.0;
@@ -21,17 +19,6 @@ float language_weight(const struct param *p, int64_t i)
     if (p->dims > 1)
         return (float)(value * 0.3);
     return (float)(strcmp(end, ".bias") == 0 ? value * 0.1 : 1.0 + value * 0.25);
-}
-
-void language_sample(int64_t V, int64_t T, int64_t sample, int32_t *ret_tokens, int32_t *ret_target)
-{
-    for (int64_t t = 0; t < T; t++) {
-        uint32_t index = (uint32_t)(sample * (T + 1) + t);
-        ret_tokens[t] = (int32_t)(world_hash(index, TOKEN_STREAM) % (uint32_t)V);
-        ret_target[t] = (int32_t)(world_hash(index + 1, TOKEN_STREAM) % (uint32_t)V);
-        if (world_hash(index + 1, IGNORE_STREAM) % 7 == 0)
-            ret_target[t] = -100;
-    }
 }
 
 static int count_params(const struct module *m)
@@ -83,11 +70,8 @@ struct language *language_open(const struct architecture *architecture, enum dty
     assert_ok(device_open("cpu", 1, &l->device, &err), &err);
     assert_ok(stream_open(l->device, "compute", &l->stream, &err), &err);
     assert_ok(tape_open(l->stream, dtype, NULL, &l->tape, &err), &err);
-    l->tokens = arena_array(l->arena, int32_t, LANGUAGE_ROWS * T);
-    l->target = arena_array(l->arena, int32_t, LANGUAGE_ROWS * T);
-    l->sums = arena_array(l->arena, double, 3);
-    for (int64_t r = 0; r < LANGUAGE_ROWS; r++)
-        language_sample(l->model->language.V, T, r, l->tokens + r * T, l->target + r * T);
+    l->sums = arena_array(l->arena, double, MODEL_MAX_SUMS);
+    l->batch = language_batch_make(l->arena, l->model, T, 0, 1, LANGUAGE_ROWS);
     return l;
 }
 
@@ -116,29 +100,21 @@ void language_spare_memory(struct language *l, enum tape_keeps keeps, bool offlo
     assert_ok(tape_spare_memory(l->tape, keeps, l->host, 1, &err), &err);
 }
 
-static int64_t targets(const struct language *l)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < LANGUAGE_ROWS * l->T; i++)
-        count += l->target[i] >= 0;
-    return count;
-}
-
-static void run(struct language *l, bool training, float *logits)
+static void run(struct language *l, bool training, float *logits, float *label_logits)
 {
     struct error err;
     struct memory_use use;
-    const struct batch batch = {.rows = LANGUAGE_ROWS,
-                                .tokens = l->tokens,
-                                .target = l->target,
-                                .T = l->T,
-                                .logits = logits};
+    struct batch batch = l->batch.batch;
+    batch.logits = logits;
+    batch.label_logits = label_logits;
+    if (l->batch.labels)
+        batch.label_scale = 1 / (float)l->batch.labels;
     device_memory_reset_peak(l->device);
-    memset(l->sums, 0, 3 * sizeof *l->sums);
+    memset(l->sums, 0, MODEL_MAX_SUMS * sizeof *l->sums);
     for (int i = 0; i < l->param_count; i++)
         l->params[i]->gradient_written = false;
     tape_begin(l->tape, &(struct tape_pass){.training = training, .seed = 7, .row_stride = 1});
-    l->model->forward(l->model, l->tape, &batch, 1 / (float)targets(l), l->sums);
+    l->model->forward(l->model, l->tape, &batch, 1 / (float)l->batch.targets, l->sums);
     assert_ok(training ? tape_backward(l->tape, &err) : tape_finish(l->tape, &err), &err);
     assert_ok(stream_sync(l->stream, &err), &err);
     device_memory_use(l->device, &use);
@@ -147,14 +123,15 @@ static void run(struct language *l, bool training, float *logits)
 
 double language_run(struct language *l, bool training)
 {
-    run(l, training, NULL);
-    assert_true(l->sums[2] == (double)targets(l));
+    run(l, training, NULL, NULL);
+    assert_true(l->sums[2] == (double)l->batch.targets);
+    assert_true(l->sums[5] == (double)l->batch.labels);
     for (int i = 0; training && i < l->param_count; i++)
         assert_true(l->params[i]->gradient_written);
-    return l->sums[0] / l->sums[2];
+    return language_loss(l->model, l->sums);
 }
 
-void language_logits(struct language *l, float *ret_logits)
+void language_logits(struct language *l, float *ret_logits, float *ret_label_logits)
 {
-    run(l, false, ret_logits);
+    run(l, false, ret_logits, ret_label_logits);
 }

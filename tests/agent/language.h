@@ -4,6 +4,7 @@
 #define SHOAL_TESTS_AGENT_LANGUAGE_H
 
 #include "agent/models/architecture.h"
+#include "tests/agent/language_batch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +22,7 @@ struct language {
     struct param **params; /* in declaration order */
     int param_count;
     int64_t T;
-    int32_t *tokens, *target; /* [LANGUAGE_ROWS, T]: the first step's batch */
+    struct language_batch batch; /* LANGUAGE_ROWS samples: the first step's */
     double *sums;
     struct device *host; /* NULL: values stay on the device */
     int64_t peak_bytes;  /* of the device, in the last pass */
@@ -36,15 +37,13 @@ void language_close(struct language *language); /* also checks that nothing leak
 /* As tape_spare_memory(); offload: to a device of its own. */
 void language_spare_memory(struct language *language, enum tape_keeps keeps, bool offload);
 
-/* One pass over the batch: the loss per token that counts; in training also the gradients of that
+/* One pass over the batch: its loss; in training also the gradients of that
  * mean. */
 double language_run(struct language *language, bool training);
-/* The logits of the batch: [LANGUAGE_ROWS * T * V]. */
-void language_logits(struct language *language, float *ret_logits);
+/* The logits of the batch: [LANGUAGE_ROWS * T * V], of MODEL_CLASSES [LANGUAGE_ROWS * classes]; of
+ * MODEL_PRETRAINING's labels, too, unless NULL. */
+void language_logits(struct language *language, float *ret_logits, float *ret_label_logits);
 
-/* Tokens and targets of a sample: [T] each. */
-void language_sample(int64_t V, int64_t T, int64_t sample, int32_t *ret_tokens,
-                     int32_t *ret_target);
 /* Element i of a parameter's initial value, by its name and place. */
 float language_weight(const struct param *p, int64_t i);
 

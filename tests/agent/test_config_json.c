@@ -112,6 +112,66 @@ static void rope_is_read_in_all_its_spellings(void **state)
     }
 }
 
+/* The files of t5-small and t5-v1_1-small, shortened; and how transformers 5 writes the latter. */
+static void t5_says_whether_it_is_tied_and_scaled(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool tied, scales;
+        enum t5_feed_forward feed_forward;
+    } rows[] = {
+        {"\"n_positions\": 512, \"output_past\": true", true, true, T5_RELU},
+        {"\"tie_word_embeddings\": false, \"feed_forward_proj\": \"gated-gelu\"", false, false,
+         T5_GATED_GELU},
+        {"\"scale_decoder_outputs\": false, \"tie_word_embeddings\": true, \"feed_forward_proj\": "
+         "\"gated-silu\"",
+         true, false, T5_GATED_SILU},
+        {"\"tie_word_embeddings\": false, \"scale_decoder_outputs\": true", false, true, T5_RELU},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct reading r = reading_of(
+            arena, arena_printf(arena,
+                                "{\"model_type\": \"t5\", \"architectures\": "
+                                "[\"T5WithLMHeadModel\"], \"is_encoder_decoder\": true, %s}",
+                                rows[i].text));
+        assert_ok(r.result, &r.err);
+        assert_int_equal(r.notes.count, 0);
+        assert_int_equal(r.architecture.t5.tie_word_embeddings, rows[i].tied);
+        assert_int_equal(t5_scales(&r.architecture.t5), rows[i].scales);
+        assert_int_equal(r.architecture.t5.feed_forward_proj, rows[i].feed_forward);
+        assert_int_equal(r.architecture.pad_token_id, 0);
+        assert_int_equal(r.architecture.eos_token_ids[0], 1);
+    }
+}
+
+static void berts_class_says_what_is_learned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum bert_head head;
+        int64_t labels;
+    } rows[] = {
+        {"\"model_type\": \"bert\"", BERT_MASKED_LM, 2},
+        {"\"architectures\": [\"BertModel\"]", BERT_MASKED_LM, 2},
+        {"\"model_type\": \"bert\", \"architectures\": [\"BertForPreTraining\"]", BERT_PRETRAINING,
+         2},
+        {"\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"no\", "
+         "\"1\": \"so\", \"2\": \"yes\"}",
+         BERT_CLASSIFICATION, 3},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct reading r = reading_of(arena, arena_printf(arena, "{%s}", rows[i].text));
+        assert_ok(r.result, &r.err);
+        assert_int_equal(r.architecture.kind, ARCHITECTURE_BERT);
+        assert_int_equal(r.architecture.bert.head, rows[i].head);
+        assert_int_equal(r.architecture.bert.num_labels, rows[i].labels);
+    }
+}
+
 static void wrong_files_are_refused_by_field_and_value(void **state)
 {
     (void)state;
@@ -119,11 +179,29 @@ static void wrong_files_are_refused_by_field_and_value(void **state)
         const char *text, *message;
     } rows[] = {
         {"{\"model_type\": \"mixtral\"}",
-         "config.json: model_type: unsupported model \"mixtral\": llama, mistral and gpt2 work"},
-        {"{}", "config.json: model_type: unsupported model \"\": llama, mistral and gpt2 work"},
+         "config.json: model_type: unsupported model \"mixtral\": llama, mistral, gpt2, t5 and bert "
+         "work"},
+        {"{}", "config.json: model_type: unsupported model \"\": llama, mistral, gpt2, t5 and bert "
+               "work"},
         {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
-         "config.json: architectures: unsupported architecture \"LlamaForSequenceClassification\": "
-         "LlamaForCausalLM works"},
+         "config.json: architectures: unsupported architecture \"LlamaForSequenceClassification\"; "
+         "of llama works: LlamaForCausalLM"},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}",
+         "config.json: architectures: unsupported architecture \"BertForQuestionAnswering\"; of bert "
+         "works: BertForMaskedLM, BertForPreTraining, BertForSequenceClassification"},
+        {"{\"model_type\": \"t5\", \"feed_forward_proj\": \"gelu\"}",
+         "config.json: feed_forward_proj: unsupported \"gelu\": relu, gated-gelu and gated-silu "
+         "work"},
+        {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\"}",
+         "config.json: position_embedding_type: unsupported \"relative_key\": absolute works"},
+        {"{\"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": "
+         "\"regression\"}",
+         "config.json: problem_type: unsupported \"regression\": single_label_classification works"},
+        {"{\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"a\"}}",
+         "config.json: BERT model: 1 label: regression is not supported, 2 classes or more are "
+         "needed (id2label, num_labels)"},
+        {"{\"model_type\": \"bert\", \"is_decoder\": true}",
+         "config.json: is_decoder: only false is supported"},
         {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\"}}",
          "config.json: rope_scaling.rope_type: unsupported rope type \"yarn\": default, linear, "
          "dynamic and llama3 work"},
@@ -163,6 +241,9 @@ static void written_files_read_back(void **state)
         auto_arena struct arena *arena = arena_open();
         struct architecture a;
         assert_true(architecture_find(architecture_name(i), &a));
+        a.bert.head = (enum bert_head)(i % BERT_HEADS);
+        a.bert.num_labels = 3;
+        a.bert.classifier_dropout = i % 2 ? 0.3 : -1;
         a.llama.head_dim = llama_head_dim(&a.llama); /* the file always says it */
         auto_str struct str text, again;
         str_init(&text, 1 << 16);
@@ -185,6 +266,8 @@ int main(void)
         cmocka_unit_test(a_published_file_gives_the_published_model),
         cmocka_unit_test(absent_fields_have_the_classes_defaults),
         cmocka_unit_test(rope_is_read_in_all_its_spellings),
+        cmocka_unit_test(t5_says_whether_it_is_tied_and_scaled),
+        cmocka_unit_test(berts_class_says_what_is_learned),
         cmocka_unit_test(wrong_files_are_refused_by_field_and_value),
         cmocka_unit_test(written_files_read_back),
     };

@@ -1,4 +1,4 @@
-"""Makes tests/data/parity/tree_{llama,mistral,gpt2}*.txt and language_*.safetensors (README.md there),
+"""Makes tests/data/parity/tree_{llama,mistral,gpt2,t5,bert}*.txt and language_*.safetensors (README.md there),
 and the Hugging Face directories of tests/data/pretrained.
 
     python3 tests/parity/make_language_fixture.py
@@ -14,7 +14,7 @@ import shutil
 import torch
 import torch.nn.functional as F
 import transformers
-from language_models import CASES, batch, build, trees
+from language_models import CASES, build, model_batch, outputs, trees
 from safetensors.torch import save_file
 from safetensors_file import write
 from transformers import get_cosine_schedule_with_warmup
@@ -35,18 +35,28 @@ def write_trees():
                 print(parameter, list(value.shape), file=file)
 
 
-def mean_loss(model, tokens, target):
-    logits = model(input_ids=tokens).logits
+def cross_entropy(logits, target):
     exact = logits if logits.dtype == torch.float64 else logits.float()
-    return logits, F.cross_entropy(exact.flatten(0, 1), target.flatten(), ignore_index=-100)
+    return F.cross_entropy(exact.flatten(0, -2), target.flatten(), ignore_index=-100)
+
+
+def mean_loss(model, batch):
+    """The logits by name, and the loss: of tokens, of labels, or the sum of both."""
+    out = outputs(model, batch)
+    if "prediction_logits" in out:
+        logits = {"logits": out.prediction_logits, "label_logits": out.seq_relationship_logits}
+        return logits, cross_entropy(out.prediction_logits, batch["target"]) + cross_entropy(
+            out.seq_relationship_logits, batch["labels"])
+    target = batch["labels"] if out.logits.dim() == 2 else batch["target"]
+    return {"logits": out.logits}, cross_entropy(out.logits, target)
 
 
 def forward_backward(name, dtype):
     model = build(name, dtype)
-    tokens, target = batch(CASES[name][1])
-    logits, loss = mean_loss(model, tokens, target)
+    batch = model_batch(name)
+    logits, loss = mean_loss(model, batch)
     loss.backward()
-    out = {"tokens": tokens, "target": target, "logits": logits.detach(), "loss": loss.detach()}
+    out = {**batch, **{key: value.detach() for key, value in logits.items()}, "loss": loss.detach()}
     out.update({f"grad/{parameter}": value.grad for parameter, value in model.named_parameters()})
     return out
 
@@ -58,7 +68,7 @@ def training(name, dtype):
     losses, norms = [], []
     for step in range(STEPS):
         optimizer.zero_grad()
-        loss = mean_loss(model, *batch(CASES[name][1], step))[1]
+        loss = mean_loss(model, model_batch(name, step))[1]
         loss.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item())
         optimizer.step()
@@ -119,8 +129,10 @@ def main():
         report(name, truth, figures(name, torch.bfloat16), "bf16")
         tensors = {k: v.numpy() if v.dtype == torch.int64 else v.float().numpy() for k, v in truth.items()}
         config.architectures = [type(build(name, torch.float32)).__name__]
-        notes = {"torch": torch.__version__, "transformers": transformers.__version__,
-                 "config": json.dumps(json.loads(config.to_json_string(use_diff=False)))}
+        written = json.loads(config.to_json_string(use_diff=False))
+        if name == "t5_v1_1":
+            written["tie_word_embeddings"] = False  # as files of v1.1 say; this transformers forgets it
+        notes = {"torch": torch.__version__, "transformers": transformers.__version__, "config": json.dumps(written)}
         write(os.path.join(OUT, f"language_{name}.safetensors"), tensors, notes)
 
 

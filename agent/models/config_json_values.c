@@ -1,0 +1,106 @@
+/* Values of a config.json, checked as they are read. */
+#include "agent/models/config_json_parts.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_number(struct json_reader *reader, const json_t *value, double low, double high,
+                        double *ret_number)
+{
+    double number = json_number_value(value);
+    if (json_is_number(value) && number >= low && number <= high) {
+        *ret_number = number;
+        return true;
+    }
+    auto_free char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    json_problem(reader, "must be a number within %g and %g, not %.40s", low, high, text);
+    return false;
+}
+
+void config_json_positive(struct json_reader *reader, const json_t *value, void *field)
+{
+    read_number(reader, value, 1e-30, 1e30, field);
+}
+
+void config_json_range(struct json_reader *reader, const json_t *value, void *field)
+{
+    read_number(reader, value, 0, 1e3, field);
+}
+
+void config_json_probability(struct json_reader *reader, const json_t *value, void *field)
+{
+    read_number(reader, value, 0, 0.999999, field);
+}
+
+void config_json_factor(struct json_reader *reader, const json_t *value, void *field)
+{
+    read_number(reader, value, 1, 1e6, field);
+}
+
+/* One id, or a list of them, of which the first few are kept. */
+void config_json_eos(struct json_reader *reader, const json_t *value, void *field)
+{
+    struct architecture *a = field;
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    if (count > ARCHITECTURE_MAX_EOS) {
+        json_problem(reader, "%zu ids: at most %d are supported", count, ARCHITECTURE_MAX_EOS);
+        return;
+    }
+    a->eos_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (json_read_integer(reader, json_is_array(value) ? json_array_get(value, i) : value, 0,
+                              INT32_MAX, &a->eos_token_ids[a->eos_count]))
+            a->eos_count++;
+}
+
+void config_json_rope_type(struct json_reader *reader, const json_t *value, void *field)
+{
+    struct rope *rope = field;
+    const char *name = json_read_text(reader, value);
+    if (!name)
+        return;
+    for (int type = 0; type < ROPE_TYPES; type++)
+        if (strcmp(name, rope_type_name(type)) == 0) {
+            rope->type = type;
+            return;
+        }
+    json_problem(reader,
+                 "unsupported rope type \"%.40s\": default, linear, dynamic and llama3 work", name);
+}
+
+void config_json_silu(struct json_reader *reader, const json_t *value, void *field)
+{
+    (void)field;
+    const char *name = json_read_text(reader, value);
+    if (name && strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0)
+        json_problem(reader, "unsupported activation \"%.40s\": silu works", name);
+}
+
+void config_json_gelu(struct json_reader *reader, const json_t *value, void *field)
+{
+    bool *tanh = field;
+    const char *name = json_read_text(reader, value);
+    if (!name)
+        return;
+    *tanh = strcmp(name, "gelu") != 0;
+    if (*tanh && strcmp(name, "gelu_new") != 0 && strcmp(name, "gelu_pytorch_tanh") != 0)
+        json_problem(reader,
+                     "unsupported activation \"%.40s\": gelu_new, gelu_pytorch_tanh and gelu work",
+                     name);
+}
+
+void config_json_true(struct json_reader *reader, const json_t *value, void *field)
+{
+    (void)field;
+    if (!json_is_true(value))
+        json_problem(reader, "only true is supported");
+}
+
+void config_json_false(struct json_reader *reader, const json_t *value, void *field)
+{
+    (void)field;
+    if (!json_is_false(value))
+        json_problem(reader, "only false is supported");
+}
