@@ -17,10 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SEND_MS     5000
-#define ATTEMPT_MS  10000 /* for one connection to be made */
-#define FAREWELL_MS 500
-#define REPLY_MS    10000 /* beyond the time a get may take: then rank 0 is taken for stopped */
+#define SEND_MS    5000
+#define ATTEMPT_MS 10000 /* for one connection to be made */
+#define REPLY_MS   10000 /* beyond the time a get may take: then rank 0 is taken for stopped */
 
 enum state { JOINING, RUNNING, BROKEN, SENT_AWAY, REFUSED, GONE };
 

@@ -20,7 +20,6 @@
 
 #define STRANGERS_MAX 64   /* connections beyond one per rank */
 #define SEND_MS       1000 /* a message that does not fit in the socket for so long: a lost rank */
-#define FAREWELL_MS   500  /* how long to wait for others to hang up after the goodbye */
 
 struct member {
     int fd;   /* -1: free */

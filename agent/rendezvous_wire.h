@@ -28,6 +28,11 @@ enum wire_type {
     WIRE_GOODBYE, /* I leave in order; both ways */
 };
 
+/* How long one who leaves waits for the others to hang up, so that what was said last is heard: a
+ * socket closed before is reset, and what lies unread at the other end is lost. Long enough for a
+ * machine with far more processes than cores; a rank that is stopped costs it once. */
+#define FAREWELL_MS 3000
+
 struct wire_message {
     uint32_t magic;
     int32_t type;
