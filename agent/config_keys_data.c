@@ -3,7 +3,8 @@
 
 static const struct config_key keys[] = {
     KEY_TEXT(
-        "data", "dataset", data.dataset, "", "train_data_dir dataset_path dataset_name_or_path",
+        "data", "dataset", data.dataset, "",
+        "train_data_dir dataset_path dataset_name_or_path dataset_name train_file",
         "a file, a glob, a directory, or an id that is a directory below data.root (allenai/c4)"),
     KEY_TEXT("data", "dataset_config_name", data.dataset_config_name, "", NULL,
              "subdirectory of the data set"),
