@@ -71,8 +71,6 @@ const struct config_refusal config_refusals[] = {
     {"eval.metrics eval_metrics", NULL, NULL, true,
      LATER ": loss and perplexity (mnist_cnn: loss and accuracy) are always told"},
     {"logging.file log_file", NULL, NULL, true, LATER "; send the output to a file, or use --tee"},
-    {"logging.gpu_metrics gpu_metrics", NULL, "false 0", true, LATER},
-    {"logging.metric_names metric_names", NULL, "native", true, LATER "; only native"},
     {"report_to", "wandb all", NULL, true, LATER "; only none and tensorboard"},
     {"wandb logging.wandb logging.wandb_project wandb_project logging.wandb_entity wandb_entity "
      "logging.wandb_run_name wandb_run_name",
