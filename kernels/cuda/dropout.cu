@@ -27,7 +27,7 @@ static __device__ inline void drop(T *y, const T *x, const float *numbers, float
 template <class T, bool WIDE>
 static __global__ void dropout(T *y, const T *x, struct dropout_args a)
 {
-    int64_t run = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t run = grid_thread();
     for (int64_t row = blockIdx.y; row < a.rows; row += gridDim.y) {
         uint64_t place = (a.first_row + (uint64_t)row * a.row_stride) * (uint64_t)a.cols;
         int64_t col = run * RUN - (int64_t)(place % RANDOM_GROUP), at = row * a.cols + col;
@@ -49,11 +49,11 @@ static void launch(struct stream *s, T *y, const T *x, const struct dropout_args
 {
     int64_t most_skipped = a->cols % RANDOM_GROUP == 0 ? 0 : RANDOM_GROUP - 1;
     int64_t runs = (most_skipped + a->cols + RUN - 1) / RUN;
-    dim3 grid = cuda_rows_grid(a->rows, runs, THREADS);
+    const struct rows_grid grid = rows_grid_of(a->rows, runs, THREADS);
     if (is_aligned(x) && is_aligned(y) && a->cols % RUN == 0)
-        CUDA_LAUNCH(s, (dropout<T, true>), grid, THREADS, 0, y, x, *a);
+        CUDA_LAUNCH(s, (dropout<T, true>), grid.blocks, grid.threads, 0, y, x, *a);
     else
-        CUDA_LAUNCH(s, (dropout<T, false>), grid, THREADS, 0, y, x, *a);
+        CUDA_LAUNCH(s, (dropout<T, false>), grid.blocks, grid.threads, 0, y, x, *a);
 }
 
 void cuda_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,

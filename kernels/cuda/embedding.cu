@@ -15,7 +15,7 @@ template <class T, int N>
 static __global__ void embedding_forward(T *__restrict__ y, const T *__restrict__ w,
                                          const int32_t *ids, int64_t rows, int64_t V, int64_t D)
 {
-    int64_t column = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    int64_t column = grid_thread() * N;
     for (int64_t row = blockIdx.y; column < D && row < rows; row += gridDim.y) {
         int64_t id = ids[row];
         assert(id >= 0 && id < V);
@@ -33,8 +33,9 @@ void cuda_embedding_forward(struct stream *s, enum dtype t, void *y, const void 
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
-        CUDA_LAUNCH(s, (embedding_forward<T, N>), cuda_rows_grid(rows, D / N, THREADS), THREADS, 0,
-                    (T *)y, (const T *)w, ids, rows, V, D);
+        const struct rows_grid grid = rows_grid_of(rows, D / N, THREADS);
+        CUDA_LAUNCH(s, (embedding_forward<T, N>), grid.blocks, grid.threads, 0, (T *)y,
+                    (const T *)w, ids, rows, V, D);
     });
 }
 
@@ -85,7 +86,7 @@ static __global__ void sort_chunks(uint64_t *keys, const int32_t *ids, int64_t r
 static __global__ void merge_chunks(uint64_t *merged, const uint64_t *__restrict__ keys,
                                     int64_t rows)
 {
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, place = i % CHUNK;
+    int64_t i = grid_thread(), place = i % CHUNK;
     if (i >= rows)
         return;
     uint64_t key = keys[i];
@@ -113,6 +114,18 @@ static __device__ inline bool goes_on(const uint64_t *keys, int64_t place, int64
     return place > 0 && place < rows && id_of(keys[place - 1]) == id_of(keys[place]);
 }
 
+/* x[b] = row i + b of dy by the sorted keys, N columns of it; rows from `last` on are left. */
+template <class T, int N>
+static __device__ inline void load_rows(float (&x)[BATCH][N], const T *__restrict__ dy,
+                                        const uint64_t *__restrict__ keys, int64_t i, int64_t last,
+                                        int64_t D)
+{
+#pragma unroll
+    for (int b = 0; b < BATCH; b++)
+        if (i + b < last)
+            load(x[b], dy + row_of(keys[i + b]) * D);
+}
+
 /* Adds up the runs of the same id in a piece of the sorted rows. A run that is all in the piece is
  * added to dw. Of others, the sum is left in `edges`, [pieces, 2, D]: of the one that began in an
  * earlier piece, and of the one that begins here and goes on in the next. */
@@ -120,34 +133,27 @@ template <class T, int N>
 static __global__ void add_pieces(float *dw, float *edges, const T *__restrict__ dy,
                                   const uint64_t *__restrict__ keys, int64_t rows, int64_t D)
 {
-    int64_t column = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
-    int64_t pieces = (rows + PIECE - 1) / PIECE;
+    int64_t column = grid_thread() * N, pieces = (rows + PIECE - 1) / PIECE;
     for (int64_t piece = blockIdx.y; column < D && piece < pieces; piece += gridDim.y) {
         int64_t first = piece * PIECE, last = first + PIECE < rows ? first + PIECE : rows;
-        float sum[N] = {0}, *head = edges + 2 * piece * D, *tail = head + D;
+        float sum[N] = {0}, *head = edges + 2 * piece * D + column, *tail = head + D;
         bool began_before = goes_on(keys, first, rows);
         for (int64_t i = first; i < last; i += BATCH) {
-            float x[BATCH][N];
-#pragma unroll
-            for (int b = 0; b < BATCH; b++)
-                if (i + b < last)
-                    load(x[b], dy + row_of(keys[i + b]) * D + column);
+            float x[BATCH][N] = {};
+            load_rows(x, dy + column, keys, i, last, D);
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
-                if (i + b >= last)
-                    continue;
+                int64_t place = i + b;
 #pragma unroll
                 for (int j = 0; j < N; j++)
                     sum[j] += x[b][j];
-                bool more = goes_on(keys, i + b + 1, rows);
-                if (more && i + b + 1 < last)
+                bool more = goes_on(keys, place + 1, rows);
+                if (place >= last || (more && place + 1 < last))
                     continue;
-                if (began_before)
-                    store(head + column, sum);
-                else if (more)
-                    store(tail + column, sum);
+                if (began_before || more)
+                    store(began_before ? head : tail, sum);
                 else
-                    add_to(dw + id_of(keys[i + b]) * D + column, sum);
+                    add_to(dw + id_of(keys[place]) * D + column, sum);
                 began_before = false;
 #pragma unroll
                 for (int j = 0; j < N; j++)
@@ -162,7 +168,7 @@ template <int N>
 static __global__ void add_edges(float *dw, const float *__restrict__ edges,
                                  const uint64_t *__restrict__ keys, int64_t rows, int64_t D)
 {
-    int64_t column = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    int64_t column = grid_thread() * N;
     int64_t pieces = (rows + PIECE - 1) / PIECE;
     for (int64_t piece = blockIdx.y; column < D && piece < pieces; piece += gridDim.y) {
         int64_t end = (piece + 1) * PIECE;
@@ -222,9 +228,10 @@ void cuda_embedding_backward(struct stream *s, enum dtype t, float *dw, const vo
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
-        dim3 grid = cuda_rows_grid(pieces, D / N, THREADS);
-        CUDA_LAUNCH(s, (add_pieces<T, N>), grid, THREADS, 0, dw, edges, (const T *)dy, keys, rows,
-                    D);
-        CUDA_LAUNCH(s, add_edges<N>, grid, THREADS, 0, dw, (const float *)edges, keys, rows, D);
+        const struct rows_grid grid = rows_grid_of(pieces, D / N, THREADS);
+        CUDA_LAUNCH(s, (add_pieces<T, N>), grid.blocks, grid.threads, 0, dw, edges, (const T *)dy,
+                    keys, rows, D);
+        CUDA_LAUNCH(s, add_edges<N>, grid.blocks, grid.threads, 0, dw, (const float *)edges, keys,
+                    rows, D);
     });
 }

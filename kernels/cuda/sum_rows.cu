@@ -1,40 +1,38 @@
 #include "kernels/cuda/sum_rows.h"
 
-#include "kernels/cuda/wide.h"
+#include "kernels/cuda/numbers.h"
 
-enum { SIDE = 32 }; /* a block is SIDE columns by SIDE rows of threads */
+enum { WIDTH = 32, MOST_DEPTH = 32 }; /* a block is WIDTH columns by threads that share the rows */
 
 /* Each part of the rows gives a row of sums. */
 template <class T>
-static __global__ void sum(float *sums, const T *x, int64_t rows, int64_t cols, int64_t stride,
-                           bool accumulate)
+static __global__ void sum_rows(float *sums, const T *__restrict__ x, int64_t rows, int64_t cols,
+                                int64_t stride, bool accumulate)
 {
-    __shared__ float columns[SIDE][SIDE + 1];
-    int across = (int)threadIdx.x, down = (int)threadIdx.y;
-    int64_t col = (int64_t)blockIdx.x * SIDE + across, parts = gridDim.y, part = blockIdx.y;
+    __shared__ float columns[MOST_DEPTH][WIDTH];
+    int64_t col = (int64_t)blockIdx.x * WIDTH + threadIdx.x, parts = gridDim.y, part = blockIdx.y;
     int64_t last = rows * (part + 1) / parts;
-    float total = 0;
+    float sum = 0;
 #pragma unroll 8
-    for (int64_t r = rows * part / parts + down; r < last; r += SIDE)
-        total += col < cols ? number_load(x + r * stride + col) : 0;
-    columns[down][across] = total;
+    for (int64_t r = rows * part / parts + threadIdx.y; r < last; r += blockDim.y)
+        sum += col < cols ? number_load(x + r * stride + col) : 0;
+    columns[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
-    total = warp_sum(columns[across][down]); /* a warp has a column of the block now */
-    col = (int64_t)blockIdx.x * SIDE + down;
-    if (across == 0 && col < cols)
-        sums[part * cols + col] = total + (accumulate ? sums[part * cols + col] : 0);
+    if (threadIdx.y > 0 || col >= cols)
+        return;
+    for (int i = 1; i < (int)blockDim.y; i++)
+        sum += columns[i][threadIdx.x];
+    sums[part * cols + col] = sum + (accumulate ? sums[part * cols + col] : 0);
 }
 
 static void launch(struct stream *s, float *sums, enum dtype t, const void *x, int64_t rows,
                    int64_t cols, int64_t stride, bool accumulate, int64_t parts)
 {
-    dim3 grid(cuda_blocks(cols, SIDE, INT32_MAX), (unsigned)parts), block(SIDE, SIDE);
-    if (t == DTYPE_F32)
-        CUDA_LAUNCH(s, sum<float>, grid, block, 0, sums, (const float *)x, rows, cols, stride,
-                    accumulate);
-    else
-        CUDA_LAUNCH(s, sum<bf16>, grid, block, 0, sums, (const bf16 *)x, rows, cols, stride,
-                    accumulate);
+    const dim3 grid(cuda_blocks(cols, WIDTH, INT32_MAX), (unsigned)parts);
+    const dim3 block(WIDTH, cuda_blocks(rows / parts, 4, MOST_DEPTH));
+    CUDA_FOR_DTYPE(t, T,
+                   CUDA_LAUNCH(s, sum_rows<T>, grid, block, 0, sums, (const T *)x, rows, cols,
+                               stride, accumulate));
 }
 
 /* Many rows of few columns are cut into parts, so that most of a GPU is at work. */
@@ -42,7 +40,7 @@ void cuda_sum_rows(struct stream *s, float *sums, enum dtype t, const void *x, i
                    int64_t cols, int64_t stride, bool accumulate)
 {
     enum { BLOCKS = 256 };
-    int64_t wanted = BLOCKS / (int64_t)cuda_blocks(cols, SIDE, BLOCKS);
+    int64_t wanted = BLOCKS / (int64_t)cuda_blocks(cols, WIDTH, BLOCKS);
     int64_t parts = cuda_blocks(rows, SUM_ROWS_AT_ONCE, wanted);
     if (parts == 1) {
         launch(s, sums, t, x, rows, cols, stride, accumulate, 1);

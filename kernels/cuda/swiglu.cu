@@ -10,7 +10,7 @@ template <class T, int N, class F>
 static __global__ void gated_forward(T *__restrict__ y, const T *__restrict__ x, int64_t rows,
                                      int64_t I)
 {
-    int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N;
+    int64_t column = grid_thread() * N;
     if (column >= I)
         return;
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
@@ -30,7 +30,7 @@ template <class T, int N, class F>
 static __global__ void gated_backward(T *dx, const T *__restrict__ dy, const T *x, int64_t rows,
                                       int64_t I)
 {
-    int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N;
+    int64_t column = grid_thread() * N;
     if (column >= I)
         return;
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
@@ -57,8 +57,9 @@ static void forward(struct stream *s, enum dtype t, void *y, const void *x, int6
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
-        CUDA_LAUNCH(s, (gated_forward<T, N, F>), cuda_rows_grid(rows, I / N, THREADS), THREADS, 0,
-                    (T *)y, (const T *)x, rows, I);
+        const struct rows_grid grid = rows_grid_of(rows, I / N, THREADS);
+        CUDA_LAUNCH(s, (gated_forward<T, N, F>), grid.blocks, grid.threads, 0, (T *)y, (const T *)x,
+                    rows, I);
     });
 }
 
@@ -72,8 +73,9 @@ static void backward(struct stream *s, enum dtype t, void *dx, const void *dy, c
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
-        CUDA_LAUNCH(s, (gated_backward<T, N, F>), cuda_rows_grid(rows, I / N, THREADS), THREADS, 0,
-                    (T *)dx, (const T *)dy, (const T *)x, rows, I);
+        const struct rows_grid grid = rows_grid_of(rows, I / N, THREADS);
+        CUDA_LAUNCH(s, (gated_backward<T, N, F>), grid.blocks, grid.threads, 0, (T *)dx,
+                    (const T *)dy, (const T *)x, rows, I);
     });
 }
 

@@ -83,12 +83,20 @@ static inline bool is_aligned(int64_t bytes)
     return bytes % 16 == 0;
 }
 
-/* A grid of columns by rows for blocks of `threads`: an item of a row for each thread. A grid can
- * have no more rows, so kernels stride by gridDim.y. */
-static inline dim3 cuda_rows_grid(int64_t rows, int64_t items, int threads)
+/* A grid of columns by rows: an item of a row for each thread, grid_thread(), and some rows, from
+ * blockIdx.y in steps of gridDim.y. */
+struct rows_grid {
+    dim3 blocks;
+    int threads; /* of a block */
+};
+
+static inline struct rows_grid rows_grid_of(int64_t rows, int64_t items, int most_threads)
 {
-    const int64_t most_rows = 65535;
-    return dim3(cuda_blocks(items, threads, INT32_MAX), cuda_blocks(rows, 1, most_rows));
+    enum { MOST_ROWS = 4096 };
+    int threads = (int)cuda_blocks(items, 32, most_threads / 32) * 32;
+    struct rows_grid grid = {
+        dim3(cuda_blocks(items, threads, INT32_MAX), cuda_blocks(rows, 1, MOST_ROWS)), threads};
+    return grid;
 }
 
 #endif

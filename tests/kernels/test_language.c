@@ -12,7 +12,8 @@ struct norm_row {
     float size;
 };
 
-/* Widths around a strip, rows around the parts that sums are made in. */
+/* Widths around a strip and the threads that share a row, and one whose sums are too many for a
+ * GPU's shared memory; rows around the parts that sums are made in. */
 static const struct norm_row norm_rows[] = {
     {"one of everything", 1, 1, false, false, 1},
     {"no rows", 0, 5, true, false, 1},
@@ -20,6 +21,8 @@ static const struct norm_row norm_rows[] = {
     {"a strip", 17, 512, false, true, 0.01f},
     {"over a strip", 33, 1031, true, false, 3},
     {"many rows", 130, 24, false, false, 1},
+    {"a model's", 9, 2048, true, true, 1},
+    {"wide", 2, 20008, true, false, 1},
 };
 
 enum { X, W, BIAS };
@@ -133,7 +136,7 @@ static const struct activation_row activation_rows[] = {
     {"none", 0, 3, false, 1, false},          {"in place", 5, 33, true, 3, false},
     {"in place, tanh", 5, 33, true, 3, true}, {"over a strip", 2, 513, false, 1, false},
     {"long, tanh", 3, 4000, false, 6, true},  {"large values", 7, 64, true, 30, false},
-    {"large, tanh", 7, 64, false, 30, true},
+    {"large, tanh", 7, 64, false, 30, true},  {"many rows", 4100, 2, true, 1, false},
 };
 
 static double tanh_gelu(double x)
@@ -369,9 +372,13 @@ struct embedding_row {
 };
 
 static const struct embedding_row embedding_rows[] = {
-    {"one of everything", 1, 1, 1, false}, {"no rows", 0, 3, 5, false},
-    {"same ids", 9, 2, 33, true},          {"over a strip", 40, 50, 600, false},
+    {"one of everything", 1, 1, 1, false},
+    {"no rows", 0, 3, 5, false},
+    {"same ids", 9, 2, 33, true},
+    {"over a strip", 40, 50, 600, false},
     {"narrow", 300, 7, 3, true},
+    {"one id", 200, 1, 8, true},
+    {"more than a GPU's block sorts", 9000, 5000, 1, false},
 };
 
 /* The id of row r: some often, some never. */
