@@ -25,7 +25,15 @@ enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONM
 
 /* Values in the order of their key's choices. Choices without an enum here are in the order of the
  * enum that their field's comment names. */
-enum config_model { MODEL_AUTO, MODEL_MNIST_CNN, MODEL_LLAMA, MODEL_GPT2, MODEL_MISTRAL };
+enum config_model {
+    MODEL_AUTO,
+    MODEL_MNIST_CNN,
+    MODEL_LLAMA,
+    MODEL_GPT2,
+    MODEL_MISTRAL,
+    MODEL_T5,
+    MODEL_BERT
+};
 enum config_head {
     HEAD_AUTO,
     HEAD_CAUSAL_LM,
@@ -74,6 +82,7 @@ struct agent_config {
         int64_t tie_word_embeddings; /* enum config_choose */
         double resid_pdrop, embd_pdrop, attn_pdrop;
         int64_t bos_token_id, eos_token_id, pad_token_id;
+        int64_t num_labels;
     } overrides;
     struct {
         int64_t type; /* 0: not given; else enum rope_type + 1 */

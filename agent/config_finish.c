@@ -43,7 +43,7 @@ static int finish_model(struct config_parser *p, struct error *err)
         if (c->overrides.hidden_size > 0)
             return error_set(err, ERR_CONFIG,
                              "model.type is not set, although model.config_overrides is; "
-                             "it can be llama or gpt2");
+                             "it can be llama, gpt2, t5 or bert");
         if (strstr(p->config->preset, "accelerate"))
             return error_set(
                 err, ERR_CONFIG,
@@ -217,6 +217,8 @@ static int check_model(const struct agent_config *c, struct error *err)
     return config_architecture(c, NULL, &ignored, err);
 }
 
+#define BERT_HEADS_TEXT "masked_lm, pretraining or sequence_classification"
+
 /* What each type can learn: a row per head, all of its heads for people. */
 static const struct {
     enum config_model type;
@@ -227,6 +229,10 @@ static const struct {
     {MODEL_LLAMA, HEAD_CAUSAL_LM, "causal_lm"},
     {MODEL_MISTRAL, HEAD_CAUSAL_LM, "causal_lm"},
     {MODEL_GPT2, HEAD_CAUSAL_LM, "causal_lm"},
+    {MODEL_T5, HEAD_SEQ2SEQ_LM, "seq2seq_lm"},
+    {MODEL_BERT, HEAD_MASKED_LM, BERT_HEADS_TEXT},
+    {MODEL_BERT, HEAD_PRETRAINING, BERT_HEADS_TEXT},
+    {MODEL_BERT, HEAD_SEQUENCE_CLASSIFICATION, BERT_HEADS_TEXT},
 };
 
 static int check_head(const struct agent_config *c, struct error *err)

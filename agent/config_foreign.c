@@ -48,8 +48,8 @@ const int config_shorthand_count = sizeof config_shorthands / sizeof config_shor
 #define LATER "not supported yet"
 
 const struct config_refusal config_refusals[] = {
-    {"model.type model_type", "t5 bert gpt_neox mixtral bloom flash_gptneox", NULL, true,
-     LATER "; mnist_cnn, llama (llama_v2, llama_v3, mistral) and gpt2 are"},
+    {"model.type model_type", "gpt_neox mixtral bloom flash_gptneox", NULL, true,
+     LATER "; mnist_cnn, llama (llama_v2, llama_v3, mistral), gpt2, t5 and bert are"},
     {"precision.mixed_precision mixed_precision precision", "fp16 16-mixed 16-true 64-true fp8",
      NULL, true, LATER "; no (32-true), bf16 (bf16-mixed) and bf16-true are"},
     {"fp16 precision.loss_scale loss_scale", NULL, "false 0", true,

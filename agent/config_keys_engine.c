@@ -14,7 +14,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "parallel", "auto_wrap_policy", parallel.wrap_policy, "auto",
         "NO_WRAP=3=none SIZE_BASED_WRAP=2 "
-        "TRANSFORMER_BASED_WRAP=1=LlamaDecoderLayer=MistralDecoderLayer=GPT2Block=llama=gpt2 auto",
+        "TRANSFORMER_BASED_WRAP=1=LlamaDecoderLayer=MistralDecoderLayer=GPT2Block=T5Block=BertLayer=llama=gpt2 auto",
         "fsdp_auto_wrap_policy fsdp_wrap_policy",
         "which modules become units of their own; auto: the blocks, where the model has some",
         .environment = "FSDP_AUTO_WRAP_POLICY"),

@@ -164,12 +164,12 @@ static const char *const accelerate[] = {
 
 /* Published sizes; what a preset before this one said of them is taken back. */
 #define ARCHITECTURE(type, name)                                                                   \
-    "model.type=" type, "model.architecture=" name, OVERRIDE("vocab_size=0"),                      \
-        OVERRIDE("hidden_size=0"), OVERRIDE("intermediate_size=0"),                                \
-        OVERRIDE("num_hidden_layers=0"), OVERRIDE("num_attention_heads=0"),                        \
-        OVERRIDE("num_key_value_heads=0"), OVERRIDE("head_dim=0"),                                 \
-        OVERRIDE("max_position_embeddings=0"), OVERRIDE("rms_norm_eps=-1"),                        \
-        OVERRIDE("layer_norm_epsilon=-1"), OVERRIDE("rope_theta=-1"),                              \
+    "model.type=" type, "model.architecture=" name,                                                \
+        "model.name_or_path=", OVERRIDE("vocab_size=0"), OVERRIDE("hidden_size=0"),                \
+        OVERRIDE("intermediate_size=0"), OVERRIDE("num_hidden_layers=0"),                          \
+        OVERRIDE("num_attention_heads=0"), OVERRIDE("num_key_value_heads=0"),                      \
+        OVERRIDE("head_dim=0"), OVERRIDE("max_position_embeddings=0"),                             \
+        OVERRIDE("rms_norm_eps=-1"), OVERRIDE("layer_norm_epsilon=-1"), OVERRIDE("rope_theta=-1"), \
         OVERRIDE("initializer_range=-1"), OVERRIDE("tie_word_embeddings=auto"),                    \
         "model.rope_scaling.rope_type=config", NULL
 
@@ -185,6 +185,11 @@ static const char *const gpt2[] = {ARCHITECTURE("gpt2", "gpt2")};
 static const char *const gpt2_medium[] = {ARCHITECTURE("gpt2", "gpt2_medium")};
 static const char *const gpt2_large[] = {ARCHITECTURE("gpt2", "gpt2_large")};
 static const char *const gpt2_xl[] = {ARCHITECTURE("gpt2", "gpt2_xl")};
+static const char *const t5_small[] = {ARCHITECTURE("t5", "t5_small")};
+static const char *const t5_base[] = {ARCHITECTURE("t5", "t5_base")};
+static const char *const t5_large[] = {ARCHITECTURE("t5", "t5_large")};
+static const char *const bert_base[] = {ARCHITECTURE("bert", "bert_base_uncased")};
+static const char *const bert_large[] = {ARCHITECTURE("bert", "bert_large_uncased")};
 
 /* The AWS guide's settings for one GPU: 237,519,872 parameters. */
 static const char *const llama_single_gpu[] = {
@@ -232,5 +237,10 @@ const struct config_preset config_presets[] = {
     {"gpt2-medium", "354,823,168 parameters", gpt2_medium},
     {"gpt2-large", "774,030,080 parameters", gpt2_large},
     {"gpt2-xl", "1,557,611,200 parameters", gpt2_xl},
+    {"t5-small", "60,506,624 parameters", t5_small},
+    {"t5-base", "222,903,552 parameters", t5_base},
+    {"t5-large", "737,668,096 parameters", t5_large},
+    {"bert-base", "109,514,298 parameters with its masked LM", bert_base},
+    {"bert-large", "335,174,458 parameters with its masked LM", bert_large},
 };
 const int config_preset_count = sizeof config_presets / sizeof config_presets[0];

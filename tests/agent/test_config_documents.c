@@ -247,6 +247,15 @@ static void models_have_the_published_sizes(void **state)
         {"--preset gpt2-medium", 354823168},
         {"--preset gpt2-large", 774030080},
         {"--preset gpt2-xl", 1557611200},
+        {"--preset t5-small", 60506624},
+        {"--preset t5-fsdp,t5-small", 60506624},
+        {"--preset t5-base", 222903552},
+        {"--preset t5-large", 737668096},
+        {"--preset bert-base", 109514298},
+        {"--preset bert-base --head pretraining", 110106428},
+        {"--preset bert-base --head sequence_classification", 109483778},
+        {"--preset bert-large", 335174458},
+        {"--preset bert-large --head pretraining", 336226108},
         {"--preset mnist", 1199882},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
