@@ -22,7 +22,7 @@ cluster_variant=$1
 [[ " $* " != *" asan "* ]] || cluster_variant=asan
 
 run_one() { # NAME COMMAND...
-    local name=$1 status ok bad skip
+    local name=$1 status ok bad skip begin=$SECONDS
     shift
     timeout --kill-after=10 "$limit_s" "$@" >"$log" 2>&1 </dev/null
     status=$?
@@ -38,6 +38,7 @@ run_one() { # NAME COMMAND...
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
     printf '%-44s %4d ok' "$name" "$ok"
     [ "$skip" -eq 0 ] || printf ', %d skipped' "$skip"
+    [ $((SECONDS - begin)) -lt 10 ] || printf ', %d s' $((SECONDS - begin)) # where the time goes
     if [ "$bad" -eq 0 ]; then
         printf '\n'
         grep -E '# SKIP' "$log" | sed 's/^/    /'
