@@ -50,11 +50,15 @@ agent/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/(shim.*|stand_in|acce
 agent/ring_add.[ch]:agent/ring_add.h|kernels/ops.h
 agent/encoder.[ch]:base/.*|agent/(encoder|dataset/token_source|text/tokenizer).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
+agent/dataset/(masking|sampler).[ch]:kernels/ops.h|agent/dataset/(masking|sampler).h
+agent/dataset/example_batch.[ch]:base/error.h|agent/dataset/(example_batch|examples|masking|token_source).h
 agent/(durable|safetensors.*).[ch]:base/.*|agent/(durable|safetensors).h
 agent/(checkpoint.*|agree).[ch]:base/.*|agent/(checkpoint.*|export|agree|comm|durable|safetensors|pretrained_index).h
 agent/export_checkpoint.[ch]:base/.*|kernels/ops.h|agent/(export.*|checkpoint|comm|module|model|models/config_json|text/tokenizer).h
 agent/export(_parts|_directory)?.[ch]:base/.*|agent/(export.*|agree|comm|durable|safetensors|pretrained_index).h
 agent/text/.*:base/.*|agent/text/.*
+agent/text/(bert_normalizer|precompiled).[ch]:base/.*|agent/text/(bert_normalizer|precompiled|utf8).h
+agent/text/(unigram|wordpiece).[ch]:base/.*|agent/text/(unigram|wordpiece|bpe_pairs|spec|tokens|utf8|vocab).h
 agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
 agent/comm.h:base/.*|kernels/ops.h

@@ -102,8 +102,7 @@ static void fill_pair(const struct example_batcher *b, uint64_t epoch, int64_t s
     const struct example *one = &x->items[first];
     const struct example *two = &x->items[second_of(b, epoch, sample, first, &batch->labels[row])];
     int64_t ones = one->counts[0], twos = two->counts[0];
-    while (ones + twos > b->max_tokens - 3)
-        --*(ones > twos ? &ones : &twos);
+    examples_cut_pair(b->max_tokens - 3, &ones, &twos);
     int32_t *ids = batch->tokens + row * b->max_tokens;
     int32_t *types = batch->token_types + row * b->max_tokens;
     *ids++ = b->bos;

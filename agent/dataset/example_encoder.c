@@ -200,13 +200,6 @@ static int too_long(const struct examples_options *o, struct error *err)
                      (long long)o->max_tokens, (long long)o->max_tokens);
 }
 
-/* Takes from the longer one until both fit. */
-static void cut_longest(size_t room, size_t *first, size_t *second)
-{
-    while (*first + *second > room)
-        --*(*first > *second ? first : second);
-}
-
 static int encode_classes(const struct example_encoder *e, const struct columns_row *row,
                           struct tokens *record, struct error *err)
 {
@@ -215,23 +208,24 @@ static int encode_classes(const struct example_encoder *e, const struct columns_
     const struct json_line_text *text = &row->texts[0], *pair = &row->texts[2];
     bool paired = e->columns.count > 2;
     auto_tokens struct tokens one = {0}, two = {0};
-    size_t most = (size_t)o->max_tokens, room = most - (paired ? 3 : 2);
+    size_t most = (size_t)o->max_tokens;
+    int64_t room = o->max_tokens - (paired ? 3 : 2);
     int32_t label = 0;
     if (find_label(e, &row->texts[1], &label, err) < 0 ||
         encode_beginning(e, text->text, text->bytes, most, &one, err) < 0 ||
         (paired && encode_beginning(e, pair->text, pair->bytes, most, &two, err) < 0))
         return -1;
-    size_t first = one.count, second = two.count;
+    int64_t first = (int64_t)one.count, second = (int64_t)two.count;
     if (first + second > room && !o->may_cut)
         return too_long(o, err);
-    cut_longest(room, &first, &second);
+    examples_cut_pair(room, &first, &second);
     tokens_add(record, t->bos);
-    tokens_add_many(record, one.ids, first);
+    tokens_add_many(record, one.ids, (size_t)first);
     tokens_add(record, t->eos);
-    tokens_add_many(record, two.ids, second);
+    tokens_add_many(record, two.ids, (size_t)second);
     if (paired)
         tokens_add(record, t->eos);
-    set_head(record, first + 2, paired ? second + 1 : 0, label);
+    set_head(record, (size_t)first + 2, paired ? (size_t)second + 1 : 0, label);
     return 0;
 }
 

@@ -350,3 +350,16 @@ void examples_close(struct examples *examples)
     free(examples->name);
     free(examples);
 }
+
+void examples_cut_pair(int64_t room, int64_t *first, int64_t *second)
+{
+    int64_t *shorter = *first > *second ? second : first;
+    int64_t *longer = *first > *second ? first : second;
+    if (*shorter + *longer <= room)
+        return;
+    *longer = room - *shorter;
+    if (*longer >= *shorter)
+        return;
+    *shorter = room / 2;
+    *longer = room - *shorter;
+}

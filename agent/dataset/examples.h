@@ -74,6 +74,10 @@ int examples_open(const struct examples_options *options, struct examples **ret_
                   struct error *err);
 void examples_close(struct examples *examples); /* NULL-safe */
 
+/* Shortens two texts so that they fit into `room` together: the longer one, or both to halves, as
+ * the tokenizers library does it ("longest_first"). */
+void examples_cut_pair(int64_t room, int64_t *first, int64_t *second);
+
 #ifdef __cplusplus
 }
 #endif
