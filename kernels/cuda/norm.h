@@ -47,7 +47,6 @@ static __device__ inline float *norm_sums(const struct norm_plan *plan, float *s
                                       : plan->parts + (int64_t)blockIdx.x * plan->count;
     for (int64_t i = lane * N; i < plan->count; i += plan->lanes * N)
         store(sums + i, zeros);
-    __syncthreads();
     return sums;
 }
 

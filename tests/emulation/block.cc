@@ -197,6 +197,13 @@ bool same(site a, site b)
     return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
 }
 
+/* "file:line", from the root of the sources. */
+std::string name_of(site at)
+{
+    bool dotted = strncmp(at.file, "./", 2) == 0; /* as g++ -I. names headers */
+    return std::string(at.file + (dotted ? 2 : 0)) + ":" + std::to_string(at.line);
+}
+
 /* The running thread comes to `at`, `waiting` others wait at *others (set by the first): it stays
  * there for good if that is another place. */
 void meet(state how, int waiting, site *others, site at)
@@ -231,23 +238,35 @@ void tell_stuck()
          block.done, block.threads);
 }
 
-/* Lets threads run until all are done or the kernel has failed. */
+/* One turn for each thread of the warp that can go on. Whether any could. */
+bool run_warp(int base, random_numbers *random)
+{
+    bool moved = false;
+    int lanes = block.warps[base / WARP].lanes;
+    int lane = (int)random->below((unsigned)lanes);
+    int step = random->below(2) ? 1 : lanes - 1; /* forwards or backwards */
+    for (int i = 0; i < lanes && !block.failed; i++, lane = (lane + step) % lanes)
+        if (block.all[base + lane].now == state::ready) {
+            resume(base + lane);
+            moved = true;
+        }
+    return moved;
+}
+
+/* Lets threads run until all are done or the kernel has failed. A warp has one turn or goes as far
+ * as it can, past shuffles too. */
 void run_block(random_numbers *random)
 {
     int warps = (block.threads + WARP - 1) / WARP;
     while (!block.failed && block.done < block.threads) {
-        bool moved = false;
-        int first_warp = (int)random->below((unsigned)warps);
+        bool moved = false, far = random->below(2);
+        int first = (int)random->below((unsigned)warps);
         for (int w = 0; w < warps && !block.failed; w++) {
-            int base = (first_warp + w) % warps * WARP;
-            int lanes = block.threads - base < WARP ? block.threads - base : WARP;
-            int first = (int)random->below((unsigned)lanes);
-            int step = random->below(2) ? 1 : lanes - 1; /* forwards or backwards */
-            for (int i = 0, l = first; i < lanes && !block.failed; i++, l = (l + step) % lanes)
-                if (block.all[base + l].now == state::ready) {
-                    resume(base + l);
-                    moved = true;
-                }
+            int base = (first + w) % warps * WARP;
+            bool again = run_warp(base, random);
+            moved = moved || again;
+            while (far && again && !block.failed)
+                again = run_warp(base, random);
         }
         if (!moved)
             tell_stuck();
@@ -343,7 +362,7 @@ const unsigned char *warp_exchange(unsigned mask, const void *mine, size_t bytes
 int block_barrier(int value, site at)
 {
     static const std::string skipped = option("skip", "");
-    if (!skipped.empty() && skipped == std::string(at.file) + ":" + std::to_string(at.line))
+    if (!skipped.empty() && skipped == name_of(at))
         return value != 0;
     meet(state::waits_for_block, block.waiting, &block.at, at);
     block.votes += value != 0;

@@ -39,9 +39,11 @@ template <typename T> static void copy(cudaStream_t stream, T *dst, const T *src
 
 static __global__ void sum_kernel(float *sums, const float *x)
 {
-    float sum = block_sum(x[grid_thread()]), largest = block_max(x[grid_thread()]);
+    float mine = x[grid_thread()];
+    float sum = block_sum(2 * mine) - block_sum(mine), /* one after the other: they share memory */
+        least = -block_max(-mine), largest = block_max(mine);
     sums[2 * grid_thread()] = sum;
-    sums[2 * grid_thread() + 1] = largest;
+    sums[2 * grid_thread() + 1] = largest - least;
 }
 
 static void test_block_sums(void **)
@@ -56,13 +58,14 @@ static void test_block_sums(void **)
     copy<float>(stream, sums, y, 2 * BLOCKS * THREADS);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
     for (int b = 0; b < BLOCKS; b++) {
-        float sum = 0, largest = 0;
+        float sum = 0, largest = 0, least = host[b * THREADS];
         for (int i = b * THREADS; i < (b + 1) * THREADS; i++) {
             sum += host[i];
             largest = host[i] > largest ? host[i] : largest;
+            least = host[i] < least ? host[i] : least;
         }
         for (int i = b * THREADS; i < (b + 1) * THREADS; i++)
-            assert_true(sums[2 * i] == sum && sums[2 * i + 1] == largest);
+            assert_true(sums[2 * i] == sum && sums[2 * i + 1] == largest - least);
     }
     cudaFree(x);
     cudaFree(y);

@@ -1,0 +1,39 @@
+#!/bin/bash
+# shellcheck disable=SC1091,SC2154 # tap.sh sets BUILD
+# Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one at a time and runs the
+# tests that tests/emulation/barriers names: one must fail.
+. "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
+list=tests/emulation/barriers
+export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so"
+
+# needed SETTING TEST...: one of the tests fails with the setting, under one of a few orders.
+needed() {
+    local setting=$1 seed test
+    shift
+    for seed in 1 2 3; do
+        for test in "$@"; do
+            SHOAL_EMULATION=$setting,seed=$seed timeout 60 "$BUILD/tests/$test" >/dev/null 2>&1 || return 0
+        done
+    done
+    echo "without it all of these pass: $*"
+    return 1
+}
+
+passes_as_it_is() { timeout 60 "$BUILD/tests/$1"; }
+
+if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
+    for test in kernels/test_stream $(sed 's/^#.*//; s/^[^ ]*//' "$list" | tr ' ' '\n' | sort -u); do
+        check "$test passes as it is" passes_as_it_is "$test"
+    done
+    for file in $(grep -lE '__syncthreads[a-z_]*\(.*\);' kernels/cuda/*); do
+        read -ra tests < <(sed -n "s,^$file ,,p" "$list")
+        [ ${#tests[@]} -gt 0 ] || check "$list says who watches the barriers of $file" false
+        while IFS=: read -r line _; do
+            check "$file:$line is needed" needed "skip=$file:$line" "${tests[@]}"
+        done < <(grep -nE '__syncthreads[a-z_]*\(.*\);' "$file")
+    done
+    check "a stream's wait is needed" needed "skip_wait=b<-a" kernels/test_stream
+else
+    skip "barriers and waits" "once is enough, in the debug build"
+fi
+tap_done
