@@ -248,6 +248,57 @@ static const struct attention_row rows[] = {
      1,
      true,
      {66, 40}},
+    /* What a GPU's matrix units take, at the borders of their tiles of 32, 64 and 128. */
+    {"64 wide",
+     {SHAPE(1, 64, 64, 2, 1, 64), 128, 64, 64, true, 0.125f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     false,
+     {0}},
+    {"64 wide, over two tiles, packed",
+     {SHAPE(1, 131, 131, 4, 2, 64), 512, 512, 512, true, 0.125f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     false,
+     {0}},
+    {"64 wide, few queries, padding",
+     {SHAPE(2, 3, 129, 2, 2, 64), 128, 136, 128, false, 0.125f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     false,
+     {63, 129}},
+    {"64 wide, bias, dropout, padding",
+     {SHAPE(2, 70, 97, 2, 1, 64), 128, 64, 64, false, 0.125f, 0.25f, 7, 3, 5, NULL, NULL},
+     1,
+     true,
+     {97, 65}},
+    {"64 wide, bias, causal",
+     {SHAPE(1, 140, 140, 1, 1, 64), 64, 64, 64, true, 0.125f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     true,
+     {0}},
+    {"64 wide, dropout, causal",
+     {SHAPE(1, 96, 96, 2, 2, 64), 128, 128, 128, true, 0.125f, 0.1f, 7, 0, 1, NULL, NULL},
+     1,
+     false,
+     {0}},
+    {"64 wide, at odd places",
+     {SHAPE(1, 33, 40, 1, 1, 64), 67, 64, 65, false, 0.125f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     false,
+     {0}},
+    {"128 wide",
+     {SHAPE(1, 130, 130, 2, 1, 128), 256, 128, 128, true, 0.09f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     false,
+     {0}},
+    {"128 wide, bias, dropout, padding",
+     {SHAPE(2, 35, 65, 1, 1, 128), 128, 136, 128, false, 0.09f, 0.2f, 4, 1, 2, NULL, NULL},
+     1,
+     true,
+     {33, 64}},
+    {"128 wide, bias, causal",
+     {SHAPE(1, 80, 80, 2, 1, 128), 256, 128, 128, true, 0.09f, 0, 0, 0, 0, NULL, NULL},
+     1,
+     true,
+     {0}},
     {"no sequence, bias",
      {SHAPE(0, 9, 9, 2, 2, 4), 8, 8, 8, true, 1, 0, 0, 0, 0, NULL, NULL},
      1,
@@ -287,11 +338,19 @@ static void test_attention(void **state)
     }
 }
 
+/* Threads are the CPU's. */
+static void test_two_threads(void **state)
+{
+    const struct world *world = *state;
+    if (device_is_host(world->device))
+        test_attention(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_attention, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_attention, world_setup_two_threads, world_teardown),
+        cmocka_unit_test_setup_teardown(test_two_threads, world_setup_two_threads, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,154 @@
+/* Attention's entries: which kernels a call gets, and what is done before and after them for a
+ * bias. */
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/ops.h"
+
+static void check(const struct attention_shape *z)
+{
+    assert(z->B >= 0 && z->T_q >= 0 && z->T_k >= 1 && z->hd >= 1);
+    assert(z->kv_heads >= 1 && z->heads >= 1 && z->heads % z->kv_heads == 0);
+    assert(z->q_stride >= z->heads * z->hd && z->k_stride >= z->kv_heads * z->hd &&
+           z->v_stride >= z->kv_heads * z->hd);
+    assert(!z->causal || z->T_q == z->T_k);
+    assert(z->dropout >= 0 && z->dropout < 1);
+    assert(z->scale > 0); /* the largest product is the largest score */
+}
+
+static bool aligned(const void *x, int64_t stride)
+{
+    return (uintptr_t)x % 16 == 0 && stride % 8 == 0;
+}
+
+/* Whether matrix units can do it: copies and stores are of 16 bytes. */
+static bool fits_matrix(enum dtype t, const struct attention_args *a)
+{
+    const struct attention_shape *z = &a->shape;
+    return t == DTYPE_BF16 && (z->hd == 64 || z->hd == 128) && aligned(a->q, z->q_stride) &&
+           aligned(a->k, z->k_stride) && aligned(a->v, z->v_stride) && aligned(a->y, 0) &&
+           aligned(a->dy, 0) && aligned(a->dq, 0) && aligned(a->dk, 0) && aligned(a->dv, 0);
+}
+
+/* y: [heads, distances] = x: [distances, heads] times log2 e. */
+template <typename T>
+__global__ void attention_bias_rows(float *y, const T *x, int64_t distances, int64_t heads)
+{
+    int64_t i = grid_thread();
+    if (i < distances * heads)
+        y[i] = number_load(x + i % distances * heads + i / distances) * LOG2_E;
+}
+
+/* dbias of a distance and a head: the sums of its diagonal from every sequence and every `queries`
+ * queries, in order: eight threads' parts first. */
+enum { DISTANCES = 32, PARTS = 8 };
+__global__ void attention_dbias(float *dbias, struct attention_args a, int queries)
+{
+    __shared__ float parts[PARTS][DISTANCES];
+    const struct attention_shape &z = a.shape;
+    int64_t distances = z.T_q + z.T_k - 1, h = blockIdx.y;
+    int64_t distance = (int64_t)blockIdx.x * DISTANCES + threadIdx.x;
+    float sum = 0;
+    for (int64_t i = threadIdx.y; i < z.B * a.diagonal_rows; i += PARTS) {
+        int64_t b = i / a.diagonal_rows, row = i % a.diagonal_rows;
+        /* key - query = distance - (T_q - 1), see attention_diagonals */
+        int64_t place = distance - z.T_q + (row + 1) * queries;
+        if (place >= 0 && place < a.diagonal_length)
+            sum += a.diagonals[((b * z.heads + h) * a.diagonal_rows + row) * a.diagonal_length +
+                               place];
+    }
+    parts[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || distance >= distances)
+        return;
+    for (int i = 1; i < PARTS; i++)
+        sum += parts[i][threadIdx.x];
+    dbias[distance * z.heads + h] = sum;
+}
+
+/* Makes the rows of biases at `rows`. */
+static void turn_bias(struct stream *s, enum dtype t, struct attention_args *a, float *rows)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t distances = z->T_q + z->T_k - 1;
+    unsigned blocks = cuda_blocks(distances * z->heads, 256, INT32_MAX);
+    CUDA_FOR_DTYPE(t, T,
+                   CUDA_LAUNCH(s, attention_bias_rows<T>, blocks, 256, 0, rows, (const T *)z->bias,
+                               distances, z->heads));
+    a->bias = rows;
+}
+
+void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                            const void *k, const void *v, const struct attention_shape *shape)
+{
+    check(shape);
+    struct attention_args a = {};
+    a.shape = *shape;
+    a.q = q, a.k = k, a.v = v, a.y = y, a.lse = lse;
+    if (shape->B * shape->T_q == 0)
+        return;
+    if (shape->bias) {
+        int64_t distances = shape->T_q + shape->T_k - 1;
+        float *rows = (float *)cuda_scratch(s, (size_t)(distances * shape->heads) * sizeof *rows);
+        if (!rows)
+            return;
+        turn_bias(s, t, &a, rows);
+    }
+    if (fits_matrix(t, &a))
+        attention_matrix_forward(s, &a);
+    else
+        attention_general_forward(s, t, &a);
+}
+
+/* Floats of a backward's scratch: rows of biases, rest, diagonals. */
+struct room {
+    int64_t bias, rest, diagonals;
+};
+
+static struct room room_of(struct attention_args *a, int64_t queries, int64_t keys)
+{
+    const struct attention_shape *z = &a->shape;
+    struct room room = {0, z->B * z->heads * z->T_q, 0};
+    if (!z->bias)
+        return room;
+    a->diagonal_rows = (z->T_q + queries - 1) / queries;
+    a->diagonal_length = (z->T_k + keys - 1) / keys * keys + 32;
+    room.bias = (z->T_q + z->T_k - 1) * z->heads;
+    room.diagonals = z->B * z->heads * a->diagonal_rows * a->diagonal_length;
+    return room;
+}
+
+void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                             float *dbias, const void *dy, const void *y, const float *lse,
+                             const void *q, const void *k, const void *v,
+                             const struct attention_shape *shape)
+{
+    check(shape);
+    assert(!dbias == !shape->bias);
+    struct attention_args a = {};
+    a.shape = *shape;
+    a.q = q, a.k = k, a.v = v, a.dy = dy, a.kept_y = y, a.kept_lse = lse;
+    a.dq = dq, a.dk = dk, a.dv = dv;
+    bool matrix = fits_matrix(t, &a) && aligned(y, 0);
+    int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
+    int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;
+    struct room room = room_of(&a, queries, keys);
+    float *scratch = (float *)cuda_scratch(s, (size_t)(room.bias + room.rest + room.diagonals) *
+                                                  sizeof *scratch);
+    if (!scratch)
+        return;
+    a.rest = scratch + room.bias;
+    if (shape->bias) {
+        turn_bias(s, t, &a, scratch);
+        a.diagonals = a.rest + room.rest;
+    }
+    if (matrix) {
+        attention_matrix_queries_backward(s, &a);
+        attention_matrix_keys_backward(s, &a);
+    } else {
+        attention_general_backward(s, t, &a);
+    }
+    if (dbias)
+        CUDA_LAUNCH(s, attention_dbias,
+                    dim3((unsigned)((shape->T_q + shape->T_k - 1 + DISTANCES - 1) / DISTANCES),
+                         (unsigned)shape->heads),
+                    dim3(DISTANCES, PARTS), 0, dbias, a, queries);
+}

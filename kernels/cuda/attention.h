@@ -1,0 +1,165 @@
+/* What the kernels of attention share: their arguments, who works on which head, which scores
+ * count, dropout, and the gradient of a bias. Scores are kept times log2 e, so that exp2 makes
+ * probabilities of them. */
+#ifndef SHOAL_KERNELS_CUDA_ATTENTION_H
+#define SHOAL_KERNELS_CUDA_ATTENTION_H
+
+#include "kernels/cuda/matrix.h"
+#include "kernels/cuda/numbers.h"
+#include "kernels/random.h"
+
+struct attention_args {
+    struct attention_shape shape;
+    const void *q, *k, *v;
+    void *y;    /* forward's output */
+    float *lse; /* its other one */
+    const void *dy, *kept_y;
+    const float *kept_lse;
+    void *dq, *dk, *dv;
+    const float *bias; /* [heads, T_q + T_k - 1], times log2 e; NULL: none */
+    float *rest;       /* [B, heads, T_q]: sum of dy * y, which is the sum of p * dp over the keys;
+                          the kernel that makes dq leaves it for the one that makes dk and dv */
+    /* Gradients of scores summed along diagonals, struct attention_diagonals; NULL without a bias:
+     * [B, heads, diagonal_rows, diagonal_length]. */
+    float *diagonals;
+    int64_t diagonal_rows, diagonal_length;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Any head width, fp32 and bf16. */
+void attention_general_forward(struct stream *s, enum dtype t, const struct attention_args *a);
+void attention_general_backward(struct stream *s, enum dtype t, const struct attention_args *a);
+
+/* By matrix units: bf16, heads 64 or 128 wide, all rows 16-byte aligned. */
+void attention_matrix_forward(struct stream *s, const struct attention_args *a);
+void attention_matrix_queries_backward(struct stream *s, const struct attention_args *a);
+void attention_matrix_keys_backward(struct stream *s, const struct attention_args *a);
+
+/* Queries that share one sum of a diagonal, and keys of a step, in the kernel that makes dq. */
+enum {
+    ATTENTION_GENERAL_QUERIES = 32,
+    ATTENTION_GENERAL_KEYS = 32,
+};
+/* ... of attention_matrix_queries_backward for heads `hd` wide. */
+int attention_matrix_queries(int64_t hd);
+int attention_matrix_keys(int64_t hd);
+
+#ifdef __cplusplus
+}
+
+#define LOG2_E 1.44269504f
+#define LN_2   0.693147181f
+
+/* What a block works on: a tile of queries (or keys) of one head. Blocks count through the heads
+ * first, so that those that share keys run together, and through the tiles with the longest work
+ * first. */
+struct attention_work {
+    int64_t b, h, kv;
+    int64_t tile;
+    int64_t keys; /* that sequence b has */
+};
+
+__device__ inline struct attention_work attention_work_of(const struct attention_shape &z,
+                                                          int64_t heads, int64_t index)
+{
+    struct attention_work work;
+    int64_t head = index % (z.B * heads);
+    work.tile = index / (z.B * heads);
+    work.b = head / heads;
+    work.h = head % heads;
+    work.kv = work.h / (heads / z.kv_heads);
+    work.keys = z.key_counts ? z.key_counts[work.b] : z.T_k;
+    return work;
+}
+
+/* Keys that the queries before `end` see. */
+__device__ inline int64_t attention_seen(const struct attention_shape &z,
+                                         const struct attention_work &work, int64_t end)
+{
+    return z.causal && end < work.keys ? end : work.keys;
+}
+
+/* The number of element (h, q, k) of sequence b in dropout's row of numbers. */
+__device__ inline uint64_t attention_place(const struct attention_shape &z, int64_t b, int64_t h,
+                                           int64_t q, int64_t k)
+{
+    uint64_t g = z.first_row + (uint64_t)b * z.row_stride;
+    uint64_t line = (g * (uint64_t)z.heads + (uint64_t)h) * (uint64_t)z.T_q + (uint64_t)q;
+    return line * (uint64_t)z.T_k + (uint64_t)k;
+}
+
+/* Bit w of 4: whether the number at place + 8 w is kept. They are words of one of Philox's blocks,
+ * or of two. */
+__device__ inline unsigned attention_keep(const struct attention_shape &z, uint64_t place)
+{
+    uint64_t index = place / RANDOM_GROUP * RANDOM_GROUP_BLOCKS + place % RANDOM_GROUP_BLOCKS;
+    int skip = (int)(place % RANDOM_GROUP) / RANDOM_GROUP_BLOCKS;
+    unsigned kept = 0;
+    for (int part = 0; part < (skip > 0 ? 2 : 1); part++, index += RANDOM_GROUP_BLOCKS) {
+        struct philox_block block = {{(uint32_t)index, (uint32_t)(index >> 32), 0, 0}};
+        block = philox(block, (uint32_t)z.key, (uint32_t)(z.key >> 32));
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            kept |= (unsigned)(random_unit(block.words[w]) >= z.dropout) << (4 * part + w);
+    }
+    return kept >> skip & 15;
+}
+
+/* A tile of scores in shared memory, [rows, COLS] with COLS a multiple of 32: where an element
+ * lies, so that neither the fragments of matrix.h nor diagonals meet in a bank. */
+template <int COLS> __device__ inline int attention_score_place(int row, int col)
+{
+    return row * COLS + (col ^ 8 * (row & 3));
+}
+
+/* Sums of the gradients of scores along diagonals, for ROWS (<= 32) queries that a warp takes
+ * through the keys from the first on, COLS a step. With the first query at q0, sum i is that of all
+ * (q, k) with k - q = i - q0 - (ROWS - 1). A step's tile reaches COLS + ROWS - 1 diagonals, of
+ * which the lower COLS are finished by it; a lane has every 32nd. */
+template <int ROWS, int COLS> struct attention_diagonals {
+    float sums[COLS / 32 + 1];
+    float *out; /* args.diagonals of this head and these queries */
+
+    __device__ attention_diagonals(const struct attention_args &a,
+                                   const struct attention_work &work, int64_t q0)
+        : sums{},
+          out(a.diagonals +
+              ((work.b * a.shape.heads + work.h) * a.diagonal_rows + q0 / ROWS) * a.diagonal_length)
+    {
+    }
+
+    /* The tile at key k0. */
+    __device__ void add(const float *scores, int64_t k0)
+    {
+        int lane = (int)(threadIdx.x % 32);
+#pragma unroll
+        for (int i = 0; i <= COLS / 32; i++)
+            for (int row = 0; row < ROWS; row++) {
+                int col = 32 * i + lane + row - (ROWS - 1);
+                if (col >= 0 && col < COLS)
+                    sums[i] += scores[attention_score_place<COLS>(row, col)];
+            }
+#pragma unroll
+        for (int i = 0; i < COLS / 32; i++)
+            out[k0 + 32 * i + lane] = sums[i];
+        sums[0] = sums[COLS / 32];
+#pragma unroll
+        for (int i = 1; i <= COLS / 32; i++)
+            sums[i] = 0;
+    }
+
+    /* After the last tile, which ended at key `end`. */
+    __device__ void finish(int64_t end, int64_t length)
+    {
+        int lane = (int)(threadIdx.x % 32);
+        out[end + lane] = sums[0];
+        for (int64_t i = end + 32 + lane; i < length; i += 32)
+            out[i] = 0;
+    }
+};
+
+#endif
+#endif

@@ -1,0 +1,181 @@
+/* Attention forward on matrix units: a block takes a tile of queries through the keys, with the
+ * softmax of what it has seen so far (Milakov and Gimelshein 2018; Dao 2023). The next tile of keys
+ * and values comes in while one is worked on. */
+#include "kernels/cuda/attention_tile.h"
+
+enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 2, QUERIES = 16 * ROWS * WARPS, KEYS = 64 };
+
+/* A lane's part of the softmax: of its rows 16 r + 8 i + lane / 4. */
+struct softmax {
+    float largest[ROWS][2], sum[ROWS][2]; /* largest: times the factor; sum: this lane's columns */
+};
+
+__device__ static float quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 1));
+    return fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 2));
+}
+
+__device__ static float quad_sum(float x)
+{
+    x += __shfl_xor_sync(CUDA_WARP, x, 1);
+    return x + __shfl_xor_sync(CUDA_WARP, x, 2);
+}
+
+/* Scores x become exp2(factor * x - largest); y and the sums are brought to the new largest. */
+template <int HD>
+__device__ static void soften(float (&x)[ROWS][KEYS / 8][4], float (&y)[ROWS][HD / 8][4],
+                              struct softmax &state, float factor)
+{
+    float shrink[ROWS][2];
+    bool grew = false;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float largest = -INFINITY, before = state.largest[r][half];
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+                largest = fmaxf(largest, fmaxf(x[r][n][2 * half], x[r][n][2 * half + 1]));
+            largest = fmaxf(before, quad_max(largest) * factor);
+            grew |= largest != before;
+            shrink[r][half] = matrix_exp2(before - largest);
+            state.largest[r][half] = largest;
+            state.sum[r][half] *= shrink[r][half];
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int i = 2 * half; i < 2 * half + 2; i++) {
+                    x[r][n][i] = matrix_exp2(x[r][n][i] * factor - largest);
+                    state.sum[r][half] += x[r][n][i];
+                }
+        }
+    if (!__any_sync(CUDA_WARP, grew))
+        return;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int n = 0; n < HD / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                y[r][n][i] *= shrink[r][i / 2];
+}
+
+/* A tile of keys k and values v for the warp's queries, which begin at `q`. */
+template <int HD, bool EXTRAS>
+__device__ static void take_keys(const struct attention_args &a, const struct tile_place &at,
+                                 bf16 *q, bf16 *k, bf16 *v, float (&y)[ROWS][HD / 8][4],
+                                 struct softmax &state)
+{
+    float x[ROWS][KEYS / 8][4], factor = a.shape.scale * LOG2_E;
+    tile_zero(x);
+    tile_scores<HD, ROWS, KEYS>(x, q, k);
+    if (EXTRAS) {
+        tile_add_bias<false>(x, a, at, factor);
+        factor = 1;
+    }
+    if (tile_is_masked(a.shape, at, KEYS))
+        tile_mask<false>(x, a.shape, at);
+    soften<HD>(x, y, state, factor);
+    if (EXTRAS && a.shape.dropout > 0) {
+        uint32_t kept[ROWS];
+        tile_keep<false, ROWS, KEYS / 8>(kept, a.shape, at);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    x[r][n][i] *= tile_dropped(kept[r], n, i, 1 / (1 - a.shape.dropout));
+    }
+    tile_mix<HD, ROWS, KEYS>(y, x, v);
+}
+
+/* Divides by the sums, leaves their logarithms and the output. */
+template <int HD>
+__device__ static void finish(const struct attention_args &a, const struct tile_place &at,
+                              bf16 *tile, float (&y)[ROWS][HD / 8][4], const struct softmax &state)
+{
+    const struct attention_shape &z = a.shape;
+    float *lse = a.lse + (at.b * z.heads + at.h) * z.T_q;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float sum = quad_sum(state.sum[r][half]);
+            int64_t q = at.q0 + tile_row(r, 2 * half);
+            if (q < z.T_q && threadIdx.x % 4 == 0)
+                lse[q] = (state.largest[r][half] + log2f(sum)) * LN_2;
+#pragma unroll
+            for (int n = 0; n < HD / 8; n++) {
+                y[r][n][2 * half] /= sum;
+                y[r][n][2 * half + 1] /= sum;
+            }
+        }
+    struct tile_rows to = tile_rows_of<HD>(a.y, z.heads * HD, at.b, z.T_q, at.h, z.T_q);
+    tile_store<HD, ROWS>(to, at.q0, tile, y, 1);
+}
+
+/* Tiles in shared memory: queries, then two stages of keys and values. */
+template <int HD> constexpr int shared_bytes()
+{
+    return (QUERIES + 2 * 2 * KEYS) * HD * (int)sizeof(bf16);
+}
+
+template <int HD, bool EXTRAS>
+__global__ void __launch_bounds__(THREADS) attention_forward(struct attention_args a)
+{
+    CUDA_SHARED(bf16, shared);
+    bf16 *q_tile = shared, *stages = shared + QUERIES * HD;
+    const struct attention_shape &z = a.shape;
+    struct attention_work work = attention_work_of(z, z.heads, blockIdx.x);
+    /* The last queries see the most keys. */
+    int64_t first = ((z.T_q - 1) / QUERIES - work.tile) * QUERIES;
+    int64_t end = attention_seen(z, work, first + QUERIES);
+    struct tile_rows q = tile_rows_of<HD>(a.q, z.q_stride, work.b, z.T_q, work.h, z.T_q);
+    struct tile_rows k = tile_rows_of<HD>(a.k, z.k_stride, work.b, z.T_k, work.kv, work.keys);
+    struct tile_rows v = tile_rows_of<HD>(a.v, z.v_stride, work.b, z.T_k, work.kv, work.keys);
+    int64_t row = (int64_t)(threadIdx.x / 32) * 16 * ROWS;
+    struct tile_place at = {work.b, work.h, first + row, 0, work.keys};
+    struct matrix_copies copies;
+    struct softmax state;
+    float y[ROWS][HD / 8][4];
+    tile_zero(y);
+#pragma unroll
+    for (int i = 0; i < 2 * ROWS; i++) {
+        state.largest[i / 2][i % 2] = -INFINITY;
+        state.sum[i / 2][i % 2] = 0;
+    }
+    tile_fetch<HD, QUERIES, THREADS>(copies, q_tile, q, first);
+    tile_fetch<HD, KEYS, THREADS>(copies, stages, k, 0);
+    tile_fetch<HD, KEYS, THREADS>(copies, stages + KEYS * HD, v, 0);
+    for (int stage = 0; at.k0 < end; at.k0 += KEYS, stage ^= 1) {
+        bf16 *now = stages + stage * 2 * KEYS * HD, *next = stages + (stage ^ 1) * 2 * KEYS * HD;
+        copies.wait();
+        __syncthreads(); /* all have come, and nobody reads the other stage any more */
+        if (at.k0 + KEYS < end) {
+            tile_fetch<HD, KEYS, THREADS>(copies, next, k, at.k0 + KEYS);
+            tile_fetch<HD, KEYS, THREADS>(copies, next + KEYS * HD, v, at.k0 + KEYS);
+        }
+        if (!z.causal || at.k0 < at.q0 + 16 * ROWS)
+            take_keys<HD, EXTRAS>(a, at, q_tile + row * HD, now, now + KEYS * HD, y, state);
+    }
+    finish<HD>(a, at, q_tile + row * HD, y, state);
+}
+
+template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct attention_args *a)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t blocks = z->B * z->heads * ((z->T_q + QUERIES - 1) / QUERIES);
+    CUDA_LAUNCH(s, (attention_forward<HD, EXTRAS>), (unsigned)blocks, THREADS, shared_bytes<HD>(),
+                *a);
+}
+
+void attention_matrix_forward(struct stream *s, const struct attention_args *a)
+{
+    bool extras = a->bias || a->shape.dropout > 0;
+    if (a->shape.hd == 64)
+        extras ? launch<64, true>(s, a) : launch<64, false>(s, a);
+    else
+        extras ? launch<128, true>(s, a) : launch<128, false>(s, a);
+}
