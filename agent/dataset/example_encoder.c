@@ -46,8 +46,8 @@ static int read_label_names(struct example_encoder *e, struct error *err)
         return 0;
     auto_free char *list = xstrdup(o->label_names);
     char *rest = list;
-    e->label_names = xcalloc(EXAMPLES_MAX_CLASSES, sizeof *e->label_names);
-    for (char *name; (name = strsep(&rest, ",")) && e->label_count < EXAMPLES_MAX_CLASSES;)
+    e->label_names = xcalloc(EXAMPLES_MAX_NAMES, sizeof *e->label_names);
+    for (char *name; (name = strsep(&rest, ",")) && e->label_count < EXAMPLES_MAX_NAMES;)
         e->label_names[e->label_count++] = xstrdup(name);
     if ((int64_t)e->label_count == o->classes)
         return 0;
@@ -186,7 +186,7 @@ static int find_label(const struct example_encoder *e, const struct json_line_te
     if (number < 0 && !str_to_i64(label, 0, e->options->classes - 1, &number))
         return error_set(err, ERR_INPUT,
                          "its \"%s\" is \"%.40s\", not a class from 0 to %lld: give names in "
-                         "data.label_names, or the model more classes",
+                         "data.label_names, or the model more classes (num_labels)",
                          text->column, label, (long long)e->options->classes - 1);
     *ret_label = (int32_t)number;
     return 0;

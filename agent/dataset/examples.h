@@ -17,7 +17,7 @@ extern "C" {
 
 enum {
     EXAMPLES_MAX_IDS = INT32_MAX, /* of one split: 8 GiB */
-    EXAMPLES_MAX_CLASSES = 4096,
+    EXAMPLES_MAX_NAMES = 4096,    /* of classes */
 };
 
 enum examples_kind {
@@ -38,7 +38,7 @@ struct examples_options {
     const char *target_column, *source_prefix;
     const char *text_pair_column, *label_column; /* text_pair_column "": there is none */
     const char *label_names; /* separated by commas, in the order of the classes; "": numbers */
-    int64_t classes;         /* labels are below, 1 .. EXAMPLES_MAX_CLASSES */
+    int64_t classes;         /* labels are below */
     int64_t max_source,
         max_target;     /* TRANSLATION: ids, bos and eos included; the rest is cut off */
     int64_t max_tokens; /* the others: of a sample, bos and eos included, >= 4 */

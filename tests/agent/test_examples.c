@@ -7,6 +7,7 @@
 #include "tests/agent/token_texts.h"
 #include "tests/support.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -390,6 +391,34 @@ static void test_long_texts(void **state)
     support_remove_tree(dir);
 }
 
+/* Whatever was in the memory before. */
+static void test_fingerprints(void **state)
+{
+    (void)state;
+    static const char *const contents[] = {"text\tsummary\na\tbc\n", "text\tsummary\na\tbc\n",
+                                           "text\tsummary\nab\tc\n", "text\tsummary\na\tbd\n"};
+    uint64_t fingerprints[array_length(contents)];
+    for (size_t i = 0; i < array_length(contents); i++) {
+        const struct asked asked = {
+            .kind = EXAMPLES_TRANSLATION, .file = "train.tsv", .content = contents[i]};
+        auto_free char *dir = support_temp_dir();
+        auto_free char *path = texts_write(dir, asked.file, contents[i], strlen(contents[i]));
+        struct examples_options options = options_of(&asked, dir, 0);
+        options.data.encoder.adds_eos = false;
+        struct examples *x;
+        struct error err;
+        mallopt(M_PERTURB, (int)i + 1);
+        assert_ok(examples_open(&options, &x, &err), &err);
+        mallopt(M_PERTURB, 0);
+        fingerprints[i] = x->fingerprint;
+        examples_close(x);
+        support_remove_tree(dir);
+    }
+    assert_true(fingerprints[0] == fingerprints[1]);
+    assert_true(fingerprints[0] != fingerprints[2]);
+    assert_true(fingerprints[0] != fingerprints[3]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_pairs_are_cut_as_the_library_does),
         cmocka_unit_test(test_tokenizers_that_do_not_fit),
         cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_fingerprints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
