@@ -65,7 +65,7 @@ static __device__ inline void take(struct softmax *mine, const float (&x)[N], in
     for (int i = 1; i < N; i++)
         largest = fmaxf(largest, x[i]);
     if (largest > mine->largest) {
-        mine->sum *= expf(mine->largest - largest);
+        mine->sum *= __expf(mine->largest - largest);
         mine->largest = largest;
 #pragma unroll
         for (int i = N - 1; i >= 0; i--)
@@ -73,7 +73,7 @@ static __device__ inline void take(struct softmax *mine, const float (&x)[N], in
     }
 #pragma unroll
     for (int i = 0; i < N; i++)
-        mine->sum += expf(x[i] - mine->largest);
+        mine->sum += __expf(x[i] - mine->largest);
 }
 
 /* The row in items of N logits; the first `kept` stay in shared memory. */
@@ -114,7 +114,7 @@ static __device__ inline void write_row(T *dx, const float *x, int items, const 
         load(a, item < kept ? shared + item * N : x + (int64_t)item * N);
 #pragma unroll
         for (int i = 0; i < N; i++)
-            a[i] = factor * expf(a[i] - largest);
+            a[i] = factor * __expf(a[i] - largest);
         store(dx + (int64_t)item * N, a);
     }
 }

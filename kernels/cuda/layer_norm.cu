@@ -111,7 +111,7 @@ static __global__ void layer_norm_backward(T *dx, const T *dy, const T *__restri
     CUDA_SHARED(float, shared);
     __shared__ struct group_room<2> room;
     int lanes = plan.lanes, groups = ROW_THREADS / lanes, turn = 0;
-    float *dw = norm_sums<N>(&plan, shared);
+    float *dw = norm_sums<N>(&plan, shared, D);
     for (int64_t first = (int64_t)blockIdx.x * groups; first < rows;
          first += (int64_t)gridDim.x * groups, turn ^= 1) {
         int64_t row = first + (int)threadIdx.x / lanes, at = row * D;

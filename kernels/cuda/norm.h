@@ -36,17 +36,18 @@ static inline struct norm_plan norm_plan_of(struct stream *s, int64_t rows, int6
     return plan;
 }
 
-/* Where a thread's group adds up, set to 0. From here on a thread reads and writes only the places
- * of the elements that it takes of each row. */
+/* Where a thread's group adds up rows of D, count / D for each, set to 0. A thread reads and writes
+ * only the places of the elements that it takes of each row, here and later. */
 template <int N>
-static __device__ inline float *norm_sums(const struct norm_plan *plan, float *shared)
+static __device__ inline float *norm_sums(const struct norm_plan *plan, float *shared, int64_t D)
 {
     int64_t group = (int)threadIdx.x / plan->lanes, lane = (int)threadIdx.x % plan->lanes;
     float zeros[N] = {0}, *sums = plan->shared_bytes
                                       ? shared + group * plan->count
                                       : plan->parts + (int64_t)blockIdx.x * plan->count;
-    for (int64_t i = lane * N; i < plan->count; i += plan->lanes * N)
-        store(sums + i, zeros);
+    for (int64_t row = 0; row < plan->count; row += D)
+        for (int64_t i = lane * N; i < D; i += plan->lanes * N)
+            store(sums + row + i, zeros);
     return sums;
 }
 

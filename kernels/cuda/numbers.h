@@ -7,6 +7,9 @@
 #include "kernels/cuda/cuda.h"
 
 #ifdef __cplusplus
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#endif
 
 /* CUDA_FOR_DTYPE(t, T, statement): the statement with T = float or bf16 for the dtype t. */
 #define CUDA_FOR_DTYPE(t, T, ...)                                                                  \
@@ -22,6 +25,16 @@
 
 /* ---- one number ---- */
 
+/* bf16_from_float() by an instruction; of NaNs it makes one. */
+__device__ static inline bf16 bf16_nearest(float x)
+{
+#ifdef __CUDA_ARCH__
+    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+#else
+    return bf16_from_float(x);
+#endif
+}
+
 __device__ static inline float number_load(const float *p)
 {
     return *p;
@@ -36,7 +49,7 @@ __device__ static inline void number_store(float *p, float x)
 }
 __device__ static inline void number_store(bf16 *p, float x)
 {
-    *p = bf16_from_float(x);
+    *p = bf16_nearest(x);
 }
 /* x as it is after a store. */
 template <typename T> __device__ static inline float number_round(float x)
@@ -53,7 +66,14 @@ template <typename T> constexpr int NUMBERS = 16 / (int)sizeof(T); /* 4 or 8 */
 /* Two bf16 in a word, the first in the lower half. */
 __device__ static inline uint32_t bf16_pair(float first, float second)
 {
-    return bf16_from_float(first) | (uint32_t)bf16_from_float(second) << 16;
+#ifdef __CUDA_ARCH__
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    uint32_t word;
+    memcpy(&word, &pair, sizeof word);
+    return word;
+#else
+    return bf16_nearest(first) | (uint32_t)bf16_nearest(second) << 16;
+#endif
 }
 
 /* p: 16-byte aligned. */

@@ -58,7 +58,7 @@ static __global__ void rms_norm_backward(T *dx, const T *dy, const T *__restrict
     CUDA_SHARED(float, shared);
     __shared__ struct group_room<1> room;
     int lanes = plan.lanes, lane = (int)threadIdx.x % lanes, groups = ROW_THREADS / lanes, turn = 0;
-    float *dw = norm_sums<N>(&plan, shared), a[N], b[N], c[N];
+    float *dw = norm_sums<N>(&plan, shared, D), a[N], b[N], c[N];
     for (int64_t first = (int64_t)blockIdx.x * groups; first < rows;
          first += (int64_t)gridDim.x * groups, turn ^= 1) {
         int64_t row = first + (int)threadIdx.x / lanes;
