@@ -160,8 +160,8 @@ static int open_sums(struct trainer *t, struct error *err)
         double **to;
         size_t count;
         const char *what;
-    } rows[] = {{&t->sums, 3, "loss sums"},
-                {&t->totals, 5, "loss sums of all ranks"},
+    } rows[] = {{&t->sums, MODEL_MAX_SUMS, "loss sums"},
+                {&t->totals, TOTALS, "loss sums of all ranks"},
                 {&t->flag, 1, "stop flag"}};
     for (size_t i = 0; i < array_length(rows); i++) {
         void *memory;

@@ -42,7 +42,7 @@ static int mean_loss(struct trainer *t, const double own[3], const double total[
 
 int trainer_evaluate(struct trainer *t, struct error *err)
 {
-    double epoch_sums[3], total[3], own[3];
+    double epoch_sums[3], total[3], own[MODEL_MAX_SUMS];
     t->listener->test_begins(t->listener->ctx);
     if (trainer_total_sums(t, epoch_sums, err))
         return -1;
@@ -51,6 +51,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
         return -1;
     shard_reset(t->shard);
     memcpy(own, t->numbers->sums, sizeof own);
+    trainer_fold_labels(own, t->numbers->sums, own[2]);
     if (trainer_total_sums(t, total, err))
         return -1;
     struct trainer_score score = {

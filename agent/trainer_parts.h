@@ -20,12 +20,16 @@ extern "C" {
 
 enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
 
+/* What a step adds up: the model's sums, and behind them how many ranks want to stop, and on how
+ * many a save has ended. */
+enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTALS };
+
 /* What goes to and from the device at every step, in memory it can copy beside the host. */
 struct trainer_numbers {
-    double sums[3];   /* the device's, as of the last sync */
-    double totals[5]; /* likewise */
-    double flags[2];  /* this rank's part of the last two totals, as the last step sent them */
-    double number;    /* trainer_sum()'s */
+    double sums[MODEL_MAX_SUMS]; /* the device's, as of the last sync */
+    double totals[TOTALS];       /* likewise */
+    double flags[2]; /* this rank's part of the last two totals, as the last step sent them */
+    double number;   /* trainer_sum()'s */
 };
 
 /* Buffers for one unit's slice: its values, then each optimizer state. */
@@ -66,9 +70,9 @@ struct trainer {
     bool epoch_ended;            /* train had nothing more in the epoch of `position` */
     const char *data_state;      /* train's, to go on with after a resume; "" else */
 
-    double *sums;   /* device double[3]: loss, hits, rows of this rank since they were last set */
-    double *totals; /* device double[5]: of language models, sums of all ranks, how many want to
-                       stop, and on how many a save has ended */
+    double *sums;   /* device double[MODEL_MAX_SUMS]: loss, hits, rows of this rank since they were
+                       last   set; of MODEL_PRETRAINING, the labels' of this step, too */
+    double *totals; /* device double[TOTALS]: of language models, of all ranks */
     double *flag;   /* device double[1]: does any rank want to stop */
     struct trainer_numbers *numbers;
 
@@ -170,6 +174,11 @@ int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err);
 
 /* Sets the device's sums; ordered before what is queued from now on. */
 void trainer_set_sums(struct trainer *t, double loss, double correct, double samples);
+/* MODEL_PRETRAINING: the sums of labels become part of the tokens' loss, so that it is one sum as
+ * any other's: their mean weighs as much as that of `tokens` targets, of all ranks. all: the sums
+ * of all ranks; sums: those to change. */
+void trainer_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
+                         double tokens);
 /* Waits for all queued work and fetches the sums. */
 int trainer_sync(struct trainer *t, struct error *err);
 /* Sets the totals of all ranks as rank 0's share, so that going on counts nothing twice. */

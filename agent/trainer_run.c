@@ -11,9 +11,8 @@ void trainer_set_sums(struct trainer *t, double loss, double correct, double sam
 {
     struct error ignored; /* a failed stream stays failed: the next trainer_sync tells */
     (void)stream_sync(t->compute, &ignored); /* an earlier copy may still read sums */
-    t->numbers->sums[0] = loss;
-    t->numbers->sums[1] = correct;
-    t->numbers->sums[2] = samples;
+    const double sums[MODEL_MAX_SUMS] = {loss, correct, samples};
+    memcpy(t->numbers->sums, sums, sizeof sums);
     memcpy(t->numbers->totals, t->numbers->sums, sizeof t->numbers->sums);
     stream_copy(t->compute, t->sums, t->numbers->sums, sizeof t->numbers->sums);
 }
@@ -22,7 +21,15 @@ void trainer_set_share(struct trainer *t, const double sums[3])
 {
     bool mine = t->world->rank == 0;
     trainer_set_sums(t, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
-    memcpy(t->numbers->totals, sums, sizeof t->numbers->sums);
+    memcpy(t->numbers->totals, sums, 3 * sizeof *sums);
+}
+
+void trainer_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
+                         double tokens)
+{
+    if (all[5] > 0)
+        sums[0] += sums[3] * tokens / all[5];
+    sums[3] = sums[4] = sums[5] = 0;
 }
 
 int trainer_sync(struct trainer *t, struct error *err)
@@ -34,10 +41,13 @@ int trainer_sync(struct trainer *t, struct error *err)
 int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
 {
     struct comm *world = t->world;
-    world->fn->all_reduce_f64(world, t->compute, t->sums, 3);
+    world->fn->all_reduce_f64(world, t->compute, t->sums, MODEL_MAX_SUMS);
     if (trainer_sync(t, err))
         return -1;
-    memcpy(ret_sums, t->numbers->sums, sizeof t->numbers->sums);
+    double all[MODEL_MAX_SUMS];
+    memcpy(all, t->numbers->sums, sizeof all);
+    trainer_fold_labels(all, t->numbers->sums, all[2]);
+    memcpy(ret_sums, all, 3 * sizeof *ret_sums);
     trainer_set_share(t, ret_sums);
     return 0;
 }
@@ -101,10 +111,10 @@ static bool is_eval_step(const struct trainer *t, int64_t samples)
 /* Whether any rank wants to stop; and the end of a save that has ended on all of them. */
 static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *err)
 {
-    double ended = t->numbers->totals[4];
+    double ended = t->numbers->totals[TOTAL_SAVED];
     *ret_stop = false;
     if (trainer_is_language(t)) /* it came with the step's sums */
-        *ret_stop = t->numbers->totals[3] > 0;
+        *ret_stop = t->numbers->totals[TOTAL_STOP] > 0;
     else if (t->position.step % STOP_CHECK_STEPS != 0)
         return 0;
     else if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), ret_stop, err))

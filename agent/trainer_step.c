@@ -17,15 +17,21 @@ static struct tape_pass train_pass(const struct trainer *t)
     };
 }
 
-static int run_micro_batch(struct trainer *t, int64_t i, bool last, float loss_scale,
+/* What one target's loss counts for, and one label's beside it. */
+struct scales {
+    float targets, labels;
+};
+
+static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct scales *scales,
                            struct error *err)
 {
     phases_mark(t->phases, PHASE_FORWARD);
     struct batch batch = t->train->fn->batch(t->train, i);
+    batch.label_scale = scales->labels;
     struct tape_pass pass = train_pass(t);
     shard_begin(t->shard, last);
     tape_begin(t->tape, &pass);
-    t->model->forward(t->model, t->tape, &batch, loss_scale, t->sums);
+    t->model->forward(t->model, t->tape, &batch, scales->targets, t->sums);
     phases_mark(t->phases, PHASE_BACKWARD);
     if (tape_backward(t->tape, err))
         return -1;
@@ -34,22 +40,31 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, float loss_s
     return 0;
 }
 
-/* What one target's loss counts for, so that the step's gradient, the mean over the ranks, is that
- * of the mean loss over the targets of all ranks. */
-static int scale_of(struct trainer *t, const struct source_fetched *fetched, float *ret_scale,
-                    struct error *err)
+/* So that the step's gradient, the mean over the ranks, is that of the mean loss over what all
+ * ranks have, `mine` of which is this rank's. */
+static int scale_of(struct trainer *t, int64_t mine, bool same, float *ret_scale, struct error *err)
 {
-    double targets = (double)fetched->targets;
+    double count = (double)mine;
     *ret_scale = 1;
     if (t->config->model.loss_reduction == LOSS_SUM)
         return 0;
-    if (!fetched->same) {
-        if (trainer_sum(t, &targets, err))
+    if (!same) {
+        if (trainer_sum(t, &count, err))
             return -1;
-        targets /= t->world->size;
+        count /= t->world->size;
     }
-    *ret_scale = targets > 0 ? (float)(1 / targets) : 0;
+    *ret_scale = count > 0 ? (float)(1 / count) : 0;
     return 0;
+}
+
+static int find_scales(struct trainer *t, const struct source_fetched *fetched,
+                       struct scales *ret_scales, struct error *err)
+{
+    ret_scales->labels = 0;
+    if (t->model->task == MODEL_PRETRAINING &&
+        scale_of(t, fetched->labels, fetched->same, &ret_scales->labels, err))
+        return -1;
+    return scale_of(t, fetched->targets, fetched->same, &ret_scales->targets, err);
 }
 
 static bool measures_norm(const struct trainer *t)
@@ -88,15 +103,27 @@ static void queue_totals(struct trainer *t)
     struct comm *world = t->world;
     t->numbers->flags[0] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
     t->numbers->flags[1] = trainer_save_has_ended(t) ? 1 : 0;
-    stream_copy(t->compute, t->totals, t->sums, 3 * sizeof *t->sums);
-    stream_copy(t->compute, t->totals + 3, t->numbers->flags, sizeof t->numbers->flags);
-    world->fn->all_reduce_f64(world, t->compute, t->totals, 5);
+    stream_copy(t->compute, t->totals, t->sums, sizeof t->numbers->sums);
+    stream_copy(t->compute, t->totals + TOTAL_STOP, t->numbers->flags, sizeof t->numbers->flags);
+    world->fn->all_reduce_f64(world, t->compute, t->totals, TOTALS);
     stream_copy(t->compute, t->numbers->totals, t->totals, sizeof t->numbers->totals);
 }
 
+/* After the step: what its labels add to the loss. */
+static void fold_labels(struct trainer *t, const double totals_before[TOTALS])
+{
+    struct trainer_numbers *n = t->numbers;
+    double tokens = n->totals[2] - totals_before[2];
+    if (t->model->task != MODEL_PRETRAINING)
+        return;
+    trainer_fold_labels(n->sums, n->totals, tokens);
+    trainer_fold_labels(n->totals, n->totals, tokens);
+    stream_copy(t->compute, t->sums, n->sums, sizeof n->sums);
+}
+
 /* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
-static double step_loss(const struct trainer *t, const double sums_before[3],
-                        const double totals_before[5])
+static double step_loss(const struct trainer *t, const double *sums_before,
+                        const double *totals_before)
 {
     const double *after = t->numbers->sums, *before = sums_before;
     if (trainer_is_language(t))
@@ -135,14 +162,14 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
-    double sums[3], totals[5];
+    double sums[MODEL_MAX_SUMS], totals[TOTALS];
     memcpy(sums, t->numbers->sums, sizeof sums);
     memcpy(totals, t->numbers->totals, sizeof totals);
-    float scale;
-    if (scale_of(t, fetched, &scale, err))
+    struct scales scales;
+    if (find_scales(t, fetched, &scales, err))
         return -1;
     for (int64_t i = 0; i < fetched->batches; i++)
-        if (run_micro_batch(t, i, i + 1 == fetched->batches, scale, err))
+        if (run_micro_batch(t, i, i + 1 == fetched->batches, &scales, err))
             return -1;
     shard_finish(t->shard);
     phases_mark(t->phases, PHASE_OPTIMIZER);
@@ -155,6 +182,7 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     phases_mark(t->phases, PHASE_DATA);
     if (trainer_sync(t, err))
         return -1;
+    fold_labels(t, totals);
     t->position.step++;
     return tell(t, fetched, step_loss(t, sums, totals), err);
 }
