@@ -70,6 +70,13 @@ struct language_shape {
     bool tied;          /* the head is the embedding */
 };
 
+/* Another name of a parameter, under which files of weights may have it, too: tied weights. */
+struct model_tie {
+    const char *name;
+    const struct param *param;
+};
+enum { MODEL_MAX_TIES = 3 };
+
 struct model {
     const char *type; /* "mnist_cnn", "llama", "gpt2", "t5", "bert" */
     enum model_task task;
@@ -77,6 +84,8 @@ struct model {
     int64_t input_shape[3];         /* H, W, C of a sample; 0 for language models */
     int64_t classes;                /* images, and labels of MODEL_PRETRAINING and _CLASSES */
     struct language_shape language; /* V is 0 for image models */
+    struct model_tie ties[MODEL_MAX_TIES];
+    int tie_count;
     /* Forward, and the loss: sums (device double[3]) += loss, correct, rows (language models:
      * targets that count; MODEL_CLASSES: labels); MODEL_PRETRAINING, whose loss is the sum of two
      * means, adds the labels' three numbers behind them (double[6]). In training the gradient is

@@ -49,6 +49,8 @@ struct module {
     bool is_block;           /* a transformer block: what TRANSFORMER_BASED_WRAP wraps by default */
     bool is_shared;          /* used at several places of a pass (a tied embedding), so never a unit
                                 of its own: it stays in its parent's */
+    bool is_head;            /* what a task adds to a model: weights of the model for another task
+                                lack it, and it then keeps its initial values */
     float dropout;           /* a Dropout: its probability; else 0 */
     struct param *params[MODULE_MAX_PARAMS];
     int param_count;

@@ -1,6 +1,7 @@
 #include "agent/pretrained.h"
 
 #include "agent/pretrained_index.h"
+#include "agent/pretrained_names.h"
 #include "agent/safetensors.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -12,8 +13,6 @@
 #include <unistd.h>
 
 enum { CHUNK_ELEMENTS = 1 << 20 }; /* read and converted at once */
-
-#define TIED_HEAD "lm_head.weight"
 
 struct pretrained {
     struct arena *arena;
@@ -129,20 +128,16 @@ static struct place find(const struct pretrained *p, const char *name)
     return (struct place){0, NULL};
 }
 
-/* A name without its first part: how the inner model's own files have it. */
-static const char *inner_name(const char *name)
-{
-    static const char *const prefixes[] = {"model.", "transformer."};
-    for (size_t i = 0; i < array_length(prefixes); i++)
-        if (str_starts_with(name, prefixes[i]))
-            return name + strlen(prefixes[i]);
-    return name;
-}
-
 static struct place find_param(const struct pretrained *p, const char *name)
 {
+    char text[256];
     struct place place = find(p, name);
-    return place.tensor ? place : find(p, inner_name(name));
+    if (!place.tensor)
+        place = find(p, pretrained_inner_name(name));
+    const char *old = pretrained_old_name(name, text, sizeof text);
+    if (!place.tensor && old)
+        place = find(p, old);
+    return place.tensor || !old ? place : find(p, pretrained_inner_name(old));
 }
 
 static void print_shape(const int64_t *shape, int dims, char *text, size_t size)
@@ -175,13 +170,22 @@ static int check_param(const struct pretrained *p, const struct param *param, st
                      t->name, theirs, ours);
 }
 
-static int check_module(const struct pretrained *p, const struct module *m, struct error *err)
+/* head: m belongs to one. */
+static int check_module(const struct pretrained *p, const struct module *m, bool head,
+                        struct lines *notes, struct error *err)
 {
-    for (int i = 0; i < m->param_count; i++)
-        if (check_param(p, m->params[i], err) < 0)
-            return -1;
+    head |= m->is_head;
+    for (int i = 0; i < m->param_count; i++) {
+        if (!head || find_param(p, m->params[i]->name).tensor) {
+            if (check_param(p, m->params[i], err) < 0)
+                return -1;
+        } else if (notes) {
+            lines_add(notes, "%s: tensor %s is missing: it begins with random values", p->dir,
+                      m->params[i]->name);
+        }
+    }
     for (int i = 0; i < m->child_count; i++)
-        if (check_module(p, m->children[i], err) < 0)
+        if (check_module(p, m->children[i], head, notes, err) < 0)
             return -1;
     return 0;
 }
@@ -189,23 +193,24 @@ static int check_module(const struct pretrained *p, const struct module *m, stru
 /* Whether a parameter goes by this name of a file. */
 static bool is_wanted(const struct module *m, const char *name)
 {
-    for (int i = 0; i < m->param_count; i++)
-        if (strcmp(m->params[i]->name, name) == 0 ||
-            strcmp(inner_name(m->params[i]->name), name) == 0)
+    for (int i = 0; i < m->param_count; i++) {
+        char text[256];
+        const char *own = m->params[i]->name, *old = pretrained_old_name(own, text, sizeof text);
+        if (strcmp(own, name) == 0 || strcmp(pretrained_inner_name(own), name) == 0 ||
+            (old && (strcmp(old, name) == 0 || strcmp(pretrained_inner_name(old), name) == 0)))
             return true;
+    }
     for (int i = 0; i < m->child_count; i++)
         if (is_wanted(m->children[i], name))
             return true;
     return false;
 }
 
-/* GPT-2's causal masks and Llama's frequencies, which old files carry along. */
-static bool is_buffer(const char *name)
+/* Whether a file may have the tensor although it is another one's double. */
+static bool is_tied(const struct model *model, const char *name)
 {
-    static const char *const ends[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < array_length(ends); i++)
-        if (length > strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0)
+    for (int i = 0; i < model->tie_count; i++)
+        if (strcmp(model->ties[i].name, name) == 0)
             return true;
     return false;
 }
@@ -213,14 +218,14 @@ static bool is_buffer(const char *name)
 int pretrained_check(const struct pretrained *pretrained, const struct model *model,
                      struct lines *notes, struct error *err)
 {
-    if (check_module(pretrained, model->root, err) < 0)
+    if (check_module(pretrained, model->root, false, notes, err) < 0)
         return -1;
     for (int f = 0; notes && f < pretrained->file_count; f++) {
         const struct safetensors_header *header = safetensors_header(pretrained->files[f]);
         for (int i = 0; i < header->tensor_count; i++) {
             const char *name = header->tensors[i].name;
-            bool tied = model->language.tied && strcmp(name, TIED_HEAD) == 0;
-            if (!tied && !is_buffer(name) && !is_wanted(model->root, name))
+            if (!is_tied(model, name) && !pretrained_is_buffer(name) &&
+                !is_wanted(model->root, name))
                 lines_add(notes, "%s/%s: tensor %s is not used", pretrained->dir,
                           pretrained->names[f], name);
         }
@@ -271,34 +276,35 @@ static int read_floats(const struct pretrained *p, struct place place, int64_t f
 struct loading {
     const struct pretrained *pretrained;
     struct shard *shard;
-    struct place tied_head;        /* to be compared with: */
-    const struct param *embedding; /* NULL: nothing to compare */
-    void *raw;                     /* [CHUNK_ELEMENTS] as stored */
-    float *values, *others;        /* [CHUNK_ELEMENTS] */
+    const struct model *model;
+    void *raw;              /* [CHUNK_ELEMENTS] as stored */
+    float *values, *others; /* [CHUNK_ELEMENTS] */
 };
 
-/* The head's part must be the embedding's. */
-static int compare_head(struct loading *l, int64_t first, int64_t count, struct error *err)
+/* What goes by other names, too, must be the same there. */
+static int compare_ties(struct loading *l, const struct param *param, int64_t first, int64_t count,
+                        struct error *err)
 {
-    if (read_floats(l->pretrained, l->tied_head, first, count, l->raw, l->others, err) < 0)
-        return -1;
-    if (memcmp(l->values, l->others, (size_t)count * sizeof *l->values) == 0)
-        return 0;
-    return error_set(err, ERR_INPUT,
-                     "%s: tensor " TIED_HEAD " differs from %s, but config.json ties them "
-                     "(tie_word_embeddings)",
-                     l->pretrained->dir, l->embedding->name);
-}
-
-/* The embedding that a tied head shares: the only shared module that has a parameter. */
-static const struct param *find_shared(const struct module *m)
-{
-    if (m->is_shared && m->param_count > 0)
-        return m->params[0];
-    const struct param *found = NULL;
-    for (int i = 0; i < m->child_count && !found; i++)
-        found = find_shared(m->children[i]);
-    return found;
+    for (int i = 0; i < l->model->tie_count; i++) {
+        const struct model_tie *tie = &l->model->ties[i];
+        struct place place = find(l->pretrained, tie->name);
+        if (tie->param != param || !place.tensor)
+            continue;
+        if (place.tensor->count != param->count)
+            return error_set(err, ERR_INPUT,
+                             "%s: tensor %s has another shape than %s, which it is "
+                             "tied to",
+                             l->pretrained->dir, tie->name, param->name);
+        if (read_floats(l->pretrained, place, first, count, l->raw, l->others, err) < 0)
+            return -1;
+        if (memcmp(l->values, l->others, (size_t)count * sizeof *l->values) != 0)
+            return error_set(
+                err, ERR_INPUT,
+                "%s: tensor %s differs from %s, but the model ties them (config.json's "
+                "tie_word_embeddings)",
+                l->pretrained->dir, tie->name, param->name);
+    }
+    return 0;
 }
 
 /* To the slice, in its dtype. */
@@ -321,11 +327,13 @@ static void put(struct loading *l, const struct shard_piece *piece, int64_t done
 static int load_piece(struct loading *l, const struct shard_piece *piece, struct error *err)
 {
     struct place place = find_param(l->pretrained, piece->param->name);
+    if (!place.tensor) /* a head's */
+        return 0;
     for (int64_t done = 0; done < piece->count; done += CHUNK_ELEMENTS) {
         int64_t count = piece->count - done < CHUNK_ELEMENTS ? piece->count - done : CHUNK_ELEMENTS;
         int64_t first = piece->param_offset + done;
         if (read_floats(l->pretrained, place, first, count, l->raw, l->values, err) < 0 ||
-            (piece->param == l->embedding && compare_head(l, first, count, err) < 0))
+            compare_ties(l, piece->param, first, count, err) < 0)
             return -1;
         put(l, piece, done, count);
         if (stream_sync(shard_home_stream(l->shard), err) < 0)
@@ -339,10 +347,7 @@ int pretrained_load(const struct pretrained *pretrained, const struct model *mod
 {
     if (pretrained_check(pretrained, model, NULL, err) < 0)
         return -1;
-    struct loading l = {.pretrained = pretrained, .shard = shard};
-    l.tied_head = find(pretrained, TIED_HEAD);
-    if (model->language.tied && l.tied_head.tensor)
-        l.embedding = find_shared(model->root);
+    struct loading l = {.pretrained = pretrained, .shard = shard, .model = model};
     auto_free float *values = xmalloc(CHUNK_ELEMENTS * sizeof *values);
     auto_free float *others = xmalloc(CHUNK_ELEMENTS * sizeof *others);
     auto_free float *raw = xmalloc(CHUNK_ELEMENTS * sizeof *raw);

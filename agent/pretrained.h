@@ -25,15 +25,16 @@ struct pretrained;
 int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct error *err);
 void pretrained_close(struct pretrained *pretrained); /* NULL-safe */
 
-/* Finds every parameter of the model. Names may lack their first part ("model.", "transformer.").
- * notes: tensors that no parameter wants, but for buffers that old files have; NULL: nobody wants
- * to know. Errors: ERR_INPUT naming the tensor that is missing, or that has another shape or a
- * dtype other than F32, F16 and BF16. */
+/* Finds every parameter of the model. Names may lack their first part ("model.", "transformer.",
+ * "bert."), and norms may have gamma and beta. notes: what a head lacks (module.is_head), and
+ * tensors that no parameter wants, but for buffers that old files have; NULL: nobody wants to know.
+ * Errors: ERR_INPUT naming the tensor that is missing, or that has another shape or a dtype other
+ * than F32, F16 and BF16. */
 int pretrained_check(const struct pretrained *pretrained, const struct model *model,
                      struct lines *notes, struct error *err);
 
-/* Fills this rank's slices, whose padding must be zero (shard_init_values()), and waits for it. A
- * head beside a tied embedding must equal it. The model is checked first; errors as
+/* Fills this rank's slices, which have their initial values (shard_init_values()), and waits for
+ * it. What is there twice (model.ties) must be equal. The model is checked first; errors as
  * pretrained_check(). */
 int pretrained_load(const struct pretrained *pretrained, const struct model *model,
                     struct shard *shard, struct error *err);

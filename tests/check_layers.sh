@@ -66,6 +66,7 @@ agent/comm_stage.[ch]:base/.*|agent/(comm|comm_stage).h
 agent/device_choice.[ch]:base/.*|agent/device_choice.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
 agent/nn.*.[ch]:base/mem.h|kernels/ops.h|agent/(nn.*|tape|module).h
+agent/pretrained_names.[ch]:base/(mem|str).h|agent/pretrained_names.h
 agent/pretrained_index.[ch]:base/.*|agent/pretrained_index.h
 agent/pretrained.[ch]:base/.*|kernels/ops.h|agent/(pretrained.*|safetensors|model|module|shard).h
 agent/inspect.*[ch]:base/.*|agent/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h

@@ -255,5 +255,12 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
                      .tied = tied},
         .forward = forward,
     };
+    if (tied) {
+        net->model.tie_count = 2;
+        net->model.ties[0] =
+            (struct model_tie){"cls.predictions.decoder.weight", net->words->params[0]};
+        net->model.ties[1] =
+            (struct model_tie){"cls.predictions.decoder.bias", net->predictions->params[0]};
+    }
     return &net->model;
 }

@@ -91,6 +91,7 @@ static void add_pooler(struct bert *net)
 {
     int64_t D = net->config.hidden_size;
     net->pooler = add(net, net->inner, "pooler", "BertPooler");
+    net->pooler->is_head = true;
     net->pooler_dense = add_linear(net, net->pooler, "dense", D, D);
     add(net, net->pooler, "activation", "Tanh");
 }
@@ -119,10 +120,12 @@ static void add_heads(struct bert *net, struct module *root)
         double p = c->classifier_dropout < 0 ? c->hidden_dropout_prob : c->classifier_dropout;
         net->labels_dropout = add_dropout(net, root, p);
         net->labels = add_linear(net, root, "classifier", c->hidden_size, c->num_labels);
+        net->labels->is_head = true;
         return;
     }
     bool both = c->head == BERT_PRETRAINING;
     net->cls = add(net, root, "cls", both ? "BertPreTrainingHeads" : "BertOnlyMLMHead");
+    net->cls->is_head = true;
     add_predictions(net);
     if (both)
         net->labels = add_linear(net, net->cls, "seq_relationship", c->hidden_size, 2);

@@ -241,5 +241,8 @@ struct model *model_gpt2_new(struct arena *arena, const struct gpt2_config *conf
                      .tied = config->tie_word_embeddings},
         .forward = forward,
     };
+    if (config->tie_word_embeddings)
+        net->model.ties[net->model.tie_count++] =
+            (struct model_tie){"lm_head.weight", net->wte->params[0]};
     return &net->model;
 }

@@ -296,5 +296,8 @@ struct model *model_llama_new(struct arena *arena, const struct llama_config *co
                      .tied = config->tie_word_embeddings},
         .forward = forward,
     };
+    if (config->tie_word_embeddings)
+        net->model.ties[net->model.tie_count++] =
+            (struct model_tie){"lm_head.weight", net->embedding->params[0]};
     return &net->model;
 }

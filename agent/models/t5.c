@@ -253,5 +253,10 @@ struct model *model_t5_new(struct arena *arena, const struct t5_config *config, 
         .forward = forward,
     };
     t5_declare(net);
+    static const char *const names[] = {"encoder.embed_tokens.weight",
+                                        "decoder.embed_tokens.weight", "lm_head.weight"};
+    net->model.tie_count = config->tie_word_embeddings ? 3 : 2;
+    for (int i = 0; i < net->model.tie_count; i++)
+        net->model.ties[i] = (struct model_tie){names[i], net->shared->params[0]};
     return &net->model;
 }

@@ -108,9 +108,9 @@ static void each_rank_gets_its_part(void **state)
         const char *dir;
         double relative, absolute;
     } rows[] = {
-        {DATA "llama_sharded", 0, 0},
-        {DATA "llama_tied_bf16", 0x1p-8, 0},
-        {DATA "gpt2_f16", 0x1p-11, 0x1p-25},
+        {DATA "llama_sharded", 0, 0},        {DATA "llama_tied_bf16", 0x1p-8, 0},
+        {DATA "gpt2_f16", 0x1p-11, 0x1p-25}, {DATA "t5_bf16", 0x1p-8, 0},
+        {DATA "bert_f16", 0x1p-11, 0x1p-25},
     };
     for (size_t i = 0; i < array_length(rows); i++)
         for (int size = 1; size <= 3; size++) {
@@ -150,6 +150,31 @@ static void buffers_and_tied_heads_are_no_surprise(void **state)
     lines_init(&notes, arena);
     assert_ok(check(DATA "llama_sharded", &llama, &notes, arena, &err), &err);
     assert_int_equal(notes.count, 0);
+    struct architecture t5 = read_architecture(arena, DATA "t5_bf16");
+    struct architecture bert = read_architecture(arena, DATA "bert_f16");
+    assert_ok(check(DATA "t5_bf16", &t5, &notes, arena, &err), &err);
+    assert_ok(check(DATA "bert_f16", &bert, &notes, arena, &err), &err);
+    assert_int_equal(notes.count, 0);
+}
+
+/* A classifier on top of what was learned without one, whose own head is of no use then. */
+static void a_new_head_begins_with_random_values(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct error err;
+    struct lines notes;
+    struct architecture bert = read_architecture(arena, DATA "bert_f16");
+    lines_init(&notes, arena);
+    bert.bert.head = BERT_CLASSIFICATION;
+    assert_ok(check(DATA "bert_f16", &bert, &notes, arena, &err), &err);
+    const char *text = lines_join(&notes);
+    assert_non_null(strstr(text, DATA "bert_f16: tensor classifier.weight is missing: it begins "
+                                      "with random values"));
+    assert_non_null(strstr(text, "tensor cls.seq_relationship.bias is not used"));
+    assert_null(strstr(text, "pooler"));
+    bert.bert.num_hidden_layers++; /* what is no head's must be there */
+    assert_true(check(DATA "bert_f16", &bert, &notes, arena, &err) < 0);
 }
 
 static void one_layer_more(struct architecture *a)
@@ -212,8 +237,8 @@ static void a_head_that_is_not_the_embedding_is_not_tied(void **state)
     load.architecture.llama.tie_word_embeddings = true;
     assert_true(load_all(&load, 2, &err) < 0);
     assert_string_equal(err.msg, DATA "llama_sharded: tensor lm_head.weight differs from "
-                                      "model.embed_tokens.weight, but config.json ties them "
-                                      "(tie_word_embeddings)");
+                                      "model.embed_tokens.weight, but the model ties them "
+                                      "(config.json's tie_word_embeddings)");
 }
 
 /* ---- broken directories ---- */
@@ -273,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_gets_its_part),
         cmocka_unit_test(buffers_and_tied_heads_are_no_surprise),
+        cmocka_unit_test(a_new_head_begins_with_random_values),
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(a_head_that_is_not_the_embedding_is_not_tied),
         cmocka_unit_test_setup_teardown(broken_directories_are_refused, support_enter_dir,

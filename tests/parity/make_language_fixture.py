@@ -113,6 +113,17 @@ def write_pretrained():
         tensors[f"h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
     tensors["odd.weight"] = torch.zeros(3)
     save_file(tensors, os.path.join(PRETRAINED, "gpt2_f16", "model.safetensors"), {"format": "pt"})
+    model = build("t5", torch.bfloat16)
+    model.save_pretrained(os.path.join(PRETRAINED, "t5_bf16"))
+    tensors = {name: value.clone() for name, value in model.state_dict().items()}  # the embedding four times
+    tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = torch.zeros(8, 3)
+    save_file(tensors, os.path.join(PRETRAINED, "t5_bf16", "model.safetensors"), {"format": "pt"})
+    model = build("bert_pretraining", torch.float16)
+    model.save_pretrained(os.path.join(PRETRAINED, "bert_f16"))
+    tensors = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"):
+               value.clone() for name, value in model.state_dict().items()}
+    tensors["bert.embeddings.position_ids"] = torch.arange(16)[None]
+    save_file(tensors, os.path.join(PRETRAINED, "bert_f16", "model.safetensors"), {"format": "pt"})
     for directory in os.listdir(PRETRAINED):
         generation = os.path.join(PRETRAINED, directory, "generation_config.json")
         if os.path.exists(generation):
