@@ -250,22 +250,6 @@ static int check_head(const struct agent_config *c, struct error *err)
     return error_set(err, ERR_CONFIG, "model.head: a model of this type can only have %s", heads);
 }
 
-static int check_data(const struct agent_config *c, struct error *err)
-{
-    if (c->data.label_pad_token_id < 0 && c->data.label_pad_token_id != -100)
-        return error_set(err, ERR_CONFIG,
-                         "data.label_pad_token_id: %lld is neither -100 nor the number of a token",
-                         (long long)c->data.label_pad_token_id);
-    if (c->data.mlm_probability <= 0 || c->data.mlm_probability >= 1)
-        return error_set(err, ERR_CONFIG, "data.mlm_probability must be between 0 and 1");
-    if (!c->data.text_column[0] || !c->data.target_column[0] || !c->data.label_column[0])
-        return error_set(err, ERR_CONFIG, "data.%s is empty; name a field of the rows",
-                         !c->data.text_column[0]     ? "text_column"
-                         : !c->data.target_column[0] ? "target_column"
-                                                     : "label_column");
-    return 0;
-}
-
 static int check_places(const struct agent_config *c, struct error *err)
 {
     if (!c->data.root[0])
@@ -343,6 +327,7 @@ static void note_idle(struct config_parser *p)
     if (c->logging.lang != LANG_EN && c->logging.style != STYLE_T5)
         config_note(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
     note_unused(p);
+    config_note_data(p);
     if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
         (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
          SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET ||
@@ -359,7 +344,8 @@ int config_finish(struct config_parser *p, struct error *err)
     finish_optimizer(p);
     finish_places(p);
     if (check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
-        check_head(c, err) || check_data(c, err) || check_places(c, err) || check_loading(p, err))
+        check_head(c, err) || config_check_data(c, err) || check_places(c, err) ||
+        check_loading(p, err))
         return -1;
     note_idle(p);
     return 0;

@@ -88,6 +88,11 @@ int config_finish(struct config_parser *p, struct error *err);
 void config_note(struct config_parser *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The rules of the data's keys, for config_finish: ERR_CONFIG for what is wrong; notes on what was
+ * given and is not read. */
+int config_check_data(const struct agent_config *config, struct error *err);
+void config_note_data(struct config_parser *p);
+
 #ifdef __cplusplus
 }
 #endif

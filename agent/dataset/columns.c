@@ -37,8 +37,8 @@ static int unquote(const char *field, size_t bytes, struct str *out, struct erro
         str_add_bytes(out, field + at, 1);
     }
     if (at + 1 != bytes)
-        return error_set(err, ERR_INPUT, "a field begins with \" but does not end with one: %.40s",
-                         field);
+        return error_set(err, ERR_INPUT, "a field begins with \" but does not end with one: %.*s",
+                         bytes < 40 ? (int)bytes : 40, field);
     return 0;
 }
 

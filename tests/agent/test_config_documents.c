@@ -320,6 +320,14 @@ static void what_has_no_use_is_told(void **state)
     } rows[] = {
         {"--momentum 0.9", "optimizer.momentum is ignored: it needs optimizer.name=sgd"},
         {"--optim sgd --beta1 0.8", "optimizer.beta1 is ignored: it needs adam or adamw"},
+        {"--model_type gpt2 --target_column x",
+         "data.target_column is ignored: it needs a sequence-to-sequence model"},
+        {"--model_type bert --head masked_lm --label_names a,b --packing none",
+         "data.label_names is ignored: it needs sequence classification"},
+        {"--model_type t5 --max_seq_length 64",
+         "data.max_seq_length is ignored: it needs another model (sequence to sequence: "
+         "data.max_source_length and max_target_length)"},
+        {"--text_column x", "data.text_column is ignored: it needs a language model"},
         {"--shard_group_size 2",
          "parallel.shard_group_size is ignored: it needs a HYBRID strategy"},
         {"--optim sgd --momentum 0.9", ""},
