@@ -3,7 +3,6 @@
 #include "agent/config_parser.h"
 #include "agent/device_choice.h"
 #include "agent/name_format.h"
-
 #include "agent/optim.h"
 #include "agent/schedule.h"
 #include "agent/telemetry/log_lines.h"
@@ -15,22 +14,38 @@
 
 /* ---- what follows from other keys ---- */
 
+static void forget_preset_value(struct config_parser *p, int i)
+{
+    struct error ignored; /* defaults are right */
+    const struct config_key *key = config_key(i);
+    if (p->config->source[i] != SOURCE_PRESET)
+        return;
+    (void)config_set_value(key, &p->config->value, key->default_value, p->arena, &ignored);
+    p->config->source[i] = SOURCE_DEFAULT;
+}
+
 /* The sizes and the initial values of a model that is named are its own, whatever a preset for
  * another one says. */
 static void forget_preset_sizes(struct config_parser *p)
 {
     static const char *const groups[] = {"model.config_overrides", "model.rope_scaling"};
-    struct error ignored; /* defaults are right */
     for (int i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key(i);
         bool is_size = key->offset == KEY_AT(model.init);
         for (size_t g = 0; g < array_length(groups); g++)
             is_size |= strcmp(key->group, groups[g]) == 0;
-        if (!is_size || p->config->source[i] != SOURCE_PRESET)
-            continue;
-        (void)config_set_value(key, &p->config->value, key->default_value, p->arena, &ignored);
-        p->config->source[i] = SOURCE_DEFAULT;
+        if (is_size)
+            forget_preset_value(p, i);
     }
+}
+
+/* A preset for Llama has more to say than a GPT-2 has. */
+static void forget_foreign_sizes(struct config_parser *p)
+{
+    enum architecture_kind kind = config_model_kind(p->config->value.model.type);
+    for (int i = 0; i < config_key_count(); i++)
+        if (!config_model_has(kind, config_key(i)->offset))
+            forget_preset_value(p, i);
 }
 
 static int finish_model(struct config_parser *p, struct error *err)
@@ -39,6 +54,8 @@ static int finish_model(struct config_parser *p, struct error *err)
     bool is_named = c->model.name_or_path[0];
     if (is_named)
         forget_preset_sizes(p);
+    if (c->model.type != MODEL_AUTO && c->model.type != MODEL_MNIST_CNN)
+        forget_foreign_sizes(p);
     if (c->model.type == MODEL_AUTO && !is_named) {
         if (c->overrides.hidden_size > 0)
             return error_set(err, ERR_CONFIG,

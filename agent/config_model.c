@@ -3,99 +3,169 @@
 #include <assert.h>
 #include <string.h>
 
-static void take_count(int64_t given, int64_t *field)
+/* Where a key goes in one kind of model. A key without a row for a kind is one that it has not. */
+enum take { TAKE_COUNT, TAKE_NUMBER, TAKE_CHOICE };
+static const struct row {
+    const char *key;
+    size_t given; /* in struct agent_config */
+    enum take take;
+    enum architecture_kind kind;
+    size_t field; /* in struct architecture */
+} rows[] = {
+#define OVERRIDE(take, kind, key, field)                                                           \
+    {                                                                                              \
+        "model.config_overrides." #key, offsetof(struct agent_config, overrides.key), take,        \
+            ARCHITECTURE_##kind, offsetof(struct architecture, field)                              \
+    }
+#define COUNT(kind, key, field)  OVERRIDE(TAKE_COUNT, kind, key, field)
+#define NUMBER(kind, key, field) OVERRIDE(TAKE_NUMBER, kind, key, field)
+#define TIES(kind, field)        OVERRIDE(TAKE_CHOICE, kind, tie_word_embeddings, field)
+#define DROPOUT(kind, field)                                                                       \
+    {                                                                                              \
+        "model.dropout", offsetof(struct agent_config, model.dropout), TAKE_NUMBER,                \
+            ARCHITECTURE_##kind, offsetof(struct architecture, field)                              \
+    }
+    COUNT(LLAMA, vocab_size, llama.vocab_size),
+    COUNT(LLAMA, hidden_size, llama.hidden_size),
+    COUNT(LLAMA, intermediate_size, llama.intermediate_size),
+    COUNT(LLAMA, num_hidden_layers, llama.num_hidden_layers),
+    COUNT(LLAMA, num_attention_heads, llama.num_attention_heads),
+    COUNT(LLAMA, num_key_value_heads, llama.num_key_value_heads),
+    COUNT(LLAMA, head_dim, llama.head_dim),
+    COUNT(LLAMA, max_position_embeddings, llama.max_position_embeddings),
+    NUMBER(LLAMA, rms_norm_eps, llama.rms_norm_eps),
+    NUMBER(LLAMA, initializer_range, llama.initializer_range),
+    NUMBER(LLAMA, rope_theta, llama.rope.theta),
+    TIES(LLAMA, llama.tie_word_embeddings),
+
+    COUNT(GPT2, vocab_size, gpt2.vocab_size),
+    COUNT(GPT2, hidden_size, gpt2.n_embd),
+    COUNT(GPT2, intermediate_size, gpt2.n_inner),
+    COUNT(GPT2, num_hidden_layers, gpt2.n_layer),
+    COUNT(GPT2, num_attention_heads, gpt2.n_head),
+    COUNT(GPT2, max_position_embeddings, gpt2.n_positions),
+    NUMBER(GPT2, layer_norm_epsilon, gpt2.layer_norm_epsilon),
+    NUMBER(GPT2, initializer_range, gpt2.initializer_range),
+    TIES(GPT2, gpt2.tie_word_embeddings),
+    DROPOUT(GPT2, gpt2.resid_pdrop),
+    DROPOUT(GPT2, gpt2.embd_pdrop),
+    DROPOUT(GPT2, gpt2.attn_pdrop),
+    NUMBER(GPT2, resid_pdrop, gpt2.resid_pdrop),
+    NUMBER(GPT2, embd_pdrop, gpt2.embd_pdrop),
+    NUMBER(GPT2, attn_pdrop, gpt2.attn_pdrop),
+
+    COUNT(T5, vocab_size, t5.vocab_size),
+    COUNT(T5, hidden_size, t5.d_model),
+    COUNT(T5, head_dim, t5.d_kv),
+    COUNT(T5, intermediate_size, t5.d_ff),
+    COUNT(T5, num_hidden_layers, t5.num_layers),
+    COUNT(T5, num_attention_heads, t5.num_heads),
+    NUMBER(T5, rms_norm_eps, t5.layer_norm_epsilon),
+    NUMBER(T5, layer_norm_epsilon, t5.layer_norm_epsilon),
+    TIES(T5, t5.tie_word_embeddings),
+    DROPOUT(T5, t5.dropout_rate),
+
+    COUNT(BERT, vocab_size, bert.vocab_size),
+    COUNT(BERT, hidden_size, bert.hidden_size),
+    COUNT(BERT, intermediate_size, bert.intermediate_size),
+    COUNT(BERT, num_hidden_layers, bert.num_hidden_layers),
+    COUNT(BERT, num_attention_heads, bert.num_attention_heads),
+    COUNT(BERT, max_position_embeddings, bert.max_position_embeddings),
+    COUNT(BERT, num_labels, bert.num_labels),
+    NUMBER(BERT, layer_norm_epsilon, bert.layer_norm_eps),
+    NUMBER(BERT, initializer_range, bert.initializer_range),
+    DROPOUT(BERT, bert.hidden_dropout_prob),
+    DROPOUT(BERT, bert.attention_probs_dropout_prob),
+    NUMBER(BERT, attn_pdrop, bert.attention_probs_dropout_prob),
+};
+
+bool config_model_has(enum architecture_kind kind, size_t offset)
 {
-    if (given > 0)
-        *field = given;
+    bool is_listed = false;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        if (rows[i].given == offset && rows[i].kind == kind)
+            return true;
+        is_listed |= rows[i].given == offset;
+    }
+    return !is_listed; /* what is in no row is not a size */
 }
 
-static void take_number(double given, double *field)
+static bool is_given(const struct agent_config *c, const struct row *row)
 {
-    if (given >= 0)
-        *field = given;
+    const void *at = (const char *)c + row->given;
+    switch (row->take) {
+    case TAKE_COUNT:
+        return *(const int64_t *)at > 0;
+    case TAKE_NUMBER:
+        return *(const double *)at >= 0;
+    case TAKE_CHOICE:
+        return *(const int64_t *)at != CHOOSE_AUTO;
+    }
+    return false;
 }
 
-static void take_choice(int64_t given, bool *field)
+static void take_one(const struct agent_config *c, const struct row *row, struct architecture *a)
 {
-    if (given != CHOOSE_AUTO)
-        *field = given == CHOOSE_YES;
+    const void *from = (const char *)c + row->given;
+    void *to = (char *)a + row->field;
+    if (row->take == TAKE_CHOICE)
+        *(bool *)to = *(const int64_t *)from == CHOOSE_YES;
+    else
+        memcpy(to, from, sizeof(int64_t)); /* a double, or an int64_t */
 }
 
-static void override_rope(const struct agent_config *c, struct rope *rope)
+static int take_all(const struct agent_config *c, struct architecture *a, struct error *err)
 {
-    take_number(c->overrides.rope_theta, &rope->theta);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        if (!is_given(c, &rows[i]))
+            continue;
+        /* AWS's sample passes dropouts to models that have none: config_finish notes it */
+        if (!config_model_has(a->kind, rows[i].given) && !strstr(rows[i].key, "drop"))
+            return error_set(err, ERR_CONFIG, "%s: a %s has none", rows[i].key,
+                             architecture_kind_name(a->kind));
+        if (rows[i].kind == a->kind)
+            take_one(c, &rows[i], a);
+    }
+    return 0;
+}
+
+/* What follows from another number follows the new one. */
+static void forget_derived(const struct agent_config *c, struct architecture *a)
+{
+    bool reheaded = c->overrides.num_attention_heads > 0;
+    if (c->overrides.hidden_size > 0 || reheaded)
+        a->llama.head_dim = 0;
+    if (reheaded)
+        a->llama.num_key_value_heads = 0;
+    if (c->overrides.num_hidden_layers > 0)
+        a->t5.num_decoder_layers = 0;
+}
+
+static int override_rope(const struct agent_config *c, struct architecture *a, struct error *err)
+{
+    enum rope_type type = (enum rope_type)(c->rope.type - 1);
+    bool has_factors = c->rope.factor > 0 || c->rope.low_freq_factor > 0 ||
+                       c->rope.high_freq_factor > 0 || c->rope.original_max_position_embeddings > 0;
+    if (c->rope.type == 0 && !has_factors)
+        return 0;
+    if (a->kind != ARCHITECTURE_LLAMA)
+        return error_set(err, ERR_CONFIG, "model.rope_scaling: a %s has no rotary positions",
+                         architecture_kind_name(a->kind));
     if (c->rope.type == 0)
-        return;
-    *rope = (struct rope){
-        .type = (enum rope_type)(c->rope.type - 1),
-        .theta = rope->theta,
-        .factor = c->rope.type - 1 == ROPE_DEFAULT ? 1 : c->rope.factor,
+        return error_set(err, ERR_CONFIG,
+                         "model.rope_scaling: numbers without model.rope_scaling.rope_type");
+    a->llama.rope = (struct rope){
+        .type = type,
+        .theta = a->llama.rope.theta,
+        .factor = type == ROPE_DEFAULT ? 1 : c->rope.factor,
         .low_freq_factor = c->rope.low_freq_factor,
         .high_freq_factor = c->rope.high_freq_factor,
         .original_max_positions = c->rope.original_max_position_embeddings,
     };
+    return 0;
 }
 
-static void override_llama(const struct agent_config *c, struct llama_config *llama)
-{
-    bool resized = c->overrides.hidden_size > 0 || c->overrides.num_attention_heads > 0;
-    /* What follows from another number follows the new one. */
-    if (resized && c->overrides.head_dim == 0)
-        llama->head_dim = 0;
-    if (c->overrides.num_attention_heads > 0 && c->overrides.num_key_value_heads == 0)
-        llama->num_key_value_heads = 0;
-    if (c->model.type == MODEL_MISTRAL)
-        llama->family = "Mistral";
-    take_count(c->overrides.vocab_size, &llama->vocab_size);
-    take_count(c->overrides.hidden_size, &llama->hidden_size);
-    take_count(c->overrides.intermediate_size, &llama->intermediate_size);
-    take_count(c->overrides.num_hidden_layers, &llama->num_hidden_layers);
-    take_count(c->overrides.num_attention_heads, &llama->num_attention_heads);
-    take_count(c->overrides.num_key_value_heads, &llama->num_key_value_heads);
-    take_count(c->overrides.head_dim, &llama->head_dim);
-    take_count(c->overrides.max_position_embeddings, &llama->max_position_embeddings);
-    take_number(c->overrides.rms_norm_eps, &llama->rms_norm_eps);
-    take_number(c->overrides.initializer_range, &llama->initializer_range);
-    take_choice(c->overrides.tie_word_embeddings, &llama->tie_word_embeddings);
-    override_rope(c, &llama->rope);
-}
-
-static void override_gpt2(const struct agent_config *c, struct gpt2_config *gpt2)
-{
-    take_count(c->overrides.vocab_size, &gpt2->vocab_size);
-    take_count(c->overrides.hidden_size, &gpt2->n_embd);
-    take_count(c->overrides.intermediate_size, &gpt2->n_inner);
-    take_count(c->overrides.num_hidden_layers, &gpt2->n_layer);
-    take_count(c->overrides.num_attention_heads, &gpt2->n_head);
-    take_count(c->overrides.max_position_embeddings, &gpt2->n_positions);
-    take_number(c->overrides.layer_norm_epsilon, &gpt2->layer_norm_epsilon);
-    take_number(c->overrides.initializer_range, &gpt2->initializer_range);
-    take_choice(c->overrides.tie_word_embeddings, &gpt2->tie_word_embeddings);
-    take_number(c->model.dropout, &gpt2->resid_pdrop);
-    take_number(c->model.dropout, &gpt2->embd_pdrop);
-    take_number(c->model.dropout, &gpt2->attn_pdrop);
-    take_number(c->overrides.resid_pdrop, &gpt2->resid_pdrop);
-    take_number(c->overrides.embd_pdrop, &gpt2->embd_pdrop);
-    take_number(c->overrides.attn_pdrop, &gpt2->attn_pdrop);
-}
-
-static void override_t5(const struct agent_config *c, struct t5_config *t5)
-{
-    take_count(c->overrides.vocab_size, &t5->vocab_size);
-    take_count(c->overrides.hidden_size, &t5->d_model);
-    take_count(c->overrides.head_dim, &t5->d_kv);
-    take_count(c->overrides.intermediate_size, &t5->d_ff);
-    if (c->overrides.num_hidden_layers > 0)
-        t5->num_decoder_layers = 0;
-    take_count(c->overrides.num_hidden_layers, &t5->num_layers);
-    take_count(c->overrides.num_attention_heads, &t5->num_heads);
-    take_number(c->overrides.rms_norm_eps, &t5->layer_norm_epsilon);
-    take_number(c->overrides.layer_norm_epsilon, &t5->layer_norm_epsilon);
-    take_number(c->model.dropout, &t5->dropout_rate);
-    take_choice(c->overrides.tie_word_embeddings, &t5->tie_word_embeddings);
-}
-
-static void override_bert(const struct agent_config *c, struct bert_config *bert)
+static void choose_head(const struct agent_config *c, struct bert_config *bert)
 {
     static const enum bert_head heads[] = {
         [HEAD_MASKED_LM] = BERT_MASKED_LM,
@@ -104,18 +174,6 @@ static void override_bert(const struct agent_config *c, struct bert_config *bert
     };
     if (c->model.head >= HEAD_MASKED_LM && c->model.head <= HEAD_SEQUENCE_CLASSIFICATION)
         bert->head = heads[c->model.head];
-    take_count(c->overrides.vocab_size, &bert->vocab_size);
-    take_count(c->overrides.hidden_size, &bert->hidden_size);
-    take_count(c->overrides.intermediate_size, &bert->intermediate_size);
-    take_count(c->overrides.num_hidden_layers, &bert->num_hidden_layers);
-    take_count(c->overrides.num_attention_heads, &bert->num_attention_heads);
-    take_count(c->overrides.max_position_embeddings, &bert->max_position_embeddings);
-    take_count(c->overrides.num_labels, &bert->num_labels);
-    take_number(c->overrides.layer_norm_epsilon, &bert->layer_norm_eps);
-    take_number(c->overrides.initializer_range, &bert->initializer_range);
-    take_number(c->model.dropout, &bert->hidden_dropout_prob);
-    take_number(c->model.dropout, &bert->attention_probs_dropout_prob);
-    take_number(c->overrides.attn_pdrop, &bert->attention_probs_dropout_prob);
 }
 
 static void override_tokens(const struct agent_config *c, struct architecture *a)
@@ -140,7 +198,7 @@ static int unknown_name(const char *name, struct error *err)
                      str_text(&names));
 }
 
-static enum architecture_kind kind_of(int64_t type)
+enum architecture_kind config_model_kind(int64_t type)
 {
     switch ((enum config_model)type) {
     case MODEL_GPT2:
@@ -158,32 +216,23 @@ static enum architecture_kind kind_of(int64_t type)
     return ARCHITECTURE_LLAMA;
 }
 
-static void override(const struct agent_config *c, struct architecture *a)
+static int override(const struct agent_config *c, struct architecture *a, struct error *err)
 {
-    switch (a->kind) {
-    case ARCHITECTURE_LLAMA:
-        override_llama(c, &a->llama);
-        break;
-    case ARCHITECTURE_GPT2:
-        override_gpt2(c, &a->gpt2);
-        break;
-    case ARCHITECTURE_T5:
-        override_t5(c, &a->t5);
-        break;
-    case ARCHITECTURE_BERT:
-        override_bert(c, &a->bert);
-        break;
-    case ARCHITECTURE_KINDS:
-        break;
-    }
+    forget_derived(c, a);
+    if (take_all(c, a, err) || override_rope(c, a, err))
+        return -1;
+    if (c->model.type == MODEL_MISTRAL)
+        a->llama.family = "Mistral";
+    choose_head(c, &a->bert);
     override_tokens(c, a);
+    return 0;
 }
 
 int config_architecture(const struct agent_config *config, const struct architecture *published,
                         struct architecture *ret_architecture, struct error *err)
 {
     assert(config->model.type != MODEL_MNIST_CNN);
-    enum architecture_kind kind = kind_of(config->model.type);
+    enum architecture_kind kind = config_model_kind(config->model.type);
     struct architecture a = architecture_default(kind);
     if (config->model.architecture[0]) {
         if (!architecture_find(config->model.architecture, &a))
@@ -194,8 +243,7 @@ int config_architecture(const struct agent_config *config, const struct architec
     if (config->model.type != MODEL_AUTO && a.kind != kind)
         return error_set(err, ERR_CONFIG, "model.type: the sizes given are a %s's",
                          architecture_kind_name(a.kind));
-    override(config, &a);
-    if (architecture_check(&a, err))
+    if (override(config, &a, err) || architecture_check(&a, err))
         return -1;
     *ret_architecture = a;
     return 0;

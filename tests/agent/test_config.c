@@ -113,6 +113,13 @@ static const struct {
 } mistakes[] = {
     {"--sharding_strategy SOME_SHARD", "",
      "--sharding_strategy: 'SOME_SHARD' is not one of: FULL_SHARD=1=full"},
+    {"--model_type gpt2 --rope_theta 5", "", "rope_theta: a gpt2 has none"},
+    {"--model_type llama --layer_norm_epsilon 1e-5", "", "layer_norm_epsilon: a llama has none"},
+    {"--model_type t5 --num_labels 3", "", "num_labels: a t5 has none"},
+    {"--model_type llama --rope_scaling.factor 2", "",
+     "model.rope_scaling: numbers without model.rope_scaling.rope_type"},
+    {"--model_type gpt2 --rope_type linear --rope_scaling.factor 2", "",
+     "model.rope_scaling: a gpt2 has no rotary positions"},
     {"--lr fast", "", "--lr: 'fast' is not a number"},
     {"--lr nan", "", "--lr: 'nan' is not a number"},
     {"--schedule.epoch 3", "", ""},
@@ -255,7 +262,7 @@ static void sources_reach_every_kind_of_key(void **state)
     auto_arena struct arena *arena = arena_open();
     auto_free char *directory = support_temp_dir();
     const char *path = write_file(arena, directory,
-                                  "preset: [hyperpod, gpt2]\n"
+                                  "preset: [hyperpod, llama3.2-1b]\n"
                                   "model: {config_overrides: {num_layers: 3, rope_theta: 5.0e+5},\n"
                                   "        rope_scaling: {rope_type: linear, factor: 2}}\n"
                                   "parallel: {transformer_layer_cls_to_wrap: [A, B]}\n"
@@ -266,8 +273,8 @@ static void sources_reach_every_kind_of_key(void **state)
                     "AGENT_MODEL_CONFIG_OVERRIDES_VOCAB_SIZE=77", &config, &err),
               &err);
     const struct agent_config *c = &config.value;
-    assert_string_equal(config.preset, "hyperpod,gpt2");
-    assert_int_equal(c->model.type, MODEL_GPT2);
+    assert_string_equal(config.preset, "hyperpod,llama3.2-1b");
+    assert_int_equal(c->model.type, MODEL_LLAMA);
     assert_int_equal(c->overrides.num_hidden_layers, 3);
     assert_true(c->overrides.rope_theta == 5e5);
     assert_int_equal(c->overrides.vocab_size, 77);
