@@ -258,6 +258,21 @@ bench-ops: deps
 $(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
+#> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
+GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
+GPU_PROGRAMS := $(addprefix build/release/tests/,gpu/gpu $(shell tests/gpu/programs.sh))
+$(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
+	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
+.PHONY: check-gpu bundle
+check-gpu: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_PROGRAMS)
+	@tests/gpu/check.sh build/release
+
+#> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./check-gpu
+bundle: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release all $(GPU_PROGRAMS)
+	@tests/gpu/bundle.sh build/release build/bundle
+
 #> make cover          line coverage of the suite
 cover: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=cover tests

@@ -4,6 +4,7 @@
 # tests that tests/emulation/barriers names: one must fail.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 list=tests/emulation/barriers
+barrier='__syncthreads[a-z_]*\(.*\);'
 export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so"
 
 # needed SETTING TEST...: one of the tests fails with the setting, under one of a few orders.
@@ -25,13 +26,13 @@ if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
     for test in kernels/test_stream $(sed 's/^#.*//; s/^[^ ]*//' "$list" | tr ' ' '\n' | sort -u); do
         check "$test passes as it is" passes_as_it_is "$test"
     done
-    for file in $(grep -lE '__syncthreads[a-z_]*\(.*\);' kernels/cuda/*); do
+    while read -r file; do
         read -ra tests < <(sed -n "s,^$file ,,p" "$list")
         [ ${#tests[@]} -gt 0 ] || check "$list says who watches the barriers of $file" false
         while IFS=: read -r line _; do
             check "$file:$line is needed" needed "skip=$file:$line" "${tests[@]}"
-        done < <(grep -nE '__syncthreads[a-z_]*\(.*\);' "$file")
-    done
+        done < <(grep -nE "$barrier" "$file")
+    done < <(grep -lE "$barrier" kernels/cuda/*)
     check "a stream's wait is needed" needed "skip_wait=b<-a" kernels/test_stream
 else
     skip "barriers and waits" "once is enough, in the debug build"

@@ -1,0 +1,43 @@
+#!/bin/bash
+# Runs on a real GPU what `make check` runs on the emulated one, then some of it under compute-sanitizer.
+#   tests/gpu/check.sh [BUILD]      BUILD: where the programs are; build/release
+# Without a GPU it says why, and skips.
+set -u
+cd "$(dirname "$0")/../.." || exit
+build=${1:-build/release}
+. tests/run_one.sh
+# a minute a program is plenty: a kernel that hangs must not take the machine's time
+limit_s=${TEST_LIMIT_S:-120}
+export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$PWD/$build/libshoal_cuda.so"
+
+"$build/tests/gpu/gpu"
+case $? in
+0) ;;
+77)
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+    ;;
+*) exit 1 ;;
+esac
+
+any_device=$(tests/gpu/programs.sh)
+for name in $any_device; do
+    run_one "gpu $name" "$build/tests/$name"
+done
+# other tests of tests/gpu are scripts and programs of their own
+for test in tests/gpu/test_*.sh "$build"/tests/gpu/test_*; do
+    [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$PWD/$build run_one "gpu ${test##*/}" "$test"
+done
+
+PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
+if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+        for name in $any_device; do
+            run_one "$tool $name" compute-sanitizer --tool "$tool" --error-exitcode 99 --print-limit 5 "$build/tests/$name"
+        done
+    done
+else
+    skipped=$((skipped + 1))
+    echo "compute-sanitizer is not here: memcheck and racecheck skipped"
+fi
+run_end
