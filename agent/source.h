@@ -24,6 +24,7 @@ enum source_split { SOURCE_TRAIN, SOURCE_EVAL };
 struct source_fetched {
     int64_t batches;    /* micro-batches; 0 at the end of the epoch */
     int64_t rows;       /* of this rank, in all of them */
+    int64_t tokens;     /* of this rank, padding included; 0: images */
     int64_t targets;    /* of this rank that count for the loss (MODEL_CLASSES: labels) */
     int64_t labels;     /* MODEL_PRETRAINING: labels of this rank that count, beside the targets */
     bool same;          /* rows, targets and labels are the same on every rank */

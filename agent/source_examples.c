@@ -87,6 +87,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
         struct example_batch *batch = &s->here[s->fetched];
         fill(s, batch);
         ret_fetched->rows += batch->rows;
+        ret_fetched->tokens += batch->rows * (batch->T + batch->T_source);
         ret_fetched->targets += classes ? batch->rows : batch->targets;
         ret_fetched->labels += s->model->task == MODEL_PRETRAINING ? batch->rows : 0;
     }

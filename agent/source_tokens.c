@@ -92,6 +92,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
         memcpy(targets_of(s, s->fetched), next->targets, batch_bytes(s));
         ret_fetched->targets += next->counted;
         ret_fetched->rows += s->head.batch_rows;
+        ret_fetched->tokens += s->head.batch_rows * s->head.T;
     }
     ret_fetched->batches = s->fetched;
     ret_fetched->notice = look_for_bad_lines(s);

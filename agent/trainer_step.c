@@ -137,7 +137,7 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
     struct trainer_step step = {
         .position = t->position,
         .samples = fetched->rows * t->world->size,
-        .tokens = fetched->rows * t->train->T * t->world->size,
+        .tokens = fetched->tokens * t->world->size, /* the others have about as many */
         .loss = loss,
         .grad_norm = (double)NAN,
         .lr = t->lr,

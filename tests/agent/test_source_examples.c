@@ -126,7 +126,7 @@ static char *show_row(const struct batch *b, int64_t row, bool padded)
 struct seen {
     char *rows[MAX_ROWS];
     int64_t count;
-    int64_t targets, labels;
+    int64_t targets, labels, tokens;
 };
 
 static void free_seen(struct seen *seen)
@@ -151,6 +151,7 @@ static void read_rank(struct rank *rank, int r, int size, int64_t epoch, int64_t
             &err);
         seen->targets += fetched.targets;
         seen->labels += fetched.labels;
+        seen->tokens += fetched.tokens;
         for (int64_t i = 0; i < fetched.batches; i++, batches++) {
             struct batch batch = source->fn->batch(source, i);
             assert_ok(stream_sync(rank->stream, &err), &err);
@@ -300,7 +301,7 @@ static const struct {
     enum model_task task;
     const char *file, *content, *flags;
     const char *rows[2];
-    int64_t targets; /* of both */
+    int64_t targets, tokens; /* of both */
 } batches[] = {
     {MODEL_TRANSLATION,
      "train.tsv",
@@ -308,25 +309,29 @@ static const struct {
      "--source_prefix p: --padding longest --pad_to_multiple_of 4",
      {" source=p:longer>___ tokens=_s>_ target=s>..",
       " source=p:t>________ tokens=_uvw target=uvw>"},
-     6},
+     6,
+     32},
     {MODEL_TRANSLATION,
      "train.tsv",
      "text\tsummary\nlonger\ts\nt\tuvw\n",
      "--source_prefix= --padding longest --pad_to_multiple_of 1 --label_pad_token_id 0",
      {" source=longer> tokens=_s>_ target=s>__", " source=t>_____ tokens=_uvw target=uvw>"},
-     8},
+     8,
+     22},
     {MODEL_TRANSLATION,
      "train.tsv",
      "text\tsummary\nlonger\ts\nt\tuvw\n",
      "--source_prefix= --padding max_length --max_source_length 5 --max_target_length 6",
      {" source=long> tokens=_s>___ target=s>....", " source=t>___ tokens=_uvw>_ target=uvw>.."},
-     6},
+     6,
+     22},
     {MODEL_CLASSES,
      "train.jsonl",
      "{\"text\":\"a\",\"pair\":\"bc\",\"label\":2}\n{\"text\":\"def\",\"pair\":\"\",\"label\":\"0\"}\n",
      "--text_pair_column pair --pad_to_multiple_of 4",
      {" tokens=<a>bc>__ types=00011100 label=2", " tokens=<def>>__ types=00000100 label=0"},
-     2},
+     2,
+     16},
 };
 
 static void test_batches(void **state)
@@ -345,6 +350,7 @@ static void test_batches(void **state)
         for (int row = 0; row < 2; row++)
             assert_string_equal(seen.rows[row], batches[i].rows[row]);
         assert_int_equal(seen.targets, batches[i].targets);
+        assert_int_equal(seen.tokens, batches[i].tokens);
         free_seen(&seen);
     }
 }
