@@ -13,7 +13,7 @@ enum { TEXTS = 180, STEPS = 10 };
 
 #define FROM_TEXT                                                                                  \
     "--vocab_size 1024 --tokenizer tests/data/tokenizers/llama3 --dataset %s/texts "               \
-    "--shuffle_buffer 16 --decay_steps 12 "
+    "--device %s --shuffle_buffer 16 --decay_steps 12 "
 
 /* Texts in two files, some with lines that are no JSON. */
 static void write_texts(const char *dir, bool broken)
@@ -29,7 +29,8 @@ static void write_texts(const char *dir, bool broken)
 static void train(struct run *run, struct arena *arena, const char *dir, int size,
                   const char *flags)
 {
-    runs_do_language(run, arena, dir, size, arena_printf(arena, FROM_TEXT "%s", dir, flags));
+    runs_do_language(run, arena, dir, size,
+                     arena_printf(arena, FROM_TEXT "%s", dir, support_device(), flags));
 }
 
 static void worlds_see_the_same_texts(void **state)
