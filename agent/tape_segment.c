@@ -55,8 +55,11 @@ struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, 
     int first = tape->count;
     struct tensor *y = tape->keeps == TAPE_KEEPS_SEGMENTS ? run_unrecorded(tape, &segment, inputs)
                                                           : run(tape, segment.args, inputs);
-    if (tape->host)
-        tape_offload(tape, first);
+    if (!tape->host)
+        return y;
+    if (y) /* others need it when what it is made of is still away */
+        y->maker = 0;
+    tape_offload(tape, first);
     return y;
 }
 

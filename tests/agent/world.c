@@ -4,6 +4,7 @@
 #include "agent/tape.h"
 #include "agent/wrap.h"
 #include "base/mem.h"
+#include "tests/agent/language_batch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static int world_set_weights(struct world_rank *r)
     int count;
     const struct shard_piece *pieces = shard_pieces(r->shard, &count);
     shard_init_values(r->shard, 1); /* zeroes the padding */
-    for (int i = 0; i < count && !r->world->llama; i++) {
+    for (int i = 0; i < count && !r->world->llama && !r->world->language; i++) {
         const struct shard_piece *p = &pieces[i];
         auto_free float *values = xmalloc((size_t)p->count * sizeof *values);
         for (int64_t k = 0; k < p->count; k++)
@@ -175,19 +176,38 @@ static int world_collect(struct world_rank *r, bool gradients, float *into)
     return 0;
 }
 
-static int world_micro_batch(struct world_rank *r, int step, int micro, bool training)
+/* The rank's rows of a batch whose samples begin with `first`; they are all in r's memory. */
+static struct batch fill_batch(struct world_rank *r, int64_t first)
 {
     const struct world *w = r->world;
     int64_t rows = world_micro_rows(w), pixels = w->shape.height * w->shape.width;
-    int64_t targets = w->llama ? w->rows * w->T : w->rows;
-    int micros = micro_batches(w);
     int dealt_to = w->dealt_to ? w->dealt_to : w->ranks;
-    int64_t first = (w->same_batch ? 0 : step * w->rows) + micro * (w->rows / micros);
-    if (stream_sync(r->compute, &r->err) < 0) /* the batch is read no more */
-        return -1;
+    if (w->language)
+        return language_batch_make(r->arena, r->model, w->T, first + r->rank, dealt_to, rows).batch;
     for (int64_t j = 0; j < rows; j++)
         world_sample(w, first + j * dealt_to + r->rank, r->input + j * pixels, r->tokens + j * w->T,
                      r->target + (w->llama ? j * w->T : j));
+    return (struct batch){
+        .input = r->input, .tokens = r->tokens, .target = r->target, .rows = rows, .T = w->T};
+}
+
+/* Of all ranks in a step whose samples begin with `first`. */
+static int64_t count_targets(struct world_rank *r, int64_t first)
+{
+    const struct world *w = r->world;
+    if (w->language)
+        return language_batch_make(r->arena, r->model, w->T, first, 1, w->rows).targets;
+    return w->llama ? w->rows * w->T : w->rows;
+}
+
+static int world_micro_batch(struct world_rank *r, int step, int micro, bool training)
+{
+    const struct world *w = r->world;
+    int micros = micro_batches(w);
+    int64_t first = w->same_batch ? 0 : step * w->rows, targets = count_targets(r, first);
+    if (stream_sync(r->compute, &r->err) < 0) /* the batch is read no more */
+        return -1;
+    const struct batch batch = fill_batch(r, first + micro * (w->rows / micros));
     tape_begin(r->tape, &(struct tape_pass){.training = training,
                                             .seed = 7,
                                             .step = (uint64_t)(step * micros + micro),
@@ -195,11 +215,7 @@ static int world_micro_batch(struct world_rank *r, int step, int micro, bool tra
                                             .row_stride = (uint64_t)w->ranks});
     float scale = w->loss_scale != 0 ? w->loss_scale : (float)w->ranks / (float)targets;
     shard_begin(r->shard, micro == micros - 1);
-    r->model->forward(
-        r->model, r->tape,
-        &(struct batch){
-            .input = r->input, .tokens = r->tokens, .target = r->target, .rows = rows, .T = w->T},
-        scale, r->sums);
+    r->model->forward(r->model, r->tape, &batch, scale, r->sums);
     return training ? tape_backward(r->tape, &r->err) : tape_finish(r->tape, &r->err);
 }
 

@@ -1,10 +1,11 @@
 /* Training as all ranks of a small world see it: threads over comm_local; the MNIST network with
- * weights and samples by the formulas of tests/data/parity/README.md, or a Llama on hashed tokens.
+ * weights and samples by the formulas of tests/data/parity/README.md, a Llama on hashed tokens, or
+ * another language model on batches of its own.
  * Failures are errors: the rank threads are not cmocka's. */
 #ifndef SHOAL_TESTS_AGENT_WORLD_H
 #define SHOAL_TESTS_AGENT_WORLD_H
 
-#include "agent/models/llama.h"
+#include "agent/models/architecture.h"
 #include "agent/models/mnist.h"
 #include "agent/optim.h"
 #include "agent/schedule.h"
@@ -27,8 +28,9 @@ struct world {
     int64_t min_num_params; /* of wrap_by_size; 0: one unit */
     bool offload;
     struct mnist_shape shape;
-    const struct llama_config *llama; /* NULL: the MNIST network */
-    int64_t T;                        /* Llama's */
+    const struct llama_config *llama;    /* NULL: the MNIST network */
+    const struct architecture *language; /* NULL: neither T5 nor BERT (but no pre-training) */
+    int64_t T;                           /* of language models */
     enum tape_keeps keeps;
     int horizon; /* activations go to a host device and come back so many blocks ahead; 0: stay */
     struct optim_config optim;

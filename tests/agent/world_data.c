@@ -4,6 +4,8 @@
 
 struct model *world_model(struct arena *arena, const struct world *w)
 {
+    if (w->language)
+        return architecture_build(arena, w->language);
     return w->llama ? model_llama_new(arena, w->llama) : model_mnist_new(arena, &w->shape);
 }
 
