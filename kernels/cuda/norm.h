@@ -21,16 +21,17 @@ struct norm_plan {
 static inline struct norm_plan norm_plan_of(struct stream *s, int64_t rows, int64_t items,
                                             int64_t count)
 {
-    const size_t most_bytes = 64 * 1024; /* all architectures have it, Hopper three times */
+    /* all architectures have it, Hopper three times; more than one group never needs more */
+    const size_t most_bytes = 64 * 1024;
     struct norm_plan plan;
     plan.lanes = row_lanes(items);
     plan.count = count;
     size_t group_bytes = (size_t)count * sizeof(float);
-    while (plan.lanes < ROW_THREADS && ROW_THREADS / plan.lanes * group_bytes > most_bytes)
-        plan.lanes *= 2;
     plan.shared_bytes = ROW_THREADS / plan.lanes * group_bytes;
-    if (plan.shared_bytes > most_bytes)
+    if (plan.shared_bytes > most_bytes) {
+        assert(plan.lanes == ROW_THREADS);
         plan.shared_bytes = 0;
+    }
     plan.blocks = cuda_blocks(rows, ROW_THREADS / plan.lanes, 4 * cuda_multiprocessors(s));
     plan.parts = (float *)cuda_scratch(s, plan.blocks * group_bytes);
     return plan;

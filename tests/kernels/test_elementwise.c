@@ -112,12 +112,83 @@ static void test_clip(void **state)
         }
 }
 
+/* ---- memory that starts one element behind where it may ---- */
+
+enum { ANYWHERE = 1003 };
+
+/* y: [3, ANYWHERE], x: [ANYWHERE], of dtype t. */
+struct pieces {
+    struct world *world;
+    enum dtype t;
+    void *y;
+    const void *x;
+    const float *g;
+    const double *squares;
+};
+
+static void run_gelu(const struct pieces *p)
+{
+    p->world->ops->gelu_forward(p->world->stream, p->t, p->y, p->x, ANYWHERE, true);
+    p->world->ops->relu_backward(p->world->stream, p->t, p->y, p->x, p->y, ANYWHERE);
+}
+
+static void run_dropout(const struct pieces *p)
+{
+    p->world->ops->dropout(p->world->stream, p->t, p->y, p->x, 1, ANYWHERE, 0.5f, 1, 0, 1);
+}
+
+static void run_adam(const struct pieces *p)
+{
+    const struct adam_step step = {1e-3f, 0.9f, 0.99f, 1e-8f, 0.1f, true, 3};
+    char *w = p->y, *m = w + ANYWHERE * dtype_bytes(p->t), *v = m + ANYWHERE * dtype_bytes(p->t);
+    p->world->ops->adam(p->world->stream, p->t, w, p->g, m, v, ANYWHERE, &step, 1, 8);
+}
+
+static void run_clip(const struct pieces *p)
+{
+    if (p->t == DTYPE_F32)
+        p->world->ops->clip(p->world->stream, p->y, p->squares, 1, 3 * ANYWHERE);
+}
+
+/* What is in y then. */
+static const float *run_shifted(struct world *world, void (*run)(const struct pieces *p),
+                                enum dtype t, const float *host, int shift)
+{
+    double squares = 4;
+    float *image = host_zeros(world, 3 * ANYWHERE + 1);
+    for (int i = 0; i < 3 * ANYWHERE; i++)
+        image[i + shift] = host[i];
+    char *y = to_device_as(world, t, image, 3 * ANYWHERE + 1);
+    char *x = to_device_as(world, t, image, ANYWHERE + 1);
+    float *g = to_device(world, image, ANYWHERE + 1);
+    double *device_squares = to_device_bytes(world, &squares, sizeof squares);
+    size_t bytes = (size_t)shift * dtype_bytes(t);
+    run(&(struct pieces){world, t, y + bytes, x + bytes, g + shift, device_squares});
+    from_device_as(world, t, x, ANYWHERE + 1);
+    from_device(world, g, ANYWHERE + 1);
+    from_device_bytes(world, &squares, device_squares, sizeof squares);
+    return from_device_as(world, t, y, 3 * ANYWHERE + 1) + shift;
+}
+
+static void test_starts_anywhere(void **state)
+{
+    void (*const runs[])(const struct pieces *p) = {run_gelu, run_dropout, run_adam, run_clip};
+    for (size_t i = 0; i < array_length(runs); i++)
+        for (size_t t = 0; t < array_length(dtypes); t++) {
+            const float *host = host_random(*state, 3 * ANYWHERE, 0.5f, 1);
+            const float *straight = run_shifted(*state, runs[i], dtypes[t], host, 0);
+            const float *shifted = run_shifted(*state, runs[i], dtypes[t], host, 1);
+            assert_memory_equal(straight, shifted, 3 * ANYWHERE * sizeof *straight);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_fill_and_scale, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_typed, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_clip, world_setup_two_threads, world_teardown),
+        cmocka_unit_test_setup_teardown(test_starts_anywhere, world_setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
