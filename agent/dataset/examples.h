@@ -53,6 +53,7 @@ struct example {
      * there is none. */
     int32_t counts[2];
     int32_t label; /* CLASSES: the class; PRETRAINING: the number of its document */
+    int32_t zero;  /* in the place of padding, whose bytes the fingerprint would find undefined */
 };
 
 struct examples {

@@ -1,0 +1,61 @@
+#!/bin/bash
+# The fourth document: a BERT, wrapped by BertLayer as accelerate's file says, launched by accelerate.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+ln -s "$BUILD/shoal-agent" "$work/accelerate"
+PATH=$work:$PATH
+export HF_HOME=$work/hf
+document=tests/data/accelerate/default_config.yaml
+mkdir -p "$work/bert" "$work/data"
+cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased_files/* "$work/bert"
+for split in train validation; do
+    seq -f '{"text": "the quick brown fox %g jumps over the lazy dog and runs away from it"}' 40 >"$work/data/$split.jsonl"
+done
+arguments=(--model_name_or_path "$work/bert" --dataset "$work/data" --head masked_lm --max_seq_length 32
+    --per_device_train_batch_size 4 --learning_rate 1e-3 --max_steps 4 --prometheus_port 0)
+trains() { "$@" "${arguments[@]}" >"$work/out" 2>&1 || { cat "$work/out"; return 1; }; }
+
+check "accelerate launch with the document's file" trains accelerate launch --config_file "$document" my-trainer-script.py \
+    --output_dir "$work/ckpt" --checkpointing_steps 2 --log_memory
+check "... in its two processes" contains "$work/out" "2 ranks on 1 node"
+check "... by its types" contains "$work/out" "precision.mixed_precision=bf16 (file), precision.reduce_dtype=bf16 (preset)"
+check "... tells what memory it took" grep -qE '^Total Peak Memory consumed during the train \(max\): [0-9]+$' "$work/out"
+check "... saves slices meanwhile" test -e "$work/ckpt/checkpoint-2/COMPLETE"
+check "... and no whole weights" test ! -e "$work/ckpt/checkpoint-2/full"
+check "... which it does at the end" test -e "$work/ckpt/model/model.safetensors"
+check "its slices are merged" accelerate merge-weights "$work/ckpt/checkpoint-4/pytorch_model_fsdp_0" "$work/merged"
+check "... into the same weights" cmp "$work/merged/model.safetensors" "$work/ckpt/model/model.safetensors"
+check "a run goes on from a checkpoint" trains accelerate launch --config_file "$document" my-trainer-script.py \
+    --resume_from_checkpoint "$work/ckpt/checkpoint-2"
+check "... and says so" contains "$work/out" "Resumed from $work/ckpt/checkpoint-2"
+
+check "Trainer's words, and whole weights with each checkpoint" trains accelerate launch --num_processes 2 --fsdp="full shard" \
+    --fsdp_config='{"transformer_layer_cls_to_wrap": ["BertLayer", "BertEmbeddings"], "min_num_params": 0}' my-trainer-script.py \
+    --output_dir "$work/full" --checkpointing_steps 4
+check "... lie in its folder" cmp "$work/full/checkpoint-4/full/model.safetensors" "$work/full/model/model.safetensors"
+units() { accelerate launch --config_file "$document" my-trainer-script.py "${arguments[@]}" --dry_run; }
+check "a unit per BertLayer" fails 0 "in 3 units" units
+
+check "accelerate config writes a file" fails 0 "accelerate configuration saved at $HF_HOME/accelerate/default_config.yaml" \
+    accelerate config default --num_processes 2 --fsdp_transformer_layer_cls_to_wrap BertLayer
+check "... which accelerate launch finds" trains accelerate launch my-trainer-script.py
+check "... and heeds" contains "$work/out" "2 ranks on 1 node"
+check "accelerate env tells of it" fails 0 "  fsdp_transformer_layer_cls_to_wrap: BertLayer" accelerate env
+check "a shell's questions are answered" bash -c "printf '2\n\n1\n4\n' | accelerate config --config_file - | grep -q 'distributed_type: FSDP'"
+
+launch() { accelerate launch --config_file "$work/bad.yaml" my-trainer-script.py "${arguments[@]}"; }
+bad() { # NAME TEXT LINE...
+    printf '%s\n' "${@:3}" >"$work/bad.yaml"
+    check "$1" fails 2 "$2" launch
+}
+bad "unknown keys" "had unknown keys (['fsdp_konfig', 'zero'])" 'distributed_type: FSDP' 'fsdp_konfig: {}' 'zero: 3'
+bad "xla" "xla: 'true': there is no TPU backend" 'distributed_type: FSDP' 'fsdp_config: {xla: true}'
+bad "DeepSpeed" "distributed_type: 'DEEPSPEED' is not supported" 'distributed_type: DEEPSPEED'
+bad "a file read by one rank, and not sent on" "set --fsdp_sync_module_states to True" 'distributed_type: FSDP' \
+    'fsdp_config: {fsdp_cpu_ram_efficient_loading: true, fsdp_sync_module_states: false}'
+bad "a class that the model has not" "Could not find the transformer layer class T5Block in the model." 'distributed_type: FSDP' \
+    'fsdp_config: {fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_transformer_layer_cls_to_wrap: T5Block}'
+check "a script whose arguments do not say what it trains" fails 2 "scripts are not opened" accelerate launch my-trainer-script.py
+check "sequences beyond BERT's positions" fails 2 "data.max_seq_length: 65 tokens, but the model has only 64 positions" \
+    accelerate launch my-trainer-script.py "${arguments[@]}" --max_seq_length 65
+tap_done
