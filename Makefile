@@ -254,8 +254,13 @@ bench-operator: deps cluster-deps
 bench-ops: deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/tests/bench/,ops_bench language_bench)
 	@build/release/tests/bench/ops_bench
-	@build/release/tests/bench/language_bench $(THREADS)
-$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(call archives,kernels)
+	@build/release/tests/bench/language_bench cpu $(THREADS)
+#> make bench-gpu      kernels and whole training steps on a GPU, beside PyTorch where there is one; skipped without a GPU
+.PHONY: bench-gpu
+bench-gpu: deps
+	@$(MAKE) --no-print-directory V=release all $(addprefix build/release/tests/bench/,ops_bench language_bench)
+	@tests/bench/gpu.sh
+$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(BUILD)/tests/bench/timing.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs

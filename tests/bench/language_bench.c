@@ -1,33 +1,33 @@
-/* Milliseconds of each op at the sizes of language models, and how many billion multiplications and
- * additions a second that is: `make bench-ops`.
- *   language_bench [THREADS]
+/* Milliseconds of each op at the sizes of language models, and how many multiplications and
+ * additions, or bytes, a second that is: `make bench-ops`, `make bench-gpu`.
+ *   language_bench [DEVICE [THREADS [TFLOPS GBYTES]]]
  * Every row is the best of several rounds; the last line of a table adds them up, weighted by how
- * often a training step runs them. */
-#include "base/clock.h"
+ * often a training step runs them. With what the device can do at most in a second: how near the
+ * rows come to it. */
 #include "base/mem.h"
-#include "base/str.h"
-#include "kernels/ops.h"
+#include "tests/bench/timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { ROUNDS = 5 };
 
 struct model {
     const char *name;
     bool gpt2; /* else Llama's ops */
     int64_t B, T, D, H, kv_heads, I, V, L;
     int64_t parameters;
+    bool on_gpu; /* else on the CPU, and in fp32, too */
 };
 
 static const struct model models[] = {
-    {"Llama, 25 M parameters", false, 4, 512, 384, 6, 6, 1024, 32000, 8, 38744448},
-    {"GPT-2, 124 M parameters", true, 1, 1024, 768, 12, 12, 3072, 50257, 12, 124439808},
+    {"Llama, 25 M parameters", false, 4, 512, 384, 6, 6, 1024, 32000, 8, 38744448, false},
+    {"GPT-2, 124 M parameters", true, 1, 1024, 768, 12, 12, 3072, 50257, 12, 124439808, false},
+    {"GPT-2, 124 M parameters", true, 8, 1024, 768, 12, 12, 3072, 50257, 12, 124439808, true},
+    {"Llama 3.2, 1 B parameters", false, 1, 8192, 2048, 32, 8, 8192, 128256, 16, 1235814400, true},
 };
 
 struct bench {
-    struct device *device;
-    struct stream *s;
+    struct timing timing;
+    struct stream *s; /* the timing's */
     const struct ops *ops;
     const struct model *m;
     enum dtype t;
@@ -39,7 +39,7 @@ struct bench {
     void *state[4];    /* of `parameters` elements: w, g, m, v */
     double *sums;
     int32_t *ids;
-    double work; /* multiplications and additions of the products of the row that ran */
+    struct work work; /* of the row that ran */
 };
 
 static int64_t qkv_width(const struct model *m)
@@ -54,13 +54,19 @@ static struct linear_shape layer(const struct bench *b, int64_t in, int64_t out)
     return shape;
 }
 
+/* So many elements of b's dtype, and of fp32, are read and written. */
+static void moves(struct bench *b, int64_t typed, int64_t fp32)
+{
+    b->work.bytes = (double)typed * (double)dtype_bytes(b->t) + 4.0 * (double)fp32;
+}
+
 static void linear_step(struct bench *b, int64_t in, int64_t out)
 {
     const struct linear_shape shape = layer(b, in, out);
     b->ops->linear_forward(b->s, b->t, b->t, b->x[1], b->x[0], b->w, NULL, false, &shape);
     b->ops->linear_backward_data(b->s, b->t, b->x[2], b->x[1], b->w, &shape, false);
     b->ops->linear_backward_weights(b->s, b->t, b->dw, NULL, b->x[0], b->x[1], &shape, true);
-    b->work = 6.0 * (double)(b->rows * in * out);
+    b->work.flops = 6.0 * (double)(b->rows * in * out);
 }
 
 static void qkv(struct bench *b)
@@ -87,7 +93,7 @@ static void head_forward(struct bench *b)
 {
     const struct linear_shape shape = linear_dense(b->rows, b->m->D, b->m->V);
     b->ops->linear_forward(b->s, b->t, DTYPE_F32, b->logits, b->x[0], b->w, NULL, false, &shape);
-    b->work = 2.0 * (double)(b->rows * b->m->D * b->m->V);
+    b->work.flops = 2.0 * (double)(b->rows * b->m->D * b->m->V);
 }
 
 /* The gradient of the logits takes their place in fp32, and half of it in bf16. */
@@ -95,6 +101,7 @@ static void cross_entropy(struct bench *b)
 {
     void *dlogits = b->t == DTYPE_F32 ? (void *)b->logits : b->state[0];
     b->ops->cross_entropy(b->s, b->t, dlogits, b->sums, b->logits, b->ids, 1, b->rows, b->m->V);
+    moves(b, b->rows * b->m->V, b->rows * b->m->V);
 }
 
 static void head_backward(struct bench *b)
@@ -102,7 +109,7 @@ static void head_backward(struct bench *b)
     const struct linear_shape shape = linear_dense(b->rows, b->m->D, b->m->V);
     b->ops->linear_backward_data(b->s, b->t, b->x[1], b->logits, b->w, &shape, false);
     b->ops->linear_backward_weights(b->s, b->t, b->dw, NULL, b->x[0], b->logits, &shape, true);
-    b->work = 4.0 * (double)(b->rows * b->m->D * b->m->V);
+    b->work.flops = 4.0 * (double)(b->rows * b->m->D * b->m->V);
 }
 
 static struct attention_shape attention_of(const struct bench *b)
@@ -133,7 +140,8 @@ static void attention_forward(struct bench *b)
     int64_t k = b->m->D, v = k + b->m->kv_heads * shape.hd;
     b->ops->attention_forward(b->s, b->t, b->x[1], b->saved, b->x[0], column(b, b->x[0], k),
                               column(b, b->x[0], v), &shape);
-    b->work = 2.0 * (double)(b->rows * b->m->T * b->m->D); /* two products, half of each masked */
+    b->work.flops =
+        2.0 * (double)(b->rows * b->m->T * b->m->D); /* two products, half of each masked */
 }
 
 static void attention_backward(struct bench *b)
@@ -143,7 +151,7 @@ static void attention_backward(struct bench *b)
     b->ops->attention_backward(b->s, b->t, b->x[2], column(b, b->x[2], k), column(b, b->x[2], v),
                                NULL, b->x[1], b->x[1], b->saved, b->x[0], column(b, b->x[0], k),
                                column(b, b->x[0], v), &shape);
-    b->work = 5.0 * (double)(b->rows * b->m->T * b->m->D);
+    b->work.flops = 5.0 * (double)(b->rows * b->m->T * b->m->D);
 }
 
 static void norm_forward(struct bench *b)
@@ -154,6 +162,7 @@ static void norm_forward(struct bench *b)
     else
         b->ops->rms_norm_forward(b->s, b->t, b->x[1], b->saved, b->x[0], b->w, b->rows, b->m->D,
                                  1e-5f);
+    moves(b, 2 * b->rows * b->m->D, 0);
 }
 
 static void norm_backward(struct bench *b)
@@ -164,6 +173,7 @@ static void norm_backward(struct bench *b)
     else
         b->ops->rms_norm_backward(b->s, b->t, b->x[1], b->dw, b->x[1], b->x[0], b->w, b->saved,
                                   b->rows, b->m->D, true);
+    moves(b, 3 * b->rows * b->m->D, 0);
 }
 
 static void activation_forward(struct bench *b)
@@ -172,6 +182,7 @@ static void activation_forward(struct bench *b)
         b->ops->gelu_forward(b->s, b->t, b->x[1], b->x[0], b->rows * b->m->I, true);
     else
         b->ops->swiglu_forward(b->s, b->t, b->x[1], b->x[0], b->rows, b->m->I);
+    moves(b, (b->m->gpt2 ? 2 : 3) * b->rows * b->m->I, 0);
 }
 
 static void activation_backward(struct bench *b)
@@ -180,53 +191,63 @@ static void activation_backward(struct bench *b)
         b->ops->gelu_backward(b->s, b->t, b->x[2], b->x[1], b->x[0], b->rows * b->m->I, true);
     else
         b->ops->swiglu_backward(b->s, b->t, b->x[2], b->x[1], b->x[0], b->rows, b->m->I);
+    moves(b, (b->m->gpt2 ? 3 : 5) * b->rows * b->m->I, 0);
 }
 
 static void gelu_exact(struct bench *b)
 {
     b->ops->gelu_forward(b->s, b->t, b->x[1], b->x[0], b->rows * b->m->I, false);
     b->ops->gelu_backward(b->s, b->t, b->x[2], b->x[1], b->x[0], b->rows * b->m->I, false);
+    moves(b, 5 * b->rows * b->m->I, 0);
 }
 
 static void rope(struct bench *b)
 {
     b->ops->rope(b->s, b->t, b->x[0], b->dw, b->dw, b->m->B, b->m->T, b->m->H + b->m->kv_heads,
                  b->m->D / b->m->H, qkv_width(b->m), false);
+    moves(b, 2 * b->rows * (b->m->H + b->m->kv_heads) * (b->m->D / b->m->H), 0);
 }
 
 static void residual(struct bench *b)
 {
     b->ops->add(b->s, b->t, b->x[0], b->x[1], b->rows * b->m->D);
+    moves(b, 3 * b->rows * b->m->D, 0);
 }
 
 static void dropout(struct bench *b)
 {
     b->ops->dropout(b->s, b->t, b->x[1], b->x[0], b->rows, b->m->D, 0.1f, 1, 0, 1);
+    moves(b, 2 * b->rows * b->m->D, 0);
 }
 
 static void embedding_forward(struct bench *b)
 {
     b->ops->embedding_forward(b->s, b->t, b->x[0], b->w, b->ids, b->rows, b->m->V, b->m->D);
+    moves(b, 2 * b->rows * b->m->D, 0);
 }
 
 static void embedding_backward(struct bench *b)
 {
     b->ops->embedding_backward(b->s, b->t, b->dw, b->x[0], b->ids, b->rows, b->m->V, b->m->D, true);
+    moves(b, b->rows * b->m->D, 2 * b->rows * b->m->D);
 }
 
 static void sum_of_squares(struct bench *b)
 {
     b->ops->sum_of_squares(b->s, b->sums, b->state[1], b->m->parameters);
+    moves(b, 0, b->m->parameters);
 }
 
 static void clip(struct bench *b)
 {
     b->ops->clip(b->s, b->state[1], b->sums, 1e-3f, b->m->parameters);
+    moves(b, 0, 2 * b->m->parameters);
 }
 
 static void cast(struct bench *b)
 {
     b->ops->cast(b->s, DTYPE_BF16, b->state[0], DTYPE_F32, b->state[1], b->m->parameters);
+    b->work.bytes = 6.0 * (double)b->m->parameters;
 }
 
 static void adam(struct bench *b)
@@ -235,11 +256,13 @@ static void adam(struct bench *b)
         .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .step = 1};
     b->ops->adam(b->s, b->t, b->state[0], b->state[1], b->state[2], b->state[3], b->m->parameters,
                  &step, 0, 0);
+    moves(b, 6 * b->m->parameters, b->m->parameters);
 }
 
 static void normal(struct bench *b)
 {
     b->ops->normal(b->s, b->state[1], b->m->parameters, 1, 0, 0, 0.02f);
+    moves(b, 0, b->m->parameters);
 }
 
 static const struct {
@@ -273,22 +296,16 @@ static const struct {
     {"normal, all parameters", normal, 0, 0},
 };
 
-static int64_t best_of(struct bench *b, void (*run)(struct bench *b))
+struct row_run {
+    struct bench *b;
+    void (*run)(struct bench *b);
+};
+
+static void run_row(void *ctx)
 {
-    int64_t best_us = INT64_MAX;
-    struct error err;
-    for (int round = 0; round < ROUNDS; round++) {
-        int64_t start_us = clock_monotonic_us();
-        b->work = 0;
-        run(b);
-        if (stream_sync(b->s, &err) < 0) {
-            fprintf(stderr, "language_bench: %s\n", err.msg);
-            exit(1);
-        }
-        int64_t us = clock_monotonic_us() - start_us;
-        best_us = us < best_us ? us : best_us;
-    }
-    return best_us;
+    const struct row_run *row = ctx;
+    row->b->work = (struct work){0, 0};
+    row->run(row->b);
 }
 
 static void measure(struct bench *b)
@@ -297,11 +314,11 @@ static void measure(struct bench *b)
     printf("%s, %s, batch %lld of %lld tokens\n", b->m->name, dtype_name(b->t), (long long)b->m->B,
            (long long)b->m->T);
     for (size_t i = 0; i < array_length(rows); i++) {
-        double ms = (double)best_of(b, rows[i].run) / 1e3;
+        struct row_run row = {b, rows[i].run};
+        double ms = timing_ms(&b->timing, run_row, &row);
         int64_t times = rows[i].per_layer * b->m->L + rows[i].per_step;
         printf("  %-28s %9.3f ms x %2lld", rows[i].name, ms, (long long)times);
-        if (b->work > 0)
-            printf(" %8.0f GFLOP/s", b->work / ms / 1e6);
+        timing_print_rate(&b->timing, &b->work, ms);
         printf("\n");
         step_ms += (double)times * ms;
     }
@@ -311,13 +328,7 @@ static void measure(struct bench *b)
 
 static void *room(struct bench *b, int64_t elements)
 {
-    void *memory;
-    struct error err;
-    if (device_alloc(b->device, MEMORY_ACTIVATION, (size_t)elements * sizeof(float), "bench",
-                     &memory, &err) < 0) {
-        fprintf(stderr, "language_bench: %s\n", err.msg);
-        exit(1);
-    }
+    void *memory = timing_room(&b->timing, (size_t)elements * sizeof(float));
     b->ops->uniform(b->s, memory, elements, 1, 0, 0.01f, 0.02f);
     return memory;
 }
@@ -347,41 +358,34 @@ static void run(struct bench *b)
     b->dw = room(b, m->V * m->D);
     b->saved = room(b, b->rows * m->H * 2);
     b->logits = room(b, m->parameters > b->rows * m->V ? m->parameters : b->rows * m->V);
-    b->sums = xcalloc(3, sizeof *b->sums);
-    b->ids = xcalloc((size_t)b->rows, sizeof *b->ids);
+    const double sums[3] = {0};
+    int32_t *ids = xcalloc((size_t)b->rows, sizeof *ids);
     for (int64_t i = 0; i < b->rows; i++)
-        b->ids[i] = (int32_t)(i * 7919 % m->V);
-    for (b->t = DTYPE_F32; b->t <= DTYPE_BF16; b->t++) {
+        ids[i] = (int32_t)(i * 7919 % m->V);
+    b->sums = timing_copy(&b->timing, sums, sizeof sums);
+    b->ids = timing_copy(&b->timing, ids, (size_t)b->rows * sizeof *ids);
+    free(ids);
+    for (b->t = m->on_gpu ? DTYPE_BF16 : DTYPE_F32; b->t <= DTYPE_BF16; b->t++) {
         refill(b, b->rows * widest);
         measure(b);
     }
-    void *all[] = {b->x[0],     b->x[1], b->x[2], b->state[0], b->state[1], b->state[2],
-                   b->state[3], b->w,    b->dw,   b->saved,    b->logits};
+    void *all[] = {b->x[0], b->x[1], b->x[2],  b->state[0], b->state[1], b->state[2], b->state[3],
+                   b->w,    b->dw,   b->saved, b->logits,   b->sums,     b->ids};
     for (size_t i = 0; i < array_length(all); i++)
-        device_free(b->device, all[i]);
-    free(b->sums);
-    free(b->ids);
+        device_free(b->timing.device, all[i]);
 }
 
 int main(int argc, char **argv)
 {
-    int64_t threads = 1;
-    if ((argc > 1 && !str_to_i64(argv[1], 1, 64, &threads)) || argc > 2) {
-        fprintf(stderr, "usage: language_bench [THREADS]\n");
-        return 2;
-    }
-    struct error err;
+    struct bench b = {0};
+    timing_open(&b.timing, "language_bench", argc, argv);
+    b.s = b.timing.s;
+    b.ops = b.timing.ops;
     for (size_t i = 0; i < array_length(models); i++) {
-        struct bench b = {.m = &models[i]};
-        if (device_open("cpu", (int)threads, &b.device, &err) < 0 ||
-            stream_open(b.device, "bench", &b.s, &err) < 0) {
-            fprintf(stderr, "language_bench: %s\n", err.msg);
-            return 1;
-        }
-        b.ops = device_ops(b.device);
-        run(&b);
-        stream_close(b.s);
-        device_close(b.device);
+        b.m = &models[i];
+        if (b.m->on_gpu != device_is_host(b.timing.device))
+            run(&b);
     }
+    timing_close(&b.timing);
     return 0;
 }

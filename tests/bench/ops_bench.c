@@ -1,16 +1,14 @@
-/* Milliseconds of each op at the sizes of the MNIST network: `make bench-ops`.
- *   ops_bench [BATCH [THREADS]]
+/* Milliseconds of each op at the sizes of the MNIST network: `make bench-ops`, `make bench-gpu`.
+ *   ops_bench [DEVICE [THREADS [TFLOPS GBYTES]]]
  * Every row is the best of several rounds; the last line adds them up, weighted by how often a
- * training step runs them. */
-#include "base/clock.h"
+ * training step runs them. With what the device can do at most in a second: how near the rows come
+ * to it. */
 #include "base/mem.h"
-#include "base/str.h"
-#include "kernels/ops.h"
+#include "tests/bench/timing.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-enum { ROUNDS = 15, PARAMETERS = 1199882 };
+enum { BATCH = 64, PARAMETERS = 1199882 };
 
 struct bench {
     struct stream *s;
@@ -150,113 +148,90 @@ static void adam(struct bench *b)
 static const struct {
     const char *name;
     void (*run)(struct bench *b);
-    int times; /* in a training step */
+    int times;        /* in a training step */
+    struct work work; /* of one sample */
 } rows[] = {
-    {"normalize", normalize, 1},
-    {"conv1 forward", conv1_forward, 1},
-    {"conv1 backward weights", conv1_backward_weights, 1},
-    {"relu1 backward", relu1_backward, 1},
-    {"conv2 forward", conv2_forward, 1},
-    {"conv2 backward data", conv2_backward_data, 1},
-    {"conv2 backward weights", conv2_backward_weights, 1},
-    {"relu2 backward", relu2_backward, 1},
-    {"max_pool forward", pool_forward, 1},
-    {"max_pool backward", pool_backward, 1},
-    {"dropout1 (each way)", dropout1, 2},
-    {"flatten", flatten, 1},
-    {"flatten backward", unflatten, 1},
-    {"fc1 forward", fc1_forward, 1},
-    {"fc1 backward data", fc1_backward_data, 1},
-    {"fc1 backward weights", fc1_backward_weights, 1},
-    {"fc2 forward", fc2_forward, 1},
-    {"fc2 backward", fc2_backward, 1},
-    {"log_softmax, loss and back", loss, 1},
-    {"adadelta, all parameters", adadelta, 1},
-    {"adam, all parameters", adam, 0},
+    {"normalize", normalize, 1, {0, 3920}},
+    {"conv1 forward", conv1_forward, 1, {389376, 89664}},
+    {"conv1 backward weights", conv1_backward_weights, 1, {389376, 89664}},
+    {"relu1 backward", relu1_backward, 1, {0, 259584}},
+    {"conv2 forward", conv2_forward, 1, {21233664, 233984}},
+    {"conv2 backward data", conv2_backward_data, 1, {21233664, 233984}},
+    {"conv2 backward weights", conv2_backward_weights, 1, {21233664, 233984}},
+    {"relu2 backward", relu2_backward, 1, {0, 442368}},
+    {"max_pool forward", pool_forward, 1, {0, 193536}},
+    {"max_pool backward", pool_backward, 1, {0, 193536}},
+    {"dropout1 (each way)", dropout1, 2, {0, 73728}},
+    {"flatten", flatten, 1, {0, 73728}},
+    {"flatten backward", unflatten, 1, {0, 73728}},
+    {"fc1 forward", fc1_forward, 1, {2359296, 111104}},
+    {"fc1 backward data", fc1_backward_data, 1, {2359296, 111104}},
+    {"fc1 backward weights", fc1_backward_weights, 1, {2359296, 111104}},
+    {"fc2 forward", fc2_forward, 1, {2560, 552}},
+    {"fc2 backward", fc2_backward, 1, {5120, 1104}},
+    {"log_softmax, loss and back", loss, 1, {0, 240}},
+    {"adadelta, all parameters", adadelta, 1, {0, 28.0 * PARAMETERS / BATCH}},
+    {"adam, all parameters", adam, 0, {0, 28.0 * PARAMETERS / BATCH}},
 };
 
-static int sync_or_say(struct stream *s)
+struct row_run {
+    struct bench *b;
+    void (*run)(struct bench *b);
+};
+
+static void run_row(void *ctx)
 {
-    struct error err;
-    if (stream_sync(s, &err) == 0)
-        return 0;
-    fprintf(stderr, "ops_bench: %s\n", err.msg);
-    return -1;
+    const struct row_run *row = ctx;
+    row->run(row->b);
 }
 
-static int measure(struct bench *b)
+static void measure(struct bench *b, struct timing *timing)
 {
     double step_ms = 0;
     for (size_t i = 0; i < array_length(rows); i++) {
-        int64_t best_us = INT64_MAX;
-        for (int round = 0; round < ROUNDS; round++) {
-            int64_t start_us = clock_monotonic_us();
-            rows[i].run(b);
-            if (sync_or_say(b->s) < 0)
-                return -1;
-            int64_t us = clock_monotonic_us() - start_us;
-            best_us = us < best_us ? us : best_us;
-        }
-        printf("%-28s %8.3f ms\n", rows[i].name, (double)best_us / 1e3);
-        step_ms += rows[i].times * (double)best_us / 1e3;
+        struct row_run row = {b, rows[i].run};
+        double ms = timing_ms(timing, run_row, &row);
+        const struct work work = {rows[i].work.flops * BATCH, rows[i].work.bytes * BATCH};
+        printf("%-28s %8.4f ms", rows[i].name, ms);
+        timing_print_rate(timing, &work, ms);
+        printf("\n");
+        step_ms += rows[i].times * ms;
     }
-    printf("%-28s %8.3f ms = %.0f samples/s\n", "a training step", step_ms,
-           (double)b->B / step_ms * 1e3);
-    return 0;
+    printf("%-28s %8.4f ms = %.0f samples/s\n", "a training step", step_ms, BATCH / step_ms * 1e3);
 }
 
-static int run(struct bench *b, struct device *device, struct error *err)
+static void run(struct bench *b, struct timing *timing)
 {
-    size_t image_bytes = (size_t)(b->B * 24 * 24 * 64) * sizeof(float);
+    const int64_t largest = BATCH * 24 * 24 * 64;
+    const int32_t target[BATCH] = {0};
+    const double sums[3] = {0};
     for (size_t i = 0; i < array_length(b->large); i++) {
-        if (device_alloc(device, MEMORY_ACTIVATION, image_bytes, "images", (void **)&b->large[i],
-                         err) < 0)
-            return -1;
-        b->ops->uniform(b->s, b->large[i], b->B * 24 * 24 * 64, i, 0, -1, 1);
+        b->large[i] = timing_room(timing, (size_t)largest * sizeof(float));
+        b->ops->uniform(b->s, b->large[i], largest, i, 0, -1, 1);
     }
     for (size_t i = 0; i < array_length(b->w); i++) {
-        if (device_alloc(device, MEMORY_SHARD, PARAMETERS * sizeof(float), "w", (void **)&b->w[i],
-                         err) < 0)
-            return -1;
+        b->w[i] = timing_room(timing, PARAMETERS * sizeof(float));
         b->ops->uniform(b->s, b->w[i], PARAMETERS, i, 0, 0, 0.05f);
     }
-    b->bytes = xcalloc(1, image_bytes);
-    b->target = xcalloc((size_t)b->B, sizeof *b->target);
-    b->sums = xcalloc(3, sizeof *b->sums);
-    int result = measure(b);
-    free(b->bytes);
-    free(b->target);
-    free(b->sums);
-    for (size_t i = 0; i < array_length(b->large); i++)
-        device_free(device, b->large[i]);
-    for (size_t i = 0; i < array_length(b->w); i++)
-        device_free(device, b->w[i]);
-    return result < 0 ? error_set(err, ERR_IO, "an op failed") : 0;
+    b->bytes = timing_room(timing, (size_t)largest * sizeof(float));
+    b->ops->fill(b->s, (float *)(void *)b->bytes, 0, largest);
+    b->target = timing_copy(timing, target, sizeof target);
+    b->sums = timing_copy(timing, sums, sizeof sums);
+    measure(b, timing);
+    void *all[] = {b->large[0], b->large[1], b->large[2], b->w[0],   b->w[1],
+                   b->w[2],     b->w[3],     b->bytes,    b->target, b->sums};
+    for (size_t i = 0; i < array_length(all); i++)
+        device_free(timing->device, all[i]);
 }
 
 int main(int argc, char **argv)
 {
-    int64_t batch = 64, threads = 1;
-    if ((argc > 1 && !str_to_i64(argv[1], 1, 4096, &batch)) ||
-        (argc > 2 && !str_to_i64(argv[2], 1, 64, &threads)) || argc > 3) {
-        fprintf(stderr, "usage: ops_bench [BATCH [THREADS]]\n");
-        return 2;
-    }
-    struct device *device;
-    struct bench b = {.B = batch};
-    struct error err;
-    if (device_open("cpu", (int)threads, &device, &err) < 0 ||
-        stream_open(device, "bench", &b.s, &err) < 0) {
-        fprintf(stderr, "ops_bench: %s\n", err.msg);
-        return 1;
-    }
-    b.ops = device_ops(device);
-    b.conv1 = (struct conv2d_shape){batch, 28, 28, 1, 32, 3, 3};
-    b.conv2 = (struct conv2d_shape){batch, 26, 26, 32, 64, 3, 3};
-    int result = run(&b, device, &err);
-    if (result < 0)
-        fprintf(stderr, "ops_bench: %s\n", err.msg);
-    stream_close(b.s);
-    device_close(device);
-    return result < 0;
+    struct timing timing;
+    timing_open(&timing, "ops_bench", argc, argv);
+    struct bench b = {.s = timing.s, .ops = timing.ops, .B = BATCH};
+    b.conv1 = (struct conv2d_shape){BATCH, 28, 28, 1, 32, 3, 3};
+    b.conv2 = (struct conv2d_shape){BATCH, 26, 26, 32, 64, 3, 3};
+    run(&b, &timing);
+    timing_close(&timing);
+    return 0;
 }

@@ -1,0 +1,174 @@
+#!/bin/bash
+# What a GPU makes of our kernels, against the least time their bytes and multiplications need, and of whole training
+# steps: MNIST's network, GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and with the document's
+# vocabulary and heads), each beside PyTorch where it can be imported.
+#   tests/bench/gpu.sh [--dry_run]     --dry_run: prints what it would run
+# BUILD: the folder of the programs (build/release); PYTHON: whose PyTorch is the peer (python3); OUT: where logs,
+# results (gpu.txt) and data go (build/bench). Without a GPU it says so and is done. Takes less than 8 minutes.
+set -eu
+cd "$(dirname "$0")/../.."
+build=${BUILD:-build/release}
+python=${PYTHON:-python3}
+out=${OUT:-build/bench}
+dry=
+BUDGET_S=460 # for all; what is left when it is over is left out
+[ "${1:-}" != --dry_run ] || dry=1
+
+# NAME: a program of the build, or of a bundle, where all lie in one folder
+program() {
+    local file
+    for file in "$build/$1" "$build/tests/bench/$1"; do
+        [ ! -x "$file" ] || break
+    done
+    echo "$file"
+}
+
+run() { # LOG SECONDS COMMAND...
+    local log=$out/$1 seconds=$2 left=$((BUDGET_S - SECONDS))
+    shift 2
+    [ "$seconds" -le "$left" ] || seconds=$left
+    [ "$seconds" -ge 10 ] || {
+        echo "bench-gpu: left out, the time is over: $*" >&2
+        return 1
+    }
+    if [ "$dry" ]; then
+        echo "timeout $seconds $*"
+        return 0
+    fi
+    timeout "$seconds" "$@" >"$log" 2>&1 && return 0
+    echo "bench-gpu: failed or took more than $seconds s: $*" >&2
+    tail -n 5 "$log" >&2
+    return 1
+}
+
+# The most the GPU can do: TFLOP/s of bf16 matrix products (dense), of fp32, GB/s of memory. NVIDIA's data sheets.
+peaks_of() {
+    case $1 in
+    *H200*) echo 989 67 4800 ;;
+    *H100*PCIe*) echo 756 51 2000 ;;
+    *H100*) echo 989 67 3350 ;;
+    *A100*80GB*) echo 312 19.5 2039 ;;
+    *A100*) echo 312 19.5 1555 ;;
+    *L40S*) echo 362 91.6 864 ;;
+    *B200*) echo 2250 75 8000 ;;
+    esac
+}
+
+kernels() { # PEAKS: of three numbers, or none
+    local bf16='' fp32='' bytes=''
+    [ -z "$1" ] || read -r bf16 fp32 bytes <<<"$1"
+    # shellcheck disable=SC2086 # no peaks, no arguments
+    run kernels-mnist.log 60 "$(program ops_bench)" cuda 1 $fp32 $bytes || failed=1
+    # shellcheck disable=SC2086
+    run kernels-language.log 120 "$(program language_bench)" cuda 1 $bf16 $bytes || failed=1
+    [ "$dry" ] || cat "$out/kernels-mnist.log" "$out/kernels-language.log"
+}
+
+# What the ids and pixels are does not matter for the speed.
+make_data() {
+    [ -z "$dry" ] || return 0
+    mkdir -p "$out/mnist"
+    perl -e 'print pack("l<256", 20240520, 1, 600000), map { pack("S<", rand 50257) } 1 .. 600000' >"$out/ids.bin"
+    local part
+    for part in train t10k; do
+        perl -e 'print pack("N4", 2051, 16384, 28, 28), map { pack("C784", map { rand 256 } 1 .. 784) } 1 .. 16384' \
+            >"$out/mnist/$part-images-idx3-ubyte"
+        perl -e 'print pack("N2", 2049, 16384), map { pack("C", rand 10) } 1 .. 16384' \
+            >"$out/mnist/$part-labels-idx1-ubyte"
+    done
+}
+
+# Samples/s of a run's log: of language models the mean of what its lines say after the tenth step, else the last line's,
+# which has one digit only.
+rate_of() { # LOG TOKENS
+    awk -v tokens="$2" '
+        tokens && match($0, /Step [0-9]+/) && substr($0, RSTART + 5, RLENGTH - 5) > 10 && match($0, /[0-9]+ tokens\/s/) {
+            sum += substr($0, RSTART) + 0
+            count++
+        }
+        /^Throughput:/ { last = $2 }
+        END { print count ? sum / count / tokens : last }' "$1"
+}
+
+ours() { # MODEL BATCH TOKENS STEPS FLAGS...
+    local model=$1 batch=$2 tokens=$3 steps=$4
+    shift 4
+    # the first ten steps do not count
+    run "shoal-$model.log" 60 "$(program shoal-agent)" --device cuda --nproc_per_node 1 --batch_size "$batch" \
+        --max_steps $((steps + 10)) --eval_strategy no --sharding_strategy NO_SHARD --logging.http_port 0 "$@" || {
+        failed=1
+        return 0
+    }
+    [ "$dry" ] || echo "shoal $model shoal $(rate_of "$out/shoal-$model.log" "$tokens")" >>"$out/gpu.txt"
+}
+
+theirs() { # MODEL BATCH TOKENS STEPS
+    local variant
+    [ "$torch" ] || return 0
+    for variant in eager fsdp2_compile; do
+        run "torch-$1-$variant.log" 75 "$python" -W ignore tests/bench/torch/gpu_step.py --model "$1" \
+            --variant "$variant" --batch "$2" --tokens "$3" --steps "$4" || continue
+        [ "$dry" ] || grep "^torch " "$out/torch-$1-$variant.log" >>"$out/gpu.txt"
+    done
+}
+
+llama() { # MODEL FLAGS...
+    ours "$1" 1 8192 20 --preset llama3.2-1b --dataset "$out/ids.bin" --data.max_seq_length 8192 \
+        --mixed_precision bf16 --optimizer.name adamw --grad_clip 1 "${@:2}"
+}
+
+steps() {
+    ours mnist 64 0 1000 --preset mnist --data.root "$out/mnist" --num_train_epochs 10
+    ours gpt2 16 1024 40 --preset gpt2 --dataset "$out/ids.bin" --data.max_seq_length 1024 --mixed_precision bf16 \
+        --optimizer.name adamw --grad_clip 1 --dropout 0 --num_train_epochs 10
+    llama llama
+    llama llama-document --num_key_value_heads 2 --vocab_size 50432 --tie_word_embeddings false
+    theirs mnist 64 0 1000
+    theirs gpt2 16 1024 40
+    theirs llama 1 8192 20
+    theirs llama-document 1 8192 20
+}
+
+print_table() {
+    printf '%-16s %14s %14s %14s %8s %8s   %s\n' model shoal 'torch eager' 'torch compile' ratio ratio unit
+    awk '
+        { rate[$2, $3] = $4; if (!seen[$2]++) order[++count] = $2 }
+        BEGIN { tokens["gpt2"] = 1024; tokens["llama"] = tokens["llama-document"] = 8192 }
+        function cell(x) { return x ? sprintf("%.0f", x) : "-" }
+        function ratio(a, b) { return a && b ? sprintf("%.2f", a / b) : "-" }
+        END {
+            for (i = 1; i <= count; i++) {
+                model = order[i]
+                each = tokens[model] ? tokens[model] : 1
+                s = each * rate[model, "shoal"]; e = each * rate[model, "eager"]; c = each * rate[model, "fsdp2_compile"]
+                printf "%-16s %14s %14s %14s %8s %8s   %s\n", model, cell(s), cell(e), cell(c), ratio(s, e), ratio(s, c),
+                       (each > 1 ? "tokens/s" : "samples/s")
+            }
+        }' "$out/gpu.txt"
+    local log
+    for log in "$out"/shoal-*.log; do # the last line of each that tells it
+        grep -H 'MFU' "$log" | tail -n 1 | sed 's|.*/shoal-\(.*\).log:|\1: |'
+    done
+}
+
+failed=0 name='no GPU' torch=1
+if [ -z "$dry" ]; then
+    # NVIDIA's tool is not in every image; the driver's device files are wherever it works
+    compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L >/dev/null 2>&1 || {
+        echo "bench-gpu: skipped: this machine has no NVIDIA GPU (no /dev/nvidia0); nothing was measured"
+        exit 0
+    }
+    name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || name=
+    name=${name:-a GPU whose name nvidia-smi does not tell}
+    "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
+    mkdir -p "$out"
+    rm -f "$out/gpu.txt" "$out"/shoal-*.log "$out"/torch-*.log
+    : >"$out/gpu.txt"
+    echo "$name, $(date -u +%Y-%m-%d)"
+    [ "$torch" ] || echo "$python cannot import a PyTorch that sees the GPU: no peer"
+fi
+make_data
+kernels "$(peaks_of "$name")"
+steps
+[ "$dry" ] || print_table
+exit "$failed"

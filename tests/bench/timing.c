@@ -1,0 +1,98 @@
+#include "tests/bench/timing.h"
+
+#include "base/str.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 5, MOST_RUNS = 100, ROUND_US = 2000 };
+
+static void end(const struct timing *t, const struct error *err)
+{
+    fprintf(stderr, "%s: %s\n", t->program, err->msg);
+    exit(1);
+}
+
+void timing_open(struct timing *ret_timing, const char *program, int argc, char **argv)
+{
+    struct timing t = {.program = program};
+    struct error err;
+    int64_t threads = 1;
+    if ((argc > 2 && !str_to_i64(argv[2], 1, 64, &threads)) || argc == 4 || argc > 5) {
+        fprintf(stderr, "usage: %s [DEVICE [THREADS [TFLOPS GBYTES]]]\n", program);
+        exit(2);
+    }
+    if (argc == 5) {
+        t.tflops = atof(argv[3]);
+        t.gbytes = atof(argv[4]);
+    }
+    if (device_open(argc > 1 ? argv[1] : "cpu", (int)threads, &t.device, &err) < 0 ||
+        stream_open(t.device, "bench", &t.s, &err) < 0)
+        end(&t, &err);
+    t.ops = device_ops(t.device);
+    *ret_timing = t;
+}
+
+void timing_close(struct timing *t)
+{
+    stream_close(t->s);
+    device_close(t->device);
+}
+
+void *timing_room(struct timing *t, size_t bytes)
+{
+    void *memory;
+    struct error err;
+    if (device_alloc(t->device, MEMORY_ACTIVATION, bytes, "bench", &memory, &err) < 0)
+        end(t, &err);
+    return memory;
+}
+
+void *timing_copy(struct timing *t, const void *from, size_t bytes)
+{
+    void *memory = timing_room(t, bytes);
+    struct error err;
+    stream_copy(t->s, memory, from, bytes);
+    if (stream_sync(t->s, &err) < 0)
+        end(t, &err);
+    return memory;
+}
+
+/* Microseconds of so many runs, by the device's clock. */
+static int64_t round_us(struct timing *t, void (*run)(void *ctx), void *ctx, int runs)
+{
+    int64_t start_us = 0, end_us = 0;
+    struct error err;
+    stream_stamp(t->s, &start_us);
+    for (int i = 0; i < runs; i++)
+        run(ctx);
+    stream_stamp(t->s, &end_us);
+    if (stream_sync(t->s, &err) < 0)
+        end(t, &err);
+    return end_us - start_us;
+}
+
+double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx)
+{
+    int64_t once_us = round_us(t, run, ctx, 1), best_us = INT64_MAX;
+    once_us = once_us < 1 ? 1 : once_us;
+    int runs = once_us >= ROUND_US ? 1 : (int)(ROUND_US / once_us);
+    runs = runs > MOST_RUNS ? MOST_RUNS : runs;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t us = round_us(t, run, ctx, runs);
+        best_us = us < best_us ? us : best_us;
+    }
+    return (double)best_us / runs / 1e3;
+}
+
+void timing_print_rate(const struct timing *t, const struct work *work, double ms)
+{
+    if (work->flops > 0)
+        printf(" %8.2f TFLOP/s", work->flops / ms / 1e9);
+    else
+        printf(" %8.1f GB/s   ", work->bytes / ms / 1e6);
+    if (t->tflops > 0 && t->gbytes > 0)
+        printf(" %4.0f %% of the floor",
+               100 * fmax(work->flops / t->tflops / 1e9, work->bytes / t->gbytes / 1e6) / ms);
+}
