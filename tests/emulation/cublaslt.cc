@@ -278,7 +278,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
             return CUBLAS_STATUS_INVALID_VALUE;
     if (!handle || requested < 1 || !(*c == *d) || !describe(*desc, *a, *b, *c, &how))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (how.bf16_inputs && (a->ld % 2 || b->ld % 2)) /* there were versions without such kernels */
+    /* there were versions without such kernels */
+    if ((how.bf16_inputs && (a->ld % 2 || b->ld % 2)) || how.m * how.n * how.k == 1)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     size_t workspace = parts_bytes(how);
     if (workspace > preference->workspace_bytes)

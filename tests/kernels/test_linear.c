@@ -12,6 +12,7 @@ struct linear_row {
 static const struct linear_row rows[] = {
     {"one of everything", {1, 1, 1, 1, false}, true, false, false},
     {"no rows", {0, 3, 5, 5, false}, true, true, false},
+    {"no rows, written", {0, 3, 5, 5, false}, true, false, false},
     {"odd sizes", {7, 33, 5, 5, false}, true, true, false},
     {"one row", {1, 64, 48, 48, false}, true, false, true},
     {"one output", {9, 17, 1, 1, false}, false, true, false},
@@ -120,12 +121,44 @@ static void test_accumulated_dx(void **state)
     }
 }
 
-/* More shapes than oneDNN's products are kept of: each is right, and the first is when it comes
+/* relu changes nothing but what is below 0. */
+static void check_relu(struct world *world, const struct linear_row *l, enum dtype t)
+{
+    const struct linear_shape *z = &l->shape;
+    enum dtype t_y = l->fp32_y ? DTYPE_F32 : t;
+    int64_t y_count = z->rows * z->y_stride;
+    const float *zeros = host_zeros(world, y_count);
+    void *x = to_device_as(world, t, host_random(world, z->rows * z->in, -1, 1), z->rows * z->in);
+    void *w = to_device_as(world, t, host_random(world, z->in * z->out, -1, 1), z->in * z->out);
+    void *bias = to_device_as(world, t, host_random(world, z->out, -1, 1), z->out);
+    void *plain = to_device_as(world, t_y, zeros, y_count);
+    void *relu = to_device_as(world, t_y, zeros, y_count);
+    const void *added = l->bias ? bias : NULL;
+    world->ops->linear_forward(world->stream, t, t_y, plain, x, w, added, false, z);
+    world->ops->linear_forward(world->stream, t, t_y, relu, x, w, added, true, z);
+    const float *want = from_device_as(world, t_y, plain, y_count);
+    const float *got = from_device_as(world, t_y, relu, y_count);
+    for (int64_t i = 0; i < y_count; i++)
+        assert_true(got[i] == (want[i] < 0 ? 0 : want[i]));
+    from_device_as(world, t, x, z->rows * z->in);
+    from_device_as(world, t, w, z->in * z->out);
+    from_device_as(world, t, bias, z->out);
+}
+
+static void test_relu(void **state)
+{
+    for (size_t i = 0; i < array_length(rows); i++) {
+        check_relu(*state, &rows[i], DTYPE_F32);
+        check_relu(*state, &rows[i], DTYPE_BF16);
+    }
+}
+
+/* More shapes than products are kept of: each is right, and the first is when it comes
  * back. */
 static void test_many_shapes(void **state)
 {
     struct world *world = *state;
-    enum { MOST = 70 };
+    enum { MOST = 130 };
     float *host = host_zeros(world, MOST * MOST);
     for (int i = 0; i < MOST * MOST; i++)
         host[i] = 1;
@@ -151,6 +184,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_linear, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_linear, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_accumulated_dx, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_relu, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_many_shapes, world_setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
