@@ -43,10 +43,11 @@ for variant in "$@"; do
     done
 done
 # of the kernels, by all that ran on the emulated GPU
-covered=$(find build/*/emulation/kernels -name '*.gcda' 2>/dev/null | head -n 1)
-if [ -n "$covered" ]; then
-    gcovr --root . --filter 'kernels/cuda/' "${covered%%/kernels/*}" --print-summary --output /dev/null |
+for variant in "$@"; do
+    emulation=build/$variant/emulation
+    [ -n "$(find "$emulation/kernels" -name '*.gcda' 2>/dev/null | head -n 1)" ] || continue
+    gcovr --root . --filter 'kernels/cuda/' "$emulation" --print-summary --output /dev/null |
         sed -nE 's/^lines: ([0-9.]+)% \(([0-9]+) out of ([0-9]+)\)/CUDA source lines executed: \2 of \3 (\1 %)/p'
-fi
+done
 [ $((passed + failed + skipped)) -gt 0 ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
 run_end

@@ -1,4 +1,5 @@
-/* Says whether a GPU can be used: "GPU 0: 79 of 80 GiB free", exit code 0; or why not, exit code 77. */
+/* Says whether a GPU can be used: "GPU 0: 79 of 80 GiB free", exit code 0; or why not, exit
+ * code 77. */
 #include "kernels/ops.h"
 
 #include <stdio.h>
