@@ -1,9 +1,8 @@
 #include "agent/comm_ring.h"
-#include "agent/ring.h"
 
-#include "base/clock.h"
+#include "agent/comm_split.h"
+#include "agent/ring.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -17,10 +16,9 @@ struct comm_ring {
     struct ring *ring;
     struct store *store;
     struct comm_ring_options options;
-    char id[48];      /* in the store */
-    int splits;       /* done */
-    int *world_ranks; /* [size] */
-    double *doubles;  /* [size * DOUBLES_MAX] where ranks put their numbers side by side */
+    struct comm_group group;
+    int splits;      /* done */
+    double *doubles; /* [size * DOUBLES_MAX] where ranks put their numbers side by side */
 };
 
 /* A collective on its way through a stream. */
@@ -230,39 +228,20 @@ static void barrier(struct comm *head, struct stream *s)
 
 /* ---- opening, splitting, closing ---- */
 
-static int open_group(struct store *store, const char *id, int rank, int size,
-                      const int *world_ranks, const struct comm_ring_options *options,
-                      struct comm **ret_comm, struct error *err);
+static int open_group(struct store *store, const struct comm_group *group,
+                      const struct comm_ring_options *options, struct comm **ret_comm,
+                      struct error *err);
 
-/* Every rank's color goes through the store, so that a split needs no stream. */
 static int split(struct comm *head, int color, struct comm **ret_comm, struct error *err)
 {
     struct comm_ring *c = ring_of(head);
-    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX], id[sizeof c->id];
-    int number = c->splits++, size = 0, rank = 0;
-    auto_free int *world_ranks = xcalloc((size_t)head->size, sizeof *world_ranks);
-    snprintf(key, sizeof key, "%s/color/%d/%d", c->id, number, head->rank);
-    snprintf(value, sizeof value, "%d", color);
-    if (c->store->fn->set(c->store, key, value, err) < 0)
-        return error_wrap(err, "split");
-    int64_t deadline_ms = clock_monotonic_ms() + c->options.join_timeout_ms;
-    for (int r = 0; r < head->size; r++) {
-        int64_t theirs, left_ms = deadline_ms - clock_monotonic_ms();
-        snprintf(key, sizeof key, "%s/color/%d/%d", c->id, number, r);
-        if (c->store->fn->get(c->store, key, left_ms > 0 ? (int)left_ms : 0, value, err) < 0)
-            return error_wrap(err, "split: rank %d did not come", c->world_ranks[r]);
-        if (!str_to_i64(value, INT32_MIN, INT32_MAX, &theirs))
-            return error_set(err, ERR_INPUT, "split: rank %d has color \"%s\"", c->world_ranks[r],
-                             value);
-        if (theirs != color)
-            continue;
-        if (r == head->rank)
-            rank = size;
-        world_ranks[size++] = c->world_ranks[r];
-    }
-    if (snprintf(id, sizeof id, "%s.%d:%d", c->id, number, color) >= (int)sizeof id)
-        return error_set(err, ERR_UNSUPPORTED, "split: communicators are nested too deep");
-    return open_group(c->store, id, rank, size, world_ranks, &c->options, ret_comm, err);
+    struct comm_group part;
+    if (comm_group_split(&c->group, c->store, c->splits++, color, c->options.join_timeout_ms, &part,
+                         err))
+        return -1;
+    int result = open_group(c->store, &part, &c->options, ret_comm, err);
+    comm_group_free(&part);
+    return result;
 }
 
 static void comm_ring_abort(struct comm *c, const char *reason)
@@ -274,7 +253,7 @@ static void comm_ring_close(struct comm *head)
 {
     struct comm_ring *c = ring_of(head);
     ring_close(c->ring);
-    free(c->world_ranks);
+    comm_group_free(&c->group);
     free(c->doubles);
     free(c);
 }
@@ -291,17 +270,18 @@ static const struct comm_functions functions = {
     .close = comm_ring_close,
 };
 
-static int open_group(struct store *store, const char *id, int rank, int size,
-                      const int *world_ranks, const struct comm_ring_options *options,
-                      struct comm **ret_comm, struct error *err)
+static int open_group(struct store *store, const struct comm_group *group,
+                      const struct comm_ring_options *options, struct comm **ret_comm,
+                      struct error *err)
 {
+    size_t size = (size_t)group->size;
     if (size == 1)
         return comm_self_open(ret_comm, err);
     struct ring_options ring_options = {.store = store,
-                                        .id = id,
-                                        .rank = rank,
-                                        .size = size,
-                                        .world_ranks = world_ranks,
+                                        .id = group->id,
+                                        .rank = group->rank,
+                                        .size = group->size,
+                                        .world_ranks = group->world_ranks,
                                         .join_timeout_ms = options->join_timeout_ms,
                                         .timeout_ms = options->timeout_ms,
                                         .interface = options->interface};
@@ -309,14 +289,12 @@ static int open_group(struct store *store, const char *id, int rank, int size,
     if (ring_open(&ring_options, &ring, err) < 0)
         return error_wrap(err, "connect the ranks");
     struct comm_ring *c = xcalloc(1, sizeof *c);
-    c->head = (struct comm){.fn = &functions, .rank = rank, .size = size};
+    c->head = (struct comm){.fn = &functions, .rank = group->rank, .size = group->size};
     c->ring = ring;
     c->store = store;
     c->options = *options;
-    snprintf(c->id, sizeof c->id, "%s", id);
-    c->world_ranks = xcalloc((size_t)size, sizeof *c->world_ranks);
-    memcpy(c->world_ranks, world_ranks, (size_t)size * sizeof *c->world_ranks);
-    c->doubles = xcalloc((size_t)size * DOUBLES_MAX, sizeof *c->doubles);
+    comm_group_copy(group, &c->group);
+    c->doubles = xcalloc(size * DOUBLES_MAX, sizeof *c->doubles);
     *ret_comm = &c->head;
     return 0;
 }
@@ -325,8 +303,9 @@ int comm_ring_open(struct store *store, int rank, int size, const struct comm_ri
                    struct comm **ret_comm, struct error *err)
 {
     assert(rank >= 0 && rank < size && size <= COMM_RING_SIZE_MAX);
-    int world_ranks[COMM_RING_SIZE_MAX];
-    for (int r = 0; r < size; r++)
-        world_ranks[r] = r;
-    return open_group(store, "world", rank, size, world_ranks, options, ret_comm, err);
+    struct comm_group world;
+    comm_group_world("world", rank, size, &world);
+    int result = open_group(store, &world, options, ret_comm, err);
+    comm_group_free(&world);
+    return result;
 }
