@@ -127,8 +127,14 @@ $(EMULATION)/%.cu.o: %.cu
 $(BUILD)/tests/emulation/test_emulation: $(EMULATION)/tests/emulation/test_emulation.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
 
+# NCCL likewise: it is a library of its own
+$(EMULATION)/libnccl.so.2: tests/emulation/nccl.c
+	@mkdir -p $(@D) && echo "LINK $@"
+	@$(CC) $(CFLAGS) -fPIC -shared -fvisibility=hidden -o $@ $<
+$(BUILD)/tests/agent/test_comm_nccl: | $(EMULATION)/libnccl.so.2
+
 .PHONY: emulation
-emulation: $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(BUILD)/tests/emulation/test_emulation)
+emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(BUILD)/tests/emulation/test_emulation)
 
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))

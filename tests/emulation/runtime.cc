@@ -29,11 +29,13 @@ struct queue {
     uint64_t queued = 0, done = 0;
     unsigned priority = 0;
     bool busy = false; /* its first work is a host function that runs */
+    clock::time_point rests_until = {}; /* its first work waits for others */
     std::string name;
 };
 
 struct work {
     std::function<void()> run = {};       /* a kernel, a copy, a record; or */
+    bool (*advance)(void *) = nullptr;    /* what may have to wait for others; or */
     cudaHostFn_t host_function = nullptr; /* this */
     void *args = nullptr;
     std::shared_ptr<queue> wait_for = {}; /* or a wait for this one's `point` */
@@ -99,7 +101,7 @@ queue *draw(gpu *g)
 {
     queue *best = nullptr;
     for (const auto &q : g->queues) {
-        if (q->works.empty() || q->busy)
+        if (q->works.empty() || q->busy || q->rests_until > clock::now())
             continue;
         const work &next = q->works.front();
         if (next.wait_for && !is_done(*next.wait_for, next.point))
@@ -125,6 +127,10 @@ void step(gpu *g, queue *q)
         g->changed.notify_all();
         return;
     }
+    if (next.advance && !next.advance(next.args)) {
+        q->rests_until = clock::now() + std::chrono::microseconds(200);
+        return;
+    }
     if (next.run && g->broken == cudaSuccess)
         next.run();
     q->works.pop_front();
@@ -139,8 +145,8 @@ void drive(gpu *g, std::unique_lock<std::mutex> *held, Condition enough)
     g->moves++;
     while (!enough()) {
         queue *q = draw(g);
-        if (!q) {
-            g->changed.wait(*held);
+        if (!q) { /* now and then, others may have come */
+            g->changed.wait_for(*held, std::chrono::microseconds(200));
             continue;
         }
         memory_allow();
@@ -421,6 +427,11 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *args)
 {
     return put(stream, {.host_function = function, .args = args});
+}
+
+void emulation_put(void *stream, bool (*advance)(void *), void *args)
+{
+    put((cudaStream_t)stream, {.advance = advance, .args = args});
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)

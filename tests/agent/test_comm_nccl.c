@@ -1,0 +1,209 @@
+/* Communicators over NCCL, on the CPU and with a fake of NCCL (tests/emulation/nccl.c): what they
+ * ask it for, how ranks meet, and what happens when a collective does not end. */
+#include "agent/comm_nccl.h"
+
+#include "tests/agent/comm_cases.h"
+#include "tests/agent/ranks.h"
+#include "tests/support.h"
+
+#include "base/clock.h"
+#include "base/contract.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { TIMEOUT_MS = 20000 };
+
+/* What a test asks of the watch. */
+struct wish {
+    int (*body)(struct rank *, struct comm *, struct stream *, struct error *);
+    struct watch_options watch;
+};
+
+static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct error *err)
+{
+    const struct wish *wish = r->arg;
+    struct comm_nccl_options options = {
+        .store = comm_local_store(r->group), .join_timeout_ms = TIMEOUT_MS, .watch = wish->watch};
+    struct nccl_api api;
+    struct comm *c = host;
+    options.watch.notes = 16;
+    if (options.watch.timeout_ms == 0)
+        options.watch.timeout_ms = TIMEOUT_MS;
+    if (!options.watch.dump_path)
+        options.watch.dump_path = "";
+    if (r->size > 1 && (nccl_api_open(&api, err) || comm_nccl_open(&api, &options, stream_device(s),
+                                                                   r->rank, r->size, &c, err)))
+        return -1;
+    int result = wish->body(r, c, s, err);
+    if (c != host)
+        comm_close(c);
+    return result;
+}
+
+static void run_ranks(struct rank *ranks, int size, const char *faults, const struct wish *wish)
+{
+    struct wish whole = *wish;
+    whole.watch.aborts = true;
+    setenv("FAKE_NCCL", faults, 1);
+    for (int i = 0; i < size; i++)
+        ranks[i].arg = &whole;
+    ranks_run(ranks, size, TIMEOUT_MS, run_nccl);
+}
+
+static int cases(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    (void)r;
+    return comm_cases_run(c, s, err);
+}
+
+static void test_every_collective(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= 3; size++) {
+        struct rank ranks[3] = {0};
+        run_ranks(ranks, size, "", &(struct wish){.body = cases});
+        for (int i = 0; i < size; i++)
+            assert_ok(ranks[i].result, &ranks[i].err);
+    }
+}
+
+/* Two collectives, of which the test lets the second fail; the next one fails, too. */
+static int two(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    (void)r;
+    float data[4] = {0};
+    struct error ignored;
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
+    if (stream_sync(s, err))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, data, data + 2 * c->rank, 2);
+    int result = stream_sync(s, err);
+    c->fn->barrier(c, s);
+    if (result < 0 && stream_sync(s, &ignored) == 0)
+        return error_set(err, ERR_INPUT, "a dead communicator went on");
+    return result;
+}
+
+static void test_a_collective_that_hangs_is_aborted_and_told(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/shoal-watch-XXXXXX", file[96], text[2000] = "";
+    assert_non_null(mkdtemp(path));
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "%s/rank", path);
+    struct rank ranks[2] = {0};
+    const struct wish wish = {.body = two,
+                              .watch = {.timeout_ms = 300, .dumps = true, .dump_path = prefix}};
+    run_ranks(ranks, 2, "hang=1:1", &wish);
+    for (int i = 0; i < 2; i++) {
+        assert_fails(ranks[i].result, &ranks[i].err, ERR_TIMEOUT,
+                     "all_gather 1 of nccl (8 bytes) did not end within 0.3 s");
+        snprintf(file, sizeof file, "%s%d", prefix, i);
+        FILE *f = fopen(file, "r");
+        assert_non_null(f);
+        assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+        fclose(f);
+        assert_non_null(strstr(text, "all_reduce 0 of nccl, 16 bytes: ended after"));
+        assert_non_null(strstr(text, "all_gather 1 of nccl, 8 bytes: runs for"));
+        unlink(file);
+    }
+    rmdir(path);
+}
+
+/* Rank 1 does not come to the second: it waits until the others have failed. */
+static int one_stays_away(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float data[4] = {0};
+    struct store *store = comm_local_store(r->group);
+    struct error ignored;
+    char value[STORE_VALUE_MAX];
+    if (r->rank != 1)
+        c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
+    int result = stream_sync(s, err);
+    if (r->rank == 0)
+        store->fn->set(store, "failed", "", &ignored);
+    store->fn->get(store, "failed", TIMEOUT_MS, value, &ignored);
+    return result;
+}
+
+static void test_who_did_not_come_is_named(void **state)
+{
+    (void)state;
+    struct rank ranks[3] = {0};
+    run_ranks(ranks, 3, "", &(struct wish){.body = one_stays_away, .watch = {.timeout_ms = 500}});
+    assert_ok(ranks[1].result, &ranks[1].err);
+    assert_fails(ranks[0].result, &ranks[0].err, ERR_TIMEOUT, "it was not reached by rank 1");
+    assert_null(strstr(ranks[0].err.msg, "2"));
+    assert_fails(ranks[2].result, &ranks[2].err, ERR_TIMEOUT, "it was not reached by rank 1");
+}
+
+static void test_an_error_of_nccls_aborts(void **state)
+{
+    (void)state;
+    struct rank ranks[2] = {0};
+    run_ranks(ranks, 2, "fail=1:1", &(struct wish){.body = two, .watch = {.timeout_ms = 1000}});
+    assert_fails(ranks[1].result, &ranks[1].err, ERR_PEER, "remote process exited");
+    assert_fails(ranks[0].result, &ranks[0].err, ERR_TIMEOUT, "it was not reached by rank 1");
+}
+
+static int is_lost(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float data[4] = {0};
+    if (r->rank == 1) {
+        store_lose(comm_local_store(r->group), "rank 1 is lost: it went away");
+        return 0;
+    }
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);
+    return stream_sync(s, err);
+}
+
+static void test_a_lost_rank_aborts_at_once(void **state)
+{
+    (void)state;
+    struct rank ranks[2] = {0};
+    int64_t begin_ms = clock_monotonic_ms();
+    run_ranks(ranks, 2, "", &(struct wish){.body = is_lost});
+    assert_fails(ranks[0].result, &ranks[0].err, ERR_PEER, "rank 1 is lost: it went away");
+    assert_true(clock_monotonic_ms() - begin_ms < TIMEOUT_MS / 2);
+}
+
+static void test_old_libraries_are_refused(void **state)
+{
+    (void)state;
+    struct nccl_api api;
+    struct error err;
+    setenv("FAKE_NCCL", "version=20803", 1);
+    assert_fails(nccl_api_open(&api, &err), &err, ERR_UNSUPPORTED, "NCCL 2.8.3 is too old");
+    setenv("FAKE_NCCL", "version=22703", 1);
+    assert_ok(nccl_api_open(&api, &err), &err);
+    assert_int_equal(api.version, 22703);
+}
+
+/* The library lies beside this program: build/VARIANT/emulation. */
+static int find_library(void **state)
+{
+    (void)state;
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
+    assert_true(length > 0);
+    path[length] = '\0';
+    char *tests = strstr(path, "/tests/agent/");
+    assert_non_null(tests);
+    strcpy(tests, "/emulation");
+    return setenv(ENV_LIBRARY_PATH, path, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_collective),
+        cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
+        cmocka_unit_test(test_who_did_not_come_is_named),
+        cmocka_unit_test(test_an_error_of_nccls_aborts),
+        cmocka_unit_test(test_a_lost_rank_aborts_at_once),
+        cmocka_unit_test(test_old_libraries_are_refused),
+    };
+    return cmocka_run_group_tests(tests, find_library, NULL);
+}
