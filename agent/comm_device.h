@@ -3,7 +3,7 @@
 #ifndef SHOAL_AGENT_COMM_DEVICE_H
 #define SHOAL_AGENT_COMM_DEVICE_H
 
-#include "agent/comm.h"
+#include "agent/comm_nccl.h"
 
 #include <stdbool.h>
 
@@ -18,6 +18,7 @@ struct comm_device_options {
     struct device *device; /* this rank's; NULL: it could not be opened, and *err says why */
     bool is_shared;        /* with other ranks */
     enum comm_device_how how;
+    struct comm_nccl_options nccl; /* store NULL: there is none, and no NCCL */
 };
 
 /* Collective. *ret_comm may be options->host itself, which stays the caller's; anything else is

@@ -77,8 +77,11 @@ static int apply_environment(struct config_parser *p, config_getenv lookup, void
 {
     for (int i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key(i);
-        if (key->environment && apply_variable(p, i, key->environment, lookup, ctx, err))
-            return -1;
+        char *rest = NULL,
+             *names = arena_strdup(p->arena, key->environment ? key->environment : "");
+        for (char *one = strtok_r(names, " ", &rest); one; one = strtok_r(NULL, " ", &rest))
+            if (apply_variable(p, i, one, lookup, ctx, err))
+                return -1;
         char *name = arena_printf(p->arena, "AGENT_%s_%s", key->group, key->name);
         for (char *c = name; *c; c++)
             *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);

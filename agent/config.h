@@ -57,6 +57,7 @@ enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
 enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
 enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
 enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
+enum config_debug { DEBUG_OFF, DEBUG_INFO, DEBUG_DETAIL };
 
 /* The resolved configuration; the comment of each key is its help text in config_keys_*.c. Strings
  * live in the arena config_parse was given; a string that is not set is "". What is marked AUTO or
@@ -217,7 +218,12 @@ struct agent_config {
         double monitor_interval_s;
         const char *log_dir, *redirects, *tee; /* "": none */
         double timeout_s, join_timeout_s;
-        int64_t nan_policy; /* enum config_nan */
+        int64_t debug;             /* enum config_debug */
+        int64_t abort_collectives; /* 0 or 1 */
+        bool exit_if_stuck, dump_on_timeout;
+        int64_t collective_notes;
+        const char *dump_path; /* "": none */
+        int64_t nan_policy;    /* enum config_nan */
         bool strict, dry_run;
     } runtime;
 };

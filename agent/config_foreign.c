@@ -90,7 +90,7 @@ const struct config_refusal config_refusals[] = {
      "not supported: it trains and evaluates by loss, and uploads nothing"},
     {"rotary_pct", NULL, NULL, false, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, false, "there is no summary head"},
-    {"runtime.cpu_affinity cpu_affinity runtime.oom_policy oom_policy runtime.debug runtime.rdzv_conf rdzv_conf",
+    {"runtime.cpu_affinity cpu_affinity runtime.oom_policy oom_policy runtime.rdzv_conf rdzv_conf",
      NULL, NULL, true, LATER},
 };
 const int config_refusal_count = sizeof config_refusals / sizeof config_refusals[0];

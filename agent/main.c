@@ -212,7 +212,13 @@ static int save_model(struct trainer *trainer, const char *path, int rank, struc
     return 0;
 }
 
-static int train(const struct config *config, const struct topology *t, struct comm *world,
+/* A GPU that does not answer keeps even the end of its process waiting. */
+static void end_at_once(void)
+{
+    _exit(EXIT_RETRYABLE);
+}
+
+static int train(const struct config *config, const struct topology *t, const struct meeting *m,
                  struct console *console, struct report *report, struct error *err)
 {
     const struct agent_config *c = &config->value;
@@ -222,7 +228,9 @@ static int train(const struct config *config, const struct topology *t, struct c
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
     const struct trainer_place place = {
-        .world = world,
+        .world = m->world,
+        .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
+        .stuck = end_at_once,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
         .threads = thread_count(c, t),
@@ -291,7 +299,7 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .steady_us = clock_monotonic_us,
         };
         struct report *report = report_open(&told);
-        result = train(config, t, meeting.world, console, report, err);
+        result = train(config, t, &meeting, console, report, err);
         report_close(report);
         console_close(console);
     }

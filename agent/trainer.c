@@ -79,12 +79,30 @@ static int open_chosen(struct trainer *t, bool *ret_shared, struct error *err)
     return device_open(choice.name, t->place.threads, &t->device, err);
 }
 
+static struct comm_nccl_options nccl_options(const struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    return (struct comm_nccl_options){
+        .store = t->place.store,
+        .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
+        .watch = {.timeout_ms = (int64_t)(c->runtime.timeout_s * 1000),
+                  .notes = c->runtime.collective_notes > 0 ? (int)c->runtime.collective_notes : 1,
+                  .dumps = c->runtime.dump_on_timeout,
+                  .dump_path = c->runtime.dump_path,
+                  .tells_each = c->runtime.debug == DEBUG_DETAIL,
+                  .aborts = c->runtime.abort_collectives != 0,
+                  .stuck = c->runtime.exit_if_stuck ? t->place.stuck : NULL,
+                  .grace_ms = WATCH_GRACE_MS},
+    };
+}
+
 /* The device, and how it talks to the other ranks': all have one, or all fail. */
 static int open_device(struct trainer *t, struct error *err)
 {
     struct comm_device_options options = {
         .host = t->place.world,
         .how = (enum comm_device_how)t->config->runtime.collectives,
+        .nccl = nccl_options(t),
     };
     char notice[COMM_NOTICE_BYTES];
     if (open_chosen(t, &options.is_shared, err) == 0)

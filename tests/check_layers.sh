@@ -62,6 +62,8 @@ agent/text/(unigram|wordpiece).[ch]:base/.*|agent/text/(unigram|wordpiece|bpe_pa
 agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
 agent/comm.h:base/.*|kernels/ops.h
+agent/(collective_.*|comm_split).[ch]:base/.*|agent/(collective_.*|comm_split|store).h
+agent/nccl_.*[ch]:base/.*|agent/(nccl_.*|store).h
 agent/comm_stage.[ch]:base/.*|agent/(comm|comm_stage).h
 agent/device_choice.[ch]:base/.*|agent/device_choice.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/durable.h|agent/telemetry/.*
