@@ -282,8 +282,8 @@ struct ops {
     /* y[r] = w[ids[r]]. w: [V, D]; ids: [rows], each in [0, V). */
     void (*embedding_forward)(struct stream *s, enum dtype t, void *y, const void *w,
                               const int32_t *ids, int64_t rows, int64_t V, int64_t D);
-    /* dw[ids[r]] += dy[r], in an order that depends on the ids alone; without accumulate dw is zeroed
-     * first. */
+    /* dw[ids[r]] += dy[r], in an order that depends on the ids alone; without accumulate dw is
+     * zeroed first. */
     void (*embedding_backward)(struct stream *s, enum dtype t, float *dw, const void *dy,
                                const int32_t *ids, int64_t rows, int64_t V, int64_t D,
                                bool accumulate);

@@ -155,33 +155,33 @@ static __global__ void __launch_bounds__(MOST_THREADS)
         number_store(dx + target, scale * (expf(chosen - row.largest) / row.sum - 1));
 }
 
-/* sums += the rows', by one block: each thread adds up some of them in order, and then they add up
- * in order. */
+/* sums += the rows', by one block. */
 static __global__ void add_rows(double *sums, const struct row_sums *rows, int64_t count)
 {
-    __shared__ double shared[3][SUM_THREADS];
-    double mine[3] = {0, 0, 0};
+    double loss = 0, hits = 0, counted = 0;
     for (int64_t r = threadIdx.x; r < count; r += SUM_THREADS) {
-        mine[0] += rows[r].loss;
-        mine[1] += (double)rows[r].hit;
-        mine[2] += (double)rows[r].counted;
+        loss += rows[r].loss;
+        hits += (double)rows[r].hit;
+        counted += (double)rows[r].counted;
     }
-    for (int i = 0; i < 3; i++)
-        shared[i][threadIdx.x] = mine[i];
-    __syncthreads();
-    if (threadIdx.x >= 3)
+    loss = block_sum(loss);
+    hits = block_sum(hits);
+    counted = block_sum(counted);
+    if (threadIdx.x > 0)
         return;
-    for (int i = 0; i < SUM_THREADS; i++)
-        sums[threadIdx.x] += shared[threadIdx.x][i];
+    sums[0] += loss;
+    sums[1] += hits;
+    sums[2] += counted;
 }
 
 /* Bytes of a row that stay in shared memory: a row that fits half of it leaves room for another
  * block, for whose barriers it works in the meantime. */
 static int64_t kept_bytes(struct stream *s, int64_t row_bytes)
 {
-    int64_t most = cuda_shared_bytes(s);
+    const int64_t reserved = 1024; /* by CUDA, and for what is static here */
+    int64_t most = cuda_shared_bytes(s) - reserved;
     if (row_bytes <= most)
-        most /= 2;
+        most = most / 2 - reserved;
     return row_bytes < most ? row_bytes : most / 32 * 32;
 }
 

@@ -56,7 +56,8 @@ static inline unsigned cuda_blocks(int64_t count, int threads, int64_t most)
 }
 
 /* CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, arguments...): grid and block: int or dim3; a
- * template's name in parentheses if it has commas. Shared memory beyond 48 KiB is asked for. */
+ * template's name in parentheses if it has commas. Much shared memory is asked for: a block has 48
+ * KiB at once, in which the static one counts, too. */
 #ifndef SHOAL_EMULATION
 #define CUDA_SHARED(type, name)                                                                    \
     extern __shared__ __align__(16) unsigned char name##_bytes[];                                  \
@@ -64,7 +65,7 @@ static inline unsigned cuda_blocks(int64_t count, int threads, int64_t most)
 #define CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, ...)                                     \
     do {                                                                                           \
         auto kernel_ = (kernel);                                                                   \
-        if ((shared_bytes) > 48 * 1024)                                                            \
+        if ((shared_bytes) > 32 * 1024)                                                            \
             cuda_check((s),                                                                        \
                        cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,  \
                                             (int)(shared_bytes)),                                  \

@@ -2,7 +2,6 @@
  * again, but only the first time from beyond the L1 cache. */
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/sum_rows.h"
 
 /* The group's sum of x - shift, or of its square. */
 template <int N, bool SQUARE, class T>

@@ -3,6 +3,7 @@
 #define SHOAL_KERNELS_CUDA_NORM_H
 
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/sum_rows.h"
 
 #ifdef __cplusplus
 
@@ -32,7 +33,10 @@ static inline struct norm_plan norm_plan_of(struct stream *s, int64_t rows, int6
         assert(plan.lanes == ROW_THREADS);
         plan.shared_bytes = 0;
     }
-    plan.blocks = cuda_blocks(rows, ROW_THREADS / plan.lanes, 4 * cuda_multiprocessors(s));
+    int64_t most = 4 * cuda_multiprocessors(s);
+    if (most > SUM_ROWS_AT_ONCE)
+        most = SUM_ROWS_AT_ONCE;
+    plan.blocks = cuda_blocks(rows, ROW_THREADS / plan.lanes, most);
     plan.parts = (float *)cuda_scratch(s, plan.blocks * group_bytes);
     return plan;
 }

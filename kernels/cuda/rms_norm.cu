@@ -2,7 +2,6 @@
  * from the L1 cache, which holds twice what the threads of a multiprocessor are at. */
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/sum_rows.h"
 
 template <class T, int N>
 static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, const T *__restrict__ x,
