@@ -1,26 +1,9 @@
 #!/bin/bash
 # Training in real pods: what README and docs/install.md say, on a node of this machine, and through kills.
-# shellcheck source=tests/tap.sh
-. "$(dirname "$0")/../tap.sh"
-if [ "$(id -u)" -ne 0 ]; then
-    skip "training in real pods" "needs root to run a node"
-    tap_done
-fi
-# shellcheck source=tests/cluster/lib.sh
-. tests/cluster/lib.sh
-cluster=$work/cluster
-export KUBECONFIG=$cluster/kubeconfig
-trap 'tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1; rm -rf "$work"' EXIT
-
-make --no-print-directory image >"$work/image.log" 2>&1 || { tail "$work/image.log"; exit 1; }
-tests/cluster/up.sh node "$cluster" $$ >"$work/up.log" 2>&1 || { tail "$work/up.log"; exit 1; }
-cluster_import build/image/shoal-agent.tar build/image/shoal-operator.tar >/dev/null || exit
+# shellcheck source=tests/pods/node.sh
+. "$(dirname "$0")/node.sh"
 image_mib() { echo $(($(stat -c %s "build/image/$1.tar") >> 20)); }
 check "the operator's image is small ($(image_mib shoal-operator) MiB)" test "$(image_mib shoal-operator)" -le 25
-
-check "kubectl apply -k deploy/" kubectl apply -k deploy/
-check "the operator becomes available" \
-    kubectl -n shoal-system wait --for=condition=Available --timeout=120s deployment/shoal-operator
 
 # overlay NAME POLICY: the MNIST overlay as a job of this name on a part of the data, with a folder of its own. By jq: no
 # patch of a kustomization works with every kubectl since 1.20.
@@ -34,16 +17,6 @@ overlay() {
                 .template.spec.containers[0].args += ["--train_size=1024", "--eval_size=256", "--batch_size=32",
                     "--epochs=2", "--save_steps=3", "--save-model=/checkpoints/mnist_cnn.safetensors"])' |
         kubectl apply -f -
-}
-state() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[-1:].type}'; }
-is_state() { [ "$(state "$1")" = "$2" ]; }
-ends() { # JOB STATE
-    wait_for 240 is_state "$1" "$2" || {
-        kubectl describe pytorchjob "$1" | tail -n 30
-        kubectl get pods
-        kubectl logs "$1-master-0" --tail=10
-        return 1
-    }
 }
 logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; }
 
@@ -60,14 +33,6 @@ check "kubectl describe tells the story" bash -c "kubectl describe pytorchjob wh
 same() { cmp "$work/whole-checkpoints/mnist_cnn.safetensors" "$work/$1-checkpoints/mnist_cnn.safetensors"; }
 
 # ---- kills
-# agent JOB POD: the process of that pod's agent, by its hostname.
-agent() {
-    local pid
-    for pid in $(pgrep -x shoal-agent); do
-        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "HOSTNAME=$1" && echo "$pid" && return
-    done
-    return 1
-}
 saved() { find "$work/$1-checkpoints" -name COMPLETE | grep -q .; }
 killed() { # JOB POLICY COMMAND...: does that once there is a checkpoint
     local name=$1
