@@ -188,6 +188,8 @@ static const char *const gpt2_xl[] = {ARCHITECTURE("gpt2", "gpt2_xl")};
 static const char *const t5_small[] = {ARCHITECTURE("t5", "t5_small")};
 static const char *const t5_base[] = {ARCHITECTURE("t5", "t5_base")};
 static const char *const t5_large[] = {ARCHITECTURE("t5", "t5_large")};
+static const char *const t5_v1_1_small[] = {ARCHITECTURE("t5", "t5_v1_1_small")};
+static const char *const bert_base_cased[] = {ARCHITECTURE("bert", "bert_base_cased")};
 static const char *const bert_base[] = {ARCHITECTURE("bert", "bert_base_uncased")};
 static const char *const bert_large[] = {ARCHITECTURE("bert", "bert_large_uncased")};
 
@@ -240,7 +242,11 @@ const struct config_preset config_presets[] = {
     {"t5-small", "60,506,624 parameters", t5_small},
     {"t5-base", "222,903,552 parameters", t5_base},
     {"t5-large", "737,668,096 parameters", t5_large},
+    {"t5-v1_1-small", "76,961,152 parameters: gated, with a head of its own", t5_v1_1_small},
     {"bert-base", "109,514,298 parameters with its masked LM", bert_base},
+    {"bert-base-uncased", "the same under its whole name", bert_base},
+    {"bert-base-cased", "108,340,804 parameters with its masked LM", bert_base_cased},
     {"bert-large", "335,174,458 parameters with its masked LM", bert_large},
+    {"bert-large-uncased", "the same under its whole name", bert_large},
 };
 const int config_preset_count = sizeof config_presets / sizeof config_presets[0];

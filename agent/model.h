@@ -66,8 +66,13 @@ struct language_shape {
     int32_t pad_id;      /* likewise, and BERT: the tokenizer's padding */
     int64_t heads, kv_heads, hd;
     int64_t I;          /* width of the feed-forward's middle */
-    int64_t embeddings; /* parameters that are looked up, not multiplied with (FLOPs) */
-    bool tied;          /* the head is the embedding */
+    bool gated;         /* the feed-forward has a gate */
+    bool sees_all;      /* each token sees all others of its sequence; else those before it */
+    int64_t embeddings; /* parameters that are looked up, not multiplied with (FLOPs); or with one
+                           token of a row */
+    int64_t target_parameters; /* MODEL_TRANSLATION: multiplied with what the decoder reads; the
+                                  others with what the encoder does */
+    bool tied;                 /* the head is the embedding */
 };
 
 /* Another name of a parameter, under which files of weights may have it, too: tied weights. */

@@ -1,5 +1,6 @@
 #include "agent/report.h"
 
+#include "agent/run_plan_facts.h"
 #include "agent/telemetry/flops.h"
 #include "agent/telemetry/telemetry.h"
 #include "base/mem.h"
@@ -32,13 +33,7 @@ static struct run_facts facts_of(const struct report *r, const struct trainer_fa
                                              [PRECISION_BF16_MIXED] = "bf16",
                                              [PRECISION_BF16_TRUE] = "bf16-true"};
     const struct agent_config *c = &r->setting.config->value;
-    const struct flops_shape shape = {
-        .parameters = f->parameters,
-        .lookup_parameters = f->language.embeddings,
-        .layers = f->language.L,
-        .attention_width = f->language.heads * f->language.hd,
-        .sequence_tokens = f->T,
-    };
+    const struct flops_shape shape = run_plan_flops_shape(c, &f->language, f->parameters, f->T);
     struct run_facts facts = {
         .model = f->model,
         .strategy = f->strategy,

@@ -126,18 +126,60 @@ static int64_t layer_bytes(const struct plan_activations *a, int value, bool is_
     return value * (norms + heads + 2 * kv + heads + middle) + 4 * a->heads;
 }
 
+/* What a layer of a decoder keeps of one token for looking at the encoder's output: another norm's
+ * input and what it gives, queries and what attention gives; and of one of the encoder's tokens:
+ * keys and values. */
+static int64_t cross_bytes(const struct plan_activations *a, int value, bool is_selective)
+{
+    int64_t norms = is_selective ? a->D : 2 * a->D;
+    return value * (norms + 2 * a->heads * a->hd) + 4 * a->heads;
+}
+
+/* Bytes of a layer, as it is kept: of all its tokens, at work or only to be run again. */
+struct layers {
+    int64_t count, whole, kept;
+};
+
+static struct layers encoder_layers(const struct run_plan_facts *f)
+{
+    const struct plan_activations *a = &f->activations;
+    int64_t tokens = f->batch_rows * (f->sequence_tokens - a->target_tokens);
+    int64_t whole = tokens * layer_bytes(a, f->bytes.value, a->recompute == PLAN_SELECTIVE);
+    bool is_again = a->recompute == PLAN_BLOCKS; /* of each block its input, and one at work */
+    return (struct layers){a->L, whole, is_again ? tokens * f->bytes.value * a->D : whole};
+}
+
+static struct layers decoder_layers(const struct run_plan_facts *f)
+{
+    const struct plan_activations *a = &f->activations;
+    bool is_selective = a->recompute == PLAN_SELECTIVE;
+    int64_t source = f->batch_rows * (f->sequence_tokens - a->target_tokens);
+    int64_t tokens = f->batch_rows * a->target_tokens, value = f->bytes.value;
+    int64_t whole = tokens * (layer_bytes(a, f->bytes.value, is_selective) +
+                              cross_bytes(a, f->bytes.value, is_selective)) +
+                    source * value * 2 * a->kv_heads * a->hd;
+    bool is_again = a->recompute == PLAN_BLOCKS;
+    return (struct layers){a->decoder_L, whole, is_again ? tokens * value * a->D : whole};
+}
+
 static void add_activations(const struct run_plan_facts *f, struct run_plan *plan)
 {
     const struct plan_activations *a = &f->activations;
     int64_t tokens = f->batch_rows * f->sequence_tokens, value = f->bytes.value;
     if (a->L == 0)
         return;
-    int64_t layer = layer_bytes(a, f->bytes.value, a->recompute == PLAN_SELECTIVE);
-    bool is_again = a->recompute == PLAN_BLOCKS; /* of each block its input, and one at work */
-    int64_t kept = tokens * (is_again ? value * a->D : layer);
-    int64_t here = a->offload && a->horizon < a->L ? a->horizon : a->L;
-    plan->activations = here * kept + (is_again ? tokens * layer : 0);
-    plan->host_activations = a->offload ? a->L * kept : 0;
+    const struct layers parts[] = {encoder_layers(f), decoder_layers(f)};
+    int64_t horizon = a->offload ? a->horizon : a->L + a->decoder_L, at_work = 0;
+    for (int i = 1; i >= 0; i--) { /* the last ones are those that stay */
+        int64_t here = parts[i].count < horizon ? parts[i].count : horizon;
+        horizon -= here;
+        plan->activations += here * parts[i].kept;
+        plan->host_activations += a->offload ? parts[i].count * parts[i].kept : 0;
+        if (parts[i].count > 0 && parts[i].whole > at_work)
+            at_work = parts[i].whole;
+    }
+    plan->activations += a->recompute == PLAN_BLOCKS ? at_work : 0;
+    tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
     plan->logits = rows * a->V * (4 + (value < 4 ? value : 0)); /* fp32; the gradient beside or in
                                                                    its place */
@@ -166,6 +208,11 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
 }
 
 /* ---- advice ---- */
+
+bool run_plan_units_are_small(int64_t parameters, int units)
+{
+    return units > 1 && parameters / units < RUN_PLAN_SMALL_UNIT;
+}
 
 struct run_plan_advice run_plan_advise(int64_t parameters)
 {

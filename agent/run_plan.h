@@ -47,8 +47,10 @@ struct plan_bytes {
 /* Sizes of a language model's activations; L 0: not one, and they are not known. */
 struct plan_activations {
     int64_t L, D, heads, kv_heads, hd, I, V;
-    bool gated;         /* the feed-forward has a gate: SwiGLU */
-    int64_t chunk_rows; /* tokens whose logits are alive at once */
+    int64_t decoder_L, target_tokens; /* of an encoder-decoder, L and the other tokens being the
+                                         encoder's; else 0 */
+    bool gated;                       /* the feed-forward has a gate: SwiGLU */
+    int64_t chunk_rows;               /* tokens whose logits are alive at once */
     enum plan_recompute recompute;
     bool offload;    /* what blocks keep goes to the host */
     int64_t horizon; /* but for so many blocks */
@@ -105,6 +107,11 @@ struct run_plan_advice {
     int min_nodes, max_nodes;
 };
 struct run_plan_advice run_plan_advise(int64_t parameters);
+
+/* Whether units are so small, on the average, that gathering them takes longer than the work it
+ * could hide behind: one unit, or no shards, is then faster. */
+enum { RUN_PLAN_SMALL_UNIT = 30000000 };
+bool run_plan_units_are_small(int64_t parameters, int units);
 
 /* As a table for people. current: the strategy that is configured; it is marked. */
 void run_plan_print(const struct run_plan *plan, const struct run_plan_facts *facts,

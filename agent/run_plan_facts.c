@@ -4,8 +4,6 @@
 #include "agent/optim.h"
 #include "agent/shard_layout.h"
 
-#include <string.h>
-
 static int state_count(const struct agent_config *c)
 {
     switch ((enum optim_type)c->optimizer.name) {
@@ -49,6 +47,8 @@ static int64_t sequence_tokens(const struct agent_config *c, const struct model 
 {
     if (model->language.V == 0)
         return 0;
+    if (model->task == MODEL_TRANSLATION)
+        return c->data.max_source_length + c->data.max_target_length;
     return c->data.max_seq_length > 0 ? c->data.max_seq_length : model->language.max_tokens;
 }
 
@@ -65,13 +65,15 @@ static struct plan_activations activations_of(const struct agent_config *c,
         return (struct plan_activations){0};
     return (struct plan_activations){
         .L = l->L,
+        .decoder_L = l->L_decoder,
+        .target_tokens = l->L_decoder ? c->data.max_target_length : 0,
         .D = l->D,
         .heads = l->heads,
         .kv_heads = l->kv_heads,
         .hd = l->hd,
         .I = l->I,
         .V = l->V,
-        .gated = strcmp(model->type, "gpt2") != 0,
+        .gated = l->gated,
         .chunk_rows = language_chunk_rows(0, l->V),
         .recompute = recomputes[c->memory.activation_checkpointing],
         .offload = c->memory.offload_activations,
@@ -79,19 +81,31 @@ static struct plan_activations activations_of(const struct agent_config *c,
     };
 }
 
-static void add_flops(const struct agent_config *c, const struct model *model,
-                      double ret_flops[FLOPS_CONVENTIONS])
+struct flops_shape run_plan_flops_shape(const struct agent_config *c,
+                                        const struct language_shape *l, int64_t parameters,
+                                        int64_t tokens)
 {
-    const struct language_shape *l = &model->language;
-    const struct flops_shape shape = {
-        .parameters = module_param_count(model->root),
+    int64_t target = l->L_decoder > 0 ? c->data.max_target_length : 0;
+    return (struct flops_shape){
+        .parameters = parameters,
         .lookup_parameters = l->embeddings,
         .layers = l->L,
         .attention_width = l->heads * l->hd,
-        .sequence_tokens = sequence_tokens(c, model),
+        .sequence_tokens = tokens - target,
+        .sees_all = l->sees_all,
+        .target_parameters = l->target_parameters,
+        .target_layers = l->L_decoder,
+        .target_tokens = target,
     };
+}
+
+static void add_flops(const struct agent_config *c, const struct model *model,
+                      double ret_flops[FLOPS_CONVENTIONS])
+{
+    const struct flops_shape shape = run_plan_flops_shape(
+        c, &model->language, module_param_count(model->root), sequence_tokens(c, model));
     for (int i = 0; i < FLOPS_CONVENTIONS; i++)
-        ret_flops[i] = l->V > 0 ? flops_per_token(&shape, (enum run_convention)i) : 0;
+        ret_flops[i] = model->language.V > 0 ? flops_per_token(&shape, (enum run_convention)i) : 0;
 }
 
 /* A node's ranks, or the most below that which divide the world. */

@@ -11,6 +11,12 @@
 extern "C" {
 #endif
 
+/* What decides a language model's FLOPs. tokens: of a sample; of an encoder-decoder, of both its
+ * sequences together. */
+struct flops_shape run_plan_flops_shape(const struct agent_config *config,
+                                        const struct language_shape *language, int64_t parameters,
+                                        int64_t tokens);
+
 /* world_size, node_size: ranks in all and on a node, which is HYBRID's default group. Memory from
  * `arena`. Errors: ERR_CONFIG if the group does not divide the world. */
 int run_plan_facts_make(const struct agent_config *config, const struct model *model,

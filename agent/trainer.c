@@ -6,6 +6,7 @@
 #include "agent/comm_device.h"
 #include "agent/device_choice.h"
 #include "agent/encoder.h"
+#include "agent/run_plan.h"
 #include "agent/trainer_parts.h"
 
 #include <stdlib.h>
@@ -206,6 +207,21 @@ static void tell_limits(struct trainer *t)
                             "end: it is evaluated there only");
 }
 
+static void tell_small_units(struct trainer *t)
+{
+    int64_t parameters = module_param_count(t->model->root);
+    int units = shard_unit_count(t->shard);
+    char text[192];
+    if (!trainer_is_language(t) || shard_group_size(t->shard) == 1 ||
+        !run_plan_units_are_small(parameters, units))
+        return;
+    snprintf(text, sizeof text,
+             "%d units of %.1fM parameters are small (below %dM): one unit "
+             "(parallel.auto_wrap_policy=NO_WRAP) or NO_SHARD is faster where memory allows it",
+             units, (double)parameters / units / 1e6, RUN_PLAN_SMALL_UNIT / 1000000);
+    t->listener->notice(t->listener->ctx, text);
+}
+
 static int tell_began(struct trainer *t, struct error *err)
 {
     const struct trainer_facts facts = {
@@ -232,6 +248,7 @@ static int open_engine(struct trainer *t, struct error *err)
     if (tell_began(t, err) || open_shard(t, err))
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
+    tell_small_units(t);
     if (open_optimizer(t, err) || open_sums(t, err))
         return -1;
     trainer_event(t, RUN_OPTIMIZER_DONE, NULL);

@@ -236,6 +236,8 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
     int64_t looked_up =
         c->max_position_embeddings + c->type_vocab_size + (tied ? 0 : c->vocab_size);
     struct module *root = bert_declare(net, pad_id);
+    int64_t of_rows = (net->pooler ? module_param_count(net->pooler) : 0) +
+                      (net->labels ? module_param_count(net->labels) : 0);
     net->model = (struct model){
         .type = "bert",
         .task = tasks[c->head],
@@ -251,7 +253,8 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
                      .kv_heads = net->heads.kv_heads,
                      .hd = net->heads.hd,
                      .I = c->intermediate_size,
-                     .embeddings = looked_up * c->hidden_size,
+                     .sees_all = true,
+                     .embeddings = looked_up * c->hidden_size + of_rows,
                      .tied = tied},
         .forward = forward,
     };

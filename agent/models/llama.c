@@ -291,6 +291,7 @@ struct model *model_llama_new(struct arena *arena, const struct llama_config *co
                      .kv_heads = net->heads.kv_heads,
                      .hd = net->heads.hd,
                      .I = config->intermediate_size,
+                     .gated = true,
                      .embeddings =
                          config->tie_word_embeddings ? 0 : config->vocab_size * config->hidden_size,
                      .tied = config->tie_word_embeddings},

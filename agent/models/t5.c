@@ -227,6 +227,15 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     tape_leave(tape, model->root);
 }
 
+/* The decoder's and the head's, but for what multiplies the encoder's output. */
+static int64_t target_parameters(const struct t5 *net)
+{
+    const struct t5_config *c = &net->config;
+    int64_t of_source = 2 * c->d_model * c->num_heads * c->d_kv;
+    return module_param_count(net->decoder.module) - net->decoder.L * of_source +
+           c->vocab_size * c->d_model;
+}
+
 struct model *model_t5_new(struct arena *arena, const struct t5_config *config, int64_t pad_id)
 {
     struct t5 *net = arena_new(arena, struct t5);
@@ -245,6 +254,7 @@ struct model *model_t5_new(struct arena *arena, const struct t5_config *config, 
                      .kv_heads = config->num_heads,
                      .hd = config->d_kv,
                      .I = config->d_ff,
+                     .gated = config->feed_forward_proj != T5_RELU,
                      .start_id = (int32_t)config->decoder_start_token_id,
                      .pad_id = (int32_t)pad_id,
                      .embeddings =
@@ -253,6 +263,7 @@ struct model *model_t5_new(struct arena *arena, const struct t5_config *config, 
         .forward = forward,
     };
     t5_declare(net);
+    net->model.language.target_parameters = target_parameters(net);
     static const char *const names[] = {"encoder.embed_tokens.weight",
                                         "decoder.embed_tokens.weight", "lm_head.weight"};
     net->model.tie_count = config->tie_word_embeddings ? 3 : 2;

@@ -4,12 +4,26 @@
 
 #include <string.h>
 
+/* Per sample of S tokens for the encoder and T for the decoder, divided by both. */
+static double translation_per_token(const struct flops_shape *s, enum run_convention convention)
+{
+    double S = (double)s->sequence_tokens, T = (double)s->target_tokens;
+    double at_source = (double)(s->parameters - s->lookup_parameters - s->target_parameters);
+    double seen_by_target = S + (convention == FLOPS_CAUSAL ? T / 2 : T);
+    double scores = (double)s->layers * S * S + (double)s->target_layers * T * seen_by_target;
+    return (6 * (at_source * S + (double)s->target_parameters * T) +
+            12 * (double)s->attention_width * scores) /
+           (S + T);
+}
+
 double flops_per_token(const struct flops_shape *s, enum run_convention convention)
 {
+    if (s->target_layers > 0)
+        return translation_per_token(s, convention);
     double products = 6 * (double)(s->parameters - s->lookup_parameters);
     double scores =
         12 * (double)s->layers * (double)s->attention_width * (double)s->sequence_tokens;
-    return products + (convention == FLOPS_CAUSAL ? scores / 2 : scores);
+    return products + (convention == FLOPS_CAUSAL && !s->sees_all ? scores / 2 : scores);
 }
 
 /* From the data sheets, without sparsity. The first row whose words are all in the name counts, so

@@ -4,6 +4,7 @@
 
 #include "agent/telemetry/run_numbers.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -18,10 +19,16 @@ struct flops_shape {
     int64_t layers;
     int64_t attention_width; /* heads * head_dim */
     int64_t sequence_tokens;
+    bool sees_all; /* each token sees all others, as BERT's: nothing is causal */
+    /* Of an encoder-decoder the decoder's share, the rest being the encoder's; else 0. */
+    int64_t target_parameters; /* of `parameters`, multiplied with what the decoder reads */
+    int64_t target_layers, target_tokens;
 };
 
 /* Forward and backward: 6 (N - N_lookup) + 12 L H hd T, PaLM's appendix B; causal: half of the
- * second term. What is computed again (checkpointing) is not counted. */
+ * second term. Of an encoder-decoder per token of either, on the average: each weight counts for
+ * the tokens it meets, and the decoder's tokens see half of themselves and all of the encoder's.
+ * What is computed again (checkpointing) is not counted. */
 double flops_per_token(const struct flops_shape *shape, enum run_convention convention);
 
 /* Dense bf16 FLOP/s of a device by the name its driver gives it ("NVIDIA H100 80GB HBM3");

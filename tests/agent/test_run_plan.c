@@ -280,6 +280,51 @@ static void it_is_told_as_text_and_as_json(void **state)
     json_decref(json);
 }
 
+/* t5-small in bf16, 4 samples of 512 tokens to 128. A token of the encoder keeps 2 (4 * 512 + 3 *
+ * 512
+ * + 512 + 2 * 2048) + 32 bytes a layer; one of the decoder as much, and 2 (4 * 512) + 32 for what
+ * it sees of the encoder, whose tokens keep 4 * 512 more. */
+static void a_decoders_layers_count_by_its_own_tokens(void **state)
+{
+    (void)state;
+    enum { B = 4, S = 512, T = 128, ENCODER = 16416, CROSS = 4128, SEEN = 2048, L = 6 };
+    struct run_plan_facts f = facts_1b(1);
+    struct run_plan plan;
+    f.activations = (struct plan_activations){.L = L,
+                                              .decoder_L = L,
+                                              .target_tokens = T,
+                                              .D = 512,
+                                              .heads = 8,
+                                              .kv_heads = 8,
+                                              .hd = 64,
+                                              .I = 2048,
+                                              .V = 32128,
+                                              .chunk_rows = 522};
+    f.batch_rows = B;
+    f.sequence_tokens = S + T;
+    const int64_t encoder = B * S * ENCODER, decoder = B * (T * (ENCODER + CROSS) + S * SEEN);
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.activations, L * (encoder + decoder));
+    assert_int_equal(plan.logits, B * T * 32128 * 6);
+    f.activations.offload = true;
+    f.activations.horizon = L + 1;
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.activations, L * decoder + encoder);
+    assert_int_equal(plan.host_activations, L * (encoder + decoder));
+    f.activations.offload = false;
+    f.activations.recompute = PLAN_BLOCKS;
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.activations, L * B * (S + T) * 1024 + encoder);
+}
+
+static void small_units_are_told(void **state)
+{
+    (void)state;
+    assert_true(run_plan_units_are_small(60506624, 13)); /* t5-small */
+    assert_false(run_plan_units_are_small(60506624, 1));
+    assert_false(run_plan_units_are_small(1235814400, 17)); /* Llama-3.2-1B */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +332,8 @@ int main(void)
         cmocka_unit_test(traffic_is_the_tables),
         cmocka_unit_test(accumulation_is_paid_where_it_is_done),
         cmocka_unit_test(activations_are_the_tables),
+        cmocka_unit_test(a_decoders_layers_count_by_its_own_tokens),
+        cmocka_unit_test(small_units_are_told),
         cmocka_unit_test(what_is_offloaded_is_on_the_host),
         cmocka_unit_test(slices_are_padded_to_the_group),
         cmocka_unit_test(advice_is_the_guides),

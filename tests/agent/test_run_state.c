@@ -158,10 +158,38 @@ static void a_duration_is_counted_at_its_bound(void **state)
         assert_true(histogram_bounds_s[i] > histogram_bounds_s[i - 1]);
 }
 
+/* t5-small, 512 tokens to 128, by its matrices: 6 layers each, width 512, middle 2048, 8 heads
+ * of 64. */
+static void an_encoder_decoders_weights_meet_their_own_tokens(void **state)
+{
+    (void)state;
+    const double D = 512, I = 2048, V = 32128, S = 512, T = 128, L = 6;
+    const double source = L * (4 * D * D + 2 * D * I) + L * 2 * D * D;
+    const double target = L * (6 * D * D + 2 * D * I) + V * D;
+    const struct flops_shape t5 = {
+        .parameters = (int64_t)(source + target),
+        .layers = 6,
+        .attention_width = 512,
+        .sequence_tokens = 512,
+        .target_parameters = (int64_t)target,
+        .target_layers = 6,
+        .target_tokens = 128,
+    };
+    double products = 6 * (source * S + target * T), width = 12 * D * L;
+    double full = (products + width * (S * S + T * T + T * S)) / (S + T);
+    double causal = (products + width * (S * S + T * T / 2 + T * S)) / (S + T);
+    assert_true(fabs(flops_per_token(&t5, FLOPS_FULL) / full - 1) < 1e-12);
+    assert_true(fabs(flops_per_token(&t5, FLOPS_CAUSAL) / causal - 1) < 1e-12);
+    struct flops_shape bert = llama_1b;
+    bert.sees_all = true;
+    assert_true(flops_per_token(&bert, FLOPS_CAUSAL) == flops_per_token(&llama_1b, FLOPS_FULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flops_are_the_sum_of_the_products),
+        cmocka_unit_test(an_encoder_decoders_weights_meet_their_own_tokens),
         cmocka_unit_test(a_table_that_is_only_looked_up_does_not_count),
         cmocka_unit_test(devices_are_known_by_their_drivers_names),
         cmocka_unit_test(utilization_is_per_device),
