@@ -261,27 +261,28 @@ bench-ops: deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/tests/bench/,ops_bench language_bench)
 	@build/release/tests/bench/ops_bench
 	@build/release/tests/bench/language_bench cpu $(THREADS)
-#> make bench-gpu      kernels and whole training steps on a GPU, beside PyTorch where there is one; skipped without a GPU
-.PHONY: bench-gpu
-bench-gpu: deps
-	@$(MAKE) --no-print-directory V=release all $(addprefix build/release/tests/bench/,ops_bench language_bench)
-	@tests/bench/gpu.sh
 $(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(BUILD)/tests/bench/timing.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
+GPU_BENCHES := $(addprefix build/release/tests/,gpu/gpu bench/ops_bench bench/language_bench)
 GPU_PROGRAMS := $(addprefix build/release/tests/,gpu/gpu $(shell tests/gpu/programs.sh))
 $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
-.PHONY: check-gpu bundle
+.PHONY: check-gpu bench-gpu bundle
 check-gpu: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_PROGRAMS)
 	@tests/gpu/check.sh build/release
 
+#> make bench-gpu      kernels against their floor, whole training steps beside PyTorch's; ARGS=--dry_run: only says what it runs
+bench-gpu: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_BENCHES)
+	@tests/gpu/bench.sh $(ARGS)
+
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./check-gpu
 bundle: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release all $(GPU_PROGRAMS)
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release all $(GPU_PROGRAMS) $(GPU_BENCHES)
 	@tests/gpu/bundle.sh build/release build/bundle
 
 #> make cover          line coverage of the suite

@@ -2,26 +2,18 @@
 # What a GPU makes of our kernels, against the least time their bytes and multiplications need, and of whole training
 # steps: MNIST's network, GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and with the document's
 # vocabulary and heads), each beside PyTorch where it can be imported.
-#   tests/bench/gpu.sh [--dry_run]     --dry_run: prints what it would run
-# BUILD: the folder of the programs (build/release); PYTHON: whose PyTorch is the peer (python3); OUT: where logs,
+#   tests/gpu/bench.sh [--dry_run]     --dry_run: prints what it would run
+# BUILD: where the programs are (build/release); PYTHON: whose PyTorch is the peer (python3); OUT: where logs,
 # results (gpu.txt) and data go (build/bench). Without a GPU it says so and is done. Takes less than 8 minutes.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build/release}
+export SHOAL_CUDA_LIBRARY=${SHOAL_CUDA_LIBRARY:-$(realpath -m "$build")/libshoal_cuda.so}
 python=${PYTHON:-python3}
 out=${OUT:-build/bench}
 dry=
 BUDGET_S=460 # for all; what is left when it is over is left out
 [ "${1:-}" != --dry_run ] || dry=1
-
-# NAME: a program of the build, or of a bundle, where all lie in one folder
-program() {
-    local file
-    for file in "$build/$1" "$build/tests/bench/$1"; do
-        [ ! -x "$file" ] || break
-    done
-    echo "$file"
-}
 
 run() { # LOG SECONDS COMMAND...
     local log=$out/$1 seconds=$2 left=$((BUDGET_S - SECONDS))
@@ -58,9 +50,9 @@ kernels() { # PEAKS: of three numbers, or none
     local bf16='' fp32='' bytes=''
     [ -z "$1" ] || read -r bf16 fp32 bytes <<<"$1"
     # shellcheck disable=SC2086 # no peaks, no arguments
-    run kernels-mnist.log 60 "$(program ops_bench)" cuda 1 $fp32 $bytes || failed=1
+    run kernels-mnist.log 60 "$build/tests/bench/ops_bench" cuda 1 $fp32 $bytes || failed=1
     # shellcheck disable=SC2086
-    run kernels-language.log 120 "$(program language_bench)" cuda 1 $bf16 $bytes || failed=1
+    run kernels-language.log 120 "$build/tests/bench/language_bench" cuda 1 $bf16 $bytes || failed=1
     [ "$dry" ] || cat "$out/kernels-mnist.log" "$out/kernels-language.log"
 }
 
@@ -94,7 +86,7 @@ ours() { # MODEL BATCH TOKENS STEPS FLAGS...
     local model=$1 batch=$2 tokens=$3 steps=$4
     shift 4
     # the first ten steps do not count
-    run "shoal-$model.log" 60 "$(program shoal-agent)" --device cuda --nproc_per_node 1 --batch_size "$batch" \
+    run "shoal-$model.log" 60 "$build/shoal-agent" --device cuda --nproc_per_node 1 --batch_size "$batch" \
         --max_steps $((steps + 10)) --eval_strategy no --sharding_strategy NO_SHARD --logging.http_port 0 "$@" || {
         failed=1
         return 0
@@ -106,7 +98,7 @@ theirs() { # MODEL BATCH TOKENS STEPS
     local variant
     [ "$torch" ] || return 0
     for variant in eager fsdp2_compile; do
-        run "torch-$1-$variant.log" 75 "$python" -W ignore tests/bench/torch/gpu_step.py --model "$1" \
+        run "torch-$1-$variant.log" 75 "$python" -W ignore tests/gpu/torch_step.py --model "$1" \
             --variant "$variant" --batch "$2" --tokens "$3" --steps "$4" || continue
         [ "$dry" ] || grep "^torch " "$out/torch-$1-$variant.log" >>"$out/gpu.txt"
     done
@@ -153,9 +145,9 @@ print_table() {
 
 failed=0 name='no GPU' torch=1
 if [ -z "$dry" ]; then
-    # NVIDIA's tool is not in every image; the driver's device files are wherever it works
-    compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L >/dev/null 2>&1 || {
-        echo "bench-gpu: skipped: this machine has no NVIDIA GPU (no /dev/nvidia0); nothing was measured"
+    "$build/tests/gpu/gpu" || {
+        [ $? = 77 ] || exit 1
+        echo "bench-gpu: skipped, nothing was measured"
         exit 0
     }
     name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || name=

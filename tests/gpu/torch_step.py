@@ -1,6 +1,6 @@
 """Whole training steps in PyTorch on one GPU, as the peer to be compared with.
 
-    gpu_step.py --model mnist|gpt2|llama|llama-document --variant eager|fsdp2_compile [--steps N]
+    torch_step.py --model mnist|gpt2|llama|llama-document --variant eager|fsdp2_compile [--steps N]
 
 prints `torch MODEL VARIANT SAMPLES_PER_S PEAK_BYTES`. Models are written in plain PyTorch, with the sizes of ours;
 attention is scaled_dot_product_attention. eager: no wrapper, bf16 under autocast (MNIST: fp32, as its tutorial).
