@@ -2,6 +2,7 @@
  * is bos, '>' eos, '|' stands between the parts, '#' before a label. */
 #include "agent/dataset/examples.h"
 
+#include "agent/encoder.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/agent/token_texts.h"
@@ -391,6 +392,53 @@ static void test_long_texts(void **state)
     support_remove_tree(dir);
 }
 
+/* The same with tokenizers of each kind, at lengths where the texts are cut anywhere. */
+static void check_beginnings(const char *name, const char *dir, const char *text)
+{
+    enum { LONGEST = 60 };
+    static const struct asked asked = {.kind = EXAMPLES_TRANSLATION};
+    auto_free char *path = xasprintf("tests/data/tokenizers/%s", name);
+    auto_tokens struct tokens all = {0};
+    struct tokenizer *tokenizer;
+    struct error err;
+    assert_ok(tokenizer_open(path, &tokenizer, &err), &err);
+    assert_ok(tokenizer_encode(tokenizer, text, strlen(text), false, &all, &err), &err);
+    assert_true(all.count > 10 * LONGEST);
+    for (int64_t most = 1; most <= LONGEST; most += 7) {
+        struct examples_options options = options_of(&asked, dir, 0);
+        struct examples *x;
+        options.max_source = most;
+        options.data.vocab_size = tokenizer_vocabulary(tokenizer);
+        assert_ok(encoder_of(tokenizer, &options.data.encoder, &err), &err);
+        options.data.add_bos = options.data.add_eos = TOKENS_AFFIX_FALSE;
+        assert_ok(examples_open(&options, &x, &err), &err);
+        assert_int_equal(x->items[0].counts[0], most);
+        assert_memory_equal(x->ids, all.ids, (size_t)most * sizeof *all.ids);
+        examples_close(x);
+    }
+    tokenizer_close(tokenizer);
+}
+
+static void test_long_texts_of_real_tokenizers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"unigram_t5",  "spm_t5",       "spm_bpe",
+                                        "bert_cased",  "llama3",       "llama2_legacy",
+                                        "gpt2_prefix", "unknown_fused"};
+    auto_free char *dir = support_temp_dir();
+    auto_str struct str text, lines;
+    str_init(&text, 1 << 20);
+    str_init(&lines, 1 << 20);
+    for (int i = 0; i < 400; i++)
+        str_printf(&text, "%sIt's  the %dth: caf\xc3\xa9,   \xe4\xb8\xad\xe6\x96\x87 no.%d ",
+                   i % 5 ? "" : "aaaaaaaaaaaaaaaaaaaaaaaa ", i, i * i);
+    str_printf(&lines, "{\"summary\":\"s\",\"text\":\"%s\"}\n", str_text(&text));
+    auto_free char *path = texts_write(dir, "train.jsonl", str_text(&lines), lines.length);
+    for (size_t i = 0; i < array_length(names); i++)
+        check_beginnings(names[i], dir, str_text(&text));
+    support_remove_tree(dir);
+}
+
 /* Whatever was in the memory before. */
 static void test_fingerprints(void **state)
 {
@@ -427,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_pairs_are_cut_as_the_library_does),
         cmocka_unit_test(test_tokenizers_that_do_not_fit),
         cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_long_texts_of_real_tokenizers),
         cmocka_unit_test(test_fingerprints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

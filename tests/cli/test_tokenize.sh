@@ -38,6 +38,8 @@ echo "$ids" >"$work/ids"
 check "ids to text" says "<|begin_of_text|>Hello world" tokenize llama3 --decode "$work/ids"
 check "without special tokens" says "Hello world" tokenize llama3 --decode --no_special "$work/ids"
 check "SentencePiece too" says "Hello world" eval 'tokenize spm_bpe "$work/hello" | tokenize spm_bpe --decode -'
+check "BERT's list of pieces, as its tokenizer.json" says "$(tokenize bert_uncased "$work/hello")" tokenize bert_uncased_files "$work/hello"
+check "and back" says "hello world" eval 'tokenize bert_uncased_files "$work/hello" | tokenize bert_uncased_files --decode --no_special -'
 
 # ---- JSON lines and token files
 printf '%s\n' '{"text": "Hello world", "url": "x"}' '' '{"text": ""}' '{"text": "Hello world"}' >"$work/lines.jsonl"
