@@ -176,7 +176,7 @@ struct attention_shape {
     int64_t B, T_q, T_k, heads, kv_heads, hd;
     int64_t q_stride, k_stride, v_stride; /* elements between tokens */
     bool causal;                          /* query t sees keys 0 .. t; needs T_q = T_k */
-    float scale;                          /* of the scores, before softmax and the bias */
+    float scale;                          /* of the scores, before softmax and the bias; > 0 */
     /* dropout of the probabilities: element (b, h, q, k) is dropped if random_uniform(key, ((g *
      * heads + h) * T_q + q) * T_k + k) < dropout, with g = first_row + b * row_stride; what is left
      * is divided by 1 - dropout. 0: none. */
