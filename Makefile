@@ -110,8 +110,9 @@ EMULATION := $(BUILD)/emulation
 EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.c tests/emulation/*.cc))
 EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
 EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas $(EMULATION_FLAGS)
-# tests/run.sh says how many lines of the kernels were executed
-EMULATION_COVERAGE := $(if $(filter debug,$(V)),--coverage)
+# tests/run.sh says how many lines of the kernels were executed; one host thread runs them, so their counters
+# need no atomics (which -pthread would choose)
+EMULATION_COVERAGE := $(if $(filter debug,$(V)),--coverage -fprofile-update=single)
 $(EMULATION)/libshoal_cuda.so: $(EMULATED)
 	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -o $@ $^ -lboost_context
 $(EMULATION)/%.c.o: %.c
