@@ -48,12 +48,25 @@ static void forget_foreign_sizes(struct config_parser *p)
             forget_preset_value(p, i);
 }
 
+/* The type of a model that is named by its architecture alone; what nobody knows is told later. */
+static enum config_model type_of(const char *architecture)
+{
+    static const enum config_model types[] = {[ARCHITECTURE_LLAMA] = MODEL_LLAMA,
+                                              [ARCHITECTURE_GPT2] = MODEL_GPT2,
+                                              [ARCHITECTURE_T5] = MODEL_T5,
+                                              [ARCHITECTURE_BERT] = MODEL_BERT};
+    struct architecture a;
+    return architecture_find(architecture, &a) ? types[a.kind] : MODEL_LLAMA;
+}
+
 static int finish_model(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
     bool is_named = c->model.name_or_path[0];
     if (is_named)
         forget_preset_sizes(p);
+    if (c->model.type == MODEL_AUTO && !is_named && c->model.architecture[0])
+        c->model.type = type_of(c->model.architecture);
     if (c->model.type != MODEL_AUTO && c->model.type != MODEL_MNIST_CNN)
         forget_foreign_sizes(p);
     if (c->model.type == MODEL_AUTO && !is_named) {

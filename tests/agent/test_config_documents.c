@@ -250,6 +250,7 @@ static void models_have_the_published_sizes(void **state)
         {"--preset t5-small", 60506624},
         {"--preset t5-fsdp,t5-small", 60506624},
         {"--preset t5-base", 222903552},
+        {"--model.architecture=google-t5/t5-base", 222903552},
         {"--preset t5-large", 737668096},
         {"--preset bert-base", 109514298},
         {"--preset bert-base --head pretraining", 110106428},

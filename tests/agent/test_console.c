@@ -20,6 +20,22 @@ static void epoch_and_test_lines_are_the_tutorials(void **state)
     assert_non_null(strstr(str_text(&test), "Accuracy: 9111/10000 (91.11%)\n"));
 }
 
+static void memory_is_told_in_accelerates_words(void **state)
+{
+    (void)state;
+    const int64_t mib = 1024 * 1024;
+    const struct trainer_score score = {.memory_begin_bytes = 12 * mib,
+                                        .memory_end_bytes = 15 * mib + 17,
+                                        .memory_peak_bytes = 37 * mib + mib / 2};
+    auto_str struct str text;
+    str_init(&text, 1024);
+    console_epoch_memory_lines(&score, &text);
+    assert_string_equal(str_text(&text), "Memory before entering the train : 12\n"
+                                         "Memory consumed at the end of the train (end-begin): 3\n"
+                                         "Peak Memory consumed during the train (max-begin): 25\n"
+                                         "Total Peak Memory consumed during the train (max): 37\n");
+}
+
 static void a_loss_that_is_no_number_is_nan_and_told(void **state)
 {
     (void)state;
@@ -79,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epoch_and_test_lines_are_the_tutorials),
+        cmocka_unit_test(memory_is_told_in_accelerates_words),
         cmocka_unit_test(a_loss_that_is_no_number_is_nan_and_told),
         cmocka_unit_test(throughput_counts_from_the_first_warm_step),
         cmocka_unit_test(time_skipped_is_no_training),

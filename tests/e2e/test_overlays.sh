@@ -23,7 +23,17 @@ check "overlay fsdp is the document's job" has fsdp "name: pytorch-dist-job" "na
 affinities() { [ "$(render fsdp | grep -c podAffinity)" -eq 1 ]; }
 check "... whose master waits for no other pod's node" affinities
 check "overlay ddp" has ddp "replicas: 2" "torchrun --nnodes 3 --nproc_per_node 1 mnist-ddp.py"
-for overlay in t5-small t5-base bert; do check "overlay $overlay" has "$overlay" "name: $overlay"; done
+
+# The other overlays' arguments, with the sizes of their models in the place of what only their volume has.
+plan() { # OVERLAY NAME
+    mapfile -t arguments < <(sed -n '/args:/,/env:/s/^ *- \([^ ]*\).*/\1/p' "kustomize/overlays/$1/pytorchjob.yaml")
+    [ "$1" != bert ] || arguments=(accelerate "${arguments[@]}")
+    shoal-agent "${arguments[@]}" --model.name_or_path= --model.architecture="$2" --init=random --strict --dry_run
+}
+check "overlay t5-small" fails 0 "60506624 parameters in 13 units" plan t5-small t5_small
+check "overlay t5-base" fails 0 "222903552 parameters in 25 units" plan t5-base t5_base
+check "... is told that its units are small" fails 0 "25 units of 8.9 million elements" plan t5-base t5_base
+check "overlay bert" fails 0 "109514298 parameters in 13 units" plan bert bert_base_uncased
 
 # trains NAME: runs the manifest on the standard input.
 trains() {
