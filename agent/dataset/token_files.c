@@ -25,6 +25,7 @@ struct search {
     enum token_format format; /* what the place says; TOKENS_AUTO: look into a file */
     int room;
     struct str tried; /* places, for the error */
+    bool saw_parquet; /* likewise */
 };
 
 static bool is_directory(const char *path)
@@ -106,6 +107,7 @@ static int add_matching(struct search *s, const char *directory, struct dirent *
 {
     for (int i = 0; i < count; i++) {
         const char *file = entries[i]->d_name;
+        s->saw_parquet |= ends_with(file, ".parquet");
         if (file[0] == '.' || !is_data(directory, file) || (word && !has_word(file, word)))
             continue;
         auto_free char *path = xasprintf("%s/%s", directory, file);
@@ -256,8 +258,11 @@ int token_files_find(const struct token_options *options, const struct token_spl
     if (result == 0 && s.files.count == 0)
         result = error_set(err, ERR_NOT_FOUND,
                            "%s has no split %s (looked in %s for files of that name; of a data set "
-                           "that has only train, train[90%%:] is a part)",
-                           options->dataset, split->name, str_text(&s.tried));
+                           "that has only train, train[90%%:] is a part%s)",
+                           options->dataset, split->name, str_text(&s.tried),
+                           s.saw_parquet ? "; Parquet is not read: write JSON lines, in Python by "
+                                           "datasets' to_json()"
+                                         : "");
     str_free(&s.tried);
     if (result == 0)
         result = token_sniff(s.files.paths[0], s.format, &s.files.format, err);

@@ -305,6 +305,9 @@ static const struct {
     {{.kind = EXAMPLES_PRETRAINING, .file = "train.txt", .content = "abc\n\ndef\n"},
      ERR_INPUT,
      "train.txt: no sentence that has a next one in train"},
+    {{.kind = EXAMPLES_TRANSLATION, .file = "train-00000-of-00001.parquet", .content = "PAR1"},
+     ERR_NOT_FOUND,
+     "; Parquet is not read: write JSON lines, in Python by datasets' to_json()"},
 };
 
 static void test_what_is_wrong(void **state)
