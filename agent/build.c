@@ -1,7 +1,6 @@
 #include "agent/build.h"
 
 #include "agent/models/mnist.h"
-#include "agent/shard.h"
 #include "agent/shard_layout.h"
 #include "agent/wrap.h"
 
@@ -71,24 +70,6 @@ int build_model(const struct agent_config *config, struct arena *arena, struct m
     return choose_units(config, (*ret_model)->root, arena, err);
 }
 
-void build_advise(const struct agent_config *config, const struct model *model, struct str *out)
-{
-    auto_arena struct arena *arena = arena_open();
-    struct shard_layout layout;
-    int64_t parameters = module_param_count(model->root);
-    shard_layout_make(arena, model->root, 1, &layout);
-    int64_t mean = parameters / layout.unit_count;
-    if (config->parallel.strategy + 1 == NO_SHARD || layout.unit_count == 1 ||
-        parameters < BUILD_TOY_PARAMETERS || mean >= BUILD_SMALL_UNIT)
-        return;
-    str_printf(out,
-               "%d units of %.1f million elements each are gathered and dropped again and again: "
-               "below about %d million that takes longer than it saves memory; "
-               "parallel.sharding_strategy=NO_SHARD is faster where the model fits, "
-               "parallel.auto_wrap_policy=NO_WRAP makes it one unit",
-               layout.unit_count, (double)mean / 1e6, BUILD_SMALL_UNIT / 1000000);
-}
-
 void build_describe(const struct config *config, const struct model *model, struct str *out)
 {
     config_yaml(config, out);
@@ -104,9 +85,4 @@ void build_describe(const struct config *config, const struct model *model, stru
                    (long long)layout.units[u].count);
     str_printf(out, "%lld parameters in %d unit%s\n", (long long)module_param_count(model->root),
                layout.unit_count, layout.unit_count == 1 ? "" : "s");
-    auto_str struct str advice;
-    str_init(&advice, 1024);
-    build_advise(&config->value, model, &advice);
-    if (advice.length > 0)
-        str_printf(out, "%s\n", str_text(&advice));
 }

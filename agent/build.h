@@ -19,11 +19,6 @@ int build_architecture(const struct agent_config *config, struct arena *arena,
 int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
                 struct error *err);
 
-/* Advice where units are so small that their collectives cost more than the memory they save: one
- * line without its end, or nothing. Models below BUILD_TOY_PARAMETERS need none. */
-enum { BUILD_SMALL_UNIT = 30 * 1000 * 1000, BUILD_TOY_PARAMETERS = 1000 * 1000 };
-void build_advise(const struct agent_config *config, const struct model *model, struct str *out);
-
 /* What --dry_run prints: the resolved configuration as YAML, the units and the number of parameters
  * of each. */
 void build_describe(const struct config *config, const struct model *model, struct str *out);

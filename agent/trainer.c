@@ -197,16 +197,10 @@ static int open_sums(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* What was asked for and cannot be, now that the data is known, or could be better. */
+/* What was asked for and cannot be, now that the data is known. */
 static void tell_limits(struct trainer *t)
 {
     const struct agent_config *c = t->config;
-    auto_str struct str advice;
-    str_init(&advice, 1024);
-    if (t->world->size > 1)
-        build_advise(c, t->model, &advice);
-    if (advice.length > 0)
-        t->listener->notice(t->listener->ctx, str_text(&advice));
     if (c->eval.strategy == EVAL_HALF_EPOCH && t->train->samples < 0)
         t->listener->notice(t->listener->ctx,
                             "where the middle of an epoch of this data is, is not known before its "
