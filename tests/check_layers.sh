@@ -13,6 +13,8 @@ cli:(base|operator|agent|cli)/.*|kernels/ops.h
 '
 # file : project headers it may include, where a file is held tighter than its room
 pure='
+base/library.[ch]:base/(contract|error|library).h
+kernels/product.[ch]:kernels/(ops|product).h
 operator/types.h:
 operator/resources.[ch]:base/(contract|mem).h|operator/(types|resources).h
 operator/names.[ch]:base/mem.h|operator/(types|names).h

@@ -93,6 +93,6 @@ void timing_print_rate(const struct timing *t, const struct work *work, double m
     else
         printf(" %8.1f GB/s   ", work->bytes / ms / 1e6);
     if (t->tflops > 0 && t->gbytes > 0)
-        printf(" %4.0f %% of the floor",
+        printf(" %4.0f %% of the possible",
                100 * fmax(work->flops / t->tflops / 1e9, work->bytes / t->gbytes / 1e6) / ms);
 }

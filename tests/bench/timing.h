@@ -36,7 +36,7 @@ void *timing_copy(struct timing *t, const void *from, size_t bytes);
  * longer than the clock's grain. */
 double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx);
 
-/* A line of a table, after its name and ms: the rate, and the share of the floor in ms. */
+/* A line of a table, after its name and ms: the rate, and the floor's share of ms. */
 void timing_print_rate(const struct timing *t, const struct work *work, double ms);
 
 #ifdef __cplusplus
