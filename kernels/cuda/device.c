@@ -25,6 +25,9 @@ int cuda_error(struct error *err, cudaError_t status, const char *what)
 static int cuda_device_count(struct error *ret_reason)
 {
     int driver = 0, runtime = 0, count = 0;
+    /* Read when CUDA starts: streams that share a queue of the GPU would wait for each other's host
+     * functions. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (!driver)

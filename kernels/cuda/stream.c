@@ -4,6 +4,7 @@
  * fails in a stream up to there fails those that waited for it. */
 #include "kernels/cuda/stream.h"
 #include "base/mem.h"
+#include "kernels/cuda/host_calls.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <pthread.h>
@@ -35,6 +36,7 @@ struct cuda_stream {
     cudaStream_t handle;
     void *scratch;
     size_t scratch_bytes;
+    struct host_calls *calls; /* NULL before the first */
     struct progress *progress;
     struct wait *waits; /* since the last sync */
     size_t wait_count, wait_room;
@@ -49,7 +51,7 @@ struct cuda_event {
     uint64_t point;
 };
 
-/* Guards the list, and progress and waits of all streams: host functions run on CUDA's thread. */
+/* Guards the list, and progress and waits of all streams: host functions run on other threads. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cuda_stream *streams;
 
@@ -203,6 +205,7 @@ void cuda_stream_close(struct stream *stream)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cudaStreamSynchronize(cuda_handle(stream));
+    host_calls_close(s->calls);
     pthread_mutex_lock(&lock);
     struct cuda_stream **link = &streams;
     while (*link != s)
@@ -269,7 +272,6 @@ struct call {
     _Alignas(16) unsigned char args[STREAM_CALL_MAX_BYTES];
 };
 
-/* On a thread of CUDA's. */
 static void run_call(void *arg)
 {
     struct call *call = arg;
@@ -282,7 +284,6 @@ static void run_call(void *arg)
         fail(call->s, call->point, &err);
         pthread_mutex_unlock(&lock);
     }
-    free(call);
 }
 
 static uint64_t next_point(struct cuda_stream *s)
@@ -303,8 +304,11 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
     call->function = function;
     if (bytes)
         memcpy(call->args, args, bytes);
-    cudaError_t status = cudaLaunchHostFunc(cuda_handle(stream), run_call, call);
-    if (status != cudaSuccess)
+    cudaStream_t handle = cuda_handle(stream);
+    cudaError_t status = s->calls ? cudaSuccess : host_calls_open(&s->calls);
+    if (status == cudaSuccess)
+        status = host_calls_put(s->calls, handle, run_call, call);
+    else
         free(call);
     cuda_check(stream, status, "queue a host function");
 }

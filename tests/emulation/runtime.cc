@@ -28,7 +28,7 @@ struct queue {
     std::deque<work> works;
     uint64_t queued = 0, done = 0;
     unsigned priority = 0;
-    bool busy = false; /* its first work is a host function that runs */
+    bool busy = false;                  /* its first work is a host function that runs */
     clock::time_point rests_until = {}; /* its first work waits for others */
     std::string name;
 };
@@ -40,6 +40,8 @@ struct work {
     void *args = nullptr;
     std::shared_ptr<queue> wait_for = {}; /* or a wait for this one's `point` */
     uint64_t point = 0;
+    const uint32_t *word = nullptr; /* or a wait until this is at or past `value` */
+    uint32_t value = 0;
 };
 
 struct host_call {
@@ -105,6 +107,8 @@ queue *draw(gpu *g)
             continue;
         const work &next = q->works.front();
         if (next.wait_for && !is_done(*next.wait_for, next.point))
+            continue;
+        if (next.word && (int32_t)(__atomic_load_n(next.word, __ATOMIC_ACQUIRE) - next.value) < 0)
             continue;
         if (!best || q->priority > best->priority)
             best = q.get();
@@ -289,6 +293,10 @@ const char *cudaGetErrorString(cudaError_t status)
         return "an illegal memory access was encountered";
     case cudaErrorLaunchFailure:
         return "unspecified launch failure";
+    case cudaErrorOperatingSystem:
+        return "OS call failed or operation not supported on this OS";
+    case cudaErrorNotSupported:
+        return "operation not supported";
     case cudaErrorUnknown:
         return "unknown error";
     }
@@ -432,6 +440,20 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 void emulation_put(void *stream, bool (*advance)(void *), void *args)
 {
     put((cudaStream_t)stream, {.advance = advance, .args = args});
+}
+
+static cudaError_t wait_for_word(cudaStream_t stream, uintptr_t word, uint32_t value, unsigned)
+{
+    return put(stream, {.word = (const uint32_t *)word, .value = value});
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
+                                             unsigned long long,
+                                             enum cudaDriverEntryPointQueryResult *found)
+{
+    *found = cudaDriverEntryPointSuccess;
+    *function = strcmp(symbol, "cuStreamWaitValue32") == 0 ? (void *)wait_for_word : nullptr;
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)

@@ -177,6 +177,27 @@ static void test_wait_is_for_the_recorded_point(void **state)
     event_close(event);
 }
 
+static int open_gate(void *args, struct error *err)
+{
+    (void)err;
+    gate_open(*(struct gate **)args);
+    return 0;
+}
+
+/* A function may wait for one of another stream, as collectives do. */
+static void test_calls_wait_for_each_other(void **state)
+{
+    struct world *world = *state;
+    struct gate first = GATE_CLOSED, second = GATE_CLOSED, *at = &first, *other = &second;
+    stream_call(world->a, wait_at_gate, &at, sizeof at);
+    stream_call(world->a, open_gate, &other, sizeof other);
+    stream_call(world->b, open_gate, &at, sizeof at);
+    stream_call(world->b, wait_at_gate, &other, sizeof other);
+    struct error err;
+    assert_ok(stream_sync(world->a, &err), &err);
+    assert_ok(stream_sync(world->b, &err), &err);
+}
+
 static void test_first_failure_stays(void **state)
 {
     struct world *world = *state;
@@ -274,6 +295,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(test_events_order_two_streams, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wait_is_for_the_recorded_point, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_calls_wait_for_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_failure_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failure_crosses_events, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_while_waited_for, setup, teardown),

@@ -22,10 +22,12 @@ enum cudaError {
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorNoKernelImageForDevice = 209,
+    cudaErrorOperatingSystem = 304,
     cudaErrorECCUncorrectable = 214,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719,
+    cudaErrorNotSupported = 801,
     cudaErrorUnknown = 999,
 };
 typedef enum cudaError cudaError_t;
@@ -78,6 +80,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 typedef void (*cudaHostFn_t)(void *args);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *args);
+
+/* Knows cuStreamWaitValue32 alone. */
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *found);
 
 enum { cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);

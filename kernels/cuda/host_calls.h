@@ -1,0 +1,28 @@
+/* Host functions in a stream's order that may wait, as collectives over the network do. CUDA may
+ * run the host functions of all streams on one thread, where one that waits keeps all others from
+ * running; so a stream has a thread of its own for them, and stands still until that thread has
+ * written the function's number to a word that the GPU watches. */
+#ifndef SHOAL_KERNELS_CUDA_HOST_CALLS_H
+#define SHOAL_KERNELS_CUDA_HOST_CALLS_H
+
+#include <cuda_runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct host_calls;
+
+/* For one stream. Starts the thread. */
+cudaError_t host_calls_open(struct host_calls **ret_calls);
+/* NULL-safe; the stream is idle, or will never go on. */
+void host_calls_close(struct host_calls *calls);
+
+/* Queues run(arg) on the stream; arg is from malloc and is freed after it. */
+cudaError_t host_calls_put(struct host_calls *calls, cudaStream_t stream, void (*run)(void *arg),
+                           void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
