@@ -227,3 +227,34 @@ int net_interface_host(const char *interface, char *out, size_t out_bytes, struc
                          interface);
     return 0;
 }
+
+bool net_interface_is_meant(const char *pattern, const char *interface)
+{
+    bool is_excluded = pattern[0] == '^';
+    pattern += is_excluded;
+    bool is_exact = pattern[0] == '=', is_found = false;
+    pattern += is_exact;
+    for (size_t length; *pattern && !is_found; pattern += length + (pattern[length] == ',')) {
+        length = strcspn(pattern, ",");
+        is_found = length > 0 && strncmp(pattern, interface, length) == 0 &&
+                   (!is_exact || interface[length] == '\0');
+    }
+    return is_found != is_excluded;
+}
+
+void net_interface_choose(const char *pattern, char *out, size_t out_bytes)
+{
+    struct ifaddrs *list;
+    out[0] = '\0';
+    if (getifaddrs(&list) < 0)
+        return;
+    for (struct ifaddrs *i = list; i && !out[0]; i = i->ifa_next) {
+        char host[64] = "";
+        bool may = (i->ifa_flags & IFF_UP) && (!(i->ifa_flags & IFF_LOOPBACK) || *pattern != '^');
+        if (i->ifa_addr && may && net_interface_is_meant(pattern, i->ifa_name))
+            format_host(i->ifa_addr, host, sizeof host);
+        if (host[0])
+            snprintf(out, out_bytes, "%s", i->ifa_name);
+    }
+    freeifaddrs(list);
+}

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,12 @@ void net_local_host(int fd, char *out, size_t out_bytes);
 void net_peer_host(int fd, char *out, size_t out_bytes);
 /* The first address of a network interface. Errors: ERR_CONFIG names it. */
 int net_interface_host(const char *interface, char *out, size_t out_bytes, struct error *err);
+/* Whether NCCL_SOCKET_IFNAME's `pattern` means an interface: names or, without "=" before them,
+ * beginnings of names, separated by commas; after "^" those that it does not mean. */
+bool net_interface_is_meant(const char *pattern, const char *interface);
+/* The first interface that is up, has an address and is meant; the loopback only if the pattern
+ * names it. "" if there is none. */
+void net_interface_choose(const char *pattern, char *out, size_t out_bytes);
 
 /* How long to wait before the next of a series of attempts: doubles from 20 ms to 1 s, and never
  * beyond the deadline. Waits, and returns the number to give next time. */

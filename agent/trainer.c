@@ -245,7 +245,7 @@ static int tell_began(struct trainer *t, struct error *err)
 /* What comes after the data, in the order that people know from the logs of others. */
 static int open_engine(struct trainer *t, struct error *err)
 {
-    if (tell_began(t, err) || open_shard(t, err))
+    if (tell_began(t, err) || trainer_check_memory(t, err) || open_shard(t, err))
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
     tell_small_units(t);
@@ -274,6 +274,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
         agree_all(place->world, t->compute, open_data(t, &data, err), err) || /* one for all */
         open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
+        trainer_explain_memory(t, err);
         trainer_close(t);
         return -1;
     }

@@ -125,6 +125,14 @@ void trainer_schedule_describe(const struct schedule *schedule, struct checkpoin
  * differs. */
 void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
 
+/* trainer_memory.c: refuses what cannot fit into the GPU's memory, on all ranks. Collective. */
+int trainer_check_memory(struct trainer *t, struct error *err);
+/* Adds to an ERR_MEMORY what is free and what can be done. */
+void trainer_explain_memory(const struct trainer *t, struct error *err);
+/* needed: of free_bytes, of total_bytes. Errors: ERR_MEMORY. */
+int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes,
+                        int64_t total_bytes, struct error *err);
+
 /* trainer_run.c */
 int64_t trainer_steps(const struct trainer *t); /* of the whole run; 0: not known */
 

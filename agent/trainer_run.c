@@ -196,7 +196,7 @@ static int run_epoch(struct trainer *t, struct error *err)
     return 0;
 }
 
-int trainer_run(struct trainer *t, struct error *err)
+static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
     while (t->position.epoch < t->config->schedule.epochs && !steps_are_over(t)) {
@@ -218,4 +218,12 @@ int trainer_run(struct trainer *t, struct error *err)
             return -1;
     }
     return trainer_save(t, SAVE_LAST, err);
+}
+
+int trainer_run(struct trainer *t, struct error *err)
+{
+    if (run_epochs(t, err) == 0)
+        return 0;
+    trainer_explain_memory(t, err);
+    return -1;
 }
