@@ -3,6 +3,7 @@
 #include "agent/model_path.h"
 #include "base/mem.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,6 +34,22 @@ static void write_text(const char *path, const char *text)
     auto_fclose FILE *file = fopen(path, "we");
     assert_non_null(file);
     fputs(text, file);
+}
+
+/* A temporary directory is the current one while a test runs. */
+static int home = -1;
+
+static int enter(void **state)
+{
+    home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return support_enter_dir(state) || home < 0 || chdir(*state) < 0;
+}
+
+static int leave(void **state)
+{
+    int result = fchdir(home);
+    close(home);
+    return support_leave_dir(state) || result < 0;
 }
 
 /* In the current directory: caches as the hub makes them. */
@@ -137,13 +154,11 @@ static void a_configuration_gets_its_paths(void **state)
 
 int main(void)
 {
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, enter, leave)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(ids_are_found_where_the_hub_keeps_them, support_enter_dir,
-                                        support_leave_dir),
-        cmocka_unit_test_setup_teardown(what_is_nowhere_is_told_with_the_places, support_enter_dir,
-                                        support_leave_dir),
-        cmocka_unit_test_setup_teardown(a_configuration_gets_its_paths, support_enter_dir,
-                                        support_leave_dir),
+        IN_DIR(ids_are_found_where_the_hub_keeps_them),
+        IN_DIR(what_is_nowhere_is_told_with_the_places),
+        IN_DIR(a_configuration_gets_its_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
