@@ -22,8 +22,8 @@ void wrap_none(struct module *root);
 void wrap_by_size(struct module *root, int64_t min_num_params);
 
 /* The modules whose class is one of `classes`; class_count 0: the model's own blocks.
- * Errors: ERR_CONFIG, naming the classes that the model has, if one of `classes` is none of them, or
- * no module but the root is chosen. */
+ * Errors: ERR_CONFIG, naming the classes that the model has, if one of `classes` is none of them,
+ * or no module but the root is chosen. */
 int wrap_by_class(struct module *root, const char *const *classes, int class_count,
                   struct error *err);
 

@@ -58,8 +58,8 @@ void memory_forbid();
 
 } // namespace emulation
 
-/* For the GPU's other libraries (nccl.c), which find it by name. Puts work on a stream that may have
- * to wait for other streams or processes: it is called, with device memory allowed, until it
+/* For the GPU's other libraries (nccl.c), which find it by name. Puts work on a stream that may
+ * have to wait for other streams or processes: it is called, with device memory allowed, until it
  * returns true; meanwhile other streams go on. */
 extern "C" __attribute__((visibility("default"))) void
 emulation_put(void *stream, bool (*advance)(void *), void *args);
