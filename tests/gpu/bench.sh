@@ -9,7 +9,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build/release}
 export SHOAL_CUDA_LIBRARY=${SHOAL_CUDA_LIBRARY:-$(realpath -m "$build")/libshoal_cuda.so}
-python=${PYTHON:-python3}
+# a bundle's libraries are for its own programs
+python=(env "LD_LIBRARY_PATH=$(tr : '\n' <<<"${LD_LIBRARY_PATH:-}" | grep -vF "$PWD/lib" | paste -sd :)" "${PYTHON:-python3}")
 out=${OUT:-build/bench}
 dry=
 BUDGET_S=460 # for all; what is left when it is over is left out
@@ -98,7 +99,7 @@ theirs() { # MODEL BATCH TOKENS STEPS
     local variant
     [ "$torch" ] || return 0
     for variant in eager fsdp2_compile; do
-        run "torch-$1-$variant.log" 75 "$python" -W ignore tests/gpu/torch_step.py --model "$1" \
+        run "torch-$1-$variant.log" 75 "${python[@]}" -W ignore tests/gpu/torch_step.py --model "$1" \
             --variant "$variant" --batch "$2" --tokens "$3" --steps "$4" || continue
         [ "$dry" ] || grep "^torch " "$out/torch-$1-$variant.log" >>"$out/gpu.txt"
     done
@@ -152,12 +153,12 @@ if [ -z "$dry" ]; then
     }
     name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || name=
     name=${name:-a GPU whose name nvidia-smi does not tell}
-    "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
+    "${python[@]}" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
     mkdir -p "$out"
     rm -f "$out/gpu.txt" "$out"/shoal-*.log "$out"/torch-*.log
     : >"$out/gpu.txt"
     echo "$name, $(date -u +%Y-%m-%d)"
-    [ "$torch" ] || echo "$python cannot import a PyTorch that sees the GPU: no peer"
+    [ "$torch" ] || echo "${PYTHON:-python3} cannot import a PyTorch that sees the GPU: no peer"
 fi
 make_data
 kernels "$(peaks_of "$name")"
