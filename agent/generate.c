@@ -37,6 +37,11 @@ static int open_model(struct generator *g, const char *dir, struct error *err)
         architecture_check(&g->architecture, err))
         return -1;
     g->model = architecture_build(g->arena, &g->architecture);
+    if (g->model->task != MODEL_NEXT_TOKEN)
+        return error_set(
+            err, ERR_UNSUPPORTED,
+            "%s: a %s: only models that predict the next token can write (llama, gpt2)", dir,
+            g->model->type);
     wrap_none(g->model->root);
     return 0;
 }
