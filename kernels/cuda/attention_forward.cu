@@ -102,14 +102,14 @@ __device__ static void finish(const struct attention_args &a, const struct tile_
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            float sum = quad_sum(state.sum[r][half]);
+            float sum = quad_sum(state.sum[r][half]), inverse = 1 / sum;
             int64_t q = at.q0 + tile_row(r, 2 * half);
             if (q < z.T_q && threadIdx.x % 4 == 0)
                 lse[q] = (state.largest[r][half] + log2f(sum)) * LN_2;
 #pragma unroll
             for (int n = 0; n < HD / 8; n++) {
-                y[r][n][2 * half] /= sum;
-                y[r][n][2 * half + 1] /= sum;
+                y[r][n][2 * half] *= inverse;
+                y[r][n][2 * half + 1] *= inverse;
             }
         }
     struct tile_rows to = tile_rows_of<HD>(a.y, z.heads * HD, at.b, z.T_q, at.h, z.T_q);

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_forward(struct atte
                 (largest[r] + log2f(whole)) * LN_2;
 #pragma unroll
         for (int c = 0; c < SLICE / 32; c++)
-            y[r][c] /= whole;
+            y[r][c] *= 1 / whole;
     }
     general_store(general_rows_of<T>(a.y, z.heads * hd, work.b, z.T_q, work.h, hd, z.T_q), q0,
                   slice, y, 1);

@@ -35,13 +35,15 @@ template <int HD, int ROWS, int THREADS>
 __device__ inline void tile_fetch(struct matrix_copies &copies, bf16 *tile,
                                   const struct tile_rows &from, int64_t first)
 {
-    constexpr int CHUNKS = HD / 8;
+    constexpr int CHUNKS = HD / 8, STEP = THREADS / CHUNKS;
+    static_assert(ROWS % STEP == 0 && STEP % 8 == 0, "a thread keeps to its bank");
+    int row = (int)threadIdx.x / CHUNKS, chunk = (int)threadIdx.x % CHUNKS;
+    const bf16 *x = from.x + (first + row) * from.stride + 8 * chunk;
+    bf16 *to = tile_chunk<HD>(tile, row, chunk);
 #pragma unroll
-    for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
-        int row = i / CHUNKS, chunk = i % CHUNKS;
-        bool valid = first + row < from.count;
-        const bf16 *x = valid ? from.x + (first + row) * from.stride + 8 * chunk : from.x;
-        copies.copy<16>(tile_chunk<HD>(tile, row, chunk), x, valid);
+    for (int i = 0; i < ROWS; i += STEP) {
+        bool valid = first + row + i < from.count;
+        copies.copy<16>(to + i * HD, valid ? x + i * from.stride : from.x, valid);
     }
 }
 
@@ -245,8 +247,8 @@ __device__ inline void tile_store(const struct tile_rows &to, int64_t first, bf1
             }
     __syncwarp();
 #pragma unroll
-    for (int i = lane; i < 16 * ROWS * CHUNKS; i += 32) {
-        int row = i / CHUNKS, chunk = i % CHUNKS;
+    for (int i = 0; i < 16 * ROWS; i += 32 / CHUNKS) {
+        int row = i + lane / CHUNKS, chunk = lane % CHUNKS;
         if (first + row < to.count)
             *(uint4 *)(void *)(to.x + (first + row) * to.stride + 8 * chunk) =
                 *(const uint4 *)(void *)tile_chunk<HD>(tile, row, chunk);
