@@ -76,6 +76,7 @@ static const struct row {
     NUMBER(BERT, initializer_range, bert.initializer_range),
     DROPOUT(BERT, bert.hidden_dropout_prob),
     DROPOUT(BERT, bert.attention_probs_dropout_prob),
+    DROPOUT(BERT, bert.classifier_dropout),
     NUMBER(BERT, attn_pdrop, bert.attention_probs_dropout_prob),
 };
 
@@ -228,6 +229,23 @@ static int override(const struct agent_config *c, struct architecture *a, struct
     return 0;
 }
 
+/* Where no model.type said the kind, nobody has looked before whether it can learn that. */
+static int check_head(const struct agent_config *c, const struct architecture *a, struct error *err)
+{
+    int64_t head = c->model.head;
+    bool fits = head == HEAD_AUTO || c->model.type != MODEL_AUTO;
+    if (a->kind == ARCHITECTURE_T5)
+        fits |= head == HEAD_SEQ2SEQ_LM;
+    else if (a->kind == ARCHITECTURE_BERT)
+        fits |= head >= HEAD_MASKED_LM && head <= HEAD_SEQUENCE_CLASSIFICATION;
+    else
+        fits |= head == HEAD_CAUSAL_LM;
+    if (fits)
+        return 0;
+    return error_set(err, ERR_CONFIG, "model.head: a %s cannot learn that",
+                     architecture_kind_name(a->kind));
+}
+
 int config_architecture(const struct agent_config *config, const struct architecture *published,
                         struct architecture *ret_architecture, struct error *err)
 {
@@ -243,7 +261,7 @@ int config_architecture(const struct agent_config *config, const struct architec
     if (config->model.type != MODEL_AUTO && a.kind != kind)
         return error_set(err, ERR_CONFIG, "model.type: the sizes given are a %s's",
                          architecture_kind_name(a.kind));
-    if (override(config, &a, err) || architecture_check(&a, err))
+    if (override(config, &a, err) || check_head(config, &a, err) || architecture_check(&a, err))
         return -1;
     *ret_architecture = a;
     return 0;

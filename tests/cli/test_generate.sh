@@ -28,6 +28,8 @@ check "help" fails 0 "Usage: shoal generate DIR" shoal generate --help
 check "no directory" fails 2 "one directory is needed" shoal generate
 check "one that is not there" fails 2 "$work/none" shoal generate "$work/none"
 check "one without weights" fails 2 "deploy/demo/bytes" shoal generate deploy/demo/bytes
+check "one that does not go on with texts" fails 2 "only models that predict the next token can write" \
+    shoal generate tests/data/pretrained/t5_bf16
 check "a temperature that is none" fails 2 "--temperature: 'hot'" shoal generate "$work/model" -t hot
 check "no tokenizer" fails 2 "$work/none: No such file" shoal generate "$work/model" --tokenizer "$work/none"
 tap_done

@@ -1,0 +1,56 @@
+"""Reads a T5 or a BERT classifier that shoal-agent saved with transformers, and gives its loss for rows. By hand:
+
+    pip install torch transformers sentencepiece
+    shoal-agent --model.name_or_path DIR --dataset ROWS.jsonl --dropout 0 --lr 0 --weight_decay 0 --mixed_precision no \\
+        --max_steps 1 --train_batch_size ROWS --label_pad_token_id -100 --save_model OUT ...
+    python3 tests/parity/check_export.py OUT ROWS.jsonl
+
+The loss must be the one that the run's only step tells: so tokens, padding, labels, weights and config.json are read
+as they were meant. What is missing in the weights, or too much, is printed."""
+
+import json
+import os
+import sys
+
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5ForConditionalGeneration
+
+
+def t5_ids(directory, texts):
+    """Ids with </s> behind, as lists."""
+    import sentencepiece
+    model = sentencepiece.SentencePieceProcessor(model_file=os.path.join(directory, "spiece.model"))
+    return [model.encode(text) + [1] for text in texts]
+
+
+def padded(rows, pad):
+    return torch.tensor([row + [pad] * (max(map(len, rows)) - len(row)) for row in rows])
+
+
+def t5_inputs(directory, rows):
+    source = t5_ids(directory, [row["text"] for row in rows])
+    target = t5_ids(directory, [row["summary"] for row in rows])
+    return {"input_ids": padded(source, 0), "attention_mask": padded([[1] * len(ids) for ids in source], 0),
+            "labels": padded(target, -100)}
+
+
+def bert_inputs(directory, rows):
+    tokenizer = AutoTokenizer.from_pretrained(directory, pad_token="[PAD]")
+    inputs = tokenizer([row["text"] for row in rows], return_tensors="pt", padding=True)
+    return {**inputs, "labels": torch.tensor([row["label"] for row in rows])}
+
+
+def main():
+    directory, data = sys.argv[1:]
+    with open(data) as file:
+        rows = [json.loads(line) for line in file]
+    is_t5 = AutoConfig.from_pretrained(directory).model_type == "t5"
+    kind = T5ForConditionalGeneration if is_t5 else AutoModelForSequenceClassification
+    model, info = kind.from_pretrained(directory, output_loading_info=True)
+    print({key: value for key, value in info.items() if value})
+    with torch.no_grad():
+        inputs = t5_inputs(directory, rows) if is_t5 else bert_inputs(directory, rows)
+        print(f"loss {model.eval()(**inputs).loss.item():.7f}")
+
+
+main()
