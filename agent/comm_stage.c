@@ -1,6 +1,6 @@
-/* Buffer k % 2 is filled, moved and emptied for piece k. Each buffer has a stream for its copies,
- * whose order keeps it from being filled before it was emptied; collectives run on a stream of the
- * host's. */
+/* Copies run on a stream of the communicator's own, collectives on the caller's. Buffer k % 2 is
+ * filled, moved and emptied for piece k; the copy stream's order alone keeps a buffer from being
+ * filled before it was emptied. */
 #include "agent/comm_stage.h"
 
 #include "base/mem.h"
@@ -16,12 +16,10 @@ struct comm_stage {
     bool owns_host;
     struct device *device;
     size_t buffer_bytes;
+    struct stream *copies;
     struct event *turn; /* a point of one stream that the other waits for at once */
-    struct stream *copies[BUFFERS];
+    struct event *filled[BUFFERS], *moved[BUFFERS];
     void *buffers[BUFFERS]; /* page-locked */
-    struct device *cpu;
-    struct stream *mover;
-    struct error failure; /* the first of the communicator below; code ERR_NONE before */
 };
 
 /* A collective, to be done in pieces. A rank's part is a row of `length` elements; a piece is the
@@ -29,7 +27,6 @@ struct comm_stage {
 struct job {
     struct comm_stage *c;
     struct stream *s;
-    struct stream *copies; /* of the piece at hand */
     enum dtype dtype;
     size_t element;
     int rows; /* of a buffer */
@@ -51,7 +48,7 @@ static struct comm_stage *stage_of(struct comm *c)
 static void copy(const struct job *j, void *dst, const void *src, int64_t count)
 {
     if (count > 0)
-        stream_copy(j->copies, dst, src, (size_t)count * j->element);
+        stream_copy(j->c->copies, dst, src, (size_t)count * j->element);
 }
 
 static void order(struct comm_stage *c, struct stream *later, struct stream *earlier)
@@ -60,55 +57,35 @@ static void order(struct comm_stage *c, struct stream *later, struct stream *ear
     stream_wait(later, c->turn);
 }
 
-static void fill(struct job *j, int64_t piece, int64_t most)
+static void fill(const struct job *j, int64_t piece, int64_t most)
 {
     int64_t from = piece * most, left = j->length - from;
-    j->copies = j->c->copies[piece % BUFFERS];
-    j->fill(j, j->c->buffers[piece % BUFFERS], from, left < most ? left : most);
+    int b = (int)(piece % BUFFERS);
+    j->fill(j, j->c->buffers[b], from, left < most ? left : most);
+    event_record(j->c->filled[b], j->c->copies);
 }
 
-/* Waits for the piece to be filled, moves it and empties it. */
-static int move_on(struct job *j, int64_t piece, int64_t most, struct error *err)
-{
-    struct comm_stage *c = j->c;
-    int64_t from = piece * most, left = j->length - from, count = left < most ? left : most;
-    j->copies = c->copies[piece % BUFFERS];
-    if (stream_sync(j->copies, err))
-        return -1;
-    j->move(j, c->buffers[piece % BUFFERS], count);
-    if (stream_sync(c->mover, err))
-        return -1;
-    j->empty(j, c->buffers[piece % BUFFERS], from, count);
-    return 0;
-}
-
-static int fail(void *args, struct error *err)
-{
-    *err = (*(struct comm_stage **)args)->failure;
-    return -1;
-}
-
-static void run(struct job *j)
+static void run(const struct job *j)
 {
     struct comm_stage *c = j->c;
     int64_t sent = c->host->stats.bytes_sent;
     int64_t most = (int64_t)(c->buffer_bytes / j->element) / j->rows / ALIGN * ALIGN;
     int64_t pieces = (j->length + most - 1) / most;
-    struct error err;
-    for (int b = 0; b < BUFFERS; b++)
-        order(c, c->copies[b], j->s);
+    order(c, c->copies, j->s);
     if (pieces > 0)
         fill(j, 0, most);
-    for (int64_t i = 0; i < pieces && !c->failure.code; i++) {
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t from = i * most, count = j->length - from < most ? j->length - from : most;
+        int b = (int)(i % BUFFERS);
         if (i + 1 < pieces)
             fill(j, i + 1, most);
-        if (move_on(j, i, most, &err))
-            c->failure = err;
+        stream_wait(j->s, c->filled[b]);
+        j->move(j, c->buffers[b], count);
+        event_record(c->moved[b], j->s);
+        stream_wait(c->copies, c->moved[b]);
+        j->empty(j, c->buffers[b], from, count);
     }
-    for (int b = 0; b < BUFFERS; b++)
-        order(c, j->s, c->copies[b]);
-    if (c->failure.code)
-        stream_call(j->s, fail, &c, sizeof c);
+    order(c, j->s, c->copies);
     c->head.stats.bytes_sent += c->host->stats.bytes_sent - sent;
 }
 
@@ -129,7 +106,7 @@ static void gather_fill(const struct job *j, char *buffer, int64_t from, int64_t
 static void gather_move(const struct job *j, void *buffer, int64_t count)
 {
     char *mine = (char *)buffer + (size_t)(j->c->head.rank * count) * j->element;
-    j->c->host->fn->all_gather(j->c->host, j->c->mover, j->dtype, buffer, mine, count);
+    j->c->host->fn->all_gather(j->c->host, j->s, j->dtype, buffer, mine, count);
 }
 
 static void gather_empty(const struct job *j, const char *buffer, int64_t from, int64_t count)
@@ -165,7 +142,7 @@ static void scatter_fill(const struct job *j, char *buffer, int64_t from, int64_
 static void scatter_move(const struct job *j, void *buffer, int64_t count)
 {
     char *mine = (char *)buffer + (size_t)(j->c->head.rank * count) * j->element;
-    j->c->host->fn->reduce_scatter(j->c->host, j->c->mover, j->dtype, mine, buffer, count, j->how);
+    j->c->host->fn->reduce_scatter(j->c->host, j->s, j->dtype, mine, buffer, count, j->how);
 }
 
 static void scatter_empty(const struct job *j, const char *buffer, int64_t from, int64_t count)
@@ -211,7 +188,7 @@ static void reduce_fill(const struct job *j, char *buffer, int64_t from, int64_t
 
 static void reduce_move(const struct job *j, void *buffer, int64_t count)
 {
-    j->c->host->fn->all_reduce(j->c->host, j->c->mover, j->dtype, buffer, j->rows * count, j->how);
+    j->c->host->fn->all_reduce(j->c->host, j->s, j->dtype, buffer, j->rows * count, j->how);
 }
 
 static void reduce_empty(const struct job *j, const char *buffer, int64_t from, int64_t count)
@@ -250,7 +227,7 @@ static void whole_empty(const struct job *j, const char *buffer, int64_t from, i
 
 static void doubles_move(const struct job *j, void *buffer, int64_t count)
 {
-    j->c->host->fn->all_reduce_f64(j->c->host, j->c->mover, buffer, count);
+    j->c->host->fn->all_reduce_f64(j->c->host, j->s, buffer, count);
 }
 
 static void all_reduce_f64(struct comm *head, struct stream *s, double *data, int64_t count)
@@ -271,7 +248,7 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
 
 static void broadcast_move(const struct job *j, void *buffer, int64_t count)
 {
-    j->c->host->fn->broadcast(j->c->host, j->c->mover, buffer, count, j->root);
+    j->c->host->fn->broadcast(j->c->host, j->s, buffer, count, j->root);
 }
 
 static void broadcast(struct comm *head, struct stream *s, void *data, int64_t bytes, int root)
@@ -290,33 +267,10 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
     run(&j);
 }
 
-static void barrier_move(const struct job *j, void *buffer, int64_t count)
-{
-    (void)buffer, (void)count;
-    j->c->host->fn->barrier(j->c->host, j->c->mover);
-}
-
-static void no_fill(const struct job *j, char *buffer, int64_t from, int64_t count)
-{
-    (void)j, (void)buffer, (void)from, (void)count;
-}
-
-static void no_empty(const struct job *j, const char *buffer, int64_t from, int64_t count)
-{
-    (void)j, (void)buffer, (void)from, (void)count;
-}
-
 static void barrier(struct comm *head, struct stream *s)
 {
-    struct job j = {.c = stage_of(head),
-                    .s = s,
-                    .element = 1,
-                    .rows = 1,
-                    .length = 1,
-                    .fill = no_fill,
-                    .move = barrier_move,
-                    .empty = no_empty};
-    run(&j);
+    struct comm *host = stage_of(head)->host;
+    host->fn->barrier(host, s);
 }
 
 /* ---- opening, splitting, closing ---- */
@@ -346,13 +300,13 @@ static void stage_abort(struct comm *head, const char *reason)
 static void stage_close(struct comm *head)
 {
     struct comm_stage *c = stage_of(head);
+    stream_close(c->copies);
     event_close(c->turn);
     for (int b = 0; b < BUFFERS; b++) {
-        stream_close(c->copies[b]);
+        event_close(c->filled[b]);
+        event_close(c->moved[b]);
         device_host_free(c->device, c->buffers[b]);
     }
-    stream_close(c->mover);
-    device_close(c->cpu);
     if (c->owns_host)
         comm_close(c->host);
     free(c);
@@ -363,10 +317,10 @@ static int open_buffers(struct comm_stage *c, struct error *err)
     for (int b = 0; b < BUFFERS; b++)
         if (device_host_alloc(c->device, c->buffer_bytes, "buffer of collectives", &c->buffers[b],
                               err) ||
-            stream_open(c->device, "staging", &c->copies[b], err))
+            event_open(c->device, &c->filled[b], err) || event_open(c->device, &c->moved[b], err))
             return -1;
-    return event_open(c->device, &c->turn, err) || device_open("cpu", 1, &c->cpu, err) ||
-                   stream_open(c->cpu, "collectives", &c->mover, err)
+    return event_open(c->device, &c->turn, err) ||
+                   stream_open(c->device, "staging", &c->copies, err)
                ? -1
                : 0;
 }

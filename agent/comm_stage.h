@@ -1,10 +1,7 @@
 /* A communicator for memory that the host cannot touch: what another communicator moves between
  * hosts, this one copies to and from page-locked memory on both sides, in pieces, two at a time, so
  * that a piece is copied while another is on its way. For GPUs without NCCL, and for several ranks
- * on one GPU. Sums come out with the bits of the communicator below. Knows copies; no network.
- *
- * Who queues a collective waits for it: a stream can wait for the host only in a host function, and
- * a GPU's driver may run those of all streams, of all ranks in the process, on one thread. */
+ * on one GPU. Sums come out with the bits of the communicator below. Knows copies; no network. */
 #ifndef SHOAL_AGENT_COMM_STAGE_H
 #define SHOAL_AGENT_COMM_STAGE_H
 
