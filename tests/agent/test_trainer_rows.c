@@ -56,8 +56,9 @@ static void train(struct run *run, struct arena *arena, const char *dir, int tas
 {
     runs_do_language(
         run, arena, dir, size,
-        arena_printf(arena, "%s --num_key_value_heads=0 --dropout=0 --dataset=%s/%s --device=%s %s",
-                     tasks[task].flags, dir, tasks[task].data, support_device(), flags));
+        arena_printf(arena,
+                     "%s --num_key_value_heads=0 --dropout=0 --dataset=%s/%s --device=cpu %s",
+                     tasks[task].flags, dir, tasks[task].data, flags));
 }
 
 static void check_losses(const struct run *run, const struct run *whole, int task, int first)

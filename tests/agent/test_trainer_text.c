@@ -13,7 +13,7 @@ enum { TEXTS = 180, STEPS = 10 };
 
 #define FROM_TEXT                                                                                  \
     "--vocab_size 1024 --tokenizer tests/data/tokenizers/llama3 --dataset %s/texts "               \
-    "--device %s --shuffle_buffer 16 --decay_steps 12 "
+    "--device cpu --shuffle_buffer 16 --decay_steps 12 "
 
 /* Small units are told, too, and only the last notice is kept. */
 #define NO_ADVICE "--sharding_strategy NO_SHARD "
@@ -32,8 +32,7 @@ static void write_texts(const char *dir, bool broken)
 static void train(struct run *run, struct arena *arena, const char *dir, int size,
                   const char *flags)
 {
-    runs_do_language(run, arena, dir, size,
-                     arena_printf(arena, FROM_TEXT "%s", dir, support_device(), flags));
+    runs_do_language(run, arena, dir, size, arena_printf(arena, FROM_TEXT "%s", dir, flags));
 }
 
 static void worlds_see_the_same_texts(void **state)
