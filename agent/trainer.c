@@ -272,7 +272,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->data_state = "";
     struct source_place data;
     if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
-        agree_all(place->world, t->compute, open_data(t, &data, err), err) || /* one for all */
+        agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
         open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
         trainer_explain_memory(t, err);
         trainer_close(t);
