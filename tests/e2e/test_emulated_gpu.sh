@@ -21,7 +21,7 @@ le32() { printf '%b' "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 & 255)) $(($
 llama() {
     local ranks=$1 name=$2
     shift 2
-    shoal-agent --nproc_per_node "$ranks" --model.name_or_path "$models/llama_sharded" --data.dataset "$work/tokens.bin" \
+    shoal-agent --standalone --nproc_per_node "$ranks" --model.name_or_path "$models/llama_sharded" --data.dataset "$work/tokens.bin" \
         --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --max_steps 3 --eval_strategy no --lr 1e-2 \
         --mixed_precision no --logging_steps 1 --prometheus_port 0 --csv "$work/$name.csv" "$@" >"$work/$name.log" 2>&1 ||
         { local code=$?; cat "$work/$name.log"; return "$code"; }
@@ -89,6 +89,22 @@ check "... and is told" contains "$work/trace_rank_0" "runs for"
 FAKE_NCCL=version=20803 check "an NCCL that is too old" fails 2 "NCCL 2.8.3 is too old" llama 2 old --device cuda --collectives nccl
 FAKE_NCCL=version=20803 check "... is done without" llama 2 without --device cuda
 check "... in words" contains "$work/without.log" "NCCL 2.8.3 is too old"
+# unlike NAME TEXT SETTING SETTING: two ranks that are started apart, rank 0 with the first setting, rank 1 with the second.
+unlike() {
+    local name=$1 text=$2 port rank settings=("$3" "$4")
+    port=$(free_port 21000)
+    for rank in 1 0; do
+        env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
+            "${settings[rank]}" shoal-agent --model.name_or_path "$models/llama_sharded" --data.dataset "$work/tokens.bin" \
+            --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --max_steps 3 >"$work/$name.$rank" 2>&1 &
+    done
+    wait
+    contains "$work/$name.0" "$text"
+}
+check "ranks on different devices are told" unlike devices "rank 0 runs on cpu and rank 1 on cuda" \
+    AGENT_RUNTIME_DEVICE=cpu AGENT_RUNTIME_DEVICE=cuda
+check "ranks with different NCCLs are told" unlike versions "rank 0 has NCCL 2.27.3 and rank 1 2.28.9: give all ranks the same" \
+    FAKE_NCCL=version=22703 FAKE_NCCL=version=22809
 small() { SHOAL_EMULATION=memory_mib=1 fails 1 "GB are missing; try a smaller" llama 1 small --device cuda --train_batch_size 250; }
 check "a model that cannot fit is refused" small
 nobody() { SHOAL_EMULATION=gpus=0 "$@"; }
