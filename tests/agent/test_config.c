@@ -289,6 +289,33 @@ static void sources_reach_every_kind_of_key(void **state)
     support_remove_tree(directory);
 }
 
+static void variables_of_torchs_watch_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *summary;
+    } rows[] = {
+        {"NCCL_ASYNC_ERROR_HANDLING=0", "runtime.abort_collectives=false (environment)"},
+        {"TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "runtime.abort_collectives=false (environment)"},
+        {"TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "runtime.abort_collectives=true (environment)"},
+        {"TORCH_NCCL_ENABLE_MONITORING=0", "runtime.exit_if_stuck=false (environment)"},
+        {"TORCH_NCCL_TRACE_BUFFER_SIZE=20", "runtime.collective_notes=20 (environment)"},
+        {"TORCH_NCCL_DUMP_ON_TIMEOUT=0", "runtime.dump_on_timeout=false (environment)"},
+        {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/t/rank_", "runtime.dump_path=/t/rank_ (environment)"},
+        {"TORCH_DISTRIBUTED_DEBUG=DETAIL", "runtime.debug=detail (environment)"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        auto_str struct str summary;
+        struct config config;
+        struct error err;
+        str_init(&summary, 1024);
+        assert_ok(parse(arena, "", rows[i].variable, &config, &err), &err);
+        config_summary(&config, &summary);
+        assert_string_equal(str_text(&summary), rows[i].summary);
+    }
+}
+
 static void files_are_refused_with_their_place(void **state)
 {
     (void)state;
@@ -404,6 +431,7 @@ int main(void)
         cmocka_unit_test(unknown_flags_are_one_warning_when_not_strict),
         cmocka_unit_test(stronger_sources_win),
         cmocka_unit_test(sources_reach_every_kind_of_key),
+        cmocka_unit_test(variables_of_torchs_watch_are_read),
         cmocka_unit_test(files_are_refused_with_their_place),
         cmocka_unit_test(no_name_means_two_keys),
         cmocka_unit_test(argument_files_expand_in_place),
