@@ -1,0 +1,172 @@
+/* The watch over collectives where no NCCL is; with a fake one: test_comm_nccl. */
+#include "agent/collective_notes.h"
+#include "agent/collective_watch.h"
+#include "agent/comm_local.h"
+
+#include "tests/support.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 60000 };
+
+static void test_notes_are_the_last_ones(void **state)
+{
+    (void)state;
+    struct collective_notes *notes = collective_notes_open(3);
+    auto_str struct str text;
+    str_init(&text, 1000);
+    collective_notes_add(notes, "barrier", "world", 0, 4, 100);
+    collective_notes_add(notes, "all_gather", "world", 1, 64, 110);
+    collective_notes_add(notes, "all_reduce", "world", 2, 8, 120);
+    collective_notes_add(notes, "all_reduce", "world.0:1", 0, 8, 130);
+    collective_notes_end(notes, "world", 0, 140); /* not there any more */
+    collective_notes_end(notes, "world.0:1", 0, 150);
+    collective_notes_print(notes, 10, 200, &text);
+    assert_string_equal(str_text(&text), "all_gather 1 of world, 64 bytes: runs for 90 ms\n"
+                                         "all_reduce 2 of world, 8 bytes: waits\n"
+                                         "all_reduce 0 of world.0:1, 8 bytes: ended after 20 ms\n");
+    str_clear(&text);
+    collective_notes_print(notes, 1, 200, &text);
+    assert_string_equal(str_text(&text), "all_reduce 0 of world.0:1, 8 bytes: ended after 20 ms\n");
+    assert_null(collective_notes_find(notes, "world", 0));
+    assert_string_equal(collective_notes_find(notes, "world", 2)->op, "all_reduce");
+    collective_notes_close(notes);
+}
+
+static sem_t released;
+static atomic_int aborts, checks;
+
+static int is_well(void *ctx, struct error *err)
+{
+    (void)ctx, (void)err;
+    atomic_fetch_add(&checks, 1);
+    return 0;
+}
+
+static int is_broken(void *ctx, struct error *err)
+{
+    (void)ctx;
+    return error_set(err, ERR_PEER, "the wire is cut");
+}
+
+static void abort_at_once(void *ctx)
+{
+    (void)ctx;
+    atomic_fetch_add(&aborts, 1);
+}
+
+static void abort_hangs(void *ctx)
+{
+    abort_at_once(ctx);
+    sem_wait(&released);
+}
+
+static void release(void)
+{
+    sem_post(&released);
+}
+
+struct fixture {
+    struct comm_local *group;
+    struct watch *watch;
+    struct watched one;
+    int world_ranks[2];
+};
+
+static void open_watch(struct fixture *f, int (*check)(void *, struct error *),
+                       void (*abort)(void *), const struct watch_options *options)
+{
+    struct error err;
+    struct watch_options whole = *options;
+    atomic_store(&aborts, 0);
+    sem_init(&released, 0, 0);
+    f->group = comm_local_open();
+    f->world_ranks[0] = 0, f->world_ranks[1] = 1;
+    f->one = (struct watched){
+        .id = "world", .size = 2, .world_ranks = f->world_ranks, .check = check, .abort = abort};
+    whole.store = comm_local_store(f->group);
+    whole.notes = 4;
+    whole.dump_path = "";
+    assert_ok(watch_open(&whole, &f->watch, &err), &err);
+    watch_add(f->watch, &f->one);
+}
+
+static void close_watch(struct fixture *f, bool was_aborted)
+{
+    assert_int_equal(watch_remove(f->watch, &f->one), was_aborted);
+    watch_close(f->watch);
+    comm_local_close(f->group);
+    sem_destroy(&released);
+}
+
+static void test_who_is_well_is_left_alone(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    open_watch(&f, is_well, abort_at_once,
+               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    uint64_t number = watch_begin(f.watch, &f.one, "barrier", 4);
+    int seen = atomic_load(&checks);
+    while (atomic_load(&checks) < seen + 2)
+        ;
+    assert_ok(watch_end(f.watch, &f.one, number, &err), &err);
+    assert_false(watch_has_failed(f.watch));
+    close_watch(&f, false);
+    assert_int_equal(atomic_load(&aborts), 0);
+}
+
+static void test_who_is_broken_is_aborted_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    open_watch(&f, is_broken, abort_at_once,
+               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    while (!watch_has_failed(f.watch))
+        ;
+    assert_fails(watch_end(f.watch, &f.one, 0, &err), &err, ERR_PEER, "the wire is cut");
+    close_watch(&f, true);
+    assert_int_equal(atomic_load(&aborts), 1);
+}
+
+static void test_an_abort_that_hangs_is_told_of(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_watch(&f, is_broken, abort_hangs,
+               &(struct watch_options){
+                   .timeout_ms = TIMEOUT_MS, .aborts = true, .stuck = release, .grace_ms = 200});
+    while (!watch_has_failed(f.watch))
+        ;
+    close_watch(&f, true); /* waits for the abort, which only `stuck` lets go on */
+}
+
+static void test_failures_may_be_waited_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    open_watch(&f, is_well, abort_at_once, &(struct watch_options){.timeout_ms = TIMEOUT_MS});
+    uint64_t number = watch_begin(f.watch, &f.one, "barrier", 4);
+    error_set(&err, ERR_TIMEOUT, "late");
+    watch_fail(f.watch, &err);
+    assert_false(watch_has_failed(f.watch));
+    assert_ok(watch_end(f.watch, &f.one, number, &err), &err);
+    close_watch(&f, false);
+    assert_int_equal(atomic_load(&aborts), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_notes_are_the_last_ones),
+        cmocka_unit_test(test_who_is_well_is_left_alone),
+        cmocka_unit_test(test_who_is_broken_is_aborted_once),
+        cmocka_unit_test(test_an_abort_that_hangs_is_told_of),
+        cmocka_unit_test(test_failures_may_be_waited_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
