@@ -45,6 +45,9 @@ operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
 operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
 operator/executor.[ch]:base/.*|operator/(executor|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
+kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random).h|kernels/cpu/.*
+kernels/cuda/.*:base/(error|library|mem).h|kernels/(backend|dtype|memory|ops|product|random).h|kernels/cuda/.*
+kernels/(device|cuda_library).c:base/(error|mem).h|kernels/(backend|cuda_library).h
 agent/tape.*.[ch]:base/.*|kernels/ops.h|agent/(tape|tape_parts|module).h
 agent/(module|wrap|shard_layout).[ch]:base/.*|agent/(module|wrap|shard_layout).h
 agent/schedule.[ch]:agent/schedule.h
@@ -88,7 +91,7 @@ check() { # FILE ALLOWED
 }
 while IFS=: read -r room allowed; do
     [ -n "$room" ] || continue
-    while read -r file; do check "$file" "$allowed"; done < <(git ls-files --cached --others --exclude-standard -- "$room/*.c" "$room/*.h" "$room/*.cc")
+    while read -r file; do check "$file" "$allowed"; done < <(git ls-files --cached --others --exclude-standard -- "$room/*.c" "$room/*.h" "$room/*.cc" "$room/*.cu")
 done <<<"$rules"
 while IFS=: read -r pattern allowed; do
     [ -n "$pattern" ] || continue

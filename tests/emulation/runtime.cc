@@ -245,8 +245,10 @@ cudaError_t put(cudaStream_t stream, work &&w)
 
 cudaError_t has_code()
 {
-    std::string all = "+" + option("built_for", "") + "+";
-    bool is_there = all == "++" || all.find("+" + option("capability", "90") + "+") != all.npos;
+    std::string all("+"), ours("+");
+    all.append(option("built_for", "")).append("+");
+    ours.append(option("capability", "90")).append("+");
+    bool is_there = all == "++" || all.find(ours) != all.npos;
     return is_there ? cudaSuccess : noted(cudaErrorNoKernelImageForDevice);
 }
 
