@@ -7,13 +7,19 @@
 
 enum { OLDEST = 80 }; /* Ampere: bf16 in its matrix units */
 
-void cuda_use(const struct cuda_device *device)
+/* CUDA keeps a current device for each thread; this is what we know of it. */
+static cudaError_t make_current(int index)
 {
     static _Thread_local int current = -1;
-    if (current == device->index)
-        return;
-    if (cudaSetDevice(device->index) == cudaSuccess)
-        current = device->index;
+    cudaError_t status = current == index ? cudaSuccess : cudaSetDevice(index);
+    if (status == cudaSuccess)
+        current = index;
+    return status;
+}
+
+void cuda_use(const struct cuda_device *device)
+{
+    make_current(device->index);
 }
 
 int cuda_error(struct error *err, cudaError_t status, const char *what)
@@ -62,8 +68,8 @@ static int check_architecture(const struct cuda_device *d, struct error *err)
         return error_set(err, ERR_UNSUPPORTED,
                          "GPU %d (%s) has compute capability %d.%d: at least %d.%d is needed",
                          d->index, name, major, minor, OLDEST / 10, OLDEST % 10);
-    status = cuda_probe();
-    if (status == cudaErrorNoKernelImageForDevice)
+    status = cuda_probe(); /* CUDA has two names for what is not there */
+    if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction)
         return error_set(err, ERR_UNSUPPORTED,
                          "this build has no code for GPU %d (%s, compute capability %d.%d): build "
                          "it with CUDA_ARCHS=%d",
@@ -76,7 +82,7 @@ static int check_architecture(const struct cuda_device *d, struct error *err)
 static int read_attributes(struct cuda_device *d, struct error *err)
 {
     int major = 0, minor = 0;
-    cudaError_t status = cudaSetDevice(d->index);
+    cudaError_t status = make_current(d->index);
     if (status == cudaSuccess)
         status =
             cudaDeviceGetAttribute(&d->multiprocessors, cudaDevAttrMultiProcessorCount, d->index);

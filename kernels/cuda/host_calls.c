@@ -124,10 +124,12 @@ cudaError_t host_calls_put(struct host_calls *h, cudaStream_t stream, void (*run
 {
     struct call *call = xcalloc(1, sizeof *call);
     pthread_mutex_lock(&h->lock);
-    *call = (struct call){NULL, ++h->queued, run, arg};
+    uint32_t number = ++h->queued;
+    *call = (struct call){NULL, number, run, arg};
     *h->end = call;
     h->end = &call->next;
     pthread_mutex_unlock(&h->lock);
+    /* An idle stream comes to it at once: the call may be gone before the wait is queued. */
     cudaError_t status = cudaLaunchHostFunc(stream, note_due, h);
-    return status == cudaSuccess ? h->wait(stream, (uintptr_t)h->done, call->number, 0) : status;
+    return status == cudaSuccess ? h->wait(stream, (uintptr_t)h->done, number, 0) : status;
 }
