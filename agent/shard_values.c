@@ -84,17 +84,6 @@ static int widen(void *args, struct error *err)
     return 0;
 }
 
-static int narrow_in_place(void *args, struct error *err)
-{
-    (void)err;
-    const struct numbers *n = args;
-    for (int64_t i = 0; i < n->count; i++) {
-        bf16 x = bf16_from_float(n->values[i]);
-        memcpy((char *)n->values + i * (int64_t)sizeof x, &x, sizeof x);
-    }
-    return 0;
-}
-
 /* Queues the copy on the stream of the device where `from` is. */
 static void read_values(enum dtype t, struct stream *s, float *ret_values, const void *from,
                         int64_t count)
@@ -114,12 +103,15 @@ void shard_read(struct shard *shard, float *ret_values, const void *slice, int64
     read_values(shard->config.slice_dtype, shard->home, ret_values, slice, count);
 }
 
+/* The host rounds at once and not on the stream: what a GPU copies from memory that is not
+ * page-locked it may read when the copy is queued. */
 void shard_write(struct shard *shard, void *slice, float *values, int64_t count)
 {
-    struct numbers n = {values, count};
     enum dtype t = shard->config.slice_dtype;
-    if (t != DTYPE_F32)
-        stream_call(shard->home, narrow_in_place, &n, sizeof n);
+    for (int64_t i = 0; t == DTYPE_BF16 && i < count; i++) {
+        bf16 x = bf16_from_float(values[i]);
+        memcpy((char *)values + i * (int64_t)sizeof x, &x, sizeof x);
+    }
     stream_copy(shard->home, slice, values, (size_t)count * dtype_bytes(t));
 }
 
