@@ -56,7 +56,7 @@ const struct config_refusal config_refusals[] = {
      LATER ": there is no fp16; use bf16"},
     {"precision.param_dtype param_dtype precision.buffer_dtype buffer_dtype", NULL, NULL, true,
      LATER ": both follow from precision.mixed_precision"},
-    {"precision.tf32 tf32", NULL, "false 0", false, "there is no GPU backend here"},
+    {"precision.tf32 tf32", NULL, "false 0", false, "fp32 is computed in fp32"},
     {"precision.deterministic deterministic", NULL, "true 1", false, "every run is deterministic"},
     {"parallel.wrap_modules wrap_modules parallel.ignored_modules ignored_modules "
      "fsdp_ignored_modules",
@@ -66,7 +66,8 @@ const struct config_refusal config_refusals[] = {
     {"parallel.use_orig_params use_orig_params fsdp_use_orig_params", NULL, "true 1", false,
      "parameters keep their own names and shapes anyway"},
     {"parallel.fsdp_version fsdp_version", NULL, "1 2", true, "only 1 and 2 exist"},
-    {"data.pin_memory pin_memory", NULL, NULL, false, "there is no GPU backend here"},
+    {"data.pin_memory pin_memory", NULL, NULL, false,
+     "what goes to a GPU is always page-locked, nothing else ever"},
     {"memory.max_reserved max_reserved", NULL, "0", true, LATER},
     {"eval.metrics eval_metrics", NULL, NULL, true,
      LATER ": loss and perplexity (mnist_cnn: loss and accuracy) are always told"},

@@ -47,7 +47,7 @@ done
 for variant in "$@"; do
     emulation=build/$variant/emulation
     [ -n "$(find "$emulation/kernels" -name '*.gcda' 2>/dev/null | head -n 1)" ] || continue
-    gcovr --root . --filter 'kernels/cuda/' "$emulation" --print-summary --output /dev/null |
+    gcovr --root . --filter 'kernels/cuda/' "$emulation" --print-summary --output "$log" |
         sed -nE 's/^lines: ([0-9.]+)% \(([0-9]+) out of ([0-9]+)\)/CUDA source lines executed: \2 of \3 (\1 %)/p'
 done
 [ $((passed + failed + skipped)) -gt 0 ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
