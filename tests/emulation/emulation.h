@@ -36,6 +36,9 @@ namespace emulation
 std::string option(const char *name, const char *otherwise);
 long option_number(const char *name, long otherwise);
 
+/* Remembers a failure for cudaGetLastError(). Returns it. gpu.cc */
+cudaError_t noted(cudaError_t status);
+
 /* Runs all threads of all blocks. False if the kernel failed: why was printed. */
 bool run_kernel(const launch &work);
 

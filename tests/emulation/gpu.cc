@@ -1,0 +1,148 @@
+/* The emulated GPU as programs find it: settings, errors, the driver, what kind of GPU it is. */
+#include "tests/emulation/emulation.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace emulation
+{
+
+static thread_local cudaError_t last_error;
+
+cudaError_t noted(cudaError_t status)
+{
+    if (status != cudaSuccess)
+        last_error = status;
+    return status;
+}
+
+std::string option(const char *name, const char *otherwise)
+{
+    const char *text = getenv("SHOAL_EMULATION");
+    std::string all = std::string(",") + (text ? text : "") + ",",
+                key = std::string(",") + name + "=";
+    size_t at = all.find(key);
+    if (at == std::string::npos)
+        return otherwise;
+    at += key.size();
+    return all.substr(at, all.find(',', at) - at);
+}
+
+long option_number(const char *name, long otherwise)
+{
+    return strtol(option(name, std::to_string(otherwise).c_str()).c_str(), nullptr, 10);
+}
+
+/* The high half of a linear congruential sequence (Knuth's MMIX multiplier). */
+unsigned random_numbers::below(unsigned limit)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((state >> 33) % limit);
+}
+
+cudaError_t has_code()
+{
+    std::string all("+"), ours("+");
+    all.append(option("built_for", "")).append("+");
+    ours.append(option("capability", "90")).append("+");
+    bool is_there = all == "++" || all.find(ours) != all.npos;
+    return is_there ? cudaSuccess : noted(cudaErrorNoKernelImageForDevice);
+}
+
+} // namespace emulation
+
+using namespace emulation;
+
+const char *cudaGetErrorString(cudaError_t status)
+{
+    switch (status) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorInvalidDeviceFunction:
+        return "invalid device function";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    case cudaErrorNoKernelImageForDevice:
+        return "no kernel image is available for execution on the device";
+    case cudaErrorECCUncorrectable:
+        return "uncorrectable ECC error encountered";
+    case cudaErrorNotReady:
+        return "device not ready";
+    case cudaErrorIllegalAddress:
+        return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure:
+        return "unspecified launch failure";
+    case cudaErrorOperatingSystem:
+        return "OS call failed or operation not supported on this OS";
+    case cudaErrorNotSupported:
+        return "operation not supported";
+    case cudaErrorUnknown:
+        return "unknown error";
+    }
+    return "unrecognized error code";
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t status = last_error;
+    last_error = cudaSuccess;
+    return status;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)option_number("driver", CUDART_VERSION);
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = (int)option_number("gpus", 1);
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (driver < CUDART_VERSION)
+        return noted(cudaErrorInsufficientDriver);
+    return *count ? cudaSuccess : noted(cudaErrorNoDevice);
+}
+
+cudaError_t cudaSetDevice(int index)
+{
+    return index >= 0 && index < option_number("gpus", 1) ? cudaSuccess
+                                                          : noted(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index)
+{
+    long capability = option_number("capability", 90);
+    *value = attribute == cudaDevAttrMultiProcessorCount      ? 4
+             : attribute == cudaDevAttrComputeCapabilityMajor ? (int)capability / 10
+             : attribute == cudaDevAttrComputeCapabilityMinor ? (int)capability % 10
+                                                              : 227 * 1024; /* shared memory */
+    return cudaSetDevice(index);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
+{
+    *properties = {};
+    snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    cudaDeviceGetAttribute(&properties->major, cudaDevAttrComputeCapabilityMajor, index);
+    cudaDeviceGetAttribute(&properties->minor, cudaDevAttrComputeCapabilityMinor, index);
+    return cudaDeviceGetAttribute(&properties->multiProcessorCount, cudaDevAttrMultiProcessorCount,
+                                  index);
+}
