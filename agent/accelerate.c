@@ -150,6 +150,23 @@ static int merge(struct place *p, char *const *words, struct error *err)
     return 0;
 }
 
+static bool asks_for_help(const char *word)
+{
+    return word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
+}
+
+static int print_help(void)
+{
+    fputs("Usage: accelerate launch [--config_file FILE] [--FLAG VALUE...] SCRIPT [ARGUMENT...]\n"
+          "       accelerate config [default] [--config_file FILE] [--KEY VALUE...]\n"
+          "       accelerate env\n"
+          "       accelerate merge-weights CHECKPOINT DIRECTORY\n\n"
+          "The script is not opened: " AGENT_PROGRAM " trains what its arguments say. All flags:\n"
+          "  " AGENT_PROGRAM " --help\n",
+          stdout);
+    return EXIT_DONE;
+}
+
 bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, int *ret_exit_code)
 {
     static const struct {
@@ -160,6 +177,10 @@ bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, 
         const char *slash = strrchr(argv[i], '/');
         if (strcmp(slash ? slash + 1 : argv[i], "accelerate") != 0 || !argv[i + 1])
             continue;
+        if (asks_for_help(argv[i + 1]) || asks_for_help(argv[i + 2])) {
+            *ret_exit_code = print_help();
+            return true;
+        }
         for (size_t c = 0; c < array_length(commands); c++) {
             if (strcmp(commands[c].name, argv[i + 1]) != 0)
                 continue;

@@ -173,11 +173,16 @@ static int refuse_unknown(const json_t *root, const char *path, struct error *er
                      path, str_text(&list));
 }
 
+static bool is_one_process(const char *type)
+{
+    return strcmp(type, "NO") == 0 || strcmp(type, "false") == 0;
+}
+
 static int apply_distributed_type(struct config_parser *p, const char *type, struct error *err)
 {
     if (strcmp(type, "FSDP") == 0)
         return 0;
-    bool is_one = strcmp(type, "NO") == 0 || strcmp(type, "false") == 0;
+    bool is_one = is_one_process(type);
     if (!is_one && strcmp(type, "MULTI_GPU") != 0 && strcmp(type, "MULTI_CPU") != 0)
         return error_set(err, ERR_CONFIG,
                          "distributed_type: '%s' is not supported; choose FSDP (its strategies do "
@@ -238,7 +243,8 @@ int config_apply_accelerate(struct config_parser *p, const json_t *root, const c
     json_object_foreach((json_t *)(uintptr_t)root, name, value)
     {
         const struct top_key *row = find_top_key(name);
-        if (!row || value == fsdp || strcmp(name, "distributed_type") == 0)
+        if (!row || value == fsdp || strcmp(name, "distributed_type") == 0 ||
+            (is_one_process(type) && strcmp(name, "num_processes") == 0))
             continue;
         if (strcmp(name, "dynamo_config") == 0 ? apply_dynamo(value, err)
                                                : apply_top_key(p, row, value, err))

@@ -168,6 +168,7 @@ static void each_key_at_the_top_has_its_meaning(void **state)
         {"distributed_type: MULTI_CPU", "", "sharding_strategy: NO_SHARD"},
         {"distributed_type: NO", "", "num_processes: 1"},
         {"distributed_type: 'NO'", "", "nproc_per_node: 1"},
+        {"distributed_type: 'NO'\nnum_processes: 2", "", "nproc_per_node: 1"},
         {"distributed_type: FSDP\nnum_processes: 8\nnum_machines: 2", "", "nproc_per_node: 4"},
         {"distributed_type: FSDP\nnum_processes: 8\nnum_machines: 2", "", "nnodes: 2"},
         {"distributed_type: FSDP\nnum_processes: -1", "", "nproc_per_node: auto"},

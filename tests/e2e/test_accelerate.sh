@@ -36,6 +36,8 @@ check "... lie in its folder" cmp "$work/full/checkpoint-4/full/model.safetensor
 units() { accelerate launch --config_file "$document" my-trainer-script.py "${arguments[@]}" --dry_run; }
 check "a unit per BertLayer" fails 0 "in 3 units" units
 
+check "accelerate tells what it takes" fails 0 "Usage: accelerate launch" accelerate --help
+check "... each of its commands, too" fails 0 "accelerate merge-weights CHECKPOINT DIRECTORY" accelerate env --help
 check "accelerate config writes a file" fails 0 "accelerate configuration saved at $HF_HOME/accelerate/default_config.yaml" \
     accelerate config default --num_processes 2 --fsdp_transformer_layer_cls_to_wrap BertLayer
 check "... which accelerate launch finds" trains accelerate launch my-trainer-script.py
