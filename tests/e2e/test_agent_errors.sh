@@ -2,6 +2,7 @@
 # What the agent says to wrong input: one clear line, the right exit code, no debris.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
+export AGENT_RUNTIME_DEVICE=cpu # else a line says that there is no GPU
 data=/usr/share/datasets/fashion-mnist
 small=(--preset mnist --train_size 128 --eval_size 64 --epochs 1 --batch_size 32)
 
