@@ -43,8 +43,9 @@ static const struct config_key keys[] = {
         "runtime", "collectives", runtime.collectives, "auto", "auto nccl host", NULL,
         "between GPUs: nccl; host: through host memory and sockets; auto: nccl where it is to be "
         "had"),
-    KEY_INT("runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
-            "CPU threads per rank; 0: the machine's cores divided by its ranks"),
+    KEY_INT(
+        "runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
+        "CPU threads per rank; 0: the cores that affinity and the container's CPU limit allow, divided by the machine's ranks"),
     KEY_TEXT(
         "runtime", "nproc_per_node", runtime.nproc_per_node, "", "devices",
         "processes per pod: a number, cpu (one), auto or gpu (one per GPU); empty: from the environment"),

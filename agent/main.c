@@ -15,6 +15,7 @@
 #include "agent/trainer.h"
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/cores.h"
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -145,15 +146,15 @@ static void print_banner(const struct config *config, const struct topology *t)
     fflush(stdout);
 }
 
-/* CPU threads of a rank: what the configuration says, else its share of this machine. */
+/* CPU threads of a rank: what the configuration says, else its share of the cores we may use. */
 static int thread_count(const struct agent_config *c, const struct topology *t)
 {
     if (c->runtime.threads > 0)
         return (int)c->runtime.threads;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = cores_available();
     /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
     int sharing = strncmp(t->host, "127.", 4) == 0 ? t->world_size : t->local_size;
-    return cores > sharing ? (int)(cores / sharing) : 1;
+    return cores > sharing ? cores / sharing : 1;
 }
 
 /* The meeting of all ranks, as long as the run. */

@@ -1,6 +1,7 @@
 #include "cli/generate.h"
 
 #include "agent/generate.h"
+#include "base/cores.h"
 #include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
@@ -75,9 +76,7 @@ int generate_command(int argc, char *const *argv)
     if (line.help)
         return 0;
     struct generator *generator = NULL;
-    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (generator_open(line.dirs.items[0], line.tokenizer, threads > 0 ? threads : 1, &generator,
-                       &err))
+    if (generator_open(line.dirs.items[0], line.tokenizer, cores_available(), &generator, &err))
         return exit_failed("shoal generate", &err);
     auto_str struct str text;
     str_init(&text, 16 << 20);
