@@ -247,10 +247,12 @@ bench-torch: deps
 	@tests/bench/bench_torch.sh
 
 #> make bench-llama    tokens/s and memory of a 25M-parameter Llama; WITH=torch: beside transformers and PyTorch
-.PHONY: bench-llama
-bench-llama: deps
+#> make bench-t5       the same of T5-small, 512 and 128 tokens; make bench-bert: of a BERT of 4 layers, masked LM
+BENCH_MODELS := $(notdir $(wildcard tests/bench/models/*))
+.PHONY: $(addprefix bench-,$(BENCH_MODELS))
+$(addprefix bench-,$(BENCH_MODELS)): bench-%: deps
 	@$(MAKE) --no-print-directory V=release all
-	@tests/bench/bench_llama.sh $(WITH)
+	@tests/bench/bench_models.sh $* $(WITH)
 
 #> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
 bench-operator: deps cluster-deps
