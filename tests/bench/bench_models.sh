@@ -9,8 +9,9 @@
 # meets both. BATCH, TOKENS and TARGETS change what a rank's batch has: rows, and ids of a row and of its target.
 set -eu
 cd "$(dirname "$0")/../.."
-model=${1:?a directory of tests/bench/models} peer=${2:-}
+model=${1:-} peer=${2:-}
 [ -e "$model/config.json" ] || model=tests/bench/models/$model
+[ -e "$model/config.json" ] || { echo "bench-models: no $model/config.json; give one of:" tests/bench/models/* >&2; exit 2; }
 name=$(basename "$model")
 type=$(sed -n 's/.*"model_type": *"\(.*\)".*/\1/p' "$model/config.json")
 runs=${RUNS:-3} steps=${STEPS:-4} warm_up=2

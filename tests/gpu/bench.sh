@@ -88,7 +88,7 @@ ours() { # MODEL BATCH TOKENS STEPS FLAGS...
     shift 4
     # the first ten steps do not count
     run "shoal-$model.log" 60 "$build/shoal-agent" --device cuda --nproc_per_node 1 --batch_size "$batch" \
-        --max_steps $((steps + 10)) --eval_strategy no --sharding_strategy NO_SHARD --logging.http_port 0 "$@" || {
+        --max_steps $((steps + 10)) --eval_strategy no --sharding_strategy NO_SHARD --logging.prometheus_port 0 "$@" || {
         failed=1
         return 0
     }
