@@ -68,11 +68,14 @@ static int end_call(void *args, struct error *err)
     return watch_end(call->c->shared->watch, &call->c->watched, call->number, err);
 }
 
-/* A non-blocking communicator may go on with the call beside us: it takes no other one before. */
+/* A non-blocking communicator may go on with the call beside us: it takes no other one before.
+ * Mostly that is over at once, so the first looks are close together. */
 static int settle(struct comm_nccl *c, int result)
 {
+    useconds_t nap_us = 1;
     while (result == NCCL_IN_PROGRESS && !watch_has_failed(c->shared->watch)) {
-        usleep(POLL_US);
+        usleep(nap_us);
+        nap_us = nap_us < POLL_US ? 2 * nap_us : POLL_US;
         if (c->shared->api.comm_error(c->nccl, &result) != NCCL_SUCCESS)
             break;
     }

@@ -152,6 +152,8 @@ void cuda_check(struct stream *stream, cudaError_t status, const char *what)
 void *cuda_scratch(struct stream *stream, size_t bytes)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
+    if (bytes == 0) /* NULL would say that there is none */
+        bytes = 1;
     if (bytes <= s->scratch_bytes)
         return s->scratch;
     cuda_check(stream, cudaStreamSynchronize(cuda_handle(stream)), "grow an op's scratch");
