@@ -87,7 +87,7 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
     add_advice(p, out);
     if (run_plan_units_are_small(p->parameters, p->units))
         str_printf(out,
-                   "Units of %.1fM parameters are small (below %dM): one unit "
+                   "Units of %.3gM parameters are small (below %dM): one unit "
                    "(--auto_wrap_policy=NO_WRAP) or NO_SHARD is faster where memory allows it\n",
                    (double)p->parameters / p->units / 1e6, RUN_PLAN_SMALL_UNIT / 1000000);
 }

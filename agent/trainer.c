@@ -216,7 +216,7 @@ static void tell_small_units(struct trainer *t)
         !run_plan_units_are_small(parameters, units))
         return;
     snprintf(text, sizeof text,
-             "%d units of %.1fM parameters are small (below %dM): one unit "
+             "%d units of %.3gM parameters are small (below %dM): one unit "
              "(parallel.auto_wrap_policy=NO_WRAP) or NO_SHARD is faster where memory allows it",
              units, (double)parameters / units / 1e6, RUN_PLAN_SMALL_UNIT / 1000000);
     t->listener->notice(t->listener->ctx, text);

@@ -37,6 +37,8 @@ if [ "$(basename "$program")" = shoal-agent ]; then
     install -m 755 /bin/bash "$root/bin/"
     ln -s bash "$root/bin/sh"
     shell=/bin/bash
+    gpu=$(dirname "$program")/libshoal_cuda.so # where nvcc is, it was built
+    [ ! -e "$gpu" ] || install -D -m 644 "$gpu" "$root/usr/lib/shoal/libshoal_cuda.so"
 fi
 for object in "$program" ${shell:-}; do
     libraries "$object" | while read -r library; do
