@@ -12,8 +12,18 @@ void json_line_prepare(void)
     json_object_seed(0); /* jansson would do it at the first object, whichever thread has it */
 }
 
+/* The column is not there, or no text: then which there are does not help. */
 static void set_missing(const json_t *root, const struct json_line_text *text, struct error *err)
 {
+    static const char *const kinds[] = {"an object", "an array", "a text", "a whole number",
+                                        "a number",  "true",     "false",  "null"};
+    const char *wanted = text->may_be_number ? "text or whole number" : "text";
+    const json_t *found = json_object_get(root, text->column);
+    if (found) {
+        error_set(err, ERR_INPUT, "\"%s\" is %s, no %s", text->column, kinds[json_typeof(found)],
+                  wanted);
+        return;
+    }
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
     const char *key;
@@ -25,8 +35,7 @@ static void set_missing(const json_t *root, const struct json_line_text *text, s
     for (size_t i = 0; i < names.length; i++) /* it goes into messages */
         if ((unsigned char)names.text[i] < 0x20)
             names.text[i] = ' ';
-    error_set(err, ERR_INPUT, "no %s \"%s\" in it; it has %s: set %s",
-              text->may_be_number ? "text or whole number" : "text", text->column,
+    error_set(err, ERR_INPUT, "no %s \"%s\" in it; it has %s: set %s", wanted, text->column,
               names.length ? str_text(&names) : "nothing", text->key);
 }
 
