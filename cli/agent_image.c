@@ -5,21 +5,20 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const names[] = {AGENT_IMAGE_NAMES};
 
-int agent_image_open(struct agent_image *image, const char *program_dir, struct error *err)
+int agent_image_open(struct agent_image *image, const char *folder, const char *program_dir,
+                     struct error *err)
 {
-    const char *place = getenv("TMPDIR");
     auto_free char *agent = xasprintf("%s/" AGENT_PROGRAM, program_dir);
     image->path[0] = '\0';
     if (access(agent, X_OK) < 0)
         return 0;
-    snprintf(image->path, sizeof image->path, "%s/shoal-image-XXXXXX",
-             place && place[0] ? place : "/tmp");
-    if (!mkdtemp(image->path)) {
+    snprintf(image->path, sizeof image->path, "%s/bin", folder);
+    if (mkdir(image->path, 0700) < 0) {
         error_errno(err, errno, "create a folder %s", image->path);
         image->path[0] = '\0';
         return -1;

@@ -16,8 +16,10 @@ struct agent_image {
     char path[PATH_MAX]; /* "": there is none */
 };
 
-/* program_dir: where the agent lies; without one there the path is "". Errors: ERR_IO. */
-int agent_image_open(struct agent_image *image, const char *program_dir, struct error *err);
+/* Makes the folder "bin" in `folder`, which is the run's own. program_dir: where the agent lies;
+ * without one there the path is "". Errors: ERR_IO. */
+int agent_image_open(struct agent_image *image, const char *folder, const char *program_dir,
+                     struct error *err);
 /* Removes the folder. One that was never opened, of all zeroes, will do. */
 void agent_image_close(struct agent_image *image);
 

@@ -59,6 +59,7 @@ int inbox_open(struct inbox *inbox, struct error *err)
         return error_set(err, ERR_CONFIG, "folder %s has too long a name for a socket", base);
     if (!mkdtemp(folder))
         return error_errno(err, errno, "make folder %s", folder);
+    snprintf(inbox->folder, sizeof inbox->folder, "%s", folder);
     snprintf(inbox->path, sizeof inbox->path, "%s/progress", folder);
     memcpy(address.sun_path, inbox->path, sizeof inbox->path);
     inbox->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -76,8 +77,7 @@ void inbox_close(struct inbox *inbox)
         return;
     mem_cleanup_close(&inbox->fd);
     unlink(inbox->path);
-    *strrchr(inbox->path, '/') = '\0';
-    rmdir(inbox->path);
+    rmdir(inbox->folder);
     inbox->path[0] = '\0';
 }
 

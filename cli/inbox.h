@@ -25,13 +25,14 @@ struct progress {
 bool inbox_parse(const char *text, size_t bytes, struct progress *ret_progress);
 
 struct inbox {
-    int fd;         /* never blocks */
-    char path[108]; /* FOLDER/progress; the folder is ours */
+    int fd;           /* never blocks */
+    char folder[108]; /* ours */
+    char path[108];   /* FOLDER/progress */
 };
 
 /* Makes the socket in a new folder below $XDG_RUNTIME_DIR, $TMPDIR or /tmp. */
 int inbox_open(struct inbox *inbox, struct error *err);
-void inbox_close(struct inbox *inbox); /* removes both */
+void inbox_close(struct inbox *inbox); /* removes both; the folder has nothing else any more */
 
 /* Takes what has come in, without waiting. Returns whether *progress changed. */
 bool inbox_read(const struct inbox *inbox, struct progress *progress);

@@ -249,7 +249,7 @@ static int open_run(struct run *run, struct error *err)
 {
     find_program_dir(run->program_dir, sizeof run->program_dir);
     if (inbox_open(&run->inbox, err) < 0 ||
-        agent_image_open(&run->image, run->program_dir, err) < 0)
+        agent_image_open(&run->image, run->inbox.folder, run->program_dir, err) < 0)
         return -1;
     const struct run_options *o = run->options;
     struct local_options local = {

@@ -213,7 +213,8 @@ int local_container_build(const struct pod_spec *pod, const struct container *co
     for (size_t i = 0; i < container->env_count; i++)
         if (declare(&b, &container->env[i], err) < 0)
             return -1;
-    struct local_process process = {.output = -1, .socket_path = site->progress_socket};
+    struct local_process process = {
+        .output = -1, .socket_path = site->progress_socket, .links_path = site->agent_image_dir};
     if (build_arguments(&b, &process.argv, err) < 0)
         return -1;
     process.env = build_environment(&b, restart_count);

@@ -175,6 +175,18 @@ static _Noreturn void become_container(const struct local_process *p, const char
     _exit(EXIT_KILLED);
 }
 
+/* Removes a folder of links. */
+static void remove_links(const char *folder)
+{
+    DIR *links = opendir(folder);
+    const struct dirent *entry;
+    while (links && (entry = readdir(links)))
+        unlinkat(dirfd(links), entry->d_name, 0); /* "." and ".." stay */
+    if (links)
+        closedir(links);
+    rmdir(folder);
+}
+
 static void remove_socket(const char *path)
 {
     unlink(path);
@@ -198,6 +210,8 @@ static _Noreturn void guard_wait(const struct local_process *p, pid_t container,
             kill(container, SIGTERM);
         if (number == GUARD_KILL) {
             kill_tree();
+            if (getppid() != parent && p->links_path)
+                remove_links(p->links_path);
             if (getppid() != parent && p->socket_path)
                 remove_socket(p->socket_path);
             _exit(EXIT_KILLED);

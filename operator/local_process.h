@@ -25,7 +25,9 @@ struct local_process {
     const char *const *env;  /* "NAME=value", NULL-terminated: the whole environment */
     const char *directory;   /* working directory, absolute; NULL: ours */
     int output;              /* open file for stdout and stderr; stdin is /dev/null */
-    const char *socket_path; /* removed, with its directory, by a guard that outlives us; or NULL */
+    /* Removed by a guard that outlives us; or NULL: */
+    const char *links_path;  /* a directory of links */
+    const char *socket_path; /* with its directory */
 };
 
 /* 0 if the directory and the program are there, an error with the reason if not. */

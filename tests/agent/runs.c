@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FLAGS = 32, SIDE = 28 };
+enum { MAX_FLAGS = 64, SIDE = 28 };
 
 /* ---- a data set of its own ---- */
 
@@ -274,7 +274,8 @@ static void parse(struct config *config, struct arena *arena, char *line)
     int count = 0;
     char *rest = NULL;
     for (char *w = strtok_r(line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
-        words[count++] = w;
+        words[count < MAX_FLAGS ? count++ : 0] = w;
+    assert_in_range(count, 1, MAX_FLAGS - 1);
     struct error err;
     assert_ok(config_parse(count, words, no_environment, NULL, arena, config, &err), &err);
 }

@@ -34,6 +34,7 @@ check "ttlSecondsAfterFinished: the pods go with the job" summary job-worker-0 S
 check "which has succeeded" ended_with 0
 
 # ---- a reader of stdout that stands still
+rm -f "$work/out" # of the jobs before
 mkfifo "$work/out"
 exec 9<>"$work/out" # it is there, but reads nothing
 policy=$'activeDeadlineSeconds: 1\ncleanPodPolicy: Running'
