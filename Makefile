@@ -46,7 +46,9 @@ archives = $(foreach r,$(NEEDS_$(1)),$(BUILD)/lib$(r).a)
 libraries = $(foreach r,$(NEEDS_$(1)),$(LIBS_$(r)))
 
 .PHONY: all
-all: $(BUILD)/shoal $(BUILD)/shoal-agent $(BUILD)/shoal-operator gpu
+all: programs gpu
+.PHONY: programs
+programs: $(BUILD)/shoal $(BUILD)/shoal-agent $(BUILD)/shoal-operator
 
 $(BUILD)/shoal: $(BUILD)/cli/main.c.o $(call archives,cli)
 	@echo "LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(call libraries,cli)
@@ -188,13 +190,13 @@ cluster-deps:
 
 #> make demo           run the PyTorchJob in deploy/demo: four processes train MNIST's network, sharded
 demo: deps
-	@$(MAKE) --no-print-directory V=release all
+	@$(MAKE) --no-print-directory V=release programs
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
 
 #> make demo-llama     train a small Llama on a file of fortunes in two processes, and let it write
 .PHONY: demo-llama
 demo-llama: deps
-	@$(MAKE) --no-print-directory V=release all
+	@$(MAKE) --no-print-directory V=release programs
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
 	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400
 
@@ -239,11 +241,11 @@ fmt:
 
 #> make bench          samples/s and peak memory of each sharding strategy at 1 and 4 ranks
 bench: deps
-	@$(MAKE) --no-print-directory V=release all
+	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench.sh
 #> make bench-torch    the same work in PyTorch beside us (installed from PyPI into build/), and the ratio
 bench-torch: deps
-	@$(MAKE) --no-print-directory V=release all
+	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_torch.sh
 
 #> make bench-llama    tokens/s and memory of a 25M-parameter Llama; WITH=torch: beside transformers and PyTorch
@@ -251,12 +253,12 @@ bench-torch: deps
 BENCH_MODELS := $(notdir $(wildcard tests/bench/models/*))
 .PHONY: $(addprefix bench-,$(BENCH_MODELS))
 $(addprefix bench-,$(BENCH_MODELS)): bench-%: deps
-	@$(MAKE) --no-print-directory V=release all
+	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_models.sh $* $(WITH)
 
 #> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
 bench-operator: deps cluster-deps
-	@$(MAKE) --no-print-directory V=release all
+	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_operator.sh $(JOBS)
 
 #> make bench-ops      milliseconds of each op at the sizes of MNIST and of language models (THREADS=2: of the latter)
