@@ -219,7 +219,8 @@ hold c22-worker-0
 api DELETE "$pods_path/c22-worker-0" >/dev/null
 check "C22 on its way out" comes "null null 1" counts c22 Worker
 let_go c22-worker-0
-check "C22 made again, and no failure" comes "null null null null" echo "$(counts c22 Worker) $(field c22 .status.history.failures)"
+counts_and_failures() { echo "$(counts "$1" Worker) $(field "$1" .status.history.failures)"; }
+check "C22 made again, and no failure" comes "null null null null" counts_and_failures c22
 play_all c23 running
 check "C23 running" comes "Created Running" conditions c23
 uid=$(uids c23)
