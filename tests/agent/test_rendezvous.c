@@ -143,11 +143,13 @@ static int one_dies(struct process *p, struct error *err)
     if (open_default(p, &r, err) < 0)
         return -1;
     struct store *s = rendezvous_store(r);
-    if (set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0)
-        return -1;
-    if ((int)p->seed == p->rank)
+    /* Who is slow learns of the loss while it still reads. It leaves as all do: rank 0, gone
+     * without a farewell, would take the news with it. */
+    int result = set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0 ? -1 : 0;
+    if (result == 0 && (int)p->seed == p->rank)
         raise(SIGKILL);
-    int result = wait_for_loss(r, err);
+    if (result == 0)
+        result = wait_for_loss(r, err);
     /* what waits for the store fails for the same reason, and not by its deadline */
     struct error second;
     if (s->fn->get(s, "never", 100000, value, &second) == 0 || second.code != ERR_PEER ||
