@@ -1,5 +1,7 @@
 #include "tests/agent/runs.h"
 
+#include "tests/agent/config_line.h"
+
 #include "agent/comm_local.h"
 #include "tests/support.h"
 
@@ -8,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FLAGS = 64, SIDE = 28 };
+enum { SIDE = 28 };
 
 /* ---- a data set of its own ---- */
 
@@ -262,22 +264,10 @@ void runs_start(struct run *run)
     comm_local_close(run->group);
 }
 
-static const char *no_environment(void *ctx, const char *name)
+static void parse(struct config *config, struct arena *arena, const char *line)
 {
-    (void)ctx, (void)name;
-    return NULL;
-}
-
-static void parse(struct config *config, struct arena *arena, char *line)
-{
-    const char *words[MAX_FLAGS];
-    int count = 0;
-    char *rest = NULL;
-    for (char *w = strtok_r(line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
-        words[count < MAX_FLAGS ? count++ : 0] = w;
-    assert_in_range(count, 1, MAX_FLAGS - 1);
     struct error err;
-    assert_ok(config_parse(count, words, no_environment, NULL, arena, config, &err), &err);
+    assert_ok(config_line_parse(arena, line, "", config, &err), &err);
 }
 
 void runs_configure(struct config *config, struct arena *arena, const char *data, int size,

@@ -1,3 +1,4 @@
+#include "tests/agent/config_line.h"
 #include "tests/support.h"
 
 #include "agent/config.h"
@@ -8,29 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_WORDS = 16 };
-
-/* An environment of one variable, "NAME=value"; "" for none. */
-static const char *lookup(void *ctx, const char *name)
-{
-    const char *variable = ctx;
-    size_t length = strlen(name);
-    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
-                                                                           : NULL;
-}
-
-static int parse(struct arena *arena, const char *line, const char *environment,
-                 struct config *config, struct error *err)
-{
-    const char *words[MAX_WORDS];
-    int count = 0;
-    char *rest = NULL;
-    for (char *w = strtok_r(arena_strdup(arena, line), " ", &rest); w;
-         w = strtok_r(NULL, " ", &rest))
-        words[count++] = w;
-    return config_parse(count, words, lookup, (void *)(uintptr_t)environment, arena, config, err);
-}
 
 static const struct {
     const char *line, *summary;
@@ -100,7 +78,7 @@ static void values_are_found_under_every_spelling(void **state)
         auto_arena struct arena *arena = arena_open();
         struct config config;
         struct error err;
-        assert_ok(parse(arena, spellings[i].line, "", &config, &err), &err);
+        assert_ok(config_line_parse(arena, spellings[i].line, "", &config, &err), &err);
         auto_str struct str summary;
         str_init(&summary, 4096);
         config_summary(&config, &summary);
@@ -185,7 +163,8 @@ static void wrong_values_say_what_is_allowed(void **state)
         auto_arena struct arena *arena = arena_open();
         struct config config;
         struct error err;
-        int result = parse(arena, mistakes[i].line, mistakes[i].environment, &config, &err);
+        int result =
+            config_line_parse(arena, mistakes[i].line, mistakes[i].environment, &config, &err);
         if (mistakes[i].message[0])
             assert_fails(result, &err, ERR_CONFIG, mistakes[i].message);
         else
@@ -199,7 +178,9 @@ static void unknown_flags_are_one_warning_when_not_strict(void **state)
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct error err;
-    assert_ok(parse(arena, "--foo --bar=1 --lr 2 --num_train_epoch5 3", "", &config, &err), &err);
+    assert_ok(
+        config_line_parse(arena, "--foo --bar=1 --lr 2 --num_train_epoch5 3", "", &config, &err),
+        &err);
     assert_string_equal(
         config.warning,
         "unknown flags are ignored: --foo, --bar, --num_train_epoch5 (the nearest is schedule.num_train_epochs)");
@@ -216,7 +197,8 @@ static void schedules_have_one_name(void **state)
         struct error err;
         enum schedule_type found;
         const char *name = schedule_type_name(type);
-        assert_ok(parse(arena, arena_printf(arena, "--schedule.type %s", name), "", &config, &err),
+        assert_ok(config_line_parse(arena, arena_printf(arena, "--schedule.type %s", name), "",
+                                    &config, &err),
                   &err);
         assert_int_equal(config.value.schedule.type, type);
         assert_true(schedule_type_find(name, &found) && found == type);
@@ -242,8 +224,9 @@ static void stronger_sources_win(void **state)
                                   "schedule: {gamma: 0.3, epochs: 7}\n");
     struct config config;
     struct error err;
-    assert_ok(parse(arena, arena_printf(arena, "--epochs 9 --config %s --preset mnist", path),
-                    "AGENT_OPTIMIZER_RHO=0.75", &config, &err),
+    assert_ok(config_line_parse(arena,
+                                arena_printf(arena, "--epochs 9 --config %s --preset mnist", path),
+                                "AGENT_OPTIMIZER_RHO=0.75", &config, &err),
               &err);
     const struct agent_config *c = &config.value;
     assert_int_equal(c->schedule.epochs, 9);        /* flag over file over preset */
@@ -269,8 +252,8 @@ static void sources_reach_every_kind_of_key(void **state)
                                   "data: {packing: none}\n");
     struct config config;
     struct error err;
-    assert_ok(parse(arena, arena_printf(arena, "--config %s", path),
-                    "AGENT_MODEL_CONFIG_OVERRIDES_VOCAB_SIZE=77", &config, &err),
+    assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s", path),
+                                "AGENT_MODEL_CONFIG_OVERRIDES_VOCAB_SIZE=77", &config, &err),
               &err);
     const struct agent_config *c = &config.value;
     assert_string_equal(config.preset, "hyperpod,llama3.2-1b");
@@ -280,11 +263,11 @@ static void sources_reach_every_kind_of_key(void **state)
     assert_int_equal(c->overrides.vocab_size, 77);
     assert_true(c->rope.factor == 2);
     assert_string_equal(c->parallel.wrap_classes, "A,B");
-    assert_ok(parse(arena, "", "NCCL_TIMEOUT=60", &config, &err), &err);
+    assert_ok(config_line_parse(arena, "", "NCCL_TIMEOUT=60", &config, &err), &err);
     assert_true(c->runtime.timeout_s == 60);
-    assert_ok(parse(arena, "", "DATA_PATH=/d", &config, &err), &err);
+    assert_ok(config_line_parse(arena, "", "DATA_PATH=/d", &config, &err), &err);
     assert_string_equal(c->data.root, "/d");
-    assert_ok(parse(arena, "", "AGENT_PRESET=gpt2", &config, &err), &err);
+    assert_ok(config_line_parse(arena, "", "AGENT_PRESET=gpt2", &config, &err), &err);
     assert_string_equal(c->model.architecture, "gpt2");
     support_remove_tree(directory);
 }
@@ -310,7 +293,7 @@ static void variables_of_torchs_watch_are_read(void **state)
         struct config config;
         struct error err;
         str_init(&summary, 1024);
-        assert_ok(parse(arena, "", rows[i].variable, &config, &err), &err);
+        assert_ok(config_line_parse(arena, "", rows[i].variable, &config, &err), &err);
         config_summary(&config, &summary);
         assert_string_equal(str_text(&summary), rows[i].summary);
     }
@@ -340,7 +323,8 @@ static void files_are_refused_with_their_place(void **state)
         struct config config;
         struct error err;
         const char *path = write_file(arena, directory, rows[i].text);
-        int result = parse(arena, arena_printf(arena, "--config %s", path), "", &config, &err);
+        int result =
+            config_line_parse(arena, arena_printf(arena, "--config %s", path), "", &config, &err);
         assert_fails(result, &err, ERR_CONFIG, path);
         assert_fails(result, &err, ERR_CONFIG, rows[i].message);
     }
@@ -376,13 +360,14 @@ static void argument_files_expand_in_place(void **state)
         write_file(arena, directory, "--lr 3 # comment --lr 4\n# all comment\n--epochs=2\n");
     struct config config;
     struct error err;
-    assert_ok(parse(arena, arena_printf(arena, "--lr 1 @%s --epochs 5", path), "", &config, &err),
+    assert_ok(config_line_parse(arena, arena_printf(arena, "--lr 1 @%s --epochs 5", path), "",
+                                &config, &err),
               &err);
     assert_true(config.value.optimizer.lr == 3);
     assert_int_equal(config.value.schedule.epochs, 5);
     const char *self = write_file(arena, directory, arena_printf(arena, "@%s/file", directory));
-    assert_fails(parse(arena, arena_printf(arena, "@%s", self), "", &config, &err), &err,
-                 ERR_CONFIG, "nested more than");
+    assert_fails(config_line_parse(arena, arena_printf(arena, "@%s", self), "", &config, &err),
+                 &err, ERR_CONFIG, "nested more than");
     support_remove_tree(directory);
 }
 
@@ -393,18 +378,19 @@ static void the_printed_configuration_reads_back_to_itself(void **state)
     auto_free char *directory = support_temp_dir();
     struct config config, again;
     struct error err;
-    assert_ok(
-        parse(arena,
-              "--preset hyperpod --data.root it's --lr 0.1234567891 --sharding_strategy hybrid "
-              "--model_type llama_v3 --eval_steps 7 --max_shard_size 3MiB",
-              "", &config, &err),
-        &err);
+    assert_ok(config_line_parse(
+                  arena,
+                  "--preset hyperpod --data.root it's --lr 0.1234567891 --sharding_strategy hybrid "
+                  "--model_type llama_v3 --eval_steps 7 --max_shard_size 3MiB",
+                  "", &config, &err),
+              &err);
     auto_str struct str text, text_again;
     str_init(&text, 65536);
     str_init(&text_again, 65536);
     config_yaml(&config, &text);
     const char *path = write_file(arena, directory, str_text(&text));
-    assert_ok(parse(arena, arena_printf(arena, "--config %s", path), "", &again, &err), &err);
+    assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s", path), "", &again, &err),
+              &err);
     memcpy(again.source, config.source, sizeof again.source);
     config_yaml(&again, &text_again);
     assert_string_equal(str_text(&text), str_text(&text_again));

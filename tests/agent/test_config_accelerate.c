@@ -1,5 +1,6 @@
 /* Accelerate's YAML: the fourth document's file, each key of it, and what is refused in which
  * words. */
+#include "tests/agent/config_line.h"
 #include "tests/support.h"
 
 #include "agent/config.h"
@@ -8,31 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-enum { MAX_WORDS = 64 };
-
-/* The environment of a row: one "NAME=value", or "". */
-static const char *lookup(void *ctx, const char *name)
-{
-    const char *variable = ctx;
-    size_t length = strlen(name);
-    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
-                                                                           : NULL;
-}
-
-static int parse(struct arena *arena, const char *line, const char *environment,
-                 struct config *config, struct error *err)
-{
-    const char *words[MAX_WORDS];
-    int count = 0;
-    char *rest = NULL;
-    for (char *w = strtok_r(arena_strdup(arena, line), " ", &rest); w;
-         w = strtok_r(NULL, " ", &rest)) {
-        assert_true(count < MAX_WORDS);
-        words[count++] = w;
-    }
-    return config_parse(count, words, lookup, (void *)(uintptr_t)environment, arena, config, err);
-}
 
 /* Writes what a row has, and what every file must have; returns the path. */
 static const char *write_file(struct arena *arena, const char *directory, const char *text)
@@ -53,10 +29,10 @@ static void the_document_is_understood(void **state)
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct error err;
-    assert_ok(parse(arena,
-                    "--config_file " FILE_OF_THE_DOCUMENT
-                    " --model_name_or_path bert --output_dir out",
-                    "", &config, &err),
+    assert_ok(config_line_parse(arena,
+                                "--config_file " FILE_OF_THE_DOCUMENT
+                                " --model_name_or_path bert --output_dir out",
+                                "", &config, &err),
               &err);
     const struct agent_config *c = &config.value;
     assert_string_equal(config.preset, "accelerate");
@@ -82,7 +58,7 @@ static const char *plain_yaml(struct arena *arena, const char *line, const char 
 {
     struct config config;
     struct error err;
-    assert_ok(parse(arena, line, environment, &config, &err), &err);
+    assert_ok(config_line_parse(arena, line, environment, &config, &err), &err);
     auto_str struct str yaml;
     str_init(&yaml, 64 * 1024);
     config_yaml(&config, &yaml);
@@ -249,7 +225,8 @@ static void what_cannot_be_is_refused(void **state)
         struct error err;
         const char *path = write_file(arena, directory, rows[i].text);
         const char *line = arena_printf(arena, "--config_file %s --model_name m", path);
-        assert_fails(parse(arena, line, "", &config, &err), &err, ERR_CONFIG, rows[i].message);
+        assert_fails(config_line_parse(arena, line, "", &config, &err), &err, ERR_CONFIG,
+                     rows[i].message);
     }
     support_remove_tree(directory);
 }
@@ -276,7 +253,7 @@ static void what_changes_nothing_is_told(void **state)
         struct error err;
         const char *path = write_file(arena, directory, rows[i].text);
         const char *line = arena_printf(arena, "--config_file %s --model_name m", path);
-        assert_ok(parse(arena, line, "", &config, &err), &err);
+        assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
         assert_string_equal(config.warning, rows[i].warning);
     }
     support_remove_tree(directory);
@@ -286,7 +263,7 @@ static const char *summary_of(struct arena *arena, const char *line, const char 
 {
     struct config config;
     struct error err;
-    assert_ok(parse(arena, line, environment, &config, &err), &err);
+    assert_ok(config_line_parse(arena, line, environment, &config, &err), &err);
     struct str text;
     str_init(&text, 16 * 1024);
     config_summary(&config, &text);
@@ -329,12 +306,12 @@ static void flags_and_variables_have_their_meaning(void **state)
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct error err;
-    assert_fails(parse(arena, "--fsdp fullshard", "", &config, &err), &err, ERR_CONFIG,
+    assert_fails(config_line_parse(arena, "--fsdp fullshard", "", &config, &err), &err, ERR_CONFIG,
                  "--fsdp: 'fullshard': it knows full_shard, shard_grad_op");
-    assert_fails(parse(arena, "--zero_stage 1", "", &config, &err), &err, ERR_CONFIG,
+    assert_fails(config_line_parse(arena, "--zero_stage 1", "", &config, &err), &err, ERR_CONFIG,
                  "--zero_stage: '1' is not a value for it");
-    assert_fails(parse(arena, "--preset accelerate --lr 1", "", &config, &err), &err, ERR_CONFIG,
-                 "model.name_or_path is not set");
+    assert_fails(config_line_parse(arena, "--preset accelerate --lr 1", "", &config, &err), &err,
+                 ERR_CONFIG, "model.name_or_path is not set");
 }
 
 int main(void)

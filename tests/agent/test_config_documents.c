@@ -1,4 +1,5 @@
 /* Command lines as other trainers' documents have them, and what they come to here. */
+#include "tests/agent/config_line.h"
 #include "tests/support.h"
 
 #include "agent/build.h"
@@ -17,26 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_WORDS = 64 };
-
-static const char *no_environment(void *ctx, const char *name)
-{
-    (void)ctx;
-    (void)name;
-    return NULL;
-}
-
 static int parse(struct arena *arena, const char *line, struct config *config, struct error *err)
 {
-    const char *words[MAX_WORDS];
-    int count = 0;
-    char *rest = NULL;
-    for (char *w = strtok_r(arena_strdup(arena, line), " ", &rest); w;
-         w = strtok_r(NULL, " ", &rest)) {
-        assert_true(count < MAX_WORDS);
-        words[count++] = w;
-    }
-    return config_parse(count, words, no_environment, NULL, arena, config, err);
+    return config_line_parse(arena, line, "", config, err);
 }
 
 /* The guide's own command line behind "train.py". */

@@ -10,13 +10,7 @@ static struct world small_world(int ranks, enum shard_strategy strategy)
 {
     return (struct world){
         .ranks = ranks,
-        .config = {.strategy = strategy,
-                   .shard_group_size = ranks == 4   ? 2
-                                       : ranks == 3 ? 3
-                                                    : 1,
-                   .backward_prefetch = BACKWARD_PRE,
-                   .limit_all_gathers = true,
-                   .accumulate_sharded = true},
+        .config = world_shard_config(ranks, strategy),
         .shape = world_small_shape(),
         .optim = optim_defaults(OPTIM_ADADELTA),
         .lr = 1.0f,

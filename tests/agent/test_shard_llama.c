@@ -11,13 +11,7 @@ static struct world llama_world(const struct llama_config *llama, int ranks,
 {
     struct world w = {
         .ranks = ranks,
-        .config = {.strategy = strategy,
-                   .shard_group_size = ranks == 4   ? 2
-                                       : ranks == 3 ? 3
-                                                    : 1,
-                   .backward_prefetch = BACKWARD_PRE,
-                   .limit_all_gathers = true,
-                   .accumulate_sharded = true},
+        .config = world_shard_config(ranks, strategy),
         .llama = llama,
         .T = 7,
         .optim = optim_defaults(OPTIM_SGD),

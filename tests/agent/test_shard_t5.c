@@ -34,13 +34,7 @@ static struct world world_of(const struct architecture *a, int ranks, enum shard
 {
     struct world w = {
         .ranks = ranks,
-        .config = {.strategy = strategy,
-                   .shard_group_size = ranks == 4   ? 2
-                                       : ranks == 3 ? 3
-                                                    : 1,
-                   .backward_prefetch = BACKWARD_PRE,
-                   .limit_all_gathers = true,
-                   .accumulate_sharded = true},
+        .config = world_shard_config(ranks, strategy),
         .language = a,
         .T = 11,
         .optim = optim_defaults(OPTIM_SGD),

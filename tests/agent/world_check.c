@@ -5,6 +5,19 @@
 
 #include <math.h>
 
+struct shard_config world_shard_config(int ranks, enum shard_strategy strategy)
+{
+    return (struct shard_config){
+        .strategy = strategy,
+        .shard_group_size = ranks == 4   ? 2
+                            : ranks == 3 ? 3
+                                         : 1,
+        .backward_prefetch = BACKWARD_PRE,
+        .limit_all_gathers = true,
+        .accumulate_sharded = true,
+    };
+}
+
 void world_must_run(const struct world *w, struct world_result *ret_result, const char *what)
 {
     struct error err;

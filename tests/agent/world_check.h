@@ -8,6 +8,10 @@
 extern "C" {
 #endif
 
+/* The engine as it is by default; HYBRID's groups: two pairs of four ranks, all of three, else one
+ * rank each. */
+struct shard_config world_shard_config(int ranks, enum shard_strategy strategy);
+
 /* Fails the test if a rank fails or leaks; `what` says which world. */
 void world_must_run(const struct world *w, struct world_result *ret_result, const char *what);
 
