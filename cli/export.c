@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "agent/export_checkpoint.h"
+#include "agent/checkpoint/export_checkpoint.h"
 #include "base/contract.h"
 #include "base/exit_code.h"
 #include "base/options.h"

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "agent/inspect.h"
+#include "agent/checkpoint/inspect.h"
 #include "base/contract.h"
 #include "base/exit_code.h"
 #include "base/mem.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/build.h"
-#include "agent/config.h"
-#include "agent/model_path.h"
-#include "agent/run_plan_facts.h"
+#include "agent/config/config.h"
+#include "agent/config/model_path.h"
+#include "agent/trainer/build.h"
+#include "agent/trainer/run_plan_facts.h"
 #include "base/contract.h"
 #include "base/exit_code.h"
 #include "base/mem.h"

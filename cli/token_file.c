@@ -1,7 +1,7 @@
 #include "cli/token_file.h"
 
 #include "agent/dataset/llmc_bin.h"
-#include "agent/durable.h"
+#include "base/durable.h"
 #include "base/mem.h"
 
 #include <assert.h>

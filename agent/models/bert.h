@@ -3,7 +3,7 @@
 #ifndef SHOAL_AGENT_MODELS_BERT_H
 #define SHOAL_AGENT_MODELS_BERT_H
 
-#include "agent/model.h"
+#include "agent/models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

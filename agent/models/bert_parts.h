@@ -3,7 +3,7 @@
 #define SHOAL_AGENT_MODELS_BERT_PARTS_H
 
 #include "agent/models/bert.h"
-#include "agent/nn.h"
+#include "agent/nn/nn.h"
 
 #ifdef __cplusplus
 extern "C" {

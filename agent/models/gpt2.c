@@ -1,7 +1,7 @@
 #include "agent/models/gpt2.h"
 
 #include "agent/models/language.h"
-#include "agent/nn.h"
+#include "agent/nn/nn.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 #include "agent/models/language.h"
 
-#include "agent/nn_loss.h"
+#include "agent/nn/nn_loss.h"
 
 enum { LOGITS_BYTES = 64 << 20 };
 

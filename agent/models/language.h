@@ -2,7 +2,7 @@
 #ifndef SHOAL_AGENT_MODELS_LANGUAGE_H
 #define SHOAL_AGENT_MODELS_LANGUAGE_H
 
-#include "agent/model.h"
+#include "agent/models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

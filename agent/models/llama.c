@@ -1,7 +1,7 @@
 #include "agent/models/llama.h"
 
 #include "agent/models/language.h"
-#include "agent/nn.h"
+#include "agent/nn/nn.h"
 
 const struct llama_config llama_default_config = {
     .family = "Llama",

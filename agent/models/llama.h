@@ -4,7 +4,7 @@
 #ifndef SHOAL_AGENT_MODELS_LLAMA_H
 #define SHOAL_AGENT_MODELS_LLAMA_H
 
-#include "agent/model.h"
+#include "agent/models/model.h"
 #include "agent/models/rope.h"
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 #include "agent/models/mnist.h"
-#include "agent/nn.h"
+#include "agent/nn/nn.h"
 
 const struct mnist_shape mnist_default_shape = {
     .height = 28,

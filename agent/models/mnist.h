@@ -2,7 +2,7 @@
 #ifndef SHOAL_AGENT_MODELS_MNIST_H
 #define SHOAL_AGENT_MODELS_MNIST_H
 
-#include "agent/model.h"
+#include "agent/models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #ifndef SHOAL_AGENT_MODELS_T5_H
 #define SHOAL_AGENT_MODELS_T5_H
 
-#include "agent/model.h"
+#include "agent/models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 #ifndef SHOAL_AGENT_MODELS_T5_BIAS_H
 #define SHOAL_AGENT_MODELS_T5_BIAS_H
 
-#include "agent/tape.h"
+#include "agent/nn/tape.h"
 #include "base/mem.h"
 
 #ifdef __cplusplus

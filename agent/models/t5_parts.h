@@ -4,7 +4,7 @@
 
 #include "agent/models/t5.h"
 #include "agent/models/t5_bias.h"
-#include "agent/nn.h"
+#include "agent/nn/nn.h"
 
 #ifdef __cplusplus
 extern "C" {

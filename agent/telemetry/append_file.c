@@ -1,6 +1,6 @@
 #include "agent/telemetry/append_file.h"
 
-#include "agent/durable.h"
+#include "base/durable.h"
 #include "base/mem.h"
 
 #include <errno.h>

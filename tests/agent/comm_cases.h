@@ -3,7 +3,7 @@
 #ifndef SHOAL_TESTS_AGENT_COMM_CASES_H
 #define SHOAL_TESTS_AGENT_COMM_CASES_H
 
-#include "agent/comm.h"
+#include "agent/comm/comm.h"
 #include "base/mem.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef SHOAL_TESTS_AGENT_CONFIG_LINE_H
 #define SHOAL_TESTS_AGENT_CONFIG_LINE_H
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 
 #ifdef __cplusplus
 extern "C" {

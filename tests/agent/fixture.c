@@ -1,6 +1,6 @@
 #include "tests/agent/fixture.h"
 
-#include "agent/safetensors.h"
+#include "agent/checkpoint/safetensors.h"
 #include "base/mem.h"
 #include "tests/support.h"
 

@@ -2,7 +2,7 @@
 #ifndef SHOAL_TESTS_AGENT_LANGUAGE_BATCH_H
 #define SHOAL_TESTS_AGENT_LANGUAGE_BATCH_H
 
-#include "agent/model.h"
+#include "agent/models/model.h"
 #include "base/mem.h"
 
 #ifdef __cplusplus

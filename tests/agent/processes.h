@@ -5,7 +5,7 @@
 
 #include "tests/support.h"
 
-#include "agent/net.h"
+#include "agent/comm/net.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #ifndef SHOAL_TESTS_AGENT_RANKS_H
 #define SHOAL_TESTS_AGENT_RANKS_H
 
-#include "agent/comm_local.h"
+#include "agent/comm/comm_local.h"
 
 #include <stdint.h>
 

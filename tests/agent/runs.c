@@ -2,7 +2,7 @@
 
 #include "tests/agent/config_line.h"
 
-#include "agent/comm_local.h"
+#include "agent/comm/comm_local.h"
 #include "tests/support.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #ifndef SHOAL_TESTS_AGENT_RUNS_H
 #define SHOAL_TESTS_AGENT_RUNS_H
 
-#include "agent/trainer.h"
+#include "agent/trainer/trainer.h"
 #include "base/mem.h"
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  */
 #include "tests/support.h"
 
-#include "agent/accelerate_file.h"
-#include "agent/config.h"
+#include "agent/config/accelerate_file.h"
+#include "agent/config/config.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "agent/agree.h"
+#include "agent/comm/agree.h"
 
 #include "tests/agent/ranks.h"
 #include "tests/support.h"

@@ -1,12 +1,12 @@
 /* Saving on several ranks (threads), loading on as many or others, and every way it can be cut
  * short. */
-#include "agent/checkpoint.h"
+#include "agent/checkpoint/checkpoint.h"
 
-#include "agent/comm_local.h"
+#include "agent/comm/comm_local.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "tests/agent/support_files.h"
 #include "tests/support.h"
+#include "tests/support_files.h"
 
 #include <dirent.h>
 #include <errno.h>

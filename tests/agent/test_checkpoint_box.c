@@ -1,4 +1,4 @@
-#include "agent/checkpoint_box.h"
+#include "agent/checkpoint/checkpoint_box.h"
 
 #include "base/mem.h"
 #include "tests/support.h"

@@ -1,4 +1,4 @@
-#include "agent/checkpoint_manifest.h"
+#include "agent/checkpoint/checkpoint_manifest.h"
 
 #include "tests/support.h"
 

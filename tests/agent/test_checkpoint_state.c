@@ -1,5 +1,5 @@
 /* Where a run is, as text and back. */
-#include "agent/checkpoint_state.h"
+#include "agent/checkpoint/checkpoint_state.h"
 
 #include "tests/support.h"
 

@@ -1,7 +1,7 @@
 /* The watch over collectives where no NCCL is; with a fake one: test_comm_nccl. */
-#include "agent/collective_notes.h"
-#include "agent/collective_watch.h"
-#include "agent/comm_local.h"
+#include "agent/comm/collective_notes.h"
+#include "agent/comm/collective_watch.h"
+#include "agent/comm/comm_local.h"
 
 #include "tests/support.h"
 

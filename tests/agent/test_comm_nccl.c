@@ -1,6 +1,6 @@
 /* Communicators over NCCL, on the CPU and with a fake of NCCL (tests/emulation/nccl.c): what they
  * ask it for, how ranks meet, and what happens when a collective does not end. */
-#include "agent/comm_nccl.h"
+#include "agent/comm/comm_nccl.h"
 
 #include "tests/agent/comm_cases.h"
 #include "tests/agent/ranks.h"

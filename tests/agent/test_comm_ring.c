@@ -4,8 +4,8 @@
 #include "tests/agent/processes.h"
 #include "tests/support.h"
 
-#include "agent/comm_local.h"
-#include "agent/rendezvous.h"
+#include "agent/comm/comm_local.h"
+#include "agent/comm/rendezvous.h"
 #include "base/listen.h"
 
 #include <poll.h>

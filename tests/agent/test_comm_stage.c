@@ -1,6 +1,6 @@
 /* Collectives through page-locked memory do what those below do, bit for bit, however small the
  * pieces. */
-#include "agent/comm_stage.h"
+#include "agent/comm/comm_stage.h"
 
 #include "tests/agent/comm_cases.h"
 #include "tests/agent/ranks.h"

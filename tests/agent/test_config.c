@@ -1,9 +1,9 @@
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
 
-#include "agent/config.h"
-#include "agent/config_keys.h"
-#include "agent/schedule.h"
+#include "agent/config/config.h"
+#include "agent/config/config_keys.h"
+#include "agent/trainer/schedule.h"
 #include "base/mem.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
 
-#include "agent/config.h"
-#include "agent/shard.h"
+#include "agent/config/config.h"
+#include "agent/shard/shard.h"
 #include "base/mem.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "agent/device_choice.h"
+#include "agent/launch/device_choice.h"
 
 #include "base/mem.h"
 

@@ -2,7 +2,7 @@
  * is bos, '>' eos, '|' stands between the parts, '#' before a label. */
 #include "agent/dataset/examples.h"
 
-#include "agent/encoder.h"
+#include "agent/trainer/encoder.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/agent/token_texts.h"

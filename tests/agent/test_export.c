@@ -1,10 +1,10 @@
-#include "agent/export.h"
+#include "agent/checkpoint/export.h"
 
-#include "agent/safetensors.h"
+#include "agent/checkpoint/safetensors.h"
 #include "base/mem.h"
 #include "tests/agent/ranks.h"
-#include "tests/agent/support_files.h"
 #include "tests/support.h"
+#include "tests/support_files.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
-#include "agent/export.h"
+#include "agent/checkpoint/export.h"
 
-#include "agent/pretrained_index.h"
-#include "agent/safetensors.h"
+#include "agent/checkpoint/pretrained_index.h"
+#include "agent/checkpoint/safetensors.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "kernels/dtype.h"
 #include "tests/agent/ranks.h"
-#include "tests/agent/support_files.h"
 #include "tests/support.h"
+#include "tests/support_files.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * memory for values. */
 #include "agent/models/architecture.h"
 #include "agent/models/t5_bias.h"
-#include "agent/wrap.h"
+#include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "tests/support.h"
 

@@ -2,9 +2,9 @@
  * gradients clipped by their norm over all ranks, a cosine schedule, the loss over the targets that
  * count. Expected figures: tests/data/parity/README.md. */
 #include "agent/models/config_json.h"
-#include "agent/optim.h"
-#include "agent/schedule.h"
-#include "agent/wrap.h"
+#include "agent/shard/optim.h"
+#include "agent/shard/wrap.h"
+#include "agent/trainer/schedule.h"
 #include "base/mem.h"
 #include "tests/agent/fixture.h"
 #include "tests/agent/language.h"

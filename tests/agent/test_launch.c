@@ -2,7 +2,7 @@
  * (under a temporary directory) is where ranks leave word for each other and for the test. */
 #include "tests/support.h"
 
-#include "agent/launch.h"
+#include "agent/launch/launch.h"
 #include "base/mem.h"
 
 #include <fcntl.h>

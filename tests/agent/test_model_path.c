@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/model_path.h"
+#include "agent/config/model_path.h"
 #include "base/mem.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "agent/name_format.h"
+#include "agent/config/name_format.h"
 
 #include "base/mem.h"
 #include "tests/support.h"

@@ -1,4 +1,4 @@
-#include "agent/net.h"
+#include "agent/comm/net.h"
 
 #include "base/mem.h"
 

@@ -1,5 +1,5 @@
 /* Each layer on the tape: its gradients against finite differences of its own forward. */
-#include "agent/nn.h"
+#include "agent/nn/nn.h"
 #include "base/mem.h"
 #include "tests/support.h"
 

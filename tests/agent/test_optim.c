@@ -1,5 +1,5 @@
-#include "agent/optim.h"
-#include "agent/wrap.h"
+#include "agent/shard/optim.h"
+#include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "tests/agent/fixture.h"
 #include "tests/support.h"

@@ -1,4 +1,4 @@
-#include "agent/phases.h"
+#include "agent/trainer/phases.h"
 
 #include "base/clock.h"
 #include "tests/support.h"

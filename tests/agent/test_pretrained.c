@@ -1,17 +1,17 @@
 /* Weights of Hugging Face directories that transformers wrote
  * (tests/parity/make_language_fixture.py; the values are the formula's), read by ranks that each
  * want a part. */
-#include "agent/pretrained.h"
+#include "agent/checkpoint/pretrained.h"
 
+#include "agent/checkpoint/pretrained_index.h"
 #include "agent/models/config_json.h"
-#include "agent/pretrained_index.h"
-#include "agent/wrap.h"
+#include "agent/shard/wrap.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "tests/agent/language.h"
 #include "tests/agent/ranks.h"
-#include "tests/agent/support_files.h"
 #include "tests/support.h"
+#include "tests/support_files.h"
 
 #include <math.h>
 #include <stdlib.h>

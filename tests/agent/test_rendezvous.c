@@ -1,7 +1,7 @@
 #include "tests/agent/processes.h"
 #include "tests/support.h"
 
-#include "agent/rendezvous.h"
+#include "agent/comm/rendezvous.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"

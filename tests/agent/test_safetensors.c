@@ -1,4 +1,4 @@
-#include "agent/safetensors.h"
+#include "agent/checkpoint/safetensors.h"
 
 #include "tests/support.h"
 

@@ -1,4 +1,4 @@
-#include "agent/schedule.h"
+#include "agent/trainer/schedule.h"
 #include "base/mem.h"
 #include "tests/agent/fixture.h"
 #include "tests/support.h"

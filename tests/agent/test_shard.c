@@ -1,5 +1,5 @@
 #include "agent/models/mnist.h"
-#include "agent/wrap.h"
+#include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "tests/agent/world_check.h"
 #include "tests/support.h"

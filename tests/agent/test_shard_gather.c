@@ -1,7 +1,7 @@
 /* The order in which a rank issues its collectives and its computing: read off a communicator that
  * only takes notes, over a model whose modules are units of different size. */
-#include "agent/shard.h"
-#include "agent/wrap.h"
+#include "agent/shard/shard.h"
+#include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/support.h"

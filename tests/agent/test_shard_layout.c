@@ -1,6 +1,6 @@
 #include "agent/models/mnist.h"
-#include "agent/shard_layout.h"
-#include "agent/wrap.h"
+#include "agent/shard/shard_layout.h"
+#include "agent/shard/wrap.h"
 #include "base/str.h"
 #include "tests/support.h"
 

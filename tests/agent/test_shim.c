@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/shim.h"
+#include "agent/config/shim.h"
 #include "base/mem.h"
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* Batches of rows as T5 and BERT read them: what they hold, and that no world size, batch size or
  * resume changes which samples there are, their order or which words are hidden. */
-#include "agent/source.h"
+#include "agent/trainer/source.h"
 
 #include "base/mem.h"
 #include "base/str.h"

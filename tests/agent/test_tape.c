@@ -1,4 +1,4 @@
-#include "agent/tape.h"
+#include "agent/nn/tape.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/support.h"

@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/topology.h"
+#include "agent/launch/topology.h"
 #include "base/mem.h"
 
 #include <stdio.h>

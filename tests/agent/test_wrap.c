@@ -1,5 +1,5 @@
 #include "agent/models/mnist.h"
-#include "agent/wrap.h"
+#include "agent/shard/wrap.h"
 #include "tests/support.h"
 
 #include <stdio.h>

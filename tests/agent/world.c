@@ -1,8 +1,8 @@
 #include "tests/agent/world_data.h"
 
-#include "agent/comm_local.h"
-#include "agent/tape.h"
-#include "agent/wrap.h"
+#include "agent/comm/comm_local.h"
+#include "agent/nn/tape.h"
+#include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "tests/agent/language_batch.h"
 

@@ -7,9 +7,9 @@
 
 #include "agent/models/architecture.h"
 #include "agent/models/mnist.h"
-#include "agent/optim.h"
-#include "agent/schedule.h"
-#include "agent/shard.h"
+#include "agent/shard/optim.h"
+#include "agent/shard/shard.h"
+#include "agent/trainer/schedule.h"
 #include "base/error.h"
 
 #include <stdbool.h>

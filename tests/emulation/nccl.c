@@ -1,12 +1,12 @@
-/* NCCL without GPUs: the part of it that agent/nccl_api.h declares, between threads and processes
- * of one machine, through shared memory. Every rank's collective is compared with the others': one
- * that differs in kind, size or order ends the test. On a stream of the emulated GPU a collective
- * waits while other streams go on; without a stream (on the CPU) the caller waits.
+/* NCCL without GPUs: the part of it that agent/comm/nccl_api.h declares, between threads and
+ * processes of one machine, through shared memory. Every rank's collective is compared with the
+ * others': one that differs in kind, size or order ends the test. On a stream of the emulated GPU a
+ * collective waits while other streams go on; without a stream (on the CPU) the caller waits.
  *
  * FAKE_NCCL holds faults as "name=value,name=value"; a collective is named RANK:NUMBER, counted
  * from 0 in its communicator: hang (it never begins), fail (an asynchronous error then), lose (the
  * process is killed then), abort_hangs=RANK (ncclCommAbort does not return), version=22703. */
-#include "agent/nccl_api.h"
+#include "agent/comm/nccl_api.h"
 #include "kernels/dtype.h"
 
 #include <dlfcn.h>

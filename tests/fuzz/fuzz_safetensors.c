@@ -1,7 +1,7 @@
 /* A safetensors header: whatever the bytes, there is a message, or tensors that tile the data. */
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/safetensors.h"
+#include "agent/checkpoint/safetensors.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,0 +1,124 @@
+/* Checkpoints: what every rank holds, in one new directory that is committed by one rename.
+ *
+ *   <dir>/<name>/model/shard-00001-model-00001-of-00003.safetensors ...  a file per rank and part
+ *   <dir>/<name>/optimizer/...                                           the same
+ *   <dir>/<name>/state.json                                              checkpoint_state
+ *   <dir>/<name>/agent_config.yaml, config.json                          for people and tools
+ *   <dir>/<name>/COMPLETE                                                the manifest, written last
+ *   <dir>/<name>/full/, full.safetensors                                 the whole weights, if
+ * asked for; by the trainer, later
+ *
+ * model/ and optimizer/ are what PyTorch's distributed checkpoint reader for Hugging Face files
+ * (torch.distributed.checkpoint.hf_storage) reads. Tensors are stored by name and place in the
+ * whole tensor, so any number of ranks can load what any other number saved. Knows named pieces of
+ * tensors in host memory; not units, optimizers or devices. */
+#ifndef SHOAL_AGENT_CHECKPOINT_H
+#define SHOAL_AGENT_CHECKPOINT_H
+
+#include "agent/checkpoint/checkpoint_box.h"
+#include "agent/checkpoint/checkpoint_state.h"
+#include "agent/comm/comm.h"
+#include "base/durable.h"
+#include "base/error.h"
+#include "base/lines.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the trainer puts whole weights: a folder of this name, or a file with ".safetensors". */
+#define CHECKPOINT_FULL "full"
+
+/* A run of elements of a tensor, fp32. */
+struct checkpoint_piece {
+    const char *name; /* "fc1.weight"; optimizer state: "fc1.weight.square_avg" */
+    int dims;         /* of the whole tensor, at most BOX_MAX_DIMS */
+    int64_t shape[BOX_MAX_DIMS];
+    int64_t first; /* the piece's first element within the whole tensor, row-major */
+    int64_t count; /* >= 1 */
+    float *data;   /* host, [count]; only read when saving */
+};
+
+struct checkpoint_pieces {
+    const struct checkpoint_piece *items; /* each name at most once */
+    int count;
+};
+
+/* Small files beside the tensors, for people and for tools; loading does not read them. */
+enum checkpoint_text {
+    CHECKPOINT_AGENT_CONFIG, /* agent_config.yaml: the configuration, and where each value is from
+                              */
+    CHECKPOINT_MODEL_CONFIG, /* config.json, of language models: as Hugging Face has it */
+    CHECKPOINT_TEXTS,
+};
+const char *checkpoint_text_name(enum checkpoint_text text); /* "agent_config.yaml" */
+
+enum checkpoint_part { CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER, CHECKPOINT_PARTS };
+
+struct checkpoint_save {
+    const struct file_ops *files;
+    const char *dir;  /* holds the checkpoints; the same on all ranks (a shared file system) */
+    const char *name; /* of this one, "mnist_cnn-120steps": no '/' */
+    const struct checkpoint_state *state;
+    const char *texts[CHECKPOINT_TEXTS]; /* NULL: there is no such file; read on rank 0 */
+    /* What this rank writes: together the ranks must give each element exactly once. */
+    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+    struct comm *comm;
+    struct stream *stream; /* for the collectives; waited for */
+};
+
+/* Writes a checkpoint. Collective. When it returns 0 on any rank, the checkpoint is committed and
+ * durable; when it fails, it fails on every rank with the cause and the rank it came from, earlier
+ * checkpoints are as they were, and what was written is removed (what a killed process leaves, the
+ * next save removes). A complete checkpoint of the same name is replaced in one step;
+ * anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS.
+ * ret_bytes: of all ranks' tensors. */
+int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, struct error *err);
+
+/* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left, of those
+ * up to `step`: later ones were passed over as damaged, and do not count. For one rank. The newest
+ * is never touched, nor one that holds other files too. */
+int checkpoint_prune(const struct file_ops *files, const char *dir, int64_t step, int keep,
+                     struct error *err);
+
+/* A checkpoint that was found. */
+struct checkpoint_found {
+    char *path; /* the caller frees */
+    int64_t step;
+};
+
+/* What was passed over, and why: each reason names its path. */
+struct checkpoint_skipped {
+    struct lines paths, reasons;
+};
+
+/* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`. Only the
+ * manifest decides what is complete; others are added to `skipped` (NULL: nobody asks). Errors:
+ * ERR_NOT_FOUND if there is none (or no such directory). */
+int checkpoint_find_latest(const char *dir, int64_t below, struct checkpoint_skipped *skipped,
+                           struct checkpoint_found *ret_found, struct error *err);
+
+/* ---- loading: each rank for itself, without collectives ---- */
+
+struct checkpoint;
+
+/* Reads manifest, state and where each tensor lies. Errors name the file: ERR_NOT_FOUND if there is
+ * no such directory or no manifest in it, ERR_INPUT if anything is not as the manifest says. */
+int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, struct error *err);
+void checkpoint_close(struct checkpoint *checkpoint); /* NULL-safe */
+const struct checkpoint_state *checkpoint_get_state(const struct checkpoint *checkpoint);
+
+/* Fills the data of each piece from whichever files have its elements; each file that is read is
+ * first verified against its checksum. Errors: ERR_INPUT names the file that is damaged or the
+ * elements that are in no file, ERR_SHAPE a tensor that has another shape. The data is then
+ * undefined. */
+int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
+                    const struct checkpoint_pieces *pieces, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,140 @@
+#include "agent/checkpoint/checkpoint_files.h"
+
+#include "base/file.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *checkpoint_part_name(enum checkpoint_part part)
+{
+    static const char *const names[] = {"model", "optimizer"};
+    return names[part];
+}
+
+const char *checkpoint_text_name(enum checkpoint_text text)
+{
+    static const char *const names[] = {"agent_config.yaml", "config.json"};
+    return names[text];
+}
+
+/* Where in a checkpoint something lies. */
+enum place { TOP, PART, FULL };
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), n = strlen(end);
+    return length > n && strcmp(name + length - n, end) == 0;
+}
+
+/* Is it the name of something that saving puts into a checkpoint? */
+static bool is_own_name(const char *name, enum place place, mode_t mode)
+{
+    if (place == PART)
+        return S_ISREG(mode) && str_starts_with(name, "shard-") && ends_with(name, ".safetensors");
+    if (place == FULL)
+        return S_ISREG(mode) && (ends_with(name, ".safetensors") || ends_with(name, ".json") ||
+                                 ends_with(name, ".model") || ends_with(name, ".txt"));
+    if (strcmp(name, CHECKPOINT_FULL) == 0 || durable_is_temp(name, CHECKPOINT_FULL))
+        return S_ISDIR(mode);
+    if (strcmp(name, CHECKPOINT_FULL ".safetensors") == 0)
+        return S_ISREG(mode);
+    for (int i = 0; i < CHECKPOINT_PARTS; i++)
+        if (strcmp(name, checkpoint_part_name((enum checkpoint_part)i)) == 0)
+            return S_ISDIR(mode);
+    for (int i = 0; i < CHECKPOINT_TEXTS; i++)
+        if (strcmp(name, checkpoint_text_name((enum checkpoint_text)i)) == 0)
+            return S_ISREG(mode);
+    return S_ISREG(mode) &&
+           (strcmp(name, CHECKPOINT_MANIFEST) == 0 || strcmp(name, CHECKPOINT_STATE) == 0);
+}
+
+static enum place place_of(const char *name)
+{
+    return str_starts_with(name, CHECKPOINT_FULL) ? FULL : PART;
+}
+
+static bool holds_only_own(const char *path, enum place place)
+{
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, NULL);
+    bool own = count >= 0;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        auto_free char *child = xasprintf("%s/%s", path, name);
+        struct stat st;
+        if (own && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+            own = lstat(child, &st) == 0 && is_own_name(name, place, st.st_mode) &&
+                  (!S_ISDIR(st.st_mode) || holds_only_own(child, place_of(name)));
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return own;
+}
+
+bool checkpoint_is_own(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_only_own(path, TOP);
+}
+
+int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err)
+{
+    struct dirent **entries;
+    int count = scandir(dir, &entries, NULL, alphasort);
+    if (count < 0)
+        return error_errno(err, errno, "read directory %s", dir);
+    int result = 0;
+    for (int i = 0; i < count; i++) {
+        auto_free char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
+        if (result == 0 && durable_is_temp(entries[i]->d_name, NULL) && checkpoint_is_own(path))
+            result = durable_remove_tree(files, path, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return result;
+}
+
+int checkpoint_check_place(const char *path, struct error *err)
+{
+    struct stat st;
+    auto_free char *manifest = xasprintf("%s/" CHECKPOINT_MANIFEST, path);
+    if (lstat(path, &st) < 0 || (checkpoint_is_own(path) && access(manifest, F_OK) == 0))
+        return 0;
+    return error_set(err, ERR_EXISTS,
+                     "%s is in the way: it is no complete checkpoint, or holds other files too; "
+                     "move it away",
+                     path);
+}
+
+/* Why there is no manifest in a directory. */
+static int explain_incomplete(const char *path, struct error *err)
+{
+    auto_free char *foreign = xasprintf("%s/.metadata", path);
+    if (access(path, F_OK) < 0)
+        return error_set(err, ERR_NOT_FOUND, "%s: there is no such checkpoint", path);
+    if (access(foreign, F_OK) == 0)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: a checkpoint in PyTorch's own format (.metadata), which is not read",
+                         path);
+    return error_set(err, ERR_NOT_FOUND,
+                     "%s: not a complete checkpoint: it has no " CHECKPOINT_MANIFEST
+                     ", which is written last",
+                     path);
+}
+
+int checkpoint_read_manifest(struct arena *arena, const char *path, struct manifest *ret_manifest,
+                             struct error *err)
+{
+    auto_free char *file = xasprintf("%s/" CHECKPOINT_MANIFEST, path);
+    auto_free char *text = NULL;
+    size_t bytes;
+    if (file_read(file, MANIFEST_MAX_BYTES, &text, &bytes, err) < 0)
+        return err->code == ERR_NOT_FOUND ? explain_incomplete(path, err) : -1;
+    return manifest_parse(arena, file, text, bytes, ret_manifest, err);
+}

@@ -1,0 +1,43 @@
+/* Names and notes in a checkpoint's directory, for the parts of checkpoint_*.c that write and read
+ * them. */
+#ifndef SHOAL_AGENT_CHECKPOINT_FILES_H
+#define SHOAL_AGENT_CHECKPOINT_FILES_H
+
+#include "agent/checkpoint/checkpoint.h"
+#include "agent/checkpoint/checkpoint_manifest.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CHECKPOINT_MANIFEST "COMPLETE"
+#define CHECKPOINT_STATE    "state.json"
+
+/* The notes in a file's "__metadata__", as torch.distributed.checkpoint writes them: the second is
+ * JSON text {tensor: {"saved_offsets": [first index in each dimension]}}. */
+#define CHECKPOINT_NOTE_VERSION  "DCP_VERSION"
+#define CHECKPOINT_NOTE_OFFSETS  "DCP_SHARDING_INFO"
+#define CHECKPOINT_SAVED_OFFSETS "saved_offsets"
+
+const char *checkpoint_part_name(enum checkpoint_part part); /* "model", "optimizer" */
+
+/* Whether `path` is a directory that holds nothing but what saving puts there, complete or not.
+ * Only such a directory may ever be removed. */
+bool checkpoint_is_own(const char *path);
+
+/* Removes every directory in `dir` with a temporary name (durable_is_temp) that checkpoint_is_own.
+ */
+int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err);
+
+/* Fails with ERR_EXISTS unless there is nothing at `path`, or a complete checkpoint of ours. */
+int checkpoint_check_place(const char *path, struct error *err);
+
+/* The manifest of the checkpoint at `path`. Errors: ERR_NOT_FOUND if there is none, which means
+ * that it is not complete; ERR_INPUT if it is damaged; ERR_UNSUPPORTED if it is somebody else's. */
+int checkpoint_read_manifest(struct arena *arena, const char *path, struct manifest *ret_manifest,
+                             struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,167 @@
+/* Loading looks every piece up by name and place, whoever wrote it, and then reads file by file, so
+ * that each file is opened and verified once. */
+#include "agent/checkpoint/checkpoint_index.h"
+#include "base/file.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { STATE_MAX_BYTES = 1 << 20 };
+
+struct checkpoint {
+    struct arena *arena;
+    char *path;
+    struct manifest manifest;
+    struct checkpoint_state state;
+};
+
+/* ---- opening ---- */
+
+static int read_state(struct checkpoint *c, struct error *err)
+{
+    const struct manifest_file *listed = NULL;
+    for (int i = 0; i < c->manifest.file_count; i++)
+        if (strcmp(c->manifest.files[i].path, CHECKPOINT_STATE) == 0)
+            listed = &c->manifest.files[i];
+    auto_free char *path = xasprintf("%s/" CHECKPOINT_STATE, c->path);
+    if (!listed)
+        return error_set(err, ERR_INPUT, "%s: the manifest does not list it", path);
+    auto_free char *text = NULL;
+    size_t bytes;
+    if (file_read(path, STATE_MAX_BYTES, &text, &bytes, err) < 0)
+        return -1;
+    if (XXH64(text, bytes, 0) != listed->xxh64)
+        return error_set(err, ERR_INPUT, "%s: damaged: it is not what was saved", path);
+    return checkpoint_state_parse(c->arena, path, text, bytes, &c->state, err);
+}
+
+int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, struct error *err)
+{
+    struct checkpoint *c = xcalloc(1, sizeof *c);
+    c->arena = arena_open();
+    c->path = xstrdup(path);
+    if (checkpoint_read_manifest(c->arena, path, &c->manifest, err) < 0 || read_state(c, err) < 0) {
+        checkpoint_close(c);
+        return -1;
+    }
+    *ret_checkpoint = c;
+    return 0;
+}
+
+void checkpoint_close(struct checkpoint *checkpoint)
+{
+    if (!checkpoint)
+        return;
+    arena_close(checkpoint->arena);
+    free(checkpoint->path);
+    free(checkpoint);
+}
+
+const struct checkpoint_state *checkpoint_get_state(const struct checkpoint *checkpoint)
+{
+    return &checkpoint->state;
+}
+
+/* ---- loading ---- */
+
+/* Elements to read from one file. */
+struct transfer {
+    const struct index_entry *entry;
+    int64_t first, count; /* within the entry */
+    float *data;
+};
+
+struct plan {
+    struct transfer *items;
+    int count, room;
+};
+
+static void plan_add(struct plan *plan, struct transfer transfer)
+{
+    if (plan->count == plan->room) {
+        plan->room = plan->room ? 2 * plan->room : 64;
+        plan->items = xrealloc(plan->items, (size_t)plan->room * sizeof *plan->items);
+    }
+    plan->items[plan->count++] = transfer;
+}
+
+/* Finds all elements of a piece. */
+static int plan_piece(const struct checkpoint_index *index, const struct checkpoint_piece *piece,
+                      struct plan *plan, struct error *err)
+{
+    struct index_entry *entries;
+    int count;
+    if (index_find(index, piece, &entries, &count, err) < 0)
+        return -1;
+    int64_t at = piece->first, end = piece->first + piece->count;
+    for (int i = 0; i < count && at < end && entries[i].first <= at; i++) {
+        int64_t there = entries[i].first + entries[i].tensor.count;
+        int64_t stop = there < end ? there : end;
+        if (stop <= at)
+            continue;
+        plan_add(plan, (struct transfer){&entries[i], at - entries[i].first, stop - at,
+                                         piece->data + (at - piece->first)});
+        at = stop;
+    }
+    if (at == end)
+        return 0;
+    return error_set(err, ERR_INPUT, "element %" PRId64 " of tensor %s is in none of its files", at,
+                     piece->name);
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct transfer *x = a, *y = b;
+    const struct manifest_file *f = x->entry->file, *g = y->entry->file;
+    return (f > g) - (f < g);
+}
+
+/* Reads the transfers of one file: items[0 .. count). */
+static int read_file(const struct checkpoint *c, const struct transfer *items, int count,
+                     struct error *err)
+{
+    const struct manifest_file *listed = items[0].entry->file;
+    struct safetensors *file;
+    if (index_open_file(c->path, listed, &file, err) < 0)
+        return -1;
+    int result = index_verify_file(c->path, listed, file, err);
+    for (int i = 0; i < count && result == 0; i++)
+        result = safetensors_read(file, &items[i].entry->tensor, items[i].first, items[i].count,
+                                  items[i].data, err);
+    safetensors_close(file);
+    return result;
+}
+
+static int read_files(const struct checkpoint *c, struct plan *plan, struct error *err)
+{
+    if (plan->count > 0)
+        qsort(plan->items, (size_t)plan->count, sizeof *plan->items, compare_files);
+    for (int i = 0, next; i < plan->count; i = next) {
+        for (next = i + 1; next < plan->count; next++)
+            if (plan->items[next].entry->file != plan->items[i].entry->file)
+                break;
+        if (read_file(c, plan->items + i, next - i, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
+                    const struct checkpoint_pieces *pieces, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct checkpoint_index index;
+    if (index_build(arena, checkpoint->path, &checkpoint->manifest, part, &index, err) < 0)
+        return -1;
+    struct plan plan = {0};
+    int result = 0;
+    for (int i = 0; i < pieces->count && result == 0; i++)
+        if ((result = plan_piece(&index, &pieces->items[i], &plan, err)) < 0)
+            error_wrap(err, "%s", checkpoint->path);
+    if (result == 0)
+        result = read_files(checkpoint, &plan, err);
+    free(plan.items);
+    return result;
+}

@@ -1,0 +1,136 @@
+#include "agent/checkpoint/checkpoint_state.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum field_type { FIELD_COUNT, FIELD_BITS, FIELD_REAL, FIELD_TEXT, FIELD_LONG_TEXT };
+
+static const struct field {
+    const char *name;
+    enum field_type type; /* count: >= 0; bits: all 64 of them, as a signed number */
+    size_t offset;
+} fields[] = {
+    {"epoch", FIELD_COUNT, offsetof(struct checkpoint_state, epoch)},
+    {"epoch_samples", FIELD_COUNT, offsetof(struct checkpoint_state, epoch_samples)},
+    {"step", FIELD_COUNT, offsetof(struct checkpoint_state, step)},
+    {"micro_batches", FIELD_COUNT, offsetof(struct checkpoint_state, micro_batches)},
+    {"optimizer_steps", FIELD_COUNT, offsetof(struct checkpoint_state, optimizer_steps)},
+    {"seed", FIELD_BITS, offsetof(struct checkpoint_state, seed)},
+    {"epoch_loss_sum", FIELD_REAL, offsetof(struct checkpoint_state, epoch_loss_sum)},
+    {"epoch_correct", FIELD_REAL, offsetof(struct checkpoint_state, epoch_correct)},
+    {"epoch_rows", FIELD_REAL, offsetof(struct checkpoint_state, epoch_rows)},
+    {"learning_rate", FIELD_REAL, offsetof(struct checkpoint_state, learning_rate)},
+    {"world_size", FIELD_COUNT, offsetof(struct checkpoint_state, world_size)},
+    {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
+    {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
+    {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},
+    {"schedule_type", FIELD_TEXT, offsetof(struct checkpoint_state, schedule_type)},
+    {"peak_lr", FIELD_REAL, offsetof(struct checkpoint_state, peak_lr)},
+    {"min_lr", FIELD_REAL, offsetof(struct checkpoint_state, min_lr)},
+    {"warmup_ratio", FIELD_REAL, offsetof(struct checkpoint_state, warmup_ratio)},
+    {"warmup_steps", FIELD_COUNT, offsetof(struct checkpoint_state, warmup_steps)},
+    {"decay_steps", FIELD_COUNT, offsetof(struct checkpoint_state, decay_steps)},
+    {"data", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, data)},
+};
+
+static json_t *encode(const struct field *f, const void *value)
+{
+    double real;
+    int64_t number;
+    const char *text;
+    switch (f->type) {
+    case FIELD_LONG_TEXT:
+        memcpy(&text, value, sizeof text);
+        return json_string(text);
+    case FIELD_TEXT:
+        return json_string(value);
+    case FIELD_REAL:
+        memcpy(&real, value, sizeof real);
+        /* A run that diverged: JSON has no such numbers, so "nan", "inf" or "-inf". */
+        return isfinite(real) ? json_real(real) : json_sprintf("%f", real);
+    case FIELD_COUNT:
+    case FIELD_BITS:
+        memcpy(&number, value, sizeof number);
+        return json_integer(number);
+    }
+    return NULL;
+}
+
+static bool decode_real(const json_t *json, double *ret_real)
+{
+    if (json_is_string(json)) {
+        char *end;
+        *ret_real = strtod(json_string_value(json), &end);
+        return end != json_string_value(json) && *end == '\0' && !isfinite(*ret_real);
+    }
+    *ret_real = json_number_value(json);
+    return json_is_number(json);
+}
+
+static const char *decode(struct arena *arena, const struct field *f, const json_t *json,
+                          void *value)
+{
+    if (f->type == FIELD_LONG_TEXT) { /* may be missing: then it is empty */
+        if (json && !json_is_string(json))
+            return "is not a text";
+        const char *text = json ? arena_strdup(arena, json_string_value(json)) : "";
+        memcpy(value, &text, sizeof text);
+    } else if (!json) {
+        return "is missing";
+    } else if (f->type == FIELD_TEXT) {
+        if (json_string_length(json) >= CHECKPOINT_NAME_BYTES || !json_is_string(json))
+            return "is not a short text";
+        strcpy(value, json_string_value(json));
+    } else if (f->type == FIELD_REAL) {
+        double real;
+        if (!decode_real(json, &real))
+            return "is not a number";
+        memcpy(value, &real, sizeof real);
+    } else {
+        int64_t number = json_integer_value(json);
+        if (!json_is_integer(json) || (f->type == FIELD_COUNT && number < 0))
+            return "is not a whole number that it can be";
+        memcpy(value, &number, sizeof number);
+    }
+    return NULL;
+}
+
+char *checkpoint_state_print(const struct checkpoint_state *state)
+{
+    json_t *root = json_object();
+    for (size_t i = 0; i < array_length(fields); i++)
+        json_object_set_new(root, fields[i].name,
+                            encode(&fields[i], (const char *)state + fields[i].offset));
+    /* 17 digits give every double back exactly. */
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    assert(text && json_object_size(root) == array_length(fields));
+    json_decref(root);
+    return text;
+}
+
+int checkpoint_state_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
+                           struct checkpoint_state *ret_state, struct error *err)
+{
+    json_error_t json_error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &json_error);
+    if (!root)
+        return error_set(err, ERR_INPUT, "%s: line %d: %s", name, json_error.line, json_error.text);
+    struct checkpoint_state state = {0};
+    const char *wrong = NULL, *where = NULL;
+    for (size_t i = 0; i < array_length(fields) && !wrong; i++) {
+        where = fields[i].name;
+        wrong = decode(arena, &fields[i], json_object_get(root, where),
+                       (char *)&state + fields[i].offset);
+    }
+    json_decref(root);
+    if (wrong)
+        return error_set(err, ERR_INPUT, "%s: %s %s", name, where, wrong);
+    *ret_state = state;
+    return 0;
+}

@@ -1,0 +1,220 @@
+#include "agent/checkpoint/export_checkpoint.h"
+
+#include "agent/checkpoint/checkpoint.h"
+#include "agent/models/config_json.h"
+#include "agent/text/tokenizer.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CONFIG, GENERATION, TOKENIZER, TEXTS = TOKENIZER + EXPORT_TOKENIZER_FILES };
+
+/* The source, and the tensors first .. end - 1 of it, which are read together: a file's. */
+struct source {
+    struct arena *arena;
+    struct checkpoint *checkpoint;
+    struct architecture architecture;
+    struct param **params;
+    struct export_tensor *tensors;
+    int count;
+    int64_t most_bytes; /* of what is read together; 0: all */
+    int first, end;
+    struct checkpoint_piece *pieces; /* [count] */
+    float *values;                   /* of all that is read */
+};
+
+static int add_file(struct arena *arena, const char *path, const char *name,
+                    struct export_text *texts, int *count, struct error *err)
+{
+    auto_free char *data = NULL;
+    size_t bytes;
+    if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
+        return -1;
+    char *kept = arena_alloc(arena, bytes + 1);
+    memcpy(kept, data, bytes);
+    texts[(*count)++] = (struct export_text){name, kept, bytes};
+    return 0;
+}
+
+/* The name by which a tokenizer that is one file is found again. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (strcmp(name, "spiece.model") == 0 || strcmp(name, "vocab.txt") == 0)
+        return name;
+    return dot && strcmp(dot, ".json") == 0 ? "tokenizer.json" : "tokenizer.model";
+}
+
+int export_add_tokenizer(struct arena *arena, const char *path, struct export_text *texts,
+                         int *count, struct error *err)
+{
+    static const char *const names[EXPORT_TOKENIZER_FILES] = {"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "tokenizer.model",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "spiece.model",
+                                                              "vocab.txt"};
+    struct stat st;
+    if (!path[0] || stat(path, &st) < 0)
+        return 0;
+    if (!S_ISDIR(st.st_mode))
+        return add_file(arena, path, file_name(path), texts, count, err);
+    for (size_t i = 0; i < array_length(names); i++) {
+        const char *file = arena_printf(arena, "%s/%s", path, names[i]);
+        if (stat(file, &st) == 0 && add_file(arena, file, names[i], texts, count, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the checkpoint ---- */
+
+static int find_checkpoint(struct arena *arena, const char *path, const char **ret_path,
+                           struct error *err)
+{
+    const char *manifest = arena_printf(arena, "%s/COMPLETE", path);
+    struct checkpoint_found found;
+    struct stat st;
+    *ret_path = path;
+    if (stat(manifest, &st) == 0)
+        return 0;
+    if (checkpoint_find_latest(path, INT64_MAX, NULL, &found, err) < 0)
+        return -1;
+    *ret_path = arena_strdup(arena, found.path);
+    free(found.path);
+    return 0;
+}
+
+static int read_config(struct source *s, const char *path, struct error *err)
+{
+    auto_free char *text = NULL;
+    size_t bytes;
+    if (file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, err) < 0)
+        return error_wrap(err, "the model's config.json");
+    return config_json_read(s->arena, path, text, bytes, &s->architecture, NULL, err);
+}
+
+static void list_tensors(struct source *s)
+{
+    struct model *model = architecture_build(s->arena, &s->architecture);
+    s->params = module_list_params(s->arena, model->root, &s->count);
+    s->tensors = arena_array(s->arena, struct export_tensor, s->count);
+    s->pieces = arena_array(s->arena, struct checkpoint_piece, s->count);
+    for (int i = 0; i < s->count; i++) {
+        const struct param *p = s->params[i];
+        s->tensors[i] = (struct export_tensor){.name = p->name, .dims = p->dims};
+        memcpy(s->tensors[i].shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
+    }
+}
+
+/* Reads the tensors that lie with tensor i in a file, by the rule that cuts the export's files. */
+static int read_around(struct source *s, int i, struct error *err)
+{
+    int64_t bytes = 0, count = 0;
+    s->first = s->end = 0;
+    for (; s->end < s->count; s->end++) {
+        int64_t size = s->params[s->end]->count * (int64_t)sizeof(float);
+        if (s->most_bytes && bytes > 0 && bytes + size > s->most_bytes) {
+            if (s->end > i)
+                break;
+            s->first = s->end;
+            bytes = 0;
+        }
+        bytes += size;
+    }
+    s->values = xrealloc(s->values, (size_t)bytes);
+    for (int k = s->first; k < s->end; k++) {
+        const struct param *p = s->params[k];
+        struct checkpoint_piece *piece = &s->pieces[k];
+        *piece = (struct checkpoint_piece){
+            .name = p->name, .dims = p->dims, .count = p->count, .data = s->values + count};
+        memcpy(piece->shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
+        count += p->count;
+    }
+    const struct checkpoint_pieces pieces = {s->pieces + s->first, s->end - s->first};
+    return checkpoint_load(s->checkpoint, CHECKPOINT_MODEL, &pieces, err);
+}
+
+static int gather(void *ctx, int i, float *values, struct error *err)
+{
+    struct source *s = ctx;
+    if ((i < s->first || i >= s->end) && read_around(s, i, err) < 0) {
+        s->first = s->end = 0;
+        return -1;
+    }
+    memcpy(values, s->pieces[i].data, (size_t)s->params[i]->count * sizeof *values);
+    return 0;
+}
+
+static int open_source(const struct export_request *r, struct source *s, struct error *err)
+{
+    const char *path;
+    if (find_checkpoint(s->arena, r->checkpoint, &path, err) < 0)
+        return -1;
+    const char *config = r->config[0] ? r->config : arena_printf(s->arena, "%s/config.json", path);
+    if (read_config(s, config, err) < 0 || checkpoint_open(path, &s->checkpoint, err) < 0)
+        return -1;
+    s->most_bytes = r->dtype == EXPORT_BF16 ? 2 * r->max_file_bytes : r->max_file_bytes;
+    list_tensors(s);
+    return 0;
+}
+
+/* ---- the directory ---- */
+
+static int export_source(const struct export_request *r, struct source *s, struct comm *comm,
+                         struct stream *stream, struct error *err)
+{
+    struct export_text texts[TEXTS];
+    int text_count = TOKENIZER;
+    auto_str struct str config, generation;
+    str_init(&config, CONFIG_JSON_MAX_BYTES);
+    str_init(&generation, CONFIG_JSON_MAX_BYTES);
+    config_json_write(&s->architecture, r->dtype == EXPORT_BF16 ? "bfloat16" : "float32", &config);
+    config_json_write_generation(&s->architecture, &generation);
+    texts[CONFIG] = (struct export_text){"config.json", str_text(&config), config.length};
+    texts[GENERATION] =
+        (struct export_text){"generation_config.json", str_text(&generation), generation.length};
+    if (export_add_tokenizer(s->arena, r->tokenizer, texts, &text_count, err) < 0)
+        return -1;
+    const struct export_directory what = {.model = {.files = &file_ops_system,
+                                                    .path = r->directory,
+                                                    .tensors = s->tensors,
+                                                    .count = s->count,
+                                                    .gather = gather,
+                                                    .ctx = s,
+                                                    .comm = comm,
+                                                    .stream = stream,
+                                                    .dtype = r->dtype},
+                                          .texts = texts,
+                                          .text_count = text_count,
+                                          .max_file_bytes = r->max_file_bytes};
+    return export_directory(&what, err);
+}
+
+int export_checkpoint(const struct export_request *request, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct source source = {.arena = arena};
+    struct device *device = NULL;
+    struct stream *stream = NULL;
+    struct comm *comm = NULL;
+    int result = open_source(request, &source, err);
+    if (result == 0 &&
+        (device_open("cpu", 1, &device, err) < 0 ||
+         stream_open(device, "export", &stream, err) < 0 || comm_self_open(&comm, err) < 0))
+        result = -1;
+    if (result == 0)
+        result = export_source(request, &source, comm, stream, err);
+    stream_close(stream);
+    comm_close(comm);
+    device_close(device);
+    checkpoint_close(source.checkpoint);
+    free(source.values);
+    return result;
+}

@@ -1,0 +1,362 @@
+#include "agent/checkpoint/pretrained.h"
+
+#include "agent/checkpoint/pretrained_index.h"
+#include "agent/checkpoint/pretrained_names.h"
+#include "agent/checkpoint/safetensors.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK_ELEMENTS = 1 << 20 }; /* read and converted at once */
+
+struct pretrained {
+    struct arena *arena;
+    const char *dir;
+    const char **names; /* of the files, for messages */
+    struct safetensors **files;
+    int file_count;
+};
+
+/* A tensor of a file. */
+struct place {
+    int file;
+    const struct safetensors_tensor *tensor; /* NULL: in none of the files */
+};
+
+/* ---- opening ---- */
+
+static int open_files(struct pretrained *p, const char **names, int count, struct error *err)
+{
+    p->names = names;
+    p->files = arena_array(p->arena, struct safetensors *, count);
+    for (; p->file_count < count; p->file_count++) {
+        auto_free char *path = xasprintf("%s/%s", p->dir, names[p->file_count]);
+        if (safetensors_open(path, &p->files[p->file_count], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What the index promises is there. */
+static int check_index(const struct pretrained *p, const struct pretrained_index *index,
+                       struct error *err)
+{
+    for (int i = 0; i < index->place_count; i++) {
+        const struct pretrained_place *place = &index->places[i];
+        int f = 0;
+        while (strcmp(p->names[f], place->file) != 0)
+            f++;
+        if (!safetensors_find(safetensors_header(p->files[f]), place->tensor))
+            return error_set(err, ERR_INPUT, "%s/%s: tensor %s is not in it, though %s says so",
+                             p->dir, place->file, place->tensor, PRETRAINED_INDEX);
+    }
+    return 0;
+}
+
+static int open_sharded(struct pretrained *p, const char *path, struct error *err)
+{
+    auto_free char *text = NULL;
+    size_t bytes;
+    struct pretrained_index index;
+    if (file_read(path, PRETRAINED_INDEX_MAX_BYTES, &text, &bytes, err) < 0 ||
+        pretrained_index_parse(p->arena, path, text, bytes, &index, err) < 0 ||
+        open_files(p, index.files, index.file_count, err) < 0)
+        return -1;
+    return check_index(p, &index, err);
+}
+
+static int open_directory(struct pretrained *p, struct error *err)
+{
+    auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, p->dir);
+    auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, p->dir);
+    if (access(index, F_OK) == 0)
+        return open_sharded(p, index, err);
+    if (access(single, F_OK) < 0)
+        return error_set(err, ERR_NOT_FOUND,
+                         "%s: neither " PRETRAINED_FILE " nor " PRETRAINED_INDEX " is there",
+                         p->dir);
+    const char **names = arena_array(p->arena, const char *, 1);
+    names[0] = PRETRAINED_FILE;
+    return open_files(p, names, 1, err);
+}
+
+bool pretrained_is_there(const char *dir)
+{
+    auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, dir);
+    auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, dir);
+    return access(index, F_OK) == 0 || access(single, F_OK) == 0;
+}
+
+int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct error *err)
+{
+    struct pretrained *p = xcalloc(1, sizeof *p);
+    p->arena = arena_open();
+    p->dir = arena_strdup(p->arena, dir);
+    if (open_directory(p, err) < 0) {
+        pretrained_close(p);
+        return -1;
+    }
+    *ret_pretrained = p;
+    return 0;
+}
+
+void pretrained_close(struct pretrained *pretrained)
+{
+    if (!pretrained)
+        return;
+    for (int i = 0; i < pretrained->file_count; i++)
+        safetensors_close(pretrained->files[i]);
+    arena_close(pretrained->arena);
+    free(pretrained);
+}
+
+/* ---- finding ---- */
+
+static struct place find(const struct pretrained *p, const char *name)
+{
+    for (int f = 0; f < p->file_count; f++) {
+        const struct safetensors_tensor *t =
+            safetensors_find(safetensors_header(p->files[f]), name);
+        if (t)
+            return (struct place){f, t};
+    }
+    return (struct place){0, NULL};
+}
+
+static struct place find_param(const struct pretrained *p, const char *name)
+{
+    char text[256];
+    struct place place = find(p, name);
+    if (!place.tensor)
+        place = find(p, pretrained_inner_name(name));
+    const char *old = pretrained_old_name(name, text, sizeof text);
+    if (!place.tensor && old)
+        place = find(p, old);
+    return place.tensor || !old ? place : find(p, pretrained_inner_name(old));
+}
+
+static void print_shape(const int64_t *shape, int dims, char *text, size_t size)
+{
+    size_t length = (size_t)snprintf(text, size, "[");
+    for (int d = 0; d < dims && length < size; d++)
+        length += (size_t)snprintf(text + length, size - length, "%s%lld", d ? ", " : "",
+                                   (long long)shape[d]);
+    if (length < size)
+        snprintf(text + length, size - length, "]");
+}
+
+static int check_param(const struct pretrained *p, const struct param *param, struct error *err)
+{
+    struct place place = find_param(p, param->name);
+    const struct safetensors_tensor *t = place.tensor;
+    if (!t)
+        return error_set(err, ERR_INPUT, "%s: tensor %s is missing", p->dir, param->name);
+    const char *file = p->names[place.file];
+    if (t->dtype != SAFETENSORS_F32 && t->dtype != SAFETENSORS_F16 && t->dtype != SAFETENSORS_BF16)
+        return error_set(err, ERR_INPUT, "%s/%s: tensor %s is %s: F32, F16 and BF16 can be read",
+                         p->dir, file, t->name, safetensors_dtype_name(t->dtype));
+    if (t->dims == param->dims &&
+        memcmp(t->shape, param->shape, (size_t)t->dims * sizeof t->shape[0]) == 0)
+        return 0;
+    char theirs[128], ours[128];
+    print_shape(t->shape, t->dims, theirs, sizeof theirs);
+    print_shape(param->shape, param->dims, ours, sizeof ours);
+    return error_set(err, ERR_INPUT, "%s/%s: tensor %s is %s, the model's is %s", p->dir, file,
+                     t->name, theirs, ours);
+}
+
+/* head: m belongs to one. */
+static int check_module(const struct pretrained *p, const struct module *m, bool head,
+                        struct lines *notes, struct error *err)
+{
+    head |= m->is_head;
+    for (int i = 0; i < m->param_count; i++) {
+        if (!head || find_param(p, m->params[i]->name).tensor) {
+            if (check_param(p, m->params[i], err) < 0)
+                return -1;
+        } else if (notes) {
+            lines_add(notes, "%s: tensor %s is missing: it begins with random values", p->dir,
+                      m->params[i]->name);
+        }
+    }
+    for (int i = 0; i < m->child_count; i++)
+        if (check_module(p, m->children[i], head, notes, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Whether a parameter goes by this name of a file. */
+static bool is_wanted(const struct module *m, const char *name)
+{
+    for (int i = 0; i < m->param_count; i++) {
+        char text[256];
+        const char *own = m->params[i]->name, *old = pretrained_old_name(own, text, sizeof text);
+        if (strcmp(own, name) == 0 || strcmp(pretrained_inner_name(own), name) == 0 ||
+            (old && (strcmp(old, name) == 0 || strcmp(pretrained_inner_name(old), name) == 0)))
+            return true;
+    }
+    for (int i = 0; i < m->child_count; i++)
+        if (is_wanted(m->children[i], name))
+            return true;
+    return false;
+}
+
+/* Whether a file may have the tensor although it is another one's double. */
+static bool is_tied(const struct model *model, const char *name)
+{
+    for (int i = 0; i < model->tie_count; i++)
+        if (strcmp(model->ties[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+int pretrained_check(const struct pretrained *pretrained, const struct model *model,
+                     struct lines *notes, struct error *err)
+{
+    if (check_module(pretrained, model->root, false, notes, err) < 0)
+        return -1;
+    for (int f = 0; notes && f < pretrained->file_count; f++) {
+        const struct safetensors_header *header = safetensors_header(pretrained->files[f]);
+        for (int i = 0; i < header->tensor_count; i++) {
+            const char *name = header->tensors[i].name;
+            if (!is_tied(model, name) && !pretrained_is_buffer(name) &&
+                !is_wanted(model->root, name))
+                lines_add(notes, "%s/%s: tensor %s is not used", pretrained->dir,
+                          pretrained->names[f], name);
+        }
+    }
+    return 0;
+}
+
+/* ---- loading ---- */
+
+/* IEEE half precision; subnormal numbers and infinities too. */
+static float float_of_half(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 0x1f;
+    uint32_t fraction = half & 0x3ff;
+    float value;
+    if (exponent == 0) {
+        value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    uint32_t bits = sign | fraction << 13 | (exponent == 31 ? 0xff : exponent + 112) << 23;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Elements of a tensor as floats; raw: room for them as they are stored. */
+static int read_floats(const struct pretrained *p, struct place place, int64_t first, int64_t count,
+                       void *raw, float *ret_values, struct error *err)
+{
+    if (safetensors_read(p->files[place.file], place.tensor, first, count, raw, err) < 0)
+        return -1;
+    const uint16_t *halves = raw;
+    switch (place.tensor->dtype) {
+    case SAFETENSORS_BF16:
+        for (int64_t i = 0; i < count; i++)
+            ret_values[i] = bf16_to_float(halves[i]);
+        break;
+    case SAFETENSORS_F16:
+        for (int64_t i = 0; i < count; i++)
+            ret_values[i] = float_of_half(halves[i]);
+        break;
+    default:
+        memcpy(ret_values, raw, (size_t)count * sizeof *ret_values);
+    }
+    return 0;
+}
+
+/* What loading works with. */
+struct loading {
+    const struct pretrained *pretrained;
+    struct shard *shard;
+    const struct model *model;
+    void *raw;              /* [CHUNK_ELEMENTS] as stored */
+    float *values, *others; /* [CHUNK_ELEMENTS] */
+};
+
+/* What goes by other names, too, must be the same there. */
+static int compare_ties(struct loading *l, const struct param *param, int64_t first, int64_t count,
+                        struct error *err)
+{
+    for (int i = 0; i < l->model->tie_count; i++) {
+        const struct model_tie *tie = &l->model->ties[i];
+        struct place place = find(l->pretrained, tie->name);
+        if (tie->param != param || !place.tensor)
+            continue;
+        if (place.tensor->count != param->count)
+            return error_set(err, ERR_INPUT,
+                             "%s: tensor %s has another shape than %s, which it is "
+                             "tied to",
+                             l->pretrained->dir, tie->name, param->name);
+        if (read_floats(l->pretrained, place, first, count, l->raw, l->others, err) < 0)
+            return -1;
+        if (memcmp(l->values, l->others, (size_t)count * sizeof *l->values) != 0)
+            return error_set(
+                err, ERR_INPUT,
+                "%s: tensor %s differs from %s, but the model ties them (config.json's "
+                "tie_word_embeddings)",
+                l->pretrained->dir, tie->name, param->name);
+    }
+    return 0;
+}
+
+/* To the slice, in its dtype. */
+static void put(struct loading *l, const struct shard_piece *piece, int64_t done, int64_t count)
+{
+    enum dtype dtype = shard_dtype(l->shard);
+    char *slice = (char *)shard_get_unit(l->shard, piece->unit)->value;
+    const void *from = l->values;
+    if (dtype == DTYPE_BF16) {
+        bf16 *rounded = l->raw;
+        for (int64_t i = 0; i < count; i++)
+            rounded[i] = bf16_from_float(l->values[i]);
+        from = rounded;
+    }
+    size_t size = dtype_bytes(dtype);
+    stream_copy(shard_home_stream(l->shard), slice + (size_t)(piece->shard_offset + done) * size,
+                from, (size_t)count * size);
+}
+
+static int load_piece(struct loading *l, const struct shard_piece *piece, struct error *err)
+{
+    struct place place = find_param(l->pretrained, piece->param->name);
+    if (!place.tensor) /* a head's */
+        return 0;
+    for (int64_t done = 0; done < piece->count; done += CHUNK_ELEMENTS) {
+        int64_t count = piece->count - done < CHUNK_ELEMENTS ? piece->count - done : CHUNK_ELEMENTS;
+        int64_t first = piece->param_offset + done;
+        if (read_floats(l->pretrained, place, first, count, l->raw, l->values, err) < 0 ||
+            compare_ties(l, piece->param, first, count, err) < 0)
+            return -1;
+        put(l, piece, done, count);
+        if (stream_sync(shard_home_stream(l->shard), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int pretrained_load(const struct pretrained *pretrained, const struct model *model,
+                    struct shard *shard, struct error *err)
+{
+    if (pretrained_check(pretrained, model, NULL, err) < 0)
+        return -1;
+    struct loading l = {.pretrained = pretrained, .shard = shard, .model = model};
+    auto_free float *values = xmalloc(CHUNK_ELEMENTS * sizeof *values);
+    auto_free float *others = xmalloc(CHUNK_ELEMENTS * sizeof *others);
+    auto_free float *raw = xmalloc(CHUNK_ELEMENTS * sizeof *raw);
+    l.values = values, l.others = others, l.raw = raw;
+    int count;
+    const struct shard_piece *pieces = shard_pieces(shard, &count);
+    for (int i = 0; i < count; i++)
+        if (load_piece(&l, &pieces[i], err) < 0)
+            return -1;
+    shard_values_changed(shard);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* Weights of a Hugging Face directory: model.safetensors, or the files that
+ * model.safetensors.index.json names, beside a config.json. Each rank reads only what lies in its
+ * slices. Knows parameters and slices; not ranks. */
+#ifndef SHOAL_AGENT_PRETRAINED_H
+#define SHOAL_AGENT_PRETRAINED_H
+
+#include "agent/models/model.h"
+#include "agent/shard/shard.h"
+#include "base/error.h"
+#include "base/lines.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether the directory holds weights, or the index of some. */
+bool pretrained_is_there(const char *dir);
+
+struct pretrained;
+
+/* Opens all files of the directory and reads their headers. Errors: ERR_NOT_FOUND if there are no
+ * weights; ERR_INPUT naming the file, and the tensor that is not in it though the index says so. */
+int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct error *err);
+void pretrained_close(struct pretrained *pretrained); /* NULL-safe */
+
+/* Finds every parameter of the model. Names may lack their first part ("model.", "transformer.",
+ * "bert."), and norms may have gamma and beta. notes: what a head lacks (module.is_head), and
+ * tensors that no parameter wants, but for buffers that old files have; NULL: nobody wants to know.
+ * Errors: ERR_INPUT naming the tensor that is missing, or that has another shape or a dtype other
+ * than F32, F16 and BF16. */
+int pretrained_check(const struct pretrained *pretrained, const struct model *model,
+                     struct lines *notes, struct error *err);
+
+/* Fills this rank's slices, which have their initial values (shard_init_values()), and waits for
+ * it. What is there twice (model.ties) must be equal. The model is checked first; errors as
+ * pretrained_check(). */
+int pretrained_load(const struct pretrained *pretrained, const struct model *model,
+                    struct shard *shard, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

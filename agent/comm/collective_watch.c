@@ -1,0 +1,353 @@
+/* One thread looks at everything that is watched, a few times a second. When it finds a failure it
+ * asks the other ranks what they wait for, publishes the failure, and has the communicators aborted
+ * by a second thread, because an abort may hang. */
+#include "agent/comm/collective_watch.h"
+
+#include "agent/comm/collective_notes.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_MS = 100, LOGGED_NOTES = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
+
+struct watch {
+    struct watch_options options;
+    struct store_watcher lost;
+    pthread_t thread, aborter;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t changed;
+    bool has_aborter;
+    struct watched *watched;
+    struct collective_notes *notes;
+    struct error failure; /* the first; code ERR_NONE while there is none */
+    bool closing;
+    enum { ABORT_NOT_BEGUN, ABORT_RUNS, ABORT_DONE } abort;
+};
+
+/* ---- failing; with the mutex held ---- */
+
+static void set_failure(struct watch *w, const struct error *err)
+{
+    if (w->failure.code)
+        return;
+    w->failure = *err;
+    pthread_cond_broadcast(&w->changed);
+}
+
+static struct watched *find_broken(const struct watch *w, struct error *err)
+{
+    struct watched *broken = w->watched;
+    while (broken && broken->check(broken->ctx, err) == 0)
+        broken = broken->next;
+    return broken;
+}
+
+static struct watched *find_late(const struct watch *w, int64_t now_ms)
+{
+    struct watched *late = w->watched;
+    while (late && (late->queued == late->ended || now_ms - late->since_ms < w->options.timeout_ms))
+        late = late->next;
+    return late;
+}
+
+/* ---- who is missing ---- */
+
+/* What a rank of a communicator tells the others. */
+struct news {
+    char id[COLLECTIVE_ID_BYTES];
+    int rank, size, *world_ranks;
+    uint64_t queued;
+};
+
+static struct news news_of(const struct watched *w)
+{
+    struct news news = {.rank = w->rank, .size = w->size, .queued = w->queued};
+    snprintf(news.id, sizeof news.id, "%s", w->id);
+    news.world_ranks = xcalloc((size_t)w->size, sizeof *news.world_ranks);
+    memcpy(news.world_ranks, w->world_ranks, (size_t)w->size * sizeof *news.world_ranks);
+    return news;
+}
+
+/* Tells how far this rank has come and adds who has not come as far: those who do not say so within
+ * a while have no collective that is late. */
+static void ask_others(struct store *store, const struct news *news, struct str *out)
+{
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    struct error ignored;
+    int64_t queued, deadline_ms = clock_monotonic_ms() + WATCH_TELL_MS;
+    int missing = 0;
+    snprintf(key, sizeof key, "late/%s/%d", news->id, news->rank);
+    snprintf(value, sizeof value, "%" PRIu64, news->queued);
+    store->fn->set(store, key, value, &ignored);
+    for (int r = 0; r < news->size; r++) {
+        int64_t left_ms = deadline_ms - clock_monotonic_ms();
+        if (r == news->rank)
+            continue;
+        snprintf(key, sizeof key, "late/%s/%d", news->id, r);
+        if (store->fn->get(store, key, left_ms > 0 ? (int)left_ms : 0, value, &ignored) == 0 &&
+            str_to_i64(value, 0, INT64_MAX, &queued) && (uint64_t)queued >= news->queued)
+            continue;
+        str_printf(out, "%s%d", missing++ ? ", " : ": it was not reached by rank ",
+                   news->world_ranks[r]);
+    }
+}
+
+/* ---- telling; without the mutex ---- */
+
+static void write_dump(const struct watch *w, const char *text)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s%d", w->options.dump_path, w->options.rank);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0)
+        log_warning("rank %d: the notes of its collectives cannot be written to %s",
+                    w->options.rank, path);
+    else
+        log_warning("rank %d: its last collectives are in %s", w->options.rank, path);
+    if (file)
+        fclose(file);
+}
+
+static void log_lines(int rank, char *text)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        log_warning("rank %d: %s", rank, line);
+}
+
+static void dump(struct watch *w)
+{
+    auto_str struct str all, last;
+    str_init(&all, DUMP_MAX_BYTES);
+    str_init(&last, DUMP_MAX_BYTES);
+    int64_t now_ms = clock_monotonic_ms();
+    pthread_mutex_lock(&w->mutex);
+    str_printf(&all, "%s\n", w->failure.msg);
+    collective_notes_print(w->notes, w->options.notes, now_ms, &all);
+    collective_notes_print(w->notes, LOGGED_NOTES, now_ms, &last);
+    pthread_mutex_unlock(&w->mutex);
+    if (last.length)
+        log_lines(w->options.rank, last.text);
+    if (w->options.dump_path[0])
+        write_dump(w, str_text(&all));
+}
+
+/* ---- the watch's thread ---- */
+
+/* Makes the failure of a collective that does not end; the mutex is given up meanwhile. */
+static void fail_late(struct watch *w, const struct watched *late)
+{
+    struct news news = news_of(late);
+    const struct collective_note *note = collective_notes_find(w->notes, late->id, late->ended);
+    struct error err;
+    auto_str struct str missing;
+    str_init(&missing, 128);
+    error_set(&err, ERR_TIMEOUT, "%s %" PRIu64 " of %s (%" PRId64 " bytes) did not end within %g s",
+              note ? note->op : "collective", late->ended, late->id, note ? note->bytes : 0,
+              (double)w->options.timeout_ms / 1000);
+    pthread_mutex_unlock(&w->mutex);
+    ask_others(w->options.store, &news, &missing);
+    free(news.world_ranks);
+    pthread_mutex_lock(&w->mutex);
+    struct error whole;
+    error_set(&whole, ERR_TIMEOUT, "%s%s", err.msg, str_text(&missing));
+    set_failure(w, &whole);
+}
+
+static void *abort_all(void *arg)
+{
+    struct watch *w = arg;
+    pthread_mutex_lock(&w->mutex);
+    struct watched *first = w->watched; /* new ones come before it, none goes while this runs */
+    pthread_mutex_unlock(&w->mutex);
+    for (struct watched *one = first; one; one = one->next)
+        one->abort(one->ctx);
+    pthread_mutex_lock(&w->mutex);
+    w->abort = ABORT_DONE;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+/* With the mutex held, which it gives up meanwhile. */
+static void handle_failure(struct watch *w)
+{
+    bool is_late = w->failure.code == ERR_TIMEOUT;
+    pthread_mutex_unlock(&w->mutex);
+    if (is_late && w->options.dumps)
+        dump(w);
+    pthread_mutex_lock(&w->mutex);
+    if (!w->options.aborts) {
+        log_warning("rank %d: %s; it is waited for all the same", w->options.rank, w->failure.msg);
+        return;
+    }
+    w->abort = ABORT_RUNS;
+    w->has_aborter = pthread_create(&w->aborter, NULL, abort_all, w) == 0;
+    if (!w->has_aborter)
+        w->abort = ABORT_DONE; /* what is stuck is ended by the caller */
+}
+
+static void look(struct watch *w)
+{
+    struct error err;
+    if (find_broken(w, &err)) {
+        set_failure(w, &err);
+        return;
+    }
+    const struct watched *late = find_late(w, clock_monotonic_ms());
+    if (late)
+        fail_late(w, late);
+}
+
+static void *run(void *arg)
+{
+    struct watch *w = arg;
+    int64_t give_up_ms = INT64_MAX;
+    bool handled = false;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->closing) {
+        if (!w->failure.code)
+            look(w);
+        if (w->failure.code && !handled) {
+            handled = true;
+            if (w->options.aborts)
+                give_up_ms = clock_monotonic_ms() + w->options.grace_ms;
+            handle_failure(w);
+        }
+        if (clock_monotonic_ms() >= give_up_ms && w->options.stuck) {
+            log_error("rank %d: did not end %g s after: %s", w->options.rank,
+                      (double)w->options.grace_ms / 1000, w->failure.msg);
+            w->options.stuck();
+            give_up_ms = INT64_MAX;
+        }
+        if (!w->closing)
+            cond_wait_until(&w->changed, &w->mutex, clock_monotonic_ms() + LOOK_MS);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+static void on_lost(void *ctx, const char *reason)
+{
+    struct error err;
+    error_set(&err, ERR_PEER, "%s", reason);
+    watch_fail(ctx, &err);
+}
+
+/* ---- the doors ---- */
+
+int watch_open(const struct watch_options *options, struct watch **ret_watch, struct error *err)
+{
+    struct watch *w = xcalloc(1, sizeof *w);
+    w->options = *options;
+    w->notes = collective_notes_open(options->notes);
+    pthread_mutex_init(&w->mutex, NULL);
+    cond_init(&w->changed);
+    int failure = pthread_create(&w->thread, NULL, run, w);
+    if (failure) {
+        error_errno(err, failure, "a thread to watch collectives with");
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->mutex);
+        collective_notes_close(w->notes);
+        free(w);
+        return -1;
+    }
+    w->lost = (struct store_watcher){.on_lost = on_lost, .ctx = w};
+    store_watch(options->store, &w->lost);
+    *ret_watch = w;
+    return 0;
+}
+
+void watch_close(struct watch *w)
+{
+    if (!w)
+        return;
+    store_unwatch(w->options.store, &w->lost);
+    pthread_mutex_lock(&w->mutex);
+    w->closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->thread, NULL);
+    if (w->has_aborter)
+        pthread_join(w->aborter, NULL);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->mutex);
+    collective_notes_close(w->notes);
+    free(w);
+}
+
+void watch_add(struct watch *w, struct watched *one)
+{
+    pthread_mutex_lock(&w->mutex);
+    one->queued = one->ended = 0;
+    one->next = w->watched;
+    w->watched = one;
+    pthread_mutex_unlock(&w->mutex);
+}
+
+bool watch_remove(struct watch *w, struct watched *one)
+{
+    pthread_mutex_lock(&w->mutex);
+    bool is_coming = w->failure.code && w->options.aborts;
+    while (w->abort == ABORT_RUNS || (is_coming && w->abort == ABORT_NOT_BEGUN))
+        pthread_cond_wait(&w->changed, &w->mutex);
+    struct watched **at = &w->watched;
+    while (*at != one)
+        at = &(*at)->next;
+    *at = one->next;
+    bool was_aborted = w->abort == ABORT_DONE;
+    pthread_mutex_unlock(&w->mutex);
+    return was_aborted;
+}
+
+uint64_t watch_begin(struct watch *w, struct watched *one, const char *op, int64_t bytes)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    pthread_mutex_lock(&w->mutex);
+    if (one->queued == one->ended)
+        one->since_ms = now_ms;
+    uint64_t number = one->queued++;
+    collective_notes_add(w->notes, op, one->id, number, bytes, now_ms);
+    pthread_mutex_unlock(&w->mutex);
+    if (w->options.tells_each)
+        log_info("rank %d: %s %" PRIu64 " of %s, %" PRId64 " bytes", w->options.rank, op, number,
+                 one->id, bytes);
+    return number;
+}
+
+int watch_end(struct watch *w, struct watched *one, uint64_t number, struct error *err)
+{
+    pthread_mutex_lock(&w->mutex);
+    int result = w->failure.code && w->options.aborts ? -1 : 0;
+    if (result < 0) {
+        *err = w->failure;
+    } else {
+        one->ended = number + 1;
+        one->since_ms = clock_monotonic_ms();
+        collective_notes_end(w->notes, one->id, number, one->since_ms);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return result;
+}
+
+void watch_fail(struct watch *w, const struct error *err)
+{
+    pthread_mutex_lock(&w->mutex);
+    set_failure(w, err);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+bool watch_has_failed(struct watch *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    bool failed = w->failure.code && w->options.aborts;
+    pthread_mutex_unlock(&w->mutex);
+    return failed;
+}

@@ -1,0 +1,75 @@
+/* Watches over collectives that run where no host sees them (on GPUs): each has a deadline, is
+ * noted while it runs, and when one does not end, or another rank is lost, all communicators are
+ * aborted, so that streams go on to the error. Has a thread of its own. Knows no NCCL: a
+ * communicator tells how it is asked whether it is well, and how it is aborted. */
+#ifndef SHOAL_AGENT_COLLECTIVE_WATCH_H
+#define SHOAL_AGENT_COLLECTIVE_WATCH_H
+
+#include "agent/comm/store.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    WATCH_TELL_MS = 2000,   /* how long to wait for other ranks' notes after a deadline */
+    WATCH_GRACE_MS = 30000, /* for aborting and for the process to end after that */
+};
+
+struct watch_options {
+    int rank;              /* in the world */
+    struct store *store;   /* where ranks tell what they wait for, and news of the lost; outlives */
+    int64_t timeout_ms;    /* of a collective, from its being queued or the end of the one before */
+    int notes;             /* how many of the last collectives are kept; >= 1 */
+    bool dumps;            /* write them down when one does not end */
+    const char *dump_path; /* to DUMP_PATH<rank> besides the log; "": only the log */
+    bool tells_each;       /* log every collective as it is queued */
+    bool aborts;           /* false: a failure is told, and the streams wait on */
+    /* NULL, or called by the watch's thread if the process has not closed the watch grace_ms after
+     * a failure: it is to end the process. */
+    void (*stuck)(void);
+    int64_t grace_ms;
+};
+
+/* A communicator that is watched. */
+struct watched {
+    const char *id; /* the same on its ranks, and of no other communicator */
+    int rank, size;
+    const int *world_ranks; /* [size] */
+    /* -1 if it is broken. Called often, by the watch's thread. */
+    int (*check)(void *ctx, struct error *err);
+    /* Called once at most, by a thread of the watch: ends what runs. May not return. */
+    void (*abort)(void *ctx);
+    void *ctx;
+    /* The watch's own: */
+    struct watched *next;
+    uint64_t queued, ended; /* collectives so far */
+    int64_t since_ms;       /* when the one that runs could begin */
+};
+
+struct watch;
+
+int watch_open(const struct watch_options *options, struct watch **ret_watch, struct error *err);
+void watch_close(struct watch *watch); /* NULL-safe; nobody is watched any more */
+
+/* From now on it is watched, until watch_remove() returns; true if it was aborted. */
+void watch_add(struct watch *watch, struct watched *one);
+bool watch_remove(struct watch *watch, struct watched *one);
+
+/* A collective is about to be queued. Returns its number, from 0; ops outlive the watch. */
+uint64_t watch_begin(struct watch *watch, struct watched *one, const char *op, int64_t bytes);
+/* It ended, or was aborted: then -1 and why. From any thread. */
+int watch_end(struct watch *watch, struct watched *one, uint64_t number, struct error *err);
+
+/* Fails everything that runs and comes later. From any thread; only the first failure counts. */
+void watch_fail(struct watch *watch, const struct error *err);
+bool watch_has_failed(struct watch *watch); /* and nothing is to be queued any more */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

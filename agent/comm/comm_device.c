@@ -1,0 +1,142 @@
+#include "agent/comm/comm_device.h"
+
+#include "agent/comm/agree.h"
+#include "agent/comm/comm_stage.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the ranks tell each other before any of them begins. */
+struct facts {
+    struct outcome outcome; /* of opening the device */
+    char device[24];
+    int32_t is_shared;
+    int32_t nccl_version;   /* 0: there is none */
+    char nccl_missing[252]; /* because of this */
+};
+
+static struct facts facts_of(const struct comm_device_options *o, struct nccl_api *ret_api,
+                             const struct error *err)
+{
+    struct facts facts = {.is_shared = o->is_shared};
+    struct error missing = {0};
+    outcome_set(&facts.outcome, o->device ? 0 : -1, err);
+    if (!o->device)
+        return facts;
+    snprintf(facts.device, sizeof facts.device, "%s", device_name(o->device));
+    if (device_is_host(o->device) || o->how == COMM_DEVICE_HOST || !o->nccl.store)
+        return facts;
+    if (nccl_api_open(ret_api, &missing) == 0)
+        facts.nccl_version = ret_api->version;
+    else
+        snprintf(facts.nccl_missing, sizeof facts.nccl_missing, "%.251s", missing.msg);
+    return facts;
+}
+
+static int exchange(struct comm *host, const struct facts *mine, struct facts *all,
+                    struct error *err)
+{
+    struct device *device = NULL;
+    struct stream *stream = NULL;
+    int result = -1;
+    if (device_open("cpu", 1, &device, err) == 0 && stream_open(device, "meet", &stream, err) == 0)
+        result = agree_gather(host, stream, mine, all, sizeof *mine, err);
+    stream_close(stream);
+    device_close(device);
+    return result;
+}
+
+/* All ranks find the same. */
+static int shared_error(struct error *err)
+{
+    err->shared = true;
+    return -1;
+}
+
+static int check_devices(const struct facts *all, int size, struct error *err)
+{
+    for (int r = 0; r < size; r++)
+        if (outcome_get(&all[r].outcome, r, err))
+            return -1;
+    for (int r = 1; r < size; r++) {
+        if (strcmp(all[r].device, all[0].device) == 0)
+            continue;
+        error_set(
+            err, ERR_CONFIG,
+            "rank 0 runs on %s and rank %d on %s: all ranks of a job run on one kind of device "
+            "(--device)",
+            all[0].device, r, all[r].device);
+        return shared_error(err);
+    }
+    return 0;
+}
+
+/* Whether NCCL can do it; if not, *ret_notice says why. An error if it must, or if the ranks have
+ * different ones, which cannot talk to each other. */
+static int check_nccl(const struct comm_device_options *o, const struct facts *all, int size,
+                      bool *ret_can, char *ret_notice, struct error *err)
+{
+    char first[16], other[16];
+    *ret_can = false;
+    for (int r = 0; r < size; r++) {
+        if (all[r].is_shared)
+            snprintf(ret_notice, COMM_NOTICE_BYTES, "ranks share GPUs, which NCCL cannot");
+        else if (all[r].nccl_version == 0)
+            snprintf(ret_notice, COMM_NOTICE_BYTES, "rank %d: %s", r, all[r].nccl_missing);
+        else if (all[r].nccl_version != all[0].nccl_version) {
+            nccl_api_version_text(all[0].nccl_version, first);
+            nccl_api_version_text(all[r].nccl_version, other);
+            error_set(
+                err, ERR_CONFIG,
+                "rank 0 has NCCL %s and rank %d %s: give all ranks the same image, or the same "
+                "library by LD_PRELOAD",
+                first, r, other);
+            return shared_error(err);
+        } else
+            continue;
+        if (o->how != COMM_DEVICE_NCCL)
+            return 0;
+        error_set(err, ERR_CONFIG, "runtime.collectives=nccl: %s", ret_notice);
+        return shared_error(err);
+    }
+    *ret_can = true;
+    return 0;
+}
+
+static int open_for_gpus(const struct comm_device_options *o, const struct nccl_api *api,
+                         const struct facts *all, struct comm **ret_comm, char *ret_notice,
+                         struct error *err)
+{
+    bool can_nccl = false;
+    struct comm *host = o->host;
+    if (o->how != COMM_DEVICE_HOST && o->nccl.store &&
+        check_nccl(o, all, host->size, &can_nccl, ret_notice, err))
+        return -1;
+    if (can_nccl)
+        return comm_nccl_open(api, &o->nccl, o->device, host->rank, host->size, ret_comm, err);
+    size_t length = strlen(ret_notice);
+    if (length > 0)
+        snprintf(ret_notice + length, COMM_NOTICE_BYTES - length,
+                 ": collectives go through the hosts, which is slow");
+    return comm_stage_open(host, false, o->device, COMM_STAGE_BYTES, ret_comm, err);
+}
+
+int comm_device_open(const struct comm_device_options *o, struct comm **ret_comm, char *ret_notice,
+                     struct error *err)
+{
+    int size = o->host->size;
+    struct nccl_api api;
+    ret_notice[0] = '\0';
+    *ret_comm = o->host;
+    if (size == 1)
+        return o->device ? 0 : -1;
+    const struct facts mine = facts_of(o, &api, err);
+    auto_free struct facts *all = xcalloc((size_t)size, sizeof *all);
+    if (exchange(o->host, &mine, all, err) || check_devices(all, size, err))
+        return -1;
+    if (device_is_host(o->device))
+        return 0;
+    return open_for_gpus(o, &api, all, ret_comm, ret_notice, err);
+}

@@ -1,0 +1,393 @@
+#include "agent/comm/comm_nccl.h"
+
+#include "agent/comm/comm_split.h"
+#include "agent/comm/nccl_id.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    POLL_US = 200,         /* between two questions whether NCCL has got on */
+    END_WAITS_MS = 10000,  /* for what is under way when a communicator is closed */
+    ABORT_WAITS_MS = 1000, /* for a call that is on its way into NCCL */
+};
+
+/* What a communicator shares with those that it was split into. */
+struct shared {
+    struct nccl_api api;
+    struct comm_nccl_options options;
+    struct device *device;
+    struct watch *watch;
+    int references; /* of communicators: opened and closed by one thread */
+};
+
+struct comm_nccl {
+    struct comm head;
+    struct shared *shared;
+    struct comm_group group;
+    int splits; /* done */
+    nccl_comm nccl;
+    void *token; /* a float on the device, for barriers */
+    struct watched watched;
+    pthread_mutex_t calls; /* held while NCCL is called, so that it is not aborted under the call */
+};
+
+static struct comm_nccl *nccl_of(struct comm *c)
+{
+    return (struct comm_nccl *)c;
+}
+
+static int fail_by(const struct nccl_api *api, nccl_comm nccl, int result, const char *what,
+                   struct error *err)
+{
+    const char *more = api->last_error(nccl);
+    bool is_ours = result == NCCL_INVALID_ARGUMENT || result == NCCL_INVALID_USAGE;
+    return error_set(err, is_ours ? ERR_CONFIG : ERR_PEER, "%s: NCCL: %s%s%.200s", what,
+                     api->error_text(result), more && more[0] ? ": " : "", more ? more : "");
+}
+
+/* ---- collectives ---- */
+
+/* A collective that was queued. */
+struct call {
+    struct comm_nccl *c;
+    uint64_t number;
+};
+
+/* On the stream, behind the collective. */
+static int end_call(void *args, struct error *err)
+{
+    const struct call *call = args;
+    return watch_end(call->c->shared->watch, &call->c->watched, call->number, err);
+}
+
+/* A non-blocking communicator may go on with the call beside us: it takes no other one before.
+ * Mostly that is over at once, so the first looks are close together. */
+static int settle(struct comm_nccl *c, int result)
+{
+    useconds_t nap_us = 1;
+    while (result == NCCL_IN_PROGRESS && !watch_has_failed(c->shared->watch)) {
+        usleep(nap_us);
+        nap_us = nap_us < POLL_US ? 2 * nap_us : POLL_US;
+        if (c->shared->api.comm_error(c->nccl, &result) != NCCL_SUCCESS)
+            break;
+    }
+    return result == NCCL_IN_PROGRESS ? NCCL_SUCCESS : result;
+}
+
+/* Before NCCL is called. False: there is nothing to call any more. */
+static bool begin(struct comm_nccl *c, const char *op, int64_t bytes, struct call *ret_call)
+{
+    *ret_call = (struct call){c, watch_begin(c->shared->watch, &c->watched, op, bytes)};
+    pthread_mutex_lock(&c->calls);
+    return !watch_has_failed(c->shared->watch);
+}
+
+/* result: of the call, or NCCL_SUCCESS. */
+static void end(struct stream *s, const char *op, const struct call *call, int result)
+{
+    struct comm_nccl *c = call->c;
+    struct error err;
+    result = settle(c, result);
+    if (result != NCCL_SUCCESS) {
+        fail_by(&c->shared->api, c->nccl, result, op, &err);
+        watch_fail(c->shared->watch, &err);
+    }
+    pthread_mutex_unlock(&c->calls);
+    stream_call(s, end_call, call, sizeof *call);
+}
+
+static int type_of(enum dtype t)
+{
+    return t == DTYPE_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT32;
+}
+
+static int op_of(enum comm_reduce how)
+{
+    return how == COMM_MEAN ? NCCL_AVG : NCCL_SUM;
+}
+
+/* Bytes this rank sends, as a ring would, in `steps` parts of `total`. */
+static void count_sent(struct comm_nccl *c, int64_t total, int steps)
+{
+    c->head.stats.bytes_sent += total / c->head.size * steps;
+}
+
+static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                       const void *send, int64_t count)
+{
+    struct comm_nccl *c = nccl_of(head);
+    int64_t bytes = count * (int64_t)dtype_bytes(t);
+    struct call call;
+    int result = NCCL_SUCCESS;
+    head->stats.all_gathers++;
+    count_sent(c, bytes * head->size, head->size - 1);
+    if (begin(c, "all_gather", bytes, &call))
+        result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
+                                           stream_native(s));
+    end(s, "all_gather", &call, result);
+}
+
+static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                           void *send, int64_t count, enum comm_reduce how)
+{
+    struct comm_nccl *c = nccl_of(head);
+    int64_t bytes = count * (int64_t)dtype_bytes(t);
+    struct call call;
+    int result = NCCL_SUCCESS;
+    head->stats.reduce_scatters++;
+    count_sent(c, bytes * head->size, head->size - 1);
+    if (begin(c, "reduce_scatter", bytes, &call))
+        result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
+                                               c->nccl, stream_native(s));
+    end(s, "reduce_scatter", &call, result);
+}
+
+static void reduce(struct comm_nccl *c, struct stream *s, const char *name, int type,
+                   int64_t element_bytes, void *data, int64_t count, enum comm_reduce how)
+{
+    struct call call;
+    int result = NCCL_SUCCESS;
+    if (begin(c, name, count * element_bytes, &call))
+        result = c->shared->api.all_reduce(data, data, (size_t)count, type, op_of(how), c->nccl,
+                                           stream_native(s));
+    end(s, name, &call, result);
+}
+
+static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *data, int64_t count,
+                       enum comm_reduce how)
+{
+    int64_t element_bytes = (int64_t)dtype_bytes(t);
+    head->stats.all_reduces++;
+    count_sent(nccl_of(head), count * element_bytes, 2 * (head->size - 1));
+    reduce(nccl_of(head), s, "all_reduce", type_of(t), element_bytes, data, count, how);
+}
+
+static void all_reduce_f64(struct comm *head, struct stream *s, double *data, int64_t count)
+{
+    head->stats.all_reduces++;
+    count_sent(nccl_of(head), count * head->size * (int64_t)sizeof *data, head->size - 1);
+    reduce(nccl_of(head), s, "all_reduce_f64", NCCL_FLOAT64, sizeof *data, data, count, COMM_SUM);
+}
+
+static void broadcast(struct comm *head, struct stream *s, void *data, int64_t bytes, int root)
+{
+    assert(root >= 0 && root < head->size);
+    struct comm_nccl *c = nccl_of(head);
+    struct call call;
+    int result = NCCL_SUCCESS;
+    head->stats.broadcasts++;
+    if ((head->rank + 1) % head->size != root)
+        head->stats.bytes_sent += bytes;
+    if (begin(c, "broadcast", bytes, &call))
+        result = c->shared->api.broadcast(data, data, (size_t)bytes, NCCL_UINT8, root, c->nccl,
+                                          stream_native(s));
+    end(s, "broadcast", &call, result);
+}
+
+static void barrier(struct comm *head, struct stream *s)
+{
+    struct comm_nccl *c = nccl_of(head);
+    reduce(c, s, "barrier", NCCL_FLOAT32, sizeof(float), c->token, 1, COMM_SUM);
+}
+
+/* ---- for the watch ---- */
+
+static int check(void *ctx, struct error *err)
+{
+    struct comm_nccl *c = ctx;
+    int error = NCCL_SUCCESS;
+    int result = c->shared->api.comm_error(c->nccl, &error);
+    if (result == NCCL_SUCCESS)
+        result = error;
+    if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
+        return 0;
+    return fail_by(&c->shared->api, c->nccl, result, c->watched.id, err);
+}
+
+/* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
+static void abort_nccl(void *ctx)
+{
+    struct comm_nccl *c = ctx;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_WAITS_MS / 1000;
+    bool is_mine = pthread_mutex_timedlock(&c->calls, &until) == 0;
+    c->shared->api.comm_abort(c->nccl);
+    if (is_mine)
+        pthread_mutex_unlock(&c->calls);
+}
+
+static void comm_nccl_abort(struct comm *head, const char *reason)
+{
+    struct error err;
+    error_set(&err, ERR_PEER, "%s", reason);
+    watch_fail(nccl_of(head)->shared->watch, &err);
+}
+
+/* ---- opening, splitting, closing ---- */
+
+static int agree_on_id(const struct comm_nccl *c, struct nccl_id *ret_id, struct error *err)
+{
+    const struct comm_nccl_options *o = &c->shared->options;
+    if (c->group.rank != 0)
+        return nccl_id_receive(o->store, c->group.id, o->join_timeout_ms, ret_id, err);
+    int result = c->shared->api.get_unique_id(ret_id);
+    if (result != NCCL_SUCCESS)
+        return fail_by(&c->shared->api, NULL, result, "an id for the ranks to meet", err);
+    return nccl_id_send(o->store, c->group.id, ret_id, err);
+}
+
+/* Waits until NCCL has connected the ranks, or one is lost. */
+static int await_ranks(struct comm_nccl *c, int result, struct error *err)
+{
+    const struct comm_nccl_options *o = &c->shared->options;
+    int64_t deadline_ms = clock_monotonic_ms() + o->join_timeout_ms;
+    while (result == NCCL_IN_PROGRESS) {
+        usleep(POLL_US);
+        if (store_check(o->store, err))
+            return -1;
+        if (clock_monotonic_ms() >= deadline_ms)
+            return error_set(err, ERR_TIMEOUT, "NCCL did not connect the ranks within %d ms",
+                             o->join_timeout_ms);
+        if (c->shared->api.comm_error(c->nccl, &result) != NCCL_SUCCESS)
+            break;
+    }
+    return result == NCCL_SUCCESS
+               ? 0
+               : fail_by(&c->shared->api, c->nccl, result, "connect the ranks", err);
+}
+
+static int connect_ranks(struct comm_nccl *c, struct error *err)
+{
+    struct nccl_id id;
+    struct nccl_config config = {
+        .size = sizeof config, .magic = NCCL_CONFIG_MAGIC, .version = NCCL_OLDEST, .blocking = 0};
+    if (agree_on_id(c, &id, err) ||
+        device_alloc(c->shared->device, MEMORY_INPUT, sizeof(float), "barrier", &c->token, err))
+        return -1;
+    int result = c->shared->api.comm_init(&c->nccl, c->group.size, id, c->group.rank, &config);
+    if (await_ranks(c, result, err) == 0)
+        return 0;
+    if (c->nccl)
+        c->shared->api.comm_abort(c->nccl);
+    return -1;
+}
+
+static void release(struct comm_nccl *c)
+{
+    device_free(c->shared->device, c->token);
+    if (--c->shared->references == 0) {
+        watch_close(c->shared->watch);
+        free(c->shared);
+    }
+    comm_group_free(&c->group);
+    pthread_mutex_destroy(&c->calls);
+    free(c);
+}
+
+/* An abort while the others still compute would be an error to them; but who is lost is not waited
+ * for. */
+static void end_nccl(struct comm_nccl *c)
+{
+    const struct nccl_api *api = &c->shared->api;
+    struct error ignored;
+    int64_t deadline_ms = clock_monotonic_ms() + END_WAITS_MS;
+    int result = api->comm_finalize(c->nccl);
+    while (result == NCCL_IN_PROGRESS && clock_monotonic_ms() < deadline_ms &&
+           store_check(c->shared->options.store, &ignored) == 0) {
+        usleep(POLL_US);
+        if (api->comm_error(c->nccl, &result) != NCCL_SUCCESS)
+            break;
+    }
+    (result == NCCL_SUCCESS ? api->comm_destroy : api->comm_abort)(c->nccl);
+}
+
+static void comm_nccl_close(struct comm *head)
+{
+    struct comm_nccl *c = nccl_of(head);
+    if (!watch_remove(c->shared->watch, &c->watched))
+        end_nccl(c);
+    release(c);
+}
+
+static int open_group(struct shared *shared, const struct comm_group *group, struct comm **ret_comm,
+                      struct error *err);
+
+static int split(struct comm *head, int color, struct comm **ret_comm, struct error *err)
+{
+    struct comm_nccl *c = nccl_of(head);
+    const struct comm_nccl_options *o = &c->shared->options;
+    struct comm_group part;
+    if (comm_group_split(&c->group, o->store, c->splits++, color, o->join_timeout_ms, &part, err))
+        return -1;
+    int result = part.size == 1 ? comm_self_open(ret_comm, err)
+                                : open_group(c->shared, &part, ret_comm, err);
+    comm_group_free(&part);
+    return result;
+}
+
+static int open_group(struct shared *shared, const struct comm_group *group, struct comm **ret_comm,
+                      struct error *err)
+{
+    static const struct comm_functions functions = {
+        .all_gather = all_gather,
+        .reduce_scatter = reduce_scatter,
+        .all_reduce = all_reduce,
+        .all_reduce_f64 = all_reduce_f64,
+        .broadcast = broadcast,
+        .barrier = barrier,
+        .split = split,
+        .abort = comm_nccl_abort,
+        .close = comm_nccl_close,
+    };
+    struct comm_nccl *c = xcalloc(1, sizeof *c);
+    c->head = (struct comm){.fn = &functions, .rank = group->rank, .size = group->size};
+    c->shared = shared;
+    shared->references++;
+    comm_group_copy(group, &c->group);
+    pthread_mutex_init(&c->calls, NULL);
+    if (connect_ranks(c, err)) {
+        release(c);
+        return -1;
+    }
+    c->watched = (struct watched){.id = c->group.id,
+                                  .rank = c->group.rank,
+                                  .size = c->group.size,
+                                  .world_ranks = c->group.world_ranks,
+                                  .check = check,
+                                  .abort = abort_nccl,
+                                  .ctx = c};
+    watch_add(shared->watch, &c->watched);
+    *ret_comm = &c->head;
+    return 0;
+}
+
+int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
+                   struct device *device, int rank, int size, struct comm **ret_comm,
+                   struct error *err)
+{
+    assert(size >= 2 && rank >= 0 && rank < size);
+    struct shared *shared = xcalloc(1, sizeof *shared);
+    struct comm_group world;
+    shared->api = *api;
+    shared->options = *options;
+    shared->device = device;
+    shared->options.watch.rank = rank;
+    shared->options.watch.store = options->store;
+    if (watch_open(&shared->options.watch, &shared->watch, err)) {
+        free(shared);
+        return -1;
+    }
+    comm_group_world("nccl", rank, size, &world);
+    int result = open_group(shared, &world, ret_comm, err);
+    comm_group_free(&world);
+    return result;
+}

@@ -1,0 +1,35 @@
+/* Communicators of GPUs over NCCL. The ranks meet through the job's store; every collective is
+ * watched (collective_watch), so that one that does not end, a lost rank or an error of NCCL's
+ * aborts all of them, and the streams go on to the error. Doubles are summed in an order of NCCL's
+ * choosing, the same bits on every rank.
+ *
+ * Buffers are not registered with NCCL: they come and go with units, and registration pays where
+ * they stay. */
+#ifndef SHOAL_AGENT_COMM_NCCL_H
+#define SHOAL_AGENT_COMM_NCCL_H
+
+#include "agent/comm/collective_watch.h"
+#include "agent/comm/comm.h"
+#include "agent/comm/nccl_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct comm_nccl_options {
+    struct store *store;        /* of all ranks; outlives it */
+    int join_timeout_ms;        /* how long to wait for the other ranks when opening */
+    struct watch_options watch; /* rank and store are filled in */
+};
+
+/* Opens the communicator of all `size` >= 2 ranks, each with a GPU of its own; blocks until they
+ * have met. NCCL takes the device for the calling thread's. Errors: ERR_TIMEOUT, ERR_PEER;
+ * ERR_MEMORY. */
+int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
+                   struct device *device, int rank, int size, struct comm **ret_comm,
+                   struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,76 @@
+#include "agent/comm/comm_split.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void comm_group_world(const char *id, int rank, int size, struct comm_group *ret_group)
+{
+    *ret_group = (struct comm_group){.rank = rank, .size = size};
+    snprintf(ret_group->id, sizeof ret_group->id, "%s", id);
+    ret_group->world_ranks = xcalloc((size_t)size, sizeof *ret_group->world_ranks);
+    for (int r = 0; r < size; r++)
+        ret_group->world_ranks[r] = r;
+}
+
+void comm_group_copy(const struct comm_group *from, struct comm_group *ret_group)
+{
+    size_t bytes = (size_t)from->size * sizeof *from->world_ranks;
+    *ret_group = *from;
+    ret_group->world_ranks = xmalloc(bytes);
+    memcpy(ret_group->world_ranks, from->world_ranks, bytes);
+}
+
+void comm_group_free(struct comm_group *group)
+{
+    free(group->world_ranks);
+    group->world_ranks = NULL;
+}
+
+/* Reads everybody's color and lists those that have this one. */
+static int collect(const struct comm_group *group, struct store *store, int number, int color,
+                   int64_t deadline_ms, struct comm_group *part, struct error *err)
+{
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    for (int r = 0; r < group->size; r++) {
+        int64_t theirs, left_ms = deadline_ms - clock_monotonic_ms();
+        snprintf(key, sizeof key, "%s/color/%d/%d", group->id, number, r);
+        if (store->fn->get(store, key, left_ms > 0 ? (int)left_ms : 0, value, err) < 0)
+            return error_wrap(err, "split: rank %d did not come", group->world_ranks[r]);
+        if (!str_to_i64(value, INT32_MIN, INT32_MAX, &theirs))
+            return error_set(err, ERR_INPUT, "split: rank %d has color \"%s\"",
+                             group->world_ranks[r], value);
+        if (theirs != color)
+            continue;
+        if (r == group->rank)
+            part->rank = part->size;
+        part->world_ranks[part->size++] = group->world_ranks[r];
+    }
+    return 0;
+}
+
+int comm_group_split(const struct comm_group *group, struct store *store, int number, int color,
+                     int timeout_ms, struct comm_group *ret_part, struct error *err)
+{
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
+    struct comm_group part = {0};
+    if (snprintf(part.id, sizeof part.id, "%s.%d:%d", group->id, number, color) >=
+        (int)sizeof part.id)
+        return error_set(err, ERR_UNSUPPORTED, "split: communicators are nested too deep");
+    snprintf(key, sizeof key, "%s/color/%d/%d", group->id, number, group->rank);
+    snprintf(value, sizeof value, "%d", color);
+    if (store->fn->set(store, key, value, err) < 0)
+        return error_wrap(err, "split");
+    part.world_ranks = xcalloc((size_t)group->size, sizeof *part.world_ranks);
+    if (collect(group, store, number, color, deadline_ms, &part, err)) {
+        comm_group_free(&part);
+        return -1;
+    }
+    *ret_part = part;
+    return 0;
+}

@@ -1,0 +1,45 @@
+#include "agent/comm/nccl_api.h"
+
+#include "base/library.h"
+
+#include <stdio.h>
+
+void nccl_api_version_text(int version, char *out)
+{
+    snprintf(out, 16, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+int nccl_api_open(struct nccl_api *ret_api, struct error *err)
+{
+    static const char *const names[] = {"libnccl.so.2", NULL};
+    static const struct library_symbol symbols[] = {
+        {"ncclGetVersion", offsetof(struct nccl_api, get_version), false},
+        {"ncclGetUniqueId", offsetof(struct nccl_api, get_unique_id), false},
+        {"ncclCommInitRankConfig", offsetof(struct nccl_api, comm_init), false},
+        {"ncclCommFinalize", offsetof(struct nccl_api, comm_finalize), false},
+        {"ncclCommDestroy", offsetof(struct nccl_api, comm_destroy), false},
+        {"ncclCommAbort", offsetof(struct nccl_api, comm_abort), false},
+        {"ncclCommGetAsyncError", offsetof(struct nccl_api, comm_error), false},
+        {"ncclGetErrorString", offsetof(struct nccl_api, error_text), false},
+        {"ncclGetLastError", offsetof(struct nccl_api, last_error), false},
+        {"ncclAllGather", offsetof(struct nccl_api, all_gather), false},
+        {"ncclReduceScatter", offsetof(struct nccl_api, reduce_scatter), false},
+        {"ncclAllReduce", offsetof(struct nccl_api, all_reduce), false},
+        {"ncclBroadcast", offsetof(struct nccl_api, broadcast), false},
+        {NULL, 0, false},
+    };
+    char version[16];
+    void *library;
+    struct nccl_api api = {0};
+    if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
+        return error_wrap(err, "NCCL");
+    int result = api.get_version(&api.version);
+    if (result != NCCL_SUCCESS)
+        return error_set(err, ERR_UNSUPPORTED, "NCCL: its version: %s", api.error_text(result));
+    nccl_api_version_text(api.version, version);
+    if (api.version < NCCL_OLDEST)
+        return error_set(err, ERR_UNSUPPORTED, "NCCL %s is too old: 2.14 or newer is needed",
+                         version);
+    *ret_api = api;
+    return 0;
+}

@@ -1,0 +1,387 @@
+#include "agent/comm/rendezvous.h"
+
+#include "agent/comm/net.h"
+#include "agent/comm/rendezvous_server.h"
+#include "agent/comm/rendezvous_wire.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SEND_MS    5000
+#define ATTEMPT_MS 10000 /* for one connection to be made */
+#define REPLY_MS   10000 /* beyond the time a get may take: then rank 0 is taken for stopped */
+
+enum state { JOINING, RUNNING, BROKEN, SENT_AWAY, REFUSED, GONE };
+
+/* A set or get that waits for its reply. */
+struct request {
+    int32_t number;
+    bool replied;
+    struct wire_message reply;
+    struct request *next;
+};
+
+struct rendezvous {
+    struct store head;
+    struct rendezvous_options options;
+    struct rendezvous_server *server; /* rank 0's; else NULL */
+    int fd;
+    pthread_t watcher;
+    atomic_bool closing;        /* the goodbye is said */
+    pthread_mutex_t send_mutex; /* a message goes out whole */
+    pthread_mutex_t mutex;      /* guards all below */
+    pthread_cond_t changed;
+    enum state state;
+    char news[STORE_VALUE_MAX]; /* what the server said last about the state */
+    int32_t requests_made;
+    struct request *requests;
+};
+
+static int send_message(struct rendezvous *r, struct wire_message *message, struct error *err)
+{
+    message->magic = WIRE_MAGIC;
+    pthread_mutex_lock(&r->send_mutex);
+    int result = net_send(r->fd, message, sizeof *message, clock_monotonic_ms() + SEND_MS, err);
+    pthread_mutex_unlock(&r->send_mutex);
+    return result;
+}
+
+/* news NULL: the old ones still hold. */
+static void set_state(struct rendezvous *r, enum state state, const char *news)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->state = state;
+    if (news)
+        snprintf(r->news, sizeof r->news, "%s", news);
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* ---- the watcher: the only thread that reads from the connection ---- */
+
+static void deliver_reply(struct rendezvous *r, const struct wire_message *in)
+{
+    pthread_mutex_lock(&r->mutex);
+    for (struct request *q = r->requests; q; q = q->next) {
+        if (q->number != in->number)
+            continue;
+        q->reply = *in;
+        q->replied = true;
+        pthread_cond_broadcast(&r->changed);
+    }
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* Returns whether to go on reading. */
+static bool handle(struct rendezvous *r, const struct wire_message *in)
+{
+    switch (in->type) {
+    case WIRE_BEAT:
+        if (in->text[0])
+            set_state(r, JOINING, in->text);
+        return true;
+    case WIRE_WELCOME:
+        set_state(r, RUNNING, "");
+        return true;
+    case WIRE_REPLY:
+        deliver_reply(r, in);
+        return true;
+    case WIRE_LOST:
+        store_lose(&r->head, in->text);
+        set_state(r, BROKEN, in->text);
+        return true;
+    case WIRE_AGAIN:
+        set_state(r, SENT_AWAY, in->text);
+        return false;
+    case WIRE_REFUSED:
+        set_state(r, REFUSED, in->text);
+        return false;
+    default:
+        set_state(r, GONE, "rank 0 has left");
+        return false;
+    }
+}
+
+/* The connection ended without a goodbye. */
+static void lose_server(struct rendezvous *r, const char *how)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool was_running = r->state == RUNNING && !atomic_load(&r->closing);
+    pthread_mutex_unlock(&r->mutex);
+    char reason[STORE_VALUE_MAX];
+    snprintf(reason, sizeof reason, "rank 0 is lost (%.100s)", how);
+    if (was_running)
+        store_lose(&r->head, reason);
+    set_state(r, GONE, reason);
+}
+
+static void *watch(void *arg)
+{
+    struct rendezvous *r = arg;
+    struct wire_message in, beat = {.type = WIRE_BEAT};
+    struct error err;
+    size_t got = 0;
+    int64_t heard_ms = clock_monotonic_ms(), beat_ms = heard_ms;
+    for (;;) {
+        int64_t now_ms = clock_monotonic_ms();
+        if (now_ms - beat_ms >= r->options.beat_ms) {
+            beat_ms = now_ms;
+            /* If this fails, what there is to read says why: news of a loss may be among it. */
+            if (!atomic_load(&r->closing))
+                send_message(r, &beat, &err);
+        }
+        struct pollfd p = {.fd = r->fd, .events = POLLIN};
+        poll(&p, 1, (int)(beat_ms + r->options.beat_ms - now_ms));
+        ssize_t n = recv(r->fd, (char *)&in + got, sizeof in - got, 0);
+        if (n > 0) {
+            heard_ms = clock_monotonic_ms();
+            got += (size_t)n;
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            error_set(&err, ERR_PEER, "%s", n < 0 ? strerror(errno) : "connection closed");
+            break;
+        } else if (clock_monotonic_ms() - heard_ms > r->options.silence_ms) {
+            error_set(&err, ERR_PEER, "no sign of life for %d ms", r->options.silence_ms);
+            break;
+        }
+        if (got < sizeof in)
+            continue;
+        got = 0;
+        in.text[sizeof in.text - 1] = '\0';
+        if (in.magic != WIRE_MAGIC) {
+            error_set(&err, ERR_PEER, "what answers there is no shoal-agent of this version");
+            break;
+        }
+        if (!handle(r, &in)) {
+            shutdown(r->fd, SHUT_RDWR);
+            return NULL;
+        }
+    }
+    lose_server(r, err.msg);
+    return NULL;
+}
+
+/* ---- the store ---- */
+
+static void forget(struct rendezvous *r, const struct request *request)
+{
+    struct request **at = &r->requests;
+    while (*at != request)
+        at = &(*at)->next;
+    *at = request->next;
+}
+
+/* Sends the message as a request and waits for the reply's text. */
+static int ask(struct rendezvous *r, struct wire_message *message, int timeout_ms,
+               char ret_text[STORE_VALUE_MAX], struct error *err)
+{
+    struct request request = {0};
+    int64_t deadline_ms = clock_monotonic_ms() + timeout_ms + REPLY_MS;
+    pthread_mutex_lock(&r->mutex);
+    message->number = request.number = ++r->requests_made;
+    request.next = r->requests;
+    r->requests = &request; /* cppcheck-suppress autoVariables; forgotten before we return */
+    pthread_mutex_unlock(&r->mutex);
+
+    struct error ignored; /* if it cannot be sent the watcher learns why */
+    send_message(r, message, &ignored);
+    pthread_mutex_lock(&r->mutex);
+    while (!request.replied && r->state == RUNNING &&
+           cond_wait_until(&r->changed, &r->mutex, deadline_ms))
+        ;
+    forget(r, &request);
+    error_set(err, ERR_PEER, "%s",
+              r->state == RUNNING ? "rank 0 is lost (it does not answer)" : r->news);
+    pthread_mutex_unlock(&r->mutex);
+    if (!request.replied) {
+        store_check(&r->head, err); /* a lost rank is the better reason */
+        return -1;
+    }
+    if (request.reply.size != ERR_NONE)
+        return error_set(err, (enum error_code)request.reply.size, "%s: %s", message->key,
+                         request.reply.text);
+    snprintf(ret_text, STORE_VALUE_MAX, "%s", request.reply.text);
+    return 0;
+}
+
+static int rendezvous_set(struct store *s, const char *key, const char *value, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_SET};
+    char ignored[STORE_VALUE_MAX];
+    snprintf(message.key, sizeof message.key, "%s", key);
+    snprintf(message.text, sizeof message.text, "%s", value);
+    return ask((struct rendezvous *)s, &message, 0, ignored, err);
+}
+
+static int rendezvous_get(struct store *s, const char *key, int timeout_ms, char *ret_value,
+                          struct error *err)
+{
+    struct wire_message message = {.type = WIRE_GET, .size = timeout_ms};
+    snprintf(message.key, sizeof message.key, "%s", key);
+    return ask((struct rendezvous *)s, &message, timeout_ms, ret_value, err);
+}
+
+static const struct store_functions functions = {.set = rendezvous_set, .get = rendezvous_get};
+
+struct store *rendezvous_store(struct rendezvous *r)
+{
+    return &r->head;
+}
+
+/* ---- joining ---- */
+
+/* Rank 0 reaches its own server over the loopback: its name need not resolve yet. */
+static const char *server_host(const struct rendezvous_options *o)
+{
+    if (o->rank != 0)
+        return o->host;
+    return strcmp(o->host, "::1") == 0 ? "::1" : "127.0.0.1";
+}
+
+static void learn_addresses(struct rendezvous *r)
+{
+    struct store *s = &r->head;
+    net_peer_host(r->fd, s->meet_host, sizeof s->meet_host);
+    net_local_host(r->fd, s->self_host, sizeof s->self_host);
+    if (strncmp(s->self_host, "127.", 4) == 0 || strcmp(s->self_host, "::1") == 0)
+        s->self_host[0] = '\0'; /* the store's machine, under whatever address it has for others */
+}
+
+static void disconnect(struct rendezvous *r)
+{
+    shutdown(r->fd, SHUT_RDWR);
+    pthread_join(r->watcher, NULL);
+    close(r->fd);
+    r->fd = -1;
+}
+
+/* Waits until the state is not JOINING any more, or the deadline. Fills *err unless it is RUNNING.
+ */
+static enum state wait_for_welcome(struct rendezvous *r, int64_t deadline_ms, struct error *err)
+{
+    pthread_mutex_lock(&r->mutex);
+    while (r->state == JOINING && cond_wait_until(&r->changed, &r->mutex, deadline_ms))
+        ;
+    enum state state = r->state;
+    if (state != RUNNING)
+        error_set(err, state == REFUSED ? ERR_CONFIG : ERR_TIMEOUT, "%s", r->news);
+    pthread_mutex_unlock(&r->mutex);
+    return state;
+}
+
+/* One attempt: connects, joins, waits. Returns the state reached; *err says what is the matter
+ * unless it is RUNNING. */
+static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct error *err)
+{
+    const struct rendezvous_options *o = &r->options;
+    int64_t connect_ms = clock_monotonic_ms() + ATTEMPT_MS;
+    if (connect_ms > deadline_ms)
+        connect_ms = deadline_ms;
+    if (net_connect(server_host(o), o->port, connect_ms, &r->fd, err) < 0)
+        return GONE;
+    learn_addresses(r);
+    struct wire_message join = {.type = WIRE_JOIN, .number = o->rank, .size = o->size};
+    snprintf(join.text, sizeof join.text, "%s", o->job_id);
+    set_state(r, JOINING, NULL);
+    int result = send_message(r, &join, err);
+    if (result == 0 && pthread_create(&r->watcher, NULL, watch, r) != 0)
+        result = error_set(err, ERR_IO, "cannot start a thread");
+    if (result < 0) {
+        close(r->fd);
+        return GONE;
+    }
+    enum state state = wait_for_welcome(r, deadline_ms, err);
+    if (state != RUNNING)
+        disconnect(r);
+    return state;
+}
+
+static int join_all(struct rendezvous *r, struct error *err)
+{
+    const struct rendezvous_options *o = &r->options;
+    int64_t deadline_ms = clock_monotonic_ms() + o->join_timeout_ms;
+    int attempt = 0;
+    for (;;) {
+        enum state state = attempt_join(r, deadline_ms, err);
+        if (state == RUNNING)
+            return 0;
+        if (state == REFUSED)
+            return -1;
+        if (clock_monotonic_ms() >= deadline_ms) {
+            err->code = ERR_TIMEOUT;
+            return error_wrap(err, "gave up after %d ms", o->join_timeout_ms);
+        }
+        attempt = net_back_off(attempt, deadline_ms);
+    }
+}
+
+static void destroy(struct rendezvous *r)
+{
+    rendezvous_server_close(r->server);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->mutex);
+    pthread_mutex_destroy(&r->send_mutex);
+    store_destroy(&r->head);
+    free((char *)r->options.host);
+    free((char *)r->options.job_id);
+    free(r);
+}
+
+int rendezvous_open(const struct rendezvous_options *options, struct rendezvous **ret_rendezvous,
+                    struct error *err)
+{
+    struct rendezvous_server *server = NULL;
+    struct rendezvous_server_options server_options = {.host = options->host,
+                                                       .port = options->port,
+                                                       .size = options->size,
+                                                       .job_id = options->job_id,
+                                                       .beat_ms = options->beat_ms,
+                                                       .silence_ms = options->silence_ms};
+    if (options->rank == 0 && rendezvous_server_open(&server_options, &server, err) < 0)
+        return error_wrap(err, "rendezvous");
+    struct rendezvous *r = xcalloc(1, sizeof *r);
+    store_init(&r->head, &functions);
+    r->options = *options;
+    r->options.host = xstrdup(options->host);
+    r->options.job_id = xstrdup(options->job_id);
+    r->server = server;
+    pthread_mutex_init(&r->send_mutex, NULL);
+    pthread_mutex_init(&r->mutex, NULL);
+    cond_init(&r->changed);
+    if (join_all(r, err) < 0) {
+        error_wrap(err, "rendezvous at %s:%d", options->host, options->port);
+        destroy(r);
+        return -1;
+    }
+    *ret_rendezvous = r;
+    return 0;
+}
+
+void rendezvous_close(struct rendezvous *r)
+{
+    if (!r)
+        return;
+    struct wire_message goodbye = {.type = WIRE_GOODBYE};
+    struct error ignored;
+    int64_t deadline_ms = clock_monotonic_ms() + FAREWELL_MS;
+    atomic_store(&r->closing, true);
+    send_message(r, &goodbye, &ignored);
+    shutdown(r->fd, SHUT_WR);
+    /* The server hangs up first: what lies unread in a socket that is closed would destroy the
+     * goodbye. */
+    pthread_mutex_lock(&r->mutex);
+    while (r->state != GONE && cond_wait_until(&r->changed, &r->mutex, deadline_ms))
+        ;
+    pthread_mutex_unlock(&r->mutex);
+    disconnect(r);
+    destroy(r);
+}

@@ -1,0 +1,396 @@
+#include "agent/comm/rendezvous_server.h"
+
+#include "agent/comm/net.h"
+#include "agent/comm/rendezvous_wire.h"
+#include "agent/comm/store_table.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define STRANGERS_MAX 64   /* connections beyond one per rank */
+#define SEND_MS       1000 /* a message that does not fit in the socket for so long: a lost rank */
+
+struct member {
+    int fd;   /* -1: free */
+    int rank; /* -1: has not joined */
+    char host[STORE_HOST_MAX];
+    int64_t heard_ms;
+    struct wire_message in; /* arriving */
+    size_t in_bytes;
+};
+
+/* A get whose key is not there yet. */
+struct waiter {
+    int fd; /* whose; -1: free */
+    int32_t request;
+    int64_t deadline_ms;
+    char key[STORE_KEY_MAX];
+};
+
+struct rendezvous_server {
+    struct rendezvous_server_options options; /* job_id is a copy */
+    pthread_t thread;
+    int listener, stop; /* stop: an eventfd that rendezvous_server_close writes */
+    struct store_table *table;
+    struct member *members;
+    struct pollfd *polls; /* [2 + members_max]: listener, stop, one per member */
+    struct waiter *waiters;
+    int members_max, waiters_max;
+    int joined;
+    bool started;                        /* all had joined */
+    bool over;                           /* a rank was lost, or: */
+    char contradiction[STORE_VALUE_MAX]; /* between ranks; empty: none */
+    bool leaving;
+    int64_t beat_ms; /* when signs of life were sent last */
+};
+
+/* ---- sending ---- */
+
+static void drop(struct rendezvous_server *s, struct member *m, const char *how);
+
+static void send_message(struct rendezvous_server *s, struct member *m, enum wire_type type,
+                         int32_t number, int32_t size, const char *text)
+{
+    struct wire_message message = {
+        .magic = WIRE_MAGIC, .type = type, .number = number, .size = size};
+    struct error err;
+    snprintf(message.text, sizeof message.text, "%.*s", STORE_VALUE_MAX - 1, text);
+    if (net_send(m->fd, &message, sizeof message, clock_monotonic_ms() + SEND_MS, &err) < 0)
+        drop(s, m, err.msg);
+}
+
+/* To all that have joined. */
+static void broadcast(struct rendezvous_server *s, enum wire_type type, const char *text)
+{
+    for (int i = 0; i < s->members_max; i++)
+        if (s->members[i].fd >= 0 && s->members[i].rank >= 0)
+            send_message(s, &s->members[i], type, 0, 0, text);
+}
+
+/* The connection is gone. Before the round has begun the place is free again; after, it is a loss.
+ */
+static void drop(struct rendezvous_server *s, struct member *m, const char *how)
+{
+    int rank = m->rank;
+    for (int i = 0; i < s->waiters_max; i++)
+        if (s->waiters[i].fd == m->fd)
+            s->waiters[i].fd = -1;
+    close(m->fd);
+    m->fd = m->rank = -1;
+    if (rank < 0)
+        return;
+    s->joined--;
+    if (!s->started || s->over || !how)
+        return;
+    char reason[STORE_VALUE_MAX];
+    s->over = true;
+    snprintf(reason, sizeof reason, "rank %d is lost (%.100s)", rank, how);
+    broadcast(s, WIRE_LOST, reason);
+}
+
+static void describe_missing(const struct rendezvous_server *s, char out[STORE_VALUE_MAX])
+{
+    auto_str struct str text;
+    str_init(&text, STORE_VALUE_MAX - 1);
+    str_printf(&text, "%d of %d ranks are here; missing:", s->joined, s->options.size);
+    for (int rank = 0; rank < s->options.size; rank++) {
+        bool here = false;
+        for (int i = 0; i < s->members_max; i++)
+            here |= s->members[i].rank == rank;
+        if (!here)
+            str_printf(&text, " %d", rank);
+    }
+    snprintf(out, STORE_VALUE_MAX, "%s", str_text(&text));
+}
+
+static void send_beats(struct rendezvous_server *s)
+{
+    char text[STORE_VALUE_MAX] = "";
+    if (!s->started)
+        describe_missing(s, text);
+    s->beat_ms = clock_monotonic_ms();
+    broadcast(s, WIRE_BEAT, text);
+}
+
+/* ---- joining ---- */
+
+static struct member *member_of_rank(struct rendezvous_server *s, int rank)
+{
+    for (int i = 0; i < s->members_max; i++)
+        if (s->members[i].fd >= 0 && s->members[i].rank == rank)
+            return &s->members[i];
+    return NULL;
+}
+
+/* Nobody can tell which of two contradicting processes is right: all are told, and who comes later.
+ */
+static void refuse(struct rendezvous_server *s, struct member *m)
+{
+    s->over = true;
+    broadcast(s, WIRE_REFUSED, s->contradiction);
+    send_message(s, m, WIRE_REFUSED, 0, 0, s->contradiction);
+}
+
+static void join(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
+{
+    int size = s->options.size, rank = in->number;
+    if (strcmp(in->text, s->options.job_id) != 0) {
+        char text[STORE_VALUE_MAX];
+        snprintf(text, sizeof text, "this is the rendezvous of job \"%.60s\", not of \"%.60s\"",
+                 s->options.job_id, in->text);
+        send_message(s, m, WIRE_AGAIN, 0, 0, text);
+    } else if (s->contradiction[0]) {
+        refuse(s, m);
+    } else if (s->started || s->over) {
+        send_message(s, m, WIRE_AGAIN, 0, 0,
+                     "an earlier round of the job is still running or ending");
+    } else if (in->size != size || rank < 0 || rank >= size) {
+        snprintf(s->contradiction, sizeof s->contradiction,
+                 "rank %d at %s says the job has %d ranks, rank 0 says %d", rank, m->host, in->size,
+                 size);
+        refuse(s, m);
+    } else if (member_of_rank(s, rank)) {
+        snprintf(s->contradiction, sizeof s->contradiction,
+                 "two processes say they are rank %d: one at %s, one at %s", rank,
+                 member_of_rank(s, rank)->host, m->host);
+        refuse(s, m);
+    } else {
+        m->rank = rank;
+        s->started = ++s->joined == size;
+        if (s->started)
+            broadcast(s, WIRE_WELCOME, "");
+        else
+            send_beats(s);
+    }
+}
+
+/* ---- the store ---- */
+
+static struct member *member_of_fd(struct rendezvous_server *s, int fd)
+{
+    for (int i = 0; i < s->members_max; i++)
+        if (s->members[i].fd == fd)
+            return &s->members[i];
+    return NULL;
+}
+
+static void answer_waiters(struct rendezvous_server *s, const char *key, const char *value)
+{
+    for (int i = 0; i < s->waiters_max; i++) {
+        struct waiter *w = &s->waiters[i];
+        if (w->fd < 0 || strcmp(w->key, key) != 0)
+            continue;
+        struct member *m = member_of_fd(s, w->fd);
+        w->fd = -1;
+        send_message(s, m, WIRE_REPLY, w->request, ERR_NONE, value);
+    }
+}
+
+static void set(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
+{
+    struct error err = {.code = ERR_NONE};
+    store_table_set(s->table, in->key, in->text, &err);
+    send_message(s, m, WIRE_REPLY, in->number, err.code, err.code ? err.msg : "");
+    if (!err.code)
+        answer_waiters(s, in->key, in->text);
+}
+
+static void get(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
+{
+    const char *value = store_table_get(s->table, in->key);
+    if (value) {
+        send_message(s, m, WIRE_REPLY, in->number, ERR_NONE, value);
+        return;
+    }
+    for (int i = 0; i < s->waiters_max; i++) {
+        struct waiter *w = &s->waiters[i];
+        if (w->fd >= 0)
+            continue;
+        *w = (struct waiter){
+            .fd = m->fd, .request = in->number, .deadline_ms = clock_monotonic_ms() + in->size};
+        memcpy(w->key, in->key, sizeof w->key);
+        return;
+    }
+    send_message(s, m, WIRE_REPLY, in->number, ERR_INPUT, "too many requests wait");
+}
+
+/* Answers the waiters whose time is up. Returns when the next one's is. */
+static int64_t expire_waiters(struct rendezvous_server *s)
+{
+    int64_t now_ms = clock_monotonic_ms(), next_ms = INT64_MAX;
+    for (int i = 0; i < s->waiters_max; i++) {
+        struct waiter *w = &s->waiters[i];
+        if (w->fd < 0)
+            continue;
+        if (w->deadline_ms > now_ms) {
+            next_ms = w->deadline_ms < next_ms ? w->deadline_ms : next_ms;
+            continue;
+        }
+        struct member *m = member_of_fd(s, w->fd);
+        w->fd = -1;
+        send_message(s, m, WIRE_REPLY, w->request, ERR_TIMEOUT, "nobody has set it");
+    }
+    return next_ms;
+}
+
+/* ---- the loop ---- */
+
+static void handle(struct rendezvous_server *s, struct member *m)
+{
+    struct wire_message in = m->in;
+    in.key[sizeof in.key - 1] = in.text[sizeof in.text - 1] = '\0';
+    if (in.magic != WIRE_MAGIC || (m->rank < 0) != (in.type == WIRE_JOIN))
+        drop(s, m, "it sent nonsense");
+    else if (in.type == WIRE_JOIN)
+        join(s, m, &in);
+    else if (in.type == WIRE_SET)
+        set(s, m, &in);
+    else if (in.type == WIRE_GET)
+        get(s, m, &in);
+    else if (in.type == WIRE_GOODBYE)
+        drop(s, m, NULL);
+}
+
+static void receive(struct rendezvous_server *s, struct member *m)
+{
+    ssize_t n = recv(m->fd, (char *)&m->in + m->in_bytes, sizeof m->in - m->in_bytes, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        drop(s, m, n < 0 ? strerror(errno) : "connection closed");
+        return;
+    }
+    m->heard_ms = clock_monotonic_ms();
+    m->in_bytes += (size_t)n;
+    if (m->in_bytes == sizeof m->in) {
+        m->in_bytes = 0;
+        handle(s, m);
+    }
+}
+
+static void accept_member(struct rendezvous_server *s)
+{
+    int fd = net_accept(s->listener);
+    if (fd < 0)
+        return;
+    struct member *m = member_of_fd(s, -1);
+    if (!m) {
+        close(fd);
+        return;
+    }
+    *m = (struct member){.fd = fd, .rank = -1, .heard_ms = clock_monotonic_ms()};
+    net_peer_host(fd, m->host, sizeof m->host);
+}
+
+static void drop_silent(struct rendezvous_server *s)
+{
+    char how[64];
+    int64_t now_ms = clock_monotonic_ms();
+    snprintf(how, sizeof how, "no sign of life for %d ms", s->options.silence_ms);
+    for (int i = 0; i < s->members_max; i++)
+        if (s->members[i].fd >= 0 && now_ms - s->members[i].heard_ms > s->options.silence_ms)
+            drop(s, &s->members[i], how);
+}
+
+/* Waits for something to do, and does what came over the sockets. */
+static void serve(struct rendezvous_server *s, int64_t until_ms)
+{
+    int64_t wait_ms = until_ms - clock_monotonic_ms();
+    s->polls[0] = (struct pollfd){.fd = s->leaving ? -1 : s->listener, .events = POLLIN};
+    s->polls[1] = (struct pollfd){.fd = s->leaving ? -1 : s->stop, .events = POLLIN};
+    for (int i = 0; i < s->members_max; i++)
+        s->polls[2 + i] = (struct pollfd){.fd = s->members[i].fd, .events = POLLIN};
+    if (poll(s->polls, (nfds_t)s->members_max + 2, wait_ms > 0 ? (int)wait_ms : 0) <= 0)
+        return;
+    for (int i = 0; i < s->members_max; i++)
+        if (s->polls[2 + i].revents && s->members[i].fd == s->polls[2 + i].fd)
+            receive(s, &s->members[i]);
+    if (s->polls[0].revents)
+        accept_member(s);
+    if (s->polls[1].revents)
+        s->leaving = true;
+}
+
+static void *server_main(void *arg)
+{
+    struct rendezvous_server *s = arg;
+    while (!s->leaving) {
+        int64_t waiter_ms = expire_waiters(s), beat_ms = s->beat_ms + s->options.beat_ms;
+        serve(s, waiter_ms < beat_ms ? waiter_ms : beat_ms);
+        drop_silent(s);
+        if (clock_monotonic_ms() >= s->beat_ms + s->options.beat_ms)
+            send_beats(s);
+    }
+    /* Hang up last: what lies unread in a socket that is closed would destroy the goodbye. */
+    int64_t until_ms = clock_monotonic_ms() + FAREWELL_MS;
+    s->over = true;
+    broadcast(s, WIRE_GOODBYE, "");
+    while (s->joined > 0 && clock_monotonic_ms() < until_ms)
+        serve(s, until_ms);
+    return NULL;
+}
+
+static void destroy(struct rendezvous_server *s)
+{
+    for (int i = 0; i < s->members_max; i++)
+        if (s->members[i].fd >= 0)
+            close(s->members[i].fd);
+    close(s->listener);
+    close(s->stop);
+    store_table_close(s->table);
+    free(s->members);
+    free(s->polls);
+    free(s->waiters);
+    free((char *)s->options.job_id);
+    free(s);
+}
+
+int rendezvous_server_open(const struct rendezvous_server_options *options,
+                           struct rendezvous_server **ret_server, struct error *err)
+{
+    int listener;
+    if (net_listen(options->host, options->port, &listener, err) < 0)
+        return -1;
+    struct rendezvous_server *s = xcalloc(1, sizeof *s);
+    s->options = *options;
+    s->options.job_id = xstrdup(options->job_id);
+    s->listener = listener;
+    s->stop = eventfd(0, EFD_CLOEXEC);
+    s->table = store_table_open();
+    s->members_max = options->size + STRANGERS_MAX;
+    s->waiters_max = 4 * options->size;
+    s->members = xcalloc((size_t)s->members_max, sizeof *s->members);
+    s->polls = xcalloc((size_t)s->members_max + 2, sizeof *s->polls);
+    s->waiters = xcalloc((size_t)s->waiters_max, sizeof *s->waiters);
+    for (int i = 0; i < s->members_max; i++)
+        s->members[i].fd = s->members[i].rank = -1;
+    for (int i = 0; i < s->waiters_max; i++)
+        s->waiters[i].fd = -1;
+    s->beat_ms = clock_monotonic_ms();
+    if (pthread_create(&s->thread, NULL, server_main, s) != 0) {
+        destroy(s);
+        return error_set(err, ERR_IO, "cannot start a thread");
+    }
+    *ret_server = s;
+    return 0;
+}
+
+void rendezvous_server_close(struct rendezvous_server *s)
+{
+    if (!s)
+        return;
+    eventfd_write(s->stop, 1);
+    pthread_join(s->thread, NULL);
+    destroy(s);
+}

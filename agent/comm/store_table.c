@@ -1,0 +1,52 @@
+#include "agent/comm/store_table.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    const char *key, *value;
+};
+
+struct store_table {
+    struct arena *arena;
+    struct entry entries[STORE_KEYS_MAX];
+    int count;
+};
+
+struct store_table *store_table_open(void)
+{
+    struct store_table *t = xcalloc(1, sizeof *t);
+    t->arena = arena_open();
+    return t;
+}
+
+void store_table_close(struct store_table *t)
+{
+    if (!t)
+        return;
+    arena_close(t->arena);
+    free(t);
+}
+
+int store_table_set(struct store_table *t, const char *key, const char *value, struct error *err)
+{
+    if (strlen(key) >= STORE_KEY_MAX || strlen(value) >= STORE_VALUE_MAX)
+        return error_set(err, ERR_INPUT, "store: key or value is too long: %.64s", key);
+    if (store_table_get(t, key))
+        return error_set(err, ERR_EXISTS, "store: %s is there already", key);
+    if (t->count == STORE_KEYS_MAX)
+        return error_set(err, ERR_INPUT, "store: more than %d keys", STORE_KEYS_MAX);
+    t->entries[t->count++] =
+        (struct entry){.key = arena_strdup(t->arena, key), .value = arena_strdup(t->arena, value)};
+    return 0;
+}
+
+const char *store_table_get(const struct store_table *t, const char *key)
+{
+    for (int i = 0; i < t->count; i++)
+        if (strcmp(t->entries[i].key, key) == 0)
+            return t->entries[i].value;
+    return NULL;
+}

@@ -1,0 +1,167 @@
+/* The sources in their order: defaults, presets, files, environment, flags. */
+#include "agent/config/config.h"
+
+#include "agent/config/config_parser.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void config_note(struct config_parser *p, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    str_printf(&p->notes, "%s%s", p->notes.length ? "; " : "", text);
+}
+
+/* Flags that are no keys: they choose what is read before the keys. */
+static bool is_special(const struct config_flag *flag)
+{
+    return config_names_have("help version preset config config_file fsdp_config", flag->name,
+                             false);
+}
+
+static int read_specials(struct config_parser *p, struct error *err)
+{
+    for (int i = 0; i < p->flag_count; i++) {
+        const struct config_flag *flag = &p->flags[i];
+        if (strcmp(flag->name, "help") == 0)
+            p->config->help = !flag->value || strcmp(flag->value, "markdown") != 0;
+        if (strcmp(flag->name, "help") == 0)
+            p->config->help_markdown = !p->config->help;
+        else if (strcmp(flag->name, "version") == 0)
+            p->config->version = true;
+        else if (is_special(flag) && !flag->value)
+            return error_set(err, ERR_CONFIG, "--%s needs a value", flag->name);
+        else if (config_names_have("config config_file fsdp_config", flag->name, false) &&
+                 config_open_file(p, flag->name, flag->value, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* All that are named, the weaker source first. */
+static int apply_all_presets(struct config_parser *p, const char *environment, struct error *err)
+{
+    if (config_apply_file_presets(p, err) ||
+        (environment && config_apply_presets(p, environment, err)))
+        return -1;
+    for (int i = 0; i < p->flag_count; i++)
+        if (strcmp(p->flags[i].name, "preset") == 0 &&
+            config_apply_presets(p, p->flags[i].value, err))
+            return -1;
+    return 0;
+}
+
+static int apply_variable(struct config_parser *p, int index, const char *name,
+                          config_getenv lookup, void *ctx, struct error *err)
+{
+    const struct config_key *key = config_key(index);
+    const char *text = lookup(ctx, name);
+    if (!text || (!*text && key->type != TYPE_TEXT))
+        return 0;
+    const char *full = arena_printf(p->arena, "%s.%s", key->group, key->name);
+    if (config_apply(p, full, text, SOURCE_ENVIRONMENT, err))
+        return error_wrap(err, "environment variable %s", name);
+    return 0;
+}
+
+/* Other trainers' variables first: ours are the stronger. */
+static int apply_environment(struct config_parser *p, config_getenv lookup, void *ctx,
+                             struct error *err)
+{
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        char *rest = NULL,
+             *names = arena_strdup(p->arena, key->environment ? key->environment : "");
+        for (char *one = strtok_r(names, " ", &rest); one; one = strtok_r(NULL, " ", &rest))
+            if (apply_variable(p, i, one, lookup, ctx, err))
+                return -1;
+        char *name = arena_printf(p->arena, "AGENT_%s_%s", key->group, key->name);
+        for (char *c = name; *c; c++)
+            *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+        if (apply_variable(p, i, name, lookup, ctx, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int apply_flags(struct config_parser *p, struct error *err)
+{
+    for (int i = 0; i < p->flag_count; i++) {
+        const struct config_flag *flag = &p->flags[i];
+        if (is_special(flag) || config_apply(p, flag->name, flag->value, SOURCE_FLAG, err) == 0)
+            continue;
+        if (err->code != ERR_NOT_FOUND)
+            return error_wrap(err, "--%s", flag->name);
+        const char *near = strstr(err->msg, "the nearest is ");
+        str_printf(&p->unknown, "%s--%s%s%s%s", p->unknown.length ? ", " : "", flag->name,
+                   near ? " (" : "", near ? near : "", near ? ")" : "");
+    }
+    return 0;
+}
+
+static int report_unknown(struct config_parser *p, struct error *err)
+{
+    if (!p->unknown.length)
+        return 0;
+    const char *names = str_text(&p->unknown);
+    if (!p->config->value.runtime.strict) {
+        config_note(p, "unknown flags are ignored: %s", names);
+        return 0;
+    }
+    return error_set(err, ERR_CONFIG, "unknown flag%s %s; --help lists all",
+                     strchr(names, ',') ? "s" : "", names);
+}
+
+static int apply_sources(struct config_parser *p, int argc, const char *const *argv,
+                         config_getenv lookup, void *ctx, struct error *err)
+{
+    for (int i = 0; i < config_key_count(); i++)
+        if (config_set_value(config_key(i), &p->config->value, config_key(i)->default_value,
+                             p->arena, err))
+            return error_wrap(err, "default of %s", config_key(i)->name);
+    if (config_read_words(p, argc, argv, err) || read_specials(p, err) ||
+        apply_all_presets(p, lookup(ctx, "AGENT_PRESET"), err) || config_apply_files(p, err) ||
+        apply_environment(p, lookup, ctx, err) || apply_flags(p, err) || report_unknown(p, err))
+        return -1;
+    return config_finish(p, err);
+}
+
+enum config_source config_source_of(const struct config *config, const void *field)
+{
+    size_t offset = (size_t)((const char *)field - (const char *)&config->value);
+    for (int i = 0; i < config_key_count(); i++)
+        if (config_key(i)->offset == offset)
+            return config->source[i];
+    assert(!"no key has this field");
+    return SOURCE_DEFAULT;
+}
+
+int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
+                 struct arena *arena, struct config *ret_config, struct error *err)
+{
+    struct config config = {.preset = "", .warning = ""};
+    struct config_parser *p = arena_new(arena, struct config_parser);
+    assert(config_key_count() <= CONFIG_MAX_KEYS);
+    p->arena = arena;
+    p->config = &config;
+    p->lookup = lookup;
+    p->lookup_ctx = lookup_ctx;
+    str_init(&p->unknown, 1024);
+    str_init(&p->notes, 8192);
+    int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);
+    if (result == 0) {
+        config.warning = arena_strdup(arena, str_text(&p->notes));
+        *ret_config = config;
+    }
+    config_close_files(p);
+    str_free(&p->notes);
+    str_free(&p->unknown);
+    return result;
+}

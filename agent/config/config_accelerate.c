@@ -1,0 +1,302 @@
+/* Accelerate's YAML files, and what Transformers' Trainer takes as --fsdp and --fsdp_config: what
+ * each key and word stands for here. */
+#include "agent/config/config_parser.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A key at the top of accelerate's file (commands/config/config_args.py of accelerate). */
+struct top_key {
+    const char *name;
+    const char *key;      /* it is this setting's value; NULL: see `harmless` */
+    const char *harmless; /* what needs nothing done, separated by spaces; lists and mappings that
+                             are empty never do */
+    const char *why;      /* others are refused; NULL: they are passed over, with a notice */
+    const char *variable; /* the environment's value of it, which is the stronger; NULL: none */
+};
+
+static const char no_tpu[] = "there is no TPU backend";
+static const char not_here[] = "not supported: leave it empty";
+
+static const struct top_key top_keys[] = {
+    {"compute_environment", NULL, "LOCAL_MACHINE", "only LOCAL_MACHINE is supported", NULL},
+    {"mixed_precision", "mixed_precision", NULL, NULL, "ACCELERATE_MIXED_PRECISION"},
+    {"use_cpu", "use_cpu", NULL, NULL, NULL},
+    {"debug", "debug", NULL, NULL, NULL},
+    {"num_processes", "num_processes", NULL, NULL, NULL},
+    {"num_machines", "num_machines", NULL, NULL, NULL},
+    {"machine_rank", "machine_rank", NULL, NULL, "PET_NODE_RANK"},
+    {"main_process_ip", "main_process_ip", NULL, NULL, "PET_MASTER_ADDR"},
+    {"main_process_port", "main_process_port", NULL, NULL, "PET_MASTER_PORT"},
+    {"rdzv_backend", "rdzv_backend", NULL, NULL, "PET_RDZV_BACKEND"},
+    {"gpu_ids", NULL, "all", "not supported yet: set CUDA_VISIBLE_DEVICES", NULL},
+    {"enable_cpu_affinity", NULL, "false", "not supported yet", NULL},
+    {"same_network", NULL, "true false", NULL, NULL}, /* all meet at one place in either case */
+    {"main_training_function", NULL, "main", NULL, NULL},
+    {"fp16", "fp16", NULL, NULL, NULL},
+    {"dynamo_backend", NULL, "NO", "there is nothing like torch.compile here", NULL},
+    {"deepspeed_config", NULL, "", not_here, NULL},
+    {"megatron_lm_config", NULL, "", not_here, NULL},
+    {"fp8_config", NULL, "", not_here, NULL},
+    {"parallelism_config", NULL, "", not_here, NULL},
+    {"mpirun_config", NULL, "", not_here, NULL},
+    {"downcast_bf16", NULL, "no false", NULL, NULL}, /* of TPUs */
+    {"tpu_name", NULL, "", no_tpu, NULL},
+    {"tpu_zone", NULL, "", no_tpu, NULL},
+    {"tpu_use_cluster", NULL, "false", no_tpu, NULL},
+    {"tpu_use_sudo", NULL, "false", NULL, NULL},
+    {"command_file", NULL, "", no_tpu, NULL},
+    {"commands", NULL, "", no_tpu, NULL},
+    {"tpu_vm", NULL, "", no_tpu, NULL},
+    {"tpu_env", NULL, "", no_tpu, NULL},
+    {"xla", "xla", NULL, NULL, NULL},
+    {"xla_fsdp_settings", "xla_fsdp_settings", NULL, NULL, NULL},
+    {"xla_fsdp_grad_ckpt", "xla_fsdp_grad_ckpt", NULL, NULL, NULL},
+    /* these have functions of their own */
+    {"distributed_type", NULL, NULL, NULL, NULL},
+    {"fsdp_config", NULL, NULL, NULL, NULL},
+    {"dynamo_config", NULL, NULL, NULL, NULL},
+};
+
+static const struct top_key *find_top_key(const char *name)
+{
+    for (size_t i = 0; i < array_length(top_keys); i++)
+        if (strcmp(top_keys[i].name, name) == 0)
+            return &top_keys[i];
+    return NULL;
+}
+
+static bool is_empty(const json_t *value)
+{
+    return json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
+static int apply(struct config_parser *p, const char *name, const char *key, const char *text,
+                 struct error *err)
+{
+    if (config_apply(p, key, text, SOURCE_FILE, err) == 0)
+        return 0;
+    bool known = err->code != ERR_NOT_FOUND;
+    err->code = ERR_CONFIG;
+    return known ? error_wrap(err, "%s", name) : -1;
+}
+
+/* ---- fsdp_config ---- */
+
+/* Its keys have the prefix or not; those for TPUs never do. */
+static int apply_fsdp_key(struct config_parser *p, const char *name, const json_t *value,
+                          struct error *err)
+{
+    bool prefixed = str_starts_with(name, "fsdp_") || str_starts_with(name, "xla");
+    const char *key = prefixed ? name : arena_printf(p->arena, "fsdp_%s", name);
+    bool is_settings = strcmp(name, "xla_fsdp_settings") == 0;
+    if (is_empty(value))
+        return 0;
+    const char *text = is_settings ? "true" : config_json_text(p->arena, value);
+    if (!text)
+        return error_set(err, ERR_CONFIG, "%s: must be a single value or a list", name);
+    if (strcmp(name, "xla_fsdp_grad_ckpt") == 0)
+        config_note(p, "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing");
+    return apply(p, name, key, text, err);
+}
+
+static const char *fsdp_text(struct config_parser *p, const json_t *keys, const char *name)
+{
+    const json_t *value = json_object_get(keys, arena_printf(p->arena, "fsdp_%s", name));
+    const char *text = config_json_text(p->arena, value ? value : json_object_get(keys, name));
+    return text ? text : "";
+}
+
+/* What accelerate refuses of its second version, and the default that is another there. */
+static int apply_version(struct config_parser *p, const json_t *keys, struct error *err)
+{
+    bool forward = false;
+    if (strcmp(fsdp_text(p, keys, "version"), "2") != 0)
+        return 0;
+    const char *state_dict = fsdp_text(p, keys, "state_dict_type");
+    if (strcasecmp(state_dict, "LOCAL_STATE_DICT") == 0 || strcmp(state_dict, "2") == 0)
+        return error_set(err, ERR_CONFIG,
+                         "fsdp_state_dict_type: fsdp_version 2 has no LOCAL_STATE_DICT");
+    if (config_parse_bool(fsdp_text(p, keys, "forward_prefetch"), &forward) && forward)
+        return error_set(err, ERR_CONFIG,
+                         "fsdp_forward_prefetch: fsdp_version 2 has none; leave it out");
+    return state_dict[0]
+               ? 0
+               : apply(p, "fsdp_version", "checkpoint.state_dict_type", "SHARDED_STATE_DICT", err);
+}
+
+int config_apply_fsdp_keys(struct config_parser *p, const json_t *keys, struct error *err)
+{
+    const char *name;
+    json_t *value;
+    if (apply_version(p, keys, err))
+        return -1;
+    json_object_foreach((json_t *)(uintptr_t)keys, name, value)
+    {
+        if (apply_fsdp_key(p, name, value, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the top ---- */
+
+/* accelerate's own words. */
+static int refuse_unknown(const json_t *root, const char *path, struct error *err)
+{
+    const char *names[64], *name;
+    int count = 0;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        if (!find_top_key(name) && count < (int)array_length(names))
+            names[count++] = name;
+    }
+    if (count == 0)
+        return 0;
+    for (int i = 1; i < count; i++) /* Python's sorted() */
+        for (int k = i; k > 0 && strcmp(names[k - 1], names[k]) > 0; k--) {
+            const char *other = names[k];
+            names[k] = names[k - 1];
+            names[k - 1] = other;
+        }
+    auto_str struct str list;
+    str_init(&list, 4096);
+    for (int i = 0; i < count; i++)
+        str_printf(&list, "%s'%s'", i ? ", " : "", names[i]);
+    return error_set(err, ERR_CONFIG,
+                     "The config file at %s had unknown keys ([%s]), please fix (and potentially "
+                     "remove) these keys from your config file.",
+                     path, str_text(&list));
+}
+
+static bool is_one_process(const char *type)
+{
+    return strcmp(type, "NO") == 0 || strcmp(type, "false") == 0;
+}
+
+static int apply_distributed_type(struct config_parser *p, const char *type, struct error *err)
+{
+    if (strcmp(type, "FSDP") == 0)
+        return 0;
+    bool is_one = is_one_process(type);
+    if (!is_one && strcmp(type, "MULTI_GPU") != 0 && strcmp(type, "MULTI_CPU") != 0)
+        return error_set(err, ERR_CONFIG,
+                         "distributed_type: '%s' is not supported; choose FSDP (its strategies do "
+                         "what ZeRO's stages do), MULTI_GPU, MULTI_CPU or NO",
+                         type);
+    return apply(p, "distributed_type", "parallel.sharding_strategy", "NO_SHARD", err) ||
+                   (is_one && apply(p, "distributed_type", "num_processes", "1", err))
+               ? -1
+               : 0;
+}
+
+/* One that has a row in the table and no function. */
+static int apply_top_key(struct config_parser *p, const struct top_key *row, const json_t *value,
+                         struct error *err)
+{
+    const char *text = is_empty(value) ? "" : config_json_text(p->arena, value);
+    const char *variable = row->variable ? p->lookup(p->lookup_ctx, row->variable) : NULL;
+    if (is_empty(value) || (variable && variable[0]))
+        return 0;
+    /* Every generated file says one machine: a pod's environment knows better. */
+    const char *nodes = p->lookup(p->lookup_ctx, "PET_NNODES");
+    if (strcmp(row->name, "num_machines") == 0 && text && strcmp(text, "1") == 0 && nodes &&
+        nodes[0])
+        return 0;
+    if (text && row->key)
+        return apply(p, row->name, row->key, text, err);
+    if (text && config_names_have(row->harmless, text, false))
+        return 0;
+    if (row->why || !text)
+        return error_set(err, ERR_CONFIG, "%s: %s%s%s%s", row->name, text ? "'" : "",
+                         text ? text : "", text ? "': " : "",
+                         row->why ? row->why : "must be a single value");
+    config_note(p, "%s is ignored: it changes nothing here", row->name);
+    return 0;
+}
+
+static int apply_dynamo(const json_t *value, struct error *err)
+{
+    const char *backend = json_string_value(json_object_get(value, "dynamo_backend"));
+    if (is_empty(value) || (backend && strcasecmp(backend, "NO") == 0))
+        return 0;
+    return error_set(err, ERR_CONFIG, "dynamo_config: there is nothing like torch.compile here");
+}
+
+int config_apply_accelerate(struct config_parser *p, const json_t *root, const char *path,
+                            struct error *err)
+{
+    const char *type = config_json_text(p->arena, json_object_get(root, "distributed_type"));
+    const json_t *fsdp = json_object_get(root, "fsdp_config");
+    if (refuse_unknown(root, path, err))
+        return -1;
+    if (!type)
+        return error_set(err, ERR_CONFIG, "A `distributed_type` must be specified in %s.", path);
+    if (apply_distributed_type(p, type, err))
+        return -1;
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        const struct top_key *row = find_top_key(name);
+        if (!row || value == fsdp || strcmp(name, "distributed_type") == 0 ||
+            (is_one_process(type) && strcmp(name, "num_processes") == 0))
+            continue;
+        if (strcmp(name, "dynamo_config") == 0 ? apply_dynamo(value, err)
+                                               : apply_top_key(p, row, value, err))
+            return -1;
+    }
+    if (!fsdp || is_empty(fsdp))
+        return 0;
+    if (!json_is_object(fsdp))
+        return error_set(err, ERR_CONFIG, "fsdp_config: must be a mapping");
+    if (strcmp(type, "FSDP") != 0) {
+        config_note(p, "fsdp_config is ignored: distributed_type is %s", type);
+        return 0;
+    }
+    return config_apply_fsdp_keys(p, fsdp, err) ? error_wrap(err, "fsdp_config") : 0;
+}
+
+/* ---- the words of --fsdp ---- */
+
+int config_apply_fsdp_words(struct config_parser *p, const char *words, enum config_source source,
+                            struct error *err)
+{
+    static const struct {
+        const char *words, *key, *value; /* with '_' for all that separates words */
+    } rows[] = {
+        {"full_shard", "parallel.sharding_strategy", "FULL_SHARD"},
+        {"shard_grad_op", "parallel.sharding_strategy", "SHARD_GRAD_OP"},
+        {"no_shard", "parallel.sharding_strategy", "NO_SHARD"},
+        {"hybrid_shard_zero2", "parallel.sharding_strategy", "HYBRID_SHARD_ZERO2"},
+        {"hybrid_shard", "parallel.sharding_strategy", "HYBRID_SHARD"},
+        {"auto_wrap", "parallel.auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+        {"offload", "memory.cpu_offload", "true"},
+    };
+    char *rest = arena_strdup(p->arena, words);
+    for (char *c = rest; *c; c++)
+        if (strchr(" ,-", *c))
+            *c = '_';
+    while (*rest) {
+        size_t i = 0, length = 0;
+        for (; i < array_length(rows); i++) {
+            length = strlen(rows[i].words);
+            if (strncasecmp(rest, rows[i].words, length) == 0 && strchr("_", rest[length]))
+                break;
+        }
+        if (i == array_length(rows))
+            return error_set(err, ERR_CONFIG,
+                             "'%s': it knows full_shard, shard_grad_op, no_shard, hybrid_shard, "
+                             "hybrid_shard_zero2, auto_wrap and offload",
+                             words);
+        if (config_apply(p, rows[i].key, rows[i].value, source, err))
+            return -1;
+        rest += length;
+        rest += strspn(rest, "_");
+    }
+    return 0;
+}

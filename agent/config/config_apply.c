@@ -1,0 +1,140 @@
+/* One setting at a time: refused, short for others, or a key of the table. */
+#include "agent/config/config_parser.h"
+
+#include <string.h>
+#include <strings.h>
+
+static int set(struct config_parser *p, int index, const char *text, enum config_source source,
+               struct error *err)
+{
+    const struct config_key *key = config_key(index);
+    if (config_set_value(key, &p->config->value, text, p->arena, err))
+        return -1;
+    p->config->source[index] = source;
+    if (key->offset == KEY_AT(model.type))
+        p->model_type = source == SOURCE_DEFAULT ? NULL : arena_strdup(p->arena, text);
+    return 0;
+}
+
+/* *ret_done: there is nothing more to do with the setting. */
+static int refuse(struct config_parser *p, const char *name, const char *value, bool *ret_done,
+                  struct error *err)
+{
+    const char *given = value ? value : "true";
+    for (int i = 0; i < config_refusal_count; i++) {
+        const struct config_refusal *row = &config_refusals[i];
+        if (!config_names_have(row->names, name, false) ||
+            (row->values && !config_names_have(row->values, given, false)))
+            continue;
+        *ret_done = true;
+        if (row->harmless && config_names_have(row->harmless, given, false))
+            return 0;
+        if (row->fatal)
+            return error_set(err, ERR_CONFIG, "'%s': %s", given, row->why);
+        config_note(p, "%s is ignored: %s", name, row->why);
+        return 0;
+    }
+    return 0;
+}
+
+/* Whether the row is for such a value. */
+static bool is_when(const struct config_shorthand *row, const char *value)
+{
+    bool is_true = true;
+    bool is_bool = !value || config_parse_bool(value, &is_true);
+    if (!row->when)
+        return true;
+    if (strcmp(row->when, "text") == 0)
+        return !is_bool;
+    bool is_number = value && value[0] && strspn(value, "0123456789") == strlen(value);
+    if (strcmp(row->when, "number") == 0)
+        return is_number && !is_bool;
+    if (strcmp(row->when, "word") == 0)
+        return !is_number && !is_bool;
+    if (value && strcmp(row->when, value) == 0)
+        return true;
+    if (is_bool)
+        return strcmp(row->when, is_true ? "true" : "false") == 0;
+    return strcasecmp(row->when, value) == 0;
+}
+
+static int expand(struct config_parser *p, const char *name, const char *value,
+                  enum config_source source, bool *ret_done, struct error *err)
+{
+    bool is_name = false;
+    for (int i = 0; i < config_shorthand_count; i++) {
+        const struct config_shorthand *row = &config_shorthands[i];
+        if (!config_names_have(row->name, name, false))
+            continue;
+        is_name = true;
+        if (!is_when(row, value))
+            continue;
+        *ret_done = true;
+        const char *text = row->value ? row->value : value;
+        int index;
+        bool known;
+        if (!text)
+            return error_set(err, ERR_CONFIG, "needs a value");
+        if (config_find_key(row->key, &index, &known, err) ||
+            ((!row->weak || p->config->source[index] < source) && set(p, index, text, source, err)))
+            return -1;
+    }
+    if (is_name && !*ret_done)
+        return error_set(err, ERR_CONFIG, "'%s' is not a value for it", value ? value : "true");
+    return 0;
+}
+
+int config_apply(struct config_parser *p, const char *name, const char *value,
+                 enum config_source source, struct error *err)
+{
+    bool done = false, known = false;
+    int index;
+    if (config_names_have("fsdp", name, false))
+        return config_apply_fsdp_words(p, value ? value : "", source, err);
+    if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))
+        return -1;
+    if (done)
+        return 0;
+    if (config_find_key(name, &index, &known, err)) {
+        err->code = known ? ERR_CONFIG : ERR_NOT_FOUND;
+        return -1;
+    }
+    if (!value)
+        value = config_key(index)->implied;
+    if (!value)
+        return error_set(err, ERR_CONFIG, "needs a value");
+    return set(p, index, value, source, err);
+}
+
+static int apply_preset(struct config_parser *p, const char *name, struct error *err)
+{
+    auto_str struct str names;
+    str_init(&names, 1024);
+    for (int i = 0; i < config_preset_count; i++) {
+        const struct config_preset *preset = &config_presets[i];
+        str_printf(&names, "%s%s", i ? ", " : "", preset->name);
+        if (strcasecmp(preset->name, name) != 0)
+            continue;
+        for (const char *const *line = preset->settings; *line; line++) {
+            const char *equals = strchr(*line, '=');
+            const char *key = arena_strndup(p->arena, *line, (size_t)(equals - *line));
+            if (config_apply(p, key, equals + 1, SOURCE_PRESET, err))
+                return error_wrap(err, "preset %s: %s", name, key);
+        }
+        const char *before = p->config->preset;
+        p->config->preset =
+            before[0] ? arena_printf(p->arena, "%s,%s", before, preset->name) : preset->name;
+        return 0;
+    }
+    return error_set(err, ERR_CONFIG, "--preset: '%s' is not one of: %s", name, str_text(&names));
+}
+
+int config_apply_presets(struct config_parser *p, const char *names, struct error *err)
+{
+    char *rest = NULL;
+    for (char *name = strtok_r(arena_strdup(p->arena, names), ", ", &rest); name;
+         name = strtok_r(NULL, ", ", &rest))
+        if (apply_preset(p, name, err))
+            return -1;
+    return 0;
+}

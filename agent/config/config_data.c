@@ -1,0 +1,91 @@
+/* The rules of the data's keys: what is wrong, and what the model that is named does not read. */
+#include "agent/config/config_parser.h"
+
+#include "base/mem.h"
+
+int config_check_data(const struct agent_config *c, struct error *err)
+{
+    if (c->data.label_pad_token_id < 0 && c->data.label_pad_token_id != -100)
+        return error_set(err, ERR_CONFIG,
+                         "data.label_pad_token_id: %lld is neither -100 nor the number of a token",
+                         (long long)c->data.label_pad_token_id);
+    if (c->data.mlm_probability <= 0 || c->data.mlm_probability >= 1)
+        return error_set(err, ERR_CONFIG, "data.mlm_probability must be between 0 and 1");
+    if (!c->data.text_column[0] || !c->data.target_column[0] || !c->data.label_column[0])
+        return error_set(err, ERR_CONFIG, "data.%s is empty; name a field of the rows",
+                         !c->data.text_column[0]     ? "text_column"
+                         : !c->data.target_column[0] ? "target_column"
+                                                     : "label_column");
+    return 0;
+}
+
+/* What a model may learn, as a set. */
+enum {
+    IMAGES = 1,
+    NEXT_TOKEN = 2,
+    TRANSLATION = 4,
+    MASKED = 8,
+    PRETRAINING = 16,
+    CLASSES = 32,
+    SEQUENCES = MASKED | PRETRAINING | CLASSES,
+};
+
+/* All that are possible before a config.json is read. */
+static int learns(const struct agent_config *c)
+{
+    static const int heads[] = {
+        [HEAD_AUTO] = SEQUENCES,
+        [HEAD_MASKED_LM] = MASKED,
+        [HEAD_PRETRAINING] = PRETRAINING,
+        [HEAD_SEQUENCE_CLASSIFICATION] = CLASSES,
+    };
+    switch (c->model.type) {
+    case MODEL_AUTO:
+        return ~0;
+    case MODEL_MNIST_CNN:
+        return IMAGES;
+    case MODEL_T5:
+        return TRANSLATION;
+    case MODEL_BERT:
+        return heads[c->model.head];
+    default:
+        return NEXT_TOKEN;
+    }
+}
+
+void config_note_data(struct config_parser *p)
+{
+    static const struct {
+        size_t field;
+        int readers;
+        const char *needs;
+    } rows[] = {
+        {KEY_AT(data.text_column), ~IMAGES, "a language model"},
+        {KEY_AT(data.text_pair_column), CLASSES, "sequence classification"},
+        {KEY_AT(data.label_column), CLASSES, "sequence classification"},
+        {KEY_AT(data.label_names), CLASSES, "sequence classification"},
+        {KEY_AT(data.target_column), TRANSLATION, "a sequence-to-sequence model"},
+        {KEY_AT(data.source_prefix), TRANSLATION, "a sequence-to-sequence model"},
+        {KEY_AT(data.max_source_length), TRANSLATION, "a sequence-to-sequence model"},
+        {KEY_AT(data.max_target_length), TRANSLATION, "a sequence-to-sequence model"},
+        {KEY_AT(data.label_pad_token_id), TRANSLATION, "a sequence-to-sequence model"},
+        {KEY_AT(data.padding), TRANSLATION | SEQUENCES, "t5 or bert"},
+        {KEY_AT(data.pad_to_multiple_of), TRANSLATION | SEQUENCES, "t5 or bert"},
+        {KEY_AT(data.mlm_probability), MASKED | PRETRAINING, "masked words to be learned"},
+        {KEY_AT(data.max_seq_length), NEXT_TOKEN | SEQUENCES,
+         "another model (sequence to sequence: data.max_source_length and max_target_length)"},
+        {KEY_AT(data.packing), NEXT_TOKEN | MASKED, "documents: causal or masked words"},
+        {KEY_AT(data.add_bos), NEXT_TOKEN | TRANSLATION, "another model"},
+        {KEY_AT(data.add_eos), NEXT_TOKEN | TRANSLATION, "another model"},
+        {KEY_AT(data.shuffle_buffer), NEXT_TOKEN, "a stream of documents"},
+        {KEY_AT(data.prefetch_factor), NEXT_TOKEN, "a stream of documents"},
+        {KEY_AT(data.loader_timeout_s), NEXT_TOKEN, "a stream of documents"},
+    };
+    int learned = learns(&p->config->value);
+    for (int i = 0; i < config_key_count(); i++)
+        for (size_t k = 0; k < array_length(rows); k++)
+            if (config_key(i)->offset == rows[k].field && !(rows[k].readers & learned) &&
+                p->config->source[i] > SOURCE_PRESET)
+                config_note(p, "data.%s is ignored: it needs %s", config_key(i)->name,
+                            rows[k].needs);
+}

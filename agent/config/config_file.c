@@ -1,0 +1,166 @@
+/* Files of settings: groups of keys, as config_yaml writes them, or accelerate's. */
+#include "agent/config/config_parser.h"
+
+#include "base/file.h"
+#include "base/yaml.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static const char *scalar_text(struct arena *arena, const json_t *value)
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_integer(value))
+        return arena_printf(arena, "%lld", (long long)json_integer_value(value));
+    if (json_is_real(value))
+        return arena_printf(arena, "%.17g", json_real_value(value));
+    if (json_is_boolean(value))
+        return json_is_true(value) ? "true" : "false";
+    return NULL;
+}
+
+const char *config_json_text(struct arena *arena, const json_t *value)
+{
+    if (!json_is_array(value))
+        return scalar_text(arena, value);
+    const char *list = "";
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const char *item = scalar_text(arena, json_array_get(value, i));
+        if (!item)
+            return NULL;
+        list = arena_printf(arena, "%s%s%s", list, i ? "," : "", item);
+    }
+    return list;
+}
+
+static int apply_group(struct config_parser *p, const char *group, json_t *keys, struct error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(keys, name, value)
+    {
+        const char *full = arena_printf(p->arena, "%s.%s", group, name);
+        if (json_is_object(value) && !strchr(group, '.')) { /* a map within the group */
+            if (apply_group(p, full, value, err))
+                return -1;
+            continue;
+        }
+        const char *text = config_json_text(p->arena, value);
+        if (!text)
+            return error_set(err, ERR_CONFIG, "%s: must be a single value", full);
+        if (config_apply(p, full, text, SOURCE_FILE, err)) {
+            bool known = err->code != ERR_NOT_FOUND;
+            err->code = ERR_CONFIG;
+            return known ? error_wrap(err, "%s", full) : -1;
+        }
+    }
+    return 0;
+}
+
+static int apply_groups(struct config_parser *p, json_t *root, struct error *err)
+{
+    const char *group;
+    json_t *keys;
+    json_object_foreach(root, group, keys)
+    {
+        if (strcmp(group, "preset") == 0)
+            continue;
+        if (!json_is_object(keys))
+            return error_set(err, ERR_CONFIG, "%s: must be a mapping of keys", group);
+        if (apply_group(p, group, keys, err))
+            return -1;
+    }
+    return 0;
+}
+
+static bool is_accelerate(const json_t *root)
+{
+    return json_object_get(root, "compute_environment") ||
+           json_object_get(root, "distributed_type") || json_object_get(root, "fsdp_config");
+}
+
+static enum config_file_kind kind_of(const char *flag, const json_t *root)
+{
+    if (strcmp(flag, "fsdp_config") == 0)
+        return CONFIG_FSDP;
+    return strcmp(flag, "config_file") == 0 || is_accelerate(root) ? CONFIG_ACCELERATE : CONFIG_OWN;
+}
+
+int config_open_file(struct config_parser *p, const char *flag, const char *path, struct error *err)
+{
+    auto_free char *text = NULL;
+    size_t size = 0;
+    json_t *documents = NULL;
+    bool is_text = strcmp(flag, "fsdp_config") == 0 && path[0] == '{';
+    if (p->file_count == CONFIG_MAX_FILES)
+        return error_set(err, ERR_CONFIG, "--%s: more than %d files", flag, CONFIG_MAX_FILES);
+    if (is_text) {
+        text = xstrdup(path);
+        size = strlen(text);
+        path = "its text";
+    }
+    if ((!is_text && file_read(path, YAML_MAX_BYTES, &text, &size, err)) ||
+        yaml_parse(text, size, path, &documents, err)) {
+        err->code = ERR_CONFIG;
+        return error_wrap(err, "--%s", flag);
+    }
+    json_t *root = json_array_get(documents, 0);
+    int result = 0;
+    if (json_array_size(documents) != 1 || !json_is_object(root))
+        result = error_set(err, ERR_CONFIG, "--%s %s: must be one mapping of %skeys", flag, path,
+                           strcmp(flag, "config") == 0 ? "groups of " : "");
+    else
+        p->files[p->file_count++] =
+            (struct config_file){path, json_incref(root), kind_of(flag, root)};
+    json_decref(documents);
+    return result;
+}
+
+int config_apply_file_presets(struct config_parser *p, struct error *err)
+{
+    for (int i = 0; i < p->file_count; i++) {
+        const struct config_file *file = &p->files[i];
+        const json_t *preset = json_object_get(file->root, "preset");
+        const char *names = "";
+        if (file->kind == CONFIG_ACCELERATE)
+            names = "accelerate";
+        else if (file->kind == CONFIG_OWN && preset)
+            names = config_json_text(p->arena, preset);
+        if (!names)
+            return error_set(err, ERR_CONFIG, "--config %s: preset: must be a name or a list",
+                             file->name);
+        if (config_apply_presets(p, names, err))
+            return error_wrap(err, "--config %s", file->name);
+    }
+    return 0;
+}
+
+int config_apply_files(struct config_parser *p, struct error *err)
+{
+    for (int i = 0; i < p->file_count; i++) {
+        const struct config_file *file = &p->files[i];
+        int result = 0;
+        switch (file->kind) {
+        case CONFIG_OWN:
+            result = apply_groups(p, file->root, err);
+            break;
+        case CONFIG_ACCELERATE:
+            result = config_apply_accelerate(p, file->root, file->name, err);
+            break;
+        case CONFIG_FSDP:
+            result = config_apply_fsdp_keys(p, file->root, err);
+            break;
+        }
+        if (result)
+            return error_wrap(err, "--%s %s", file->kind == CONFIG_FSDP ? "fsdp_config" : "config",
+                              file->name);
+    }
+    return 0;
+}
+
+void config_close_files(struct config_parser *p)
+{
+    for (int i = 0; i < p->file_count; i++)
+        json_decref(p->files[i].root);
+}

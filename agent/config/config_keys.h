@@ -1,0 +1,131 @@
+/* The tables of keys: the one place that says what can be configured. Private to agent/config/.
+ */
+#ifndef SHOAL_AGENT_CONFIG_KEYS_H
+#define SHOAL_AGENT_CONFIG_KEYS_H
+
+#include "agent/config/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum config_type {
+    TYPE_INT,      /* int64_t; "1e8" and "20_000" are numbers too */
+    TYPE_SIZE,     /* int64_t of bytes: "5GiB" */
+    TYPE_FLOAT,    /* double */
+    TYPE_DURATION, /* double of seconds: "30m" */
+    TYPE_BOOL,     /* bool */
+    TYPE_TEXT,     /* const char * */
+    TYPE_CHOICE,   /* int64_t: the index in `choices` */
+};
+
+struct config_key {
+    const char *group, *name; /* the group of a map within a group is "group.map" */
+    enum config_type type;
+    size_t offset;             /* of the field in struct agent_config */
+    const char *default_value; /* as text */
+    double low, high;          /* numbers: both allowed */
+    const char *choices; /* choices: separated by spaces; "NAME=OTHER=..." lists other spellings.
+                            Numbers: words for `low` */
+    const char *other_names; /* separated by spaces: what other trainers call it; NULL: none */
+    const char *help;
+    const char *implied;     /* what the flag means without a value; NULL: it needs one */
+    const char *environment; /* other variables it is read from, separated by spaces; NULL: none */
+};
+
+/* Rows: group, name, field, default, what is allowed, other names, help; what few keys have is
+ * added as designated initializers. */
+#define KEY_AT(field) offsetof(struct agent_config, field)
+/* clang-format off */
+#define KEY_ROW(g, n, kind, f, d, o, h, ...)                                                       \
+    {.group = (g), .name = (n), .type = (kind), .offset = KEY_AT(f), .default_value = (d),         \
+     .other_names = (o), .help = (h), ##__VA_ARGS__}
+#define KEY_INT(g, n, f, d, from, to, o, h, ...)                                                   \
+    KEY_ROW(g, n, TYPE_INT, f, d, o, h, .low = (from), .high = (to), ##__VA_ARGS__)
+#define KEY_SIZE(g, n, f, d, from, to, o, h, ...)                                                  \
+    KEY_ROW(g, n, TYPE_SIZE, f, d, o, h, .low = (from), .high = (to), ##__VA_ARGS__)
+#define KEY_FLOAT(g, n, f, d, from, to, o, h, ...)                                                 \
+    KEY_ROW(g, n, TYPE_FLOAT, f, d, o, h, .low = (from), .high = (to), ##__VA_ARGS__)
+#define KEY_DURATION(g, n, f, d, from, to, o, h, ...)                                              \
+    KEY_ROW(g, n, TYPE_DURATION, f, d, o, h, .low = (from), .high = (to), ##__VA_ARGS__)
+#define KEY_BOOL(g, n, f, d, o, h, ...)                                                            \
+    KEY_ROW(g, n, TYPE_BOOL, f, d, o, h, .implied = "true", ##__VA_ARGS__)
+#define KEY_TEXT(g, n, f, d, o, h, ...) KEY_ROW(g, n, TYPE_TEXT, f, d, o, h, ##__VA_ARGS__)
+#define KEY_CHOICE(g, n, f, d, list, o, h, ...)                                                    \
+    KEY_ROW(g, n, TYPE_CHOICE, f, d, o, h, .choices = (list), ##__VA_ARGS__)
+/* clang-format on */
+
+/* The last choice of logging.style; those before it are enum log_style. */
+enum { CONFIG_STYLE_AUTO = 5 };
+
+struct config_table {
+    const struct config_key *keys;
+    int count;
+};
+extern const struct config_table config_table_model;  /* model */
+extern const struct config_table config_table_data;   /* data */
+extern const struct config_table config_table_train;  /* optimizer, schedule, eval, checkpoint */
+extern const struct config_table config_table_engine; /* parallel, precision, memory */
+extern const struct config_table config_table_run;    /* logging, runtime */
+
+/* All rows, in the order of the tables. */
+int config_key_count(void);
+const struct config_key *config_key(int index);
+
+/* A preset: settings as "group.name=value", NULL-terminated. */
+struct config_preset {
+    const char *name, *help;
+    const char *const *settings;
+};
+extern const struct config_preset config_presets[];
+extern const int config_preset_count;
+
+/* A flag that stands for others with a value: "no_cuda" is runtime.device=cpu. A flag may have
+ * several rows; all that match its value are applied. */
+struct config_shorthand {
+    const char *name;
+    const char *when; /* for such a value only: "true" (or none), "false", "number" (from 2),
+                         "word" (no number), "text" (no boolean), or the value itself; NULL: for
+                         any */
+    const char *key;
+    const char *value; /* NULL: the flag's own */
+    bool weak;         /* only where the key is not given otherwise on the command line */
+};
+extern const struct config_shorthand config_shorthands[];
+extern const int config_shorthand_count;
+
+/* What others have and this agent has not: keys of its own schema that come later, and flags of
+ * other trainers. */
+struct config_refusal {
+    const char *names;    /* separated by spaces */
+    const char *values;   /* refused only with one of these; NULL: with any but the harmless */
+    const char *harmless; /* values that ask for what is so anyway, separated by spaces; or NULL */
+    bool fatal;           /* false: ignored, and the warning says so */
+    const char *why;      /* "... is ignored: WHY" or "...: WHY" */
+};
+extern const struct config_refusal config_refusals[];
+extern const int config_refusal_count;
+
+/* Parses `text` into the key's field. Errors: ERR_CONFIG says what is allowed, without naming the
+ * key. */
+int config_set_value(const struct config_key *key, struct agent_config *config, const char *text,
+                     struct arena *arena, struct error *err);
+/* The field's value as text that config_set_value reads back to the same. */
+void config_get_value(const struct config_key *key, const struct agent_config *config,
+                      struct str *out);
+/* As YAML 1.1: true, yes, on, y, 1 and their opposites, in any case. */
+bool config_parse_bool(const char *text, bool *ret_value);
+
+/* Whether `name` is one of `names` (separated by spaces); '-' and '_' are equal, as is the case.
+ * With `beginning`, whether it begins one of them. */
+bool config_names_have(const char *names, const char *name, bool beginning);
+
+/* The row a name means: "lr", "optimizer.lr", another trainer's name or an unambiguous beginning.
+ * Errors: ERR_CONFIG names the candidates, or the nearest name; *ret_known then says whether the
+ * name was merely ambiguous (true) or unknown (false). */
+int config_find_key(const char *name, int *ret_index, bool *ret_known, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,76 @@
+/* Keys of how it is laid out: over ranks, in which numbers, in which memory. */
+#include "agent/config/config_keys.h"
+
+static const struct config_key keys[] = {
+    KEY_CHOICE("parallel", "sharding_strategy", parallel.strategy, "FULL_SHARD",
+               "FULL_SHARD=1=full SHARD_GRAD_OP=2 NO_SHARD=3=ddp "
+               "HYBRID_SHARD=4=hybrid=_HYBRID_SHARD HYBRID_SHARD_ZERO2=5=_HYBRID_SHARD_ZERO2",
+               "fsdp_sharding_strategy",
+               "what is cut into slices, one per rank. Advice: NO_SHARD below 1e9 parameters, "
+               "SHARD_GRAD_OP to 1e10, FULL_SHARD above, HYBRID_SHARD between nodes",
+               .environment = "FSDP_SHARDING_STRATEGY"),
+    KEY_INT("parallel", "shard_group_size", parallel.shard_group_size, "0", 0, 1e6, NULL,
+            "HYBRID: consecutive ranks that share one copy; 0: the ranks of a node"),
+    KEY_CHOICE(
+        "parallel", "auto_wrap_policy", parallel.wrap_policy, "auto",
+        "NO_WRAP=3=none SIZE_BASED_WRAP=2 "
+        "TRANSFORMER_BASED_WRAP=1=LlamaDecoderLayer=MistralDecoderLayer=GPT2Block=T5Block=BertLayer=llama=gpt2 auto",
+        "fsdp_auto_wrap_policy fsdp_wrap_policy",
+        "which modules become units of their own; auto: the blocks, where the model has some",
+        .environment = "FSDP_AUTO_WRAP_POLICY"),
+    KEY_TEXT("parallel", "transformer_layer_cls_to_wrap", parallel.wrap_classes, "",
+             "fsdp_transformer_layer_cls_to_wrap",
+             "TRANSFORMER_BASED_WRAP: class names, separated by commas; empty: the model's blocks",
+             .environment = "FSDP_TRANSFORMER_CLS_TO_WRAP"),
+    KEY_INT("parallel", "min_num_params", parallel.min_num_params, "1e8", 0, 1e15,
+            "fsdp_min_num_params min_num_param fsdp_min_num_param",
+            "SIZE_BASED_WRAP: elements from which a module is a unit; 0: none is",
+            .environment = "FSDP_MIN_NUM_PARAMS"),
+    KEY_CHOICE("parallel", "backward_prefetch", parallel.backward_prefetch, "BACKWARD_PRE",
+               "NO_PREFETCH=3=none BACKWARD_PRE=1 BACKWARD_POST=2",
+               "fsdp_backward_prefetch fsdp_backward_prefetch_policy backward_prefetch_policy",
+               "when the next unit is gathered in backward",
+               .environment = "FSDP_BACKWARD_PREFETCH"),
+    KEY_BOOL("parallel", "forward_prefetch", parallel.forward_prefetch, "true",
+             "fsdp_forward_prefetch", "gather the next unit while this one computes",
+             .environment = "FSDP_FORWARD_PREFETCH"),
+    KEY_BOOL("parallel", "limit_all_gathers", parallel.limit_all_gathers, "true",
+             "fsdp_limit_all_gathers", "at most two units gathered and not yet dropped"),
+    KEY_BOOL("parallel", "sync_module_states", parallel.sync_module_states, "true",
+             "fsdp_sync_module_states",
+             "all ranks begin with the same values, as they do whatever this says",
+             .environment = "FSDP_SYNC_MODULE_STATES"),
+    KEY_BOOL("parallel", "cpu_ram_efficient_loading", parallel.cpu_ram_efficient_loading, "true",
+             "fsdp_cpu_ram_efficient_loading",
+             "no rank holds a whole model on the host: each reads its own slices, whatever this "
+             "says; needs sync_module_states",
+             .environment = "FSDP_CPU_RAM_EFFICIENT_LOADING"),
+
+    KEY_CHOICE("precision", "mixed_precision", precision.mixed, "auto",
+               "auto no=false=fp32=32-true=32 bf16=bf16-mixed bf16-true", "precision",
+               "bf16: computes in bf16, keeps fp32; bf16-true: keeps bf16 too, rounding at random; "
+               "auto: bf16 for language models, else no",
+               .environment = "ACCELERATE_MIXED_PRECISION"),
+    KEY_CHOICE("precision", "reduce_dtype", precision.reduce_dtype, "fp32",
+               "fp32=float32 bf16=bfloat16", NULL, "in which gradients are summed over ranks"),
+
+    KEY_CHOICE(
+        "memory", "activation_checkpointing", memory.activation_checkpointing, "none",
+        "none=0=false=no=off full=1=true=yes=on selective",
+        "use_checkpointing fsdp_activation_checkpointing gradient_checkpointing",
+        "compute activations again in backward; full: of each block; selective: of norms and "
+        "element-wise parts",
+        .implied = "full", .environment = "FSDP_ACTIVATION_CHECKPOINTING"),
+    KEY_BOOL("memory", "offload_activations", memory.offload_activations, "false",
+             "fsdp_activation_checkpointing_offload", "activations wait on the host for backward"),
+    KEY_INT("memory", "activation_loading_horizon", memory.activation_loading_horizon, "2", 1, 1e3,
+            NULL, "offload_activations: blocks brought back ahead"),
+    KEY_BOOL("memory", "cpu_offload", memory.cpu_offload, "false",
+             "use_offload fsdp_offload_params offload_params",
+             "parameters, gradients and optimizer live on the host",
+             .environment = "FSDP_OFFLOAD_PARAMS"),
+    KEY_BOOL("memory", "log_memory", memory.log_memory, "false", "with_tracking",
+             "print what memory each epoch began with, added, and took at most"),
+};
+
+const struct config_table config_table_engine = {keys, sizeof keys / sizeof keys[0]};

@@ -1,0 +1,82 @@
+/* Keys of what is trained: the model. */
+#include "agent/config/config_keys.h"
+
+#define OVERRIDE_INT(name, others, high, help)                                                     \
+    KEY_INT("model.config_overrides", #name, overrides.name, "0", 0, high, others, help)
+#define OVERRIDE_FLOAT(name, others, high, help)                                                   \
+    KEY_FLOAT("model.config_overrides", #name, overrides.name, "-1", -1, high, others, help)
+#define OVERRIDE_TOKEN(name)                                                                       \
+    KEY_INT("model.config_overrides", #name, overrides.name, "-1", -1, 1e9, NULL,                  \
+            "token number; -1: config.json's")
+
+static const struct config_key keys[] = {
+    KEY_TEXT(
+        "model", "name_or_path", model.name_or_path, "",
+        "model_id model_name model_name_or_path pretrained_model_name_or_path",
+        "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)"),
+    KEY_CHOICE("model", "type", model.type, "auto",
+               "auto mnist_cnn llama=llama_v2=llama_v3 gpt2 mistral t5 bert", "model_type",
+               "architecture; auto: config.json's, or mnist_cnn where no model is named"),
+    KEY_CHOICE("model", "init", model.init, "auto", "auto random pretrained", NULL,
+               "where initial values come from; auto: the model's weights if it has any"),
+    KEY_TEXT(
+        "model", "init_weights", model.init_weights, "", "initial_weights_checkpoint",
+        "initial values from this checkpoint or directory of weights; nothing else is taken from it"),
+    KEY_TEXT("model", "architecture", model.architecture, "", NULL,
+             "published sizes by name, llama3_2_1b or gpt2 (a preset of that name sets it); empty: "
+             "config.json's, or those of config_overrides"),
+    KEY_CHOICE(
+        "model", "head", model.head, "auto",
+        "auto causal_lm seq2seq_lm masked_lm pretraining sequence_classification "
+        "image_classification",
+        NULL,
+        "what is learned; auto: config.json's, or the only one of the type. pretraining: masked words "
+        "and next sentences (BERT)"),
+    KEY_FLOAT("model", "dropout", model.dropout, "-1", -1, 0.99, NULL,
+              "probability for every dropout layer; below 0: each layer's own"),
+    KEY_CHOICE(
+        "model", "loss_reduction", model.loss_reduction, "mean", "sum mean", NULL,
+        "mean: over what all ranks are asked to predict, so that the layout does not change it; "
+        "sum: over a rank's batch, gradients averaged over ranks (the FSDP tutorial)"),
+
+    OVERRIDE_INT(vocab_size, NULL, 1e8, "tokens the model knows; 0 here and below: config.json's"),
+    OVERRIDE_INT(hidden_size, "hidden_width n_embd d_model", 1e6, "width of a token's vector"),
+    OVERRIDE_INT(intermediate_size, "n_inner d_ff", 1e7, "width within the feed-forward part"),
+    OVERRIDE_INT(num_hidden_layers, "num_layers n_layer", 1e4,
+                 "blocks; of T5 in each of its halves"),
+    OVERRIDE_INT(num_attention_heads, "num_heads n_head", 1e4, "query heads"),
+    OVERRIDE_INT(num_key_value_heads, NULL, 1e4,
+                 "key and value heads; 0 and no config.json: as query heads"),
+    OVERRIDE_INT(head_dim, "d_kv", 1e5,
+                 "width of a head; 0 and no config.json: hidden_size / heads"),
+    OVERRIDE_INT(max_position_embeddings, "n_positions n_ctx", 1e8, "longest sequence"),
+    OVERRIDE_FLOAT(rms_norm_eps, NULL, 1,
+                   "Llama's and T5's norms; below 0 here and below: config.json's"),
+    OVERRIDE_FLOAT(layer_norm_epsilon, "layer_norm_eps", 1, "GPT-2's, T5's and BERT's norms"),
+    OVERRIDE_FLOAT(rope_theta, "rotary_emb_base", 1e12, "base of the rotary positions"),
+    OVERRIDE_FLOAT(initializer_range, NULL, 10, "standard deviation of random initial values"),
+    KEY_CHOICE("model.config_overrides", "tie_word_embeddings", overrides.tie_word_embeddings,
+               "auto", "auto true=1=yes=on false=0=no=off", NULL,
+               "the head is the embedding; auto: config.json's", .implied = "true"),
+    OVERRIDE_FLOAT(resid_pdrop, NULL, 0.99, "GPT-2: dropout before a residual is added"),
+    OVERRIDE_FLOAT(embd_pdrop, NULL, 0.99, "GPT-2: dropout of embeddings"),
+    OVERRIDE_FLOAT(attn_pdrop, "attention_dropout", 0.99, "GPT-2: dropout of attention's weights"),
+    OVERRIDE_TOKEN(bos_token_id),
+    OVERRIDE_TOKEN(eos_token_id),
+    OVERRIDE_TOKEN(pad_token_id),
+    OVERRIDE_INT(num_labels, NULL, 1e6, "BERT's sequence classification: classes"),
+
+    KEY_CHOICE("model.rope_scaling", "rope_type", rope.type, "config",
+               "config default=none linear dynamic llama3", NULL,
+               "how rotary positions are stretched; config: as config.json says"),
+    KEY_FLOAT("model.rope_scaling", "factor", rope.factor, "0", 0, 1e6, NULL,
+              "linear, dynamic, llama3: by how much"),
+    KEY_FLOAT("model.rope_scaling", "low_freq_factor", rope.low_freq_factor, "0", 0, 1e6, NULL,
+              "llama3"),
+    KEY_FLOAT("model.rope_scaling", "high_freq_factor", rope.high_freq_factor, "0", 0, 1e6, NULL,
+              "llama3"),
+    KEY_INT("model.rope_scaling", "original_max_position_embeddings",
+            rope.original_max_position_embeddings, "0", 0, 1e9, NULL, "llama3"),
+};
+
+const struct config_table config_table_model = {keys, sizeof keys / sizeof keys[0]};

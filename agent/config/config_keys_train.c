@@ -1,0 +1,127 @@
+/* Keys of how it is trained: optimizer, schedule, evaluation and checkpoints. */
+#include "agent/config/config_keys.h"
+
+static const struct config_key keys[] = {
+    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw", "adadelta sgd adam adamw",
+               "optim optimizer", "update rule, as in torch.optim"),
+    KEY_FLOAT("optimizer", "lr", optimizer.lr, "1e-4", 0, 1e6, "learning_rate",
+              "learning rate; with a schedule, its highest"),
+    KEY_FLOAT("optimizer", "beta1", optimizer.beta1, "0.9", 0, 1, "adam_beta1", "adam, adamw"),
+    KEY_FLOAT("optimizer", "beta2", optimizer.beta2, "0.999", 0, 1, "adam_beta2", "adam, adamw"),
+    KEY_FLOAT("optimizer", "eps", optimizer.eps, "-1", -1, 1, "adam_epsilon",
+              "adam, adamw: 1e-8; adadelta: 1e-6; below 0: that"),
+    KEY_FLOAT("optimizer", "momentum", optimizer.momentum, "0", 0, 1, NULL, "sgd"),
+    KEY_BOOL("optimizer", "nesterov", optimizer.nesterov, "false", NULL, "sgd with momentum"),
+    KEY_FLOAT("optimizer", "rho", optimizer.rho, "0.9", 0, 1, NULL, "adadelta"),
+    KEY_FLOAT("optimizer", "weight_decay", optimizer.weight_decay, "-1", -1, 1e3, NULL,
+              "L2 penalty; decoupled with adamw; below 0: 0.01 with adamw, else 0"),
+    KEY_TEXT(
+        "optimizer", "decay_exclude", optimizer.decay_exclude, "", NULL,
+        "parameters without weight decay: regular expressions, separated by commas; norm_bias: "
+        "all of one dimension"),
+    KEY_FLOAT("optimizer", "grad_clip", optimizer.grad_clip, "0", 0, 1e6, "max_grad_norm",
+              "largest L2 norm of all gradients together; 0: any"),
+    KEY_INT("optimizer", "gradient_accumulation_steps", optimizer.gradient_accumulation_steps, "1",
+            1, 1e6, "grad_acc_steps", "micro-batches per optimizer step",
+            .environment = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"),
+    KEY_CHOICE(
+        "optimizer", "accumulation_sync", optimizer.accumulation_sync, "no_sync", "no_sync every",
+        NULL,
+        "no_sync: keep full gradients until the last micro-batch; every: reduce-scatter each "
+        "(less memory)"),
+    KEY_BOOL("optimizer", "drop_incomplete_accumulation", optimizer.drop_incomplete, "false", NULL,
+             "leave out an epoch's last step where it has fewer micro-batches"),
+    KEY_CHOICE("optimizer", "state_dtype", optimizer.state_dtype, "fp32", "fp32 bf16", NULL,
+               "of the optimizer's state: bf16 with mixed_precision bf16-true, else fp32"),
+
+    KEY_CHOICE(
+        "schedule", "type", schedule.type, "constant",
+        "constant=fixed step linear cosine exponential plateau "
+        "hf_constant_with_warmup=constant_with_warmup=warmup_constant "
+        "hf_linear=warmup_linear hf_cosine=warmup_cosine "
+        "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart "
+        "cosine_to_min wsd",
+        "lr_scheduler_type lr_decay_style scheduler",
+        "learning rate over the run. linear, cosine, exponential, plateau: Megatron's "
+        "AnnealingLR; hf_*: Transformers', down to min_lr; cosine_to_min: hf_cosine, always half a wave; step: StepLR; wsd: constant, then "
+        "down over cooldown_steps"),
+    KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
+            "max_training_steps max_step", "stop after this many optimizer steps; 0: by epochs"),
+    KEY_INT("schedule", "num_train_epochs", schedule.epochs, "1", 1, 1e6, "epochs number_epochs",
+            "passes over the training data; what is reached first ends the run"),
+    KEY_INT("schedule", "warmup_steps", schedule.warmup_steps, "0", 0, 1e12, NULL,
+            "optimizer steps of linear growth at the start"),
+    KEY_FLOAT("schedule", "warmup_ratio", schedule.warmup_ratio, "0", 0, 1,
+              "warmup warmup_proportion", "the same as a part of decay_steps"),
+    KEY_INT("schedule", "decay_steps", schedule.decay_steps, "0", 0, 1e12, "lr_decay_iters",
+            "optimizer steps the schedule spans; 0: the run's"),
+    KEY_FLOAT("schedule", "min_lr", schedule.min_lr, "0", 0, 1e6, NULL,
+              "never less after the start"),
+    KEY_FLOAT("schedule", "plateau_ratio", schedule.plateau_ratio, "0", 0, 1, "plateau",
+              "plateau: part of decay_steps at the highest rate"),
+    KEY_INT("schedule", "step_size", schedule.step_size, "1", 1, 1e12, NULL,
+            "step: how much between two decays"),
+    KEY_CHOICE("schedule", "unit", schedule.unit, "epoch", "epoch step", NULL,
+               "step: what step_size counts"),
+    KEY_FLOAT("schedule", "gamma", schedule.gamma, "0.1", 0, 1, NULL, "step: factor of a decay"),
+    KEY_FLOAT(
+        "schedule", "num_cycles", schedule.num_cycles, "0", 0, 1e6, NULL,
+        "hf_cosine: waves; hf_cosine_with_restarts: how often from the top; 0: half a wave, and once"),
+    KEY_INT("schedule", "cooldown_steps", schedule.cooldown_steps, "0", 0, 1e12, NULL,
+            "wsd: optimizer steps of the last, falling part"),
+    KEY_CHOICE(
+        "schedule", "resume", schedule.resume, "config", "config checkpoint", NULL,
+        "whose type, rates, warm-up and decay_steps a resumed run takes; checkpoint: those of "
+        "the run that saved it, each told"),
+
+    KEY_CHOICE("eval", "eval_strategy", eval.strategy, "epoch", "no epoch steps half_epoch",
+               "evaluation_strategy",
+               "when to evaluate; eval_steps alone says steps. Where the ranks do not divide the "
+               "samples of an index, some are counted twice, as PyTorch's DistributedSampler does"),
+    KEY_INT("eval", "eval_steps", eval.steps, "0", 0, 1e12, "validation_freq eval_step_interval",
+            "optimizer steps between evaluations"),
+    KEY_INT("eval", "max_batches", eval.max_batches, "0", 0, 1e12, "validation_batches eval_iters",
+            "batches per rank in an evaluation; 0: all", .choices = "all"),
+    KEY_CHOICE(
+        "eval", "reduction", eval.reduction, "token_mean", "token_mean rank_mean", NULL,
+        "token_mean: over all tokens; rank_mean: of the ranks' means of their batches' means"),
+
+    KEY_TEXT("checkpoint", "dir", checkpoint.dir, "", "checkpoint_dir save_path output_dir",
+             "where checkpoints go; empty: none are written"),
+    KEY_TEXT("checkpoint", "prefix", checkpoint.prefix, "", NULL,
+             "{prefix} of name_format; empty: the model's type, as it was written"),
+    KEY_TEXT(
+        "checkpoint", "name_format", checkpoint.name_format, "{prefix}-{step}steps",
+        "checkpoint_name_format",
+        "name of a checkpoint, with {prefix}, {step}, {epoch} and {strategy}; {step:06} is of six digits"),
+    KEY_INT("checkpoint", "save_steps", checkpoint.save_steps, "0", 0, 1e12,
+            "checkpoint_freq save_step_interval checkpointing_steps",
+            "optimizer steps between checkpoints; epoch or 0: each epoch's end",
+            .choices = "epoch"),
+    KEY_INT("checkpoint", "keep_last", checkpoint.keep_last, "0", 0, 1e6, "save_total_limit",
+            "remove older checkpoints; 0: keep all", .choices = "all"),
+    KEY_CHOICE(
+        "checkpoint", "state_dict_type", checkpoint.state_dict_type, "SHARDED_STATE_DICT",
+        "FULL_STATE_DICT=1=full LOCAL_STATE_DICT=2=local SHARDED_STATE_DICT=3=sharded",
+        "fsdp_state_dict_type",
+        "what a checkpoint holds. Always a file of slices per rank, from which any number of "
+        "ranks goes on; FULL adds the whole weights in its folder full",
+        .environment = "FSDP_STATE_DICT_TYPE"),
+    KEY_TEXT("checkpoint", "resume_from_checkpoint", checkpoint.resume, "", NULL,
+             "a checkpoint, a directory of checkpoints, or latest (in checkpoint.dir)",
+             .implied = "latest"),
+    KEY_BOOL("checkpoint", "auto_resume", checkpoint.auto_resume, "true", NULL,
+             "after a restart, go on from the latest checkpoint in checkpoint.dir"),
+    KEY_BOOL("checkpoint", "async", checkpoint.async, "false", NULL,
+             "write checkpoints in a thread while training goes on"),
+    KEY_BOOL("checkpoint", "save_on_signal", checkpoint.save_on_signal, "true", NULL,
+             "SIGTERM: write a checkpoint, then leave with code 143"),
+    KEY_TEXT("checkpoint", "save_model", checkpoint.save_model, "", NULL,
+             "at the end, write the whole model: a safetensors file, or for a language model a "
+             "Hugging Face directory; auto: checkpoint.dir/model, where there is a checkpoint.dir",
+             .implied = "mnist_cnn.safetensors"),
+    KEY_SIZE("checkpoint", "max_shard_size", checkpoint.max_shard_bytes, "5GiB", 1 << 20, 1e15,
+             NULL, "largest file of save_model's directory"),
+};
+
+const struct config_table config_table_train = {keys, sizeof keys / sizeof keys[0]};

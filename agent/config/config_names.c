@@ -1,0 +1,151 @@
+/* Which key a name means. */
+#include "agent/config/config_keys.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const struct config_table *const tables[] = {&config_table_model, &config_table_data,
+                                                    &config_table_train, &config_table_engine,
+                                                    &config_table_run};
+
+int config_key_count(void)
+{
+    int count = 0;
+    for (size_t i = 0; i < array_length(tables); i++)
+        count += tables[i]->count;
+    return count;
+}
+
+const struct config_key *config_key(int index)
+{
+    size_t table = 0;
+    while (index >= tables[table]->count)
+        index -= tables[table++]->count;
+    return &tables[table]->keys[index];
+}
+
+/* Like strncasecmp, with '-' and '_' equal. */
+static bool same_name(const char *a, const char *b, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        char x = a[i] == '-' ? '_' : a[i];
+        char y = b[i] == '-' ? '_' : b[i];
+        if (!x || !y || tolower((unsigned char)x) != tolower((unsigned char)y))
+            return false;
+    }
+    return true;
+}
+
+/* Whether `name` is `own` (length bytes) or, with `beginning`, the start of it. */
+static bool matches(const char *name, const char *own, size_t length, bool beginning)
+{
+    size_t n = strlen(name);
+    return (beginning ? n <= length : n == length) && same_name(name, own, n);
+}
+
+bool config_names_have(const char *names, const char *name, bool beginning)
+{
+    for (const char *c = names; *c;) {
+        size_t length = strcspn(c, " ");
+        if (matches(name, c, length, beginning))
+            return true;
+        c += length + (c[length] == ' ');
+    }
+    return false;
+}
+
+/* What follows "group." in name; NULL if it does not begin so. */
+static const char *after_group(const char *name, const char *group)
+{
+    size_t length = strlen(group);
+    return strlen(name) > length && same_name(name, group, length) && name[length] == '.'
+               ? name + length + 1
+               : NULL;
+}
+
+/* The same for any of the key's names. "group." may stand before each; of "group.map.", "map."
+ * will do. */
+static bool names_key(const struct config_key *key, const char *name, bool beginning)
+{
+    const char *map = strrchr(key->group, '.');
+    const char *rest = after_group(name, key->group);
+    if (!rest && map)
+        rest = after_group(name, map + 1);
+    if (rest)
+        name = rest;
+    return config_names_have(key->name, name, beginning) ||
+           (key->other_names && config_names_have(key->other_names, name, beginning));
+}
+
+static int count_matches(const char *name, bool beginning, int *ret_index, struct str *candidates)
+{
+    int count = 0;
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        if (!names_key(key, name, beginning))
+            continue;
+        *ret_index = i;
+        str_printf(candidates, "%s%s.%s", count ? ", " : "", key->group, key->name);
+        count++;
+    }
+    return count;
+}
+
+/* Levenshtein's distance, for names of keys. */
+static int distance(const char *a, const char *b)
+{
+    enum { MAX = 64 };
+    int row[MAX + 1];
+    int columns = (int)strnlen(b, MAX);
+    for (int j = 0; j <= columns; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= columns; j++) {
+            int change = diagonal + !same_name(a + i - 1, b + j - 1, 1);
+            diagonal = row[j];
+            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = change < best ? change : best;
+        }
+    }
+    return row[columns];
+}
+
+static const struct config_key *nearest_key(const char *name)
+{
+    const struct config_key *best = NULL;
+    const char *dot = strrchr(name, '.');
+    /* Farther than this is no help: a third of the name, at most 3. */
+    int third = (int)strlen(dot ? dot + 1 : name) / 3, least = 1 + (third < 3 ? third : 3);
+    for (int i = 0; i < config_key_count(); i++) {
+        int d = distance(dot ? dot + 1 : name, config_key(i)->name);
+        if (d < least) {
+            least = d;
+            best = config_key(i);
+        }
+    }
+    return best;
+}
+
+int config_find_key(const char *name, int *ret_index, bool *ret_known, struct error *err)
+{
+    auto_str struct str candidates;
+    str_init(&candidates, 256);
+    *ret_known = true;
+    for (int beginning = 0; beginning <= 1; beginning++) {
+        str_clear(&candidates);
+        int count = *name ? count_matches(name, beginning, ret_index, &candidates) : 0;
+        if (count == 1)
+            return 0;
+        if (count > 1)
+            return error_set(err, ERR_CONFIG, "'%s' is ambiguous: it can mean %s", name,
+                             str_text(&candidates));
+    }
+    *ret_known = false;
+    const struct config_key *near = nearest_key(name);
+    if (near)
+        return error_set(err, ERR_CONFIG, "unknown key '%s'; the nearest is %s.%s", name,
+                         near->group, near->name);
+    return error_set(err, ERR_CONFIG, "unknown key '%s'; --help lists all", name);
+}

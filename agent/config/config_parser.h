@@ -1,0 +1,99 @@
+/* The parts of config_parse. Private to agent/config/. */
+#ifndef SHOAL_AGENT_CONFIG_PARSER_H
+#define SHOAL_AGENT_CONFIG_PARSER_H
+
+#include "agent/config/config_keys.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CONFIG_MAX_ARGUMENTS = 512,
+    CONFIG_MAX_FILE_BYTES = 64 * 1024, /* of an argument file */
+    CONFIG_MAX_FILE_DEPTH = 4,
+    CONFIG_MAX_FILES = 16, /* --config */
+};
+
+/* One flag of the command line. */
+struct config_flag {
+    const char *name;  /* without the dashes, '_' for '-' */
+    const char *value; /* NULL: none was given */
+};
+
+struct json_t;
+
+/* A file that was opened, and whose keys it has. */
+enum config_file_kind {
+    CONFIG_OWN,        /* --config: groups of keys */
+    CONFIG_ACCELERATE, /* --config or --config_file: accelerate's */
+    CONFIG_FSDP,       /* --fsdp_config: the keys of fsdp_config there */
+};
+struct config_file {
+    const char *name;
+    struct json_t *root; /* a mapping; owned */
+    enum config_file_kind kind;
+};
+
+struct config_parser {
+    struct arena *arena;
+    struct config *config;
+    const char *words[CONFIG_MAX_ARGUMENTS]; /* the command line with argument files expanded */
+    int word_count;
+    struct config_flag flags[CONFIG_MAX_ARGUMENTS];
+    int flag_count;
+    struct config_file files[CONFIG_MAX_FILES];
+    int file_count;
+    config_getenv lookup;
+    void *lookup_ctx;
+    const char *model_type; /* as it was written last; NULL: nowhere but in the table */
+    struct str unknown;     /* names of unknown flags */
+    struct str notes;       /* what is ignored and why */
+};
+
+/* Splits the command line into flags, argument files expanded. */
+int config_read_words(struct config_parser *p, int argc, const char *const *argv,
+                      struct error *err);
+
+/* One setting, under any name that a flag can have. value: NULL if there is none. Errors:
+ * ERR_CONFIG without the setting's name; ERR_NOT_FOUND if the name is unknown. */
+int config_apply(struct config_parser *p, const char *name, const char *value,
+                 enum config_source source, struct error *err);
+/* Presets by name, separated by commas. */
+int config_apply_presets(struct config_parser *p, const char *names, struct error *err);
+
+/* Opens the file of a flag, --config, --config_file or --fsdp_config (which may also be the text
+ * itself, as JSON); config_apply_files applies all in the order they were opened. */
+int config_open_file(struct config_parser *p, const char *flag, const char *path,
+                     struct error *err);
+/* The files' own "preset:", applied; accelerate's have the one of its name. */
+int config_apply_file_presets(struct config_parser *p, struct error *err);
+int config_apply_files(struct config_parser *p, struct error *err);
+void config_close_files(struct config_parser *p);
+
+/* A value as text, a list with commas; from `arena`. NULL if it is neither, or no value at all. */
+const char *config_json_text(struct arena *arena, const struct json_t *value);
+/* The keys of accelerate's file at `path`, and of its fsdp_config, with or without the prefix. */
+int config_apply_accelerate(struct config_parser *p, const struct json_t *root, const char *path,
+                            struct error *err);
+int config_apply_fsdp_keys(struct config_parser *p, const struct json_t *keys, struct error *err);
+/* --fsdp "full_shard auto_wrap": spaces, commas and '_' are equal. */
+int config_apply_fsdp_words(struct config_parser *p, const char *words, enum config_source source,
+                            struct error *err);
+
+/* Fills in what follows from other keys, then checks the rules between keys. */
+int config_finish(struct config_parser *p, struct error *err);
+
+/* Adds a line to the warning. */
+void config_note(struct config_parser *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The rules of the data's keys, for config_finish: ERR_CONFIG for what is wrong; notes on what was
+ * given and is not read. */
+int config_check_data(const struct agent_config *config, struct error *err);
+void config_note_data(struct config_parser *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,150 @@
+#include "agent/config/config_keys.h"
+
+#include <string.h>
+
+static const char *const source_names[] = {
+    [SOURCE_DEFAULT] = "default",         [SOURCE_PRESET] = "preset", [SOURCE_FILE] = "file",
+    [SOURCE_ENVIRONMENT] = "environment", [SOURCE_FLAG] = "flag",
+};
+
+void config_help(struct str *out)
+{
+    str_add(
+        out,
+        "Usage: shoal-agent [--preset NAME] [--config FILE]... [--KEY=VALUE]... [@FILE]...\n"
+        "\n"
+        "Trains a model, sharded over the ranks that the environment names (MASTER_ADDR, RANK,\n"
+        "WORLD_SIZE, PET_*). A key's group may be left out where its name is unique; '-' and '_' are\n"
+        "equal. Stronger sources first: flag, environment (AGENT_<GROUP>_<NAME>), --config file (YAML),\n"
+        "preset, default. @FILE holds more flags.\n"
+        "\n"
+        "Presets:\n");
+    for (int i = 0; i < config_preset_count; i++)
+        str_printf(out, "  %-10s %s\n", config_presets[i].name, config_presets[i].help);
+    const char *group = "";
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        if (strcmp(group, key->group) != 0)
+            str_printf(out, "\n%s:\n", key->group);
+        group = key->group;
+        str_printf(out, "  --%s.%s (default: %s)\n      %s\n", key->group, key->name,
+                   key->default_value[0] ? key->default_value : "none", key->help);
+        if (key->choices)
+            str_printf(out, "      one of: %s\n", key->choices);
+        if (key->other_names)
+            str_printf(out, "      also: %s\n", key->other_names);
+    }
+}
+
+/* A cell of a table: '|' would end it. */
+static void add_cell(const char *text, struct str *out)
+{
+    str_add(out, " ");
+    for (const char *c = text; *c; c++)
+        str_add_bytes(out, *c == '|' ? "\\|" : c, *c == '|' ? 2 : 1);
+    str_add(out, " |");
+}
+
+static void add_range(const struct config_key *key, struct str *out)
+{
+    static const char *const words[] = {
+        [TYPE_INT] = "whole",     [TYPE_SIZE] = "bytes",       [TYPE_FLOAT] = "number",
+        [TYPE_DURATION] = "time", [TYPE_BOOL] = "true, false", [TYPE_TEXT] = "text",
+    };
+    if (key->type == TYPE_CHOICE)
+        add_cell(key->choices, out);
+    else if (key->type == TYPE_BOOL || key->type == TYPE_TEXT)
+        str_printf(out, " %s |", words[key->type]);
+    else
+        str_printf(out, " %s, %.15g to %.15g%s%s |", words[key->type], key->low, key->high,
+                   key->choices ? " or " : "", key->choices ? key->choices : "");
+}
+
+void config_markdown(struct str *out)
+{
+    str_add(
+        out,
+        "# Configuration\n\n"
+        "Every key of `shoal-agent`, made by `shoal-agent --help=markdown`.\n\n"
+        "A key is `group.name`. On the command line the group may be left out where the name is "
+        "unique, `-` and\n`_` are equal, and an unambiguous beginning will do. Stronger sources "
+        "first: flag, environment\n(`AGENT_<GROUP>_<NAME>`), `--config FILE` (a later one "
+        "wins), preset, default. `@FILE` holds more flags.\n"
+        "Numbers may be written `1e8` or `20_000`, bytes with `KiB`, `MiB` or `GiB`, times with "
+        "`s`, `m` or `h`.\nAn unknown flag is a warning, or an error with `--strict`. A choice is "
+        "written in any case; `A=B` are\nspellings of one.\n\n"
+        "## Presets\n\n"
+        "`--preset A,B` (or `preset:` in a file) applies several; a later one is the "
+        "stronger.\n\n| preset | what |\n| --- | --- |\n");
+    for (int i = 0; i < config_preset_count; i++)
+        str_printf(out, "| %s | %s |\n", config_presets[i].name, config_presets[i].help);
+    const char *group = "";
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        if (strcmp(group, key->group) != 0)
+            str_printf(out,
+                       "\n## %s\n\n| key | default | allowed | meaning | other names |\n"
+                       "| --- | --- | --- | --- | --- |\n",
+                       key->group);
+        group = key->group;
+        str_printf(out, "| %s | %s |", key->name, key->default_value);
+        add_range(key, out);
+        add_cell(key->help, out);
+        add_cell(key->other_names ? key->other_names : "", out);
+        str_add(out, "\n");
+    }
+}
+
+/* Text in single quotes, where YAML knows no escape but the doubled quote. */
+static void add_yaml_scalar(const struct config_key *key, const struct config *config,
+                            struct str *out)
+{
+    if (key->type != TYPE_TEXT && key->type != TYPE_CHOICE) {
+        config_get_value(key, &config->value, out);
+        return;
+    }
+    auto_str struct str value;
+    str_init(&value, 4096);
+    config_get_value(key, &config->value, &value);
+    str_add(out, "'");
+    for (const char *c = str_text(&value); *c; c++)
+        str_add_bytes(out, *c == '\'' ? "''" : c, *c == '\'' ? 2 : 1);
+    str_add(out, "'");
+}
+
+/* The headings between two keys: "group:", and below it "map:". */
+static void add_yaml_heading(const char *before, const char *group, struct str *out)
+{
+    size_t top = strcspn(group, ".");
+    if (strlen(before) < top || strncmp(before, group, top) != 0)
+        str_printf(out, "%.*s:\n", (int)top, group);
+    if (group[top] && strcmp(before, group) != 0)
+        str_printf(out, "  %s:\n", group + top + 1);
+}
+
+void config_yaml(const struct config *config, struct str *out)
+{
+    const char *group = "";
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        add_yaml_heading(group, key->group, out);
+        group = key->group;
+        str_printf(out, "  %s%s: ", strchr(group, '.') ? "  " : "", key->name);
+        add_yaml_scalar(key, config, out);
+        str_printf(out, " # %s\n", source_names[config->source[i]]);
+    }
+}
+
+void config_summary(const struct config *config, struct str *out)
+{
+    const char *separator = "";
+    for (int i = 0; i < config_key_count(); i++) {
+        if (config->source[i] == SOURCE_DEFAULT)
+            continue;
+        const struct config_key *key = config_key(i);
+        str_printf(out, "%s%s.%s=", separator, key->group, key->name);
+        config_get_value(key, &config->value, out);
+        str_printf(out, " (%s)", source_names[config->source[i]]);
+        separator = ", ";
+    }
+}

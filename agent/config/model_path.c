@@ -1,0 +1,103 @@
+#include "agent/config/model_path.h"
+
+#include "base/file.h"
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_REF_BYTES = 256 };
+
+/* A cache is DIRECTORY of the variable's value. */
+static const struct {
+    const char *variable, *directory;
+} caches[] = {
+    {"HF_HUB_CACHE", ""},
+    {"HF_HOME", "/hub"},
+    {"TRANSFORMERS_CACHE", ""},
+    {"XDG_CACHE_HOME", "/huggingface/hub"},
+    {"HOME", "/.cache/huggingface/hub"},
+};
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* "ORG/NAME" or "NAME"; what begins like a path is none, nor is what could leave the cache. */
+static bool is_id(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return name[0] && name[0] != '/' && name[0] != '.' && !strstr(name, "..") &&
+           (!slash || (slash[1] && !strchr(slash + 1, '/')));
+}
+
+/* The snapshot that refs/main names; NULL if there is none. */
+static const char *find_snapshot(const char *model, struct arena *arena)
+{
+    auto_free char *text = NULL;
+    size_t bytes = 0;
+    struct error ignored;
+    const char *refs = arena_printf(arena, "%s/refs/main", model), *ref = "main";
+    if (file_read(refs, MAX_REF_BYTES, &text, &bytes, &ignored) == 0)
+        ref = arena_strndup(arena, text, strcspn(text, " \r\n"));
+    if (!*ref || strchr(ref, '/') || *ref == '.')
+        return NULL;
+    const char *path = arena_printf(arena, "%s/snapshots/%s", model, ref);
+    return is_there(path) ? path : NULL;
+}
+
+static const char *model_directory(const char *cache, const char *id, struct arena *arena)
+{
+    const char *slash = strchr(id, '/');
+    if (!slash)
+        return arena_printf(arena, "%s/models--%s", cache, id);
+    return arena_printf(arena, "%s/models--%.*s--%s", cache, (int)(slash - id), id, slash + 1);
+}
+
+int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
+                       const char **ret_path, struct error *err)
+{
+    auto_str struct str tried;
+    str_init(&tried, 512);
+    if (is_there(name)) {
+        *ret_path = name;
+        return 0;
+    }
+    for (size_t i = 0; is_id(name) && i < array_length(caches); i++) {
+        const char *value = lookup(ctx, caches[i].variable);
+        if (!value || !*value)
+            continue;
+        const char *cache = arena_printf(arena, "%s%s", value, caches[i].directory);
+        const char *path = find_snapshot(model_directory(cache, name, arena), arena);
+        if (path) {
+            *ret_path = path;
+            return 0;
+        }
+        str_printf(&tried, "%s%s", tried.length ? ", " : ", nor in the cache ", cache);
+    }
+    return error_set(err, ERR_NOT_FOUND, "there is no '%s' here%s", name, str_text(&tried));
+}
+
+int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
+                         struct arena *arena, struct error *err)
+{
+    struct agent_config *c = &config->value;
+    if (c->model.type == MODEL_MNIST_CNN)
+        return 0;
+    if (c->model.name_or_path[0] &&
+        resolve_model_path(c->model.name_or_path, lookup, ctx, arena, &c->model.name_or_path, err))
+        return error_wrap(err, "model.name_or_path");
+    if (c->model.init_weights[0] &&
+        resolve_model_path(c->model.init_weights, lookup, ctx, arena, &c->model.init_weights, err))
+        return error_wrap(err, "model.init_weights");
+    if (c->data.tokenizer[0] == '\0' ||
+        resolve_model_path(c->data.tokenizer, lookup, ctx, arena, &c->data.tokenizer, err) == 0)
+        return 0;
+    if (config_source_of(config, &c->data.tokenizer) > SOURCE_PRESET)
+        return error_wrap(err, "data.tokenizer");
+    c->data.tokenizer = "";
+    return 0;
+}

@@ -1,0 +1,90 @@
+#include "agent/config/name_format.h"
+
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_DIGITS = 20 };
+
+/* A field as it stands in the format: {name:0Nd}. */
+struct place {
+    const char *name;
+    size_t name_bytes;
+    int digits;      /* 0: as many as there are */
+    const char *end; /* behind the brace; NULL: it is not well formed */
+};
+
+static struct place read_place(const char *at)
+{
+    struct place place = {.name = at + 1};
+    place.name_bytes = strcspn(place.name, ":{}");
+    const char *p = place.name + place.name_bytes;
+    if (*p == ':' && p[1] == '0') {
+        for (p += 2; *p >= '0' && *p <= '9' && place.digits <= MAX_DIGITS; p++)
+            place.digits = place.digits * 10 + (*p - '0');
+        p += *p == 'd';
+        if (place.digits == 0 || place.digits > MAX_DIGITS)
+            return place;
+    }
+    place.end = *p == '}' ? p + 1 : NULL;
+    return place;
+}
+
+static bool is_named(const struct place *place, const char *name)
+{
+    return strlen(name) == place->name_bytes && memcmp(name, place->name, place->name_bytes) == 0;
+}
+
+int name_format_check(const char *format, const char *const *names, size_t count, struct error *err)
+{
+    for (const char *p = format; *p;) {
+        if (*p == '/')
+            return error_set(err, ERR_CONFIG, "'%s': a name cannot have a '/'", format);
+        if (*p != '{' && *p != '}') {
+            p++;
+            continue;
+        }
+        struct place place = {0};
+        if (*p == '{')
+            place = read_place(p);
+        if (!place.end)
+            return error_set(err, ERR_CONFIG, "'%s': '%s' is no {name} or {name:03d}", format, p);
+        bool known = false;
+        for (size_t i = 0; i < count; i++)
+            known |= is_named(&place, names[i]);
+        if (!known)
+            return error_set(err, ERR_CONFIG, "'%s': there is no field {%.*s}", format,
+                             (int)place.name_bytes, place.name);
+        p = place.end;
+    }
+    return 0;
+}
+
+static void add_field(const struct name_field *field, int digits, struct str *out)
+{
+    if (field->text)
+        str_add(out, field->text);
+    else
+        str_printf(out, "%0*lld", digits, (long long)field->number);
+}
+
+void name_format(const char *format, const struct name_field *fields, size_t count, char *out,
+                 size_t out_bytes)
+{
+    auto_str struct str name;
+    str_init(&name, out_bytes - 1);
+    for (const char *p = format; *p;) {
+        if (*p != '{') {
+            str_printf(&name, "%c", *p++);
+            continue;
+        }
+        struct place place = read_place(p);
+        for (size_t i = 0; i < count; i++)
+            if (is_named(&place, fields[i].name))
+                add_field(&fields[i], place.digits, &name);
+        p = place.end;
+    }
+    snprintf(out, out_bytes, "%s", str_text(&name));
+}

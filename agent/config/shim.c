@@ -1,0 +1,248 @@
+#include "agent/config/shim_parts.h"
+
+#include "base/contract.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct shim_flag {
+    const char *name; /* with '_' */
+    char letter;      /* 0: none */
+    bool is_switch;   /* takes no value */
+    const char *key;  /* of the agent's; NULL: see `why` */
+    bool from_pet;    /* the agent itself reads PET_* of the others */
+    const char *why;  /* it is refused; NULL: it is passed on under torchrun., to be told of */
+};
+
+static const struct shim_flag shim_flags[] = {
+    {"nnodes", 0, false, "nnodes", false, NULL},
+    {"nproc_per_node", 0, false, "nproc_per_node", false, NULL},
+    {"node_rank", 0, false, "node_rank", false, NULL},
+    {"master_addr", 0, false, "master_addr", false, NULL},
+    {"master_port", 0, false, "master_port", false, NULL},
+    {"rdzv_backend", 0, false, "rdzv_backend", false, NULL},
+    {"rdzv_endpoint", 0, false, "rdzv_endpoint", false, NULL},
+    {"rdzv_id", 0, false, "rdzv_id", false, NULL},
+    {"standalone", 0, true, "standalone", true, NULL},
+    {"max_restarts", 0, false, "max_restarts", true, NULL},
+    {"monitor_interval", 0, false, "monitor_interval", true, NULL},
+    {"log_dir", 0, false, "log_dir", true, NULL},
+    {"redirects", 'r', false, "redirects", true, NULL},
+    {"tee", 't', false, "tee", true, NULL},
+    {"rdzv_conf", 0, false, NULL, false, NULL},
+    {"start_method", 0, false, NULL, false, NULL},
+    {"role", 0, false, NULL, false, NULL},
+    {"local_addr", 0, false, NULL, false, NULL},
+    {"run_path", 0, true, NULL, false, NULL},
+    {"module", 'm', true, NULL, false, NULL},
+    {"no_python", 0, true, NULL, false, "the agent runs no other programs"},
+};
+
+static const struct {
+    const char *script, *preset;
+} scripts[] = {
+    {"train.py", "hyperpod"},      {"FSDP_mnist.py", "mnist-fsdp"},
+    {"DDP_mnist.py", "mnist-ddp"}, {"mnist-ddp.py", "mnist-ddp-adam"},
+    {"t5-fsdp.py", "t5-fsdp"},
+};
+
+struct rewriter {
+    struct shim_writer w;
+    bool given[array_length(shim_flags)];
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_launcher(const char *name)
+{
+    static const char *const launchers[] = {AGENT_LAUNCHERS};
+    for (size_t i = 0; i < array_length(launchers); i++)
+        if (strcmp(name, launchers[i]) == 0)
+            return true;
+    return false;
+}
+
+/* "python", "python3" and "python3.11". */
+static bool is_python(const char *name)
+{
+    size_t length = strlen(name);
+    return length >= 6 && memcmp(name, "python", 6) == 0 &&
+           strspn(name + 6, "0123456789.") == length - 6;
+}
+
+int shim_add_word(struct shim_writer *w, const char *word, struct error *err)
+{
+    if (w->count == SHIM_MAX_WORDS)
+        return error_set(err, ERR_CONFIG, "%s: more than %d arguments", w->tool, SHIM_MAX_WORDS);
+    w->words[w->count++] = arena_strdup(w->arena, word);
+    return 0;
+}
+
+bool shim_is_flag(const char *word, const char *name)
+{
+    size_t length = strcspn(word, "=");
+    if (!str_starts_with(word, "--") || length - 2 != strlen(name))
+        return false;
+    for (size_t i = 2; i < length; i++)
+        if ((word[i] == '-' ? '_' : word[i]) != name[i - 2])
+            return false;
+    return true;
+}
+
+static const struct shim_flag *find_flag(const char *word)
+{
+    for (size_t i = 0; i < array_length(shim_flags); i++) {
+        const struct shim_flag *flag = &shim_flags[i];
+        bool is_letter =
+            flag->letter && word[0] == '-' && word[1] == flag->letter && strcspn(word, "=") == 2;
+        if (is_letter || shim_is_flag(word, flag->name))
+            return flag;
+    }
+    return NULL;
+}
+
+static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char *value,
+                   struct error *err)
+{
+    r->given[flag - shim_flags] = true;
+    if (flag->why)
+        return error_set(err, ERR_CONFIG, "%s: --%s: %s", r->w.tool, flag->name, flag->why);
+    return shim_add_word(&r->w,
+                         arena_printf(r->w.arena, "--%s.%s=%s", flag->key ? "runtime" : "torchrun",
+                                      flag->name, value),
+                         err);
+}
+
+/* Reads the flags in front of the script. *ret_is_module: the "script" is a module's name. */
+static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_module,
+                      struct error *err)
+{
+    for (; **words && (**words)[0] == '-'; ++*words) {
+        const char *word = **words, *value = strchr(word, '=');
+        const struct shim_flag *flag = find_flag(word);
+        if (!flag)
+            return error_set(err, ERR_CONFIG, "%s: unknown flag '%s' before the script", r->w.tool,
+                             word);
+        if (flag->letter == 'm') {
+            *ret_is_module = true;
+            continue;
+        }
+        if (value)
+            value++;
+        else if (flag->is_switch)
+            value = "true";
+        else if ((*words)[1])
+            value = *++*words;
+        else
+            return error_set(err, ERR_CONFIG, "%s: %s needs a value", r->w.tool, word);
+        if (pass_on(r, flag, value, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* What the command line does not say. */
+static int read_variables(struct rewriter *r, struct error *err)
+{
+    for (size_t i = 0; i < array_length(shim_flags); i++) {
+        if (!shim_flags[i].from_pet || r->given[i])
+            continue;
+        char *name = arena_printf(r->w.arena, "PET_%s", shim_flags[i].name);
+        for (char *c = name; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        const char *value = r->w.lookup(r->w.ctx, name);
+        if (value && *value && pass_on(r, &shim_flags[i], value, err))
+            return -1;
+    }
+    return 0;
+}
+
+const char *shim_script_preset(struct shim_writer *w, const char *script, bool is_module)
+{
+    const char *name = base_name(script), *dot = strrchr(script, '.');
+    if (is_module)
+        name = arena_printf(w->arena, "%s.py", dot ? dot + 1 : script);
+    for (size_t i = 0; i < array_length(scripts); i++)
+        if (strcmp(scripts[i].script, name) == 0)
+            return scripts[i].preset;
+    return NULL;
+}
+
+static int add_script(struct rewriter *r, const char *script, bool is_module, struct error *err)
+{
+    const char *preset = shim_script_preset(&r->w, script, is_module);
+    if (preset)
+        return shim_add_word(&r->w, arena_printf(r->w.arena, "--preset=%s", preset), err);
+    auto_str struct str known;
+    str_init(&known, 256);
+    for (size_t i = 0; i < array_length(scripts); i++)
+        str_printf(&known, " %s", scripts[i].script);
+    return error_set(err, ERR_CONFIG,
+                     "%s: '%s' is no script that the agent stands in for; it knows%s", r->w.tool,
+                     script, str_text(&known));
+}
+
+/* "python SCRIPT": one process per device of this machine, as such scripts spawn them. */
+static int read_python(struct rewriter *r, char *const **words, bool *ret_is_module,
+                       struct error *err)
+{
+    for (; **words && (**words)[0] == '-'; ++*words) {
+        const char *word = **words;
+        if (strcmp(word, "-m") == 0 && (*words)[1]) {
+            ++*words;
+            if (strcmp(**words, "torch.distributed.run") == 0 ||
+                strcmp(**words, "torch.distributed.launch") == 0) {
+                ++*words;
+                return read_flags(r, words, ret_is_module, err) || read_variables(r, err) ? -1 : 0;
+            }
+            *ret_is_module = true;
+            break;
+        }
+        if (strspn(word + 1, "uBOEsSI") != strlen(word + 1) || !word[1])
+            return error_set(err, ERR_CONFIG, "%s: '%s': the agent is no interpreter", r->w.tool,
+                             word);
+    }
+    return shim_add_word(&r->w, "--runtime.nproc_per_node=auto", err);
+}
+
+/* The launcher's own words, and the script. */
+static int read_launcher(struct rewriter *r, char *const **words, struct error *err)
+{
+    bool is_module = false;
+    if (strcmp(r->w.tool, "accelerate") == 0)
+        return shim_read_accelerate(&r->w, words, err);
+    if (is_python(r->w.tool) ? read_python(r, words, &is_module, err)
+                             : read_flags(r, words, &is_module, err) || read_variables(r, err))
+        return -1;
+    if (!**words)
+        return error_set(err, ERR_CONFIG, "%s: names no script", r->w.tool);
+    return add_script(r, *(*words)++, is_module, err);
+}
+
+int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
+                 bool *ret_is_shim, char *const **ret_argv, struct error *err)
+{
+    const char *tool = argv[0] ? base_name(argv[0]) : "";
+    char *const *words = argv + (argv[0] ? 1 : 0);
+    if (!is_launcher(tool) && !is_python(tool) && *words) /* "shoal-agent torchrun ..." */
+        tool = base_name(*words++);
+    *ret_is_shim = is_launcher(tool) || is_python(tool);
+    *ret_argv = argv;
+    if (!*ret_is_shim)
+        return 0;
+    struct rewriter *r = arena_new(arena, struct rewriter);
+    *r = (struct rewriter){.w = {.lookup = lookup, .ctx = ctx, .arena = arena, .tool = tool}};
+    if (shim_add_word(&r->w, AGENT_PROGRAM, err) || read_launcher(r, &words, err))
+        return -1;
+    for (; *words; words++)
+        if (shim_add_word(&r->w, *words, err))
+            return -1;
+    r->w.words[r->w.count] = NULL;
+    *ret_argv = r->w.words;
+    return 0;
+}

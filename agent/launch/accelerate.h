@@ -1,0 +1,19 @@
+/* The commands of accelerate that start no training: config, env and merge-weights. Part of the
+ * program: they print and write files. */
+#ifndef SHOAL_AGENT_ACCELERATE_H
+#define SHOAL_AGENT_ACCELERATE_H
+
+#include "agent/config/accelerate_file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether argv is such a command, "accelerate config ..." with or without the agent's name before
+ * it; then it is done, and *ret_exit_code is its result. */
+bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, int *ret_exit_code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,56 @@
+#include "agent/launch/device_choice.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GPUS_MAX = 1024 };
+
+/* N of "cuda:N". */
+static bool is_numbered(const char *asked, int64_t *ret_number)
+{
+    return str_starts_with(asked, "cuda:") && str_to_i64(asked + 5, 0, GPUS_MAX, ret_number);
+}
+
+bool device_choice_is_valid(const char *asked)
+{
+    int64_t number;
+    return strcmp(asked, "auto") == 0 || strcmp(asked, "cpu") == 0 || strcmp(asked, "cuda") == 0 ||
+           is_numbered(asked, &number);
+}
+
+static int choose_gpu(const struct device_wish *w, int64_t gpu, bool is_shared,
+                      struct device_choice *choice, struct error *err)
+{
+    if (gpu >= w->gpus)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "runtime.device=%s: this process may see %d GPU%s, numbered from 0",
+                         w->asked, w->gpus, w->gpus == 1 ? "" : "s");
+    snprintf(choice->name, sizeof choice->name, "cuda:%d", (int)gpu);
+    choice->is_shared = is_shared;
+    return 0;
+}
+
+int device_choose(const struct device_wish *w, struct device_choice *ret_choice, struct error *err)
+{
+    int64_t number;
+    *ret_choice = (struct device_choice){.name = "cpu"};
+    if (strcmp(w->asked, "cpu") == 0)
+        return 0;
+    if (w->gpus == 0 && strcmp(w->asked, "auto") == 0) {
+        snprintf(ret_choice->notice, sizeof ret_choice->notice,
+                 "the model runs on the CPU (--device cpu takes it unasked): %s", w->no_gpus);
+        return 0;
+    }
+    if (w->gpus == 0)
+        return error_set(err, ERR_UNSUPPORTED, "runtime.device=%s: %s", w->asked, w->no_gpus);
+    if (is_numbered(w->asked, &number))
+        return choose_gpu(w, number, w->local_size > 1, ret_choice, err);
+    if (w->local_size > w->gpus && !w->share)
+        return error_set(err, ERR_CONFIG,
+                         "%d ranks on this node, but %d GPU%s: start %d, let them share "
+                         "(--share_gpus) or take the CPU (--device cpu)",
+                         w->local_size, w->gpus, w->gpus == 1 ? "" : "s", w->gpus);
+    return choose_gpu(w, w->local_rank % w->gpus, w->local_size > w->gpus, ret_choice, err);
+}

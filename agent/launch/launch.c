@@ -1,0 +1,288 @@
+#include "agent/launch/launch.h"
+
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/listen.h"
+#include "base/mem.h"
+#include "kernels/ops.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct round {
+    const struct launch_options *options;
+    int attempt;
+    int port;                      /* where the ranks meet */
+    pid_t *pids;                   /* [local_size]; 0: ended */
+    struct launch_stream *streams; /* [2 local_size] */
+    struct pollfd *fds;            /* [1 + 2 local_size]: the signals', then the streams' */
+    int count, alive;
+    int exit_code;       /* of the first that failed; 0: none yet */
+    int64_t deadline_ms; /* kill what is left then; 0: nobody failed yet */
+    bool is_stopped;     /* a signal asked for the end */
+};
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static void set_environment(const struct round *round, int local_rank)
+{
+    const struct topology *t = round->options->topology;
+    set_number(ENV_LOCAL_RANK, local_rank);
+    set_number(ENV_LOCAL_WORLD_SIZE, t->local_size);
+    set_number(ENV_RANK, t->rank + local_rank);
+    set_number(ENV_WORLD_SIZE, t->world_size);
+    set_number(ENV_RESTART_COUNT, t->restart_count + round->attempt);
+    setenv(ENV_MASTER_ADDR, t->host, 1);
+    set_number(ENV_MASTER_PORT, round->port);
+    /* What else torchrun's workers are told. */
+    set_number("GROUP_RANK", t->node_rank);
+    set_number("GROUP_WORLD_SIZE", t->nodes);
+    set_number("ROLE_RANK", t->rank + local_rank);
+    set_number("ROLE_WORLD_SIZE", t->world_size);
+    set_number("TORCHELASTIC_RESTART_COUNT", round->attempt);
+    set_number("TORCHELASTIC_MAX_RESTARTS", round->options->max_restarts);
+    setenv("TORCHELASTIC_RUN_ID", t->job_id[0] ? t->job_id : "none", 1);
+}
+
+/* In the child. Does not return. */
+static void become_rank(const struct round *round, int local_rank, const int fds[2],
+                        const sigset_t *mask, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it died before the line above */
+        _exit(EXIT_RETRYABLE);
+    set_environment(round, local_rank);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            dup2(fds[i], i + 1);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execv("/proc/self/exe", round->options->argv);
+    dprintf(STDERR_FILENO, "shoal-agent: cannot start rank %d again\n",
+            round->options->topology->rank + local_rank);
+    _exit(EXIT_FAILED);
+}
+
+static void signal_all(const struct round *round, int number)
+{
+    for (int i = 0; i < round->count; i++)
+        if (round->pids[i] > 0)
+            kill(round->pids[i], number);
+}
+
+static int start_rank(struct round *round, int i, const sigset_t *mask, struct error *err)
+{
+    int fds[2] = {-1, -1};
+    pid_t parent = getpid(), pid = -1;
+    int result = launch_output_open(&round->options->output, round->attempt, i,
+                                    &round->streams[2 * i], fds, err);
+    if (result == 0) {
+        pid = fork();
+        if (pid == 0)
+            become_rank(round, i, fds, mask, parent);
+        if (pid < 0)
+            result = error_errno(err, errno, "start local rank %d", i);
+    }
+    for (int s = 0; s < 2; s++)
+        if (fds[s] >= 0)
+            close(fds[s]);
+    if (result == 0) {
+        round->pids[i] = pid;
+        round->alive++;
+    }
+    return result;
+}
+
+/* ---- the end of ranks ---- */
+
+static void report(const struct round *round, int local_rank, pid_t pid, int status)
+{
+    char host[256] = "", when[40], how[32];
+    gethostname(host, sizeof host - 1);
+    clock_format_rfc3339(clock_now_ms(), when, sizeof when);
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
+    fprintf(stderr, "shoal-agent: rank %d (local rank %d, pid %d) on %s failed at %s: %s\n",
+            round->options->topology->rank + local_rank, local_rank, (int)pid, host, when, how);
+}
+
+static void note_end(struct round *round, pid_t pid, int status)
+{
+    for (int i = 0; i < round->count; i++) {
+        if (round->pids[i] != pid)
+            continue;
+        round->pids[i] = 0;
+        round->alive--;
+        int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (code == 0 || round->exit_code != 0)
+            return;
+        round->exit_code = code;
+        round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
+        if (round->options->is_talkative && !round->is_stopped)
+            report(round, i, pid, status);
+        signal_all(round, SIGTERM);
+    }
+}
+
+static void reap(struct round *round)
+{
+    int status;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG))
+        note_end(round, pid, status);
+}
+
+/* ---- a round ---- */
+
+static void pass_signal(struct round *round, int signals)
+{
+    struct signalfd_siginfo info;
+    if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
+        return;
+    round->is_stopped |= info.ssi_signo != SIGUSR1;
+    signal_all(round, (int)info.ssi_signo);
+}
+
+static void read_streams(struct round *round)
+{
+    for (int i = 0; i < 2 * round->count; i++)
+        launch_stream_read(&round->streams[i]);
+}
+
+/* Waits for the next event, at most timeout_ms (-1: for ever). */
+static void wait_event(struct round *round, int signals, int timeout_ms)
+{
+    round->fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    for (int i = 0; i < 2 * round->count; i++)
+        round->fds[1 + i] = (struct pollfd){.fd = round->streams[i].pipe, .events = POLLIN};
+    if (poll(round->fds, (nfds_t)(1 + 2 * round->count), timeout_ms) <= 0)
+        return;
+    if (round->fds[0].revents)
+        pass_signal(round, signals);
+    read_streams(round);
+}
+
+static void watch(struct round *round, int signals)
+{
+    while (round->alive > 0) {
+        int timeout_ms = -1;
+        if (round->deadline_ms > 0) {
+            int64_t left_ms = round->deadline_ms - clock_monotonic_ms();
+            timeout_ms = left_ms > 0 ? (int)left_ms : 100;
+            if (left_ms <= 0)
+                signal_all(round, SIGKILL);
+        }
+        wait_event(round, signals, timeout_ms);
+        reap(round);
+    }
+    read_streams(round);
+    for (int i = 0; i < 2 * round->count; i++)
+        launch_stream_close(&round->streams[i]);
+}
+
+/* A port of this machine that nobody has right now. */
+static int free_port(int *ret_port, struct error *err)
+{
+    auto_close int fd = -1;
+    if (listen_tcp("127.0.0.1", 0, &fd, err))
+        return -1;
+    *ret_port = listen_port(fd);
+    return 0;
+}
+
+static int run_round(struct round *round, int signals, const sigset_t *mask, struct error *err)
+{
+    const struct topology *t = round->options->topology;
+    round->port = t->port;
+    int result = t->port > 0 ? 0 : free_port(&round->port, err);
+    round->exit_code = round->alive = 0;
+    round->deadline_ms = 0;
+    if (round->options->is_talkative)
+        fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
+    for (int i = 0; i < round->count; i++) {
+        round->pids[i] = 0;
+        for (int s = 0; s < 2; s++)
+            round->streams[2 * i + s] = (struct launch_stream){.pipe = -1, .file = -1};
+    }
+    for (int i = 0; i < round->count && result == 0; i++)
+        result = start_rank(round, i, mask, err);
+    if (result)
+        signal_all(round, SIGKILL);
+    watch(round, signals);
+    return result;
+}
+
+/* Whether there is another round after this one; waits the while between them. */
+static bool begins_again(struct round *round, int signals)
+{
+    const struct launch_options *options = round->options;
+    if (round->exit_code == 0 || round->exit_code == EXIT_CONFIG || round->is_stopped ||
+        round->attempt >= options->max_restarts)
+        return false;
+    round->attempt++;
+    if (options->is_talkative)
+        fprintf(stderr, "shoal-agent: all local ranks start again, %d of %d times\n",
+                round->attempt, options->max_restarts);
+    int64_t until_ms = clock_monotonic_ms() + (int64_t)(options->restart_delay_s * 1000);
+    for (int64_t now_ms; !round->is_stopped && (now_ms = clock_monotonic_ms()) < until_ms;)
+        wait_event(round, signals, (int)(until_ms - now_ms));
+    return !round->is_stopped;
+}
+
+int launch_count_gpus(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct error ignored;
+        int count = device_count_gpus(&ignored);
+        _exit(count < UINT8_MAX ? count : UINT8_MAX);
+    }
+    int status;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return 0;
+    return WEXITSTATUS(status);
+}
+
+int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err)
+{
+    sigset_t watched, before;
+    size_t count = (size_t)options->topology->local_size;
+    if (launch_output_check(&options->output, err))
+        return -1;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGINT);
+    sigaddset(&watched, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    auto_close int signals = signalfd(-1, &watched, SFD_CLOEXEC);
+    if (signals < 0) {
+        error_errno(err, errno, "signalfd");
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return -1;
+    }
+    auto_free pid_t *pids = xcalloc(count, sizeof *pids);
+    auto_free struct launch_stream *streams = xcalloc(2 * count, sizeof *streams);
+    auto_free struct pollfd *fds = xcalloc(1 + 2 * count, sizeof *fds);
+    struct round round = {
+        .options = options, .pids = pids, .streams = streams, .fds = fds, .count = (int)count};
+    int result;
+    do
+        result = run_round(&round, signals, &before, err);
+    while (result == 0 && begins_again(&round, signals));
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    *ret_exit_code = round.exit_code;
+    return result;
+}

@@ -1,0 +1,198 @@
+#include "agent/launch/launch_output.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const stream_names[] = {"stdout", "stderr"};
+
+/* One "WHICH" or "LOCAL_RANK:WHICH" of `length` bytes; local rank -1: of all. */
+static bool parse_item(const char *item, size_t length, int *ret_local_rank, int *ret_which)
+{
+    const char *which = memchr(item, ':', length);
+    int64_t rank = -1;
+    char number[16];
+    if (which) {
+        snprintf(number, sizeof number, "%.*s", (int)(which - item), item);
+        if (!str_to_i64(number, 0, 1 << 20, &rank))
+            return false;
+        which++;
+    } else {
+        which = item;
+    }
+    *ret_local_rank = (int)rank;
+    *ret_which = *which - '0';
+    return item + length == which + 1 && *ret_which >= 0 && *ret_which <= 3;
+}
+
+/* The streams (bit 0: stdout, bit 1: stderr) that the text names for a rank; -1: it is wrong. */
+static int streams_of(const char *text, int local_rank)
+{
+    int streams = 0, rank, which;
+    for (const char *item = text ? text : ""; *item;) {
+        size_t length = strcspn(item, ",");
+        if (!parse_item(item, length, &rank, &which))
+            return -1;
+        if (rank < 0 || rank == local_rank)
+            streams = which;
+        item += length + (item[length] == ',');
+    }
+    return streams;
+}
+
+int launch_output_check(const struct launch_output_spec *spec, struct error *err)
+{
+    const char *const texts[] = {spec->redirects, spec->tee};
+    for (int i = 0; i < 2; i++)
+        if (streams_of(texts[i], 0) < 0)
+            return error_set(err, ERR_CONFIG,
+                             "runtime.%s: '%s' is not 0, 1, 2, 3 or LOCAL_RANK:WHICH,...",
+                             i ? "tee" : "redirects", texts[i]);
+    if (spec->redirects && spec->redirects[0] && (!spec->log_dir || !spec->log_dir[0]))
+        return error_set(err, ERR_CONFIG, "runtime.redirects needs runtime.log_dir");
+    return 0;
+}
+
+/* Makes the directories above the last part of the path. */
+static int make_parents(char *path, struct error *err)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
+        if (failed)
+            return error_errno(err, failed, "make %s", path);
+        *slash = '/';
+    }
+    return 0;
+}
+
+static int open_log(const struct launch_output_spec *spec, int attempt, int local_rank,
+                    const char *name, int *ret_fd, struct error *err)
+{
+    auto_free char *path =
+        xasprintf("%s/%s/attempt_%d/%d/%s.log", spec->log_dir,
+                  spec->run && spec->run[0] ? spec->run : "none", attempt, local_rank, name);
+    if (make_parents(path, err))
+        return -1;
+    *ret_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    return *ret_fd < 0 ? error_errno(err, errno, "open %s", path) : 0;
+}
+
+static int open_tee(struct launch_stream *stream, int *ret_fd, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return error_errno(err, errno, "pipe");
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    stream->pipe = ends[0];
+    stream->line = xmalloc(LAUNCH_LINE_BYTES);
+    *ret_fd = ends[1];
+    return 0;
+}
+
+int launch_output_open(const struct launch_output_spec *spec, int attempt, int local_rank,
+                       struct launch_stream ret_streams[2], int ret_fds[2], struct error *err)
+{
+    int redirects = streams_of(spec->redirects, local_rank),
+        tee = streams_of(spec->tee, local_rank);
+    bool has_files = spec->log_dir && spec->log_dir[0];
+    for (int i = 0; i < 2; i++) {
+        struct launch_stream *stream = &ret_streams[i];
+        *stream = (struct launch_stream){
+            .pipe = -1, .file = -1, .terminal = i + 1, .local_rank = local_rank};
+        ret_fds[i] = -1;
+    }
+    for (int i = 0; i < 2; i++) {
+        int file = -1;
+        bool is_tee = tee >> i & 1;
+        if ((is_tee || redirects >> i & 1) && has_files &&
+            open_log(spec, attempt, local_rank, stream_names[i], &file, err))
+            return -1;
+        if (!is_tee) {
+            ret_fds[i] = file;
+            continue;
+        }
+        ret_streams[i].file = file;
+        if (open_tee(&ret_streams[i], &ret_fds[i], err))
+            return -1;
+    }
+    return 0;
+}
+
+/* Output that cannot be written is lost; the ranks go on. */
+static void write_all(int fd, const char *bytes, size_t count)
+{
+    while (count > 0) {
+        ssize_t n = write(fd, bytes, count);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        bytes += n;
+        count -= (size_t)n;
+    }
+}
+
+static void tell_line(struct launch_stream *stream, const char *line, size_t length)
+{
+    char text[LAUNCH_LINE_BYTES + 64];
+    int n =
+        snprintf(text, sizeof text, "[default%d]:%.*s\n", stream->local_rank, (int)length, line);
+    write_all(stream->terminal, text, (size_t)n);
+}
+
+/* Tells the whole lines of what has come and keeps the rest. */
+static void tell_lines(struct launch_stream *stream)
+{
+    size_t from = 0;
+    for (char *end; (end = memchr(stream->line + from, '\n', stream->length - from));) {
+        tell_line(stream, stream->line + from, (size_t)(end - stream->line) - from);
+        from = (size_t)(end - stream->line) + 1;
+    }
+    stream->length -= from;
+    memmove(stream->line, stream->line + from, stream->length);
+    if (stream->length == LAUNCH_LINE_BYTES) {
+        tell_line(stream, stream->line, stream->length);
+        stream->length = 0;
+    }
+}
+
+void launch_stream_read(struct launch_stream *stream)
+{
+    while (stream->pipe >= 0) {
+        ssize_t n =
+            read(stream->pipe, stream->line + stream->length, LAUNCH_LINE_BYTES - stream->length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            launch_stream_close(stream);
+            return;
+        }
+        if (stream->file >= 0)
+            write_all(stream->file, stream->line + stream->length, (size_t)n);
+        stream->length += (size_t)n;
+        tell_lines(stream);
+    }
+}
+
+void launch_stream_close(struct launch_stream *stream)
+{
+    if (stream->length > 0)
+        tell_line(stream, stream->line, stream->length);
+    if (stream->pipe >= 0)
+        close(stream->pipe);
+    if (stream->file >= 0)
+        close(stream->file);
+    free(stream->line);
+    *stream = (struct launch_stream){.pipe = -1, .file = -1};
+}

@@ -1,0 +1,52 @@
+/* Where the local ranks' output goes, as torchrun's --redirects and --tee say: to files of their
+ * own, to the launcher's output with "[default0]:" before each line, or both. Private to
+ * agent/launch/launch.c. */
+#ifndef SHOAL_AGENT_LAUNCH_OUTPUT_H
+#define SHOAL_AGENT_LAUNCH_OUTPUT_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "" or NULL: nothing. Which streams: "0" none, "1" stdout, "2" stderr, "3" both, for all ranks or
+ * as "LOCAL_RANK:WHICH,..." for some. */
+struct launch_output_spec {
+    const char *log_dir; /* files are LOG_DIR/RUN/attempt_N/LOCAL_RANK/stdout.log and stderr.log */
+    const char *run;     /* "none" if it is "" */
+    const char *redirects, *tee; /* tee wins where both name a stream */
+};
+
+enum { LAUNCH_LINE_BYTES = 64 * 1024 }; /* longer lines are told in parts */
+
+/* One stream of one rank, read by the launcher. */
+struct launch_stream {
+    int pipe;     /* -1: closed, or none is read */
+    int file;     /* -1: none */
+    int terminal; /* 1 or 2 */
+    int local_rank;
+    char *line; /* [LAUNCH_LINE_BYTES], what has come of the current one */
+    size_t length;
+};
+
+/* Whether the texts can be read and have the directory they need. Errors: ERR_CONFIG. */
+int launch_output_check(const struct launch_output_spec *spec, struct error *err);
+
+/* Opens files and pipes of one rank. ret_fds: what its stdout and stderr are to be, -1: the
+ * launcher's own; the caller closes them once the rank has them. Errors: ERR_IO naming the file. */
+int launch_output_open(const struct launch_output_spec *spec, int attempt, int local_rank,
+                       struct launch_stream ret_streams[2], int ret_fds[2], struct error *err);
+
+/* Passes on what has come; closes the stream at its end. Never blocks on the pipe. */
+void launch_stream_read(struct launch_stream *stream);
+/* Also passes on what is left of a line. */
+void launch_stream_close(struct launch_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,25 @@
+/* Who this process is where Slurm's srun or an mpirun has started one process per rank. Pure, like
+ * topology.h, whose part this is. */
+#ifndef SHOAL_AGENT_TOPOLOGY_SCHEDULER_H
+#define SHOAL_AGENT_TOPOLOGY_SCHEDULER_H
+
+#include "agent/launch/topology.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fills in rank, world_size, local_rank, local_size, node_rank and nodes from OMPI_COMM_WORLD_*,
+ * PMI_* or, in a step of Slurm's, SLURM_*; *ret_found: one of them names more than one process.
+ * Errors: ERR_CONFIG names the variable and its value. */
+int topology_read_scheduler(topology_getenv lookup, void *ctx, struct topology *t, bool *ret_found,
+                            struct error *err);
+
+/* The first host of SLURM_NODELIST, "a" of "a,b" and "n5" of "n[5-7,9]"; "" if there is none or it
+ * does not fit. */
+void topology_first_host(topology_getenv lookup, void *ctx, char ret_host[TOPOLOGY_HOST_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,170 @@
+#include "agent/nn/nn_linear.h"
+
+#include "agent/nn/nn_parts.h"
+
+#include <assert.h>
+
+/* ---- declarations ---- */
+
+static struct module *add_linear(struct arena *arena, struct module *parent, const char *name,
+                                 int64_t in, int64_t out, bool bias)
+{
+    const char *text = arena_printf(arena, "Linear(in_features=%lld, out_features=%lld, bias=%s)",
+                                    (long long)in, (long long)out, bias ? "True" : "False");
+    return module_add(arena, parent, module_new(arena, name, "Linear", text));
+}
+
+struct module *nn_linear_new(struct arena *arena, struct module *parent, const char *name,
+                             uint64_t *next_index, int64_t in, int64_t out)
+{
+    struct module *m = add_linear(arena, parent, name, in, out, true);
+    nn_add_weight_and_bias(arena, m, next_index, 2, (int64_t[]){out, in});
+    return m;
+}
+
+static void add_normal(struct arena *arena, struct module *m, uint64_t *next_index,
+                       const int64_t *weight, float stddev, int64_t bias)
+{
+    module_add_param(arena, m, "weight", (*next_index)++, 2, weight,
+                     (struct param_init){INIT_NORMAL, 0, stddev});
+    if (bias)
+        module_add_param(arena, m, "bias", (*next_index)++, 1, &bias,
+                         (struct param_init){INIT_UNIFORM, 0, 0});
+}
+
+struct module *nn_linear_normal_new(struct arena *arena, struct module *parent, const char *name,
+                                    uint64_t *next_index, int64_t in, int64_t out, bool bias,
+                                    float stddev)
+{
+    struct module *m = add_linear(arena, parent, name, in, out, bias);
+    add_normal(arena, m, next_index, (int64_t[]){out, in}, stddev, bias ? out : 0);
+    return m;
+}
+
+struct module *nn_linear_tied_new(struct arena *arena, struct module *parent, const char *name,
+                                  int64_t in, int64_t out, bool bias)
+{
+    return add_linear(arena, parent, name, in, out, bias);
+}
+
+struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const char *name,
+                             uint64_t *next_index, int64_t in, int64_t out, float stddev)
+{
+    const char *text =
+        arena_printf(arena, "Conv1D(nf=%lld, nx=%lld)", (long long)out, (long long)in);
+    struct module *m = module_add(arena, parent, module_new(arena, name, "Conv1D", text));
+    add_normal(arena, m, next_index, (int64_t[]){in, out}, stddev, out);
+    return m;
+}
+
+/* ---- the product ---- */
+
+/* What an op is: its place in y, and the layout of its weight. */
+struct linear_args {
+    int64_t column;
+    bool in_out;
+};
+
+static struct linear_shape shape_of(const struct module *m, const struct tensor *x,
+                                    const struct tensor *y, bool in_out)
+{
+    const int64_t *w = m->params[NN_WEIGHT]->shape;
+    int64_t in = w[!in_out], out = w[in_out];
+    return (struct linear_shape){.rows = x->count / in,
+                                 .in = in,
+                                 .out = out,
+                                 .y_stride = y->shape[y->dims - 1],
+                                 .in_out = in_out};
+}
+
+static void linear_backward(struct tape *tape, struct tape_op *op)
+{
+    struct linear_args a;
+    NN_GET_ARGS(op, a);
+    struct tensor *x = op->inputs[0], *y = op->output;
+    struct module *m = op->module;
+    const struct linear_shape shape = shape_of(m, x, y, a.in_out);
+    void *dy = op->reads_output ? nn_gradient_through_relu(tape, y)
+                                : nn_at(y->gradient, y->dtype, a.column);
+
+    bool add;
+    float *dw = tape_param_gradient(m->params[NN_WEIGHT], &add);
+    float *dbias = nn_bias(m) ? tape_param_gradient(m->params[NN_BIAS], &add) : NULL;
+    nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias, x->data, dy,
+                                          &shape, add);
+    void *dx = tape_gradient_in_place(tape, x, &add);
+    if (dx)
+        nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype, dx, dy,
+                                           m->params[NN_WEIGHT]->value, &shape, add);
+}
+
+/* The op, between the borders of its module; y is the caller's, and may be NULL on a failed tape.
+ */
+static void apply(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
+                  bool relu, const struct linear_args *a)
+{
+    if (y) {
+        const struct linear_shape shape = shape_of(m, x, y, a->in_out);
+        assert(x->shape[x->dims - 1] == shape.in && a->column + shape.out <= shape.y_stride);
+        nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, y->dtype,
+                                     nn_at(y->data, y->dtype, a->column), x->data,
+                                     m->params[NN_WEIGHT]->value, nn_bias(m), relu, &shape);
+    }
+    struct tape_op op = {.backward = linear_backward,
+                         .module = m,
+                         .output = y,
+                         .inputs = {x},
+                         .reads_inputs = true,
+                         .reads_output = relu};
+    NN_SET_ARGS(op, *a);
+    tape_record(tape, &op);
+}
+
+struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                          const char *what)
+{
+    if (tape_failed(tape))
+        return NULL;
+    int64_t shape[MODULE_MAX_DIMS];
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->dims - 1] = width;
+    return tape_tensor(tape, x->dims, shape, what);
+}
+
+static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct tensor *x, bool relu,
+                                   const struct linear_args *a)
+{
+    tape_enter(tape, m);
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return NULL;
+    }
+    struct tensor *y = nn_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
+    apply(tape, m, x, y, relu, a);
+    tape_leave(tape, m);
+    return y;
+}
+
+struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, bool relu)
+{
+    return apply_to_new(tape, m, x, relu, &(struct linear_args){.in_out = false});
+}
+
+struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x)
+{
+    return apply_to_new(tape, m, x, false, &(struct linear_args){.in_out = true});
+}
+
+struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor *x,
+                              struct tensor *y, int64_t column)
+{
+    tape_enter(tape, m);
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        tape_drop(tape, y);
+        return NULL;
+    }
+    apply(tape, m, x, y, false, &(struct linear_args){.column = column});
+    tape_leave(tape, m);
+    return y;
+}

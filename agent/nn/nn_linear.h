@@ -1,0 +1,42 @@
+/* Matrix products: torch.nn.Linear, and GPT-2's Conv1D, whose weight is [in, out]. */
+#ifndef SHOAL_AGENT_NN_LINEAR_H
+#define SHOAL_AGENT_NN_LINEAR_H
+
+#include "agent/nn/module.h"
+#include "agent/nn/tape.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* torch.nn.Linear with its default initial values: bias, and both uniform in +-1/sqrt(fan_in). */
+struct module *nn_linear_new(struct arena *arena, struct module *parent, const char *name,
+                             uint64_t *next_index, int64_t in, int64_t out);
+/* The same with a weight drawn from N(0, stddev), and a bias, if it has one, of 0. */
+struct module *nn_linear_normal_new(struct arena *arena, struct module *parent, const char *name,
+                                    uint64_t *next_index, int64_t in, int64_t out, bool bias,
+                                    float stddev);
+/* A head whose weight is an embedding's, and its bias, if it prints with one, another module's: has
+ * no parameter. */
+struct module *nn_linear_tied_new(struct arena *arena, struct module *parent, const char *name,
+                                  int64_t in, int64_t out, bool bias);
+/* transformers' Conv1D(nf=out, nx=in): weight [in, out] from N(0, stddev), bias 0. */
+struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const char *name,
+                             uint64_t *next_index, int64_t in, int64_t out, float stddev);
+
+/* x: [..., in] -> [..., out]. relu: max(0, .) fused into the op. */
+struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, bool relu);
+struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x);
+/* A tensor for nn_linear_into() to fill: [..., width], all but the last dimension x's. Does not
+ * consume x. */
+struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                          const char *what);
+/* Writes the columns from `column` on of y: [..., width], and returns y: so several products of one
+ * x fill one tensor. */
+struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor *x,
+                              struct tensor *y, int64_t column);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,175 @@
+#include "agent/nn/nn_loss.h"
+
+#include "agent/nn/nn_parts.h"
+
+#include <assert.h>
+
+/* ---- loss ---- */
+
+struct cross_entropy_args {
+    const int32_t *target;
+    float scale;
+};
+
+/* The log-probabilities turn into the gradient where they are. */
+static void cross_entropy_backward(struct tape *tape, struct tape_op *op)
+{
+    struct cross_entropy_args a;
+    NN_GET_ARGS(op, a);
+    struct tensor *x = op->inputs[0];
+    float *gradient = op->memory;
+    op->memory = NULL;
+    nn_ops(tape)->nll_log_softmax_backward(tape_stream(tape), gradient, gradient, a.target, a.scale,
+                                           x->shape[0], x->shape[1]);
+    tape_give_gradient(tape, x, gradient);
+}
+
+void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target, float scale,
+                      double *sums)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return;
+    }
+    assert(x->dims == 2);
+    int64_t rows = x->shape[0], cols = x->shape[1];
+    float *y = tape_alloc(tape, (size_t)x->count * sizeof(float), "log-probabilities");
+    if (y) {
+        nn_ops(tape)->log_softmax(tape_stream(tape), y, x->data, rows, cols);
+        nn_ops(tape)->nll_loss(tape_stream(tape), sums, y, target, rows, cols);
+    }
+    struct cross_entropy_args a = {target, scale};
+    struct tape_op op = {.backward = cross_entropy_backward, .inputs = {x}, .memory = y};
+    NN_SET_ARGS(op, a);
+    tape_record(tape, &op);
+}
+
+/* ---- language loss ---- */
+
+struct language_args {
+    struct param *weight, *bias; /* bias: NULL for none */
+    const int32_t *target;
+    double *sums;
+    int64_t chunk_rows;
+    float scale;
+};
+
+/* Memory of one chunk. */
+struct chunk {
+    int64_t rows, V; /* rows: the most of a chunk */
+    float *logits;   /* [rows, V] */
+    void *gradient;  /* [rows, V] of the tape's dtype; the logits' own memory if that is fp32; NULL
+                        if not training */
+};
+
+static bool chunk_alloc(struct tape *tape, const struct language_args *a, const struct tensor *x,
+                        bool training, struct chunk *chunk)
+{
+    int64_t rows = x->count / a->weight->shape[1];
+    chunk->V = a->weight->shape[0];
+    chunk->rows = rows < a->chunk_rows ? rows : a->chunk_rows;
+    size_t count = (size_t)(chunk->rows * chunk->V);
+    chunk->logits = tape_alloc(tape, count * sizeof(float), "logits");
+    chunk->gradient = NULL;
+    if (training && x->dtype == DTYPE_F32)
+        chunk->gradient = chunk->logits;
+    else if (training)
+        chunk->gradient = tape_alloc(tape, count * dtype_bytes(x->dtype), "gradient of the logits");
+    return !tape_failed(tape);
+}
+
+static void chunk_free(struct tape *tape, struct chunk *chunk)
+{
+    struct device *device = stream_device(tape_stream(tape));
+    if (chunk->gradient != chunk->logits)
+        device_free(device, chunk->gradient);
+    device_free(device, chunk->logits);
+}
+
+/* Logits and loss of rows first .. first + shape->rows - 1, and the logits' gradient if the chunk
+ * has memory for it. */
+static void chunk_forward(struct tape *tape, const struct language_args *a, const struct tensor *x,
+                          int64_t first, const struct linear_shape *shape, struct chunk *chunk)
+{
+    nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, chunk->logits,
+                                 nn_at(x->data, x->dtype, first * shape->in), a->weight->value,
+                                 a->bias ? a->bias->value : NULL, false, shape);
+    nn_ops(tape)->cross_entropy(tape_stream(tape), x->dtype, chunk->gradient, a->sums,
+                                chunk->logits, a->target + first, a->scale, shape->rows, chunk->V);
+}
+
+static void language_backward(struct tape *tape, struct tape_op *op)
+{
+    struct language_args a;
+    NN_GET_ARGS(op, a);
+    struct tensor *x = op->inputs[0];
+    int64_t D = a.weight->shape[1], rows = x->count / D;
+    struct chunk chunk;
+    void *dx = tape_gradient(tape, x);
+    bool ready = chunk_alloc(tape, &a, x, true, &chunk) && dx;
+    for (int64_t first = 0; ready && first < rows; first += chunk.rows) {
+        int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
+        const struct linear_shape shape = linear_dense(count, D, chunk.V);
+        chunk_forward(tape, &a, x, first, &shape, &chunk);
+        bool add, add_bias;
+        float *dw = tape_param_gradient(a.weight, &add);
+        float *dbias = a.bias ? tape_param_gradient(a.bias, &add_bias) : NULL;
+        assert(!dbias || add_bias == add); /* no other op writes either before */
+        nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias,
+                                              nn_at(x->data, x->dtype, first * D), chunk.gradient,
+                                              &shape, add);
+        nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype,
+                                           nn_at(dx, x->dtype, first * D), chunk.gradient,
+                                           a.weight->value, &shape, false);
+    }
+    chunk_free(tape, &chunk);
+    tape_give_gradient(tape, x, dx);
+}
+
+static void evaluate(struct tape *tape, const struct language_args *a, const struct tensor *x)
+{
+    int64_t D = a->weight->shape[1], rows = x->count / D;
+    struct chunk chunk;
+    bool ready = chunk_alloc(tape, a, x, false, &chunk);
+    for (int64_t first = 0; ready && first < rows; first += chunk.rows) {
+        int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
+        const struct linear_shape shape = linear_dense(count, D, chunk.V);
+        chunk_forward(tape, a, x, first, &shape, &chunk);
+    }
+    chunk_free(tape, &chunk);
+}
+
+void nn_language_loss(struct tape *tape, struct module *head, struct param *weight,
+                      struct param *bias, struct tensor *x, const int32_t *target,
+                      int64_t chunk_rows, float scale, double *sums)
+{
+    tape_enter(tape, head);
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return;
+    }
+    assert(chunk_rows > 0 && x->shape[x->dims - 1] == weight->shape[1]);
+    struct language_args a = {weight, bias, target, sums, chunk_rows, scale};
+    if (!tape_current(tape)->training)
+        evaluate(tape, &a, x);
+    struct tape_op op = {
+        .backward = language_backward, .module = head, .inputs = {x}, .reads_inputs = true};
+    NN_SET_ARGS(op, a);
+    tape_record(tape, &op);
+    tape_leave(tape, head);
+}
+
+void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
+                        struct param *bias, struct tensor *x, float *logits)
+{
+    assert(!tape_current(tape)->training);
+    tape_enter(tape, head);
+    if (!tape_failed(tape)) {
+        int64_t D = weight->shape[1];
+        const struct linear_shape shape = linear_dense(x->count / D, D, weight->shape[0]);
+        nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, logits, x->data,
+                                     weight->value, bias ? bias->value : NULL, false, &shape);
+    }
+    tape_drop(tape, x);
+    tape_leave(tape, head);
+}

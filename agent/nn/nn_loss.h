@@ -1,0 +1,35 @@
+/* Losses: where backward starts. Both add to sums (device double[3]: loss, correct, rows that
+ * count) and, in training, start backward with the gradient of `scale` times the summed loss.
+ * target: device, alive until backward has run. */
+#ifndef SHOAL_AGENT_NN_LOSS_H
+#define SHOAL_AGENT_NN_LOSS_H
+
+#include "agent/nn/module.h"
+#include "agent/nn/tape.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Log-softmax and negative log likelihood of x: [rows, classes]. target: [rows], each in [0,
+ * classes). */
+void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target, float scale,
+                      double *sums);
+
+/* The head of a language model with its loss: cross-entropy of x w^T + bias with target: [rows],
+ * below 0 where nothing is to be learned. x: [..., D]; weight: [V, D], of head, or an embedding's
+ * that it is tied to; bias: [V], or NULL. Works on chunk_rows rows at a time, so that no more than
+ * that of logits are alive. In training all of it, the loss too, is computed in backward, where
+ * each chunk's logits turn into its gradients at once: sums are added to then. */
+void nn_language_loss(struct tape *tape, struct module *head, struct param *weight,
+                      struct param *bias, struct tensor *x, const int32_t *target,
+                      int64_t chunk_rows, float scale, double *sums);
+
+/* The same head's logits: [rows, V], fp32, in the caller's memory. Not in training. */
+void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
+                        struct param *bias, struct tensor *x, float *logits);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

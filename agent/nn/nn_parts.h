@@ -1,0 +1,51 @@
+/* What the files of nn_* share. Private to them. */
+#ifndef SHOAL_AGENT_NN_PARTS_H
+#define SHOAL_AGENT_NN_PARTS_H
+
+#include "agent/nn/tape.h"
+
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { NN_WEIGHT, NN_BIAS }; /* module.params of every layer that has them */
+
+static inline const struct ops *nn_ops(const struct tape *tape)
+{
+    return device_ops(stream_device(tape_stream(tape)));
+}
+
+/* The values of a module's bias; NULL if it has none. */
+static inline const void *nn_bias(const struct module *m)
+{
+    return m->param_count > NN_BIAS ? m->params[NN_BIAS]->value : NULL;
+}
+
+/* Element `index` of a tensor's data or gradient. */
+static inline void *nn_at(void *memory, enum dtype dtype, int64_t index)
+{
+    return (char *)memory + index * (int64_t)dtype_bytes(dtype);
+}
+
+/* Declares "weight" of this shape and "bias" of its first dimension with PyTorch's default initial
+ * values: uniform in +-1/sqrt(fan_in). */
+void nn_add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *next_index, int dims,
+                            const int64_t *shape);
+
+/* The gradient of an output whose op ended in relu(): through the relu, in place. */
+void *nn_gradient_through_relu(struct tape *tape, struct tensor *y);
+
+/* The numbers an op keeps for its backward. */
+#define NN_SET_ARGS(op, value)                                                                     \
+    do {                                                                                           \
+        _Static_assert(sizeof(value) <= sizeof(op).args, "too many numbers for an op");            \
+        memcpy((op).args, &(value), sizeof(value));                                                \
+    } while (0)
+#define NN_GET_ARGS(op, value) memcpy(&(value), (op)->args, sizeof(value))
+
+#ifdef __cplusplus
+}
+#endif
+#endif

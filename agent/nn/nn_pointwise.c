@@ -1,0 +1,249 @@
+#include "agent/nn/nn_pointwise.h"
+
+#include "agent/nn/nn_parts.h"
+
+#include <assert.h>
+
+/* ---- add ---- */
+
+/* y's gradient is the sum's, where it is; x gets a copy. */
+static void add_backward(struct tape *tape, struct tape_op *op)
+{
+    struct tensor *x = op->inputs[0], *y = op->output;
+    bool add;
+    void *dx = tape_gradient_in_place(tape, x, &add);
+    if (dx && add)
+        nn_ops(tape)->add(tape_stream(tape), x->dtype, dx, y->gradient, x->count);
+    else if (dx)
+        stream_copy(tape_stream(tape), dx, y->gradient, (size_t)x->count * dtype_bytes(x->dtype));
+}
+
+struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        tape_drop(tape, y);
+        return NULL;
+    }
+    assert(x->count == y->count && y->readers == 1);
+    nn_ops(tape)->add(tape_stream(tape), y->dtype, y->data, x->data, y->count);
+    tape_record(tape, &(struct tape_op){.backward = add_backward, .output = y, .inputs = {x}});
+    return y;
+}
+
+/* ---- gated ---- */
+
+struct gated_args {
+    bool gelu; /* else silu */
+};
+
+static void gated_make(struct tape *tape, const struct tape_op *op)
+{
+    struct gated_args a;
+    NN_GET_ARGS(op, a);
+    const struct ops *ops = nn_ops(tape);
+    const struct tensor *x = op->inputs[0], *y = op->output;
+    int64_t I = y->shape[y->dims - 1];
+    (a.gelu ? ops->geglu_forward : ops->swiglu_forward)(tape_stream(tape), x->dtype, y->data,
+                                                        x->data, y->count / I, I);
+}
+
+static void gated_backward(struct tape *tape, struct tape_op *op)
+{
+    struct gated_args a;
+    NN_GET_ARGS(op, a);
+    const struct ops *ops = nn_ops(tape);
+    struct tensor *x = op->inputs[0], *y = op->output;
+    int64_t I = y->shape[y->dims - 1];
+    void *dx = tape_gradient(tape, x);
+    if (dx)
+        (a.gelu ? ops->geglu_backward : ops->swiglu_backward)(
+            tape_stream(tape), x->dtype, dx, y->gradient, x->data, y->count / I, I);
+    tape_give_gradient(tape, x, dx);
+}
+
+static struct tensor *gated(struct tape *tape, struct tensor *x, bool gelu, const char *what)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return NULL;
+    }
+    struct gated_args a = {gelu};
+    int64_t shape[MODULE_MAX_DIMS];
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->dims - 1] /= 2;
+    struct tape_op op = {.backward = gated_backward,
+                         .remake = gated_make,
+                         .output = tape_tensor(tape, x->dims, shape, what),
+                         .inputs = {x},
+                         .reads_inputs = true};
+    NN_SET_ARGS(op, a);
+    if (op.output)
+        gated_make(tape, &op);
+    tape_record(tape, &op);
+    return op.output;
+}
+
+struct tensor *nn_swiglu(struct tape *tape, struct tensor *x)
+{
+    return gated(tape, x, false, "swiglu");
+}
+
+struct tensor *nn_geglu(struct tape *tape, struct tensor *x)
+{
+    return gated(tape, x, true, "geglu");
+}
+
+/* ---- gelu ---- */
+
+struct gelu_args {
+    bool tanh;
+};
+
+static void gelu_make(struct tape *tape, const struct tape_op *op)
+{
+    struct gelu_args a;
+    NN_GET_ARGS(op, a);
+    const struct tensor *x = op->inputs[0];
+    nn_ops(tape)->gelu_forward(tape_stream(tape), x->dtype, op->output->data, x->data, x->count,
+                               a.tanh);
+}
+
+static void gelu_backward(struct tape *tape, struct tape_op *op)
+{
+    struct gelu_args a;
+    NN_GET_ARGS(op, a);
+    struct tensor *x = op->inputs[0];
+    void *gradient = tape_take_gradient(op->output);
+    nn_ops(tape)->gelu_backward(tape_stream(tape), x->dtype, gradient, gradient, x->data, x->count,
+                                a.tanh);
+    tape_give_gradient(tape, x, gradient);
+}
+
+struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return NULL;
+    }
+    struct gelu_args a = {tanh};
+    struct tape_op op = {.backward = gelu_backward,
+                         .remake = gelu_make,
+                         .output = tape_tensor(tape, x->dims, x->shape, "gelu"),
+                         .inputs = {x},
+                         .reads_inputs = true};
+    NN_SET_ARGS(op, a);
+    if (op.output)
+        gelu_make(tape, &op);
+    tape_record(tape, &op);
+    return op.output;
+}
+
+/* ---- tanh ---- */
+
+static void tanh_backward(struct tape *tape, struct tape_op *op)
+{
+    struct tensor *y = op->output;
+    void *gradient = tape_take_gradient(y);
+    nn_ops(tape)->tanh_backward(tape_stream(tape), y->dtype, gradient, gradient, y->data, y->count);
+    tape_give_gradient(tape, op->inputs[0], gradient);
+}
+
+struct tensor *nn_tanh(struct tape *tape, struct tensor *x)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return NULL;
+    }
+    struct tensor *y = tape_tensor(tape, x->dims, x->shape, "tanh");
+    if (y)
+        nn_ops(tape)->tanh_forward(tape_stream(tape), x->dtype, y->data, x->data, x->count);
+    tape_record(tape,
+                &(struct tape_op){
+                    .backward = tanh_backward, .output = y, .inputs = {x}, .reads_output = true});
+    return y;
+}
+
+/* ---- scale ---- */
+
+struct scale_args {
+    float a;
+};
+
+/* The op is of fp32 alone. */
+static void scale_queue(struct tape *tape, const struct tensor *x, void *values, float a)
+{
+    struct stream *s = tape_stream(tape);
+    if (x->dtype == DTYPE_F32) {
+        nn_ops(tape)->scale(s, values, a, x->count);
+        return;
+    }
+    float *wide = tape_alloc(tape, (size_t)x->count * sizeof *wide, "scaled values");
+    if (!wide)
+        return;
+    nn_ops(tape)->cast(s, DTYPE_F32, wide, x->dtype, values, x->count);
+    nn_ops(tape)->scale(s, wide, a, x->count);
+    nn_ops(tape)->cast(s, x->dtype, values, DTYPE_F32, wide, x->count);
+    device_free(stream_device(s), wide);
+}
+
+static void scale_backward(struct tape *tape, struct tape_op *op)
+{
+    struct scale_args args;
+    NN_GET_ARGS(op, args);
+    scale_queue(tape, op->output, op->output->gradient, args.a);
+}
+
+struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return NULL;
+    }
+    assert(x->readers == 1);
+    struct scale_args args = {a};
+    struct tape_op op = {.backward = scale_backward, .output = x};
+    scale_queue(tape, x, x->data, a);
+    NN_SET_ARGS(op, args);
+    tape_record(tape, &op);
+    return x;
+}
+
+/* ---- first token ---- */
+
+/* One gradient of D numbers for every T: the others' are 0. */
+static void first_token_backward(struct tape *tape, struct tape_op *op)
+{
+    struct tensor *x = op->inputs[0], *y = op->output;
+    struct stream *s = tape_stream(tape);
+    int64_t B = y->shape[0], D = y->shape[1], row = x->shape[1] * D;
+    size_t size = dtype_bytes(x->dtype);
+    bool add;
+    void *dx = tape_gradient_in_place(tape, x, &add);
+    if (dx && !add) /* zeros of either dtype */
+        nn_ops(tape)->fill(s, dx, 0, x->count * (int64_t)size / (int64_t)sizeof(float));
+    for (int64_t b = 0; dx && b < B; b++) {
+        void *to = nn_at(dx, x->dtype, b * row), *from = nn_at(y->gradient, x->dtype, b * D);
+        if (add)
+            nn_ops(tape)->add(s, x->dtype, to, from, D);
+        else
+            stream_copy(s, to, from, (size_t)D * size);
+    }
+}
+
+struct tensor *nn_first_token(struct tape *tape, struct tensor *x)
+{
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        return NULL;
+    }
+    int64_t B = x->shape[0], D = x->shape[2], row = x->shape[1] * D;
+    assert(x->dims == 3 && D % 2 == 0);
+    struct tensor *y = tape_tensor(tape, 2, (int64_t[]){B, D}, "first tokens");
+    for (int64_t b = 0; y && b < B; b++)
+        stream_copy(tape_stream(tape), nn_at(y->data, x->dtype, b * D),
+                    nn_at(x->data, x->dtype, b * row), (size_t)D * dtype_bytes(x->dtype));
+    tape_record(tape,
+                &(struct tape_op){.backward = first_token_backward, .output = y, .inputs = {x}});
+    return y;
+}

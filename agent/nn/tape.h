@@ -1,0 +1,177 @@
+/* Records the ops of a forward pass and runs them backwards. Knows the device and modules, not
+ * ranks: who gathers parameters and reduces gradients hooks in at the modules' borders.
+ *
+ * Lifetime rule, so that memory is as short-lived as can be: an op consumes its input tensors. To
+ * use a tensor twice, tape_keep() it first. What backward needs is kept by the tape and freed as
+ * backward passes it.
+ *
+ * Failure rule, so that models read like the paper: the first failure (device memory, a hook) is
+ * remembered, ops on a failed tape do nothing and return NULL, ops accept NULL; tape_backward() or
+ * tape_finish() reports it. */
+#ifndef SHOAL_AGENT_TAPE_H
+#define SHOAL_AGENT_TAPE_H
+
+#include "agent/nn/module.h"
+#include "base/error.h"
+#include "kernels/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An activation: dense, on the tape's device, of the tape's dtype; so is its gradient. Its value
+ * lives as long as the model holds it or a recorded op reads it in backward; its gradient from the
+ * first op that writes it to the one that turns it into the gradients of its inputs. */
+struct tensor {
+    const char *what; /* names it in errors; outlives the pass */
+    enum dtype dtype;
+    void *data;     /* NULL once nobody reads the value */
+    void *gradient; /* NULL until backward reaches it */
+    int dims;
+    int64_t shape[MODULE_MAX_DIMS];
+    int64_t count;
+    bool is_input;  /* memory of the caller's; needs no gradient */
+    int readers;    /* who needs the value: the model's references, and recorded ops */
+    int recorded;   /* those of the readers that are recorded ops */
+    int references; /* who needs the tensor; freed at 0 */
+    int maker;      /* 1 + the entry of the op that can make a dropped value again; 0: none */
+    void *host;     /* the value while it is away (tape_spare_memory), or NULL */
+};
+
+/* Called on the host while ops are being queued, in the order of the pass. */
+struct tape_hooks {
+    void *ctx;
+    /* The parameters of the module's unit must have values after this. */
+    int (*before_forward)(void *ctx, struct module *m, struct error *err);
+    int (*after_forward)(void *ctx, struct module *m, struct error *err);
+    /* Values again, and gradients to write to. */
+    int (*before_backward)(void *ctx, struct module *m, struct error *err);
+    /* All gradients of the module are queued. */
+    int (*after_backward)(void *ctx, struct module *m, struct error *err);
+};
+
+/* What a pass is: how random numbers are named and which rows of the global batch this rank has. */
+struct tape_pass {
+    bool training;      /* false: nothing is recorded, dropout is the identity */
+    uint64_t seed;      /* dropout's */
+    uint64_t step;      /* micro-batches before this one in the whole run */
+    uint64_t first_row; /* this rank's first row in the batch of all ranks, and the distance to its
+                           next */
+    uint64_t row_stride;
+};
+
+struct tape;
+
+/* stream: where all ops go. dtype: of activations, and of the parameters' values. hooks: copied;
+ * NULL for none. */
+int tape_open(struct stream *stream, enum dtype dtype, const struct tape_hooks *hooks,
+              struct tape **ret_tape, struct error *err);
+void tape_close(struct tape *tape); /* NULL-safe */
+
+/* What forward keeps for backward. The same bits come out of all three. */
+enum tape_keeps {
+    TAPE_KEEPS_ALL,
+    TAPE_KEEPS_COSTLY,   /* not what ops with a remake function put out: they make it again */
+    TAPE_KEEPS_SEGMENTS, /* of a segment only its input: it runs again */
+};
+/* How to spend time, or a link, for memory; the default is to keep all, on the device. host: where
+ * values that a segment keeps go after its forward, to be brought back `horizon` (>= 1) segments
+ * ahead of their use in backward; NULL: they stay. Used until tape_close(). */
+int tape_spare_memory(struct tape *tape, enum tape_keeps keeps, struct device *host, int horizon,
+                      struct error *err);
+
+/* Starts a pass; the one before must be finished. */
+void tape_begin(struct tape *tape, const struct tape_pass *pass);
+const struct tape_pass *tape_current(const struct tape *tape);
+struct stream *tape_stream(const struct tape *tape);
+enum dtype tape_dtype(const struct tape *tape);
+
+/* Borders of a module in the forward pass; every enter has its leave. */
+void tape_enter(struct tape *tape, struct module *m);
+void tape_leave(struct tape *tape, struct module *m);
+
+/* A tensor around memory that is not the tape's (an input); it needs no gradient and is never freed
+ * by it. */
+struct tensor *tape_input(struct tape *tape, void *data, int dims, const int64_t *shape);
+/* A fresh activation for an op's output, with one reference. what: names it in errors; outlives the
+ * pass. NULL if the tape has failed. */
+struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, const char *what);
+/* One more use of the tensor. Returns it. NULL-safe. */
+struct tensor *tape_keep(struct tensor *t);
+/* One use less. NULL-safe. */
+void tape_drop(struct tape *tape, struct tensor *t);
+
+/* Device memory for an op to hand to tape_record() (saved indices, ...). NULL if the tape has
+ * failed.
+ */
+void *tape_alloc(struct tape *tape, size_t bytes, const char *what);
+
+/* A copy on the device of host memory that neither changes nor moves (a table of angles): made when
+ * it is first asked for and kept until tape_close(). TAPE_MAX_CONSTANTS different ones at most.
+ * NULL if the tape has failed. */
+enum { TAPE_MAX_CONSTANTS = 48 };
+const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what);
+
+enum { TAPE_MAX_INPUTS = 3 };
+
+/* A part of a forward pass (a transformer block) that reads a few activations (NULL behind the
+ * last) and gives one, and that may run again in backward: everything else it reads is in `args` or
+ * outlives the pass, and its random numbers are named by the pass. Consumes the inputs; ones that
+ * others read too (what a decoder's blocks read of the encoder) get gradients from all. */
+typedef struct tensor *tape_run(struct tape *tape, const void *args,
+                                struct tensor *const inputs[TAPE_MAX_INPUTS]);
+enum { TAPE_ARGS_WORDS = 16, TAPE_SEGMENT_ARGS_BYTES = (TAPE_ARGS_WORDS - 1) * 8 };
+/* Runs it as tape_spare_memory() says, with a copy of the `bytes` (<= TAPE_SEGMENT_ARGS_BYTES) at
+ * args. When it runs again it enters its modules as backward does. */
+struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
+                            struct tensor *const inputs[TAPE_MAX_INPUTS]);
+
+/* An op that was queued forward, to be run backwards. */
+struct tape_op {
+    /* Queues the op's backward: takes output's gradient, gives the inputs' (tape_gradient,
+     * tape_give_gradient) and the parameters' (tape_param_gradient). Not called if nothing gave the
+     * output a gradient. */
+    void (*backward)(struct tape *tape, struct tape_op *op);
+    /* NULL, or queues the forward again: writes output's value (fresh memory) and `memory`, the
+     * same bits as before. For ops that cost little and read their inputs. */
+    void (*remake)(struct tape *tape, const struct tape_op *op);
+    struct module *module; /* whose parameters it used, or NULL */
+    struct tensor *output; /* NULL for a loss */
+    struct tensor *inputs[TAPE_MAX_INPUTS];
+    bool reads_output, reads_inputs; /* which values backward reads */
+    void *memory;                    /* from tape_alloc(), or NULL */
+    int64_t args[TAPE_ARGS_WORDS];   /* the op's own numbers: a struct, copied in and out */
+};
+/* Ends an op: consumes its inputs and its memory (freed when backward is past it, at once if the
+ * pass is not training). The output's reference stays the caller's. */
+void tape_record(struct tape *tape, const struct tape_op *op);
+
+/* Memory for an op to write one gradient of `t` to. NULL if t needs none or the tape has failed. */
+void *tape_gradient(struct tape *tape, struct tensor *t);
+/* The memory, written, becomes t's gradient, or is added to the one it has. */
+void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient);
+/* Takes t's gradient out of it, to overwrite it and give it on. NULL if it has none. */
+void *tape_take_gradient(struct tensor *t);
+/* For ops that can add to a gradient where it is: the gradient t has (*ret_accumulate is set), or
+ * fresh memory that has become it and is to be written. NULL as tape_gradient. */
+void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate);
+/* Where the gradient of a parameter goes; *ret_accumulate: it is to be added to what is there. The
+ * memory is the hooks'. */
+float *tape_param_gradient(struct param *p, bool *ret_accumulate);
+
+bool tape_failed(const struct tape *tape);
+void tape_fail(struct tape *tape, const struct error *err);
+
+/* Runs all that was recorded backwards and ends the pass. The loss op itself seeds it
+ * (nn_nll_loss). */
+int tape_backward(struct tape *tape, struct error *err);
+/* Ends a pass without backward (evaluation); frees all it still holds. */
+int tape_finish(struct tape *tape, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

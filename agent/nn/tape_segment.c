@@ -1,0 +1,93 @@
+/* Values that are made again in backward: a whole segment, or the output of one cheap op. */
+#include "agent/nn/tape_parts.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- segments ---- */
+
+struct segment {
+    tape_run *run;
+    char args[TAPE_SEGMENT_ARGS_BYTES];
+};
+_Static_assert(sizeof(struct segment) <= sizeof((struct tape_op *)0)->args, "a segment is an op");
+
+/* The segment as one op whose backward records it and runs the record backwards. */
+static void run_again(struct tape *tape, struct tape_op *op)
+{
+    struct segment segment;
+    memcpy(&segment, op->args, sizeof segment);
+    int base = tape->count;
+    for (int i = 0; i < TAPE_MAX_INPUTS; i++)
+        tape_keep(op->inputs[i]);
+    tape->recording = tape->again = true;
+    struct tensor *y = segment.run(tape, segment.args, op->inputs);
+    tape->recording = tape->again = false;
+    if (y) {
+        y->gradient = tape_take_gradient(op->output);
+        tape_drop(tape, y);
+    }
+    tape_run_backward(tape, base);
+}
+
+static struct tensor *run_unrecorded(struct tape *tape, const struct segment *segment,
+                                     struct tensor *const inputs[TAPE_MAX_INPUTS])
+{
+    struct tape_op op = {.backward = run_again, .reads_inputs = true};
+    for (int i = 0; i < TAPE_MAX_INPUTS; i++)
+        op.inputs[i] = tape_keep(inputs[i]);
+    tape->recording = false;
+    struct tensor *y = op.output = segment->run(tape, segment->args, inputs);
+    tape->recording = true;
+    memcpy(op.args, segment, sizeof *segment);
+    tape_record(tape, &op);
+    return y;
+}
+
+struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
+                            struct tensor *const inputs[TAPE_MAX_INPUTS])
+{
+    struct segment segment = {.run = run};
+    assert(bytes <= sizeof segment.args);
+    memcpy(segment.args, args, bytes);
+    if (tape->failed || !tape->recording || tape->again)
+        return run(tape, segment.args, inputs);
+    int first = tape->count;
+    struct tensor *y = tape->keeps == TAPE_KEEPS_SEGMENTS ? run_unrecorded(tape, &segment, inputs)
+                                                          : run(tape, segment.args, inputs);
+    if (!tape->host)
+        return y;
+    if (y) /* others need it when what it is made of is still away */
+        y->maker = 0;
+    tape_offload(tape, first);
+    return y;
+}
+
+/* ---- ops ---- */
+
+bool tape_can_remake(const struct tape_op *op)
+{
+    const struct module *m = op->module;
+    return !m || m->param_count == 0 || m->params[0]->value;
+}
+
+static void remake(struct tape *tape, struct tensor *t)
+{
+    if (!t || t->data || t->maker == 0 || tape->failed)
+        return;
+    const struct tape_op *op = &tape->entries[t->maker - 1].op;
+    for (int i = 0; i < TAPE_MAX_INPUTS; i++)
+        remake(tape, op->inputs[i]);
+    t->maker = 0; /* stays until its last reader is done */
+    t->data = tape_alloc_like(tape, t, t->what);
+    if (t->data)
+        op->remake(tape, op);
+}
+
+void tape_remake(struct tape *tape, const struct tape_op *op)
+{
+    for (int i = 0; i < TAPE_MAX_INPUTS && op->reads_inputs; i++)
+        remake(tape, op->inputs[i]);
+    if (op->reads_output)
+        remake(tape, op->output);
+}

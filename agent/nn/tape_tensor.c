@@ -1,0 +1,163 @@
+/* Activations and their gradients. */
+#include "agent/nn/tape_parts.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void *tape_alloc(struct tape *tape, size_t bytes, const char *what)
+{
+    struct error err;
+    void *memory = NULL;
+    if (!tape->failed &&
+        device_alloc(tape->device, MEMORY_ACTIVATION, bytes, what, &memory, &err) < 0)
+        tape_fail(tape, &err);
+    return tape->failed ? NULL : memory;
+}
+
+const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what)
+{
+    struct error err;
+    struct constant *c = tape->constants;
+    for (; c < tape->constants + tape->constant_count; c++)
+        if (c->host == host)
+            return tape->failed ? NULL : c->memory;
+    assert(tape->constant_count < TAPE_MAX_CONSTANTS);
+    if (tape->failed)
+        return NULL;
+    if (device_alloc(tape->device, MEMORY_INPUT, bytes, what, &c->memory, &err) < 0) {
+        tape_fail(tape, &err);
+        return NULL;
+    }
+    c->host = host;
+    tape->constant_count++;
+    stream_copy(tape->stream, c->memory, host, bytes);
+    return c->memory;
+}
+
+void *tape_alloc_like(struct tape *tape, const struct tensor *t, const char *what)
+{
+    return tape_alloc(tape, (size_t)t->count * dtype_bytes(t->dtype), what);
+}
+
+static struct tensor *new_tensor(enum dtype dtype, int dims, const int64_t *shape, const char *what)
+{
+    assert(dims > 0 && dims <= MODULE_MAX_DIMS);
+    struct tensor *t = xcalloc(1, sizeof *t);
+    t->what = what;
+    t->dtype = dtype;
+    t->dims = dims;
+    t->count = 1;
+    for (int d = 0; d < dims; d++) {
+        t->shape[d] = shape[d];
+        t->count *= shape[d];
+    }
+    t->readers = t->references = 1;
+    return t;
+}
+
+struct tensor *tape_input(struct tape *tape, void *data, int dims, const int64_t *shape)
+{
+    if (tape->failed)
+        return NULL;
+    struct tensor *t = new_tensor(tape->dtype, dims, shape, "input");
+    t->data = data;
+    t->is_input = true;
+    return t;
+}
+
+struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, const char *what)
+{
+    struct tensor *t = new_tensor(tape->dtype, dims, shape, what);
+    t->data = tape_alloc_like(tape, t, what);
+    if (t->data)
+        return t;
+    free(t);
+    return NULL;
+}
+
+void tape_drop_reference(struct tape *tape, struct tensor *t)
+{
+    assert(t->references > 0);
+    if (--t->references > 0)
+        return;
+    device_free(tape->device, t->gradient);
+    free(t);
+}
+
+void tape_drop_reader(struct tape *tape, struct tensor *t)
+{
+    assert(t->readers > 0);
+    t->readers--;
+    if (t->readers > 0 && (t->maker == 0 || t->readers > t->recorded))
+        return;
+    if (!t->is_input)
+        device_free(tape->device, t->data);
+    t->data = NULL;
+    if (t->readers == 0 && t->host) {
+        device_free(tape->host, t->host);
+        t->host = NULL;
+    }
+}
+
+struct tensor *tape_keep(struct tensor *t)
+{
+    if (t) {
+        t->readers++;
+        t->references++;
+    }
+    return t;
+}
+
+void tape_drop(struct tape *tape, struct tensor *t)
+{
+    if (!t)
+        return;
+    tape_drop_reader(tape, t);
+    tape_drop_reference(tape, t);
+}
+
+/* ---- gradients ---- */
+
+void *tape_gradient(struct tape *tape, struct tensor *t)
+{
+    char what[96];
+    snprintf(what, sizeof what, "gradient of %s", t->what);
+    return t->is_input ? NULL : tape_alloc_like(tape, t, what);
+}
+
+void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate)
+{
+    *ret_accumulate = t->gradient != NULL;
+    if (!t->gradient)
+        t->gradient = tape_gradient(tape, t);
+    return t->gradient;
+}
+
+void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient)
+{
+    if (!t->gradient && !t->is_input) {
+        t->gradient = gradient;
+        return;
+    }
+    if (gradient && !t->is_input)
+        device_ops(tape->device)->add(tape->stream, t->dtype, t->gradient, gradient, t->count);
+    device_free(tape->device, gradient);
+}
+
+void *tape_take_gradient(struct tensor *t)
+{
+    void *gradient = t->gradient;
+    t->gradient = NULL;
+    return gradient;
+}
+
+float *tape_param_gradient(struct param *p, bool *ret_accumulate)
+{
+    assert(p->gradient);
+    *ret_accumulate = p->gradient_written;
+    p->gradient_written = true;
+    return p->gradient;
+}

@@ -1,0 +1,270 @@
+#include "agent/shard/optim.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_STATES = 2 };
+enum { ROUNDING = 1 }; /* keeps its random numbers apart from dropout's and initial values' */
+
+/* Neighbours in a slice that are stepped at once. */
+struct span {
+    int unit;
+    int64_t offset, count; /* within the slice */
+    bool decays;
+    uint64_t param_index, param_offset; /* of its first element */
+};
+
+struct optim {
+    struct optim_config config;
+    struct shard *shard;
+    int64_t steps;
+    void *(*states)[MAX_STATES]; /* one row a unit */
+    struct span *spans;
+    int span_count;
+    void *sum_of_squares; /* a double, of all gradients; on home */
+    bool measured;        /* since the last step */
+};
+
+struct optim_config optim_defaults(enum optim_type type)
+{
+    switch (type) {
+    case OPTIM_ADADELTA:
+        return (struct optim_config){.type = type, .rho = 0.9f, .eps = 1e-6f};
+    case OPTIM_SGD:
+        return (struct optim_config){.type = type};
+    case OPTIM_ADAM:
+        return (struct optim_config){.type = type, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f};
+    case OPTIM_ADAMW:
+        return (struct optim_config){
+            .type = type, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f};
+    }
+    assert(!"an unknown optimizer");
+    return (struct optim_config){0};
+}
+
+int optim_state_count(const struct optim *optim)
+{
+    if (optim->config.type == OPTIM_SGD)
+        return optim->config.momentum > 0 ? 1 : 0;
+    return 2;
+}
+
+const char *optim_state_name(const struct optim *optim, int state)
+{
+    static const char *const names[][MAX_STATES] = {
+        [OPTIM_ADADELTA] = {"square_avg", "acc_delta"},
+        [OPTIM_SGD] = {"momentum_buffer"},
+        [OPTIM_ADAM] = {"exp_avg", "exp_avg_sq"},
+        [OPTIM_ADAMW] = {"exp_avg", "exp_avg_sq"},
+    };
+    assert(state >= 0 && state < optim_state_count(optim));
+    return names[optim->config.type][state];
+}
+
+bool optim_decays_matrices(void *ctx, const struct param *p)
+{
+    (void)ctx;
+    return p->dims >= 2;
+}
+
+/* ---- spans ---- */
+
+static bool decays(const struct optim *optim, const struct param *p)
+{
+    const struct optim_config *c = &optim->config;
+    return !c->decays || c->decays(c->decays_ctx, p);
+}
+
+/* Whether the piece can be stepped with what lies before it: padding between them is 0 and stays 0.
+ * Stochastic rounding names each element by its parameter. */
+static bool continues(const struct optim *optim, const struct span *before, const struct span *next)
+{
+    int64_t gap = next->offset - (before->offset + before->count);
+    return shard_dtype(optim->shard) == DTYPE_F32 && before->unit == next->unit &&
+           before->decays == next->decays && gap >= 0 && gap < LAYOUT_ALIGN;
+}
+
+static void make_spans(struct optim *optim)
+{
+    int count;
+    const struct shard_piece *pieces = shard_pieces(optim->shard, &count);
+    optim->spans = xcalloc((size_t)count + 1, sizeof *optim->spans);
+    for (int i = 0; i < count; i++) {
+        const struct shard_piece *p = &pieces[i];
+        struct span next = {p->unit,         p->shard_offset,
+                            p->count,        decays(optim, p->param),
+                            p->param->index, (uint64_t)p->param_offset};
+        struct span *last = optim->span_count ? &optim->spans[optim->span_count - 1] : NULL;
+        if (last && continues(optim, last, &next))
+            last->count = next.offset + next.count - last->offset;
+        else
+            optim->spans[optim->span_count++] = next;
+    }
+}
+
+/* ---- opening ---- */
+
+static int open_states(struct optim *optim, struct error *err)
+{
+    struct stream *stream = shard_home_stream(optim->shard);
+    struct device *home = stream_device(stream);
+    for (int u = 0; u < shard_unit_count(optim->shard); u++) {
+        const struct shard_unit *unit = shard_get_unit(optim->shard, u);
+        for (int i = 0; i < optim_state_count(optim) && unit->shard_count; i++) {
+            char what[64];
+            snprintf(what, sizeof what, "optimizer state %s", optim_state_name(optim, i));
+            void *memory;
+            size_t bytes = (size_t)unit->shard_count * dtype_bytes(shard_dtype(optim->shard));
+            if (device_alloc(home, MEMORY_OPTIMIZER, bytes, what, &memory, err) < 0)
+                return -1;
+            optim->states[u][i] = memory;
+            device_ops(home)->fill(stream, memory, 0, (int64_t)(bytes / sizeof(float)));
+        }
+    }
+    return device_alloc(home, MEMORY_GRADIENT, sizeof(double), "gradient norm",
+                        &optim->sum_of_squares, err);
+}
+
+int optim_open(const struct optim_config *config, struct shard *shard, struct optim **ret_optim,
+               struct error *err)
+{
+    assert(!config->nesterov || config->momentum > 0);
+    if (shard_dtype(shard) != DTYPE_F32 && config->type != OPTIM_ADAM &&
+        config->type != OPTIM_ADAMW)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "parameters without an fp32 copy (bf16-true) need adam or adamw");
+    struct optim *optim = xcalloc(1, sizeof *optim);
+    optim->config = *config;
+    optim->shard = shard;
+    optim->states = xcalloc((size_t)shard_unit_count(shard), sizeof *optim->states);
+    make_spans(optim);
+    if (open_states(optim, err) < 0) {
+        optim_close(optim);
+        return -1;
+    }
+    *ret_optim = optim;
+    return 0;
+}
+
+void optim_close(struct optim *optim)
+{
+    if (!optim)
+        return;
+    struct device *home = stream_device(shard_home_stream(optim->shard));
+    for (int u = 0; u < shard_unit_count(optim->shard); u++)
+        for (int i = 0; i < MAX_STATES; i++)
+            device_free(home, optim->states[u][i]);
+    device_free(home, optim->sum_of_squares);
+    free(optim->states);
+    free(optim->spans);
+    free(optim);
+}
+
+/* ---- the norm of all gradients ---- */
+
+void optim_measure(struct optim *optim)
+{
+    struct stream *s = shard_home_stream(optim->shard);
+    const struct ops *ops = device_ops(stream_device(s));
+    ops->fill(s, optim->sum_of_squares, 0, sizeof(double) / sizeof(float));
+    for (int u = 0; u < shard_unit_count(optim->shard); u++) {
+        const struct shard_unit *unit = shard_get_unit(optim->shard, u);
+        if (unit->shard_count)
+            ops->sum_of_squares(s, optim->sum_of_squares, unit->gradient, unit->shard_count);
+    }
+    shard_sum(optim->shard, optim->sum_of_squares);
+    optim->measured = true;
+}
+
+int optim_norm(struct optim *optim, double *ret_norm, struct error *err)
+{
+    double sum;
+    stream_copy(shard_home_stream(optim->shard), &sum, optim->sum_of_squares, sizeof sum);
+    if (shard_sync(optim->shard, err) < 0)
+        return -1;
+    *ret_norm = sqrt(sum);
+    return 0;
+}
+
+static void clip(struct optim *optim)
+{
+    if (!optim->measured)
+        optim_measure(optim);
+    struct stream *s = shard_home_stream(optim->shard);
+    for (int u = 0; u < shard_unit_count(optim->shard); u++) {
+        const struct shard_unit *unit = shard_get_unit(optim->shard, u);
+        if (unit->shard_count)
+            device_ops(stream_device(s))
+                ->clip(s, unit->gradient, optim->sum_of_squares, optim->config.grad_clip,
+                       unit->shard_count);
+    }
+}
+
+/* ---- a step ---- */
+
+static void *at(void *slice, enum dtype t, int64_t offset)
+{
+    return slice ? (char *)slice + offset * (int64_t)dtype_bytes(t) : NULL;
+}
+
+static void step_span(struct optim *optim, const struct span *span, float lr)
+{
+    const struct optim_config *c = &optim->config;
+    const struct shard_unit *unit = shard_get_unit(optim->shard, span->unit);
+    struct stream *s = shard_home_stream(optim->shard);
+    const struct ops *ops = device_ops(stream_device(s));
+    enum dtype t = shard_dtype(optim->shard);
+    void *w = at(unit->value, t, span->offset);
+    void *m = at(optim->states[span->unit][0], t, span->offset);
+    void *v = at(optim->states[span->unit][1], t, span->offset);
+    const float *g = unit->gradient + span->offset;
+    float decay = span->decays ? c->weight_decay : 0;
+    int64_t n = span->count;
+    switch (c->type) {
+    case OPTIM_ADADELTA:
+        ops->adadelta(s, w, g, m, v, n, lr, c->rho, c->eps, decay);
+        break;
+    case OPTIM_SGD:
+        ops->sgd(s, w, g, m, n, lr, c->momentum, c->nesterov, decay, optim->steps);
+        break;
+    case OPTIM_ADAM:
+    case OPTIM_ADAMW:
+        ops->adam(s, t, w, g, m, v, n,
+                  &(struct adam_step){lr, c->beta1, c->beta2, c->eps, decay, c->type == OPTIM_ADAMW,
+                                      optim->steps},
+                  random_key(c->seed, span->param_index, (uint64_t)optim->steps, ROUNDING),
+                  span->param_offset);
+        break;
+    }
+}
+
+void optim_step(struct optim *optim, float lr)
+{
+    if (optim->config.grad_clip > 0)
+        clip(optim);
+    optim->measured = false;
+    optim->steps++;
+    for (int i = 0; i < optim->span_count; i++)
+        step_span(optim, &optim->spans[i], lr);
+    shard_values_changed(optim->shard);
+}
+
+int64_t optim_steps(const struct optim *optim)
+{
+    return optim->steps;
+}
+
+void optim_set_steps(struct optim *optim, int64_t steps)
+{
+    optim->steps = steps;
+}
+
+void *optim_state(const struct optim *optim, int unit, int state)
+{
+    assert(state < optim_state_count(optim));
+    return optim->states[unit][state];
+}

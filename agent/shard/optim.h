@@ -1,0 +1,81 @@
+/* The optimizers of torch.optim over this rank's slices of the units, and the norm of all
+ * gradients. The state lies beside the slices, on their home device and in their dtype, and is
+ * listed by PyTorch's names so that checkpoints can store it. Knows slices and the parameters in
+ * them; not ranks or files. */
+#ifndef SHOAL_AGENT_OPTIM_H
+#define SHOAL_AGENT_OPTIM_H
+
+#include "agent/shard/shard.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum optim_type { OPTIM_ADADELTA, OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW };
+
+/* Fields that the type does not have are ignored. */
+struct optim_config {
+    enum optim_type type;
+    float rho;          /* adadelta: 0.9 */
+    float momentum;     /* sgd: 0 */
+    bool nesterov;      /* sgd: needs momentum > 0 */
+    float beta1, beta2; /* adam, adamw: 0.9, 0.999 */
+    float eps;          /* adadelta: 1e-6; adam, adamw: 1e-8 */
+    float weight_decay; /* 0; adamw: 0.01, decoupled */
+
+    /* Whether a parameter's weights decay; NULL: all do. Asked once, by optim_open(). */
+    bool (*decays)(void *ctx, const struct param *p);
+    void *decays_ctx;
+
+    float grad_clip; /* most that the L2 norm of all gradients may be; 0: not clipped */
+    uint64_t seed;   /* of stochastic rounding */
+};
+
+/* PyTorch's defaults for the type. */
+struct optim_config optim_defaults(enum optim_type type);
+
+struct optim;
+
+/* For decays: all but norms and biases, which have fewer than 2 dimensions ("norm_bias"). ctx: not
+ * used. */
+bool optim_decays_matrices(void *ctx, const struct param *p);
+
+/* Allocates the state of all units, zeroed. shard: used until optim_close.
+ * Errors: ERR_MEMORY, naming the state; ERR_UNSUPPORTED for slices in bf16 if the type is not adam
+ * or adamw. */
+int optim_open(const struct optim_config *config, struct shard *shard, struct optim **ret_optim,
+               struct error *err);
+void optim_close(struct optim *optim); /* NULL-safe */
+
+/* Queues the L2 norm of the gradients of shard_finish() over all parameters; collective. A step
+ * that clips does so itself unless it was done since the last. */
+void optim_measure(struct optim *optim);
+/* Waits for the norm last measured, the gradients' before they were clipped: the same on every
+ * rank, infinite or NaN if a gradient is. Not to step then skips the update on all ranks alike.
+ * Errors: those of the stream. */
+int optim_norm(struct optim *optim, double *ret_norm, struct error *err);
+
+/* One step with the gradients of shard_finish(), queued on shard_home_stream(); clips them where
+ * they are; tells the shard engine that values changed. */
+void optim_step(struct optim *optim, float lr);
+
+/* Steps so far; set when a checkpoint is loaded. Adam's bias correction depends on it. */
+int64_t optim_steps(const struct optim *optim);
+void optim_set_steps(struct optim *optim, int64_t steps);
+
+/* The state, as torch.optim's state_dict names it: adadelta "square_avg", "acc_delta"; sgd with
+ * momentum "momentum_buffer"; adam and adamw "exp_avg", "exp_avg_sq". */
+int optim_state_count(const struct optim *optim); /* 0 .. 2 */
+const char *optim_state_name(const struct optim *optim, int state);
+/* [shard_count of the unit], on the slices' home device, laid out as the unit's value and of its
+ * dtype. */
+void *optim_state(const struct optim *optim, int unit, int state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,291 @@
+/* Opens and closes the engine; what others see of it. */
+#include "agent/shard/shard.h"
+
+#include "agent/shard/shard_engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- opening ---- */
+
+/* The communicator of the ranks that pass `color`: none if there is just one of them, the world if
+ * all do. */
+static int open_part(struct shard *shard, struct comm *world, int size, int color,
+                     struct comm **ret_comm, struct error *err)
+{
+    if (size == 1 || size == world->size) {
+        *ret_comm = size == 1 ? NULL : world;
+        return 0;
+    }
+    struct comm **opened = &shard->opened[shard->opened[0] != NULL];
+    if (world->fn->split(world, color, opened, err) < 0)
+        return -1;
+    *ret_comm = *opened;
+    return 0;
+}
+
+static int open_comms(struct shard *shard, struct comm *world, struct error *err)
+{
+    const struct shard_config *c = &shard->config;
+    bool hybrid = c->strategy == HYBRID_SHARD || c->strategy == HYBRID_SHARD_ZERO2;
+    int size = hybrid ? c->shard_group_size : c->strategy == NO_SHARD ? 1 : world->size;
+    if (size < 1 || world->size % size != 0)
+        return error_set(err, ERR_CONFIG,
+                         "a shard group of %d ranks does not divide the %d ranks of the job", size,
+                         world->size);
+    shard->group_size = size;
+    shard->group_rank = world->rank % size;
+    shard->owns_copy = world->rank < size;
+    if (open_part(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
+        open_part(shard, world, world->size / size, world->rank % size, &shard->replicas, err) < 0)
+        return error_wrap(err, "shard groups of %d ranks", size);
+    return 0;
+}
+
+static int open_streams(struct shard *shard, struct device *home, struct error *err)
+{
+    struct device *device = stream_device(shard->compute);
+    shard->home = shard->compute;
+    shard->offload = home != device;
+    shard->in_place = shard->group_size == 1 && !shard->offload;
+    if (shard->offload && stream_open(home, "home", &shard->home, err) < 0) {
+        shard->home = NULL;
+        return -1;
+    }
+    if (stream_open(device, "transfer", &shard->transfer, err) < 0)
+        return -1;
+    return event_open(device, &shard->reached, err);
+}
+
+static int alloc_slice(struct device *home, enum memory_kind kind, enum dtype t, const char *of,
+                       const struct layout_unit *unit, void **ret_slice, struct error *err)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s of unit \"%s\"", of, unit->module->path);
+    return device_alloc(home, kind, (size_t)unit->shard_count * dtype_bytes(t), what, ret_slice,
+                        err);
+}
+
+static int open_unit(struct shard *shard, struct device *home, const struct layout_unit *layout,
+                     struct unit *u, struct error *err)
+{
+    struct device *device = stream_device(shard->compute);
+    u->layout = layout;
+    u->view = (struct shard_unit){.module = layout->module,
+                                  .count = layout->count,
+                                  .flat_count = layout->flat_count,
+                                  .shard_count = layout->shard_count};
+    if (event_open(device, &u->gathered, err) < 0 || event_open(device, &u->reduced, err) < 0)
+        return -1;
+    if (layout->shard_count == 0)
+        return 0;
+    const struct shard_config *c = &shard->config;
+    void *gradient;
+    if (alloc_slice(home, MEMORY_SHARD, c->slice_dtype, "slice", layout, &u->view.value, err) < 0 ||
+        alloc_slice(home, MEMORY_GRADIENT, DTYPE_F32, "gradient", layout, &gradient, err) < 0)
+        return -1;
+    u->view.gradient = gradient;
+    u->copy = u->view.value;
+    if (c->param_dtype == c->slice_dtype)
+        return 0;
+    return alloc_slice(home, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->copy, err);
+}
+
+/* Memory for what passes through on its way between ranks and to home. */
+static int open_scratch(struct shard *shard, struct device *home, const struct layout_unit *largest,
+                        struct error *err)
+{
+    struct device *device = stream_device(shard->compute);
+    const struct shard_config *c = &shard->config;
+    void *unpacked, *sum, *arrival;
+    if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas)) {
+        size_t bytes = (size_t)largest->flat_count * dtype_bytes(c->reduce_dtype);
+        if (device_alloc(device, MEMORY_GRADIENT, bytes, "gradients between ranks", &shard->packed,
+                         err) < 0 ||
+            alloc_slice(device, MEMORY_GRADIENT, DTYPE_F32, "reduced gradient", largest, &unpacked,
+                        err) < 0)
+            return -1;
+        shard->unpacked = unpacked;
+    }
+    if (!shard->offload)
+        return 0;
+    if (device_alloc(device, MEMORY_GRADIENT, sizeof(double), "sum", &sum, err) < 0)
+        return -1;
+    shard->sum = sum;
+    if (!c->accumulate_sharded)
+        return 0;
+    if (alloc_slice(home, MEMORY_GRADIENT, DTYPE_F32, "arriving gradient", largest, &arrival, err) <
+        0)
+        return -1;
+    shard->arrival = arrival;
+    return 0;
+}
+
+static int open_units(struct shard *shard, struct device *home, struct error *err)
+{
+    const struct layout_unit *largest = &shard->layout.units[0];
+    for (; shard->unit_count < shard->layout.unit_count; shard->unit_count++) {
+        const struct layout_unit *layout = &shard->layout.units[shard->unit_count];
+        if (open_unit(shard, home, layout, &shard->units[shard->unit_count], err) < 0) {
+            shard->unit_count++;
+            return -1;
+        }
+        if (layout->shard_count > largest->shard_count)
+            largest = layout;
+    }
+    return open_scratch(shard, home, largest, err);
+}
+
+static void lay_out(struct shard *shard, struct module *root)
+{
+    shard_layout_make(shard->arena, root, shard->group_size, &shard->layout);
+    shard->pieces =
+        shard_layout_pieces(shard->arena, &shard->layout, shard->group_rank, &shard->piece_count);
+    int units = shard->layout.unit_count;
+    shard->units = arena_array(shard->arena, struct unit, units);
+    shard->entered.units = arena_array(shard->arena, int, units);
+    shard->entered_before.units = arena_array(shard->arena, int, units);
+    shard->left.units = arena_array(shard->arena, int, units);
+}
+
+int shard_open(const struct shard_config *config, struct stream *compute, struct device *home,
+               struct comm *world, struct module *root, struct shard **ret_shard, struct error *err)
+{
+    assert(config->slice_dtype == DTYPE_F32 || config->slice_dtype == config->param_dtype);
+    struct arena *arena = arena_open();
+    struct shard *shard = arena_new(arena, struct shard);
+    shard->arena = arena;
+    shard->config = *config;
+    shard->compute = compute;
+    shard->drops_after_forward = config->strategy == FULL_SHARD || config->strategy == HYBRID_SHARD;
+    if (open_comms(shard, world, err) < 0)
+        goto fail;
+    lay_out(shard, root);
+    if (open_streams(shard, home, err) < 0 || open_units(shard, home, err) < 0)
+        goto fail;
+    *ret_shard = shard;
+    return 0;
+fail:
+    shard_close(shard);
+    return -1;
+}
+
+static void close_unit(struct shard *shard, struct unit *u)
+{
+    struct device *home = stream_device(shard->home);
+    if (u->copy != u->view.value)
+        device_free(home, u->copy);
+    device_free(home, u->view.value);
+    device_free(home, u->view.gradient);
+    event_close(u->gathered);
+    event_close(u->reduced);
+}
+
+void shard_close(struct shard *shard)
+{
+    if (!shard)
+        return;
+    if (shard->transfer) {
+        struct error ignored; /* whoever cares has called shard_sync() */
+        shard_sync(shard, &ignored);
+        shard_reset(shard);
+        shard_free_gradients(shard);
+    }
+    for (int i = 0; i < shard->unit_count; i++)
+        close_unit(shard, &shard->units[i]);
+    if (shard->arrival)
+        device_free(stream_device(shard->home), shard->arrival);
+    device_free(stream_device(shard->compute), shard->sum);
+    device_free(stream_device(shard->compute), shard->packed);
+    device_free(stream_device(shard->compute), shard->unpacked);
+    event_close(shard->reached);
+    stream_close(shard->transfer);
+    if (shard->home != shard->compute)
+        stream_close(shard->home);
+    comm_close(shard->opened[1]);
+    comm_close(shard->opened[0]);
+    arena_close(shard->arena);
+}
+
+int shard_sync(struct shard *shard, struct error *err)
+{
+    struct stream *streams[] = {shard->transfer, shard->compute, shard->home};
+    int result = 0;
+    for (size_t i = 0; i < array_length(streams); i++) {
+        struct error later;
+        if (stream_sync(streams[i], result < 0 ? &later : err) < 0)
+            result = -1;
+    }
+    return result;
+}
+
+/* ---- what others see ---- */
+
+enum dtype shard_dtype(const struct shard *shard)
+{
+    return shard->config.slice_dtype;
+}
+
+struct stream *shard_home_stream(const struct shard *shard)
+{
+    return shard->home;
+}
+
+int shard_unit_count(const struct shard *shard)
+{
+    return shard->unit_count;
+}
+
+const struct shard_unit *shard_get_unit(const struct shard *shard, int unit)
+{
+    assert(unit >= 0 && unit < shard->unit_count);
+    return &shard->units[unit].view;
+}
+
+int shard_group_rank(const struct shard *shard)
+{
+    return shard->group_rank;
+}
+
+int shard_group_size(const struct shard *shard)
+{
+    return shard->group_size;
+}
+
+bool shard_owns_copy(const struct shard *shard)
+{
+    return shard->owns_copy;
+}
+
+const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count)
+{
+    *ret_count = shard->piece_count;
+    return shard->pieces;
+}
+
+void shard_add_traffic(const struct shard *shard, struct comm_stats *stats)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!shard->opened[i])
+            continue;
+        const struct comm_stats *more = &shard->opened[i]->stats;
+        stats->all_gathers += more->all_gathers;
+        stats->reduce_scatters += more->reduce_scatters;
+        stats->all_reduces += more->all_reduces;
+        stats->broadcasts += more->broadcasts;
+        stats->bytes_sent += more->bytes_sent;
+    }
+}
+
+const char *shard_strategy_name(enum shard_strategy strategy)
+{
+    static const char *const names[] = {
+        [FULL_SHARD] = "FULL_SHARD",
+        [SHARD_GRAD_OP] = "SHARD_GRAD_OP",
+        [NO_SHARD] = "NO_SHARD",
+        [HYBRID_SHARD] = "HYBRID_SHARD",
+        [HYBRID_SHARD_ZERO2] = "HYBRID_SHARD_ZERO2",
+    };
+    return names[strategy];
+}

@@ -1,0 +1,248 @@
+/* When parameters are in memory: the hooks at the borders of the units' modules. */
+#include "agent/shard/shard_engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static int fail_with(void *args, struct error *err)
+{
+    *err = **(struct error **)args;
+    return -1;
+}
+
+/* Streams of different backends know no common events: the host waits for the earlier one. That is
+ * where slices live on the host and compute is a GPU: it is the optimizer that is waited for, and
+ * what it waits for. */
+static void order_by_waiting(struct shard *shard, struct stream *later, struct stream *earlier)
+{
+    struct error err, *failure = &shard->failure;
+    if (stream_sync(earlier, &err) == 0)
+        return;
+    if (!failure->code)
+        *failure = err;
+    stream_call(later, fail_with, &failure, sizeof failure);
+}
+
+void shard_order(struct shard *shard, struct stream *later, struct stream *earlier)
+{
+    if (later == earlier)
+        return;
+    if (device_is_host(stream_device(later)) != device_is_host(stream_device(earlier))) {
+        order_by_waiting(shard, later, earlier);
+        return;
+    }
+    event_record(shard->reached, earlier);
+    stream_wait(later, shard->reached);
+}
+
+void shard_wait(struct shard *shard, struct event *event)
+{
+    const struct shard_config *c = &shard->config;
+    if (c->waits)
+        c->waits(c->waits_ctx, true);
+    stream_wait(shard->compute, event);
+    if (c->waits)
+        c->waits(c->waits_ctx, false);
+}
+
+static void bind_values(const struct shard *shard, struct unit *u)
+{
+    size_t element = dtype_bytes(shard->config.param_dtype);
+    for (int i = 0; i < u->layout->param_count; i++) {
+        const struct layout_param *p = &u->layout->params[i];
+        p->param->value = u->full ? (char *)u->full + (size_t)p->offset * element : NULL;
+    }
+}
+
+void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const void *slice,
+                         int64_t count)
+{
+    size_t bytes = (size_t)count * dtype_bytes(t);
+    char *own = (char *)all + (size_t)shard->group_rank * bytes;
+    if (shard->offload)
+        stream_copy(shard->transfer, own, slice, bytes);
+    if (shard->group)
+        shard->group->fn->all_gather(shard->group, shard->transfer, t, all,
+                                     shard->offload ? own : slice, count);
+}
+
+int shard_gather(struct shard *shard, struct unit *u, struct error *err)
+{
+    if (u->full || u->layout->flat_count == 0)
+        return 0;
+    if (shard->in_place) {
+        u->full = u->copy;
+        u->awaited = true;
+        bind_values(shard, u);
+        return 0;
+    }
+    char what[128];
+    snprintf(what, sizeof what, "parameters of unit \"%s\"", u->view.module->path);
+    void *memory;
+    if (device_alloc(stream_device(shard->compute), MEMORY_UNIT,
+                     (size_t)u->layout->flat_count * dtype_bytes(shard->config.param_dtype), what,
+                     &memory, err) < 0)
+        return -1;
+    u->full = memory;
+    u->awaited = false;
+    shard_order(shard, shard->transfer, shard->compute);
+    shard_gather_slices(shard, shard->config.param_dtype, u->full, u->copy, u->layout->shard_count);
+    event_record(u->gathered, shard->transfer);
+    bind_values(shard, u);
+    return 0;
+}
+
+void shard_await(struct shard *shard, struct unit *u)
+{
+    if (!u->full || u->awaited)
+        return;
+    shard_wait(shard, u->gathered);
+    u->awaited = true;
+}
+
+void shard_drop(struct shard *shard, struct unit *u)
+{
+    if (!u->full || shard->in_place)
+        return;
+    shard_await(shard, u);
+    device_free(stream_device(shard->compute), u->full);
+    u->full = NULL;
+    bind_values(shard, u);
+}
+
+void shard_reset(struct shard *shard)
+{
+    for (int i = 0; i < shard->unit_count; i++)
+        shard_drop(shard, &shard->units[i]);
+}
+
+/* ---- prefetch ---- */
+
+static int order_find(const struct unit_order *order, int unit)
+{
+    for (int i = 0; i < order->count; i++)
+        if (order->units[i] == unit)
+            return i;
+    return -1;
+}
+
+static void order_add(struct unit_order *order, const struct unit *u)
+{
+    int unit = u->view.module->unit;
+    assert(order_find(order, unit) < 0); /* a unit is used once in a pass */
+    order->units[order->count++] = unit;
+}
+
+/* Starts gathering what comes after `u`, going through `order` by `step` (1 or -1): the next unit,
+ * or all if nothing limits them. A unit around others has left forward after them, but its backward
+ * ends after theirs: those are passed over. */
+static int prefetch(struct shard *shard, const struct unit_order *order, const struct unit *u,
+                    int step, struct error *err)
+{
+    int i = order_find(order, u->view.module->unit);
+    if (i < 0)
+        return 0;
+    for (i += step; i >= 0 && i < order->count; i += step) {
+        struct unit *next = &shard->units[order->units[i]];
+        if (next->in_backward)
+            continue;
+        if (shard_gather(shard, next, err) < 0)
+            return -1;
+        if (shard->config.limit_all_gathers && next->full)
+            break;
+    }
+    return 0;
+}
+
+/* ---- hooks ---- */
+
+/* The unit whose root `m` is, or NULL. */
+static struct unit *unit_of(struct shard *shard, const struct module *m)
+{
+    return m->unit >= 0 ? &shard->units[m->unit] : NULL;
+}
+
+static bool is_root(const struct unit *u)
+{
+    return u->view.module->unit == 0;
+}
+
+static void begin_pass(struct shard *shard)
+{
+    struct unit_order oldest = shard->entered_before;
+    shard->entered_before = shard->entered;
+    shard->entered = oldest;
+    shard->entered.count = shard->left.count = 0;
+    for (int i = 0; i < shard->unit_count; i++)
+        shard->units[i].in_backward = false;
+}
+
+static int before_forward(void *ctx, struct module *m, struct error *err)
+{
+    struct shard *shard = ctx;
+    struct unit *u = unit_of(shard, m);
+    if (!u)
+        return 0;
+    if (is_root(u))
+        begin_pass(shard);
+    order_add(&shard->entered, u);
+    if (shard_gather(shard, u, err) < 0)
+        return -1;
+    shard_await(shard, u);
+    return shard->config.forward_prefetch ? prefetch(shard, &shard->entered_before, u, 1, err) : 0;
+}
+
+static int after_forward(void *ctx, struct module *m, struct error *err)
+{
+    (void)err;
+    struct shard *shard = ctx;
+    struct unit *u = unit_of(shard, m);
+    if (!u)
+        return 0;
+    order_add(&shard->left, u);
+    if (shard->drops_after_forward && !is_root(u))
+        shard_drop(shard, u);
+    return 0;
+}
+
+static int before_backward(void *ctx, struct module *m, struct error *err)
+{
+    struct shard *shard = ctx;
+    struct unit *u = unit_of(shard, m);
+    if (!u)
+        return 0;
+    u->in_backward = true;
+    if (shard_gather(shard, u, err) < 0)
+        return -1;
+    shard_await(shard, u);
+    if (shard->config.backward_prefetch == BACKWARD_PRE &&
+        prefetch(shard, &shard->left, u, -1, err) < 0)
+        return -1;
+    return shard_bind_gradients(shard, u, err);
+}
+
+/* The unit is kept between micro-batches only by the strategies that keep it after forward. */
+static int after_backward(void *ctx, struct module *m, struct error *err)
+{
+    struct shard *shard = ctx;
+    struct unit *u = unit_of(shard, m);
+    if (!u)
+        return 0;
+    shard_complete_gradients(shard, u);
+    bool reduces = shard_reduces_now(shard);
+    if (reduces || shard->drops_after_forward)
+        shard_drop(shard, u);
+    if (shard->config.backward_prefetch == BACKWARD_POST &&
+        prefetch(shard, &shard->left, u, -1, err) < 0)
+        return -1;
+    if (reduces)
+        shard_reduce(shard, u);
+    return 0;
+}
+
+struct tape_hooks shard_hooks(struct shard *shard)
+{
+    return (struct tape_hooks){shard, before_forward, after_forward, before_backward,
+                               after_backward};
+}

@@ -1,0 +1,95 @@
+#include "agent/shard/shard_layout.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static int64_t round_up(int64_t n, int64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+static int count_units(const struct module *m)
+{
+    int count = m->unit >= 0;
+    for (int i = 0; i < m->child_count; i++)
+        count += count_units(m->children[i]);
+    return count;
+}
+
+static int count_params(const struct module *m)
+{
+    int count = m->param_count;
+    for (int i = 0; i < m->child_count; i++)
+        count += count_params(m->children[i]);
+    return count;
+}
+
+static void place(struct arena *arena, struct shard_layout *layout, struct module *m, int unit)
+{
+    if (m->unit >= 0) {
+        assert(m->unit < layout->unit_count && !layout->units[m->unit].module);
+        unit = m->unit;
+        layout->units[unit].module = m;
+        layout->units[unit].params = arena_array(arena, struct layout_param, count_params(m));
+    }
+    struct layout_unit *u = &layout->units[unit];
+    for (int i = 0; i < m->param_count; i++) {
+        u->params[u->param_count++] = (struct layout_param){m->params[i], u->flat_count};
+        u->count += m->params[i]->count;
+        u->flat_count = round_up(u->flat_count + m->params[i]->count, LAYOUT_ALIGN);
+    }
+    for (int i = 0; i < m->child_count; i++)
+        place(arena, layout, m->children[i], unit);
+}
+
+void shard_layout_make(struct arena *arena, struct module *root, int group_size,
+                       struct shard_layout *ret_layout)
+{
+    assert(root->unit == 0 && group_size >= 1);
+    struct shard_layout layout = {.unit_count = count_units(root), .group_size = group_size};
+    layout.units = arena_array(arena, struct layout_unit, layout.unit_count);
+    place(arena, &layout, root, 0);
+    for (int i = 0; i < layout.unit_count; i++) {
+        struct layout_unit *u = &layout.units[i];
+        u->flat_count = round_up(u->flat_count, (int64_t)LAYOUT_ALIGN * group_size);
+        u->shard_count = u->flat_count / group_size;
+    }
+    *ret_layout = layout;
+}
+
+static int by_declaration(const void *a, const void *b)
+{
+    uint64_t x = ((const struct shard_piece *)a)->param->index;
+    uint64_t y = ((const struct shard_piece *)b)->param->index;
+    return (x > y) - (x < y);
+}
+
+struct shard_piece *shard_layout_pieces(struct arena *arena, const struct shard_layout *layout,
+                                        int group_rank, int *ret_count)
+{
+    assert(group_rank >= 0 && group_rank < layout->group_size);
+    int most = 0, count = 0;
+    for (int i = 0; i < layout->unit_count; i++)
+        most += layout->units[i].param_count;
+    struct shard_piece *pieces = arena_array(arena, struct shard_piece, most);
+    for (int i = 0; i < layout->unit_count; i++) {
+        const struct layout_unit *u = &layout->units[i];
+        int64_t slice_begin = group_rank * u->shard_count, slice_end = slice_begin + u->shard_count;
+        for (int k = 0; k < u->param_count; k++) {
+            int64_t begin = u->params[k].offset, end = begin + u->params[k].param->count;
+            int64_t from = begin > slice_begin ? begin : slice_begin;
+            int64_t to = end < slice_end ? end : slice_end;
+            if (from >= to)
+                continue;
+            pieces[count] = (struct shard_piece){.param = u->params[k].param,
+                                                 .unit = i,
+                                                 .shard_offset = from - slice_begin,
+                                                 .param_offset = from - begin,
+                                                 .count = to - from};
+            count++;
+        }
+    }
+    qsort(pieces, (size_t)count, sizeof *pieces, by_declaration);
+    *ret_count = count;
+    return pieces;
+}

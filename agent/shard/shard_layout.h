@@ -1,0 +1,57 @@
+/* Where each parameter lies: in which unit, at which offset of the unit's flat buffer, in which
+ * rank's slice. Pure arithmetic over the module tree; the same on every rank. */
+#ifndef SHOAL_AGENT_SHARD_LAYOUT_H
+#define SHOAL_AGENT_SHARD_LAYOUT_H
+
+#include "agent/nn/module.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LAYOUT_ALIGN = 8 }; /* elements: parameters and slices start on 16 bytes, in bf16 too */
+
+struct layout_param {
+    struct param *param;
+    int64_t offset; /* first element in the flat buffer; a multiple of LAYOUT_ALIGN */
+};
+
+struct layout_unit {
+    struct module *module;
+    struct layout_param *params; /* param_count entries, in the order of the module tree */
+    int param_count;
+    int64_t count;       /* elements of the parameters */
+    int64_t flat_count;  /* with padding behind each parameter and at the end; 0 if it has none */
+    int64_t shard_count; /* flat_count / group_size; a multiple of LAYOUT_ALIGN */
+};
+
+struct shard_layout {
+    struct layout_unit *units; /* by module.unit */
+    int unit_count;
+    int group_size;
+};
+
+/* The part of a parameter that lies in one rank's slice of its unit. */
+struct shard_piece {
+    const struct param *param;
+    int unit;
+    int64_t shard_offset; /* first element within the slice */
+    int64_t param_offset; /* the same element within the parameter, row-major */
+    int64_t count;        /* elements; pieces of 0 are not listed */
+};
+
+/* A parameter belongs to the innermost unit around its module. root->unit is 0, the others are
+ * numbered in the order of the tree (wrap.h). Memory from `arena`. */
+void shard_layout_make(struct arena *arena, struct module *root, int group_size,
+                       struct shard_layout *ret_layout);
+
+/* What lies in the slice of `group_rank`, by the parameters' declaration order. From `arena`. */
+struct shard_piece *shard_layout_pieces(struct arena *arena, const struct shard_layout *layout,
+                                        int group_rank, int *ret_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

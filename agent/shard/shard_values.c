@@ -1,0 +1,156 @@
+/* What the slices hold: how they are filled, read and put together. */
+#include "agent/shard/shard_engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* What of the piece starts as 0; values: the piece's. */
+static void clear_part(struct shard *shard, const struct shard_piece *p, float *values)
+{
+    int64_t first = p->param->zero_first - p->param_offset, end = first + p->param->zero_count;
+    first = first < 0 ? 0 : first;
+    end = end > p->count ? p->count : end;
+    if (first < end)
+        device_ops(stream_device(shard->home))->fill(shard->home, values + first, 0, end - first);
+}
+
+/* Values are drawn in fp32, in the slice's gradient if the slice has another dtype: nobody needs it
+ * before the first backward. */
+static void init_unit(struct shard *shard, int unit, uint64_t seed)
+{
+    const struct ops *ops = device_ops(stream_device(shard->home));
+    struct shard_unit *view = &shard->units[unit].view;
+    enum dtype t = shard->config.slice_dtype;
+    float *values = t == DTYPE_F32 ? view->value : view->gradient;
+    if (!view->shard_count)
+        return;
+    ops->fill(shard->home, values, 0, view->shard_count);
+    for (int i = 0; i < shard->piece_count; i++) {
+        const struct shard_piece *p = &shard->pieces[i];
+        const struct param_init *init = &p->param->init;
+        if (p->unit != unit)
+            continue;
+        (init->kind == INIT_NORMAL ? ops->normal : ops->uniform)(
+            shard->home, values + p->shard_offset, p->count,
+            random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset, init->a, init->b);
+        clear_part(shard, p, values + p->shard_offset);
+    }
+    if (t != DTYPE_F32)
+        ops->cast(shard->home, t, view->value, DTYPE_F32, values, view->shard_count);
+}
+
+void shard_init_values(struct shard *shard, uint64_t seed)
+{
+    for (int i = 0; i < shard->unit_count; i++)
+        init_unit(shard, i, seed);
+    shard_values_changed(shard);
+}
+
+void shard_values_changed(struct shard *shard)
+{
+    const struct shard_config *c = &shard->config;
+    shard_reset(shard);
+    if (c->param_dtype != c->slice_dtype)
+        shard_order(shard, shard->home, shard->transfer); /* a gather may still read the copies */
+    for (int i = 0; i < shard->unit_count; i++) {
+        struct unit *u = &shard->units[i];
+        if (u->copy != u->view.value)
+            device_ops(stream_device(shard->home))
+                ->cast(shard->home, c->param_dtype, u->copy, c->slice_dtype, u->view.value,
+                       u->view.shard_count);
+    }
+    shard_order(shard, shard->transfer, shard->home);
+}
+
+/* ---- to and from the host ---- */
+
+/* Numbers in host memory that change their dtype where they are. */
+struct numbers {
+    float *values;
+    int64_t count;
+};
+
+/* The bf16 ones lie in the upper half: none is overwritten before it is read. */
+static int widen(void *args, struct error *err)
+{
+    (void)err;
+    const struct numbers *n = args;
+    const char *narrow = (const char *)n->values + n->count * (int64_t)sizeof(bf16);
+    for (int64_t i = 0; i < n->count; i++) {
+        bf16 x;
+        memcpy(&x, narrow + i * (int64_t)sizeof x, sizeof x);
+        n->values[i] = bf16_to_float(x);
+    }
+    return 0;
+}
+
+/* Queues the copy on the stream of the device where `from` is. */
+static void read_values(enum dtype t, struct stream *s, float *ret_values, const void *from,
+                        int64_t count)
+{
+    struct numbers n = {ret_values, count};
+    size_t bytes = (size_t)count * dtype_bytes(t);
+    if (t == DTYPE_F32) {
+        stream_copy(s, ret_values, from, bytes);
+        return;
+    }
+    stream_copy(s, (char *)ret_values + bytes, from, bytes);
+    stream_call(s, widen, &n, sizeof n);
+}
+
+void shard_read(struct shard *shard, float *ret_values, const void *slice, int64_t count)
+{
+    read_values(shard->config.slice_dtype, shard->home, ret_values, slice, count);
+}
+
+/* The host rounds at once and not on the stream: what a GPU copies from memory that is not
+ * page-locked it may read when the copy is queued. */
+void shard_write(struct shard *shard, void *slice, float *values, int64_t count)
+{
+    enum dtype t = shard->config.slice_dtype;
+    for (int64_t i = 0; t == DTYPE_BF16 && i < count; i++) {
+        bf16 x = bf16_from_float(values[i]);
+        memcpy((char *)values + i * (int64_t)sizeof x, &x, sizeof x);
+    }
+    stream_copy(shard->home, slice, values, (size_t)count * dtype_bytes(t));
+}
+
+/* ---- whole parameters ---- */
+
+static const struct layout_param *find_param(const struct shard *shard, const struct param *p,
+                                             struct unit **ret_unit)
+{
+    for (int i = 0; i < shard->unit_count; i++) {
+        *ret_unit = &shard->units[i];
+        for (int k = 0; k < (*ret_unit)->layout->param_count; k++)
+            if ((*ret_unit)->layout->params[k].param == p)
+                return &(*ret_unit)->layout->params[k];
+    }
+    assert(!"a parameter of this model");
+    return NULL;
+}
+
+/* The slices, not what computes: these may be rounded. */
+int shard_gather_param(struct shard *shard, const struct param *p, float *ret_values,
+                       struct error *err)
+{
+    struct unit *u;
+    const struct layout_param *place = find_param(shard, p, &u);
+    enum dtype t = shard->config.slice_dtype;
+    size_t element = dtype_bytes(t), offset = (size_t)place->offset * element;
+    if (!shard->group) {
+        read_values(t, shard->home, ret_values, (char *)u->view.value + offset, p->count);
+        return stream_sync(shard->home, err);
+    }
+    struct device *device = stream_device(shard->compute);
+    void *all;
+    if (device_alloc(device, MEMORY_UNIT, (size_t)u->layout->flat_count * element, p->name, &all,
+                     err) < 0)
+        return -1;
+    shard_order(shard, shard->transfer, shard->compute);
+    shard_gather_slices(shard, t, all, u->view.value, u->layout->shard_count);
+    shard_order(shard, shard->compute, shard->transfer);
+    read_values(t, shard->compute, ret_values, (char *)all + offset, p->count);
+    device_free(device, all);
+    return stream_sync(shard->compute, err);
+}

@@ -1,0 +1,29 @@
+/* From the configuration to a model cut into units. Touches no data, device or network. */
+#ifndef SHOAL_AGENT_BUILD_H
+#define SHOAL_AGENT_BUILD_H
+
+#include "agent/config/config.h"
+#include "agent/models/architecture.h"
+#include "agent/models/model.h"
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The language model that model.* means, without its units. Errors: ERR_CONFIG. */
+int build_architecture(const struct agent_config *config, struct arena *arena,
+                       struct architecture *ret_architecture, struct error *err);
+
+/* The configured model with its wrap policy applied. Memory from `arena`. Errors: ERR_CONFIG. */
+int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
+                struct error *err);
+
+/* What --dry_run prints: the resolved configuration as YAML, the units and the number of parameters
+ * of each. */
+void build_describe(const struct config *config, const struct model *model, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,77 @@
+/* What people read: the lines on rank 0's standard output (in the words of the PyTorch FSDP
+ * tutorial), and the progress reports for whoever watches. Given the time, never asks for it. */
+#ifndef SHOAL_AGENT_CONSOLE_H
+#define SHOAL_AGENT_CONSOLE_H
+
+#include "agent/nn/module.h"
+#include "agent/trainer/progress.h"
+#include "agent/trainer/trainer.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Steps at the start of a run that do not count for the throughput: caches and connections are
+ * cold. */
+enum { CONSOLE_WARM_UP_STEPS = 10 };
+
+/* The speed of a run: samples over the time since the first step that counts. Pure. */
+struct throughput {
+    int64_t first_us, first_samples; /* at the first step that counts; 0: none yet */
+    int64_t last_us, last_samples;
+    int64_t steps;   /* that count */
+    int64_t seen;    /* all steps of this process */
+    int64_t samples; /* all samples of this process, all ranks */
+};
+/* A step of `samples` samples (all ranks) ended at now_us. */
+void throughput_add(struct throughput *t, int64_t samples, int64_t now_us);
+/* Time that is no training (evaluation, checkpoints) does not count. */
+void throughput_skip(struct throughput *t, int64_t us);
+double throughput_per_s(const struct throughput *t); /* 0: not known yet */
+
+/* The lines. All but one end in a newline. */
+void console_epoch_line(const struct trainer_score *score, struct str *out);
+void console_test_line(const struct trainer_score *score, struct str *out);
+void console_step_line(const struct trainer_step *step, double samples_per_s, struct str *out);
+/* That a run has diverged; no newline. lr: of that step. */
+void console_lost_line(int64_t step, double lr, struct str *out);
+/* Of a run too short to have any step that counts it says that the throughput is not known. */
+void console_throughput_line(const struct throughput *t, int world_size, struct str *out);
+/* accelerate's four lines, in whole MiB (its example fsdp_with_peak_mem_tracking.py). */
+void console_epoch_memory_lines(const struct trainer_score *score, struct str *out);
+/* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */
+void console_memory_line(const struct memory_use *use, struct str *out);
+
+struct console;
+
+struct console_setting {
+    int rank, world_size;  /* ranks above 0 print nothing */
+    int64_t logging_steps; /* 0: no step lines */
+    bool own_lines;  /* false: another says what happens; here only progress, warnings, the end */
+    bool log_memory; /* after each epoch */
+    bool on_gpu;
+    int64_t start_us;          /* when the process started, by now_us */
+    int64_t (*now_us)(void);   /* monotonic */
+    struct progress *progress; /* the console's from now on */
+};
+
+struct console *console_open(const struct console_setting *setting);
+void console_close(struct console *console); /* NULL-safe */
+
+/* For trainer_open; stop_asked is the caller's to fill in. */
+struct trainer_listener console_listener(struct console *console);
+
+/* Around trainer_run: the second prints the elapsed time, the units, the throughput and the peak
+ * memory. */
+void console_begin(struct console *console);
+void console_end(struct console *console, const struct module *module,
+                 const struct memory_use *use);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+#include "agent/trainer/phases.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 256 }; /* marks allocated at once: they may not move while the stream writes them */
+
+struct mark {
+    enum run_phase phase;
+    int64_t us;
+};
+
+struct phases {
+    struct stream *stream;
+    struct mark **blocks;
+    int count, room; /* marks */
+};
+
+static struct mark *mark_at(const struct phases *p, int i)
+{
+    return &p->blocks[i / BLOCK][i % BLOCK];
+}
+
+struct phases *phases_open(struct stream *stream)
+{
+    struct phases *p = xcalloc(1, sizeof *p);
+    p->stream = stream;
+    return p;
+}
+
+void phases_close(struct phases *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < p->room / BLOCK; i++)
+        free(p->blocks[i]);
+    free(p->blocks);
+    free(p);
+}
+
+void phases_begin(struct phases *p)
+{
+    p->count = 0;
+}
+
+enum run_phase phases_mark(struct phases *p, enum run_phase phase)
+{
+    enum run_phase before = p->count ? mark_at(p, p->count - 1)->phase : phase;
+    if (p->count == p->room) {
+        int blocks = p->room / BLOCK;
+        p->blocks = xrealloc(p->blocks, ((size_t)blocks + 1) * sizeof *p->blocks);
+        p->blocks[blocks] = xcalloc(BLOCK, sizeof **p->blocks);
+        p->room += BLOCK;
+    }
+    struct mark *mark = mark_at(p, p->count++);
+    mark->phase = phase;
+    stream_stamp(p->stream, &mark->us);
+    return before;
+}
+
+void phases_take(struct phases *p, double ret_s[RUN_PHASES])
+{
+    memset(ret_s, 0, RUN_PHASES * sizeof *ret_s);
+    for (int i = 0; i + 1 < p->count; i++) {
+        const struct mark *mark = mark_at(p, i);
+        ret_s[mark->phase] += (double)(mark_at(p, i + 1)->us - mark->us) / 1e6;
+    }
+    phases_begin(p);
+}

@@ -1,0 +1,232 @@
+#include "agent/trainer/run_plan.h"
+
+#include "agent/shard/shard_layout.h"
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- units ---- */
+
+/* Elements, as a group of S ranks pads them. */
+struct amounts {
+    int64_t all;                 /* P */
+    int64_t root, other;         /* K, E */
+    int64_t block, second_block; /* U, U' */
+};
+
+static struct amounts measure(const struct run_plan_facts *f, int group_size)
+{
+    const int64_t multiple = (int64_t)LAYOUT_ALIGN * group_size;
+    struct amounts a = {0};
+    for (int i = 0; i < f->unit_count; i++) {
+        int64_t count = (f->units[i].flat_count + multiple - 1) / multiple * multiple;
+        a.all += count;
+        switch (f->units[i].role) {
+        case PLAN_ROOT:
+            a.root = count;
+            break;
+        case PLAN_OTHER:
+            a.other = max(a.other, count);
+            break;
+        case PLAN_BLOCK:
+            a.second_block = max(a.second_block, count < a.block ? count : a.block);
+            a.block = max(a.block, count);
+            break;
+        }
+    }
+    return a;
+}
+
+/* ---- strategies ---- */
+
+static bool drops_after_forward(enum shard_strategy s)
+{
+    return s == FULL_SHARD || s == HYBRID_SHARD;
+}
+
+static int group_size_of(const struct run_plan_facts *f, enum shard_strategy s)
+{
+    switch (s) {
+    case NO_SHARD:
+        return 1;
+    case HYBRID_SHARD:
+    case HYBRID_SHARD_ZERO2:
+        return f->group_size;
+    default:
+        return f->world_size;
+    }
+}
+
+static void add_persistent(const struct run_plan_facts *f, const struct amounts *a,
+                           struct run_plan_strategy *s)
+{
+    int64_t slice = a->all / s->group_size;
+    s->values = slice * f->bytes.value;
+    s->masters = slice * f->bytes.master;
+    s->states = slice * f->bytes.state;
+    s->gradients = slice * f->bytes.gradient;
+    s->persistent = s->values + s->masters + s->states + s->gradients;
+}
+
+static void add_transient(const struct run_plan_facts *f, const struct amounts *a,
+                          struct run_plan_strategy *s)
+{
+    if (s->group_size == 1 && !f->cpu_offload) /* used and reduced in place */
+        return;
+    int64_t v = f->bytes.value, g = f->bytes.gradient, blocks = a->block + a->second_block;
+    if (drops_after_forward(s->strategy)) {
+        /* either two blocks are at work, or another unit and a block that was gathered ahead */
+        int64_t beside = a->other > 0 ? a->other + a->block : 0;
+        s->gathered = v * (a->root + max(blocks, beside));
+        s->whole_gradients = g * (a->root + max(blocks, a->other));
+        s->transient = (v + g) * a->root + max((v + g) * blocks, v * beside + g * a->other);
+    } else {
+        s->gathered = v * a->all;
+        s->whole_gradients = g * (a->root + blocks + a->other);
+        s->transient = s->gathered + s->whole_gradients;
+    }
+    if (f->micro_batches > 1 && !f->accumulate_sharded) { /* all of them wait for the last one */
+        s->transient += g * a->all - s->whole_gradients;
+        s->whole_gradients = g * a->all;
+    }
+}
+
+/* A ring moves each element to all but one of its n ranks, so a rank sends (n - 1) / n of it. */
+static int64_t ring(int n, int64_t bytes)
+{
+    return bytes / n * (n - 1);
+}
+
+/* What is dropped after forward is gathered twice; the root never is. To accumulate whole
+ * gradients is to reduce once. */
+static void add_traffic(const struct run_plan_facts *f, const struct amounts *a,
+                        struct run_plan_strategy *s)
+{
+    int groups = f->world_size / s->group_size;
+    int64_t gathered = a->all; /* what is kept is kept between micro-batches too */
+    if (drops_after_forward(s->strategy))
+        gathered = (2 * a->all - a->root) * f->micro_batches;
+    int64_t reduced = a->all * (f->accumulate_sharded ? f->micro_batches : 1);
+    s->sent_in_group = ring(s->group_size, gathered * f->bytes.value) +
+                       ring(s->group_size, reduced * f->bytes.reduction);
+    s->sent_between_groups = 2 * ring(groups, a->all / s->group_size * f->bytes.reduction);
+}
+
+/* ---- activations ---- */
+
+/* Of one token in one layer: the inputs of both norms and what they give, queries, keys and values,
+ * what attention gives and the logarithms of its sums (fp32), the feed-forward's middle. */
+static int64_t layer_bytes(const struct plan_activations *a, int value, bool is_selective)
+{
+    int64_t heads = a->heads * a->hd, kv = a->kv_heads * a->hd;
+    int64_t norms = is_selective ? 2 * a->D : 4 * a->D;
+    int64_t middle = (a->gated ? 2 : 1) * a->I + (is_selective ? 0 : a->I);
+    return value * (norms + heads + 2 * kv + heads + middle) + 4 * a->heads;
+}
+
+/* What a layer of a decoder keeps of one token for looking at the encoder's output: another norm's
+ * input and what it gives, queries and what attention gives; and of one of the encoder's tokens:
+ * keys and values. */
+static int64_t cross_bytes(const struct plan_activations *a, int value, bool is_selective)
+{
+    int64_t norms = is_selective ? a->D : 2 * a->D;
+    return value * (norms + 2 * a->heads * a->hd) + 4 * a->heads;
+}
+
+/* Bytes of a layer, as it is kept: of all its tokens, at work or only to be run again. */
+struct layers {
+    int64_t count, whole, kept;
+};
+
+static struct layers encoder_layers(const struct run_plan_facts *f)
+{
+    const struct plan_activations *a = &f->activations;
+    int64_t tokens = f->batch_rows * (f->sequence_tokens - a->target_tokens);
+    int64_t whole = tokens * layer_bytes(a, f->bytes.value, a->recompute == PLAN_SELECTIVE);
+    bool is_again = a->recompute == PLAN_BLOCKS; /* of each block its input, and one at work */
+    return (struct layers){a->L, whole, is_again ? tokens * f->bytes.value * a->D : whole};
+}
+
+static struct layers decoder_layers(const struct run_plan_facts *f)
+{
+    const struct plan_activations *a = &f->activations;
+    bool is_selective = a->recompute == PLAN_SELECTIVE;
+    int64_t source = f->batch_rows * (f->sequence_tokens - a->target_tokens);
+    int64_t tokens = f->batch_rows * a->target_tokens, value = f->bytes.value;
+    int64_t whole = tokens * (layer_bytes(a, f->bytes.value, is_selective) +
+                              cross_bytes(a, f->bytes.value, is_selective)) +
+                    source * value * 2 * a->kv_heads * a->hd;
+    bool is_again = a->recompute == PLAN_BLOCKS;
+    return (struct layers){a->decoder_L, whole, is_again ? tokens * value * a->D : whole};
+}
+
+static void add_activations(const struct run_plan_facts *f, struct run_plan *plan)
+{
+    const struct plan_activations *a = &f->activations;
+    int64_t tokens = f->batch_rows * f->sequence_tokens, value = f->bytes.value;
+    if (a->L == 0)
+        return;
+    const struct layers parts[] = {encoder_layers(f), decoder_layers(f)};
+    int64_t horizon = a->offload ? a->horizon : a->L + a->decoder_L, at_work = 0;
+    for (int i = 1; i >= 0; i--) { /* the last ones are those that stay */
+        int64_t here = parts[i].count < horizon ? parts[i].count : horizon;
+        horizon -= here;
+        plan->activations += here * parts[i].kept;
+        plan->host_activations += a->offload ? parts[i].count * parts[i].kept : 0;
+        if (parts[i].count > 0 && parts[i].whole > at_work)
+            at_work = parts[i].whole;
+    }
+    plan->activations += a->recompute == PLAN_BLOCKS ? at_work : 0;
+    tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
+    int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
+    plan->logits = rows * a->V * (4 + (value < 4 ? value : 0)); /* fp32; the gradient beside or in
+                                                                   its place */
+}
+
+void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
+{
+    *ret_plan = (struct run_plan){.parameters = f->parameters, .units = f->unit_count};
+    add_activations(f, ret_plan);
+    for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
+        struct run_plan_strategy *s = &ret_plan->strategies[i];
+        s->strategy = (enum shard_strategy)(FULL_SHARD + i);
+        s->group_size = group_size_of(f, s->strategy);
+        const struct amounts a = measure(f, s->group_size);
+        add_persistent(f, &a, s);
+        add_transient(f, &a, s);
+        add_traffic(f, &a, s);
+        s->device = s->transient + ret_plan->activations + ret_plan->logits;
+        s->host = ret_plan->host_activations;
+        *(f->cpu_offload ? &s->host : &s->device) += s->persistent;
+    }
+    ret_plan->samples = f->batch_rows * f->world_size * f->micro_batches;
+    ret_plan->tokens = ret_plan->samples * f->sequence_tokens;
+    for (int c = 0; c < FLOPS_CONVENTIONS; c++)
+        ret_plan->flops[c] = f->flops_per_token[c] * (double)ret_plan->tokens;
+}
+
+/* ---- advice ---- */
+
+bool run_plan_units_are_small(int64_t parameters, int units)
+{
+    return units > 1 && parameters / units < RUN_PLAN_SMALL_UNIT;
+}
+
+struct run_plan_advice run_plan_advise(int64_t parameters)
+{
+    static const struct {
+        int64_t below;
+        struct run_plan_advice advice;
+    } rows[] = {
+        {INT64_C(1000000000), {"below 1B parameters", NO_SHARD, false, false, 1, 4, 1, 1}},
+        {INT64_C(10000000000), {"1B to 10B parameters", SHARD_GRAD_OP, true, false, 4, 8, 1, 2}},
+        {INT64_C(70000000000), {"10B to 70B parameters", FULL_SHARD, true, false, 8, 8, 2, 8}},
+        {INT64_MAX, {"70B parameters and more", FULL_SHARD, true, true, 8, 8, 8, 32}},
+    };
+    int i = 0;
+    while (parameters >= rows[i].below)
+        i++;
+    return rows[i].advice;
+}

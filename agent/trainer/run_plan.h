@@ -1,0 +1,126 @@
+/* What a run will need, before any device is paid for: memory of a rank by kind, bytes sent and
+ * FLOPs of an optimizer step, for each of the five strategies; and what is recommended for a model
+ * of this size. Pure arithmetic over facts; knows no module tree, device or network.
+ *
+ * W ranks, S of them share one copy (the shard group), R = W / S. P: elements of all units. The
+ * root unit, of K elements, stays gathered through a pass. Gathered and dropped again are blocks,
+ * the two largest of U and U' elements, and other units, the largest of E. v, g: bytes of a value
+ * and of a gradient.
+ *
+ *   FULL_SHARD     gathered v (K + max(U + U', E + U)), whole gradients g (K + max(U + U', E))
+ *   SHARD_GRAD_OP  gathered v P, whole gradients g (K + U + U' + E)
+ *   NO_SHARD       neither: used and reduced in place */
+#ifndef SHOAL_AGENT_RUN_PLAN_H
+#define SHOAL_AGENT_RUN_PLAN_H
+
+#include "agent/shard/shard.h"
+#include "agent/telemetry/flops.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { RUN_PLAN_STRATEGIES = 5 };
+
+enum plan_role { PLAN_ROOT, PLAN_BLOCK, PLAN_OTHER };
+
+struct plan_unit {
+    int64_t flat_count; /* elements, padded for one rank */
+    enum plan_role role;
+};
+
+enum plan_recompute { PLAN_KEEP_ALL, PLAN_SELECTIVE, PLAN_BLOCKS };
+
+/* Bytes per element. */
+struct plan_bytes {
+    int value;     /* of the slice that is gathered, and of activations */
+    int master;    /* of the fp32 copy beside it; 0: none */
+    int state;     /* of all optimizer states together */
+    int gradient;  /* in memory */
+    int reduction; /* as sent */
+};
+
+/* Sizes of a language model's activations; L 0: not one, and they are not known. */
+struct plan_activations {
+    int64_t L, D, heads, kv_heads, hd, I, V;
+    int64_t decoder_L, target_tokens; /* of an encoder-decoder, L and the other tokens being the
+                                         encoder's; else 0 */
+    bool gated;                       /* the feed-forward has a gate: SwiGLU */
+    int64_t chunk_rows;               /* tokens whose logits are alive at once */
+    enum plan_recompute recompute;
+    bool offload;    /* what blocks keep goes to the host */
+    int64_t horizon; /* but for so many blocks */
+};
+
+struct run_plan_facts {
+    int64_t parameters;
+    const struct plan_unit *units;
+    int unit_count;
+    struct plan_bytes bytes;
+    struct plan_activations activations;
+    double flops_per_token[FLOPS_CONVENTIONS]; /* 0: not known */
+    int64_t batch_rows, sequence_tokens;       /* of a rank's micro-batch; tokens 0: images */
+    int world_size, group_size;                /* group_size: S of the HYBRID strategies */
+    int64_t micro_batches;                     /* of an optimizer step */
+    bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
+    bool cpu_offload;                          /* what is persistent lies on the host */
+};
+
+struct run_plan_strategy {
+    enum shard_strategy strategy;
+    int group_size; /* S */
+    /* Bytes per rank. Persistent: from start to end. */
+    int64_t values, masters, states, gradients;
+    int64_t persistent; /* the sum of these four */
+    /* At the worst moment of a step. */
+    int64_t gathered, whole_gradients;
+    int64_t transient; /* of the two together: they need not have their worst at the same moment */
+    /* All of it, activations included if they are known, by where it lies. */
+    int64_t device, host;
+    /* Per rank and optimizer step, by rings. */
+    int64_t sent_in_group, sent_between_groups;
+};
+
+struct run_plan {
+    int64_t parameters;
+    int units;
+    struct run_plan_strategy strategies[RUN_PLAN_STRATEGIES]; /* FULL_SHARD first */
+    int64_t activations;             /* bytes per rank at the end of forward; 0: not known */
+    int64_t host_activations;        /* likewise, on the host */
+    int64_t logits;                  /* bytes of a chunk of them, and its gradient */
+    int64_t samples, tokens;         /* of all ranks in an optimizer step */
+    double flops[FLOPS_CONVENTIONS]; /* of all ranks in an optimizer step; 0: not known */
+};
+
+void run_plan_make(const struct run_plan_facts *facts, struct run_plan *ret_plan);
+
+/* The AWS guide's table of sizes. */
+struct run_plan_advice {
+    const char *size; /* "1B to 10B parameters" */
+    enum shard_strategy strategy;
+    bool offload_activations, cpu_offload_if_needed;
+    int min_gpus, max_gpus; /* per node */
+    int min_nodes, max_nodes;
+};
+struct run_plan_advice run_plan_advise(int64_t parameters);
+
+/* Whether units are so small, on the average, that gathering them takes longer than the work it
+ * could hide behind: one unit, or no shards, is then faster. */
+enum { RUN_PLAN_SMALL_UNIT = 30000000 };
+bool run_plan_units_are_small(int64_t parameters, int units);
+
+/* As a table for people. current: the strategy that is configured; it is marked. */
+void run_plan_print(const struct run_plan *plan, const struct run_plan_facts *facts,
+                    enum shard_strategy current, struct str *out);
+/* As one JSON object. */
+void run_plan_json(const struct run_plan *plan, const struct run_plan_facts *facts,
+                   enum shard_strategy current, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

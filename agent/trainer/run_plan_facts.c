@@ -1,0 +1,149 @@
+#include "agent/trainer/run_plan_facts.h"
+
+#include "agent/models/language.h"
+#include "agent/shard/optim.h"
+#include "agent/shard/shard_layout.h"
+
+static int state_count(const struct agent_config *c)
+{
+    switch ((enum optim_type)c->optimizer.name) {
+    case OPTIM_SGD:
+        return c->optimizer.momentum > 0 ? 1 : 0;
+    default:
+        return 2;
+    }
+}
+
+static struct plan_bytes bytes_of(const struct agent_config *c)
+{
+    int state = state_count(c) * (c->optimizer.state_dtype == STATE_BF16 ? 2 : 4);
+    int reduction = c->precision.reduce_dtype == STATE_BF16 ? 2 : 4;
+    switch ((enum config_precision)c->precision.mixed) {
+    case PRECISION_BF16_MIXED:
+        return (struct plan_bytes){2, 4, state, 4, reduction};
+    case PRECISION_BF16_TRUE:
+        return (struct plan_bytes){2, 0, state, 4, reduction};
+    default:
+        return (struct plan_bytes){4, 0, state, 4, 4};
+    }
+}
+
+/* Where a model has blocks, what else is a unit has its turn alone; else all are alike. */
+static struct plan_unit *units_of(struct arena *arena, const struct shard_layout *layout)
+{
+    struct plan_unit *units = arena_array(arena, struct plan_unit, layout->unit_count);
+    bool has_blocks = false;
+    for (int i = 0; i < layout->unit_count; i++)
+        has_blocks |= layout->units[i].module->is_block;
+    for (int i = 0; i < layout->unit_count; i++) {
+        bool is_block = !has_blocks || layout->units[i].module->is_block;
+        units[i].flat_count = layout->units[i].flat_count;
+        units[i].role = i == 0 ? PLAN_ROOT : is_block ? PLAN_BLOCK : PLAN_OTHER;
+    }
+    return units;
+}
+
+static int64_t sequence_tokens(const struct agent_config *c, const struct model *model)
+{
+    if (model->language.V == 0)
+        return 0;
+    if (model->task == MODEL_TRANSLATION)
+        return c->data.max_source_length + c->data.max_target_length;
+    return c->data.max_seq_length > 0 ? c->data.max_seq_length : model->language.max_tokens;
+}
+
+static struct plan_activations activations_of(const struct agent_config *c,
+                                              const struct model *model)
+{
+    static const enum plan_recompute recomputes[] = {
+        [RECOMPUTE_NONE] = PLAN_KEEP_ALL,
+        [RECOMPUTE_FULL] = PLAN_BLOCKS,
+        [RECOMPUTE_SELECTIVE] = PLAN_SELECTIVE,
+    };
+    const struct language_shape *l = &model->language;
+    if (l->V == 0)
+        return (struct plan_activations){0};
+    return (struct plan_activations){
+        .L = l->L,
+        .decoder_L = l->L_decoder,
+        .target_tokens = l->L_decoder ? c->data.max_target_length : 0,
+        .D = l->D,
+        .heads = l->heads,
+        .kv_heads = l->kv_heads,
+        .hd = l->hd,
+        .I = l->I,
+        .V = l->V,
+        .gated = l->gated,
+        .chunk_rows = language_chunk_rows(0, l->V),
+        .recompute = recomputes[c->memory.activation_checkpointing],
+        .offload = c->memory.offload_activations,
+        .horizon = c->memory.activation_loading_horizon,
+    };
+}
+
+struct flops_shape run_plan_flops_shape(const struct agent_config *c,
+                                        const struct language_shape *l, int64_t parameters,
+                                        int64_t tokens)
+{
+    int64_t target = l->L_decoder > 0 ? c->data.max_target_length : 0;
+    return (struct flops_shape){
+        .parameters = parameters,
+        .lookup_parameters = l->embeddings,
+        .layers = l->L,
+        .attention_width = l->heads * l->hd,
+        .sequence_tokens = tokens - target,
+        .sees_all = l->sees_all,
+        .target_parameters = l->target_parameters,
+        .target_layers = l->L_decoder,
+        .target_tokens = target,
+    };
+}
+
+static void add_flops(const struct agent_config *c, const struct model *model,
+                      double ret_flops[FLOPS_CONVENTIONS])
+{
+    const struct flops_shape shape = run_plan_flops_shape(
+        c, &model->language, module_param_count(model->root), sequence_tokens(c, model));
+    for (int i = 0; i < FLOPS_CONVENTIONS; i++)
+        ret_flops[i] = model->language.V > 0 ? flops_per_token(&shape, (enum run_convention)i) : 0;
+}
+
+/* A node's ranks, or the most below that which divide the world. */
+static int default_group(int world_size, int node_size)
+{
+    int size = node_size < world_size ? node_size : world_size;
+    while (world_size % size != 0)
+        size--;
+    return size;
+}
+
+int run_plan_facts_make(const struct agent_config *c, const struct model *model, int world_size,
+                        int node_size, struct arena *arena, struct run_plan_facts *ret_facts,
+                        struct error *err)
+{
+    int64_t group_size = c->parallel.shard_group_size;
+    if (group_size == 0)
+        group_size = default_group(world_size, node_size);
+    if (world_size % group_size != 0)
+        return error_set(err, ERR_CONFIG,
+                         "parallel.shard_group_size: groups of %lld ranks do not divide %d ranks",
+                         (long long)group_size, world_size);
+    struct shard_layout layout;
+    shard_layout_make(arena, model->root, 1, &layout);
+    *ret_facts = (struct run_plan_facts){
+        .parameters = module_param_count(model->root),
+        .units = units_of(arena, &layout),
+        .unit_count = layout.unit_count,
+        .bytes = bytes_of(c),
+        .activations = activations_of(c, model),
+        .batch_rows = c->data.train_batch_size,
+        .sequence_tokens = sequence_tokens(c, model),
+        .world_size = world_size,
+        .group_size = (int)group_size,
+        .micro_batches = c->optimizer.gradient_accumulation_steps,
+        .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
+        .cpu_offload = c->memory.cpu_offload,
+    };
+    add_flops(c, model, ret_facts->flops_per_token);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* The facts that a plan is made of, from a configuration and its model cut into units. Touches no
+ * data, device or network. */
+#ifndef SHOAL_AGENT_RUN_PLAN_FACTS_H
+#define SHOAL_AGENT_RUN_PLAN_FACTS_H
+
+#include "agent/config/config.h"
+#include "agent/models/model.h"
+#include "agent/trainer/run_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What decides a language model's FLOPs. tokens: of a sample; of an encoder-decoder, of both its
+ * sequences together. */
+struct flops_shape run_plan_flops_shape(const struct agent_config *config,
+                                        const struct language_shape *language, int64_t parameters,
+                                        int64_t tokens);
+
+/* world_size, node_size: ranks in all and on a node, which is HYBRID's default group. Memory from
+ * `arena`. Errors: ERR_CONFIG if the group does not divide the world. */
+int run_plan_facts_make(const struct agent_config *config, const struct model *model,
+                        int world_size, int node_size, struct arena *arena,
+                        struct run_plan_facts *ret_facts, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

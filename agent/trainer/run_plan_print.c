@@ -1,0 +1,151 @@
+#include "agent/trainer/run_plan.h"
+
+#include "agent/telemetry/json_row.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+static const double giga = 1e9;
+
+/* "1,235,814,400". */
+static void add_count(int64_t count, struct str *out)
+{
+    if (count >= 1000) {
+        add_count(count / 1000, out);
+        str_printf(out, ",%03" PRId64, count % 1000);
+    } else {
+        str_printf(out, "%" PRId64, count);
+    }
+}
+
+static void add_head(const struct run_plan *p, const struct run_plan_facts *f, struct str *out)
+{
+    const struct plan_bytes *b = &f->bytes;
+    add_count(p->parameters, out);
+    str_printf(out, " parameters in %d unit%s; bytes per element: values %d, masters %d, ",
+               p->units, p->units == 1 ? "" : "s", b->value, b->master);
+    str_printf(out, "optimizer %d, gradients %d\n", b->state, b->gradient);
+    str_printf(out, "%d rank%s, %" PRId64 " sample%s each, %" PRId64 " micro-batch%s per step: ",
+               f->world_size, f->world_size == 1 ? "" : "s", f->batch_rows,
+               f->batch_rows == 1 ? "" : "s", f->micro_batches, f->micro_batches == 1 ? "" : "es");
+    add_count(p->tokens > 0 ? p->tokens : p->samples, out);
+    str_add(out, p->tokens > 0 ? " tokens in all" : " in all");
+    if (p->flops[FLOPS_FULL] > 0)
+        str_printf(out, ", %.4g TFLOP (causal), %.4g TFLOP (full attention)",
+                   p->flops[FLOPS_CAUSAL] / 1e12, p->flops[FLOPS_FULL] / 1e12);
+    str_add(out, "\n\n");
+}
+
+static void add_strategy(const struct run_plan_strategy *s, enum shard_strategy current,
+                         struct str *out)
+{
+    const int64_t columns[] = {s->values + s->masters, s->states, s->gradients, s->gathered,
+                               s->whole_gradients,     s->device, s->host,      s->sent_in_group,
+                               s->sent_between_groups};
+    str_printf(out, "%c %-18s %5d", s->strategy == current ? '*' : ' ',
+               shard_strategy_name(s->strategy), s->group_size);
+    for (size_t i = 0; i < array_length(columns); i++)
+        str_printf(out, " %9.3f", (double)columns[i] / giga);
+    str_add(out, "\n");
+}
+
+static void add_range(int low, int high, const char *what, struct str *out)
+{
+    if (low < high)
+        str_printf(out, "%d to ", low);
+    str_printf(out, "%d %s%s", high, what, high == 1 ? "" : "s");
+}
+
+static void add_advice(const struct run_plan *p, struct str *out)
+{
+    const struct run_plan_advice a = run_plan_advise(p->parameters);
+    str_printf(out, "Advice for %s: --sharding_strategy=%s --offload_activations=%d%s, ", a.size,
+               shard_strategy_name(a.strategy), a.offload_activations,
+               a.cpu_offload_if_needed ? " (--cpu_offload=1 if needed)" : "");
+    add_range(a.min_gpus, a.max_gpus, "GPU", out);
+    str_add(out, " per node, ");
+    add_range(a.min_nodes, a.max_nodes, "node", out);
+    str_add(out, "\n");
+}
+
+void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
+                    enum shard_strategy current, struct str *out)
+{
+    add_head(p, f, out);
+    str_add(out, "GB per rank          group    shards optimizer gradients  gathered   + whole"
+                 "     total   on host sent/step   between\n"
+                 "                                                                    gradients"
+                 " on device           in group    groups\n");
+    for (int i = 0; i < RUN_PLAN_STRATEGIES; i++)
+        add_strategy(&p->strategies[i], current, out);
+    str_add(out, "\n");
+    if (p->activations > 0)
+        str_printf(out, "In the total: activations %.3f GB, logits %.3f GB\n",
+                   (double)p->activations / giga, (double)p->logits / giga);
+    else
+        str_add(out, "Not in the total: activations, which are not known for this model\n");
+    add_advice(p, out);
+    if (run_plan_units_are_small(p->parameters, p->units))
+        str_printf(out,
+                   "Units of %.3gM parameters are small (below %dM): one unit "
+                   "(--auto_wrap_policy=NO_WRAP) or NO_SHARD is faster where memory allows it\n",
+                   (double)p->parameters / p->units / 1e6, RUN_PLAN_SMALL_UNIT / 1000000);
+}
+
+/* ---- JSON ---- */
+
+static void add_strategy_json(const struct run_plan_strategy *s, enum shard_strategy current,
+                              struct str *out)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } rows[] = {
+        {"group_size", s->group_size},
+        {"value_bytes", s->values},
+        {"master_bytes", s->masters},
+        {"optimizer_bytes", s->states},
+        {"gradient_bytes", s->gradients},
+        {"persistent_bytes", s->persistent},
+        {"gathered_bytes", s->gathered},
+        {"whole_gradient_bytes", s->whole_gradients},
+        {"transient_bytes", s->transient},
+        {"device_bytes", s->device},
+        {"host_bytes", s->host},
+        {"sent_in_group_bytes", s->sent_in_group},
+        {"sent_between_groups_bytes", s->sent_between_groups},
+    };
+    str_printf(out, "{\"strategy\":\"%s\",\"configured\":%s", shard_strategy_name(s->strategy),
+               s->strategy == current ? "true" : "false");
+    for (size_t i = 0; i < array_length(rows); i++)
+        str_printf(out, ",\"%s\":%" PRId64, rows[i].name, rows[i].value);
+    str_add(out, "}");
+}
+
+void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
+                   enum shard_strategy current, struct str *out)
+{
+    const struct run_plan_advice a = run_plan_advise(p->parameters);
+    str_printf(out,
+               "{\"parameters\":%" PRId64 ",\"units\":%d,\"world_size\":%d,"
+               "\"samples_per_step\":%" PRId64 ",\"tokens_per_step\":%" PRId64,
+               p->parameters, p->units, f->world_size, p->samples, p->tokens);
+    for (int c = 0; c < FLOPS_CONVENTIONS; c++) {
+        str_printf(out, ",\"flops_per_step_%s\":", run_convention_name((enum run_convention)c));
+        json_number(p->flops[c], out);
+    }
+    str_printf(out, ",\"activation_bytes\":%" PRId64 ",\"logits_bytes\":%" PRId64, p->activations,
+               p->logits);
+    str_printf(out,
+               ",\"advice\":{\"size\":\"%s\",\"strategy\":\"%s\",\"offload_activations\":%s,"
+               "\"cpu_offload_if_needed\":%s,\"gpus_per_node\":[%d,%d],\"nodes\":[%d,%d]}",
+               a.size, shard_strategy_name(a.strategy), a.offload_activations ? "true" : "false",
+               a.cpu_offload_if_needed ? "true" : "false", a.min_gpus, a.max_gpus, a.min_nodes,
+               a.max_nodes);
+    str_add(out, ",\"strategies\":[");
+    for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
+        str_add(out, i ? "," : "");
+        add_strategy_json(&p->strategies[i], current, out);
+    }
+    str_add(out, "]}\n");
+}

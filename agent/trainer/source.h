@@ -1,0 +1,95 @@
+/* Where a rank's batches come from: the door between data sets and the trainer. A source is one
+ * sequence of samples per epoch, the same for every world size; a rank takes its share of it. It
+ * fetches the micro-batches of an optimizer step into host memory, and puts them on the device one
+ * by one. Knows data sets and the device; not models or the loop. */
+#ifndef SHOAL_AGENT_SOURCE_H
+#define SHOAL_AGENT_SOURCE_H
+
+#include "agent/config/config.h"
+#include "agent/dataset/token_source.h"
+#include "agent/models/model.h"
+#include "base/error.h"
+#include "kernels/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum source_split { SOURCE_TRAIN, SOURCE_EVAL };
+
+/* What one optimizer step works on. */
+struct source_fetched {
+    int64_t batches;    /* micro-batches; 0 at the end of the epoch */
+    int64_t rows;       /* of this rank, in all of them */
+    int64_t tokens;     /* of this rank, padding included; 0: images */
+    int64_t targets;    /* of this rank that count for the loss (MODEL_CLASSES: labels) */
+    int64_t labels;     /* MODEL_PRETRAINING: labels of this rank that count, beside the targets */
+    bool same;          /* rows, targets and labels are the same on every rank */
+    const char *notice; /* something that people should know of, or NULL; until the next fetch */
+};
+
+struct source;
+
+struct source_functions {
+    /* Goes to an epoch, behind its first `samples` of all ranks. state: what `state` gave there, or
+     * "" at the beginning of an epoch. */
+    int (*seek)(struct source *source, int64_t epoch, int64_t samples, const char *state,
+                struct error *err);
+    /* Fetches the next micro-batches, `most` or as many as the epoch still has. The stream has been
+     * synced since the last call. */
+    int (*fetch)(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+                 struct error *err);
+    /* Queues micro-batch i of the fetched ones; valid until the next call. */
+    struct batch (*batch)(struct source *source, int64_t i);
+    /* What `seek` needs beside epoch and samples to go on behind what was fetched: "" for what can
+     * be indexed. Valid until the next call. */
+    const char *(*state)(struct source *source);
+    void (*close)(struct source *source);
+};
+
+/* The common head of every source. */
+struct source {
+    const struct source_functions *fn;
+    int64_t samples; /* of an epoch, all ranks, each counted once; -1: not known before its end */
+    int64_t batches; /* micro-batches of this rank in an epoch; -1 likewise */
+    int64_t T;       /* tokens of a sample, at the most; MODEL_TRANSLATION: of source and target
+                        together; 0: images */
+    int64_t batch_rows; /* rows of a micro-batch; an epoch's last one may have fewer */
+    const char *what;   /* for errors: the data's directory */
+};
+
+/* What a source needs to know of its rank. */
+struct source_place {
+    struct stream *stream;
+    int rank, size;
+    int64_t most;                 /* micro-batches that will be fetched at once at the most */
+    struct token_encoder encoder; /* for text; encode NULL: there is no tokenizer */
+};
+
+/* Opens the split that the configuration names, for the model. Errors: what is wrong with the data,
+ * and data that does not fit the model. */
+int source_open(const struct agent_config *config, enum source_split split,
+                const struct model *model, const struct source_place *place,
+                struct source **ret_source, struct error *err);
+void source_close(struct source *source); /* NULL-safe; the stream has been synced */
+
+/* source_images.c: MNIST's and its like; source_tokens.c: what predicts the next token;
+ * source_examples.c: rows, for the other language models. */
+int source_images_open(const struct agent_config *config, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct source **ret_source, struct error *err);
+int source_tokens_open(const struct agent_config *config, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct source **ret_source, struct error *err);
+
+int source_examples_open(const struct agent_config *config, enum source_split split,
+                         const struct model *model, const struct source_place *place,
+                         struct source **ret_source, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

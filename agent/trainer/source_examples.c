@@ -1,0 +1,304 @@
+/* Rows of texts, tokenized once: for T5 and BERT. An epoch's last rows are filled up with its first
+ * ones, as DistributedSampler does, so all ranks have equally many. */
+#include "agent/dataset/example_batch.h"
+#include "agent/dataset/sampler.h"
+#include "agent/trainer/source.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATE_BYTES = 64 };
+
+struct rows {
+    struct source head; /* first: the functions get a pointer to it */
+    struct stream *stream;
+    const struct model *model;
+    struct examples *examples;
+    struct example_batcher batcher;
+    struct sampler sampler;
+    bool shuffle, drop_last;
+    uint64_t seed, epoch;
+    int64_t *order;             /* [examples->count], of `epoch`; NULL: not shuffled */
+    int64_t *samples;           /* [batch_rows], scratch */
+    int64_t next;               /* batch to be fetched, counted from sampler.first on */
+    int64_t most, fetched;      /* batches */
+    int64_t size;               /* int32_t of a batch */
+    int32_t *host;              /* [most, size] */
+    struct example_batch *here; /* [most], in `host` */
+    void *device;               /* int32_t [size]: one of them */
+    struct example_batch there; /* in `device` */
+    char state[STATE_BYTES];    /* of the data: what a checkpoint must find again */
+};
+
+static struct rows *of(struct source *source)
+{
+    return (struct rows *)source;
+}
+
+static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+                struct error *err)
+{
+    struct rows *s = of(source);
+    if (state[0] && strcmp(state, s->state) != 0)
+        return error_set(err, ERR_INPUT,
+                         "%s: not the data that the checkpoint is in the middle of (%s there, %s "
+                         "here): give the same data, tokenizer and data.* settings",
+                         s->head.what, state, s->state);
+    if (s->order && s->epoch != (uint64_t)epoch)
+        sampler_permute(s->examples->count, s->seed, (uint64_t)epoch, s->order);
+    s->epoch = (uint64_t)epoch;
+    s->sampler.first = samples < s->examples->count ? samples : s->examples->count;
+    s->next = s->fetched = 0;
+    return 0;
+}
+
+static int64_t batches_left(const struct rows *s)
+{
+    int64_t rows = sampler_count(&s->sampler), B = s->head.batch_rows;
+    return (s->drop_last ? rows / B : (rows + B - 1) / B) - s->next;
+}
+
+static void fill(struct rows *s, struct example_batch *batch)
+{
+    int64_t first = s->next++ * s->head.batch_rows, rows = sampler_count(&s->sampler) - first;
+    if (rows > s->head.batch_rows)
+        rows = s->head.batch_rows;
+    for (int64_t i = 0; i < rows; i++)
+        s->samples[i] = sampler_index(&s->sampler, s->order, first + i);
+    example_batch_fill(&s->batcher, s->epoch, s->samples, rows, batch);
+    if (s->model->task == MODEL_TRANSLATION)
+        model_shift_right(batch->tokens, batch->target, rows, batch->T, s->model->language.start_id,
+                          s->model->language.pad_id);
+}
+
+static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+                 struct error *err)
+{
+    (void)err;
+    struct rows *s = of(source);
+    int64_t left = batches_left(s);
+    assert(most <= s->most);
+    bool classes = s->model->task == MODEL_CLASSES;
+    *ret_fetched = (struct source_fetched){.batches = left < most ? left : most, .same = classes};
+    for (s->fetched = 0; s->fetched < ret_fetched->batches; s->fetched++) {
+        struct example_batch *batch = &s->here[s->fetched];
+        fill(s, batch);
+        ret_fetched->rows += batch->rows;
+        ret_fetched->tokens += batch->rows * (batch->T + batch->T_source);
+        ret_fetched->targets += classes ? batch->rows : batch->targets;
+        ret_fetched->labels += s->model->task == MODEL_PRETRAINING ? batch->rows : 0;
+    }
+    return 0;
+}
+
+static struct batch batch(struct source *source, int64_t i)
+{
+    struct rows *s = of(source);
+    assert(i >= 0 && i < s->fetched);
+    const struct example_batch *here = &s->here[i], *there = &s->there;
+    enum model_task task = s->model->task;
+    bool translation = task == MODEL_TRANSLATION, classes = task == MODEL_CLASSES;
+    stream_copy(s->stream, s->device, s->host + i * s->size, (size_t)s->size * sizeof *s->host);
+    return (struct batch){
+        .rows = here->rows,
+        .tokens = there->tokens,
+        .T = here->T,
+        .target = classes ? NULL : there->target,
+        .token_counts = translation ? NULL : there->token_counts,
+        .token_types = translation ? NULL : there->token_types,
+        .source = translation ? there->source : NULL,
+        .T_source = here->T_source,
+        .source_counts = translation ? there->source_counts : NULL,
+        .labels = classes || task == MODEL_PRETRAINING ? there->labels : NULL,
+    };
+}
+
+static const char *state(struct source *source)
+{
+    return of(source)->state;
+}
+
+static void close_rows(struct source *source)
+{
+    struct rows *s = of(source);
+    struct device *device = stream_device(s->stream);
+    device_free(device, s->device);
+    device_host_free(device, s->host);
+    examples_close(s->examples);
+    free(s->here);
+    free(s->samples);
+    free(s->order);
+    free(s);
+}
+
+/* ---- opening ---- */
+
+static enum examples_kind kind_of(enum model_task task)
+{
+    switch (task) {
+    case MODEL_TRANSLATION:
+        return EXAMPLES_TRANSLATION;
+    case MODEL_CLASSES:
+        return EXAMPLES_CLASSES;
+    case MODEL_PRETRAINING:
+        return EXAMPLES_PRETRAINING;
+    default:
+        return EXAMPLES_MASKED;
+    }
+}
+
+/* Tokens of a row that is one sequence: what was asked for, else all that the model takes. */
+static int longest_of(const struct agent_config *c, const struct model *model, int64_t *ret_most,
+                      struct error *err)
+{
+    enum { LEAST = 8 }; /* bos, two eos, and a little text */
+    int64_t most = model->language.max_tokens, asked = c->data.max_seq_length;
+    if (asked > most)
+        return error_set(err, ERR_CONFIG,
+                         "data.max_seq_length: %lld tokens, but the model has only %lld positions",
+                         (long long)asked, (long long)most);
+    *ret_most = asked > 0 ? asked : most;
+    if (*ret_most < LEAST)
+        return error_set(err, ERR_CONFIG,
+                         "data.max_seq_length: %lld tokens are too few: at least %d",
+                         (long long)*ret_most, LEAST);
+    return 0;
+}
+
+static struct examples_options options_of(const struct agent_config *c, bool train,
+                                          const struct model *model,
+                                          const struct token_encoder *encoder)
+{
+    return (struct examples_options){
+        .kind = kind_of(model->task),
+        .data = {.dataset = c->data.dataset,
+                 .config = c->data.dataset_config_name,
+                 .root = c->data.root,
+                 .split = train ? c->data.train_split : c->data.eval_split,
+                 .max_rows = train ? c->data.train_size : c->data.eval_size,
+                 .format = (enum token_format)c->data.format,
+                 .packing = (enum token_packing)c->data.packing,
+                 .add_bos = (enum token_affix)c->data.add_bos,
+                 .add_eos = (enum token_affix)c->data.add_eos,
+                 .text_column = c->data.text_column,
+                 .vocab_size = model->language.V,
+                 .threads = (int)c->data.num_workers,
+                 .encoder = *encoder},
+        .target_column = c->data.target_column,
+        .source_prefix = c->data.source_prefix,
+        .text_pair_column = c->data.text_pair_column,
+        .label_column = c->data.label_column,
+        .label_names = c->data.label_names,
+        .classes = model->classes,
+        .max_source = c->data.max_source_length,
+        .max_target = c->data.max_target_length,
+        .may_cut = c->data.max_seq_length > 0,
+    };
+}
+
+static struct example_batcher batcher_of(const struct agent_config *c, const struct rows *s,
+                                         const struct examples_options *options)
+{
+    const struct token_encoder *encoder = &options->data.encoder;
+    bool translation = options->kind == EXAMPLES_TRANSLATION;
+    return (struct example_batcher){
+        .kind = options->kind,
+        .max_tokens = translation ? options->max_target : options->max_tokens,
+        .max_source = translation ? options->max_source : 0,
+        .pad_to_max = c->data.padding == PADDING_MAX_LENGTH,
+        .multiple = c->data.pad_to_multiple_of,
+        .pad = encoder->pad >= 0 ? encoder->pad : s->model->language.pad_id,
+        .label_pad = (int32_t)c->data.label_pad_token_id,
+        .bos = encoder->bos,
+        .eos = encoder->eos,
+        .masking = {.probability = c->data.mlm_probability,
+                    .mask = encoder->mask,
+                    .vocabulary = encoder->vocabulary,
+                    .kept = {encoder->bos, encoder->eos, encoder->pad},
+                    .seed = s->seed},
+    };
+}
+
+static int open_examples(struct rows *s, const struct agent_config *c, bool train,
+                         const struct token_encoder *encoder, struct error *err)
+{
+    struct examples_options options = options_of(c, train, s->model, encoder);
+    bool masks = options.kind == EXAMPLES_MASKED || options.kind == EXAMPLES_PRETRAINING;
+    if (options.kind != EXAMPLES_TRANSLATION && longest_of(c, s->model, &options.max_tokens, err))
+        return -1;
+    if (c->data.label_pad_token_id >= s->model->language.V)
+        return error_set(
+            err, ERR_CONFIG, "data.label_pad_token_id: the model has no token %lld, only 0 .. %lld",
+            (long long)c->data.label_pad_token_id, (long long)s->model->language.V - 1);
+    if (masks && encoder->encode && encoder->mask < 0)
+        return error_set(err, ERR_CONFIG,
+                         "data.tokenizer: it has no mask token ([MASK]), which hides words");
+    s->batcher = batcher_of(c, s, &options);
+    s->head.T = s->batcher.max_tokens + s->batcher.max_source;
+    if (examples_open(&options, &s->examples, err))
+        return -1;
+    s->batcher.examples = s->examples;
+    return 0;
+}
+
+static int open_buffers(struct rows *s, struct error *err)
+{
+    struct device *device = stream_device(s->stream);
+    s->size = example_batch_size(&s->batcher, s->head.batch_rows);
+    size_t bytes = (size_t)s->size * sizeof *s->host;
+    void *host;
+    s->here = xcalloc((size_t)s->most, sizeof *s->here);
+    s->samples = xcalloc((size_t)s->head.batch_rows, sizeof *s->samples);
+    if (device_host_alloc(device, (size_t)s->most * bytes, "rows on the host", &host, err))
+        return -1;
+    s->host = host;
+    memset(host, 0, (size_t)s->most * bytes);
+    for (int64_t i = 0; i < s->most; i++)
+        example_batch_place(&s->here[i], &s->batcher, s->head.batch_rows, s->host + i * s->size);
+    if (device_alloc(device, MEMORY_INPUT, bytes, "batch rows", &s->device, err))
+        return -1;
+    example_batch_place(&s->there, &s->batcher, s->head.batch_rows, s->device);
+    return 0;
+}
+
+static void begin(struct rows *s, const struct source_place *place)
+{
+    int64_t count = s->examples->count;
+    s->sampler = (struct sampler){.items = count, .rank = place->rank, .world_size = place->size};
+    s->head.samples = count;
+    s->head.batches = batches_left(s);
+    snprintf(s->state, sizeof s->state, "samples=%lld data=%016llx", (long long)count,
+             (unsigned long long)s->examples->fingerprint);
+    if (!s->shuffle)
+        return;
+    s->order = xmalloc((size_t)count * sizeof *s->order);
+    sampler_permute(count, s->seed, s->epoch, s->order);
+}
+
+int source_examples_open(const struct agent_config *config, enum source_split split,
+                         const struct model *model, const struct source_place *place,
+                         struct source **ret_source, struct error *err)
+{
+    static const struct source_functions functions = {seek, fetch, batch, state, close_rows};
+    bool train = split == SOURCE_TRAIN;
+    struct rows *s = xcalloc(1, sizeof *s);
+    s->head.fn = &functions;
+    s->head.what = config->data.dataset;
+    s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
+    s->stream = place->stream;
+    s->model = model;
+    s->most = place->most;
+    s->seed = (uint64_t)config->runtime.seed;
+    s->shuffle = train && config->data.shuffle;
+    s->drop_last = train && config->data.drop_last;
+    if (open_examples(s, config, train, &place->encoder, err) || open_buffers(s, err)) {
+        close_rows(&s->head);
+        return -1;
+    }
+    begin(s, place);
+    *ret_source = &s->head;
+    return 0;
+}

@@ -1,0 +1,171 @@
+/* Images and labels: batches of bytes that become the model's input on the device. */
+#include "agent/dataset/dataset.h"
+#include "agent/trainer/source.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Mean and standard deviation of MNIST's training pixels, as the tutorial normalises. */
+static const float pixel_mean = 0.1307F, pixel_stddev = 0.3081F;
+
+struct images {
+    struct source head; /* first: the functions get a pointer to it */
+    struct stream *stream;
+    struct dataset *set;
+    struct loader loader;
+    int64_t next;           /* batch of the epoch to be fetched */
+    int64_t first, fetched; /* batches that are fetched */
+    int64_t most, pixels;   /* batches at once; of an image */
+    void *host_images;      /* bytes [most, batch_rows, pixels], for copies */
+    void *host_labels;      /* int32_t [most, batch_rows] */
+    void *images, *labels;  /* one batch of them on the device */
+    void *input;            /* [batch_rows, pixels] fp32 */
+};
+
+static struct images *of(struct source *source)
+{
+    return (struct images *)source;
+}
+
+static uint8_t *images_of(const struct images *s, int64_t row)
+{
+    return (uint8_t *)s->host_images + row * s->pixels;
+}
+
+static int32_t *labels_of(const struct images *s, int64_t row)
+{
+    return (int32_t *)s->host_labels + row;
+}
+
+static int64_t rows_of(const struct images *s, int64_t batch)
+{
+    int64_t left = sampler_count(&s->loader.sampler) - batch * s->head.batch_rows;
+    return left < s->head.batch_rows ? left : s->head.batch_rows;
+}
+
+/* An epoch is over by the data's own size, which does not depend on the world as the padded count
+ * does; the last batch begins below it. */
+static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+                struct error *err)
+{
+    (void)state, (void)err;
+    struct images *s = of(source);
+    loader_set_epoch(&s->loader, (uint64_t)epoch);
+    bool over = samples >= s->head.samples;
+    s->next =
+        over ? s->head.batches : samples / (s->head.batch_rows * s->loader.sampler.world_size);
+    s->fetched = 0;
+    return 0;
+}
+
+static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+                 struct error *err)
+{
+    (void)err;
+    struct images *s = of(source);
+    assert(most <= s->most);
+    s->first = s->next;
+    s->fetched = s->head.batches - s->next < most ? s->head.batches - s->next : most;
+    s->next += s->fetched;
+    *ret_fetched = (struct source_fetched){.batches = s->fetched, .same = true};
+    for (int64_t i = 0; i < s->fetched; i++) {
+        int64_t row = i * s->head.batch_rows;
+        ret_fetched->rows +=
+            loader_batch(&s->loader, s->first + i, images_of(s, row), labels_of(s, row));
+    }
+    ret_fetched->targets = ret_fetched->rows;
+    return 0;
+}
+
+static struct batch batch(struct source *source, int64_t i)
+{
+    struct images *s = of(source);
+    assert(i >= 0 && i < s->fetched);
+    int64_t rows = rows_of(s, s->first + i), row = i * s->head.batch_rows;
+    int64_t count = rows * s->pixels;
+    stream_copy(s->stream, s->images, images_of(s, row), (size_t)count);
+    stream_copy(s->stream, s->labels, labels_of(s, row), (size_t)rows * sizeof(int32_t));
+    device_ops(stream_device(s->stream))
+        ->normalize(s->stream, s->input, s->images, count, pixel_mean, pixel_stddev);
+    return (struct batch){.input = s->input, .target = s->labels, .rows = rows};
+}
+
+static const char *state(struct source *source)
+{
+    (void)source;
+    return "";
+}
+
+static void close_images(struct source *source)
+{
+    struct images *s = of(source);
+    struct device *device = stream_device(s->stream);
+    device_free(device, s->images);
+    device_free(device, s->labels);
+    device_free(device, s->input);
+    device_host_free(device, s->host_images);
+    device_host_free(device, s->host_labels);
+    loader_free(&s->loader);
+    dataset_close(s->set);
+    free(s);
+}
+
+static int open_buffers(struct images *s, struct error *err)
+{
+    struct device *device = stream_device(s->stream);
+    size_t rows = (size_t)s->head.batch_rows, count = rows * (size_t)s->pixels;
+    size_t most = (size_t)s->most;
+    if (device_host_alloc(device, most * count, "images on the host", &s->host_images, err) ||
+        device_host_alloc(device, most * rows * sizeof(int32_t), "labels on the host",
+                          &s->host_labels, err) ||
+        device_alloc(device, MEMORY_INPUT, count, "batch images", &s->images, err) ||
+        device_alloc(device, MEMORY_INPUT, rows * sizeof(int32_t), "batch labels", &s->labels, err))
+        return -1;
+    return device_alloc(device, MEMORY_INPUT, count * sizeof(float), "batch input", &s->input, err);
+}
+
+static int check_size(const struct images *s, const struct model *model, struct error *err)
+{
+    const int64_t *shape = model->input_shape;
+    if (s->set->height == shape[0] && s->set->width == shape[1])
+        return 0;
+    return error_set(err, ERR_INPUT, "%s: images are %lldx%lld, the model takes %lldx%lld",
+                     s->head.what, (long long)s->set->height, (long long)s->set->width,
+                     (long long)shape[0], (long long)shape[1]);
+}
+
+int source_images_open(const struct agent_config *config, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct source **ret_source, struct error *err)
+{
+    static const struct source_functions functions = {seek, fetch, batch, state, close_images};
+    bool train = split == SOURCE_TRAIN;
+    struct images *s = xcalloc(1, sizeof *s);
+    s->head.fn = &functions;
+    s->head.what = config->data.root;
+    s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
+    s->stream = place->stream;
+    s->most = place->most;
+    if (dataset_open(config->data.root, train ? DATASET_TRAIN : DATASET_TEST, &s->set, err) ||
+        check_size(s, model, err)) {
+        close_images(&s->head);
+        return -1;
+    }
+    int64_t limit = train ? config->data.train_size : config->data.eval_size;
+    if (limit > 0 && limit < s->set->count)
+        s->set->count = limit;
+    loader_init(&s->loader, s->set, place->rank, place->size, s->head.batch_rows,
+                train && config->data.shuffle, (uint64_t)config->runtime.seed);
+    s->head.samples = s->set->count;
+    s->head.batches = loader_batches(&s->loader);
+    if (train && config->data.drop_last)
+        s->head.batches = sampler_count(&s->loader.sampler) / s->head.batch_rows;
+    s->pixels = s->set->height * s->set->width;
+    if (open_buffers(s, err)) {
+        close_images(&s->head);
+        return -1;
+    }
+    *ret_source = &s->head;
+    return 0;
+}

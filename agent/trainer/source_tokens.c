@@ -1,0 +1,237 @@
+/* Windows of token ids for language models, as a token loader makes them ready. What is missing of
+ * an epoch's last batch is rows without targets, which count for nothing. */
+#include "agent/dataset/token_loader.h"
+#include "agent/trainer/source.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct windows {
+    struct source head; /* first: the functions get a pointer to it */
+    struct stream *stream;
+    struct token_loader *loader;
+    int64_t most, fetched;
+    struct token_batch *batches; /* [most], on the host: the loader's */
+    void *here;                  /* int32_t [most, 2, batch_rows, T]: theirs, for copies */
+    void *ids, *targets;         /* [batch_rows, T] on the device */
+    char *position;              /* behind what was fetched; NULL: not asked for yet */
+    int64_t told_bad_lines;      /* how many there were when it was told last */
+    char *notice;                /* NULL: none */
+};
+
+static struct windows *of(struct source *source)
+{
+    return (struct windows *)source;
+}
+
+static size_t batch_bytes(const struct windows *s)
+{
+    return (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
+}
+
+static char *ids_of(const struct windows *s, int64_t i)
+{
+    return (char *)s->here + (size_t)(2 * i) * batch_bytes(s);
+}
+
+static char *targets_of(const struct windows *s, int64_t i)
+{
+    return ids_of(s, i) + batch_bytes(s);
+}
+
+static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+                struct error *err)
+{
+    struct windows *s = of(source);
+    s->fetched = 0;
+    if (!state[0])
+        return token_loader_start(s->loader, epoch, samples, err);
+    struct token_position position;
+    if (token_position_parse("the checkpoint's place in the data", state, strlen(state), &position,
+                             err))
+        return -1;
+    return token_loader_resume(s->loader, &position, err);
+}
+
+/* Tells of lines that were left out whenever they have become twice as many. */
+static const char *look_for_bad_lines(struct windows *s)
+{
+    struct token_position behind;
+    char last[sizeof((struct error *)0)->msg];
+    free(s->notice);
+    s->notice = NULL;
+    token_loader_tell(s->loader, &behind);
+    if (behind.bad_lines == 0 || behind.bad_lines < 2 * s->told_bad_lines)
+        return NULL;
+    s->told_bad_lines = behind.bad_lines;
+    token_source_last_bad(token_loader_source(s->loader), last, sizeof last);
+    s->notice = xasprintf("%lld of %lld lines of the data were left out; the last: %s",
+                          (long long)behind.bad_lines, (long long)behind.lines, last);
+    return s->notice;
+}
+
+static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+                 struct error *err)
+{
+    struct windows *s = of(source);
+    assert(most <= s->most);
+    token_loader_give_back(s->loader);
+    free(s->position);
+    s->position = NULL;
+    *ret_fetched = (struct source_fetched){0};
+    bool end = false;
+    for (s->fetched = 0; s->fetched < most; s->fetched++) {
+        struct token_batch *next = &s->batches[s->fetched];
+        if (token_loader_next(s->loader, next, &end, err))
+            return -1;
+        if (end)
+            break;
+        memcpy(ids_of(s, s->fetched), next->ids, batch_bytes(s));
+        memcpy(targets_of(s, s->fetched), next->targets, batch_bytes(s));
+        ret_fetched->targets += next->counted;
+        ret_fetched->rows += s->head.batch_rows;
+        ret_fetched->tokens += s->head.batch_rows * s->head.T;
+    }
+    ret_fetched->batches = s->fetched;
+    ret_fetched->notice = look_for_bad_lines(s);
+    return 0;
+}
+
+static struct batch batch(struct source *source, int64_t i)
+{
+    struct windows *s = of(source);
+    assert(i >= 0 && i < s->fetched);
+    stream_copy(s->stream, s->ids, ids_of(s, i), batch_bytes(s));
+    stream_copy(s->stream, s->targets, targets_of(s, i), batch_bytes(s));
+    return (struct batch){
+        .rows = s->head.batch_rows, .tokens = s->ids, .target = s->targets, .T = s->head.T};
+}
+
+static const char *state(struct source *source)
+{
+    struct windows *s = of(source);
+    struct token_position position;
+    if (!s->position) {
+        token_loader_tell(s->loader, &position);
+        s->position = token_position_print(&position);
+    }
+    return s->position;
+}
+
+static void close_windows(struct source *source)
+{
+    struct windows *s = of(source);
+    struct device *device = stream_device(s->stream);
+    device_free(device, s->ids);
+    device_free(device, s->targets);
+    device_host_free(device, s->here);
+    free(s->batches);
+    free(s->position);
+    free(s->notice);
+    token_loader_close(s->loader);
+    free(s);
+}
+
+static int open_buffers(struct windows *s, struct error *err)
+{
+    struct device *device = stream_device(s->stream);
+    size_t bytes = batch_bytes(s);
+    s->batches = xcalloc((size_t)s->most, sizeof *s->batches);
+    if (device_host_alloc(device, 2 * (size_t)s->most * bytes, "tokens on the host", &s->here,
+                          err) ||
+        device_alloc(device, MEMORY_INPUT, bytes, "batch tokens", &s->ids, err))
+        return -1;
+    return device_alloc(device, MEMORY_INPUT, bytes, "batch targets", &s->targets, err);
+}
+
+static struct token_options options_of(const struct agent_config *c, enum source_split split,
+                                       const struct model *model, int64_t T,
+                                       struct token_encoder encoder)
+{
+    bool train = split == SOURCE_TRAIN;
+    return (struct token_options){
+        .dataset = c->data.dataset,
+        .config = c->data.dataset_config_name,
+        .root = c->data.root,
+        .split = train ? c->data.train_split : c->data.eval_split,
+        .max_rows = train ? c->data.train_size : c->data.eval_size,
+        .format = (enum token_format)c->data.format,
+        .window = T,
+        .packing = (enum token_packing)c->data.packing,
+        .add_bos = (enum token_affix)c->data.add_bos,
+        .add_eos = (enum token_affix)c->data.add_eos,
+        .text_column = c->data.text_column,
+        .shuffle = train && c->data.shuffle,
+        .shuffle_buffer = c->data.shuffle_buffer,
+        .seed = (uint64_t)c->runtime.seed,
+        .strict = c->runtime.strict,
+        .vocab_size = model->language.V,
+        .threads = (int)c->data.num_workers,
+        .encoder = encoder,
+    };
+}
+
+/* Tokens of a sample: what was asked for, else all that the model takes. */
+static int window_of(const struct agent_config *c, const struct model *model, int64_t *ret_T,
+                     struct error *err)
+{
+    int64_t most = model->language.max_tokens, asked = c->data.max_seq_length;
+    if (asked > most)
+        return error_set(err, ERR_CONFIG,
+                         "data.max_seq_length: %lld tokens, but the model has only %lld positions",
+                         (long long)asked, (long long)most);
+    *ret_T = asked > 0 ? asked : most;
+    return 0;
+}
+
+static int open_loader(struct windows *s, const struct agent_config *c, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct error *err)
+{
+    bool train = split == SOURCE_TRAIN;
+    struct token_options options = options_of(c, split, model, s->head.T, place->encoder);
+    struct token_source *tokens = NULL;
+    if (token_source_open(&options, &tokens, err))
+        return -1;
+    int64_t global = s->head.batch_rows * place->size, workers = c->data.num_workers;
+    bool drop_last = train && c->data.drop_last;
+    s->head.samples = token_source_samples(tokens);
+    if (s->head.samples >= 0)
+        s->head.batches = (s->head.samples + (drop_last ? 0 : global - 1)) / global;
+    const struct token_loader_options how = {
+        .rank = place->rank,
+        .world_size = place->size,
+        .batch_rows = s->head.batch_rows,
+        .window = s->head.T,
+        .held = s->most,
+        .ahead = c->data.prefetch_factor * (workers > 0 ? workers : 1),
+        .timeout_s = c->data.loader_timeout_s,
+        .drop_last = drop_last,
+        .may_be_small = !train,
+    };
+    return token_loader_open(tokens, &how, &s->loader, err);
+}
+
+int source_tokens_open(const struct agent_config *config, enum source_split split,
+                       const struct model *model, const struct source_place *place,
+                       struct source **ret_source, struct error *err)
+{
+    static const struct source_functions functions = {seek, fetch, batch, state, close_windows};
+    struct windows *s = xcalloc(1, sizeof *s);
+    s->head.fn = &functions;
+    s->head.what = config->data.dataset;
+    s->head.batch_rows =
+        split == SOURCE_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
+    s->head.batches = -1;
+    s->stream = place->stream;
+    s->most = place->most;
+    if (window_of(config, model, &s->head.T, err) ||
+        open_loader(s, config, split, model, place, err) || open_buffers(s, err)) {
+        close_windows(&s->head);
+        return -1;
+    }
+    *ret_source = &s->head;
+    return 0;
+}

@@ -1,0 +1,328 @@
+/* Opening and closing: the parts in their order. The loop is in trainer_run.c. */
+#include "agent/trainer/trainer.h"
+
+#include "agent/comm/agree.h"
+#include "agent/comm/comm_device.h"
+#include "agent/launch/device_choice.h"
+#include "agent/trainer/build.h"
+#include "agent/trainer/encoder.h"
+#include "agent/trainer/run_plan.h"
+#include "agent/trainer/trainer_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The tokenizer that the configuration names, or the model's own if text is to be read. */
+static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    const char *path = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
+    *ret_encoder = (struct token_encoder){.bos = -1, .eos = -1};
+    if (!trainer_is_language(t) || !path[0])
+        return 0;
+    int result = tokenizer_open(path, &t->tokenizer, err);
+    if (result && err->code == ERR_NOT_FOUND && !c->data.tokenizer[0])
+        return 0; /* a model without one; data of token ids needs none */
+    if (result || tokenizer_check_fits(t->tokenizer, t->model->language.V, err))
+        return error_wrap(err, "data.tokenizer");
+    return encoder_of(t->tokenizer, ret_encoder, err);
+}
+
+static int open_data(struct trainer *t, struct source_place *ret_place, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    *ret_place = (struct source_place){
+        .stream = t->compute,
+        .rank = t->world->rank,
+        .size = t->world->size,
+        .most = c->optimizer.gradient_accumulation_steps,
+    };
+    if (open_tokenizer(t, &ret_place->encoder, err))
+        return -1;
+    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err);
+}
+
+/* A data set without a split to evaluate on trains all the same: on all ranks or on none.
+ * Collective. */
+static int open_evaluation(struct trainer *t, struct source_place place, struct error *err)
+{
+    if (t->config->eval.strategy == EVAL_NO)
+        return 0;
+    place.most = 1;
+    int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->test, err);
+    result = agree_all(t->world, t->compute, result, err);
+    if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
+        return result;
+    source_close(take(t->test));
+    error_wrap(err, "there will be no evaluation");
+    t->listener->notice(t->listener->ctx, err->msg);
+    return 0;
+}
+
+static int open_chosen(struct trainer *t, bool *ret_shared, struct error *err)
+{
+    struct error no_gpus = {0};
+    const char *asked = t->config->runtime.device;
+    const struct device_wish wish = {
+        .asked = asked,
+        .share = t->config->runtime.share_gpus,
+        .local_rank = t->place.local_rank,
+        .local_size = t->place.local_size,
+        .gpus = strcmp(asked, "cpu") == 0 ? 0 : device_count_gpus(&no_gpus),
+        .no_gpus = no_gpus.msg,
+    };
+    struct device_choice choice;
+    if (device_choose(&wish, &choice, err))
+        return -1;
+    if (choice.notice[0])
+        t->listener->notice(t->listener->ctx, choice.notice);
+    *ret_shared = choice.is_shared;
+    return device_open(choice.name, t->place.threads, &t->device, err);
+}
+
+static struct comm_nccl_options nccl_options(const struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    return (struct comm_nccl_options){
+        .store = t->place.store,
+        .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
+        .watch = {.timeout_ms = (int64_t)(c->runtime.timeout_s * 1000),
+                  .notes = c->runtime.collective_notes > 0 ? (int)c->runtime.collective_notes : 1,
+                  .dumps = c->runtime.dump_on_timeout,
+                  .dump_path = c->runtime.dump_path,
+                  .tells_each = c->runtime.debug == DEBUG_DETAIL,
+                  .aborts = c->runtime.abort_collectives != 0,
+                  .stuck = c->runtime.exit_if_stuck ? t->place.stuck : NULL,
+                  .grace_ms = WATCH_GRACE_MS},
+    };
+}
+
+/* The device, and how it talks to the other ranks': all have one, or all fail. */
+static int open_device(struct trainer *t, struct error *err)
+{
+    struct comm_device_options options = {
+        .host = t->place.world,
+        .how = (enum comm_device_how)t->config->runtime.collectives,
+        .nccl = nccl_options(t),
+    };
+    char notice[COMM_NOTICE_BYTES];
+    if (open_chosen(t, &options.is_shared, err) == 0)
+        options.device = t->device;
+    if (comm_device_open(&options, &t->world, notice, err))
+        return -1;
+    if (notice[0])
+        t->listener->notice(t->listener->ctx, notice);
+    t->home = t->device;
+    if (t->config->memory.cpu_offload &&
+        device_open_host(t->device, t->place.threads, &t->home, err))
+        return -1;
+    return stream_open(t->device, "compute", &t->compute, err);
+}
+
+/* Rank 0 tries the places it will write to, before hours of work are lost for want of one. */
+static int try_outputs(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    int result = 0;
+    if (t->world->rank == 0) {
+        if (c->checkpoint.dir[0])
+            result = durable_try_dir(&file_ops_system, c->checkpoint.dir, err);
+        if (result == 0 && c->checkpoint.save_model[0])
+            result = trainer_try_save_model(t, err);
+        if (result < 0)
+            error_wrap(err, "nothing could be saved");
+    }
+    return agree_all(t->world, t->compute, result, err);
+}
+
+/* What compute waits for is communication that nothing hides. */
+static void mark_wait(void *ctx, bool begins)
+{
+    struct trainer *t = ctx;
+    if (begins)
+        t->phase_before_wait = phases_mark(t->phases, PHASE_COMMUNICATION);
+    else
+        phases_mark(t->phases, t->phase_before_wait);
+}
+
+static int open_shard(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    struct shard_config config = trainer_shard_config(c, t->place.local_size);
+    t->phases = phases_open(t->compute);
+    config.waits = mark_wait;
+    config.waits_ctx = t;
+    if (shard_open(&config, t->compute, t->home, t->world, t->model->root, &t->shard, err))
+        return -1;
+    shard_init_values(t->shard, (uint64_t)c->runtime.seed);
+    struct tape_hooks hooks = shard_hooks(t->shard);
+    if (tape_open(t->compute, config.param_dtype, &hooks, &t->tape, err))
+        return -1;
+    if (c->memory.offload_activations && device_open_host(t->device, 1, &t->host, err))
+        return -1;
+    return tape_spare_memory(t->tape, trainer_keeps(c), t->host,
+                             (int)c->memory.activation_loading_horizon, err);
+}
+
+static int open_optimizer(struct trainer *t, struct error *err)
+{
+    if (trainer_schedule(t->config, trainer_steps(t), &t->schedule, err) ||
+        trainer_decay_rule(t->config, t->arena, &t->decay_rule, err))
+        return -1;
+    struct optim_config config = trainer_optim_config(t->config, t->decay_rule);
+    return optim_open(&config, t->shard, &t->optim, err);
+}
+
+static int open_sums(struct trainer *t, struct error *err)
+{
+    struct {
+        double **to;
+        size_t count;
+        const char *what;
+    } rows[] = {{&t->sums, MODEL_MAX_SUMS, "loss sums"},
+                {&t->totals, TOTALS, "loss sums of all ranks"},
+                {&t->flag, 1, "stop flag"}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        void *memory;
+        if (device_alloc(t->device, MEMORY_INPUT, rows[i].count * sizeof(double), rows[i].what,
+                         &memory, err))
+            return -1;
+        *rows[i].to = memory;
+    }
+    void *numbers;
+    if (device_host_alloc(t->device, sizeof *t->numbers, "sums on the host", &numbers, err))
+        return -1;
+    t->numbers = numbers;
+    *t->numbers = (struct trainer_numbers){0};
+    return 0;
+}
+
+/* What was asked for and cannot be, now that the data is known. */
+static void tell_limits(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    if (c->eval.strategy == EVAL_HALF_EPOCH && t->train->samples < 0)
+        t->listener->notice(t->listener->ctx,
+                            "where the middle of an epoch of this data is, is not known before its "
+                            "end: it is evaluated there only");
+}
+
+static void tell_small_units(struct trainer *t)
+{
+    int64_t parameters = module_param_count(t->model->root);
+    int units = shard_unit_count(t->shard);
+    char text[192];
+    if (!trainer_is_language(t) || shard_group_size(t->shard) == 1 ||
+        !run_plan_units_are_small(parameters, units))
+        return;
+    snprintf(text, sizeof text,
+             "%d units of %.3gM parameters are small (below %dM): one unit "
+             "(parallel.auto_wrap_policy=NO_WRAP) or NO_SHARD is faster where memory allows it",
+             units, (double)parameters / units / 1e6, RUN_PLAN_SMALL_UNIT / 1000000);
+    t->listener->notice(t->listener->ctx, text);
+}
+
+static int tell_began(struct trainer *t, struct error *err)
+{
+    const struct trainer_facts facts = {
+        .model = t->model->type,
+        .strategy = trainer_strategy(t->config),
+        .device = device_name(t->device),
+        .parameters = module_param_count(t->model->root),
+        .steps = trainer_steps(t),
+        .epoch_samples = t->train->samples > 0 ? t->train->samples : 0,
+        .T = t->train->T,
+        .language = t->model->language,
+    };
+    if (t->listener->began(t->listener->ctx, &facts, err))
+        return -1;
+    trainer_event(t, RUN_MODEL_BEGIN, NULL);
+    trainer_event(t, RUN_MODEL_DONE, NULL);
+    tell_limits(t);
+    return 0;
+}
+
+/* What comes after the data, in the order that people know from the logs of others. */
+static int open_engine(struct trainer *t, struct error *err)
+{
+    if (tell_began(t, err) || trainer_check_memory(t, err) || open_shard(t, err))
+        return -1;
+    trainer_event(t, RUN_WRAPPED, NULL);
+    tell_small_units(t);
+    if (open_optimizer(t, err) || open_sums(t, err))
+        return -1;
+    trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
+    if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &t->model_config, err))
+        return -1;
+    if (t->config->checkpoint.dir[0] && saver_open(t->place.world, &t->saver, err))
+        return -1;
+    return trainer_resume(t, err);
+}
+
+int trainer_open(const struct agent_config *config, const struct trainer_place *place,
+                 const struct trainer_listener *listener, struct trainer **ret_trainer,
+                 struct error *err)
+{
+    struct trainer *t = xcalloc(1, sizeof *t);
+    t->config = config;
+    t->place = *place;
+    t->listener = listener;
+    t->arena = arena_open();
+    t->saved_step = -1;
+    t->data_state = "";
+    struct source_place data;
+    if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
+        agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
+        open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
+        trainer_explain_memory(t, err);
+        trainer_close(t);
+        return -1;
+    }
+    *ret_trainer = t;
+    return 0;
+}
+
+void trainer_close(struct trainer *t)
+{
+    if (!t)
+        return;
+    if (t->compute) {
+        struct error ignored;
+        stream_sync(t->compute, &ignored);
+    }
+    saver_close(t->saver);
+    host_state_close(&t->snapshot);
+    tape_close(t->tape);
+    optim_close(t->optim);
+    shard_close(t->shard);
+    trainer_decay_rule_free(t->decay_rule);
+    source_close(t->train);
+    source_close(t->test);
+    tokenizer_close(t->tokenizer);
+    if (t->device) {
+        device_free(t->device, t->sums);
+        device_free(t->device, t->totals);
+        device_free(t->device, t->flag);
+        device_host_free(t->device, t->numbers);
+    }
+    stream_close(t->compute);
+    if (t->world != t->place.world)
+        comm_close(t->world);
+    phases_close(t->phases);
+    if (t->home != t->device)
+        device_close(t->home);
+    device_close(t->host);
+    device_close(t->device);
+    arena_close(t->arena);
+    free(t);
+}
+
+const struct module *trainer_module(const struct trainer *t)
+{
+    return t->model->root;
+}
+
+void trainer_memory_use(const struct trainer *t, struct memory_use *ret_use)
+{
+    device_memory_use(t->device, ret_use);
+}

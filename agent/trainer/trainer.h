@@ -1,0 +1,142 @@
+/* One rank's training run, put together from its parts, and its loop: data -> forward and backward
+ * -> optimizer -> evaluation -> checkpoint. Knows no files but through checkpoint, no network but
+ * through comm, no clock and no terminal: what happens is told to a listener, what time it is and
+ * whether to stop is asked of it. */
+#ifndef SHOAL_AGENT_TRAINER_H
+#define SHOAL_AGENT_TRAINER_H
+
+#include "agent/comm/comm.h"
+#include "agent/config/config.h"
+#include "agent/models/model.h"
+#include "agent/telemetry/log_lines.h"
+#include "agent/telemetry/run_numbers.h"
+#include "base/error.h"
+#include "kernels/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a run is. Together with the configuration it names the next batch. */
+struct trainer_position {
+    int64_t epoch;         /* whole epochs done */
+    int64_t epoch_samples; /* samples of all ranks done in the current epoch */
+    int64_t step;          /* optimizer steps done */
+    int64_t micro_batches; /* micro-batches done; names dropout's random numbers */
+};
+
+/* What is known before the first step. Texts live as long as the trainer. */
+struct trainer_facts {
+    const char *model;    /* "llama" */
+    const char *strategy; /* "FULL_SHARD" */
+    const char *device;   /* "cpu" */
+    int64_t parameters;
+    int64_t steps;                  /* the whole run will have; 0: not known */
+    int64_t epoch_samples;          /* of all ranks; 0: not known */
+    int64_t T;                      /* tokens of a sample; 0: images */
+    struct language_shape language; /* of language models */
+};
+
+/* After an optimizer step. */
+struct trainer_step {
+    struct trainer_position position;
+    int64_t steps;   /* the whole run will have */
+    int64_t epochs;  /* likewise */
+    int64_t samples; /* of all ranks, in this step */
+    int64_t tokens;  /* likewise; 0: not a language model */
+    double loss; /* mean per sample of this rank's; of language models per target of all ranks */
+    double grad_norm; /* of all gradients, before clipping; NaN: not measured */
+    double lr;
+    double next_lr;                         /* of the step after this */
+    double phase_s[RUN_PHASES];             /* as the device saw them */
+    struct memory_use memory;               /* of this rank\'s device */
+    struct comm_stats traffic;              /* so far, of this rank */
+    int64_t nonfinite_steps, skipped_steps; /* so far, of this process */
+};
+
+/* Loss and hits over all ranks. */
+struct trainer_score {
+    int64_t epoch;                     /* 1-based */
+    int64_t step;                      /* optimizer steps done in the whole run */
+    double loss_sum, correct, samples; /* language models: samples are targets */
+    double loss;                       /* mean, as eval.reduction says */
+    /* Of an epoch's training, this rank's device: in use before and after, and the most so far. */
+    int64_t memory_begin_bytes, memory_end_bytes, memory_peak_bytes;
+};
+
+/* A checkpoint. */
+struct trainer_save {
+    const char *path;
+    int64_t step;
+    int64_t bytes;     /* of all ranks' tensors; 0: not written yet */
+    bool at_epoch_end; /* why it is saved */
+    int64_t epoch;     /* whole epochs done */
+};
+
+/* All functions are called on the trainer's thread, on every rank, between steps. */
+struct trainer_listener {
+    void *ctx;
+    /* Before all others. Errors end the run. */
+    int (*began)(void *ctx, const struct trainer_facts *facts, struct error *err);
+    /* What has no function of its own; path: see enum run_event. epoch: whole epochs done. */
+    void (*event)(void *ctx, enum run_event event, const char *path, int64_t epoch);
+    void (*step)(void *ctx, const struct trainer_step *step);
+    void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
+    void (*test_begins)(void *ctx);
+    void (*test)(void *ctx, const struct trainer_score *score);
+    void (*save_begins)(void *ctx, const struct trainer_save *save);
+    void (*save_goes_on)(void *ctx); /* beside the training, which has done its part */
+    void (*saved)(void *ctx, const struct trainer_save *save);
+    void (*not_saved)(void *ctx, int64_t step,
+                      const char *why); /* the training goes on without it */
+    void (*resumed)(void *ctx, const char *path, int64_t step);
+    /* Initial values came from there; unused: what of it, "" if nothing. */
+    void (*weights)(void *ctx, const char *path, const char *unused);
+    void (*skipped)(void *ctx,
+                    const char *why); /* checkpoints that are not complete, in one line */
+    void (*differs)(void *ctx, const char *what); /* from the run that saved the checkpoint */
+    void (*notice)(void *ctx, const char *what);  /* of the data: what is missing or left out */
+    bool (*stop_asked)(void *ctx); /* on any rank: all save and stop within a few steps */
+};
+
+struct trainer;
+
+/* What the trainer needs to know of where it runs. */
+struct trainer_place {
+    struct comm *world;       /* moves host memory; used until trainer_close; not owned */
+    struct store *store;      /* of all ranks, where NCCL meets; NULL: none */
+    void (*stuck)(void);      /* see struct watch_options; NULL: none */
+    int local_rank;           /* on this node: which of its GPUs */
+    int local_size;           /* ranks on this node: HYBRID's default group */
+    int threads;              /* CPU threads per op */
+    bool restarted;           /* this rank was started before (auto_resume) */
+    const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */
+};
+
+/* Opens device, model, data and optimizer, and resumes if the configuration says so. Collective.
+ * config, listener: used until trainer_close. Errors: what is wrong with the data, the checkpoint
+ * or the configuration, and failures of peers. */
+int trainer_open(const struct agent_config *config, const struct trainer_place *place,
+                 const struct trainer_listener *listener, struct trainer **ret_trainer,
+                 struct error *err);
+void trainer_close(struct trainer *trainer); /* NULL-safe */
+
+/* Trains from the current position to the end. Errors: ERR_CANCELLED after a stop was asked for and
+ * the state was saved (or saving is off); ERR_PEER, ERR_TIMEOUT when the others are lost;
+ * ERR_NO_SPACE and others of saving. */
+int trainer_run(struct trainer *trainer, struct error *err);
+
+/* Writes the whole model from rank 0: into one safetensors file, or a language model into a Hugging
+ * Face directory, its tokenizer's files too. Collective. */
+int trainer_save_model(struct trainer *trainer, const char *path, struct error *err);
+
+const struct module *trainer_module(const struct trainer *trainer);
+void trainer_memory_use(const struct trainer *trainer, struct memory_use *ret_use);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

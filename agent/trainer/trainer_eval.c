@@ -1,0 +1,69 @@
+/* Evaluation: the loss over the evaluation data, between two steps. */
+#include "agent/trainer/trainer_parts.h"
+
+#include <string.h>
+
+static int run_batches(struct trainer *t, struct error *err)
+{
+    const struct tape_pass pass = {.row_stride = 1};
+    int64_t most = t->config->eval.max_batches;
+    for (int64_t b = 0; most == 0 || b < most; b++) {
+        struct source_fetched fetched;
+        if (t->test->fn->fetch(t->test, 1, &fetched, err))
+            return -1;
+        if (fetched.notice)
+            t->listener->notice(t->listener->ctx, fetched.notice);
+        if (fetched.batches == 0)
+            break;
+        struct batch batch = t->test->fn->batch(t->test, 0);
+        phases_begin(t->phases); /* nobody asks for an evaluation's */
+        tape_begin(t->tape, &pass);
+        t->model->forward(t->model, t->tape, &batch, 1, t->sums);
+        if (tape_finish(t->tape, err) || trainer_sync(t, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* The mean of the ranks' means, as AWS's sample takes it, or the mean over all targets. */
+static int mean_loss(struct trainer *t, const double own[3], const double total[3],
+                     double *ret_loss, struct error *err)
+{
+    *ret_loss = total[0] / total[2];
+    if (t->config->eval.reduction != EVAL_RANK_MEAN)
+        return 0;
+    double ranks = own[2] > 0 ? 1 : 0; /* that have targets */
+    double means = ranks > 0 ? own[0] / own[2] : 0;
+    if (trainer_sum(t, &means, err) || trainer_sum(t, &ranks, err))
+        return -1;
+    *ret_loss = means / ranks;
+    return 0;
+}
+
+int trainer_evaluate(struct trainer *t, struct error *err)
+{
+    double epoch_sums[3], total[3], own[MODEL_MAX_SUMS];
+    t->listener->test_begins(t->listener->ctx);
+    if (trainer_total_sums(t, epoch_sums, err))
+        return -1;
+    trainer_set_sums(t, 0, 0, 0);
+    if (t->test->fn->seek(t->test, 0, 0, "", err) || run_batches(t, err))
+        return -1;
+    shard_reset(t->shard);
+    memcpy(own, t->numbers->sums, sizeof own);
+    trainer_fold_labels(own, t->numbers->sums, own[2]);
+    if (trainer_total_sums(t, total, err))
+        return -1;
+    struct trainer_score score = {
+        .epoch = t->position.epoch + 1,
+        .step = t->position.step,
+        .loss_sum = total[0],
+        .correct = total[1],
+        .samples = total[2],
+    };
+    if (mean_loss(t, own, total, &score.loss, err))
+        return -1;
+    trainer_set_share(t, epoch_sums);
+    t->listener->test(t->listener->ctx, &score);
+    return 0;
+}

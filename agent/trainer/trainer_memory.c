@@ -1,0 +1,63 @@
+/* What to say when a GPU's memory is too small: before the run by its plan, or when it runs out. */
+#include "agent/comm/agree.h"
+#include "agent/trainer/run_plan_facts.h"
+#include "agent/trainer/trainer_parts.h"
+
+#include <string.h>
+
+static const char hints[] =
+    "try a smaller --train_batch_size, --activation_checkpointing=full, --sharding_strategy=full, "
+    "--cpu_offload, or more GPUs";
+
+static double gigabytes(int64_t bytes)
+{
+    return (double)bytes / 1e9;
+}
+
+int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes,
+                        int64_t total_bytes, struct error *err)
+{
+    if (needed <= free_bytes)
+        return 0;
+    return error_set(err, ERR_MEMORY,
+                     "%s will need about %.2f GB of the GPU's memory (shoal plan tells for what), "
+                     "but %.2f of its %.2f GB are free: %.2f GB are missing; %s",
+                     strategy, gigabytes(needed), gigabytes(free_bytes), gigabytes(total_bytes),
+                     gigabytes(needed - free_bytes), hints);
+}
+
+static int check(const struct trainer *t, struct arena *arena, struct error *err)
+{
+    struct run_plan_facts facts;
+    struct run_plan plan;
+    if (run_plan_facts_make(t->config, t->model, t->world->size, t->place.local_size, arena, &facts,
+                            err))
+        return -1;
+    run_plan_make(&facts, &plan);
+    const struct run_plan_strategy *s = &plan.strategies[t->config->parallel.strategy];
+    int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);
+    return trainer_memory_fits(shard_strategy_name(s->strategy), s->device, free_bytes, total_bytes,
+                               err);
+}
+
+int trainer_check_memory(struct trainer *t, struct error *err)
+{
+    if (device_is_host(t->device))
+        return 0;
+    auto_arena struct arena *arena = arena_open();
+    int result = check(t, arena, err);
+    return agree_all(t->world, t->compute, result, err);
+}
+
+void trainer_explain_memory(const struct trainer *t, struct error *err)
+{
+    if (err->code != ERR_MEMORY || !t->device || device_is_host(t->device) ||
+        strstr(err->msg, hints))
+        return;
+    struct error whole;
+    int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);
+    error_set(&whole, ERR_MEMORY, "%.300s; %.2f of the GPU's %.2f GB are free: %s", err->msg,
+              gigabytes(free_bytes), gigabytes(total_bytes), hints);
+    whole.shared = err->shared;
+    *err = whole;
+}

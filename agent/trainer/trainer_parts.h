@@ -1,0 +1,200 @@
+/* What the files of the trainer share. Private to agent/trainer/trainer*.c. */
+#ifndef SHOAL_AGENT_TRAINER_PARTS_H
+#define SHOAL_AGENT_TRAINER_PARTS_H
+
+#include "agent/checkpoint/checkpoint.h"
+#include "agent/checkpoint/saver.h"
+#include "agent/shard/optim.h"
+#include "agent/shard/shard.h"
+#include "agent/trainer/phases.h"
+#include "agent/trainer/schedule.h"
+#include "agent/trainer/source.h"
+#include "agent/trainer/trainer.h"
+#include "base/mem.h"
+
+#include <limits.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
+
+/* What a step adds up: the model's sums, and behind them how many ranks want to stop, and on how
+ * many a save has ended. */
+enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTALS };
+
+/* What goes to and from the device at every step, in memory it can copy beside the host. */
+struct trainer_numbers {
+    double sums[MODEL_MAX_SUMS]; /* the device's, as of the last sync */
+    double totals[TOTALS];       /* likewise */
+    double flags[2]; /* this rank's part of the last two totals, as the last step sent them */
+    double number;   /* trainer_sum()'s */
+};
+
+/* Buffers for one unit's slice: its values, then each optimizer state. */
+struct host_unit {
+    float *tensor[1 + TRAINER_MAX_STATES];
+};
+
+/* This rank's slices in host memory. */
+struct host_state {
+    struct arena *arena; /* owns all; NULL: not open */
+    struct host_unit *units;
+    int tensors; /* 1 + the optimizer's states */
+    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+};
+
+struct trainer {
+    const struct agent_config *config;
+    struct trainer_place place;
+    const struct trainer_listener *listener;
+
+    struct arena *arena; /* the model and texts */
+    struct device *device;
+    struct device *home; /* of slices and optimizer state: the device itself, or the host */
+    struct device *host; /* where activations go meanwhile; NULL: they stay */
+    struct comm *world;  /* between devices; place.world itself if that moves their memory */
+    struct stream *compute;
+    struct model *model;
+    struct shard *shard;
+    struct optim *optim;
+    struct tape *tape;
+    struct schedule schedule;
+    struct decay_rule *decay_rule;
+    struct phases *phases;
+    enum run_phase phase_before_wait;
+
+    struct tokenizer *tokenizer; /* NULL: none is needed */
+    struct source *train, *test; /* test: NULL without evaluation */
+    bool epoch_ended;            /* train had nothing more in the epoch of `position` */
+    const char *data_state;      /* train's, to go on with after a resume; "" else */
+
+    double *sums;   /* device double[MODEL_MAX_SUMS]: loss, hits, rows of this rank since they were
+                       last   set; of MODEL_PRETRAINING, the labels' of this step, too */
+    double *totals; /* device double[TOTALS]: of language models, of all ranks */
+    double *flag;   /* device double[1]: does any rank want to stop */
+    struct trainer_numbers *numbers;
+
+    struct trainer_position position;
+    double lr;                              /* of the last step */
+    int64_t nonfinite_steps, skipped_steps; /* of this process */
+
+    struct saver *saver;        /* NULL if nothing is saved */
+    struct host_state snapshot; /* what it saves */
+    struct checkpoint_state snapshot_state;
+    const char *model_config; /* config.json; NULL: not a language model */
+    char snapshot_name[256], snapshot_path[PATH_MAX];
+    struct trainer_save save; /* the snapshot's, as the listener is told of it */
+    int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
+    int failed_saves;   /* in a row */
+};
+
+static inline bool trainer_is_language(const struct trainer *t)
+{
+    return t->model->language.V > 0;
+}
+
+static inline void trainer_event(const struct trainer *t, enum run_event event, const char *path)
+{
+    t->listener->event(t->listener->ctx, event, path, t->position.epoch);
+}
+
+/* trainer_export.c: the config.json of the language model, for its checkpoints. From `arena`. */
+int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
+                         struct error *err);
+
+/* trainer_settings.c */
+const char *trainer_strategy(const struct agent_config *c); /* "FULL_SHARD" */
+struct decay_rule; /* which parameters' weights decay; NULL: all */
+struct shard_config trainer_shard_config(const struct agent_config *c, int local_size);
+/* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */
+int trainer_decay_rule(const struct agent_config *c, struct arena *arena,
+                       struct decay_rule **ret_rule, struct error *err);
+void trainer_decay_rule_free(struct decay_rule *rule); /* NULL-safe */
+struct optim_config trainer_optim_config(const struct agent_config *c, struct decay_rule *rule);
+/* steps: of the whole run; <= 0: not known. */
+int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
+                     struct error *err);
+enum tape_keeps trainer_keeps(const struct agent_config *c);
+
+/* trainer_schedule.c */
+/* Notes the learning rate's course in a checkpoint's state. */
+void trainer_schedule_describe(const struct schedule *schedule, struct checkpoint_state *state);
+/* Takes the course of the run that saved, if the configuration says so, else tells how this run's
+ * differs. */
+void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
+
+/* trainer_memory.c: refuses what cannot fit into the GPU's memory, on all ranks. Collective. */
+int trainer_check_memory(struct trainer *t, struct error *err);
+/* Adds to an ERR_MEMORY what is free and what can be done. */
+void trainer_explain_memory(const struct trainer *t, struct error *err);
+/* needed: of free_bytes, of total_bytes. Errors: ERR_MEMORY. */
+int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes,
+                        int64_t total_bytes, struct error *err);
+
+/* trainer_run.c */
+int64_t trainer_steps(const struct trainer *t); /* of the whole run; 0: not known */
+
+/* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer.
+ * Collective. */
+int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err);
+
+/* trainer_eval.c: tells the listener the score of the evaluation data; the epoch's sums stay as
+ * they are. Collective. */
+int trainer_evaluate(struct trainer *t, struct error *err);
+
+/* trainer_state.c */
+/* Buffers for all of this rank's slices, and the pieces that lie in them. */
+void host_state_open(const struct trainer *t, struct host_state *host);
+void host_state_close(struct host_state *host);
+enum host_state_way { TO_HOST, TO_DEVICE };
+/* Waits for all queued work. */
+int host_state_copy(const struct trainer *t, const struct host_state *host, enum host_state_way way,
+                    struct error *err);
+
+/* trainer_save.c */
+/* Begins a checkpoint of the current position, unless one was at this very step; waits for the one
+ * before, and for this one too unless it may be written beside the training. A save that fails is
+ * told, and is an error if it was the last chance or the second in a row. Collective. */
+enum save_when { SAVE_BESIDE, SAVE_NOW, SAVE_LAST };
+int trainer_save(struct trainer *t, enum save_when when, struct error *err);
+/* Whether a save beside the training has ended on this rank; and, once it has on all, at the same
+ * step on all of them: how it ended. */
+bool trainer_save_has_ended(struct trainer *t);
+int trainer_end_save(struct trainer *t, struct error *err);
+
+/* trainer_resume.c. Collective. */
+/* Loads what the configuration asks for, if anything; else leaves the initial values. */
+int trainer_resume(struct trainer *t, struct error *err);
+
+/* trainer_weights.c: initial values from where the configuration says, if it says so. Collective.
+ */
+int trainer_load_weights(struct trainer *t, struct error *err);
+
+/* trainer_export.c: whether checkpoint.save_model can be written there. For one rank. */
+int trainer_try_save_model(struct trainer *t, struct error *err);
+
+/* *number = the sum of all ranks' numbers. Collective; waits. */
+int trainer_sum(struct trainer *t, double *number, struct error *err);
+/* Whether it is so on any rank. Collective. */
+int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err);
+
+/* Sets the device's sums; ordered before what is queued from now on. */
+void trainer_set_sums(struct trainer *t, double loss, double correct, double samples);
+/* MODEL_PRETRAINING: the sums of labels become part of the tokens' loss, so that it is one sum as
+ * any other's: their mean weighs as much as that of `tokens` targets, of all ranks. all: the sums
+ * of all ranks; sums: those to change. */
+void trainer_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
+                         double tokens);
+/* Waits for all queued work and fetches the sums. */
+int trainer_sync(struct trainer *t, struct error *err);
+/* Sets the totals of all ranks as rank 0's share, so that going on counts nothing twice. */
+void trainer_set_share(struct trainer *t, const double sums[3]);
+/* The sums over all ranks since they were last set. Collective; they are then rank 0's share. */
+int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,224 @@
+/* Which checkpoint to go on from, and going on from it. */
+#include "agent/checkpoint/checkpoint.h"
+#include "agent/comm/agree.h"
+#include "agent/trainer/trainer_parts.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which checkpoint ---- */
+
+/* Rank 0's answer, sent to all: the same checkpoint for everyone, or the same error. */
+struct choice {
+    struct outcome outcome;
+    char path[PATH_MAX]; /* "": start anew */
+    char dir[PATH_MAX];  /* the directory of which it is the latest; "": asked for by name */
+    int64_t step;        /* if it is the latest of a directory */
+};
+
+static bool is_checkpoint(const char *path)
+{
+    static const char *const parts[] = {"COMPLETE", "state.json", "model"};
+    for (size_t i = 0; i < array_length(parts); i++) {
+        auto_free char *part = xasprintf("%s/%s", path, parts[i]);
+        if (access(part, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void take_found(struct choice *choice, const char *dir, struct checkpoint_found *found)
+{
+    snprintf(choice->path, sizeof choice->path, "%s", found->path);
+    if (dir != choice->dir)
+        snprintf(choice->dir, sizeof choice->dir, "%s", dir);
+    choice->step = found->step;
+    free(found->path);
+}
+
+/* The newest complete checkpoint of a directory. Nothing there is an error only if it was asked for
+ * by name. */
+static void choose_latest(struct trainer *t, const char *dir, bool must, struct choice *choice)
+{
+    struct checkpoint_skipped skipped;
+    lines_init(&skipped.paths, t->arena);
+    lines_init(&skipped.reasons, t->arena);
+    struct checkpoint_found found = {0};
+    struct error err;
+    int result = checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err);
+    for (size_t i = 0; i < skipped.paths.count; i++)
+        trainer_event(t, RUN_INCOMPLETE, skipped.paths.items[i]);
+    if (skipped.reasons.count > 0)
+        t->listener->skipped(t->listener->ctx, lines_join(&skipped.reasons));
+    if (result == 0)
+        take_found(choice, dir, &found);
+    else if (must || err.code != ERR_NOT_FOUND)
+        outcome_set(&choice->outcome, result, &err);
+}
+
+/* Whether two paths name one directory; one that is not there is compared by its name. */
+static bool is_same_place(const char *a, const char *b)
+{
+    char real_a[PATH_MAX], real_b[PATH_MAX];
+    if (realpath(a, real_a) && realpath(b, real_b))
+        return strcmp(real_a, real_b) == 0;
+    return strcmp(a, b) == 0;
+}
+
+static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
+{
+    const struct agent_config *c = t->config;
+    const char *asked = c->checkpoint.resume;
+    if (strcmp(asked, "latest") == 0)
+        choose_latest(t, c->checkpoint.dir, false, choice);
+    else if (asked[0] && is_checkpoint(asked))
+        snprintf(choice->path, sizeof choice->path, "%s", asked);
+    else if (asked[0]) /* a run that saves where it resumes from has to begin somewhere */
+        choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
+    else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && any_restarted)
+        choose_latest(t, c->checkpoint.dir, false, choice);
+}
+
+/* Collective. */
+static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct error *err)
+{
+    bool any_restarted = false;
+    if (trainer_any(t, t->place.restarted, &any_restarted, err))
+        return -1;
+    if (t->world->rank == 0)
+        choose(t, any_restarted, choice);
+    if (agree_broadcast(t->world, t->compute, choice, sizeof *choice, err))
+        return -1;
+    return outcome_get(&choice->outcome, 0, err);
+}
+
+/* ---- loading ---- */
+
+static void go_to(struct trainer *t, const struct checkpoint_state *state)
+{
+    t->position = (struct trainer_position){
+        .epoch = state->epoch,
+        .epoch_samples = state->epoch_samples,
+        .step = state->step,
+        .micro_batches = state->micro_batches,
+    };
+    t->saved_step = state->step;
+    t->data_state = arena_strdup(t->arena, state->data);
+    optim_set_steps(t->optim, state->optimizer_steps);
+    const double sums[3] = {state->epoch_loss_sum, state->epoch_correct, state->epoch_rows};
+    trainer_set_share(t, sums);
+}
+
+static int load_parts(struct trainer *t, const char *path, struct checkpoint *checkpoint,
+                      struct error *err)
+{
+    static const enum run_event loaded[] = {RUN_LOAD_MODEL_DONE, RUN_LOAD_OPTIMIZER_DONE};
+    struct host_state host;
+    host_state_open(t, &host);
+    int result = 0;
+    for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++) {
+        result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part], err);
+        if (result == 0)
+            trainer_event(t, loaded[part], path);
+    }
+    if (result == 0)
+        result = host_state_copy(t, &host, TO_DEVICE, err);
+    host_state_close(&host);
+    if (result == 0)
+        shard_values_changed(t->shard);
+    return result;
+}
+
+static void add_difference(struct lines *lines, const char *what, int64_t saved, int64_t now)
+{
+    if (saved != now)
+        lines_add(lines, "%s %lld was %lld", what, (long long)now, (long long)saved);
+}
+
+/* What makes the rest another run than the one that saved. The number of ranks may change, but the
+ * samples of a step with it. */
+static void compare(struct trainer *t, const struct checkpoint_state *saved)
+{
+    struct lines lines;
+    lines_init(&lines, t->arena);
+    add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
+    add_difference(&lines, "samples per step and micro-batch",
+                   saved->batch_rows * saved->world_size, t->train->batch_rows * t->world->size);
+    add_difference(&lines, "training samples", saved->train_rows,
+                   t->train->samples >= 0 ? t->train->samples : 0);
+    if (lines.count > 0)
+        t->listener->differs(t->listener->ctx, lines_join(&lines));
+}
+
+static int load(struct trainer *t, const char *path, struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    trainer_event(t, RUN_LOAD_BEGIN, path);
+    int result = checkpoint_open(path, &checkpoint, err);
+    if (result == 0)
+        result = load_parts(t, path, checkpoint, err);
+    result = agree_all(t->world, t->compute, result, err);
+    if (result == 0) {
+        const struct checkpoint_state *state = checkpoint_get_state(checkpoint);
+        go_to(t, state);
+        trainer_schedule_resume(t, state);
+        trainer_event(t, RUN_LOAD_DONE, path);
+        t->listener->resumed(t->listener->ctx, path, state->step);
+        compare(t, state);
+    }
+    checkpoint_close(checkpoint);
+    return result;
+}
+
+/* After `damage` was found in the latest of a directory: the one before it. If there is none, the
+ * damage stays the error: nobody asked to lose the run. Collective. */
+static int choose_older(struct trainer *t, struct choice *choice, const struct error *damage,
+                        struct error *err)
+{
+    if (t->world->rank == 0) {
+        struct checkpoint_found found;
+        struct error ignored;
+        if (checkpoint_find_latest(choice->dir, choice->step, NULL, &found, &ignored) == 0) {
+            t->listener->skipped(t->listener->ctx, damage->msg);
+            take_found(choice, choice->dir, &found);
+        } else {
+            outcome_set(&choice->outcome, -1, damage);
+        }
+    }
+    if (agree_broadcast(t->world, t->compute, choice, sizeof *choice, err))
+        return -1;
+    return outcome_get(&choice->outcome, 0, err);
+}
+
+static int load_choice(struct trainer *t, struct choice *choice, struct error *err)
+{
+    while (load(t, choice->path, err)) {
+        const struct error damage = *err;
+        bool may_pass = damage.code == ERR_INPUT || damage.code == ERR_NOT_FOUND;
+        if (!choice->dir[0] || !damage.shared || !may_pass)
+            return -1;
+        if (choose_older(t, choice, &damage, err))
+            return -1;
+    }
+    return 0;
+}
+
+int trainer_resume(struct trainer *t, struct error *err)
+{
+    trainer_set_sums(t, 0, 0, 0);
+    struct choice *choice = arena_new(t->arena, struct choice);
+    if (agree_on_checkpoint(t, choice, err))
+        return error_wrap(err, "resume");
+    if (!choice->path[0]) {
+        trainer_event(t, RUN_NO_CHECKPOINT, NULL);
+        return trainer_load_weights(t, err);
+    }
+    if (load_choice(t, choice, err) == 0)
+        return 0;
+    bool damaged = err->code == ERR_INPUT;
+    return error_wrap(err, damaged ? "resume (move the checkpoint away, or name another one)"
+                                   : "resume");
+}

@@ -1,0 +1,229 @@
+/* The loop: epochs, and what is done between two steps. */
+#include "agent/trainer/trainer_parts.h"
+
+#include <string.h>
+
+/* Image models: steps between two looks at whether any rank was asked to stop, each a tiny
+ * collective. */
+enum { STOP_CHECK_STEPS = 10 };
+
+void trainer_set_sums(struct trainer *t, double loss, double correct, double samples)
+{
+    struct error ignored; /* a failed stream stays failed: the next trainer_sync tells */
+    (void)stream_sync(t->compute, &ignored); /* an earlier copy may still read sums */
+    const double sums[MODEL_MAX_SUMS] = {loss, correct, samples};
+    memcpy(t->numbers->sums, sums, sizeof sums);
+    memcpy(t->numbers->totals, t->numbers->sums, sizeof t->numbers->sums);
+    stream_copy(t->compute, t->sums, t->numbers->sums, sizeof t->numbers->sums);
+}
+
+void trainer_set_share(struct trainer *t, const double sums[3])
+{
+    bool mine = t->world->rank == 0;
+    trainer_set_sums(t, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
+    memcpy(t->numbers->totals, sums, 3 * sizeof *sums);
+}
+
+void trainer_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
+                         double tokens)
+{
+    if (all[5] > 0)
+        sums[0] += sums[3] * tokens / all[5];
+    sums[3] = sums[4] = sums[5] = 0;
+}
+
+int trainer_sync(struct trainer *t, struct error *err)
+{
+    stream_copy(t->compute, t->numbers->sums, t->sums, sizeof t->numbers->sums);
+    return shard_sync(t->shard, err);
+}
+
+int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
+{
+    struct comm *world = t->world;
+    world->fn->all_reduce_f64(world, t->compute, t->sums, MODEL_MAX_SUMS);
+    if (trainer_sync(t, err))
+        return -1;
+    double all[MODEL_MAX_SUMS];
+    memcpy(all, t->numbers->sums, sizeof all);
+    trainer_fold_labels(all, t->numbers->sums, all[2]);
+    memcpy(ret_sums, all, 3 * sizeof *ret_sums);
+    trainer_set_share(t, ret_sums);
+    return 0;
+}
+
+int64_t trainer_steps(const struct trainer *t)
+{
+    int64_t group = t->config->optimizer.gradient_accumulation_steps;
+    int64_t most = t->config->schedule.max_steps;
+    if (t->train->batches < 0)
+        return most;
+    bool drops = t->config->optimizer.drop_incomplete;
+    int64_t steps = (t->train->batches + (drops ? 0 : group - 1)) / group;
+    steps *= t->config->schedule.epochs;
+    return most > 0 && most < steps ? most : steps;
+}
+
+/* ---- between steps ---- */
+
+static bool steps_are_over(const struct trainer *t)
+{
+    int64_t most = t->config->schedule.max_steps;
+    return most > 0 && t->position.step >= most;
+}
+
+int trainer_sum(struct trainer *t, double *number, struct error *err)
+{
+    struct comm *world = t->world;
+    double *here = &t->numbers->number;
+    *here = *number;
+    stream_copy(t->compute, t->flag, here, sizeof *here);
+    world->fn->all_reduce_f64(world, t->compute, t->flag, 1);
+    stream_copy(t->compute, here, t->flag, sizeof *here);
+    if (stream_sync(t->compute, err))
+        return -1;
+    *number = *here;
+    return 0;
+}
+
+int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
+{
+    double count = mine ? 1 : 0;
+    if (trainer_sum(t, &count, err))
+        return -1;
+    *ret_any = count > 0;
+    return 0;
+}
+
+/* Whether the step that began behind `samples` of the epoch is one to evaluate after. */
+static bool is_eval_step(const struct trainer *t, int64_t samples)
+{
+    const struct agent_config *c = t->config;
+    if (!t->test)
+        return false;
+    if (c->eval.strategy == EVAL_STEPS)
+        return t->position.step % c->eval.steps == 0;
+    int64_t half = t->train->samples / 2;
+    return c->eval.strategy == EVAL_HALF_EPOCH && half > 0 && samples < half &&
+           t->position.epoch_samples >= half && t->position.epoch_samples < t->train->samples;
+}
+
+/* Whether any rank wants to stop; and the end of a save that has ended on all of them. */
+static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *err)
+{
+    double ended = t->numbers->totals[TOTAL_SAVED];
+    *ret_stop = false;
+    if (trainer_is_language(t)) /* it came with the step's sums */
+        *ret_stop = t->numbers->totals[TOTAL_STOP] > 0;
+    else if (t->position.step % STOP_CHECK_STEPS != 0)
+        return 0;
+    else if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
+        return -1;
+    if (!trainer_is_language(t)) {
+        ended = trainer_save_has_ended(t) ? 1 : 0;
+        if (trainer_sum(t, &ended, err))
+            return -1;
+    }
+    return ended >= t->world->size ? trainer_end_save(t, err) : 0;
+}
+
+/* samples: of the epoch, before the step. */
+static int after_step(struct trainer *t, int64_t samples, struct error *err)
+{
+    if (is_eval_step(t, samples) && trainer_evaluate(t, err))
+        return -1;
+    bool stop = false;
+    if (agree_between_steps(t, &stop, err))
+        return -1;
+    int64_t every = t->config->checkpoint.save_steps;
+    if (every > 0 && t->position.step % every == 0 && trainer_save(t, SAVE_BESIDE, err))
+        return -1;
+    if (!stop)
+        return 0;
+    if (t->config->checkpoint.save_on_signal && trainer_save(t, SAVE_LAST, err))
+        return -1;
+    error_set(err, ERR_CANCELLED, "stopped at step %lld as asked", (long long)t->position.step);
+    err->shared = true;
+    return -1;
+}
+
+/* ---- epochs ---- */
+
+static bool epoch_is_over(const struct trainer *t)
+{
+    return t->epoch_ended ||
+           (t->train->samples >= 0 && t->position.epoch_samples >= t->train->samples);
+}
+
+static int run_epoch(struct trainer *t, struct error *err)
+{
+    struct source *source = t->train;
+    struct memory_use memory;
+    device_memory_use(t->device, &memory);
+    int64_t begin_bytes = memory.current_total_bytes;
+    if (source->fn->seek(source, t->position.epoch, t->position.epoch_samples, t->data_state, err))
+        return -1;
+    t->data_state = "";
+    t->epoch_ended = false;
+    const struct agent_config *c = t->config;
+    int64_t group = c->optimizer.gradient_accumulation_steps;
+    while (!epoch_is_over(t) && !steps_are_over(t)) {
+        struct source_fetched fetched;
+        phases_begin(t->phases);
+        phases_mark(t->phases, PHASE_DATA);
+        if (source->fn->fetch(source, group, &fetched, err))
+            return -1;
+        if (fetched.notice)
+            t->listener->notice(t->listener->ctx, fetched.notice);
+        t->epoch_ended =
+            fetched.batches == 0 || (fetched.batches < group && c->optimizer.drop_incomplete);
+        int64_t samples = t->position.epoch_samples;
+        if (!t->epoch_ended && (trainer_step(t, &fetched, err) || after_step(t, samples, err)))
+            return -1;
+    }
+    device_memory_use(t->device, &memory);
+    struct trainer_score score = {.epoch = t->position.epoch + 1,
+                                  .step = t->position.step,
+                                  .memory_begin_bytes = begin_bytes,
+                                  .memory_end_bytes = memory.current_total_bytes,
+                                  .memory_peak_bytes = memory.peak_total_bytes};
+    double sums[3];
+    if (trainer_total_sums(t, sums, err))
+        return -1;
+    score.loss_sum = sums[0], score.correct = sums[1], score.samples = sums[2];
+    score.loss = sums[0] / sums[2];
+    t->listener->epoch(t->listener->ctx, &score);
+    return 0;
+}
+
+static int run_epochs(struct trainer *t, struct error *err)
+{
+    int64_t strategy = t->config->eval.strategy;
+    while (t->position.epoch < t->config->schedule.epochs && !steps_are_over(t)) {
+        if (run_epoch(t, err))
+            return -1;
+        /* max_steps came first: the position stays within the epoch, and so do its sums. */
+        bool over = epoch_is_over(t);
+        if (!over && trainer_save(t, SAVE_NOW, err))
+            return -1;
+        bool scores = t->test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH);
+        if (scores && trainer_evaluate(t, err))
+            return -1;
+        if (!over)
+            break;
+        t->position.epoch++;
+        t->position.epoch_samples = 0;
+        trainer_set_sums(t, 0, 0, 0);
+        if (t->config->checkpoint.save_steps == 0 && trainer_save(t, SAVE_BESIDE, err))
+            return -1;
+    }
+    return trainer_save(t, SAVE_LAST, err);
+}
+
+int trainer_run(struct trainer *t, struct error *err)
+{
+    if (run_epochs(t, err) == 0)
+        return 0;
+    trainer_explain_memory(t, err);
+    return -1;
+}

@@ -1,0 +1,87 @@
+/* The learning rate's course of the run that saved, and whether this one takes it. */
+#include "agent/trainer/trainer_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void trainer_schedule_describe(const struct schedule *schedule, struct checkpoint_state *state)
+{
+    snprintf(state->schedule_type, sizeof state->schedule_type, "%s",
+             schedule_type_name(schedule->type));
+    state->peak_lr = schedule->lr;
+    state->min_lr = schedule->min_lr;
+    state->warmup_ratio = schedule->warmup_ratio;
+    state->warmup_steps = schedule->warmup_steps;
+    state->decay_steps = schedule->decay_steps;
+}
+
+/* Of a schedule, in the order and the words of AnnealingLR. */
+struct course {
+    double lr, min_lr, warmup;
+    double decay_steps; /* 0: the type has no end */
+    const char *type;
+};
+
+static struct course course_of(const struct schedule *s)
+{
+    double warmup =
+        s->warmup_steps > 0 ? (double)s->warmup_steps : s->warmup_ratio * (double)s->decay_steps;
+    bool has_end = s->type != SCHEDULE_CONSTANT && s->type != SCHEDULE_STEP_LR;
+    return (struct course){s->lr, s->min_lr, warmup, has_end ? (double)s->decay_steps : 0,
+                           schedule_type_name(s->type)};
+}
+
+/* How each value is told: in full, as Python prints it, as short as it can be. */
+static void tell_taken(struct trainer *t, const struct course *c)
+{
+    const struct {
+        double value;
+        const char *name;
+    } rows[] = {{c->lr, "learning rate"},
+                {c->min_lr, "minimum learning rate"},
+                {c->warmup, "warmup iterations"},
+                {c->decay_steps, "total number of iterations"}};
+    for (size_t i = 0; i < array_length(rows); i++)
+        trainer_event(t, RUN_VALUE_TAKEN,
+                      arena_printf(t->arena, "%.10g for %s", rows[i].value, rows[i].name));
+    trainer_event(t, RUN_VALUE_TAKEN, arena_printf(t->arena, "%s for decay style", c->type));
+}
+
+static void tell_difference(struct trainer *t, const struct course *saved, const struct course *now)
+{
+    struct lines lines;
+    lines_init(&lines, t->arena);
+    const struct {
+        const char *name;
+        double saved, now;
+    } rows[] = {{"optimizer.lr", saved->lr, now->lr},
+                {"schedule.min_lr", saved->min_lr, now->min_lr},
+                {"warm-up steps", saved->warmup, now->warmup},
+                {"decay steps", saved->decay_steps, now->decay_steps}};
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (rows[i].saved != rows[i].now)
+            lines_add(&lines, "%s %.10g was %.10g", rows[i].name, rows[i].now, rows[i].saved);
+    if (strcmp(saved->type, now->type) != 0)
+        lines_add(&lines, "schedule.type %s was %s", now->type, saved->type);
+    if (lines.count > 0)
+        t->listener->differs(t->listener->ctx, lines_join(&lines));
+}
+
+void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state)
+{
+    struct schedule saved = t->schedule;
+    if (!schedule_type_find(state->schedule_type, &saved.type))
+        return; /* a type of a later version */
+    saved.lr = state->peak_lr;
+    saved.min_lr = state->min_lr;
+    saved.warmup_ratio = state->warmup_ratio;
+    saved.warmup_steps = state->warmup_steps;
+    saved.decay_steps = state->decay_steps;
+    const struct course before = course_of(&saved), now = course_of(&t->schedule);
+    if (t->config->schedule.resume == SCHEDULE_OF_CHECKPOINT) {
+        t->schedule = saved;
+        tell_taken(t, &before);
+    } else {
+        tell_difference(t, &before, &now);
+    }
+}

@@ -1,0 +1,72 @@
+/* This rank's slices and optimizer state as named pieces in host memory. */
+#include "agent/trainer/trainer_parts.h"
+
+#include <string.h>
+
+static void *device_tensor(const struct trainer *t, int unit, int tensor)
+{
+    return tensor == 0 ? shard_get_unit(t->shard, unit)->value
+                       : optim_state(t->optim, unit, tensor - 1);
+}
+
+static struct checkpoint_piece piece_of(const struct trainer *t, const struct host_state *host,
+                                        const struct shard_piece *piece, int tensor)
+{
+    const struct param *param = piece->param;
+    struct checkpoint_piece out = {
+        .name = param->name,
+        .dims = param->dims,
+        .first = piece->param_offset,
+        .count = piece->count,
+        .data = host->units[piece->unit].tensor[tensor] + piece->shard_offset,
+    };
+    memcpy(out.shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
+    if (tensor > 0)
+        out.name =
+            arena_printf(host->arena, "%s.%s", param->name, optim_state_name(t->optim, tensor - 1));
+    return out;
+}
+
+void host_state_open(const struct trainer *t, struct host_state *host)
+{
+    host->arena = arena_open();
+    host->tensors = 1 + optim_state_count(t->optim);
+    int unit_count = shard_unit_count(t->shard);
+    host->units = arena_array(host->arena, struct host_unit, unit_count);
+    for (int u = 0; u < unit_count; u++)
+        for (int i = 0; i < host->tensors; i++)
+            host->units[u].tensor[i] =
+                arena_array(host->arena, float, shard_get_unit(t->shard, u)->shard_count);
+    int count = 0, filled = 0;
+    const struct shard_piece *pieces = shard_pieces(t->shard, &count);
+    struct checkpoint_piece *items =
+        arena_array(host->arena, struct checkpoint_piece, count * host->tensors);
+    for (int i = 0; i < host->tensors; i++)
+        for (int p = 0; p < count; p++)
+            items[filled++] = piece_of(t, host, &pieces[p], i);
+    host->parts[CHECKPOINT_MODEL] = (struct checkpoint_pieces){items, count};
+    host->parts[CHECKPOINT_OPTIMIZER] =
+        (struct checkpoint_pieces){items + count, count * (host->tensors - 1)};
+}
+
+void host_state_close(struct host_state *host)
+{
+    arena_close(host->arena);
+}
+
+int host_state_copy(const struct trainer *t, const struct host_state *host, enum host_state_way way,
+                    struct error *err)
+{
+    for (int u = 0; u < shard_unit_count(t->shard); u++) {
+        int64_t count = shard_get_unit(t->shard, u)->shard_count;
+        for (int i = 0; i < host->tensors; i++) {
+            void *there = device_tensor(t, u, i);
+            float *here = host->units[u].tensor[i];
+            if (way == TO_HOST)
+                shard_read(t->shard, here, there, count);
+            else
+                shard_write(t->shard, there, here, count);
+        }
+    }
+    return shard_sync(t->shard, err);
+}

@@ -1,0 +1,188 @@
+/* One optimizer step: its whole work is queued and waited for once, at its end. */
+#include "agent/trainer/trainer_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct tape_pass train_pass(const struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    bool same = c->runtime.same_seed; /* row r has the same dropout on every rank */
+    return (struct tape_pass){
+        .training = true,
+        .seed = (uint64_t)c->runtime.seed,
+        .step = (uint64_t)t->position.micro_batches,
+        .first_row = same ? 0 : (uint64_t)t->world->rank,
+        .row_stride = same ? 1 : (uint64_t)t->world->size,
+    };
+}
+
+/* What one target's loss counts for, and one label's beside it. */
+struct scales {
+    float targets, labels;
+};
+
+static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct scales *scales,
+                           struct error *err)
+{
+    phases_mark(t->phases, PHASE_FORWARD);
+    struct batch batch = t->train->fn->batch(t->train, i);
+    batch.label_scale = scales->labels;
+    struct tape_pass pass = train_pass(t);
+    shard_begin(t->shard, last);
+    tape_begin(t->tape, &pass);
+    t->model->forward(t->model, t->tape, &batch, scales->targets, t->sums);
+    phases_mark(t->phases, PHASE_BACKWARD);
+    if (tape_backward(t->tape, err))
+        return -1;
+    t->position.micro_batches++;
+    t->position.epoch_samples += batch.rows * t->world->size;
+    return 0;
+}
+
+/* So that the step's gradient, the mean over the ranks, is that of the mean loss over what all
+ * ranks have, `mine` of which is this rank's. */
+static int scale_of(struct trainer *t, int64_t mine, bool same, float *ret_scale, struct error *err)
+{
+    double count = (double)mine;
+    *ret_scale = 1;
+    if (t->config->model.loss_reduction == LOSS_SUM)
+        return 0;
+    if (!same) {
+        if (trainer_sum(t, &count, err))
+            return -1;
+        count /= t->world->size;
+    }
+    *ret_scale = count > 0 ? (float)(1 / count) : 0;
+    return 0;
+}
+
+static int find_scales(struct trainer *t, const struct source_fetched *fetched,
+                       struct scales *ret_scales, struct error *err)
+{
+    ret_scales->labels = 0;
+    if (t->model->task == MODEL_PRETRAINING &&
+        scale_of(t, fetched->labels, fetched->same, &ret_scales->labels, err))
+        return -1;
+    return scale_of(t, fetched->targets, fetched->same, &ret_scales->targets, err);
+}
+
+static bool measures_norm(const struct trainer *t)
+{
+    return trainer_is_language(t) || t->config->optimizer.grad_clip > 0 ||
+           t->config->runtime.nan_policy != NAN_WARN;
+}
+
+/* The update, unless the policy for gradients that are no numbers forbids it. */
+static int update(struct trainer *t, struct error *err)
+{
+    if (measures_norm(t))
+        optim_measure(t->optim);
+    if (t->config->runtime.nan_policy != NAN_WARN) {
+        double norm;
+        if (optim_norm(t->optim, &norm, err))
+            return -1;
+        if (!isfinite(norm) && t->config->runtime.nan_policy == NAN_ABORT)
+            return error_set(err, ERR_LIMIT,
+                             "step %lld: the gradient's norm is no number (runtime.nan_policy="
+                             "abort): try a smaller learning rate, or clip gradients",
+                             (long long)t->position.step + 1);
+        if (!isfinite(norm)) {
+            t->skipped_steps++;
+            return 0;
+        }
+    }
+    optim_step(t->optim, (float)t->lr);
+    return 0;
+}
+
+/* The sums of all ranks beside this rank's, and what they have to agree on, for language models:
+ * queued. */
+static void queue_totals(struct trainer *t)
+{
+    struct comm *world = t->world;
+    t->numbers->flags[0] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
+    t->numbers->flags[1] = trainer_save_has_ended(t) ? 1 : 0;
+    stream_copy(t->compute, t->totals, t->sums, sizeof t->numbers->sums);
+    stream_copy(t->compute, t->totals + TOTAL_STOP, t->numbers->flags, sizeof t->numbers->flags);
+    world->fn->all_reduce_f64(world, t->compute, t->totals, TOTALS);
+    stream_copy(t->compute, t->numbers->totals, t->totals, sizeof t->numbers->totals);
+}
+
+/* After the step: what its labels add to the loss. */
+static void fold_labels(struct trainer *t, const double totals_before[TOTALS])
+{
+    struct trainer_numbers *n = t->numbers;
+    double tokens = n->totals[2] - totals_before[2];
+    if (t->model->task != MODEL_PRETRAINING)
+        return;
+    trainer_fold_labels(n->sums, n->totals, tokens);
+    trainer_fold_labels(n->totals, n->totals, tokens);
+    stream_copy(t->compute, t->sums, n->sums, sizeof n->sums);
+}
+
+/* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
+static double step_loss(const struct trainer *t, const double *sums_before,
+                        const double *totals_before)
+{
+    const double *after = t->numbers->sums, *before = sums_before;
+    if (trainer_is_language(t))
+        after = t->numbers->totals, before = totals_before;
+    return (after[0] - before[0]) / (after[2] - before[2]);
+}
+
+static int tell(struct trainer *t, const struct source_fetched *fetched, double loss,
+                struct error *err)
+{
+    struct trainer_step step = {
+        .position = t->position,
+        .samples = fetched->rows * t->world->size,
+        .tokens = fetched->tokens * t->world->size, /* the others have about as many */
+        .loss = loss,
+        .grad_norm = (double)NAN,
+        .lr = t->lr,
+        .next_lr = schedule_lr(&t->schedule,
+                               (struct schedule_position){t->position.epoch, t->position.step}),
+        .epochs = t->config->schedule.epochs,
+        .steps = trainer_steps(t),
+    };
+    if (measures_norm(t) && optim_norm(t->optim, &step.grad_norm, err))
+        return -1;
+    bool finite = isfinite(loss) && (isfinite(step.grad_norm) || !measures_norm(t));
+    t->nonfinite_steps += !finite;
+    step.nonfinite_steps = t->nonfinite_steps;
+    step.skipped_steps = t->skipped_steps;
+    trainer_memory_use(t, &step.memory);
+    step.traffic = t->world->stats;
+    shard_add_traffic(t->shard, &step.traffic);
+    phases_take(t->phases, step.phase_s);
+    t->listener->step(t->listener->ctx, &step);
+    return 0;
+}
+
+int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
+{
+    double sums[MODEL_MAX_SUMS], totals[TOTALS];
+    memcpy(sums, t->numbers->sums, sizeof sums);
+    memcpy(totals, t->numbers->totals, sizeof totals);
+    struct scales scales;
+    if (find_scales(t, fetched, &scales, err))
+        return -1;
+    for (int64_t i = 0; i < fetched->batches; i++)
+        if (run_micro_batch(t, i, i + 1 == fetched->batches, &scales, err))
+            return -1;
+    shard_finish(t->shard);
+    phases_mark(t->phases, PHASE_OPTIMIZER);
+    const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
+    t->lr = schedule_lr(&t->schedule, at);
+    if (update(t, err))
+        return -1;
+    if (trainer_is_language(t))
+        queue_totals(t);
+    phases_mark(t->phases, PHASE_DATA);
+    if (trainer_sync(t, err))
+        return -1;
+    fold_labels(t, totals);
+    t->position.step++;
+    return tell(t, fetched, step_loss(t, sums, totals), err);
+}

@@ -1,0 +1,65 @@
+/* Initial values that are not drawn: a Hugging Face directory's, or those of a checkpoint. */
+#include "agent/checkpoint/checkpoint.h"
+#include "agent/checkpoint/pretrained.h"
+#include "agent/comm/agree.h"
+#include "agent/trainer/trainer_parts.h"
+
+/* The directory that the configuration takes values from; NULL: they stay as drawn. */
+static const char *weights_path(const struct agent_config *c)
+{
+    if (c->model.init_weights[0])
+        return c->model.init_weights;
+    if (c->model.init == INIT_RANDOM || !c->model.name_or_path[0])
+        return NULL;
+    bool must = c->model.init == INIT_PRETRAINED;
+    return must || pretrained_is_there(c->model.name_or_path) ? c->model.name_or_path : NULL;
+}
+
+static int load_pretrained(struct trainer *t, const char *path, struct lines *notes,
+                           struct error *err)
+{
+    struct pretrained *pretrained = NULL;
+    int result = pretrained_open(path, &pretrained, err);
+    if (result == 0)
+        result = pretrained_check(pretrained, t->model, notes, err);
+    if (result == 0)
+        result = pretrained_load(pretrained, t->model, t->shard, err);
+    pretrained_close(pretrained);
+    return result;
+}
+
+/* Only the model's part: the rest of the run starts anew. */
+static int load_checkpoint(struct trainer *t, const char *path, struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    struct host_state host;
+    host_state_open(t, &host);
+    int result = host_state_copy(t, &host, TO_HOST, err); /* the optimizer's part stays */
+    if (result == 0)
+        result = checkpoint_open(path, &checkpoint, err);
+    if (result == 0)
+        result = checkpoint_load(checkpoint, CHECKPOINT_MODEL, &host.parts[CHECKPOINT_MODEL], err);
+    if (result == 0)
+        result = host_state_copy(t, &host, TO_DEVICE, err);
+    checkpoint_close(checkpoint);
+    host_state_close(&host);
+    if (result == 0)
+        shard_values_changed(t->shard);
+    return result;
+}
+
+int trainer_load_weights(struct trainer *t, struct error *err)
+{
+    const char *path = weights_path(t->config);
+    if (!path)
+        return 0;
+    struct lines notes;
+    lines_init(&notes, t->arena);
+    bool is_model = pretrained_is_there(path) || path != t->config->model.init_weights;
+    int result = is_model ? load_pretrained(t, path, &notes, err) : load_checkpoint(t, path, err);
+    if (agree_all(t->world, t->compute, result, err))
+        return error_wrap(err, "initial weights");
+    bool tells = t->world->rank == 0 && notes.count > 0;
+    t->listener->weights(t->listener->ctx, path, tells ? lines_join(&notes) : "");
+    return 0;
+}
