@@ -30,6 +30,20 @@ void support_assert_fails(int result, const struct error *err, enum error_code c
     _fail(file, line);
 }
 
+void support_assert_hex(const void *bytes, size_t count, const char *hex, const char *file,
+                        int line)
+{
+    char *found = xcalloc(1, 2 * count + 1);
+    for (size_t i = 0; i < count; i++)
+        sprintf(found + 2 * i, "%02x", ((const unsigned char *)bytes)[i]);
+    bool same = strcmp(found, hex) == 0;
+    if (!same)
+        print_error("%s\nis not\n%s\n", found, hex);
+    free(found);
+    if (!same)
+        _fail(file, line);
+}
+
 char *support_temp_dir(void)
 {
     const char *base = getenv("TMPDIR");

@@ -26,6 +26,12 @@ void support_assert_ok(int result, const struct error *err, const char *file, in
 void support_assert_fails(int result, const struct error *err, enum error_code code,
                           const char *part, const char *file, int line);
 
+/* Fails unless the bytes are `hex`, two digits each. */
+#define assert_hex(bytes, count, hex)                                                              \
+    support_assert_hex((bytes), (count), (hex), __FILE__, __LINE__)
+void support_assert_hex(const void *bytes, size_t count, const char *hex, const char *file,
+                        int line);
+
 /* A new empty directory below $TMPDIR or /tmp; the test removes it with support_remove_tree. Caller
  * frees. */
 char *support_temp_dir(void);

@@ -6,6 +6,7 @@
 #include "agent/telemetry/json_row.h"
 #include "agent/telemetry/run_server.h"
 #include "agent/telemetry/tensorboard.h"
+#include "agent/telemetry/wandb.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -21,8 +22,10 @@ struct telemetry {
     struct telemetry_setting setting;
     struct run_state state;
     struct append_file *files[SINKS]; /* NULL: not written */
-    struct run_server *server;        /* NULL: not served */
-    struct gpu_poller *poller;        /* NULL: no GPU metrics */
+    struct wandb *wandb;              /* likewise */
+    int exit_code;
+    struct run_server *server; /* NULL: not served */
+    struct gpu_poller *poller; /* NULL: no GPU metrics */
     int64_t published_us;
     struct str text; /* of the rows or lines that are being written */
 };
@@ -54,9 +57,14 @@ static void add_row(const struct telemetry *t, enum sink sink, enum field_event 
     }
 }
 
-static void write_rows(struct telemetry *t, enum field_event event)
+/* path: of a checkpoint; NULL: none. */
+static void write_rows(struct telemetry *t, enum field_event event, const char *path)
 {
     struct error err;
+    if (t->wandb && wandb_tell(t->wandb, event, path, &t->state, &err) < 0) {
+        log_warning("%s; nothing more is written to it", err.msg);
+        wandb_close(take(t->wandb), t->exit_code, &t->state);
+    }
     for (int i = 0; i < SINKS; i++) {
         if (!t->files[i])
             continue;
@@ -99,7 +107,9 @@ static int open_files(struct telemetry *t, struct error *err)
         return -1;
     if (s->jsonl[0] && append_file_open(s->jsonl, "", &t->files[SINK_JSONL], err) < 0)
         return -1;
-    return s->tensorboard_dir[0] ? open_tensorboard(t, err) : 0;
+    if (s->tensorboard_dir[0] && open_tensorboard(t, err) < 0)
+        return -1;
+    return s->wandb ? wandb_open(&t->wandb, s->wandb, t->state.start_wall_us, err) : 0;
 }
 
 /* ---- HTTP ---- */
@@ -174,7 +184,7 @@ void telemetry_step(struct telemetry *t, const struct run_numbers *numbers)
 {
     run_state_step(&t->state, numbers, t->setting.wall_us());
     telemetry_tell(t, &(struct run_moment){.event = RUN_STEP});
-    write_rows(t, FIELD_STEP);
+    write_rows(t, FIELD_STEP, NULL);
     serve(t, FIELD_STEP);
 }
 
@@ -182,7 +192,7 @@ void telemetry_eval(struct telemetry *t, const struct run_eval *eval)
 {
     run_state_eval(&t->state, eval, t->setting.wall_us());
     telemetry_tell(t, &(struct run_moment){.event = RUN_EVAL, .seconds = eval->seconds});
-    write_rows(t, FIELD_EVAL);
+    write_rows(t, FIELD_EVAL, NULL);
     serve(t, FIELD_EVAL);
 }
 
@@ -196,7 +206,7 @@ void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
                                     .at_epoch_end = save->at_epoch_end};
     if (!save->failed)
         telemetry_tell(t, &done);
-    write_rows(t, FIELD_SAVE);
+    write_rows(t, FIELD_SAVE, save->failed ? NULL : save->path);
     serve(t, FIELD_SAVE);
 }
 
@@ -219,6 +229,11 @@ int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_sett
     return 0;
 }
 
+void telemetry_failed(struct telemetry *t, int exit_code)
+{
+    t->exit_code = exit_code;
+}
+
 void telemetry_close(struct telemetry *t)
 {
     if (!t)
@@ -228,6 +243,7 @@ void telemetry_close(struct telemetry *t)
     run_server_close(t->server);
     for (int i = 0; i < SINKS; i++)
         append_file_close(t->files[i]);
+    wandb_close(t->wandb, t->exit_code, &t->state);
     str_free(&t->text);
     free(t);
 }

@@ -1,8 +1,8 @@
 /* The door to telemetry: the training loop tells what happened, and it goes wherever the
- * configuration says: lines on standard output, CSV, JSONL, TensorBoard, HTTP. Every rank opens
- * one: rank 0 prints and writes files, the first rank of each node serves HTTP, the others only
- * count. All calls come from the loop's thread. Telling never fails: a file that cannot be written
- * any more is told of once, and training goes on. */
+ * configuration says: lines on standard output, CSV, JSONL, TensorBoard, a record for W&B, HTTP.
+ * Every rank opens one: rank 0 prints and writes files, the first rank of each node serves HTTP,
+ * the others only count. All calls come from the loop's thread. Telling never fails: a file that
+ * cannot be written any more is told of once, and training goes on. */
 #ifndef SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 #define SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 
@@ -10,6 +10,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
 #include "agent/telemetry/run_state.h"
+#include "agent/telemetry/wandb.h"
 #include "base/error.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ struct telemetry_setting {
     /* Files; "": none. */
     const char *csv, *jsonl;
     const char *tensorboard_dir;
+    const struct wandb_setting *wandb; /* NULL: none; not kept */
     /* HTTP; port 0: none. */
     const char *http_host; /* "": all addresses */
     int http_port;
@@ -48,6 +50,8 @@ struct telemetry;
  * a file that cannot be opened, or has other columns. */
 int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_setting *setting,
                    struct error *err);
+/* The run ends by a failure, with that code. */
+void telemetry_failed(struct telemetry *telemetry, int exit_code);
 /* Tells the end, writes what is left. NULL-safe. */
 void telemetry_close(struct telemetry *telemetry);
 
