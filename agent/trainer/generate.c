@@ -3,6 +3,7 @@
 #include "agent/checkpoint/pretrained.h"
 #include "agent/comm/comm.h"
 #include "agent/models/config_json.h"
+#include "agent/models/rope.h"
 #include "agent/shard/shard.h"
 #include "agent/shard/wrap.h"
 #include "agent/text/tokenizer.h"
@@ -134,17 +135,20 @@ static int alloc_pass(struct generator *g, int64_t count, struct pass_memory *m,
            device_alloc(g->device, MEMORY_INPUT, 3 * sizeof(double), "loss sums", &m->sums, err);
 }
 
-/* The logits behind the last of the tokens, to the host. */
-static int run_pass(struct generator *g, const int32_t *ids, int64_t count, float *ret_logits,
-                    struct error *err)
+/* The logits behind the last of the tokens, to the host. T: tokens of the pass, at least count;
+ * nothing looks at those behind. */
+static int run_pass(struct generator *g, const int32_t *ids, int64_t count, int64_t T,
+                    float *ret_logits, struct error *err)
 {
     struct pass_memory m = {0};
     size_t V = (size_t)g->model->language.V;
+    auto_free int32_t *tokens = xcalloc((size_t)T, sizeof *tokens);
+    memcpy(tokens, ids, (size_t)count * sizeof *ids);
     int result = -1;
-    if (alloc_pass(g, count, &m, err) == 0) {
+    if (alloc_pass(g, T, &m, err) == 0) {
         const struct tape_pass pass = {.row_stride = 1};
-        const struct batch batch = {.rows = 1, .tokens = m.tokens, .T = count, .logits = m.logits};
-        stream_copy(g->stream, m.tokens, ids, (size_t)count * sizeof *ids);
+        const struct batch batch = {.rows = 1, .tokens = m.tokens, .T = T, .logits = m.logits};
+        stream_copy(g->stream, m.tokens, tokens, (size_t)T * sizeof *tokens);
         tape_begin(g->tape, &pass);
         g->model->forward(g->model, g->tape, &batch, 1, m.sums);
         stream_copy(g->stream, ret_logits, (float *)m.logits + (size_t)(count - 1) * V,
@@ -170,17 +174,30 @@ static bool is_end(const struct generator *g, int32_t id)
     return end;
 }
 
+/* Angles that depend on the length (rope_type dynamic, beyond the model's positions) are those of
+ * the longest text that there will be: all passes have one length and one table. */
+static int64_t pass_length(const struct generator *g, int64_t count, int64_t longest)
+{
+    const struct llama_config *c = &g->architecture.llama;
+    bool depends = g->architecture.kind == ARCHITECTURE_LLAMA &&
+                   rope_depends_on_length(&c->rope, count, c->max_position_embeddings);
+    return depends ? longest : count;
+}
+
 static int add_tokens(struct generator *g, const struct generate_options *o, struct tokens *ids,
                       struct error *err)
 {
     int64_t V = g->model->language.V, most = g->model->language.max_tokens;
     auto_free float *logits = xmalloc((size_t)V * sizeof *logits);
     int64_t first = 0; /* of the tokens that the model sees */
+    int64_t longest = (int64_t)ids->count + o->max_tokens;
+    longest = longest < most ? longest : most;
     uint64_t key = random_key(o->seed, 0, 0, 0);
     for (int64_t i = 0; i < o->max_tokens; i++) {
         if ((int64_t)ids->count - first > most)
             first = (int64_t)ids->count - (most + 1) / 2;
-        if (run_pass(g, ids->ids + first, (int64_t)ids->count - first, logits, err))
+        int64_t count = (int64_t)ids->count - first;
+        if (run_pass(g, ids->ids + first, count, pass_length(g, count, longest), logits, err))
             return -1;
         double number = (double)random_uniform(key, (uint64_t)i);
         int32_t id = generate_choose(logits, V, o->temperature, number);

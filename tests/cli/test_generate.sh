@@ -16,6 +16,10 @@ check "is the sentence" contains "$work/text" "the quick brown fox jumps over th
 mv "$work/text" "$work/first"
 check "longer than the model's positions" says -p "the quick" -t 0 -n 100
 check "it goes on" contains "$work/text" "$(head -n 1 "$work/first")"
+cp -r "$work/model" "$work/stretched"
+sed -i -e 's/"max_position_embeddings": *64/"max_position_embeddings": 16/' -e '/"rope_scaling": *null/d' \
+    -e 's/"rope_theta"/"rope_scaling": {"rope_type": "dynamic", "factor": 8}, &/' "$work/stretched/config.json"
+check "angles that depend on the length" shoal generate "$work/stretched" -p "the quick" -t 0 -n 100
 check "a high temperature" says -p "the quick" -t 5 -n 40 --seed 1
 mv "$work/text" "$work/first"
 check "says the same for the same seed" says -p "the quick" -t 5 -n 40 --seed 1
