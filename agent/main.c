@@ -318,6 +318,8 @@ static int run_rank(const struct config *config, const struct topology *t, int64
         };
         struct report *report = report_open(&told);
         result = train(config, t, &meeting, console, report, err);
+        if (result < 0)
+            report_failed(report, exit_code(err));
         report_close(report);
         console_close(console);
     }

@@ -96,7 +96,7 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
         run_plan_facts_make(c, model, (int)o->gpus, (int)o->gpus_per_node, arena, &facts, err) < 0)
         return -1;
     run_plan_make(&facts, &plan);
-    enum shard_strategy current = (enum shard_strategy)(c->parallel.strategy + 1);
+    enum shard_strategy current = build_strategy(c, model);
     if (o->json)
         run_plan_json(&plan, &facts, current, out);
     else

@@ -51,13 +51,14 @@ enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
 enum config_state_dtype { STATE_FP32, STATE_BF16 };
 enum config_state_dict { STATE_DICT_FULL, STATE_DICT_LOCAL, STATE_DICT_SHARDED };
+enum { STRATEGY_AUTO = 5 }; /* behind those of enum shard_strategy */
 enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
 enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
 enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
 enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
 enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
 enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
-enum config_debug { DEBUG_OFF, DEBUG_INFO, DEBUG_DETAIL };
+enum config_debug { DEBUG_OFF, DEBUG_DETAIL };
 
 /* The resolved configuration; the comment of each key is its help text in config_keys_*.c. Strings
  * live in the arena config_parse was given; a string that is not set is "". What is marked AUTO or
@@ -147,7 +148,7 @@ struct agent_config {
         int64_t resume;         /* enum config_schedule_resume: whose values a resumed run takes */
     } schedule;
     struct {
-        int64_t strategy; /* enum shard_strategy - 1 */
+        int64_t strategy; /* enum shard_strategy - 1, or STRATEGY_AUTO: by the model's size */
         int64_t shard_group_size;
         int64_t wrap_policy;      /* enum config_wrap, never AUTO */
         const char *wrap_classes; /* separated by commas; "": the model's blocks */
@@ -194,6 +195,10 @@ struct agent_config {
         int64_t lang;                              /* enum log_language */
         int64_t level;                             /* enum log_level */
         const char *csv, *jsonl, *tensorboard_dir; /* "": none */
+        int64_t wandb;                             /* 0: off, 1: offline */
+        const char *wandb_dir, *wandb_entity, *wandb_project, *wandb_run_name; /* "": none */
+        const char *wandb_run_id, *wandb_group, *wandb_job_type, *wandb_tags, *wandb_notes;
+        int64_t log_model; /* 0 or 1 */
         const char *http_addr;
         int64_t http_port; /* 0: no server */
         bool gpu_metrics;
@@ -260,6 +265,15 @@ void config_markdown(struct str *out);
 /* The resolved configuration as YAML, with each value's source as a comment; config_parse reads it
  * back. */
 void config_yaml(const struct config *config, struct str *out);
+
+/* Every key with its value as text; memory from `arena`. Returns how many there are. */
+struct config_entry {
+    const char *key; /* "optimizer.lr" */
+    const char *value;
+    bool is_number; /* or true, or false: no quotes in JSON */
+};
+int config_entries(const struct config *config, struct arena *arena,
+                   struct config_entry **ret_entries);
 
 /* The keys that are not at their built-in default, as "group.name=value (source)", separated by ",
  * ". */

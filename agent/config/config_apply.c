@@ -12,7 +12,9 @@ static int set(struct config_parser *p, int index, const char *text, enum config
         return -1;
     p->config->source[index] = source;
     if (key->offset == KEY_AT(model.type))
-        p->model_type = source == SOURCE_DEFAULT ? NULL : arena_strdup(p->arena, text);
+        p->model_type = arena_strdup(p->arena, text);
+    if (key->offset == KEY_AT(parallel.wrap_policy))
+        p->wrap_policy = arena_strdup(p->arena, text);
     return 0;
 }
 
@@ -58,6 +60,23 @@ static bool is_when(const struct config_shorthand *row, const char *value)
     return strcasecmp(row->when, value) == 0;
 }
 
+static bool gives_way(const struct config_parser *p, const struct config_shorthand *row, int index,
+                      enum config_source source)
+{
+    auto_str struct str now;
+    str_init(&now, CONFIG_MAX_FILE_BYTES);
+    switch (row->way) {
+    case ALWAYS:
+        break;
+    case UNLESS_GIVEN:
+        return p->config->source[index] >= source;
+    case UNLESS_NO:
+        config_get_value(config_key(index), &p->config->value, &now);
+        return strcmp(str_text(&now), "no") == 0;
+    }
+    return false;
+}
+
 static int expand(struct config_parser *p, const char *name, const char *value,
                   enum config_source source, bool *ret_done, struct error *err)
 {
@@ -75,8 +94,9 @@ static int expand(struct config_parser *p, const char *name, const char *value,
         bool known;
         if (!text)
             return error_set(err, ERR_CONFIG, "needs a value");
-        if (config_find_key(row->key, &index, &known, err) ||
-            ((!row->weak || p->config->source[index] < source) && set(p, index, text, source, err)))
+        if (config_find_key(row->key, &index, &known, err))
+            return -1;
+        if (!gives_way(p, row, index, source) && set(p, index, text, source, err))
             return -1;
     }
     if (is_name && !*ret_done)

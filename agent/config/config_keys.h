@@ -80,6 +80,13 @@ struct config_preset {
 extern const struct config_preset config_presets[];
 extern const int config_preset_count;
 
+/* When a shorthand sets its key. */
+enum config_way {
+    ALWAYS,
+    UNLESS_GIVEN, /* not where the key is given otherwise on the command line */
+    UNLESS_NO,    /* not where the key is "no" by now */
+};
+
 /* A flag that stands for others with a value: "no_cuda" is runtime.device=cpu. A flag may have
  * several rows; all that match its value are applied. */
 struct config_shorthand {
@@ -89,7 +96,7 @@ struct config_shorthand {
                          any */
     const char *key;
     const char *value; /* NULL: the flag's own */
-    bool weak;         /* only where the key is not given otherwise on the command line */
+    enum config_way way;
 };
 extern const struct config_shorthand config_shorthands[];
 extern const int config_shorthand_count;

@@ -4,13 +4,15 @@
 static const struct config_key keys[] = {
     KEY_CHOICE("parallel", "sharding_strategy", parallel.strategy, "FULL_SHARD",
                "FULL_SHARD=1=full SHARD_GRAD_OP=2 NO_SHARD=3=ddp "
-               "HYBRID_SHARD=4=hybrid=_HYBRID_SHARD HYBRID_SHARD_ZERO2=5=_HYBRID_SHARD_ZERO2",
+               "HYBRID_SHARD=4=hybrid=_HYBRID_SHARD HYBRID_SHARD_ZERO2=5=_HYBRID_SHARD_ZERO2 auto",
                "fsdp_sharding_strategy",
-               "what is cut into slices, one per rank. Advice: NO_SHARD below 1e9 parameters, "
-               "SHARD_GRAD_OP to 1e10, FULL_SHARD above, HYBRID_SHARD between nodes",
+               "what is cut into slices, one per rank. auto: NO_SHARD below 1e9 parameters, "
+               "SHARD_GRAD_OP below 1e10, FULL_SHARD above; it never chooses HYBRID_SHARD, which "
+               "spares traffic between nodes",
                .environment = "FSDP_SHARDING_STRATEGY"),
     KEY_INT("parallel", "shard_group_size", parallel.shard_group_size, "0", 0, 1e6, NULL,
-            "HYBRID: consecutive ranks that share one copy; 0: the ranks of a node"),
+            "HYBRID: consecutive ranks that share one copy; 0: the ranks of a node (of nodes with "
+            "different numbers: what divides them all)"),
     KEY_CHOICE(
         "parallel", "auto_wrap_policy", parallel.wrap_policy, "auto",
         "NO_WRAP=3=none SIZE_BASED_WRAP=2 "

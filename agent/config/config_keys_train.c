@@ -108,7 +108,7 @@ static const struct config_key keys[] = {
         "ranks goes on; FULL adds the whole weights in its folder full",
         .environment = "FSDP_STATE_DICT_TYPE"),
     KEY_TEXT("checkpoint", "resume_from_checkpoint", checkpoint.resume, "", NULL,
-             "a checkpoint, a directory of checkpoints, or latest (in checkpoint.dir)",
+             "a checkpoint, a directory of checkpoints, latest (in checkpoint.dir), or no",
              .implied = "latest"),
     KEY_BOOL("checkpoint", "auto_resume", checkpoint.auto_resume, "true", NULL,
              "after a restart, go on from the latest checkpoint in checkpoint.dir"),

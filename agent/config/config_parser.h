@@ -46,9 +46,10 @@ struct config_parser {
     int file_count;
     config_getenv lookup;
     void *lookup_ctx;
-    const char *model_type; /* as it was written last; NULL: nowhere but in the table */
-    struct str unknown;     /* names of unknown flags */
-    struct str notes;       /* what is ignored and why */
+    const char *model_type;  /* as it was written last; NULL: nowhere but in the table */
+    const char *wrap_policy; /* likewise */
+    struct str unknown;      /* names of unknown flags */
+    struct str notes;        /* what is ignored and why */
 };
 
 /* Splits the command line into flags, argument files expanded. */
@@ -83,6 +84,14 @@ int config_apply_fsdp_words(struct config_parser *p, const char *words, enum con
 
 /* Fills in what follows from other keys, then checks the rules between keys. */
 int config_finish(struct config_parser *p, struct error *err);
+
+/* Where the value of a field came from, in a function that has the parser as `p`. */
+#define SOURCE_OF(field) config_source_of(p->config, &p->config->value.field)
+
+/* For config_finish: ERR_CONFIG for what contradicts itself; notes on what was asked for and does
+ * nothing. */
+int config_check_rules(const struct config_parser *p, struct error *err);
+void config_note_idle(struct config_parser *p);
 
 /* Adds a line to the warning. */
 void config_note(struct config_parser *p, const char *format, ...)

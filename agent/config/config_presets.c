@@ -108,6 +108,9 @@ static const char *const fabric[] = {
     "eval.max_batches=1000000",
     "logging.logging_steps=1",
     "logging.style=fabric",
+    "logging.wandb=offline",
+    "logging.wandb_project=fabric_llama",
+    "logging.log_model=all",
     NULL,
 };
 

@@ -135,6 +135,27 @@ void config_yaml(const struct config *config, struct str *out)
     }
 }
 
+int config_entries(const struct config *config, struct arena *arena,
+                   struct config_entry **ret_entries)
+{
+    int count = config_key_count();
+    struct config_entry *entries = arena_array(arena, struct config_entry, count);
+    auto_str struct str value;
+    str_init(&value, 64 * 1024);
+    for (int i = 0; i < count; i++) {
+        const struct config_key *key = config_key(i);
+        str_clear(&value);
+        config_get_value(key, &config->value, &value);
+        entries[i] = (struct config_entry){
+            .key = arena_printf(arena, "%s.%s", key->group, key->name),
+            .value = arena_strdup(arena, str_text(&value)),
+            .is_number = key->type != TYPE_TEXT && key->type != TYPE_CHOICE,
+        };
+    }
+    *ret_entries = entries;
+    return count;
+}
+
 void config_summary(const struct config *config, struct str *out)
 {
     const char *separator = "";

@@ -3,6 +3,7 @@
 #include "agent/models/mnist.h"
 #include "agent/shard/shard_layout.h"
 #include "agent/shard/wrap.h"
+#include "agent/trainer/run_plan.h"
 
 #include <string.h>
 
@@ -70,6 +71,13 @@ int build_model(const struct agent_config *config, struct arena *arena, struct m
     return choose_units(config, (*ret_model)->root, arena, err);
 }
 
+enum shard_strategy build_strategy(const struct agent_config *config, const struct model *model)
+{
+    if (config->parallel.strategy != STRATEGY_AUTO)
+        return (enum shard_strategy)(config->parallel.strategy + FULL_SHARD);
+    return run_plan_advise(module_param_count(model->root)).strategy;
+}
+
 void build_describe(const struct config *config, const struct model *model, struct str *out)
 {
     config_yaml(config, out);
@@ -83,6 +91,8 @@ void build_describe(const struct config *config, const struct model *model, stru
         str_printf(out, "unit %d: %s, %lld parameters\n", u,
                    layout.units[u].module->path[0] ? layout.units[u].module->path : "root",
                    (long long)layout.units[u].count);
-    str_printf(out, "%lld parameters in %d unit%s\n", (long long)module_param_count(model->root),
-               layout.unit_count, layout.unit_count == 1 ? "" : "s");
+    str_printf(out, "%lld parameters in %d unit%s, %s\n",
+               (long long)module_param_count(model->root), layout.unit_count,
+               layout.unit_count == 1 ? "" : "s",
+               shard_strategy_name(build_strategy(&config->value, model)));
 }

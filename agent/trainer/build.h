@@ -5,6 +5,7 @@
 #include "agent/config/config.h"
 #include "agent/models/architecture.h"
 #include "agent/models/model.h"
+#include "agent/shard/shard.h"
 #include "base/error.h"
 
 #ifdef __cplusplus
@@ -18,6 +19,9 @@ int build_architecture(const struct agent_config *config, struct arena *arena,
 /* The configured model with its wrap policy applied. Memory from `arena`. Errors: ERR_CONFIG. */
 int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
                 struct error *err);
+
+/* The strategy that is configured or, where that is auto, the guide's for a model of its size. */
+enum shard_strategy build_strategy(const struct agent_config *config, const struct model *model);
 
 /* What --dry_run prints: the resolved configuration as YAML, the units and the number of parameters
  * of each. */

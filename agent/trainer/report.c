@@ -1,6 +1,7 @@
 #include "agent/trainer/report.h"
 
 #include "agent/telemetry/flops.h"
+#include "agent/telemetry/json_row.h"
 #include "agent/telemetry/telemetry.h"
 #include "agent/trainer/run_plan_facts.h"
 #include "base/mem.h"
@@ -57,10 +58,52 @@ static struct run_facts facts_of(const struct report *r, const struct trainer_fa
     return facts;
 }
 
+/* The configuration as values of JSON. */
+static void list_config(const struct report *r, struct arena *arena, struct wandb_run *run)
+{
+    struct config_entry *entries;
+    run->config_count = config_entries(r->setting.config, arena, &entries);
+    struct wandb_item *items = arena_array(arena, struct wandb_item, run->config_count);
+    auto_str struct str text;
+    str_init(&text, WANDB_RECORD_MAX_BYTES);
+    for (int i = 0; i < run->config_count; i++) {
+        str_clear(&text);
+        json_text(entries[i].value, &text);
+        items[i] = (struct wandb_item){entries[i].key, entries[i].is_number
+                                                           ? entries[i].value
+                                                           : arena_strdup(arena, str_text(&text))};
+    }
+    run->config = items;
+}
+
+/* NULL: no record is asked for. */
+static const struct wandb_setting *wandb_setting_of(const struct report *r, struct arena *arena)
+{
+    const struct agent_config *c = &r->setting.config->value;
+    struct wandb_setting *s = arena_new(arena, struct wandb_setting);
+    *s = (struct wandb_setting){
+        .dir = c->logging.wandb_dir,
+        .run = {.id = c->logging.wandb_run_id,
+                .entity = c->logging.wandb_entity,
+                .project = c->logging.wandb_project,
+                .name = c->logging.wandb_run_name,
+                .group = c->logging.wandb_group,
+                .job_type = c->logging.wandb_job_type,
+                .notes = c->logging.wandb_notes,
+                .tags = c->logging.wandb_tags,
+                .host = r->setting.pod},
+        .logs_models = c->logging.log_model,
+        .words = c->logging.style == STYLE_FABRIC ? WORDS_FABRIC : WORDS_TAGS,
+    };
+    list_config(r, arena, &s->run);
+    return c->logging.wandb ? s : NULL;
+}
+
 static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
 {
     struct report *r = ctx;
     const struct agent_config *c = &r->setting.config->value;
+    auto_arena struct arena *arena = arena_open();
     const struct telemetry_setting setting = {
         .facts = facts_of(r, f),
         .lines = {.style = (enum log_style)c->logging.style,
@@ -70,6 +113,7 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
         .csv = c->logging.csv,
         .jsonl = c->logging.jsonl,
         .tensorboard_dir = c->logging.tensorboard_dir,
+        .wandb = wandb_setting_of(r, arena),
         .http_host = c->logging.http_addr,
         .http_port = (int)c->logging.http_port,
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
@@ -264,6 +308,12 @@ struct report *report_open(const struct report_setting *setting)
     r->console = console_listener(setting->console);
     r->begin_us = setting->steady_us();
     return r;
+}
+
+void report_failed(struct report *r, int exit_code)
+{
+    if (r->telemetry)
+        telemetry_failed(r->telemetry, exit_code);
 }
 
 void report_close(struct report *r)

@@ -27,6 +27,8 @@ struct report_setting {
 };
 
 struct report *report_open(const struct report_setting *setting);
+/* The run ends by a failure, with that code. */
+void report_failed(struct report *report, int exit_code);
 void report_close(struct report *report); /* NULL-safe */
 
 /* For trainer_open; stop_asked is the caller's to fill in. */

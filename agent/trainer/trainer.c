@@ -28,6 +28,55 @@ static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, 
     return encoder_of(t->tokenizer, ret_encoder, err);
 }
 
+static int greatest_common_divisor(int a, int b)
+{
+    return b == 0 ? a : greatest_common_divisor(b, a % b);
+}
+
+/* HYBRID's groups: as asked for, or such that each node's ranks make whole ones. Collective. */
+static int choose_group(struct trainer *t, struct error *err)
+{
+    int asked = (int)t->config->parallel.shard_group_size, world = t->world->size;
+    bool hybrid = t->strategy == HYBRID_SHARD || t->strategy == HYBRID_SHARD_ZERO2;
+    t->group_size = asked > 0 ? asked : t->place.local_size;
+    if (asked == 0 && hybrid) {
+        int32_t mine = t->place.local_size;
+        auto_free int32_t *all = xcalloc((size_t)world, sizeof *all);
+        if (agree_gather(t->world, t->compute, &mine, all, sizeof mine, err))
+            return -1;
+        for (int rank = 0; rank < world; rank++)
+            t->group_size = greatest_common_divisor(t->group_size, all[rank]);
+    }
+    if (!hybrid || world % t->group_size == 0)
+        return 0;
+    error_set(err, ERR_CONFIG,
+              "parallel.shard_group_size: groups of %d ranks do not divide the %d ranks of the job",
+              t->group_size, world);
+    err->shared = true;
+    return -1;
+}
+
+static void tell_choice(struct trainer *t)
+{
+    char text[128];
+    snprintf(text, sizeof text, "parallel.sharding_strategy=auto: %s, for %s",
+             shard_strategy_name(t->strategy),
+             run_plan_advise(module_param_count(t->model->root)).size);
+    t->listener->notice(t->listener->ctx, text);
+}
+
+/* The model, in units, and how it is cut into slices: alike on all ranks. Collective. */
+static int open_model(struct trainer *t, struct error *err)
+{
+    int result = build_model(t->config, t->arena, &t->model, err);
+    if (agree_all(t->world, t->compute, result, err))
+        return -1;
+    t->strategy = build_strategy(t->config, t->model);
+    if (t->config->parallel.strategy == STRATEGY_AUTO)
+        tell_choice(t);
+    return choose_group(t, err);
+}
+
 static int open_data(struct trainer *t, struct source_place *ret_place, struct error *err)
 {
     const struct agent_config *c = t->config;
@@ -148,7 +197,7 @@ static void mark_wait(void *ctx, bool begins)
 static int open_shard(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
-    struct shard_config config = trainer_shard_config(c, t->place.local_size);
+    struct shard_config config = trainer_shard_config(c, t->strategy, t->group_size);
     t->phases = phases_open(t->compute);
     config.waits = mark_wait;
     config.waits_ctx = t;
@@ -197,10 +246,29 @@ static int open_sums(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* What was asked for and cannot be, now that the data is known. */
+/* The Fabric scripts' rule: max_step * accumulation is at least the micro-batches of all epochs. */
+static void tell_too_few_steps(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    int64_t most = c->schedule.max_steps, steps = trainer_epoch_steps(t);
+    char text[192];
+    if (c->logging.style != STYLE_FABRIC || most == 0 || most >= steps)
+        return;
+    snprintf(text, sizeof text,
+             "schedule.max_steps: %lld steps end before the %lld epochs do, which are %lld steps; "
+             "leave it out, and it is computed",
+             (long long)most, (long long)c->schedule.epochs, (long long)steps);
+    t->listener->notice(t->listener->ctx, text);
+}
+
+/* What was asked for and cannot be, now that data and device are known. */
 static void tell_limits(struct trainer *t)
 {
     const struct agent_config *c = t->config;
+    tell_too_few_steps(t);
+    if (c->runtime.debug != DEBUG_OFF && t->world == t->place.world)
+        t->listener->notice(t->listener->ctx,
+                            "runtime.debug is ignored: only collectives of NCCL are noted");
     if (c->eval.strategy == EVAL_HALF_EPOCH && t->train->samples < 0)
         t->listener->notice(t->listener->ctx,
                             "where the middle of an epoch of this data is, is not known before its "
@@ -226,7 +294,7 @@ static int tell_began(struct trainer *t, struct error *err)
 {
     const struct trainer_facts facts = {
         .model = t->model->type,
-        .strategy = trainer_strategy(t->config),
+        .strategy = shard_strategy_name(t->strategy),
         .device = device_name(t->device),
         .parameters = module_param_count(t->model->root),
         .steps = trainer_steps(t),
@@ -271,7 +339,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->saved_step = -1;
     t->data_state = "";
     struct source_place data;
-    if (open_device(t, err) || build_model(config, t->arena, &t->model, err) ||
+    if (open_device(t, err) || open_model(t, err) ||
         agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
         open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
         trainer_explain_memory(t, err);

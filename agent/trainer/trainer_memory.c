@@ -30,11 +30,10 @@ static int check(const struct trainer *t, struct arena *arena, struct error *err
 {
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (run_plan_facts_make(t->config, t->model, t->world->size, t->place.local_size, arena, &facts,
-                            err))
+    if (run_plan_facts_make(t->config, t->model, t->world->size, t->group_size, arena, &facts, err))
         return -1;
     run_plan_make(&facts, &plan);
-    const struct run_plan_strategy *s = &plan.strategies[t->config->parallel.strategy];
+    const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);
     return trainer_memory_fits(shard_strategy_name(s->strategy), s->device, free_bytes, total_bytes,
                                err);

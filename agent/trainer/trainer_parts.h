@@ -57,6 +57,8 @@ struct trainer {
     struct comm *world;  /* between devices; place.world itself if that moves their memory */
     struct stream *compute;
     struct model *model;
+    enum shard_strategy strategy;
+    int group_size; /* HYBRID: ranks that share one copy */
     struct shard *shard;
     struct optim *optim;
     struct tape *tape;
@@ -105,9 +107,9 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
                          struct error *err);
 
 /* trainer_settings.c */
-const char *trainer_strategy(const struct agent_config *c); /* "FULL_SHARD" */
 struct decay_rule; /* which parameters' weights decay; NULL: all */
-struct shard_config trainer_shard_config(const struct agent_config *c, int local_size);
+struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
+                                         int group_size);
 /* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */
 int trainer_decay_rule(const struct agent_config *c, struct arena *arena,
                        struct decay_rule **ret_rule, struct error *err);
@@ -134,7 +136,8 @@ int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes
                         int64_t total_bytes, struct error *err);
 
 /* trainer_run.c */
-int64_t trainer_steps(const struct trainer *t); /* of the whole run; 0: not known */
+int64_t trainer_steps(const struct trainer *t);       /* of the whole run; 0: not known */
+int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: not known */
 
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer.
  * Collective. */

@@ -52,16 +52,19 @@ int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
     return 0;
 }
 
-int64_t trainer_steps(const struct trainer *t)
+int64_t trainer_epoch_steps(const struct trainer *t)
 {
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
-    int64_t most = t->config->schedule.max_steps;
-    if (t->train->batches < 0)
-        return most;
     bool drops = t->config->optimizer.drop_incomplete;
-    int64_t steps = (t->train->batches + (drops ? 0 : group - 1)) / group;
-    steps *= t->config->schedule.epochs;
-    return most > 0 && most < steps ? most : steps;
+    if (t->train->batches < 0)
+        return 0;
+    return (t->train->batches + (drops ? 0 : group - 1)) / group * t->config->schedule.epochs;
+}
+
+int64_t trainer_steps(const struct trainer *t)
+{
+    int64_t most = t->config->schedule.max_steps, steps = trainer_epoch_steps(t);
+    return t->train->batches < 0 || (most > 0 && most < steps) ? most : steps;
 }
 
 /* ---- between steps ---- */

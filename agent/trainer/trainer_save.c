@@ -14,7 +14,7 @@ static void name_snapshot(struct trainer *t)
     const struct agent_config *c = t->config;
     const struct name_field fields[] = {
         {"prefix", .text = c->checkpoint.prefix},
-        {"strategy", .text = trainer_strategy(c)},
+        {"strategy", .text = shard_strategy_name(t->strategy)},
         {"step", .number = t->position.step},
         {"epoch", .number = t->position.epoch},
     };
@@ -52,7 +52,7 @@ static void describe(struct trainer *t, const double sums[3])
     };
     trainer_schedule_describe(&t->schedule, &t->snapshot_state);
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
-             trainer_strategy(t->config));
+             shard_strategy_name(t->strategy));
 }
 
 static int take_snapshot(struct trainer *t, struct error *err)

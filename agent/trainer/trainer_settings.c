@@ -4,17 +4,12 @@
 #include <regex.h>
 #include <string.h>
 
-const char *trainer_strategy(const struct agent_config *c)
-{
-    return shard_strategy_name((enum shard_strategy)(c->parallel.strategy + FULL_SHARD));
-}
-
-struct shard_config trainer_shard_config(const struct agent_config *c, int local_size)
+struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
+                                         int group_size)
 {
     return (struct shard_config){
-        .strategy = (enum shard_strategy)(c->parallel.strategy + 1),
-        .shard_group_size =
-            c->parallel.shard_group_size > 0 ? (int)c->parallel.shard_group_size : local_size,
+        .strategy = strategy,
+        .shard_group_size = group_size,
         .backward_prefetch = (enum backward_prefetch)c->parallel.backward_prefetch,
         .forward_prefetch = c->parallel.forward_prefetch,
         .limit_all_gathers = c->parallel.limit_all_gathers,

@@ -121,10 +121,12 @@ static void the_fabric_scripts_are_understood(void **state)
     assert_int_equal(c->eval.max_batches, 1000000);
     assert_int_equal(c->logging.style, STYLE_FABRIC);
     assert_int_equal(c->checkpoint.state_dict_type, STATE_DICT_FULL);
-    assert_string_equal(config.warning,
-                        "entity is ignored: there is no Weights & Biases logger yet; project is "
-                        "ignored: there is no Weights & Biases logger yet; log_model is ignored: "
-                        "there is no Weights & Biases logger yet");
+    assert_string_equal(c->parallel.wrap_classes, "LlamaDecoderLayer");
+    assert_int_equal(c->logging.wandb, 1);
+    assert_string_equal(c->logging.wandb_entity, "gplsi_continual");
+    assert_string_equal(c->logging.wandb_project, "fabric_llama");
+    assert_int_equal(c->logging.log_model, 1);
+    assert_string_equal(config.warning, "");
 }
 
 /* Every flag of t5-fsdp.py, and its defaults. */
@@ -315,6 +317,7 @@ static void what_has_no_use_is_told(void **state)
         {"--text_column x", "data.text_column is ignored: it needs a language model"},
         {"--shard_group_size 2",
          "parallel.shard_group_size is ignored: it needs a HYBRID strategy"},
+        {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
         {"--optim sgd --momentum 0.9", ""},
         {"--momentum 0", ""},
     };
@@ -356,6 +359,8 @@ static void choices_are_in_the_order_of_their_enums(void **state)
         {"--log_level error", offsetof(struct agent_config, logging.level), LOG_ERROR},
         {"--sharding_strategy 5", offsetof(struct agent_config, parallel.strategy),
          HYBRID_SHARD_ZERO2 - 1},
+        {"--sharding_strategy auto", offsetof(struct agent_config, parallel.strategy),
+         STRATEGY_AUTO},
         {"--backward_prefetch BACKWARD_POST",
          offsetof(struct agent_config, parallel.backward_prefetch), BACKWARD_POST},
         {"--rope_type llama3 --factor 8 --low_freq_factor 1 --high_freq_factor 4 "

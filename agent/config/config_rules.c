@@ -1,0 +1,218 @@
+/* The rules between keys: what contradicts itself, and what was asked for and does nothing. */
+#include "agent/config/config_model.h"
+#include "agent/config/config_parser.h"
+#include "agent/config/name_format.h"
+#include "agent/launch/device_choice.h"
+#include "agent/shard/optim.h"
+#include "agent/telemetry/log_lines.h"
+#include "agent/trainer/schedule.h"
+
+#include <string.h>
+
+static int check_optimizer(const struct agent_config *c, struct error *err)
+{
+    if (c->optimizer.nesterov && c->optimizer.momentum == 0)
+        return error_set(err, ERR_CONFIG, "optimizer.nesterov needs optimizer.momentum above 0");
+    if (c->optimizer.beta1 >= 1 || c->optimizer.beta2 >= 1)
+        return error_set(err, ERR_CONFIG, "optimizer.%s must be below 1",
+                         c->optimizer.beta1 >= 1 ? "beta1" : "beta2");
+    if (c->optimizer.state_dtype == STATE_BF16 && c->precision.mixed != PRECISION_BF16_TRUE)
+        return error_set(err, ERR_CONFIG,
+                         "optimizer.state_dtype=bf16 needs precision.mixed_precision=bf16-true");
+    if (c->optimizer.state_dtype == STATE_FP32 && c->precision.mixed == PRECISION_BF16_TRUE)
+        return error_set(err, ERR_CONFIG,
+                         "optimizer.state_dtype=fp32: with precision.mixed_precision=bf16-true all "
+                         "state is bf16; bf16-mixed keeps weights and state in fp32");
+    if (c->precision.mixed == PRECISION_BF16_TRUE && c->optimizer.name != OPTIM_ADAM &&
+        c->optimizer.name != OPTIM_ADAMW)
+        return error_set(err, ERR_CONFIG,
+                         "precision.mixed_precision=bf16-true needs optimizer.name adam or adamw");
+    if (c->schedule.warmup_steps > 0 && c->schedule.warmup_ratio > 0)
+        return error_set(err, ERR_CONFIG,
+                         "schedule.warmup_steps and schedule.warmup_ratio: only one can be given");
+    if (c->eval.strategy == EVAL_STEPS && c->eval.steps == 0)
+        return error_set(err, ERR_CONFIG, "eval.eval_strategy=steps needs eval.eval_steps");
+    return 0;
+}
+
+static int check_checkpoint(const struct agent_config *c, struct error *err)
+{
+    if (c->checkpoint.async && c->checkpoint.state_dict_type == STATE_DICT_FULL)
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.async: FULL_STATE_DICT gathers the weights while training "
+                         "waits; choose SHARDED_STATE_DICT, or no async");
+    if (strcmp(c->checkpoint.resume, "latest") == 0 && !c->checkpoint.dir[0])
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir");
+    if (c->checkpoint.resume[0] && c->model.init_weights[0])
+        return error_set(err, ERR_CONFIG,
+                         "model.init_weights and checkpoint.resume_from_checkpoint: only one can "
+                         "be given");
+    if (!strstr(c->checkpoint.name_format, "{step"))
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.name_format: '%s' has no {step}: all checkpoints would be one",
+                         c->checkpoint.name_format);
+    static const char *const fields[] = {"prefix", "step", "epoch", "strategy"};
+    if (name_format_check(c->checkpoint.name_format, fields, array_length(fields), err))
+        return error_wrap(err, "checkpoint.name_format");
+    return 0;
+}
+
+static int check_model(const struct agent_config *c, struct error *err)
+{
+    if (c->model.init == INIT_PRETRAINED && !c->model.name_or_path[0] && !c->model.init_weights[0])
+        return error_set(err, ERR_CONFIG, "model.init=pretrained needs model.name_or_path");
+    if (c->rope.type > 1 + ROPE_DEFAULT && c->rope.factor < 1)
+        return error_set(err, ERR_CONFIG, "model.rope_scaling.factor must be at least 1");
+    if (c->rope.type == 1 + ROPE_LLAMA3 &&
+        (c->rope.low_freq_factor <= 0 || c->rope.high_freq_factor <= c->rope.low_freq_factor ||
+         c->rope.original_max_position_embeddings == 0))
+        return error_set(err, ERR_CONFIG,
+                         "model.rope_scaling.rope_type=llama3 needs low_freq_factor above 0, "
+                         "high_freq_factor above that, and original_max_position_embeddings");
+    /* Where a config.json has a say, whoever reads it checks the whole. */
+    struct architecture ignored;
+    if (c->model.type == MODEL_MNIST_CNN || c->model.name_or_path[0])
+        return 0;
+    return config_architecture(c, NULL, &ignored, err);
+}
+
+#define BERT_HEADS_TEXT "masked_lm, pretraining or sequence_classification"
+
+/* What each type can learn: a row per head, all of its heads for people. */
+static const struct {
+    enum config_model type;
+    enum config_head head;
+    const char *heads;
+} learned[] = {
+    {MODEL_MNIST_CNN, HEAD_IMAGE_CLASSIFICATION, "image_classification"},
+    {MODEL_LLAMA, HEAD_CAUSAL_LM, "causal_lm"},
+    {MODEL_MISTRAL, HEAD_CAUSAL_LM, "causal_lm"},
+    {MODEL_GPT2, HEAD_CAUSAL_LM, "causal_lm"},
+    {MODEL_T5, HEAD_SEQ2SEQ_LM, "seq2seq_lm"},
+    {MODEL_BERT, HEAD_MASKED_LM, BERT_HEADS_TEXT},
+    {MODEL_BERT, HEAD_PRETRAINING, BERT_HEADS_TEXT},
+    {MODEL_BERT, HEAD_SEQUENCE_CLASSIFICATION, BERT_HEADS_TEXT},
+};
+
+static int check_head(const struct agent_config *c, struct error *err)
+{
+    bool fits = c->model.head == HEAD_AUTO || c->model.type == MODEL_AUTO;
+    const char *heads = "";
+    for (size_t i = 0; i < array_length(learned); i++) {
+        if ((int64_t)learned[i].type != c->model.type)
+            continue;
+        fits |= (int64_t)learned[i].head == c->model.head;
+        heads = learned[i].heads;
+    }
+    if (fits)
+        return 0;
+    return error_set(err, ERR_CONFIG, "model.head: a model of this type can only have %s", heads);
+}
+
+static int check_places(const struct agent_config *c, struct error *err)
+{
+    if (!c->data.root[0])
+        return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
+    if (strchr(c->logging.wandb_run_id, '/'))
+        return error_set(err, ERR_CONFIG,
+                         "logging.wandb_run_id: '%s' has a '/': it is part of a file's name",
+                         c->logging.wandb_run_id);
+    if (!device_choice_is_valid(c->runtime.device))
+        return error_set(err, ERR_CONFIG,
+                         "runtime.device: '%s' is not one of: auto cpu cuda cuda:N",
+                         c->runtime.device);
+    return 0;
+}
+
+static int check_loading(const struct config_parser *p, struct error *err)
+{
+    const struct agent_config *c = &p->config->value;
+    if (SOURCE_OF(parallel.cpu_ram_efficient_loading) > SOURCE_PRESET &&
+        c->parallel.cpu_ram_efficient_loading && !c->parallel.sync_module_states)
+        return error_set(err, ERR_CONFIG,
+                         "When using --fsdp_cpu_ram_efficient_loading set "
+                         "--fsdp_sync_module_states to True");
+    return 0;
+}
+
+int config_check_rules(const struct config_parser *p, struct error *err)
+{
+    const struct agent_config *c = &p->config->value;
+    return check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
+                   check_head(c, err) || config_check_data(c, err) || check_places(c, err) ||
+                   check_loading(p, err)
+               ? -1
+               : 0;
+}
+
+/* Keys that only some choices use, and were given without them. */
+static void note_unused(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    bool adam = c->optimizer.name == OPTIM_ADAM || c->optimizer.name == OPTIM_ADAMW;
+    bool sgd = c->optimizer.name == OPTIM_SGD, adadelta = c->optimizer.name == OPTIM_ADADELTA;
+    bool hybrid =
+        c->parallel.strategy + 1 == HYBRID_SHARD || c->parallel.strategy + 1 == HYBRID_SHARD_ZERO2;
+    const struct {
+        enum config_source source;
+        bool used;
+        const char *name, *needs;
+    } rows[] = {
+        {SOURCE_OF(optimizer.momentum), sgd || c->optimizer.momentum == 0, "optimizer.momentum",
+         "optimizer.name=sgd"},
+        {SOURCE_OF(optimizer.rho), adadelta, "optimizer.rho", "optimizer.name=adadelta"},
+        {SOURCE_OF(optimizer.beta1), adam, "optimizer.beta1", "adam or adamw"},
+        {SOURCE_OF(optimizer.beta2), adam, "optimizer.beta2", "adam or adamw"},
+        {SOURCE_OF(schedule.plateau_ratio),
+         c->schedule.type == SCHEDULE_PLATEAU || c->schedule.plateau_ratio == 0,
+         "schedule.plateau_ratio", "schedule.type=plateau"},
+        {SOURCE_OF(schedule.cooldown_steps),
+         c->schedule.type == SCHEDULE_WSD || c->schedule.cooldown_steps == 0,
+         "schedule.cooldown_steps", "schedule.type=wsd"},
+        {SOURCE_OF(schedule.gamma), c->schedule.type == SCHEDULE_STEP_LR, "schedule.gamma",
+         "schedule.type=step"},
+        {SOURCE_OF(logging.wandb_project), c->logging.wandb, "logging.wandb_project",
+         "logging.wandb=offline"},
+        {SOURCE_OF(logging.wandb_entity), c->logging.wandb, "logging.wandb_entity",
+         "logging.wandb=offline"},
+        {SOURCE_OF(logging.wandb_run_name), c->logging.wandb, "logging.wandb_run_name",
+         "logging.wandb=offline"},
+        {SOURCE_OF(logging.log_model), c->logging.wandb || !c->logging.log_model,
+         "logging.log_model", "logging.wandb=offline"},
+        {SOURCE_OF(parallel.min_num_params), c->parallel.wrap_policy == WRAP_SIZE,
+         "parallel.min_num_params", "auto_wrap_policy=SIZE_BASED_WRAP"},
+        {SOURCE_OF(parallel.shard_group_size), hybrid || c->parallel.shard_group_size == 0,
+         "parallel.shard_group_size", "a HYBRID strategy"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (rows[i].source > SOURCE_PRESET && !rows[i].used)
+            config_note(p, "%s is ignored: it needs %s", rows[i].name, rows[i].needs);
+}
+
+/* What was asked for and does nothing, although it is no mistake. */
+void config_note_idle(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    bool falls = c->schedule.type != SCHEDULE_CONSTANT && c->schedule.type != SCHEDULE_STEP_LR;
+    if (falls && c->schedule.min_lr > 0 && c->schedule.min_lr >= c->optimizer.lr)
+        config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
+    if (c->memory.cpu_offload)
+        config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");
+    if (!c->parallel.sync_module_states)
+        config_note(p, "parallel.sync_module_states=false is ignored: all ranks begin with the "
+                       "same values anyway");
+    if (SOURCE_OF(parallel.cpu_ram_efficient_loading) > SOURCE_PRESET &&
+        !c->parallel.cpu_ram_efficient_loading)
+        config_note(p, "parallel.cpu_ram_efficient_loading=false is ignored: each rank reads its "
+                       "own slices anyway");
+    if (c->logging.lang != LANG_EN && c->logging.style != STYLE_T5)
+        config_note(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
+    note_unused(p);
+    config_note_data(p);
+    if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
+        (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
+         SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET ||
+         SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET || c->model.dropout > 0))
+        config_note(p, "dropout is ignored: the model has none");
+}
