@@ -295,12 +295,15 @@ void controller_view(const struct controller *c, struct metrics_view *view)
 {
     view->ready = controller_is_ready(c);
     view->jobs = store_count(c->store, STORE_JOBS);
+    for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
+        view->jobs_in_state[state] = store_jobs_in_state(c->store, state);
     view->pods = store_count(c->store, STORE_PODS);
     view->services = store_count(c->store, STORE_SERVICES);
     view->queue_length = queue_length(c->queue);
     view->passes = c->passes;
     view->failed_passes = c->failed_passes;
     view->requests = kube_requests_sent(c->kube);
+    view->failed_requests = kube_requests_failed(c->kube);
 }
 
 const struct metrics *controller_metrics(const struct controller *c)

@@ -53,7 +53,7 @@ struct kube {
     uint64_t login;              /* counts credentials: a late 401 is about the ones before */
     uint64_t tls_version;
     int64_t last_ms;
-    uint64_t sent;
+    uint64_t sent, failed;
 };
 
 /* ---- the list of requests ---- */
@@ -128,10 +128,12 @@ static void on_done(void *context, const struct http_answer *answer)
         json_decref(object);
         break;
     case KUBE_REFUSE:
+        request->kube->failed++;
         request->err = err;
         refused(request);
         break;
     case KUBE_AGAIN:
+        request->kube->failed++;
         request->err = err;
         fail(request,
              kube_answer_wait_ms(answer, options->backoff_first_ms, options->backoff_max_ms,
@@ -359,4 +361,9 @@ size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_m
 uint64_t kube_requests_sent(const struct kube *kube)
 {
     return kube->sent;
+}
+
+uint64_t kube_requests_failed(const struct kube *kube)
+{
+    return kube->failed;
 }

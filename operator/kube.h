@@ -81,6 +81,8 @@ size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_m
 
 /* Requests sent since the start, tries included: for metrics and tests. */
 uint64_t kube_requests_sent(const struct kube *kube);
+/* Of them, those without an answer to work with: connection trouble, 401, 408, 429, 5xx. */
+uint64_t kube_requests_failed(const struct kube *kube);
 
 /* "/api/v1/namespaces/NS/pods/NAME" and its like. group "" is the core; namespace_ and name may be
  * NULL (all namespaces; the collection); subresource NULL or "status", "scale". Unusual characters

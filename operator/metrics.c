@@ -6,6 +6,7 @@
 
 #include "base/exposition.h"
 #include "base/mem.h"
+#include "operator/names.h"
 
 enum count {
     COUNT_CREATED,
@@ -122,6 +123,11 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
     gauge(out, "shoal_operator_leader", "Whether this replica works on jobs.", v->leading);
     gauge(out, "shoal_operator_ready", "Whether all that is watched has been seen.", v->ready);
     gauge(out, "shoal_operator_jobs", "PyTorchJobs seen.", (int64_t)v->jobs);
+    exposition_head("shoal_operator_jobs_in_state", "PyTorchJobs seen, by their last condition.",
+                    "gauge", out);
+    for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
+        str_printf(out, "shoal_operator_jobs_in_state{state=\"%s\"} %zu\n", names_condition(state),
+                   v->jobs_in_state[state]);
     gauge(out, "shoal_operator_pods", "Pods of PyTorchJobs seen.", (int64_t)v->pods);
     gauge(out, "shoal_operator_services", "Services of PyTorchJobs seen.", (int64_t)v->services);
     gauge(out, "shoal_operator_queue_length", "Jobs waiting for a pass.", (int64_t)v->queue_length);
@@ -130,6 +136,8 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
             v->failed_passes);
     counter(out, "shoal_operator_api_requests_total", "Requests sent to the API server.",
             v->requests);
+    counter(out, "shoal_operator_api_requests_failed_total",
+            "Of them, those without an answer to work with.", v->failed_requests);
     if (v->resident_bytes >= 0)
         gauge(out, "process_resident_memory_bytes", "Memory in use.", v->resident_bytes);
     exposition_head("process_start_time_seconds", "Start of the process since the epoch.", "gauge",

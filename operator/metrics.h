@@ -30,8 +30,9 @@ void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by
 struct metrics_view {
     bool leading, ready;
     size_t jobs, pods, services; /* seen */
+    size_t jobs_in_state[CONDITION_TYPES];
     size_t queue_length;
-    uint64_t passes, failed_passes, requests;
+    uint64_t passes, failed_passes, requests, failed_requests;
     int64_t resident_bytes; /* -1: not known */
     int64_t start_ms;       /* wall clock, of this process */
 };

@@ -179,11 +179,18 @@ static void put_child(struct store *store, struct reading *reading)
 
 /* ---- jobs ---- */
 
+/* Takes the job out of the counts, too. */
+static void close_job(struct store *store, struct stored_job *job)
+{
+    store->job_count--;
+    store->jobs_in_state[job->state]--;
+    stored_job_close(job);
+}
+
 static void remove_job(struct store *store, struct family *family)
 {
     tell_changed(store, family->key);
-    stored_job_close(take(family->job));
-    store->job_count--;
+    close_job(store, take(family->job));
     drop_family_if_empty(store, family);
 }
 
@@ -195,9 +202,11 @@ static void put_job(struct store *store, const struct reading *reading)
     family->seen = store->list[STORE_JOBS];
     if (family->job && strcmp(family->job->version, reading->identity.resource_version) == 0)
         return;
-    store->job_count += family->job == NULL;
-    stored_job_close(family->job);
+    if (family->job)
+        close_job(store, family->job);
     family->job = stored_job_open(reading->object, &reading->identity);
+    store->job_count++;
+    store->jobs_in_state[family->job->state]++;
     tell_changed(store, reading->key);
 }
 
@@ -349,4 +358,9 @@ void store_mark_jobs(struct store *store)
 size_t store_count(const struct store *store, enum store_kind kind)
 {
     return kind == STORE_JOBS ? store->job_count : store->children[kind].count;
+}
+
+size_t store_jobs_in_state(const struct store *store, enum condition_type state)
+{
+    return store->jobs_in_state[state];
 }

@@ -79,6 +79,8 @@ void store_world(const struct store *store, const struct store_job *job, int64_t
 void store_mark_jobs(struct store *store);
 
 size_t store_count(const struct store *store, enum store_kind kind);
+/* Jobs by their last condition; one without any counts as Created. */
+size_t store_jobs_in_state(const struct store *store, enum condition_type state);
 
 #ifdef __cplusplus
 }

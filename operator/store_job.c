@@ -1,6 +1,7 @@
 #include "operator/store_job.h"
 
 #include "base/mem.h"
+#include "operator/condition.h"
 #include "operator/decode.h"
 #include "operator/decode_pod.h"
 #include "operator/decode_status.h"
@@ -38,6 +39,14 @@ static char *trimmed_text(const json_t *object)
     return text;
 }
 
+static enum condition_type state_of(const json_t *object)
+{
+    auto_arena struct arena *arena = arena_open();
+    const struct job_status status = decode_status(json_object_get(object, "status"), arena);
+    const struct condition *last = condition_last(&status);
+    return last ? last->type : CONDITION_CREATED;
+}
+
 struct stored_job *stored_job_open(const struct json_t *object, const struct identity *identity)
 {
     size_t version_bytes = strlen(identity->resource_version) + 1;
@@ -48,6 +57,7 @@ struct stored_job *stored_job_open(const struct json_t *object, const struct ide
         .text = trimmed_text(object),
         .version = memcpy(texts, identity->resource_version, version_bytes),
         .uid = memcpy(texts + version_bytes, identity->uid, uid_bytes),
+        .state = state_of(object),
     };
     assert(stored->text);
     return stored;

@@ -16,6 +16,7 @@ struct stored_job {
     struct decoded_job *decoded; /* while it is taken; its takers own it */
     char *text;                  /* the object, trimmed */
     const char *version, *uid;
+    enum condition_type state; /* its last condition; Created if it has none yet */
 };
 
 struct stored_job *stored_job_open(const struct json_t *object, const struct identity *identity);

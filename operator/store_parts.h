@@ -24,7 +24,7 @@ struct store {
     struct store_options options;
     struct table families;
     struct table children[STORE_KINDS];
-    size_t job_count;
+    size_t job_count, jobs_in_state[CONDITION_TYPES];
     uint32_t list[STORE_KINDS]; /* number of the last one that began */
     bool full[STORE_KINDS];     /* something was not taken since then, and that was told */
 };

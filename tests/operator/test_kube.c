@@ -106,6 +106,7 @@ static void refusals_are_told_at_once(void **state)
         assert_non_null(strstr(result.err.msg, rows[i].text));
         assert_null(result.answer);
         assert_int_equal(kube_requests_sent(api.kube), 1);
+        assert_int_equal(kube_requests_failed(api.kube), 0); /* it was answered */
         end(&api, &result);
     }
 }
@@ -126,6 +127,8 @@ static void a_rotated_token_is_read_after_a_401(void **state)
     assert_true(api_request_has(&api, 0, "Bearer first\r\n"));
     assert_true(api_request_has(&api, 1, "Bearer second\r\n"));
     assert_int_equal(api.now_ms, API_NOW_MS); /* at once */
+    assert_int_equal(kube_requests_sent(api.kube), 2);
+    assert_int_equal(kube_requests_failed(api.kube), 1);
     end(&api, &result);
 }
 

@@ -16,7 +16,12 @@ static struct job_status status_of(enum condition_type last, int32_t failures)
 
 static void expect(const struct metrics *m, const char *line)
 {
-    const struct metrics_view view = {.leading = true, .pods = 8, .passes = 3, .start_ms = 12034};
+    const struct metrics_view view = {.leading = true,
+                                      .jobs_in_state = {[CONDITION_FAILED] = 4},
+                                      .pods = 8,
+                                      .passes = 3,
+                                      .failed_requests = 5,
+                                      .start_ms = 12034};
     auto_str struct str text;
     str_init(&text, 1 << 16);
     metrics_print(m, &view, &text);
@@ -76,6 +81,9 @@ static void the_view_is_printed(void **state)
     (void)state;
     struct metrics *m = metrics_open();
     expect(m, "# TYPE shoal_operator_leader gauge\nshoal_operator_leader 1\n");
+    expect(m, "shoal_operator_jobs_in_state{state=\"Failed\"} 4\n");
+    expect(m, "shoal_operator_jobs_in_state{state=\"Running\"} 0\n");
+    expect(m, "shoal_operator_api_requests_failed_total 5\n");
     expect(m, "shoal_operator_pods 8\n");
     expect(m, "shoal_operator_passes_total 3\n");
     expect(m, "process_start_time_seconds 12.034\n");

@@ -56,6 +56,38 @@ static void a_job_is_decoded_whole(void **state)
     store_release_job(job);
 }
 
+static void put_in_state(struct fixture *f, int version, const char *conditions)
+{
+    auto_free char *text = xasprintf(
+        "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: ns, uid: "
+        "o, resourceVersion: '%d'}, spec: {}, status: {conditions: [%s]}}",
+        version, conditions);
+    feed_put(f, STORE_JOBS, object_from(text));
+}
+
+static void jobs_are_counted_by_their_state(void **state)
+{
+    static const struct {
+        const char *conditions;
+        enum condition_type state;
+    } rows[] = {
+        {"", CONDITION_CREATED},
+        {"{type: Created, status: 'True'}", CONDITION_CREATED},
+        {"{type: Created, status: 'True'}, {type: Running, status: 'True'}", CONDITION_RUNNING},
+        {"{type: Running, status: 'False'}, {type: Failed, status: 'True'}", CONDITION_FAILED},
+    };
+    struct fixture *f = *state;
+    put_job(f, "other", "p", 1, 2);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        put_in_state(f, (int)i + 1, rows[i].conditions);
+        for (enum condition_type s = 0; s < CONDITION_TYPES; s++)
+            assert_int_equal(store_jobs_in_state(f->store, s),
+                             (s == rows[i].state) + (s == CONDITION_CREATED));
+    }
+    feed_gone(f, STORE_JOBS, object_job("j", "o", 9, 1));
+    assert_int_equal(store_jobs_in_state(f->store, CONDITION_FAILED), 0);
+}
+
 static void a_wrong_spec_is_a_job_that_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -127,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_job_that_is_taken_stays),
         test(a_job_is_decoded_whole),
+        test(jobs_are_counted_by_their_state),
         test(a_wrong_spec_is_a_job_that_says_so),
         test(the_unreadable_is_told_and_disturbs_nobody),
         test(a_known_one_that_became_unreadable_is_forgotten),
