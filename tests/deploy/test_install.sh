@@ -31,6 +31,12 @@ special_files_exist() {
     done
 }
 
+# the template of deploy/monitoring lists its objects by name
+monitoring_is_complete() {
+    diff <(sed -n 's/^{{- range list \(.*\) }}$/\1/p' "$chart/templates/monitoring.yaml" | tr -d '"' | tr ' ' '\n' | sort) \
+        <(sed -n '/^resources:/,/^[^ r]/s/^  - \(.*\)\.yaml$/\1/p' deploy/monitoring/kustomization.yaml | sort)
+}
+
 # values.schema.json knows each value and no other
 values_are_described() {
     diff <(grep -oE '^[a-zA-Z]+:' "$chart/values.yaml" | tr -d : | sort) \
@@ -60,6 +66,8 @@ check "deploy/kustomization.yaml lists every file" every_file_is_installed
 check "... and nothing that kubectl 1.20 does not know" only_files
 check "the chart's CRD is deploy's" links $chart/crds/pytorchjobs.yaml deploy/crd/pytorchjobs.yaml
 check "the chart's objects are deploy's" links $chart/objects deploy/operator
+check "the chart's monitoring is deploy's" links $chart/monitoring deploy/monitoring
+check "... all of it" monitoring_is_complete
 check "the chart's files exist" special_files_exist
 check "the chart's version is the program's" same "$(value $chart/Chart.yaml version)" "$version"
 check "... and its appVersion" same "$(value $chart/Chart.yaml appVersion)" "$version"

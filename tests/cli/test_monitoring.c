@@ -1,0 +1,375 @@
+/* deploy/monitoring against the pages that agent and operator serve: every metric and every label
+ * that a dashboard or an alert asks for is there, and the monitors look where the pages are. */
+#include "tests/support.h"
+
+#include "agent/config/config.h"
+#include "agent/telemetry/gpu_metrics.h"
+#include "agent/telemetry/run_metrics.h"
+#include "base/contract.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/yaml.h"
+#include "operator/metrics.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDER     "deploy/monitoring/"
+#define MAX_BYTES  (256 << 10)
+#define PAGE_BYTES (1 << 20)
+
+static const char *const dashboards[] = {FOLDER "dashboards/training.json",
+                                         FOLDER "dashboards/operator.json"};
+
+/* ---- what is served ---- */
+
+static void print_run(struct str *page)
+{
+    const struct run_facts facts = {.model = "m",
+                                    .strategy = "s",
+                                    .precision = "p",
+                                    .preset = "q",
+                                    .job = "j",
+                                    .run = "r",
+                                    .node = "n",
+                                    .world_size = 1,
+                                    .flops_per_token = {1, 1},
+                                    .peak_flops_per_s = 1};
+    const struct run_numbers numbers = {
+        .step = 1, .loss = 1, .samples = 1, .tokens = 1, .step_s = 1};
+    const struct run_eval eval = {.step = 1, .loss = 1, .perplexity = 1, .accuracy = 1};
+    const struct run_save save = {.step = 1, .path = "c", .seconds = 1, .bytes = 1};
+    struct run_state state;
+    run_state_init(&state, &facts, 1);
+    run_state_step(&state, &numbers, 2);
+    run_state_eval(&state, &eval, 3);
+    run_state_save(&state, &save, 4);
+    run_metrics_print(&state, 1, page);
+}
+
+static void print_gpu(struct str *page)
+{
+    struct gpu_sample gpu = {.uuid = "u", .pci_bus_id = "b", .model = "m", .xid = {{79, 1}}};
+    for (int i = 0; i < GPU_VALUES; i++)
+        gpu.value[i] = 1;
+    const struct gpu_place place = {.driver = "d",
+                                    .hostname = "h",
+                                    .pod_namespace = "n",
+                                    .pod = "p",
+                                    .container = "c",
+                                    .job = "j"};
+    gpu_metrics_print(&gpu, 1, GPU_NAMES_BOTH, &place, page);
+}
+
+static void print_operator(struct str *page)
+{
+    struct metrics *metrics = metrics_open();
+    const struct job_status none = {0};
+    metrics_status_written(metrics, "n", &none, &none);
+    metrics_print(metrics, &(struct metrics_view){.resident_bytes = 1}, page);
+    metrics_close(metrics);
+}
+
+static void print_pages(struct str *page)
+{
+    str_init(page, PAGE_BYTES);
+    print_run(page);
+    print_gpu(page);
+    print_operator(page);
+    assert_false(page->truncated);
+}
+
+static bool is_served(const char *page, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (const char *line = page; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, bytes) == 0 && (line[bytes] == '{' || line[bytes] == ' '))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a sample of this metric bears the label. */
+static bool bears(const char *page, const char *name, const char *label)
+{
+    auto_free char *start = xasprintf("\n%s{", name);
+    auto_free char *first = xasprintf("{%s=\"", label);
+    auto_free char *later = xasprintf(",%s=\"", label);
+    for (const char *line = strstr(page, start); line; line = strstr(line + 1, start)) {
+        auto_free char *sample = strndup(line, strcspn(line + 1, "\n") + 1);
+        if (strstr(sample, first) || strstr(sample, later))
+            return true;
+    }
+    return false;
+}
+
+/* ---- what is asked for ---- */
+
+enum { MAX_NAMES = 32, NAME_BYTES = 96 };
+
+struct names {
+    char items[MAX_NAMES][NAME_BYTES];
+    int count;
+};
+
+/* The metrics and the labels of an expression. */
+struct expression {
+    struct names metrics, labels;
+};
+
+static void add_name(struct names *names, const char *text, size_t bytes)
+{
+    assert_true(names->count < MAX_NAMES && bytes < NAME_BYTES);
+    memcpy(names->items[names->count], text, bytes);
+    names->items[names->count++][bytes] = '\0';
+}
+
+static bool is_one_of(const char *const *words, const char *text, size_t bytes)
+{
+    for (; *words; words++)
+        if (strlen(*words) == bytes && strncmp(*words, text, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* As much of PromQL as tells names of metrics, labels and the rest apart: labels are within braces
+ * and after by, on and their like; a name before a parenthesis is a function. */
+static void read_expression(const char *at, struct expression *e)
+{
+    static const char *const lists[] = {"by", "without", "on", "ignoring", NULL};
+    static const char *const words[] = {"and", "or", "unless", "offset", "bool", NULL};
+    bool in_braces = false, in_list = false, list_comes = false;
+    *e = (struct expression){0};
+    while (*at) {
+        size_t bytes = 1;
+        if (*at == '"') {
+            bytes = strcspn(at + 1, "\"") + 2;
+        } else if (isalpha((unsigned char)*at) || *at == '_') {
+            while (isalnum((unsigned char)at[bytes]) || at[bytes] == '_')
+                bytes++;
+            size_t gap = strspn(at + bytes, " ");
+            if (in_braces || in_list)
+                add_name(&e->labels, at, bytes);
+            else if (is_one_of(lists, at, bytes))
+                list_comes = true;
+            else if (!is_one_of(words, at, bytes) && at[bytes + gap] != '(' && !list_comes &&
+                     strncmp(at + bytes + gap, "by ", 3) != 0)
+                add_name(&e->metrics, at, bytes);
+        } else if (isdigit((unsigned char)*at) || *at == '$') { /* 15m, $__rate_interval */
+            while (isalnum((unsigned char)at[bytes]) || at[bytes] == '_')
+                bytes++;
+        } else if (*at == '{' || *at == '}') {
+            in_braces = *at == '{';
+        } else if (*at == '(') {
+            in_list = list_comes;
+            list_comes = false;
+        } else if (*at == ')') {
+            in_list = false;
+        }
+        at += bytes;
+    }
+}
+
+static void check_label(const char *page, const struct expression *e, const char *label,
+                        const char *text)
+{
+    /* what Prometheus adds to all of a target's samples (job_monitor.yaml), and the words before a
+     * list of labels */
+    static const char *const targets[] = {"namespace", "pod", "job_name", NULL};
+    if (is_one_of(targets, label, strlen(label)))
+        return;
+    for (int i = 0; i < e->metrics.count; i++)
+        if (bears(page, e->metrics.items[i], label))
+            return;
+    fail_msg("nothing has the label %s in: %s", label, text);
+}
+
+static void check_expression(const char *page, const char *text)
+{
+    struct expression e;
+    read_expression(text, &e);
+    if (e.metrics.count == 0)
+        fail_msg("no metric in: %s", text);
+    for (int i = 0; i < e.metrics.count; i++)
+        if (!is_served(page, e.metrics.items[i]))
+            fail_msg("nobody serves %s: %s", e.metrics.items[i], text);
+    for (int i = 0; i < e.labels.count; i++)
+        check_label(page, &e, e.labels.items[i], text);
+}
+
+static void expressions_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *metrics, *labels;
+    } rows[] = {
+        {"a", "a ", ""},
+        {"sum by (x, y) (rate(a_total{z=~\"b\"}[5m])) > 0.1 * c", "a_total c ", "x y z "},
+        {"time() - max by (x) (a) > 900", "a ", "x "},
+        {"a{x=\"b, c{\"} unless on (y) a offset 15m", "a a ", "x y "},
+        {"max(a and b == 1) or absent(c)", "a b c ", ""},
+        {"label_values(a{x=~\"$x\"}, y)", "a y ", "x "},
+        {"histogram_quantile(0.5, sum by (le) (rate(a_bucket[$__rate_interval])))", "a_bucket ",
+         "le "},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct expression e;
+        auto_str struct str metrics, labels;
+        read_expression(rows[i].text, &e);
+        str_init(&metrics, 1024);
+        str_init(&labels, 1024);
+        for (int k = 0; k < e.metrics.count; k++)
+            str_printf(&metrics, "%s ", e.metrics.items[k]);
+        for (int k = 0; k < e.labels.count; k++)
+            str_printf(&labels, "%s ", e.labels.items[k]);
+        assert_string_equal(str_text(&metrics), rows[i].metrics);
+        assert_string_equal(str_text(&labels), rows[i].labels);
+    }
+}
+
+/* ---- files ---- */
+
+/* The first document of a file; the caller owns it. JSON is YAML, too. */
+static json_t *document(const char *path)
+{
+    struct error err;
+    auto_free char *text = NULL;
+    size_t bytes;
+    json_t *list;
+    assert_ok(file_read(path, MAX_BYTES, &text, &bytes, &err), &err);
+    assert_ok(yaml_parse(text, bytes, path, &list, &err), &err);
+    json_t *first = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return first;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (!text)
+        fail_msg("no %s", key);
+    return text;
+}
+
+/* label_values(METRIC{...}, LABEL) */
+static void check_variable(const char *page, const char *query)
+{
+    struct expression e;
+    assert_int_equal(strncmp(query, "label_values(", 13), 0);
+    read_expression(query, &e);
+    assert_int_equal(e.metrics.count, 2); /* the second is the label */
+    e.metrics.count = 1;
+    assert_true(is_served(page, e.metrics.items[0]));
+    check_label(page, &e, e.metrics.items[1], query);
+    for (int i = 0; i < e.labels.count; i++)
+        check_label(page, &e, e.labels.items[i], query);
+}
+
+static void dashboards_ask_for_what_is_served(void **state)
+{
+    (void)state;
+    auto_str struct str page;
+    print_pages(&page);
+    for (size_t d = 0; d < array_length(dashboards); d++) {
+        json_t *dashboard = document(dashboards[d]), *panel, *target, *variable;
+        size_t i, k;
+        json_array_foreach(json_object_get(dashboard, "panels"), i, panel)
+        {
+            json_array_foreach(json_object_get(panel, "targets"), k, target)
+                check_expression(str_text(&page), text_of(target, "expr"));
+        }
+        json_array_foreach(json_object_get(json_object_get(dashboard, "templating"), "list"), i,
+                           variable) if (strcmp(text_of(variable, "type"), "query") == 0)
+            check_variable(str_text(&page), text_of(variable, "query"));
+        json_decref(dashboard);
+    }
+}
+
+/* Grafana draws panels that overlap on top of each other, and of two with one id only one. */
+static void panels_have_places_of_their_own(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < array_length(dashboards); d++) {
+        json_t *dashboard = document(dashboards[d]), *panel;
+        bool taken[256][24] = {{false}}, ids[256] = {false};
+        size_t i;
+        json_array_foreach(json_object_get(dashboard, "panels"), i, panel)
+        {
+            int64_t x, y, w, h, id;
+            assert_int_equal(json_unpack(panel, "{s:I, s:{s:I, s:I, s:I, s:I}}", "id", &id,
+                                         "gridPos", "x", &x, "y", &y, "w", &w, "h", &h),
+                             0);
+            assert_true(id > 0 && id < 256 && !ids[id] && x + w <= 24 && y + h <= 256);
+            ids[id] = true;
+            for (int64_t row = y; row < y + h; row++)
+                for (int64_t column = x; column < x + w; column++) {
+                    if (taken[row][column])
+                        fail_msg("%s: panel %lld covers another", dashboards[d], (long long)id);
+                    taken[row][column] = true;
+                }
+            if (strcmp(text_of(panel, "type"), "row") != 0)
+                assert_true(json_array_size(json_object_get(panel, "targets")) > 0);
+        }
+        json_decref(dashboard);
+    }
+}
+
+static void alerts_ask_for_what_is_served(void **state)
+{
+    (void)state;
+    auto_str struct str page;
+    print_pages(&page);
+    json_t *rules = document(FOLDER "rules.yaml"), *group, *rule;
+    size_t g, r, count = 0;
+    json_array_foreach(json_object_get(json_object_get(rules, "spec"), "groups"), g, group)
+        json_array_foreach(json_object_get(group, "rules"), r, rule)
+    {
+        check_expression(str_text(&page), text_of(rule, "expr"));
+        count++;
+    }
+    assert_true(count > 0);
+    json_decref(rules);
+}
+
+static const char *no_variable(void *context, const char *name)
+{
+    (void)context;
+    (void)name;
+    return NULL;
+}
+
+static void jobs_are_looked_for_where_they_are(void **state)
+{
+    (void)state;
+    struct error err;
+    auto_free char *port = NULL;
+    json_t *monitor = document(FOLDER "job_monitor.yaml");
+    const json_t *spec = json_object_get(monitor, "spec");
+    const json_t *labels = json_object_get(json_object_get(spec, "selector"), "matchLabels");
+    assert_string_equal(text_of(labels, LABEL_OPERATOR_NAME), OPERATOR_NAME);
+    const json_t *endpoint = json_array_get(json_object_get(spec, "podMetricsEndpoints"), 0);
+    assert_string_equal(text_of(endpoint, "port"), API_PORT_NAME);
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    assert_ok(config_parse(0, NULL, no_variable, NULL, arena, &config, &err), &err);
+    port = xasprintf("$1:%" PRId64, config.value.logging.http_port);
+    const json_t *address = json_array_get(json_object_get(endpoint, "relabelings"), 0);
+    assert_string_equal(text_of(address, "replacement"), port);
+    json_decref(monitor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(expressions_are_read),
+        cmocka_unit_test(dashboards_ask_for_what_is_served),
+        cmocka_unit_test(panels_have_places_of_their_own),
+        cmocka_unit_test(alerts_ask_for_what_is_served),
+        cmocka_unit_test(jobs_are_looked_for_where_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
