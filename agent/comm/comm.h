@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "kernels/ops.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -64,6 +65,10 @@ struct comm_functions {
 struct comm {
     const struct comm_functions *fn;
     int rank, size;
+    /* Collectives of this one and of those split from it may be under way at once, on streams of
+     * their own, if every rank calls all of them in the same order from one thread. False: events
+     * order what two of them are given, or each waits on a rank that is busy with the other. */
+    bool is_concurrent;
     struct comm_stats stats; /* counted when a collective is queued; read by the queueing thread */
 };
 

@@ -12,7 +12,7 @@
 struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
-    int32_t is_shared;
+    int32_t is_shared, is_concurrent;
     int32_t nccl_version;   /* 0: there is none */
     char nccl_missing[252]; /* because of this */
 };
@@ -28,10 +28,12 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
     snprintf(facts.device, sizeof facts.device, "%s", device_name(o->device));
     if (device_is_host(o->device) || o->how == COMM_DEVICE_HOST || !o->nccl.store)
         return facts;
-    if (nccl_api_open(ret_api, &missing) == 0)
-        facts.nccl_version = ret_api->version;
-    else
+    if (nccl_api_open(ret_api, &missing)) {
         snprintf(facts.nccl_missing, sizeof facts.nccl_missing, "%.251s", missing.msg);
+        return facts;
+    }
+    facts.nccl_version = ret_api->version;
+    facts.is_concurrent = o->nccl.is_concurrent && ret_api->orders_launches;
     return facts;
 }
 
@@ -111,11 +113,14 @@ static int open_for_gpus(const struct comm_device_options *o, const struct nccl_
 {
     bool can_nccl = false;
     struct comm *host = o->host;
+    struct comm_nccl_options nccl = o->nccl;
     if (o->how != COMM_DEVICE_HOST && o->nccl.store &&
         check_nccl(o, all, host->size, &can_nccl, ret_notice, err))
         return -1;
+    for (int r = 0; r < host->size; r++)
+        nccl.is_concurrent = nccl.is_concurrent && all[r].is_concurrent;
     if (can_nccl)
-        return comm_nccl_open(api, &o->nccl, o->device, host->rank, host->size, ret_comm, err);
+        return comm_nccl_open(api, &nccl, o->device, host->rank, host->size, ret_comm, err);
     size_t length = strlen(ret_notice);
     if (length > 0)
         snprintf(ret_notice + length, COMM_NOTICE_BYTES - length,

@@ -349,7 +349,10 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
         .close = comm_nccl_close,
     };
     struct comm_nccl *c = xcalloc(1, sizeof *c);
-    c->head = (struct comm){.fn = &functions, .rank = group->rank, .size = group->size};
+    c->head = (struct comm){.fn = &functions,
+                            .rank = group->rank,
+                            .size = group->size,
+                            .is_concurrent = shared->options.is_concurrent};
     c->shared = shared;
     shared->references++;
     comm_group_copy(group, &c->group);

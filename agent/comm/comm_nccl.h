@@ -19,6 +19,7 @@ extern "C" {
 struct comm_nccl_options {
     struct store *store;        /* of all ranks; outlives it */
     int join_timeout_ms;        /* how long to wait for the other ranks when opening */
+    bool is_concurrent;         /* of the communicators; only if all ranks' NCCL orders launches */
     struct watch_options watch; /* rank and store are filled in */
 };
 

@@ -3,6 +3,10 @@
 #include "base/library.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LAUNCH_ORDER "NCCL_LAUNCH_ORDER_IMPLICIT"
 
 void nccl_api_version_text(int version, char *out)
 {
@@ -31,6 +35,7 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
     char version[16];
     void *library;
     struct nccl_api api = {0};
+    setenv(LAUNCH_ORDER, "1", 0); /* read by NCCL at its first call */
     if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
         return error_wrap(err, "NCCL");
     int result = api.get_version(&api.version);
@@ -40,6 +45,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
     if (api.version < NCCL_OLDEST)
         return error_set(err, ERR_UNSUPPORTED, "NCCL %s is too old: 2.14 or newer is needed",
                          version);
+    api.orders_launches =
+        api.version >= NCCL_ORDERS_LAUNCHES && strcmp(getenv(LAUNCH_ORDER), "1") == 0;
     *ret_api = api;
     return 0;
 }

@@ -7,13 +7,21 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { NCCL_OLDEST = 21400 }; /* 2.14.0, as ncclGetVersion() gives it */
+enum {
+    NCCL_OLDEST = 21400, /* 2.14.0, as ncclGetVersion() gives it */
+    /* From here on NCCL_LAUNCH_ORDER_IMPLICIT=1 lets collectives of several communicators run at
+     * once in the order in which the host called them. Before, or without it, they deadlock unless
+     * events put them all into one order (NCCL's user guide, "Using multiple NCCL communicators
+     * concurrently"). */
+    NCCL_ORDERS_LAUNCHES = 22600,
+};
 
 enum nccl_result {
     NCCL_SUCCESS = 0,
@@ -58,11 +66,12 @@ struct nccl_api {
                       void *stream);
     int (*broadcast)(const void *send, void *recv, size_t count, int type, int root, nccl_comm comm,
                      void *stream);
-    int version; /* of the library: 22809 is 2.28.9 */
+    int version;          /* of the library: 22809 is 2.28.9 */
+    bool orders_launches; /* see NCCL_ORDERS_LAUNCHES */
 };
 
-/* The library that is loaded, or the one library_open() finds. Errors: ERR_UNSUPPORTED if there is
- * none, or it is too old. */
+/* The library that is loaded, or the one library_open() finds. NCCL_LAUNCH_ORDER_IMPLICIT is set to
+ * 1 unless the environment has it. Errors: ERR_UNSUPPORTED if there is none, or it is too old. */
 int nccl_api_open(struct nccl_api *ret_api, struct error *err);
 
 /* "2.28.9". out: at least 16 bytes. */

@@ -211,7 +211,8 @@ struct agent_config {
         const char *device;
         bool share_gpus;
         int64_t collectives; /* enum comm_device_how */
-        int64_t threads;     /* per rank; 0: cores / ranks on this machine */
+        bool concurrent_collectives;
+        int64_t threads; /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t num_processes; /* of all pods; 0: as nproc_per_node says, which follows from it */
         int64_t node_rank;     /* -1: from the environment */

@@ -70,6 +70,9 @@ static const struct config_key keys[] = {
         "runtime", "collectives", runtime.collectives, "auto", "auto nccl host", NULL,
         "between GPUs: nccl; host: through host memory and sockets; auto: nccl where it is to be "
         "had"),
+    KEY_BOOL("runtime", "concurrent_collectives", runtime.concurrent_collectives, "true", NULL,
+             "gradients are reduced beside gathers, over a communicator of their own, where NCCL "
+             "(2.26 or newer) allows it"),
     KEY_INT(
         "runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
         "CPU threads per rank; 0: the cores that affinity and the container's CPU limit allow, divided by the machine's ranks"),

@@ -9,6 +9,15 @@
 
 /* ---- opening ---- */
 
+static int split(struct shard *shard, struct comm *whole, int color, struct comm **ret_comm,
+                 struct error *err)
+{
+    if (whole->fn->split(whole, color, ret_comm, err) < 0)
+        return -1;
+    shard->opened[shard->opened_count++] = *ret_comm;
+    return 0;
+}
+
 /* The communicator of the ranks that pass `color`: none if there is just one of them, the world if
  * all do. */
 static int open_part(struct shard *shard, struct comm *world, int size, int color,
@@ -18,11 +27,16 @@ static int open_part(struct shard *shard, struct comm *world, int size, int colo
         *ret_comm = size == 1 ? NULL : world;
         return 0;
     }
-    struct comm **opened = &shard->opened[shard->opened[0] != NULL];
-    if (world->fn->split(world, color, opened, err) < 0)
-        return -1;
-    *ret_comm = *opened;
-    return 0;
+    return split(shard, world, color, ret_comm, err);
+}
+
+/* Where reduces may run beside gathers, they have a communicator of their own. */
+static int open_reducer(struct shard *shard, struct error *err)
+{
+    shard->reducer = shard->group;
+    return shard->group && shard->group->is_concurrent
+               ? split(shard, shard->group, 0, &shard->reducer, err)
+               : 0;
 }
 
 static int open_comms(struct shard *shard, struct comm *world, struct error *err)
@@ -38,7 +52,9 @@ static int open_comms(struct shard *shard, struct comm *world, struct error *err
     shard->group_rank = world->rank % size;
     shard->owns_copy = world->rank < size;
     if (open_part(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
-        open_part(shard, world, world->size / size, world->rank % size, &shard->replicas, err) < 0)
+        open_part(shard, world, world->size / size, world->rank % size, &shard->replicas, err) <
+            0 ||
+        open_reducer(shard, err) < 0)
         return error_wrap(err, "shard groups of %d ranks", size);
     return 0;
 }
@@ -54,6 +70,9 @@ static int open_streams(struct shard *shard, struct device *home, struct error *
         return -1;
     }
     if (stream_open(device, "transfer", &shard->transfer, err) < 0)
+        return -1;
+    shard->reduces = shard->transfer;
+    if (shard->reducer != shard->group && stream_open(device, "reduces", &shard->reduces, err) < 0)
         return -1;
     return event_open(device, &shard->reached, err);
 }
@@ -200,17 +219,19 @@ void shard_close(struct shard *shard)
     device_free(stream_device(shard->compute), shard->packed);
     device_free(stream_device(shard->compute), shard->unpacked);
     event_close(shard->reached);
+    if (shard->reduces != shard->transfer)
+        stream_close(shard->reduces);
     stream_close(shard->transfer);
     if (shard->home != shard->compute)
         stream_close(shard->home);
-    comm_close(shard->opened[1]);
-    comm_close(shard->opened[0]);
+    while (shard->opened_count > 0)
+        comm_close(shard->opened[--shard->opened_count]);
     arena_close(shard->arena);
 }
 
 int shard_sync(struct shard *shard, struct error *err)
 {
-    struct stream *streams[] = {shard->transfer, shard->compute, shard->home};
+    struct stream *streams[] = {shard->transfer, shard->reduces, shard->compute, shard->home};
     int result = 0;
     for (size_t i = 0; i < array_length(streams); i++) {
         struct error later;
@@ -266,9 +287,7 @@ const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count
 
 void shard_add_traffic(const struct shard *shard, struct comm_stats *stats)
 {
-    for (int i = 0; i < 2; i++) {
-        if (!shard->opened[i])
-            continue;
+    for (int i = 0; i < shard->opened_count; i++) {
         const struct comm_stats *more = &shard->opened[i]->stats;
         stats->all_gathers += more->all_gathers;
         stats->reduce_scatters += more->reduce_scatters;

@@ -24,9 +24,13 @@
  * to the end of backward, as PyTorch's does. A unit's module is entered at most once in a pass.
  *
  * Every rank issues its collectives in the same order: gather(u - 1) before reduce(u). They run on
- * the engine's own stream, ordered by events after what the compute stream was given before the
+ * the engine's own streams, ordered by events after what the compute stream was given before the
  * pass and before what it is given after shard_finish(): other users of the same communicator are
- * in step if they queue theirs on the compute stream between passes. */
+ * in step if they queue theirs on the compute stream between passes.
+ *
+ * The two run at once if the communicator is concurrent: reduces then have a stream and a
+ * communicator, split from the gathers', of their own. Else one stream takes both in that order.
+ * Either way the same bits come out and the same memory is used. */
 #ifndef SHOAL_AGENT_SHARD_H
 #define SHOAL_AGENT_SHARD_H
 
@@ -149,8 +153,8 @@ int shard_gather_param(struct shard *shard, const struct param *p, float *ret_va
 /* Waits for all of the engine's streams and compute; the first failure of any of them. */
 int shard_sync(struct shard *shard, struct error *err);
 
-/* Adds what the communicators did that the engine opened itself (HYBRID's groups); the world's is
- * the world's to tell. */
+/* Adds what the communicators did that the engine opened itself (HYBRID's groups, the reduces');
+ * the world's is the world's to tell. */
 void shard_add_traffic(const struct shard *shard, struct comm_stats *stats);
 
 #ifdef __cplusplus

@@ -3,8 +3,9 @@
  * in memory, shard_reduce.c what happens to gradients.
  *
  * Device memory is safe to free once the compute stream has passed its last use (device_alloc gives
- * it out again in the order of that stream). So: before the communication stream touches fresh
- * memory, it waits for compute; before memory that it used is freed, compute waits for it. */
+ * it out again in the order of that stream). So: before one of the two communication streams
+ * touches fresh memory, it waits for compute; before memory that it used is freed, compute waits
+ * for it. */
 #ifndef SHOAL_AGENT_SHARD_ENGINE_H
 #define SHOAL_AGENT_SHARD_ENGINE_H
 
@@ -21,13 +22,13 @@ struct unit {
     void *copy;             /* on home: the slice in param_dtype; view.value if that is its own */
     void *full;             /* [flat_count] of param_dtype, gathered values; NULL when dropped */
     bool awaited;           /* compute waits for `gathered` already */
-    struct event *gathered; /* on the communication stream */
+    struct event *gathered; /* on the stream of gathers */
 
     bool in_backward;      /* this pass's backward has reached it */
     float *full_gradient;  /* [flat_count], from before_backward until it is reduced; else NULL */
     bool pending;          /* full_gradient holds micro-batches that are not reduced yet */
     bool accumulated;      /* view.gradient holds micro-batches of this step */
-    struct event *reduced; /* on the communication stream */
+    struct event *reduced; /* on the stream of reduces */
 };
 
 /* Units in the order in which a pass met them. */
@@ -45,17 +46,20 @@ struct shard {
     int group_rank, group_size;
 
     struct stream *compute;   /* not owned */
-    struct stream *transfer;  /* collectives and copies run here */
+    struct stream *transfer;  /* gathers, and the copies they need */
+    struct stream *reduces;   /* what gradients go through; transfer itself if reducer is group */
     struct stream *home;      /* compute itself if the slices live on its device */
     bool offload;             /* home is another device */
     bool owns_copy;           /* of the first shard group */
     bool in_place;            /* S is 1 and no offload: the slices are the gathered units */
     bool drops_after_forward; /* FULL_SHARD, HYBRID_SHARD */
     struct comm *group;       /* ranks that share a unit; NULL if S is 1 */
-    struct comm *replicas;    /* ranks that have the same slices; NULL if S is W */
-    struct comm *opened[2];   /* those of the two that are not the world: owned */
-    struct event *reached;    /* a point of another stream, recorded and waited for at once */
-    struct error failure;     /* of a stream whose end another one has to have, too */
+    struct comm *reducer;   /* the same ranks, for reduces: group itself unless it is concurrent */
+    struct comm *replicas;  /* ranks that have the same slices; NULL if S is W */
+    struct comm *opened[3]; /* those of the three that are not the world: owned */
+    int opened_count;
+    struct event *reached; /* a point of another stream, recorded and waited for at once */
+    struct error failure;  /* of a stream whose end another one has to have, too */
 
     struct unit *units;
     int unit_count;
@@ -69,7 +73,7 @@ struct shard {
     bool last_micro_batch;
 };
 
-/* From now on compute waits for the event, which is of the transfer stream. */
+/* From now on compute waits for the event, which is of a communication stream. */
 void shard_wait(struct shard *shard, struct event *event);
 /* From now on `later` waits for all that `earlier` has been given. */
 void shard_order(struct shard *shard, struct stream *later, struct stream *earlier);

@@ -97,9 +97,9 @@ void shard_complete_gradients(struct shard *shard, struct unit *u)
 static void add_at_home(struct shard *shard, struct unit *u, const float *part)
 {
     int64_t count = u->layout->shard_count;
-    shard_order(shard, shard->transfer, shard->home);
-    stream_copy(shard->transfer, shard->arrival, part, (size_t)count * sizeof(float));
-    shard_order(shard, shard->home, shard->transfer);
+    shard_order(shard, shard->reduces, shard->home);
+    stream_copy(shard->reduces, shard->arrival, part, (size_t)count * sizeof(float));
+    shard_order(shard, shard->home, shard->reduces);
     device_ops(stream_device(shard->home))
         ->add(shard->home, DTYPE_F32, u->view.gradient, shard->arrival, count);
 }
@@ -112,36 +112,35 @@ static void deliver(struct shard *shard, struct unit *u, const float *part)
     if (part == u->view.gradient)
         return;
     if (!shard->offload)
-        compute_ops(shard)->add(shard->transfer, DTYPE_F32, u->view.gradient, part, count);
+        compute_ops(shard)->add(shard->reduces, DTYPE_F32, u->view.gradient, part, count);
     else if (u->accumulated)
         add_at_home(shard, u, part);
     else
-        stream_copy(shard->transfer, u->view.gradient, part, (size_t)count * sizeof(float));
+        stream_copy(shard->reduces, u->view.gradient, part, (size_t)count * sizeof(float));
 }
 
 static void reduce_between_ranks(struct shard *shard, enum dtype t, void *part, void *full,
                                  int64_t count)
 {
-    if (shard->group)
-        shard->group->fn->reduce_scatter(shard->group, shard->transfer, t, part, full, count,
-                                         COMM_MEAN);
+    if (shard->reducer)
+        shard->reducer->fn->reduce_scatter(shard->reducer, shard->reduces, t, part, full, count,
+                                           COMM_MEAN);
     if (shard->replicas)
-        shard->replicas->fn->all_reduce(shard->replicas, shard->transfer, t, part, count,
-                                        COMM_MEAN);
+        shard->replicas->fn->all_reduce(shard->replicas, shard->reduces, t, part, count, COMM_MEAN);
 }
 
-/* In reduce_dtype and back; all of it on the communication stream, so that all units can share the
+/* In reduce_dtype and back; all of it on the stream of reduces, so that all units can share the
  * memory. */
 static float *reduce_packed(struct shard *shard, struct unit *u)
 {
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = u->layout->shard_count;
     void *part = (char *)shard->packed + (size_t)(shard->group_rank * count) * dtype_bytes(t);
-    compute_ops(shard)->cast(shard->transfer, t, shard->packed, DTYPE_F32, u->full_gradient,
+    compute_ops(shard)->cast(shard->reduces, t, shard->packed, DTYPE_F32, u->full_gradient,
                              u->layout->flat_count);
     reduce_between_ranks(shard, t, part, shard->packed, count);
     float *into = !shard->offload && !u->accumulated ? u->view.gradient : shard->unpacked;
-    compute_ops(shard)->cast(shard->transfer, DTYPE_F32, into, t, part, count);
+    compute_ops(shard)->cast(shard->reduces, DTYPE_F32, into, t, part, count);
     return into;
 }
 
@@ -151,7 +150,7 @@ void shard_reduce(struct shard *shard, struct unit *u)
         return;
     int64_t count = u->layout->shard_count;
     u->pending = false;
-    shard_order(shard, shard->transfer, shard->compute);
+    shard_order(shard, shard->reduces, shard->compute);
     float *part = u->full_gradient + shard->group_rank * count;
     if (shard->group && !shard->offload && !u->accumulated)
         part = u->view.gradient;
@@ -161,7 +160,7 @@ void shard_reduce(struct shard *shard, struct unit *u)
         part = reduce_packed(shard, u);
     deliver(shard, u, part);
     u->accumulated = true;
-    event_record(u->reduced, shard->transfer);
+    event_record(u->reduced, shard->reduces);
     retire(shard);
     shard->reducing = u;
 }
@@ -193,7 +192,8 @@ void shard_finish(struct shard *shard)
     for (int i = shard->unit_count - 1; i >= 0; i--)
         shard_reduce(shard, &shard->units[i]);
     retire(shard);
-    shard_order(shard, shard->home, shard->transfer);
+    shard_order(shard, shard->home, shard->reduces);
+    shard_order(shard, shard->home, shard->transfer); /* a gather may still read the slices */
     for (int i = 0; i < shard->unit_count; i++) {
         struct unit *u = &shard->units[i];
         if (!u->accumulated && u->layout->shard_count)

@@ -60,6 +60,7 @@ void shard_values_changed(struct shard *shard)
                        u->view.shard_count);
     }
     shard_order(shard, shard->transfer, shard->home);
+    shard_order(shard, shard->reduces, shard->home); /* it may still read the gradients */
 }
 
 /* ---- to and from the host ---- */

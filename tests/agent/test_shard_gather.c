@@ -6,7 +6,22 @@
 #include "base/str.h"
 #include "tests/support.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* What is done, in the order in which it is queued: gX: gather unit X, RX: reduce it, fX and bX:
+ * its forward and backward. */
+struct notes {
+    struct str text;
+    struct stream *gathers, *reduces; /* where they were put last */
+};
+
+/* Two ranks, of which this one is the first. */
+struct note_comm {
+    struct comm comm;
+    struct notes *notes;
+    bool is_split; /* from another */
+};
 
 /* root { a, b { c } }, each a unit with one parameter. */
 struct fixture {
@@ -14,14 +29,9 @@ struct fixture {
     struct device *device;
     struct stream *compute;
     struct module *root, *a, *b, *c;
+    struct note_comm world;
     struct shard *shard;
     struct tape *tape;
-};
-
-/* Two ranks, of which this one is the first. */
-struct notes {
-    struct comm comm;
-    struct str text; /* gX: gather unit X, RX: reduce it, fX and bX: its forward and backward */
 };
 
 static char unit_name(int64_t slice_count)
@@ -33,20 +43,44 @@ static char unit_name(int64_t slice_count)
 static void note_gather(struct comm *c, struct stream *s, enum dtype t, void *recv,
                         const void *send, int64_t count)
 {
-    (void)s, (void)t, (void)recv, (void)send;
-    str_printf(&((struct notes *)c)->text, " g%c", unit_name(count));
+    (void)t, (void)recv, (void)send;
+    struct note_comm *note = (struct note_comm *)c;
+    assert_false(note->is_split);
+    note->notes->gathers = s;
+    str_printf(&note->notes->text, " g%c", unit_name(count));
 }
 
 static void note_reduce(struct comm *c, struct stream *s, enum dtype t, void *recv, void *send,
                         int64_t count, enum comm_reduce how)
 {
-    (void)s, (void)t, (void)recv, (void)send;
+    (void)t, (void)recv, (void)send;
+    struct note_comm *note = (struct note_comm *)c;
     assert_int_equal(how, COMM_MEAN);
-    str_printf(&((struct notes *)c)->text, " R%c", unit_name(count));
+    assert_int_equal(note->is_split, note->comm.is_concurrent);
+    note->notes->reduces = s;
+    str_printf(&note->notes->text, " R%c", unit_name(count));
+}
+
+static int note_split(struct comm *c, int color, struct comm **ret_comm, struct error *err)
+{
+    (void)err;
+    struct note_comm *part = xmalloc(sizeof *part);
+    assert_int_equal(color, 0); /* all ranks */
+    *part = *(struct note_comm *)c;
+    part->is_split = true;
+    *ret_comm = &part->comm;
+    return 0;
+}
+
+static void note_close(struct comm *c)
+{
+    free(c);
 }
 
 static const struct comm_functions note_functions = {.all_gather = note_gather,
-                                                     .reduce_scatter = note_reduce};
+                                                     .reduce_scatter = note_reduce,
+                                                     .split = note_split,
+                                                     .close = note_close};
 
 static struct module *add_module(struct fixture *f, struct module *parent, const char *name,
                                  uint64_t index)
@@ -60,11 +94,15 @@ static struct module *add_module(struct fixture *f, struct module *parent, const
     return m;
 }
 
-static void open_fixture(struct fixture *f, struct notes *notes, const struct shard_config *config)
+static void open_fixture(struct fixture *f, struct notes *notes, const struct shard_config *config,
+                         bool is_concurrent)
 {
     struct error err;
     const char *classes[] = {"Unit"};
-    *notes = (struct notes){.comm = {.fn = &note_functions, .rank = 0, .size = 2}};
+    *notes = (struct notes){0};
+    f->world = (struct note_comm){
+        .comm = {.fn = &note_functions, .rank = 0, .size = 2, .is_concurrent = is_concurrent},
+        .notes = notes};
     str_init(&notes->text, 4096);
     f->arena = arena_open();
     f->root = add_module(f, NULL, "", 0);
@@ -74,7 +112,7 @@ static void open_fixture(struct fixture *f, struct notes *notes, const struct sh
     assert_ok(wrap_by_class(f->root, classes, 1, &err), &err);
     assert_ok(device_open("cpu", 1, &f->device, &err), &err);
     assert_ok(stream_open(f->device, "compute", &f->compute, &err), &err);
-    assert_ok(shard_open(config, f->compute, f->device, &notes->comm, f->root, &f->shard, &err),
+    assert_ok(shard_open(config, f->compute, f->device, &f->world.comm, f->root, &f->shard, &err),
               &err);
     shard_init_values(f->shard, 1);
     struct tape_hooks hooks = shard_hooks(f->shard);
@@ -141,7 +179,8 @@ static void run_pass(struct fixture *f, struct notes *notes, bool last_micro_bat
     assert_ok(tape_backward(f->tape, &err), &err);
 }
 
-/* The second step, so that forward_prefetch knows the order. Within b lies c: b is left last and
+/* Also where reduces have a stream of their own: the host's order is what NCCL launches them in.
+ * The second step, so that forward_prefetch knows the order. Within b lies c: b is left last and
  * its backward begins first and ends after c's. */
 static void collectives_come_in_this_order(void **state)
 {
@@ -163,17 +202,19 @@ static void collectives_come_in_this_order(void **state)
         {{.strategy = SHARD_GRAD_OP, .backward_prefetch = BACKWARD_PRE, .limit_all_gathers = true},
          " gr fr ga fa gb gc fc fb | bb bc Rc Rb ba Ra br Rr"},
     };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < 2 * array_length(rows); i++) {
         struct fixture f;
         struct notes notes;
-        open_fixture(&f, &notes, &rows[i].config);
+        bool is_concurrent = i % 2;
+        open_fixture(&f, &notes, &rows[i / 2].config, is_concurrent);
         for (int step = 0; step < 2; step++) {
             str_clear(&notes.text);
             run_pass(&f, &notes, true);
             shard_finish(f.shard);
             shard_values_changed(f.shard);
         }
-        assert_string_equal(str_text(&notes.text), rows[i].expected);
+        assert_string_equal(str_text(&notes.text), rows[i / 2].expected);
+        assert_int_equal(notes.gathers != notes.reduces, is_concurrent);
         close_fixture(&f, &notes);
     }
 }
@@ -199,7 +240,7 @@ static void micro_batches_reduce_when_they_should(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         struct fixture f;
         struct notes notes;
-        open_fixture(&f, &notes, &rows[i].config);
+        open_fixture(&f, &notes, &rows[i].config, false);
         run_pass(&f, &notes, false);
         run_pass(&f, &notes, true);
         shard_finish(f.shard);

@@ -57,6 +57,19 @@ export SHOAL_EMULATION=gpus=2
 check "two ranks on the CPU" llama 2 cpu2 --device cpu
 check "two ranks on two GPUs, over NCCL" llama 2 nccl --device cuda --collectives nccl
 check "... to the CPU's losses" losses cpu2 nccl
+same() { cmp "$work/model_$1/model.safetensors" "$work/model_$2/model.safetensors"; }
+ordered() { # NAME SETTING FLAGS...: the fake compares the order in which ranks launch everything
+    FAKE_NCCL=ordered=1,$2 llama 2 "$1" --device cuda --collectives nccl --save_model "$work/model_$1" "${@:3}"
+}
+check "gathers beside reduces" ordered beside ""
+check "... one after the other" ordered after "" --concurrent_collectives false
+check "... to the same bits" same beside after
+check "... and with an NCCL that cannot do it" ordered before version=22500
+check "... to the same bits" same beside before
+for pair in "reduces<-compute" "compute<-reduces" "transfer<-compute"; do
+    loose() { rm -rf "$work/model_loose"; SHOAL_EMULATION=gpus=2,skip_wait=$pair ordered loose "" && ! same beside loose; }
+    check "... not without a wait of streams ($pair)" loose
+done
 check "two ranks of gradients on the way in bf16" llama 2 nccl16 --device cuda --reduce_dtype bf16 --sharding_strategy SHARD_GRAD_OP
 check "two ranks that share a GPU" llama 2 shared --device cuda:0
 check "... are told how they talk" contains "$work/shared.log" "ranks share GPUs, which NCCL cannot: collectives go through the hosts"

@@ -1,11 +1,14 @@
 /* NCCL without GPUs: the part of it that agent/comm/nccl_api.h declares, between threads and
  * processes of one machine, through shared memory. Every rank's collective is compared with the
  * others': one that differs in kind, size or order ends the test. On a stream of the emulated GPU a
- * collective waits while other streams go on; without a stream (on the CPU) the caller waits.
+ * collective waits while other streams go on; without a stream (on the CPU) the caller waits. Two
+ * communicators of a rank go on by themselves, as two streams do; where NCCL could deadlock so
+ * (agent/comm/nccl_api.h), that ends the test.
  *
  * FAKE_NCCL holds faults as "name=value,name=value"; a collective is named RANK:NUMBER, counted
  * from 0 in its communicator: hang (it never begins), fail (an asynchronous error then), lose (the
- * process is killed then), abort_hangs=RANK (ncclCommAbort does not return), version=22703. */
+ * process is killed then), abort_hangs=RANK (ncclCommAbort does not return), version=22703;
+ * ordered=1: all ranks must launch everything in one order. */
 #include "agent/comm/nccl_api.h"
 #include "kernels/dtype.h"
 
@@ -33,6 +36,7 @@ struct slot {
         char op[16];
         uint64_t number, count;
         int type, reduction, root;
+        uint64_t launch; /* of all that the rank has launched; 0: not compared */
     } header;
     _Alignas(64) unsigned char data[CHUNK_BYTES];
 };
@@ -42,7 +46,15 @@ struct meeting {
     struct slot slots[RANKS];
 };
 
+/* A rank: the thread that opened communicators, of which it may have several. */
+struct owner {
+    int comms;
+    uint64_t launches;
+    const struct ncclComm *runs; /* has a collective that has begun and not ended; or NULL */
+};
+
 struct ncclComm {
+    struct owner *owner;
     struct ncclComm *next; /* of all: what was aborted may still lie on a stream */
     struct meeting *meeting;
     char name[sizeof(struct nccl_id)];
@@ -53,8 +65,13 @@ struct ncclComm {
     atomic_int error;
 };
 
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int ncclGetVersion(int *version);
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ncclComm *comms;
+static _Thread_local struct owner *this_thread;
 
 /* ---- faults ---- */
 
@@ -97,7 +114,8 @@ static size_t element_bytes(int type)
 static bool are_alike(const struct header *a, const struct header *b)
 {
     return strcmp(a->op, b->op) == 0 && a->number == b->number && a->count == b->count &&
-           a->type == b->type && a->reduction == b->reduction && a->root == b->root;
+           a->type == b->type && a->reduction == b->reduction && a->root == b->root &&
+           a->launch == b->launch;
 }
 
 static void check_headers(const struct collective *k)
@@ -108,10 +126,10 @@ static void check_headers(const struct collective *k)
         if (are_alike(theirs, mine))
             continue;
         fprintf(stderr,
-                "fake NCCL: rank %d runs %s %lu of %lu elements of type %d, rank %d %s %lu of %lu "
-                "of type %d\n",
-                k->c->rank, mine->op, mine->number, mine->count, mine->type, r, theirs->op,
-                theirs->number, theirs->count, theirs->type);
+                "fake NCCL: rank %d runs %s %lu of %lu elements of type %d as number %lu, rank %d "
+                "%s %lu of %lu of type %d as number %lu\n",
+                k->c->rank, mine->op, mine->number, mine->count, mine->type, mine->launch, r,
+                theirs->op, theirs->number, theirs->count, theirs->type, theirs->launch);
         abort();
     }
 }
@@ -181,6 +199,33 @@ static void read_chunk(const struct collective *k, size_t count)
                 reduce_one(k, i, k->recv + (k->done + i - own) * k->element);
 }
 
+static bool may_overlap(void)
+{
+    const char *order = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    int version;
+    ncclGetVersion(&version);
+    return version >= NCCL_ORDERS_LAUNCHES && order && strcmp(order, "1") == 0;
+}
+
+static void note_begin(const struct collective *k)
+{
+    struct owner *owner = k->c->owner;
+    if (owner->runs && owner->runs != k->c && !may_overlap()) {
+        fprintf(stderr, "fake NCCL: rank %d: %s of %s begins beside one of %s\n", k->c->rank,
+                k->header.op, k->c->name, owner->runs->name);
+        abort();
+    }
+    owner->runs = k->c;
+}
+
+static bool end(struct collective *k)
+{
+    if (k->c->owner->runs == k->c)
+        k->c->owner->runs = NULL;
+    free(k);
+    return true;
+}
+
 /* Goes on as far as the others allow. True: it is over. */
 static bool advance(void *arg)
 {
@@ -191,12 +236,12 @@ static bool advance(void *arg)
         raise(SIGKILL);
     if (k->is_first && is_meant("fail", c, k->header.number))
         atomic_store(&c->error, REMOTE_ERROR);
-    if (atomic_load(&c->is_aborted)) {
-        free(k);
-        return true;
-    }
+    if (atomic_load(&c->is_aborted))
+        return end(k);
     if (atomic_load(&c->error) || is_meant("hang", c, k->header.number))
         return false;
+    if (k->is_first)
+        note_begin(k);
     k->is_first = false;
     for (;;) {
         size_t most = CHUNK_BYTES / k->element, left = k->total - k->done;
@@ -217,10 +262,8 @@ static bool advance(void *arg)
         atomic_store(&mine->step, 2 * ++c->chunks);
         k->is_written = false;
         k->done += count;
-        if (k->done == k->total) {
-            free(k);
-            return true;
-        }
+        if (k->done == k->total)
+            return end(k);
     }
 }
 
@@ -254,6 +297,7 @@ static int put(struct ncclComm *c, const struct header *header, const void *send
     k->c = c;
     k->header = *header;
     k->header.number = c->numbers++;
+    k->header.launch = setting("ordered") ? ++c->owner->launches : 0;
     k->send = send;
     k->recv = recv;
     k->element = element_bytes(header->type);
@@ -271,9 +315,6 @@ static int put(struct ncclComm *c, const struct header *header, const void *send
 
 /* ---- NCCL's names ---- */
 
-#define EXPORTED __attribute__((visibility("default")))
-
-EXPORTED int ncclGetVersion(int *version);
 EXPORTED int ncclGetVersion(int *version)
 {
     const char *text = setting("version");
@@ -306,6 +347,10 @@ EXPORTED int ncclCommInitRankConfig(nccl_comm *ret_comm, int size, struct nccl_i
     close(fd);
     c->rank = rank;
     c->size = size;
+    if (!this_thread)
+        this_thread = calloc(1, sizeof *this_thread);
+    c->owner = this_thread;
+    c->owner->comms++;
     snprintf(c->name, sizeof c->name, "%s", id.bytes);
     if (atomic_fetch_add(&c->meeting->joined, 1) + 1 == size)
         shm_unlink(c->name);
@@ -353,6 +398,10 @@ EXPORTED int ncclCommDestroy(nccl_comm c)
         at = &(*at)->next;
     *at = c->next;
     pthread_mutex_unlock(&lock);
+    if (--c->owner->comms == 0) { /* by the thread that opened it */
+        free(c->owner);
+        this_thread = NULL;
+    }
     munmap(c->meeting, sizeof *c->meeting);
     free(c);
     return NCCL_SUCCESS;
