@@ -58,6 +58,22 @@ static int check_index(const struct pretrained *p, const struct pretrained_index
     return 0;
 }
 
+/* Which file of the index is not there, and for which tensor it is needed. */
+static int check_files(const struct pretrained *p, const struct pretrained_index *index,
+                       struct error *err)
+{
+    for (int i = 0; i < index->place_count; i++) {
+        const struct pretrained_place *place = &index->places[i];
+        auto_free char *path = xasprintf("%s/%s", p->dir, place->file);
+        if (access(path, F_OK) < 0)
+            return error_set(err, ERR_NOT_FOUND,
+                             "%s is missing: " PRETRAINED_INDEX " says that tensor %s is in it; "
+                             "fetch the whole model again",
+                             path, place->tensor);
+    }
+    return 0;
+}
+
 static int open_sharded(struct pretrained *p, const char *path, struct error *err)
 {
     auto_free char *text = NULL;
@@ -65,7 +81,7 @@ static int open_sharded(struct pretrained *p, const char *path, struct error *er
     struct pretrained_index index;
     if (file_read(path, PRETRAINED_INDEX_MAX_BYTES, &text, &bytes, err) < 0 ||
         pretrained_index_parse(p->arena, path, text, bytes, &index, err) < 0 ||
-        open_files(p, index.files, index.file_count, err) < 0)
+        check_files(p, &index, err) < 0 || open_files(p, index.files, index.file_count, err) < 0)
         return -1;
     return check_index(p, &index, err);
 }

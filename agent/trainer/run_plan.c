@@ -93,6 +93,19 @@ static void add_transient(const struct run_plan_facts *f, const struct amounts *
     }
 }
 
+/* What is reduced in bf16 is packed first, a unit whole, and its sum unpacked, a slice in fp32. */
+static void add_packing(const struct run_plan_facts *f, const struct amounts *a,
+                        struct run_plan_strategy *s)
+{
+    enum { PACKED = 2, UNPACKED = 4 };
+    int64_t largest = max(a->root, max(a->other, a->block));
+    if (f->bytes.reduction != PACKED || f->world_size == 1)
+        return;
+    int64_t bytes = largest * PACKED + largest / s->group_size * UNPACKED;
+    s->whole_gradients += bytes;
+    s->transient += bytes;
+}
+
 /* A ring moves each element to all but one of its n ranks, so a rank sends (n - 1) / n of it. */
 static int64_t ring(int n, int64_t bytes)
 {
@@ -196,6 +209,7 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
         const struct amounts a = measure(f, s->group_size);
         add_persistent(f, &a, s);
         add_transient(f, &a, s);
+        add_packing(f, &a, s);
         add_traffic(f, &a, s);
         s->device = s->transient + ret_plan->activations + ret_plan->logits;
         s->host = ret_plan->host_activations;

@@ -77,7 +77,8 @@ struct run_plan_strategy {
     int64_t values, masters, states, gradients;
     int64_t persistent; /* the sum of these four */
     /* At the worst moment of a step. */
-    int64_t gathered, whole_gradients;
+    int64_t gathered;
+    int64_t whole_gradients; /* before they are reduced; in bf16, how they are sent too */
     int64_t transient; /* of the two together: they need not have their worst at the same moment */
     /* All of it, activations included if they are known, by where it lies. */
     int64_t device, host;

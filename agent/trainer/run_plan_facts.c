@@ -24,7 +24,7 @@ static struct plan_bytes bytes_of(const struct agent_config *c)
     case PRECISION_BF16_TRUE:
         return (struct plan_bytes){2, 0, state, 4, reduction};
     default:
-        return (struct plan_bytes){4, 0, state, 4, 4};
+        return (struct plan_bytes){4, 0, state, 4, reduction};
     }
 }
 

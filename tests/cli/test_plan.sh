@@ -79,14 +79,15 @@ near() {
     echo "planned $1, shown $2"
     [ "$2" -ge "$1" ] && [ "$2" -le $(($1 + 256)) ]
 }
-llama_as_planned() { # STRATEGY
+llama_as_planned() { # STRATEGY FLAG...
     local sent
     rm -f "$work/steps"
-    shoal plan "${llama[@]}" --gpus=4 --json --sharding_strategy="$1" >"$work/plan" || return 1
-    shoal-agent "${llama[@]}" --nproc_per_node=4 --sharding_strategy="$1" --prometheus_port=0 \
-        --jsonl="$work/steps" >"$work/run" || return 1
+    shoal plan "${llama[@]}" --gpus=4 --json --sharding_strategy "$@" >"$work/plan" || return 1
+    shoal-agent "${llama[@]}" --nproc_per_node=4 --prometheus_port=0 --jsonl="$work/steps" --sharding_strategy "$@" \
+        >"$work/run" || return 1
     mapfile -t sent < <(grep -o '"collective_bytes":[0-9]*' "$work/steps" | cut -d: -f2)
-    near "$(field value_bytes)" "$(shown shard)" && near "$(field gathered_bytes)" "$(shown unit)" &&
+    near $(($(field value_bytes) + $(field master_bytes))) "$(shown shard)" &&
+        near "$(field gathered_bytes)" "$(shown unit)" &&
         near "$(field optimizer_bytes)" "$(shown optimizer)" &&
         near $(($(field gradient_bytes) + $(field whole_gradient_bytes))) "$(shown gradient)" &&
         near $(($(field sent_in_group_bytes) + $(field sent_between_groups_bytes))) $((sent[1] - sent[0]))
@@ -94,4 +95,15 @@ llama_as_planned() { # STRATEGY
 for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD HYBRID_SHARD_ZERO2; do
     check "a Llama has the memory and the traffic that were planned: $strategy" llama_as_planned "$strategy"
 done
+while read -r flags; do
+    # shellcheck disable=SC2086 # the flags are words
+    check "so it has with --sharding_strategy=$flags" llama_as_planned $flags
+done <<'END'
+FULL_SHARD --mixed_precision=bf16
+SHARD_GRAD_OP --mixed_precision=bf16 --reduce_dtype=bf16
+NO_SHARD --mixed_precision=bf16 --reduce_dtype=bf16
+HYBRID_SHARD --mixed_precision=bf16-true --reduce_dtype=bf16
+FULL_SHARD --mixed_precision=bf16-true --accumulation_sync=every --gradient_accumulation_steps=2
+HYBRID_SHARD_ZERO2 --mixed_precision=bf16 --reduce_dtype=bf16 --gradient_accumulation_steps=2
+END
 tap_done
