@@ -5,26 +5,31 @@
 #include <string.h>
 #include <time.h>
 
-static int64_t read_us(clockid_t id)
+static int64_t read_ns(clockid_t id)
 {
     struct timespec t;
     clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 int64_t clock_now_ms(void)
 {
-    return read_us(CLOCK_REALTIME) / 1000;
+    return read_ns(CLOCK_REALTIME) / 1000000;
 }
 
 int64_t clock_monotonic_ms(void)
 {
-    return read_us(CLOCK_MONOTONIC) / 1000;
+    return read_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 int64_t clock_monotonic_us(void)
 {
-    return read_us(CLOCK_MONOTONIC);
+    return read_ns(CLOCK_MONOTONIC) / 1000;
+}
+
+int64_t clock_monotonic_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
 }
 
 int64_t clock_until_ms(int64_t then_ms, int64_t now_ms)

@@ -12,16 +12,25 @@ extern "C" {
 #endif
 
 struct backend;
+struct trace;
+typedef void trace_add(void *ctx, const struct trace_event *event);
 
 /* Backends put these first in their own structs, so that a handle leads to its table. */
 struct device {
     const struct backend *backend;
-    int threads;           /* CPU threads an op may use */
-    struct memory *memory; /* counts and caches what the backend allocates */
-    struct device *peer;   /* of device_open_host: whose host memory this one has; else NULL */
+    int threads;            /* CPU threads an op may use */
+    struct memory *memory;  /* counts and caches what the backend allocates */
+    struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
+    struct stream *streams; /* all that are open */
+    struct trace *trace;    /* NULL: nobody looks on. Changes while its streams are idle */
 };
+enum { STREAM_MAX_RANGES = 16 }; /* within each other; deeper ones are not in a trace */
 struct stream {
     struct device *device;
+    struct stream *next;                           /* of the device */
+    char name[16];                                 /* as much of it as a thread's name can have */
+    struct trace_event *ranges[STREAM_MAX_RANGES]; /* those that the trace has begun */
+    int open_ranges;
 };
 struct event {
     struct device *device;
@@ -56,11 +65,20 @@ struct backend {
     void (*stream_call)(struct stream *stream, int (*function)(void *args, struct error *err),
                         const void *args, size_t bytes);
     void (*stream_copy)(struct stream *stream, void *dst, const void *src, size_t bytes);
-    void (*stream_stamp)(struct stream *stream, int64_t *ret_us);
+    void (*stream_stamp)(struct stream *stream, int64_t *ret_ns);
     int (*event_open)(struct device *device, struct event **ret_event, struct error *err);
     void (*event_close)(struct event *event);
     void (*event_record)(struct event *event, struct stream *stream);
     void (*stream_wait)(struct stream *stream, struct event *event);
+
+    /* The namesakes in trace.h, for the vendor's tools; NULL: there are none. */
+    void (*stream_range_begin)(struct stream *stream, const struct stream_range *range);
+    void (*stream_range_end)(struct stream *stream);
+    /* When the device has got its trace: from now on the backend adds what it knows of kernels. -1
+     * with the reason if it cannot. NULL: there is nothing to begin. */
+    int (*trace_begin)(struct device *device, struct error *ret_why);
+    /* Before the trace is read: gives all it knows. All streams are idle. */
+    void (*trace_end)(struct device *device, trace_add *add, void *ctx);
 };
 
 /* The first fields of every table. */

@@ -1,6 +1,7 @@
 /* The door: finds the backend's table and forwards to it. */
 #include "kernels/backend.h"
 #include "kernels/cuda_library.h"
+#include "kernels/trace_log.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -123,12 +124,17 @@ void device_host_free(struct device *device, void *memory)
 int device_alloc(struct device *device, enum memory_kind kind, size_t bytes, const char *what,
                  void **ret_memory, struct error *err)
 {
-    return memory_alloc(device->memory, kind, bytes, what, ret_memory, err);
+    int result = memory_alloc(device->memory, kind, bytes, what, ret_memory, err);
+    if (device->trace)
+        trace_memory(device);
+    return result;
 }
 
 void device_free(struct device *device, void *memory)
 {
     memory_free(device->memory, memory);
+    if (device->trace)
+        trace_memory(device);
 }
 
 void device_memory_use(const struct device *device, struct memory_use *ret_use)
@@ -154,13 +160,25 @@ const struct ops *device_ops(const struct device *device)
 int stream_open(struct device *device, const char *name, struct stream **ret_stream,
                 struct error *err)
 {
-    return device->backend->stream_open(device, name, ret_stream, err);
+    struct stream *stream;
+    if (device->backend->stream_open(device, name, &stream, err) < 0)
+        return -1;
+    snprintf(stream->name, sizeof stream->name, "%s", name);
+    stream->next = device->streams;
+    device->streams = stream;
+    *ret_stream = stream;
+    return 0;
 }
 
 void stream_close(struct stream *stream)
 {
-    if (stream)
-        stream->device->backend->stream_close(stream);
+    if (!stream)
+        return;
+    struct stream **link = &stream->device->streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    stream->device->backend->stream_close(stream);
 }
 
 struct device *stream_device(const struct stream *stream)
@@ -187,12 +205,36 @@ void stream_call(struct stream *stream, int (*function)(void *args, struct error
 
 void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes)
 {
+    bool noted = stream->device->trace && bytes;
+    if (noted)
+        trace_range_begin(stream, TRACE_COPY,
+                          &(struct stream_range){.what = "copy", .bytes = (int64_t)bytes});
     stream->device->backend->stream_copy(stream, dst, src, bytes);
+    if (noted)
+        trace_range_end(stream);
 }
 
-void stream_stamp(struct stream *stream, int64_t *ret_us)
+void stream_stamp(struct stream *stream, int64_t *ret_ns)
 {
-    stream->device->backend->stream_stamp(stream, ret_us);
+    stream->device->backend->stream_stamp(stream, ret_ns);
+}
+
+void stream_range_begin(struct stream *stream, const struct stream_range *range)
+{
+    const struct backend *backend = stream->device->backend;
+    if (backend->stream_range_begin)
+        backend->stream_range_begin(stream, range);
+    if (stream->device->trace)
+        trace_range_begin(stream, TRACE_RANGE, range);
+}
+
+void stream_range_end(struct stream *stream)
+{
+    const struct backend *backend = stream->device->backend;
+    if (stream->device->trace)
+        trace_range_end(stream);
+    if (backend->stream_range_end)
+        backend->stream_range_end(stream);
 }
 
 int event_open(struct device *device, struct event **ret_event, struct error *err)

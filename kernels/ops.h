@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "kernels/dtype.h"
+#include "kernels/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,10 +125,10 @@ void stream_call(struct stream *stream, int (*function)(void *args, struct error
 /* dst and src may be of different devices; neither may be freed before the copy ran. */
 void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes);
 
-/* *ret_us = when the stream reaches this point, in microseconds of the device's clock: only
+/* *ret_ns = when the stream reaches this point, in nanoseconds of the device's clock: only
  * differences mean something. Host memory, written when stream_sync() returns; a failed stream does
  * not write it. */
-void stream_stamp(struct stream *stream, int64_t *ret_us);
+void stream_stamp(struct stream *stream, int64_t *ret_ns);
 
 int event_open(struct device *device, struct event **ret_event, struct error *err);
 void event_close(struct event *event); /* NULL-safe */

@@ -15,6 +15,8 @@ cli:(base|operator|agent|cli)/.*|kernels/ops.h
 pure='
 base/library.[ch]:base/(contract|error|library).h
 kernels/product.[ch]:kernels/(ops|product).h
+kernels/trace.h:base/error.h
+kernels/trace.c:base/(clock|mem).h|kernels/trace_log.h
 operator/types.h:
 operator/resources.[ch]:base/(contract|mem).h|operator/(types|resources).h
 operator/names.[ch]:base/mem.h|operator/(types|names).h
@@ -45,9 +47,9 @@ operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
 operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
 operator/executor.[ch]:base/.*|operator/(executor|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
-kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random).h|kernels/cpu/.*
-kernels/cuda/.*:base/(error|library|mem).h|kernels/(backend|dtype|memory|ops|product|random).h|kernels/cuda/.*
-kernels/(device|cuda_library).c:base/(error|mem).h|kernels/(backend|cuda_library).h
+kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*
+kernels/cuda/.*:base/(clock|error|library|mem).h|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
+kernels/(device|cuda_library).c:base/(error|mem).h|kernels/(backend|cuda_library|trace_log).h
 agent/nn/.*:base/.*|kernels/ops.h|agent/nn/.*
 agent/nn/tape.*:base/.*|kernels/ops.h|agent/nn/(tape|tape_parts|module).h
 agent/nn/module.[ch]:base/.*|agent/nn/module.h

@@ -9,7 +9,7 @@ enum { BLOCK = 256 }; /* marks allocated at once: they may not move while the st
 
 struct mark {
     enum run_phase phase;
-    int64_t us;
+    int64_t ns;
 };
 
 struct phases {
@@ -56,7 +56,7 @@ enum run_phase phases_mark(struct phases *p, enum run_phase phase)
     }
     struct mark *mark = mark_at(p, p->count++);
     mark->phase = phase;
-    stream_stamp(p->stream, &mark->us);
+    stream_stamp(p->stream, &mark->ns);
     return before;
 }
 
@@ -65,7 +65,7 @@ void phases_take(struct phases *p, double ret_s[RUN_PHASES])
     memset(ret_s, 0, RUN_PHASES * sizeof *ret_s);
     for (int i = 0; i + 1 < p->count; i++) {
         const struct mark *mark = mark_at(p, i);
-        ret_s[mark->phase] += (double)(mark_at(p, i + 1)->us - mark->us) / 1e6;
+        ret_s[mark->phase] += (double)(mark_at(p, i + 1)->ns - mark->ns) / 1e9;
     }
     phases_begin(p);
 }

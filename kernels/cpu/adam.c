@@ -74,6 +74,6 @@ void cpu_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, 
         .key = key,
         .first = first,
     };
-    cpu_queue_pieces(s, t == DTYPE_F32 ? fp32_piece : bf16_piece, count, CPU_GRAIN, &args,
+    cpu_queue_pieces(s, __func__, t == DTYPE_F32 ? fp32_piece : bf16_piece, count, CPU_GRAIN, &args,
                      sizeof args);
 }

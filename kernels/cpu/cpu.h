@@ -10,28 +10,31 @@
 
 enum { CPU_CLOSURE_MAX_BYTES = STREAM_CALL_MAX_BYTES + 32 };
 
-/* Queues run(args) with a copy of the `bytes` at `args`. Blocks while the queue is full. */
-void cpu_queue(struct stream *s, void (*run)(void *args), const void *args, size_t bytes);
+/* Queues run(args) with a copy of the `bytes` at `args`. Blocks while the queue is full. name: of
+ * the op in traces, behind a "cpu_"; it lives on. NULL: it is none. */
+void cpu_queue(struct stream *s, const char *name, void (*run)(void *args), const void *args,
+               size_t bytes);
 
 /* cpu_call(s, fill_run, struct fill_args, y, value, count): an args struct made in place. */
 #define cpu_call(s, run, type, ...)                                                                \
     do {                                                                                           \
         _Static_assert(sizeof(type) <= CPU_CLOSURE_MAX_BYTES, "closure too large");                \
-        cpu_queue((s), (run), &(type){__VA_ARGS__}, sizeof(type));                                 \
+        cpu_queue((s), __func__, (run), &(type){__VA_ARGS__}, sizeof(type));                       \
     } while (0)
 
 /* The same for work that is the sum of its pieces: piece(args, first, last) does [first, last) of
  * `count`; the stream's threads share the pieces, each of `grain` or fewer at the end. */
 typedef void cpu_piece(const void *args, int64_t first, int64_t last);
-void cpu_queue_pieces(struct stream *s, cpu_piece *piece, int64_t count, int64_t grain,
-                      const void *args, size_t bytes);
+void cpu_queue_pieces(struct stream *s, const char *name, cpu_piece *piece, int64_t count,
+                      int64_t grain, const void *args, size_t bytes);
 
 enum { CPU_GRAIN = 8192 }; /* elements worth a piece: they and their neighbours fit the L1 cache */
 
 #define cpu_call_pieces(s, piece, count, grain, type, ...)                                         \
     do {                                                                                           \
         _Static_assert(sizeof(type) <= STREAM_CALL_MAX_BYTES, "closure too large");                \
-        cpu_queue_pieces((s), (piece), (count), (grain), &(type){__VA_ARGS__}, sizeof(type));      \
+        cpu_queue_pieces((s), __func__, (piece), (count), (grain), &(type){__VA_ARGS__},           \
+                         sizeof(type));                                                            \
     } while (0)
 
 /* From inside a closure: fails its stream. The first failure stays. */

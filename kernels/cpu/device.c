@@ -22,7 +22,7 @@ static int cpu_device_open(int index, int threads, struct device **ret_device, s
 
 static void cpu_device_close(struct device *device)
 {
-    assert(!((struct cpu_device *)device)->streams);
+    assert(!device->streams);
     free(device);
 }
 

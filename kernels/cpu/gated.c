@@ -35,22 +35,24 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
         }
 }
 
-static void forward(struct stream *s, const struct gated_args *args, int64_t rows)
+/* name: the op's. */
+static void forward(struct stream *s, const char *name, const struct gated_args *args, int64_t rows)
 {
     assert(args->I >= 1);
-    cpu_queue_pieces(s, forward_piece, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
+    cpu_queue_pieces(s, name, forward_piece, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
 }
 
 void cpu_swiglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                         int64_t I)
 {
-    forward(s, &(struct gated_args){.t = t, .out = y, .x = x, .I = I}, rows);
+    forward(s, __func__, &(struct gated_args){.t = t, .out = y, .x = x, .I = I}, rows);
 }
 
 void cpu_geglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                        int64_t I)
 {
-    forward(s, &(struct gated_args){.t = t, .out = y, .x = x, .I = I, .gelu = true}, rows);
+    forward(s, __func__, &(struct gated_args){.t = t, .out = y, .x = x, .I = I, .gelu = true},
+            rows);
 }
 
 CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last)
@@ -86,21 +88,22 @@ CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last
         }
 }
 
-static void backward(struct stream *s, const struct gated_args *args, int64_t rows)
+static void backward(struct stream *s, const char *name, const struct gated_args *args,
+                     int64_t rows)
 {
     assert(args->I >= 1);
-    cpu_queue_pieces(s, backward_piece, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
+    cpu_queue_pieces(s, name, backward_piece, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
 }
 
 void cpu_swiglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                          int64_t rows, int64_t I)
 {
-    backward(s, &(struct gated_args){.t = t, .out = dx, .x = x, .dy = dy, .I = I}, rows);
+    backward(s, __func__, &(struct gated_args){.t = t, .out = dx, .x = x, .dy = dy, .I = I}, rows);
 }
 
 void cpu_geglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                         int64_t rows, int64_t I)
 {
-    backward(s, &(struct gated_args){.t = t, .out = dx, .x = x, .dy = dy, .I = I, .gelu = true},
-             rows);
+    backward(s, __func__,
+             &(struct gated_args){.t = t, .out = dx, .x = x, .dy = dy, .I = I, .gelu = true}, rows);
 }

@@ -71,7 +71,7 @@ void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stat
                               .rows = rows,
                               .D = D,
                               .eps = eps};
-    cpu_queue_pieces(s, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
+    cpu_queue_pieces(s, __func__, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
 }
 
 /* The means over a row of w dy and of w dy z, z = (x - mean) * rstd. */

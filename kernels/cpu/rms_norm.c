@@ -63,7 +63,7 @@ void cpu_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, 
     assert(D >= 1);
     struct rms_args args = {
         .t = t, .y = y, .rstd = rstd, .x = x, .w = w, .rows = rows, .D = D, .eps = eps};
-    cpu_queue_pieces(s, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
+    cpu_queue_pieces(s, __func__, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
 }
 
 /* A row's dx = rstd * (w dy - z * mean(w dy z)), and its share of dw: dy * z. */

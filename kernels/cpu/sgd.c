@@ -40,5 +40,6 @@ void cpu_sgd(struct stream *s, float *w, const float *g, float *m, int64_t count
     struct sgd_args args = {w, g, m, lr, momentum, .weight_decay = weight_decay};
     args.of_g = nesterov ? 1 : 0;
     args.of_m = nesterov ? momentum : 1;
-    cpu_queue_pieces(s, m ? momentum_piece : plain_piece, count, CPU_GRAIN, &args, sizeof args);
+    cpu_queue_pieces(s, __func__, m ? momentum_piece : plain_piece, count, CPU_GRAIN, &args,
+                     sizeof args);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kernels/cpu/product.h"
+#include "kernels/trace_log.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -15,10 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING = 1024 }; /* closures queued at most; whoever queues more waits */
+enum {
+    RING = 1024,          /* closures queued at most; whoever queues more waits */
+    SHORT_WAIT_NS = 1000, /* not worth an event of a trace */
+};
 
 /* Either run(args), or a wait for `point` of `wait_for`. */
 struct closure {
+    const char *name; /* of the op; NULL: it is none */
     void (*run)(void *args);
     struct cpu_stream *wait_for; /* a reference */
     uint64_t point;
@@ -27,8 +32,7 @@ struct closure {
 
 struct cpu_stream {
     struct stream base;
-    struct cpu_stream *next; /* of its device */
-    atomic_int references;   /* its opener's, and those of events and waits */
+    atomic_int references; /* its opener's, and those of events and waits */
     pthread_t worker;
     void *scratch; /* the worker's own */
     size_t scratch_bytes;
@@ -87,12 +91,37 @@ static void wait_for_point(struct cpu_stream *s, struct cpu_stream *other, uint6
         cpu_fail(&s->base, &failure);
 }
 
+static void do_closure(struct cpu_stream *s, struct closure *c)
+{
+    if (c->wait_for)
+        wait_for_point(s, c->wait_for, c->point);
+    else
+        c->run(c->args);
+}
+
+/* A wait that is over when it begins is no event. */
+static void note_closure(struct cpu_stream *s, struct closure *c)
+{
+    int64_t begin_ns = clock_monotonic_ns();
+    do_closure(s, c);
+    int64_t end_ns = clock_monotonic_ns();
+    if (c->wait_for ? end_ns - begin_ns < SHORT_WAIT_NS : !c->name)
+        return;
+    struct trace_event *event =
+        trace_take(s->base.device->trace, c->wait_for ? TRACE_WAIT : TRACE_OP, s->base.name);
+    if (!event)
+        return;
+    event->begin_ns = begin_ns;
+    event->end_ns = end_ns;
+    event->range.what = c->wait_for ? "wait" : c->name + strlen("cpu_");
+}
+
 static void run_closure(struct cpu_stream *s, struct closure *c, bool skip)
 {
-    if (!skip && c->wait_for)
-        wait_for_point(s, c->wait_for, c->point);
+    if (!skip && s->base.device->trace)
+        note_closure(s, c);
     else if (!skip)
-        c->run(c->args);
+        do_closure(s, c);
     unreference(c->wait_for);
 }
 
@@ -142,12 +171,14 @@ static void commit(struct cpu_stream *s)
         pthread_cond_signal(&s->work);
 }
 
-void cpu_queue(struct stream *stream, void (*run)(void *args), const void *args, size_t bytes)
+void cpu_queue(struct stream *stream, const char *name, void (*run)(void *args), const void *args,
+               size_t bytes)
 {
     struct cpu_stream *s = (struct cpu_stream *)stream;
     assert(bytes <= CPU_CLOSURE_MAX_BYTES);
     pthread_mutex_lock(&s->lock);
     struct closure *c = reserve(s);
+    c->name = name;
     c->run = run;
     memcpy(c->args, args, bytes);
     commit(s);
@@ -189,7 +220,6 @@ struct product_cache *cpu_product_cache(struct stream *stream)
 int cpu_stream_open(struct device *device, const char *name, struct stream **ret_stream,
                     struct error *err)
 {
-    struct cpu_device *cpu = (struct cpu_device *)device;
     struct cpu_stream *s = xcalloc(1, sizeof *s);
     s->base.device = device;
     s->awaited = UINT64_MAX;
@@ -205,8 +235,6 @@ int cpu_stream_open(struct device *device, const char *name, struct stream **ret
     char short_name[16]; /* the kernel's limit */
     snprintf(short_name, sizeof short_name, "%s", name);
     pthread_setname_np(s->worker, short_name);
-    s->next = cpu->streams;
-    cpu->streams = s;
     *ret_stream = &s->base;
     return 0;
 }
@@ -214,10 +242,6 @@ int cpu_stream_open(struct device *device, const char *name, struct stream **ret
 void cpu_stream_close(struct stream *stream)
 {
     struct cpu_stream *s = (struct cpu_stream *)stream;
-    struct cpu_stream **link = &((struct cpu_device *)stream->device)->streams;
-    while (*link != s)
-        link = &(*link)->next;
-    *link = s->next;
     pthread_mutex_lock(&s->lock);
     s->closing = true;
     pthread_cond_signal(&s->work);
@@ -264,7 +288,7 @@ void cpu_stream_call(struct stream *s, int (*function)(void *args, struct error 
     struct call_args call = {.s = s, .function = function};
     if (bytes)
         memcpy(call.args, args, bytes);
-    cpu_queue(s, call_run, &call, sizeof call);
+    cpu_queue(s, __func__, call_run, &call, sizeof call);
 }
 
 struct pieces_args {
@@ -284,13 +308,13 @@ static void pieces_run(void *args)
     }
 }
 
-void cpu_queue_pieces(struct stream *s, cpu_piece *piece, int64_t count, int64_t grain,
-                      const void *args, size_t bytes)
+void cpu_queue_pieces(struct stream *s, const char *name, cpu_piece *piece, int64_t count,
+                      int64_t grain, const void *args, size_t bytes)
 {
     assert(count >= 0 && grain >= 1 && bytes <= STREAM_CALL_MAX_BYTES);
     struct pieces_args pieces = {.piece = piece, .count = count, .grain = grain};
     memcpy(pieces.args, args, bytes);
-    cpu_queue(s, pieces_run, &pieces, sizeof pieces);
+    cpu_queue(s, name, pieces_run, &pieces, sizeof pieces);
 }
 
 struct copy_args {
@@ -307,22 +331,23 @@ static void copy_run(void *args)
 
 void cpu_stream_copy(struct stream *s, void *dst, const void *src, size_t bytes)
 {
-    if (bytes)
-        cpu_call(s, copy_run, struct copy_args, dst, src, bytes);
+    if (bytes) /* stream_copy() has noted it */
+        cpu_queue(s, NULL, copy_run, &(struct copy_args){dst, src, bytes},
+                  sizeof(struct copy_args));
 }
 
 struct stamp_args {
-    int64_t *us;
+    int64_t *ns;
 };
 
 static void stamp_run(void *args)
 {
-    *((const struct stamp_args *)args)->us = clock_monotonic_us();
+    *((const struct stamp_args *)args)->ns = clock_monotonic_ns();
 }
 
-void cpu_stream_stamp(struct stream *s, int64_t *ret_us)
+void cpu_stream_stamp(struct stream *s, int64_t *ret_ns)
 {
-    cpu_call(s, stamp_run, struct stamp_args, ret_us);
+    cpu_queue(s, NULL, stamp_run, &(struct stamp_args){ret_ns}, sizeof(struct stamp_args));
 }
 
 int cpu_event_open(struct device *device, struct event **ret_event, struct error *err)
@@ -367,9 +392,9 @@ void cpu_stream_wait(struct stream *stream, struct event *event)
     pthread_mutex_unlock(&s->lock);
 }
 
-void cpu_streams_wait_idle(const struct cpu_device *device)
+void cpu_streams_wait_idle(const struct device *device)
 {
     struct error ignored; /* a failed stream is idle too */
-    for (struct cpu_stream *s = device->streams; s; s = s->next)
-        (void)cpu_stream_sync(&s->base, &ignored);
+    for (struct stream *s = device->streams; s; s = s->next)
+        (void)cpu_stream_sync(s, &ignored);
 }

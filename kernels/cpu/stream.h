@@ -7,8 +7,7 @@
 
 struct cpu_device {
     struct device base;
-    size_t capacity_bytes;      /* the machine's memory */
-    struct cpu_stream *streams; /* all that are open */
+    size_t capacity_bytes; /* the machine's memory */
 };
 
 int cpu_stream_open(struct device *device, const char *name, struct stream **ret_stream,
@@ -19,13 +18,13 @@ int cpu_stream_sync(struct stream *stream, struct error *err);
 void cpu_stream_call(struct stream *s, int (*function)(void *args, struct error *err),
                      const void *args, size_t bytes);
 void cpu_stream_copy(struct stream *s, void *dst, const void *src, size_t bytes);
-void cpu_stream_stamp(struct stream *s, int64_t *ret_us);
+void cpu_stream_stamp(struct stream *s, int64_t *ret_ns);
 int cpu_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cpu_event_close(struct event *event);
 void cpu_event_record(struct event *event, struct stream *stream);
 void cpu_stream_wait(struct stream *stream, struct event *event);
 
 /* Returns when all that is queued on the device's streams is done. */
-void cpu_streams_wait_idle(const struct cpu_device *device);
+void cpu_streams_wait_idle(const struct device *device);
 
 #endif

@@ -1,6 +1,7 @@
 /* A GPU as a device, and the backend's table, which is all that the shared object exports. */
 #include "base/mem.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/range.h"
 #include "kernels/cuda/stream.h"
 
 #include <stdlib.h>
@@ -211,4 +212,6 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .event_close = cuda_event_close,
     .event_record = cuda_event_record,
     .stream_wait = cuda_stream_wait,
+    .stream_range_begin = cuda_stream_range_begin,
+    .stream_range_end = cuda_stream_range_end,
 };

@@ -27,7 +27,7 @@ struct wait {
 
 struct stamp {
     cudaEvent_t event;
-    int64_t *us;
+    int64_t *ns;
 };
 
 struct cuda_stream {
@@ -238,10 +238,10 @@ static cudaError_t write_stamps(struct cuda_stream *s)
     for (size_t i = 0; i < s->stamp_count && status == cudaSuccess; i++) {
         float ms = 0;
         status = cudaEventElapsedTime(&ms, d->tick, s->stamps[i].event);
-        *s->stamps[i].us = d->tick_us + (int64_t)((double)ms * 1e3);
+        *s->stamps[i].ns = d->tick_ns + (int64_t)((double)ms * 1e6);
         if (ms > 1000) {
             cudaEvent_t old = d->tick;
-            d->tick_us = *s->stamps[i].us;
+            d->tick_ns = *s->stamps[i].ns;
             d->tick = s->stamps[i].event;
             s->stamps[i].event = old;
         }
@@ -322,7 +322,7 @@ void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t 
                    "copy");
 }
 
-void cuda_stream_stamp(struct stream *stream, int64_t *ret_us)
+void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cudaStream_t handle = cuda_handle(stream);
@@ -336,7 +336,7 @@ void cuda_stream_stamp(struct stream *stream, int64_t *ret_us)
                    "make an event");
         s->stamps_made++;
     }
-    stamp->us = ret_us;
+    stamp->ns = ret_ns;
     cuda_check(stream, cudaEventRecord(stamp->event, handle), "take the time");
 }
 

@@ -14,10 +14,10 @@ struct cuda_device {
     int multiprocessors; /* see cuda_multiprocessors() */
     int architecture;    /* see cuda_architecture() */
     int shared_bytes;    /* see cuda_shared_bytes() */
-    /* The device's clock: `tick` was reached at `tick_us`. A float of milliseconds is exact enough
+    /* The device's clock: `tick` was reached at `tick_ns`. A float of milliseconds is exact enough
      * over a second only, so the tick moves on with the stamps. */
     cudaEvent_t tick;
-    int64_t tick_us;
+    int64_t tick_ns;
     struct blas *blas; /* matrix products; its own */
 };
 
@@ -40,7 +40,7 @@ int cuda_stream_sync(struct stream *stream, struct error *err);
 void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
                       const void *args, size_t bytes);
 void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes);
-void cuda_stream_stamp(struct stream *stream, int64_t *ret_us);
+void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns);
 int cuda_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cuda_event_close(struct event *event);
 void cuda_event_record(struct event *event, struct stream *stream);

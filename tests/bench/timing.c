@@ -62,15 +62,15 @@ void *timing_copy(struct timing *t, const void *from, size_t bytes)
 /* Microseconds of so many runs, by the device's clock. */
 static int64_t round_us(struct timing *t, void (*run)(void *ctx), void *ctx, int runs)
 {
-    int64_t start_us = 0, end_us = 0;
+    int64_t start_ns = 0, end_ns = 0;
     struct error err;
-    stream_stamp(t->s, &start_us);
+    stream_stamp(t->s, &start_ns);
     for (int i = 0; i < runs; i++)
         run(ctx);
-    stream_stamp(t->s, &end_us);
+    stream_stamp(t->s, &end_ns);
     if (stream_sync(t->s, &err) < 0)
         end(t, &err);
-    return end_us - start_us;
+    return (end_ns - start_ns) / 1000;
 }
 
 double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx)

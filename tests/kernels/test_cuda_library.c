@@ -115,15 +115,15 @@ static void test_stamps(void **state)
     struct stream *stream;
     struct error err;
     enum { STAMPS = 40 };
-    int64_t us[STAMPS];
+    int64_t ns[STAMPS];
     assert_ok(device_open(support_device(), 1, &device, &err), &err);
     assert_ok(stream_open(device, "stamps", &stream, &err), &err);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < STAMPS; i++)
-            stream_stamp(stream, &us[i]);
+            stream_stamp(stream, &ns[i]);
         assert_ok(stream_sync(stream, &err), &err);
         for (int i = 1; i < STAMPS; i++)
-            assert_true(us[i] >= us[i - 1] && us[i] - us[i - 1] < 10 * 1000 * 1000);
+            assert_true(ns[i] >= ns[i - 1] && ns[i] - ns[i - 1] < 10 * INT64_C(1000000000));
     }
     stream_close(stream);
     device_close(device);

@@ -1,0 +1,38 @@
+/* Where a trace's events are collected, for backends that have some of their own to add. */
+#ifndef SHOAL_KERNELS_TRACE_LOG_H
+#define SHOAL_KERNELS_TRACE_LOG_H
+
+#include "kernels/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A clock that is not the host's, and the host's at two moments. */
+struct trace_clock {
+    int64_t theirs_ns[2], ours_ns[2];
+};
+enum { TRACE_DRIFT_NS = 1000 * 1000000 }; /* over so long it shows that no clock is exact */
+/* Their time as ours. Grows with it. */
+static inline int64_t trace_clock_map(const struct trace_clock *c, int64_t theirs_ns)
+{
+    int64_t theirs = c->theirs_ns[1] - c->theirs_ns[0], ours = c->ours_ns[1] - c->ours_ns[0];
+    int64_t since_ns = theirs_ns - c->theirs_ns[0];
+    if (theirs < TRACE_DRIFT_NS) /* the two looks are less exact than the clocks */
+        return c->ours_ns[0] + since_ns + (ours - theirs) / 2;
+    return c->ours_ns[0] + (int64_t)((double)since_ns * ((double)ours / (double)theirs));
+}
+
+/* Room for one more event, of that stream ("": none), all else 0; NULL: there is none any more.
+ * From any thread. An event whose end_ns stays 0 is none. */
+struct trace_event *trace_take(struct trace *trace, enum trace_kind kind, const char *stream);
+
+/* For device.c. */
+void trace_range_begin(struct stream *s, enum trace_kind kind, const struct stream_range *range);
+void trace_range_end(struct stream *s);
+void trace_memory(struct device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
