@@ -43,7 +43,7 @@ static inline void stream_range_text(const struct stream_range *range, char *out
 
 /* What is queued on the stream from here to the end that matches has this name, too. Ranges of a
  * stream nest; those of several streams that one thread queues on are ended in the opposite order.
- * Each begin has its end, but where the stream has failed. */
+ * Each begin has its end, unless what it is about has failed. */
 void stream_range_begin(struct stream *stream, const struct stream_range *range);
 void stream_range_end(struct stream *stream);
 

@@ -21,6 +21,12 @@ void comm_close(struct comm *c)
         c->fn->close(c);
 }
 
+void comm_range_begin(struct comm *c, struct stream *s, const char *op, int64_t bytes)
+{
+    stream_range_begin(s, &(struct stream_range){
+                              .what = op, .number = ++c->ranges, .bytes = bytes, .ranks = c->size});
+}
+
 static int fail_if_aborted(void *args, struct error *err)
 {
     struct comm_self *c = *(struct comm_self **)args;

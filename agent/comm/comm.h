@@ -70,12 +70,18 @@ struct comm {
      * order what two of them are given, or each waits on a rank that is busy with the other. */
     bool is_concurrent;
     struct comm_stats stats; /* counted when a collective is queued; read by the queueing thread */
+    int64_t ranges;          /* so far */
 };
 
 /* The one-rank communicator. */
 int comm_self_open(struct comm **ret_comm, struct error *err);
 /* NULL-safe. The streams it was used on are synced before, also when they have failed. */
 void comm_close(struct comm *c);
+
+/* For implementations: names what they queue for a collective, until stream_range_end(). op: lives
+ * on. bytes: of the whole tensor, which an all_gather gives to each rank and a reduce_scatter takes
+ * from each. */
+void comm_range_begin(struct comm *c, struct stream *s, const char *op, int64_t bytes);
 
 #ifdef __cplusplus
 }

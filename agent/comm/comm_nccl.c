@@ -82,9 +82,12 @@ static int settle(struct comm_nccl *c, int result)
     return result == NCCL_IN_PROGRESS ? NCCL_SUCCESS : result;
 }
 
-/* Before NCCL is called. False: there is nothing to call any more. */
-static bool begin(struct comm_nccl *c, const char *op, int64_t bytes, struct call *ret_call)
+/* Before NCCL is called. bytes: this rank's part of whole_bytes. False: there is nothing to call
+ * any more. */
+static bool begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
+                  int64_t whole_bytes, struct call *ret_call)
 {
+    comm_range_begin(&c->head, s, op, whole_bytes);
     *ret_call = (struct call){c, watch_begin(c->shared->watch, &c->watched, op, bytes)};
     pthread_mutex_lock(&c->calls);
     return !watch_has_failed(c->shared->watch);
@@ -101,6 +104,7 @@ static void end(struct stream *s, const char *op, const struct call *call, int r
         watch_fail(c->shared->watch, &err);
     }
     pthread_mutex_unlock(&c->calls);
+    stream_range_end(s);
     stream_call(s, end_call, call, sizeof *call);
 }
 
@@ -129,7 +133,7 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
     int result = NCCL_SUCCESS;
     head->stats.all_gathers++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (begin(c, "all_gather", bytes, &call))
+    if (begin(c, s, "all_gather", bytes, bytes * head->size, &call))
         result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
                                            stream_native(s));
     end(s, "all_gather", &call, result);
@@ -144,7 +148,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     int result = NCCL_SUCCESS;
     head->stats.reduce_scatters++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (begin(c, "reduce_scatter", bytes, &call))
+    if (begin(c, s, "reduce_scatter", bytes, bytes * head->size, &call))
         result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
                                                c->nccl, stream_native(s));
     end(s, "reduce_scatter", &call, result);
@@ -155,7 +159,7 @@ static void reduce(struct comm_nccl *c, struct stream *s, const char *name, int 
 {
     struct call call;
     int result = NCCL_SUCCESS;
-    if (begin(c, name, count * element_bytes, &call))
+    if (begin(c, s, name, count * element_bytes, count * element_bytes, &call))
         result = c->shared->api.all_reduce(data, data, (size_t)count, type, op_of(how), c->nccl,
                                            stream_native(s));
     end(s, name, &call, result);
@@ -186,7 +190,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
     head->stats.broadcasts++;
     if ((head->rank + 1) % head->size != root)
         head->stats.bytes_sent += bytes;
-    if (begin(c, "broadcast", bytes, &call))
+    if (begin(c, s, "broadcast", bytes, bytes, &call))
         result = c->shared->api.broadcast(data, data, (size_t)bytes, NCCL_UINT8, root, c->nccl,
                                           stream_native(s));
     end(s, "broadcast", &call, result);

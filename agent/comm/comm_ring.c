@@ -39,9 +39,12 @@ static int run_call(void *args, struct error *err)
     return call->run(call, err);
 }
 
-static void queue(struct stream *s, const struct call *call)
+/* bytes: of the whole tensor. */
+static void queue(struct stream *s, const char *op, int64_t bytes, const struct call *call)
 {
+    comm_range_begin(&call->c->head, s, op, bytes);
     stream_call(s, run_call, call, sizeof *call);
+    stream_range_end(s);
 }
 
 static struct comm_ring *ring_of(struct comm *c)
@@ -87,10 +90,11 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
                        const void *send, int64_t count)
 {
     struct comm_ring *c = ring_of(head);
+    int64_t bytes = count * head->size * (int64_t)dtype_bytes(t);
     head->stats.all_gathers++;
-    count_sent(c, count * head->size * (int64_t)dtype_bytes(t), head->size - 1);
+    count_sent(c, bytes, head->size - 1);
     queue(
-        s,
+        s, "all_gather", bytes,
         &(struct call){
             .c = c, .run = run_all_gather, .recv = recv, .send = send, .count = count, .dtype = t});
 }
@@ -133,15 +137,17 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
                            void *send, int64_t count, enum comm_reduce how)
 {
     struct comm_ring *c = ring_of(head);
+    int64_t bytes = count * head->size * (int64_t)dtype_bytes(t);
     head->stats.reduce_scatters++;
-    count_sent(c, count * head->size * (int64_t)dtype_bytes(t), head->size - 1);
-    queue(s, &(struct call){.c = c,
-                            .run = run_reduce_scatter,
-                            .recv = recv,
-                            .send = send,
-                            .count = count,
-                            .dtype = t,
-                            .mean = how == COMM_MEAN});
+    count_sent(c, bytes, head->size - 1);
+    queue(s, "reduce_scatter", bytes,
+          &(struct call){.c = c,
+                         .run = run_reduce_scatter,
+                         .recv = recv,
+                         .send = send,
+                         .count = count,
+                         .dtype = t,
+                         .mean = how == COMM_MEAN});
 }
 
 static int run_all_reduce(const struct call *call, struct error *err)
@@ -153,14 +159,16 @@ static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *
                        enum comm_reduce how)
 {
     struct comm_ring *c = ring_of(head);
+    int64_t bytes = count * (int64_t)dtype_bytes(t);
     head->stats.all_reduces++;
-    count_sent(c, count * (int64_t)dtype_bytes(t), 2 * (head->size - 1));
-    queue(s, &(struct call){.c = c,
-                            .run = run_all_reduce,
-                            .recv = data,
-                            .count = count,
-                            .dtype = t,
-                            .mean = how == COMM_MEAN});
+    count_sent(c, bytes, 2 * (head->size - 1));
+    queue(s, "all_reduce", bytes,
+          &(struct call){.c = c,
+                         .run = run_all_reduce,
+                         .recv = data,
+                         .count = count,
+                         .dtype = t,
+                         .mean = how == COMM_MEAN});
 }
 
 /* ---- few doubles: everybody gets everybody's numbers and adds them in rank order ---- */
@@ -186,7 +194,8 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
     struct comm_ring *c = ring_of(head);
     head->stats.all_reduces++;
     count_sent(c, count * head->size * (int64_t)sizeof(double), head->size - 1);
-    queue(s, &(struct call){.c = c, .run = run_all_reduce_f64, .recv = data, .count = count});
+    queue(s, "all_reduce_f64", count * (int64_t)sizeof(double),
+          &(struct call){.c = c, .run = run_all_reduce_f64, .recv = data, .count = count});
 }
 
 /* ---- broadcast and barrier ---- */
@@ -211,7 +220,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
     head->stats.broadcasts++;
     if ((head->rank + 1) % head->size != root)
         head->stats.bytes_sent += bytes;
-    queue(s,
+    queue(s, "broadcast", bytes,
           &(struct call){.c = c, .run = run_broadcast, .recv = data, .count = bytes, .root = root});
 }
 
@@ -223,7 +232,7 @@ static int run_barrier(const struct call *call, struct error *err)
 
 static void barrier(struct comm *head, struct stream *s)
 {
-    queue(s, &(struct call){.c = ring_of(head), .run = run_barrier});
+    queue(s, "barrier", head->size, &(struct call){.c = ring_of(head), .run = run_barrier});
 }
 
 /* ---- opening, splitting, closing ---- */

@@ -77,6 +77,11 @@ struct param **module_list_params(struct arena *arena, struct module *root, int 
     return list;
 }
 
+const char *module_label(const struct module *m)
+{
+    return m->path[0] ? m->path : m->class_name;
+}
+
 int64_t module_param_count(const struct module *m)
 {
     int64_t count = 0;

@@ -79,6 +79,9 @@ struct param **module_list_params(struct arena *arena, struct module *root, int 
 
 int64_t module_param_count(const struct module *m); /* elements, children included */
 
+/* Its path, or the class name of the root, which has none: for people. */
+const char *module_label(const struct module *m);
+
 /* The tree as Python's repr() of the module gives it, no newline at the end; entries of a
  * ModuleList that print alike are one, "(0-3): 4 x Block(...)". with_units: each unit as PyTorch
  * shows it, "FullyShardedDataParallel(\n  (_fsdp_wrapped_module): ...\n)". */

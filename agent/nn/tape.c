@@ -92,20 +92,36 @@ static void border(struct tape *tape, int (*hook)(void *, struct module *, struc
         tape_fail(tape, &err);
 }
 
+/* Names what is queued from here on, if the module is a unit. */
+static void begin_range(struct tape *tape, const char *what, const struct module *m)
+{
+    if (m->unit >= 0)
+        stream_range_begin(tape->stream,
+                           &(struct stream_range){.what = what, .of = module_label(m)});
+}
+
+static void end_range(struct tape *tape, const struct module *m)
+{
+    if (m->unit >= 0)
+        stream_range_end(tape->stream);
+}
+
 void tape_enter(struct tape *tape, struct module *m)
 {
     border(tape, tape->again ? tape->hooks.before_backward : tape->hooks.before_forward, m);
+    begin_range(tape, tape->again ? "recompute" : "forward", m);
     if (tape->recording && !tape->failed)
         tape_append(tape, &(struct entry){.kind = ENTRY_ENTER, .op = {.module = m}});
 }
 
 void tape_leave(struct tape *tape, struct module *m)
 {
-    if (tape->again)
-        return;
-    border(tape, tape->hooks.after_forward, m);
+    end_range(tape, m);
+    if (!tape->again)
+        border(tape, tape->hooks.after_forward, m);
     if (tape->recording && !tape->failed)
-        tape_append(tape, &(struct entry){.kind = ENTRY_LEAVE, .op = {.module = m}});
+        tape_append(tape, &(struct entry){.kind = tape->again ? ENTRY_TURN : ENTRY_LEAVE,
+                                          .op = {.module = m}});
 }
 
 /* The model's use of an input becomes the entry's; its reader stays only if backward reads. What
@@ -194,8 +210,12 @@ void tape_run_backward(struct tape *tape, int base)
         switch (entry.kind) {
         case ENTRY_LEAVE:
             border(tape, tape->hooks.before_backward, entry.op.module);
+            /* fall through */
+        case ENTRY_TURN:
+            begin_range(tape, "backward", entry.op.module);
             break;
         case ENTRY_ENTER:
+            end_range(tape, entry.op.module);
             border(tape, tape->hooks.after_backward, entry.op.module);
             break;
         case ENTRY_BLOCK:

@@ -11,8 +11,9 @@ extern "C" {
 #endif
 
 struct entry {
-    enum { ENTRY_OP, ENTRY_ENTER, ENTRY_LEAVE, ENTRY_BLOCK } kind;
-    struct tape_op op; /* of ENTER and LEAVE only the module */
+    /* TURN: a LEAVE of what ran again, whose hooks have been called */
+    enum { ENTRY_OP, ENTRY_ENTER, ENTRY_LEAVE, ENTRY_TURN, ENTRY_BLOCK } kind;
+    struct tape_op op; /* of ENTER, LEAVE and TURN only the module */
     int block;         /* of BLOCK: what lies before it in the pass is needed from here backwards */
 };
 

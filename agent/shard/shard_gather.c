@@ -87,7 +87,10 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     u->full = memory;
     u->awaited = false;
     shard_order(shard, shard->transfer, shard->compute);
+    stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
+                                                               .of = module_label(u->view.module)});
     shard_gather_slices(shard, shard->config.param_dtype, u->full, u->copy, u->layout->shard_count);
+    stream_range_end(shard->transfer);
     event_record(u->gathered, shard->transfer);
     bind_values(shard, u);
     return 0;

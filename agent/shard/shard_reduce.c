@@ -144,6 +144,15 @@ static float *reduce_packed(struct shard *shard, struct unit *u)
     return into;
 }
 
+static void begin_range(const struct shard *shard, const struct unit *u)
+{
+    const char *what = shard->group      ? "reduce_scatter"
+                       : shard->replicas ? "all_reduce"
+                                         : "deliver"; /* there is nobody else */
+    stream_range_begin(shard->reduces,
+                       &(struct stream_range){.what = what, .of = module_label(u->view.module)});
+}
+
 void shard_reduce(struct shard *shard, struct unit *u)
 {
     if (!u->pending)
@@ -151,6 +160,7 @@ void shard_reduce(struct shard *shard, struct unit *u)
     int64_t count = u->layout->shard_count;
     u->pending = false;
     shard_order(shard, shard->reduces, shard->compute);
+    begin_range(shard, u);
     float *part = u->full_gradient + shard->group_rank * count;
     if (shard->group && !shard->offload && !u->accumulated)
         part = u->view.gradient;
@@ -159,6 +169,7 @@ void shard_reduce(struct shard *shard, struct unit *u)
     else
         part = reduce_packed(shard, u);
     deliver(shard, u, part);
+    stream_range_end(shard->reduces);
     u->accumulated = true;
     event_record(u->reduced, shard->reduces);
     retire(shard);
