@@ -8,6 +8,7 @@
 #include "agent/config/stand_in.h"
 #include "agent/launch/accelerate.h"
 #include "agent/launch/launch.h"
+#include "agent/launch/numa.h"
 #include "agent/launch/topology.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/console.h"
@@ -80,6 +81,8 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     if (resolve_config_paths(config, environment, NULL, arena, err))
         return -1;
     const struct agent_config *c = &config->value;
+    if (strcmp(c->runtime.gpu_ids, "all") != 0)
+        setenv("CUDA_VISIBLE_DEVICES", c->runtime.gpu_ids, 1); /* also for the ranks it starts */
     const struct topology_wish wish = {
         .nproc_per_node = c->runtime.nproc_per_node,
         .nnodes = c->runtime.nnodes,
@@ -146,14 +149,16 @@ static void print_banner(const struct config *config, const struct topology *t)
     fflush(stdout);
 }
 
-/* CPU threads of a rank: what the configuration says, else its share of the cores we may use. */
-static int thread_count(const struct agent_config *c, const struct topology *t)
+/* CPU threads of a rank: what the configuration says, else its share of the cores we may use.
+ * on_node: how many of the pod's ranks have these cores. */
+static int thread_count(const struct agent_config *c, const struct topology *t, int on_node)
 {
     if (c->runtime.threads > 0)
         return (int)c->runtime.threads;
     int cores = cores_available();
     /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
-    int sharing = strncmp(t->host, "127.", 4) == 0 ? t->world_size : t->local_size;
+    int pods = strncmp(t->host, "127.", 4) == 0 ? t->world_size / t->local_size : 1;
+    int sharing = pods * on_node;
     return cores > sharing ? cores / sharing : 1;
 }
 
@@ -240,9 +245,12 @@ static int train(const struct config *config, const struct topology *t, const st
                  struct console *console, struct report *report, struct error *err)
 {
     const struct agent_config *c = &config->value;
+    int on_node = t->local_size;
     auto_str struct str yaml;
     str_init(&yaml, 256 * 1024);
     config_yaml(config, &yaml);
+    if (c->runtime.cpu_affinity && numa_stay(t->local_rank, t->local_size, &on_node, err))
+        return -1;
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
     const struct trainer_place place = {
@@ -251,7 +259,7 @@ static int train(const struct config *config, const struct topology *t, const st
         .stuck = end_at_once,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
-        .threads = thread_count(c, t),
+        .threads = thread_count(c, t, on_node),
         .restarted = t->restart_count > 0 || is_hyperpod(),
         .agent_config = str_text(&yaml),
     };

@@ -33,7 +33,8 @@ static struct table table_of(struct export_options *o)
          "most that one file of weights holds (5120)", 1, 1 << 20, NULL},
         {"config", 0, OPTION_TEXT, &o->config, "FILE",
          "the model's config.json, if the checkpoint has none", 0, 0, NULL},
-        {"tokenizer", 0, OPTION_TEXT, &o->tokenizer, "DIR", "its files go along", 0, 0, NULL},
+        {"tokenizer", 0, OPTION_TEXT, &o->tokenizer, "DIR",
+         "its files go along (those that the run had)", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
     }};
 }

@@ -65,6 +65,7 @@ agent/comm/comm_stage.[ch]:base/.*|agent/comm/(comm|comm_stage).h
 agent/launch/launch.*:base/.*|kernels/ops.h|agent/launch/.*
 agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/accelerate.[ch]:base/.*|agent/launch/.*|agent/config/accelerate_file.h|agent/checkpoint/export_checkpoint.h
+agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/ops.h|agent/launch/device_choice.h
 agent/config/.*:base/.*|agent/config/.*|agent/(launch/device_choice|models/architecture|shard/optim|telemetry/log_lines|trainer/schedule).h
 agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|stand_in|accelerate_file).h
@@ -110,7 +111,7 @@ done <<<"$pure"
 # jansson and libyaml stay at the edge, among those who read and write texts: logic never walks JSON
 edge='base/(json|json_parse|yaml|yaml_scalar).c
 operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|lease_object|kube|kube_answer|kubeconfig_.*).c
-agent/(config/config_file|config/config_accelerate|trainer/progress|checkpoint/safetensors_.*|checkpoint/checkpoint_.*).c
+agent/(config/config_file|config/config_accelerate|trainer/progress|checkpoint/safetensors_.*|checkpoint/(checkpoint_.*|export_checkpoint)).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/config_json.*|checkpoint/pretrained_index).c
 agent/text/(spec|spec_parts|tokenizer_config).c

@@ -5,7 +5,10 @@
 #include "agent/text/tokenizer.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/yaml.h"
 
+#include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +23,8 @@ struct source {
     struct param **params;
     struct export_tensor *tensors;
     int count;
-    int64_t most_bytes; /* of what is read together; 0: all */
+    const char *tokenizer; /* "": none is known */
+    int64_t most_bytes;    /* of what is read together; 0: all */
     int first, end;
     struct checkpoint_piece *pieces; /* [count] */
     float *values;                   /* of all that is read */
@@ -152,14 +156,43 @@ static int gather(void *ctx, int i, float *values, struct error *err)
     return 0;
 }
 
+/* Where the run that wrote the checkpoint had its tokenizer, as agent_config.yaml tells; "": it
+ * does not, or what it names is not there. */
+static const char *find_tokenizer(struct arena *arena, const char *checkpoint)
+{
+    static const char *const keys[][2] = {{"data", "tokenizer"}, {"model", "name_or_path"}};
+    const char *path = arena_printf(arena, "%s/agent_config.yaml", checkpoint), *found = "";
+    auto_free char *text = NULL;
+    size_t bytes;
+    json_t *documents = NULL;
+    struct error ignored; /* checkpoints of others have none */
+    struct stat st;
+    if (file_read(path, YAML_MAX_BYTES, &text, &bytes, &ignored) < 0 ||
+        yaml_parse(text, bytes, path, &documents, &ignored) < 0)
+        return "";
+    const json_t *root = json_array_get(documents, 0);
+    for (size_t i = 0; i < array_length(keys) && !found[0]; i++) {
+        const char *value =
+            json_string_value(json_object_get(json_object_get(root, keys[i][0]), keys[i][1]));
+        if (value && value[0] && stat(value, &st) == 0)
+            found = arena_strdup(arena, value);
+    }
+    json_decref(documents);
+    return found;
+}
+
 static int open_source(const struct export_request *r, struct source *s, struct error *err)
 {
     const char *path;
+    struct stat st;
+    if (r->tokenizer[0] && stat(r->tokenizer, &st) < 0)
+        return error_errno(err, errno, "tokenizer %s", r->tokenizer);
     if (find_checkpoint(s->arena, r->checkpoint, &path, err) < 0)
         return -1;
     const char *config = r->config[0] ? r->config : arena_printf(s->arena, "%s/config.json", path);
     if (read_config(s, config, err) < 0 || checkpoint_open(path, &s->checkpoint, err) < 0)
         return -1;
+    s->tokenizer = r->tokenizer[0] ? r->tokenizer : find_tokenizer(s->arena, path);
     s->most_bytes = r->dtype == EXPORT_BF16 ? 2 * r->max_file_bytes : r->max_file_bytes;
     list_tensors(s);
     return 0;
@@ -180,7 +213,7 @@ static int export_source(const struct export_request *r, struct source *s, struc
     texts[CONFIG] = (struct export_text){"config.json", str_text(&config), config.length};
     texts[GENERATION] =
         (struct export_text){"generation_config.json", str_text(&generation), generation.length};
-    if (export_add_tokenizer(s->arena, r->tokenizer, texts, &text_count, err) < 0)
+    if (export_add_tokenizer(s->arena, s->tokenizer, texts, &text_count, err) < 0)
         return -1;
     const struct export_directory what = {.model = {.files = &file_ops_system,
                                                     .path = r->directory,

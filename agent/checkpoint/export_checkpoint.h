@@ -17,13 +17,14 @@ struct export_request {
     const char *checkpoint; /* a checkpoint, or a directory of them: the newest */
     const char *directory;  /* as export_directory() */
     const char *config;     /* the model's config.json; "": the checkpoint's */
-    const char *tokenizer;  /* a directory whose files go along; "": none */
+    const char *tokenizer;  /* a directory whose files go along; "": the one that the run had, as
+                               the checkpoint tells, if it is there */
     enum export_dtype dtype;
     int64_t max_file_bytes;
 };
 
-/* Errors: ERR_NOT_FOUND without a checkpoint or a config.json; those of checkpoint_load() and
- * export_directory(). */
+/* Errors: ERR_NOT_FOUND without a checkpoint, a config.json or a tokenizer that is named; those of
+ * checkpoint_load() and export_directory(). */
 int export_checkpoint(const struct export_request *request, struct error *err);
 
 /* Adds a tokenizer's files to texts[0 .. *count), which has room for EXPORT_TOKENIZER_FILES more:

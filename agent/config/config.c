@@ -48,7 +48,11 @@ static int read_specials(struct config_parser *p, struct error *err)
 /* All that are named, the weaker source first. */
 static int apply_all_presets(struct config_parser *p, const char *environment, struct error *err)
 {
-    if (config_apply_file_presets(p, err) ||
+    const char *launcher = p->lookup(p->lookup_ctx, "ACCELERATE_USE_FSDP");
+    bool launched = false;
+    if ((launcher && config_parse_bool(launcher, &launched) && launched &&
+         config_apply_presets(p, "accelerate", err)) ||
+        config_apply_file_presets(p, err) ||
         (environment && config_apply_presets(p, environment, err)))
         return -1;
     for (int i = 0; i < p->flag_count; i++)
@@ -71,10 +75,39 @@ static int apply_variable(struct config_parser *p, int index, const char *name,
     return 0;
 }
 
+/* Accelerate's variables that are no key's: what its launcher tells its processes by them. A
+ * variable that is a key's says more of the same (FSDP_SHARDING_STRATEGY), so these come first. */
+static int apply_launcher(struct config_parser *p, config_getenv lookup, void *ctx,
+                          struct error *err)
+{
+    static const struct {
+        const char *variable, *flag;
+    } rows[] = {
+        {"FSDP_VERSION", "fsdp_version"},
+        {"FSDP_RESHARD_AFTER_FORWARD", "fsdp_reshard_after_forward"},
+        {"FSDP_USE_ORIG_PARAMS", "fsdp_use_orig_params"},
+        {"FSDP_IGNORED_MODULES", "fsdp_ignored_modules"},
+        {"ACCELERATE_USE_CPU", "use_cpu"},
+        {"ACCELERATE_DEBUG_MODE", "debug"},
+        {"ACCELERATE_USE_XLA", "xla"},
+        {"ACCELERATE_USE_DEEPSPEED", "use_deepspeed"},
+        {"ACCELERATE_USE_MEGATRON_LM", "use_megatron_lm"},
+        {"ACCELERATE_DYNAMO_BACKEND", "dynamo_backend"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const char *text = lookup(ctx, rows[i].variable);
+        if (text && *text && config_apply(p, rows[i].flag, text, SOURCE_ENVIRONMENT, err))
+            return error_wrap(err, "environment variable %s", rows[i].variable);
+    }
+    return 0;
+}
+
 /* Other trainers' variables first: ours are the stronger. */
 static int apply_environment(struct config_parser *p, config_getenv lookup, void *ctx,
                              struct error *err)
 {
+    if (apply_launcher(p, lookup, ctx, err))
+        return -1;
     for (int i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key(i);
         char *rest = NULL,

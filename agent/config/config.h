@@ -210,6 +210,8 @@ struct agent_config {
         bool same_seed; /* dropout: the same numbers on all ranks */
         const char *device;
         bool share_gpus;
+        const char *gpu_ids; /* "all", or as CUDA_VISIBLE_DEVICES */
+        bool cpu_affinity;
         int64_t collectives; /* enum comm_device_how */
         bool concurrent_collectives;
         int64_t threads; /* per rank; 0: cores / ranks on this machine */

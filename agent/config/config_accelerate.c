@@ -31,8 +31,8 @@ static const struct top_key top_keys[] = {
     {"main_process_ip", "main_process_ip", NULL, NULL, "PET_MASTER_ADDR"},
     {"main_process_port", "main_process_port", NULL, NULL, "PET_MASTER_PORT"},
     {"rdzv_backend", "rdzv_backend", NULL, NULL, "PET_RDZV_BACKEND"},
-    {"gpu_ids", NULL, "all", "not supported yet: set CUDA_VISIBLE_DEVICES", NULL},
-    {"enable_cpu_affinity", NULL, "false", "not supported yet", NULL},
+    {"gpu_ids", "gpu_ids", NULL, NULL, NULL},
+    {"enable_cpu_affinity", "enable_cpu_affinity", NULL, NULL, NULL},
     {"same_network", NULL, "true false", NULL, NULL}, /* all meet at one place in either case */
     {"main_training_function", NULL, "main", NULL, NULL},
     {"fp16", "fp16", NULL, NULL, NULL},
@@ -74,9 +74,17 @@ static bool is_empty(const json_t *value)
            (json_is_object(value) && json_object_size(value) == 0);
 }
 
+/* Every file that accelerate writes has some of these keys, empty. */
+static bool is_of_tpu(const char *name)
+{
+    return str_starts_with(name, "tpu_") || config_names_have("command_file commands", name, false);
+}
+
 static int apply(struct config_parser *p, const char *name, const char *key, const char *text,
                  struct error *err)
 {
+    if (strcmp(key, "xla_fsdp_grad_ckpt") == 0)
+        config_note(p, "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing");
     if (config_apply(p, key, text, SOURCE_FILE, err) == 0)
         return 0;
     bool known = err->code != ERR_NOT_FOUND;
@@ -98,8 +106,6 @@ static int apply_fsdp_key(struct config_parser *p, const char *name, const json_
     const char *text = is_settings ? "true" : config_json_text(p->arena, value);
     if (!text)
         return error_set(err, ERR_CONFIG, "%s: must be a single value or a list", name);
-    if (strcmp(name, "xla_fsdp_grad_ckpt") == 0)
-        config_note(p, "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing");
     return apply(p, name, key, text, err);
 }
 
@@ -238,11 +244,13 @@ int config_apply_accelerate(struct config_parser *p, const json_t *root, const c
         return error_set(err, ERR_CONFIG, "A `distributed_type` must be specified in %s.", path);
     if (apply_distributed_type(p, type, err))
         return -1;
-    const char *name;
+    const char *name, *of_tpu = "";
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)root, name, value)
     {
         const struct top_key *row = find_top_key(name);
+        if (is_of_tpu(name))
+            of_tpu = arena_printf(p->arena, "%s%s%s", of_tpu, of_tpu[0] ? ", " : "", name);
         if (!row || value == fsdp || strcmp(name, "distributed_type") == 0 ||
             (is_one_process(type) && strcmp(name, "num_processes") == 0))
             continue;
@@ -250,6 +258,8 @@ int config_apply_accelerate(struct config_parser *p, const json_t *root, const c
                                                : apply_top_key(p, row, value, err))
             return -1;
     }
+    if (of_tpu[0])
+        config_note(p, "%s: passed over, there is no TPU backend", of_tpu);
     if (!fsdp || is_empty(fsdp))
         return 0;
     if (!json_is_object(fsdp))

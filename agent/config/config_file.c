@@ -112,7 +112,7 @@ int config_open_file(struct config_parser *p, const char *flag, const char *path
                            strcmp(flag, "config") == 0 ? "groups of " : "");
     else
         p->files[p->file_count++] =
-            (struct config_file){path, json_incref(root), kind_of(flag, root)};
+            (struct config_file){flag, path, json_incref(root), kind_of(flag, root)};
     json_decref(documents);
     return result;
 }
@@ -128,10 +128,10 @@ int config_apply_file_presets(struct config_parser *p, struct error *err)
         else if (file->kind == CONFIG_OWN && preset)
             names = config_json_text(p->arena, preset);
         if (!names)
-            return error_set(err, ERR_CONFIG, "--config %s: preset: must be a name or a list",
-                             file->name);
+            return error_set(err, ERR_CONFIG, "--%s %s: preset: must be a name or a list",
+                             file->flag, file->name);
         if (config_apply_presets(p, names, err))
-            return error_wrap(err, "--config %s", file->name);
+            return error_wrap(err, "--%s %s", file->flag, file->name);
     }
     return 0;
 }
@@ -153,8 +153,7 @@ int config_apply_files(struct config_parser *p, struct error *err)
             break;
         }
         if (result)
-            return error_wrap(err, "--%s %s", file->kind == CONFIG_FSDP ? "fsdp_config" : "config",
-                              file->name);
+            return error_wrap(err, "--%s %s", file->flag, file->name);
     }
     return 0;
 }

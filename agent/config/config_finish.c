@@ -45,12 +45,8 @@ static void forget_foreign_sizes(struct config_parser *p)
 /* The type of a model that is named by its architecture alone; what nobody knows is told later. */
 static enum config_model type_of(const char *architecture)
 {
-    static const enum config_model types[] = {[ARCHITECTURE_LLAMA] = MODEL_LLAMA,
-                                              [ARCHITECTURE_GPT2] = MODEL_GPT2,
-                                              [ARCHITECTURE_T5] = MODEL_T5,
-                                              [ARCHITECTURE_BERT] = MODEL_BERT};
     struct architecture a;
-    return architecture_find(architecture, &a) ? types[a.kind] : MODEL_LLAMA;
+    return architecture_find(architecture, &a) ? config_model_of(a.kind) : MODEL_LLAMA;
 }
 
 static int finish_model(struct config_parser *p, struct error *err)

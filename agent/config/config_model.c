@@ -229,21 +229,55 @@ static int override(const struct agent_config *c, struct architecture *a, struct
     return 0;
 }
 
-/* Where no model.type said the kind, nobody has looked before whether it can learn that. */
-static int check_head(const struct agent_config *c, const struct architecture *a, struct error *err)
+enum config_model config_model_of(enum architecture_kind kind)
 {
-    int64_t head = c->model.head;
-    bool fits = head == HEAD_AUTO || c->model.type != MODEL_AUTO;
-    if (a->kind == ARCHITECTURE_T5)
-        fits |= head == HEAD_SEQ2SEQ_LM;
-    else if (a->kind == ARCHITECTURE_BERT)
-        fits |= head >= HEAD_MASKED_LM && head <= HEAD_SEQUENCE_CLASSIFICATION;
-    else
-        fits |= head == HEAD_CAUSAL_LM;
-    if (fits)
+    static const enum config_model types[] = {[ARCHITECTURE_LLAMA] = MODEL_LLAMA,
+                                              [ARCHITECTURE_GPT2] = MODEL_GPT2,
+                                              [ARCHITECTURE_T5] = MODEL_T5,
+                                              [ARCHITECTURE_BERT] = MODEL_BERT};
+    return types[kind];
+}
+
+#define BERT_HEADS_TEXT "masked_lm, pretraining or sequence_classification"
+
+/* What each type can learn: a row per head, all of its heads for people. */
+static const struct {
+    enum config_model type;
+    enum config_head head;
+    const char *name, *heads;
+} learned[] = {
+    {MODEL_MNIST_CNN, HEAD_IMAGE_CLASSIFICATION, "mnist_cnn", "image_classification"},
+    {MODEL_LLAMA, HEAD_CAUSAL_LM, "llama", "causal_lm"},
+    {MODEL_MISTRAL, HEAD_CAUSAL_LM, "mistral", "causal_lm"},
+    {MODEL_GPT2, HEAD_CAUSAL_LM, "gpt2", "causal_lm"},
+    {MODEL_T5, HEAD_SEQ2SEQ_LM, "t5", "seq2seq_lm"},
+    {MODEL_BERT, HEAD_MASKED_LM, "bert", BERT_HEADS_TEXT},
+    {MODEL_BERT, HEAD_PRETRAINING, "bert", BERT_HEADS_TEXT},
+    {MODEL_BERT, HEAD_SEQUENCE_CLASSIFICATION, "bert", BERT_HEADS_TEXT},
+};
+
+int config_check_head(const struct agent_config *config, int64_t type, struct error *err)
+{
+    static const char *const asked[] = {"auto",
+                                        "causal_lm",
+                                        "seq2seq_lm",
+                                        "masked_lm",
+                                        "pretraining",
+                                        "sequence_classification",
+                                        "image_classification"};
+    int64_t head = config->model.head;
+    const char *name = "", *heads = "";
+    if (head == HEAD_AUTO || type == MODEL_AUTO)
         return 0;
-    return error_set(err, ERR_CONFIG, "model.head: a %s cannot learn that",
-                     architecture_kind_name(a->kind));
+    for (size_t i = 0; i < array_length(learned); i++) {
+        if ((int64_t)learned[i].type != type)
+            continue;
+        if ((int64_t)learned[i].head == head)
+            return 0;
+        name = learned[i].name, heads = learned[i].heads;
+    }
+    return error_set(err, ERR_CONFIG, "model.head: %s is not for a %s model: it learns %s",
+                     asked[head], name, heads);
 }
 
 int config_architecture(const struct agent_config *config, const struct architecture *published,
@@ -261,7 +295,8 @@ int config_architecture(const struct agent_config *config, const struct architec
     if (config->model.type != MODEL_AUTO && a.kind != kind)
         return error_set(err, ERR_CONFIG, "model.type: the sizes given are a %s's",
                          architecture_kind_name(a.kind));
-    if (override(config, &a, err) || check_head(config, &a, err) || architecture_check(&a, err))
+    if (override(config, &a, err) || config_check_head(config, config_model_of(a.kind), err) ||
+        architecture_check(&a, err))
         return -1;
     *ret_architecture = a;
     return 0;

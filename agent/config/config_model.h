@@ -18,6 +18,12 @@ int config_architecture(const struct agent_config *config, const struct architec
 
 /* The kind that model.type names; Llama for those that name none. */
 enum architecture_kind config_model_kind(int64_t type);
+/* And back. */
+enum config_model config_model_of(enum architecture_kind kind);
+
+/* Whether a model of `type` (enum config_model; AUTO: any) can learn what model.head says. Errors:
+ * ERR_CONFIG names the heads it can have. */
+int config_check_head(const struct agent_config *config, int64_t type, struct error *err);
 
 /* Whether the kind has what the field at that offset of struct agent_config overrides. */
 bool config_model_has(enum architecture_kind kind, size_t offset);

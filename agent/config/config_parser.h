@@ -30,6 +30,7 @@ enum config_file_kind {
     CONFIG_FSDP,       /* --fsdp_config: the keys of fsdp_config there */
 };
 struct config_file {
+    const char *flag; /* as it was typed, without the dashes */
     const char *name;
     struct json_t *root; /* a mapping; owned */
     enum config_file_kind kind;

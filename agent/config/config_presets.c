@@ -119,6 +119,7 @@ static const char *const fabric[] = {
  * padding of targets (token 0) in the loss. */
 static const char *const t5_fsdp[] = {
     "model.name_or_path=google-t5/t5-small",
+    "model.head=seq2seq_lm",
     "data.dataset=billsum",
     "data.text_column=text",
     "data.target_column=summary",

@@ -7,6 +7,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/schedule.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int check_optimizer(const struct agent_config *c, struct error *err)
@@ -77,39 +78,6 @@ static int check_model(const struct agent_config *c, struct error *err)
     return config_architecture(c, NULL, &ignored, err);
 }
 
-#define BERT_HEADS_TEXT "masked_lm, pretraining or sequence_classification"
-
-/* What each type can learn: a row per head, all of its heads for people. */
-static const struct {
-    enum config_model type;
-    enum config_head head;
-    const char *heads;
-} learned[] = {
-    {MODEL_MNIST_CNN, HEAD_IMAGE_CLASSIFICATION, "image_classification"},
-    {MODEL_LLAMA, HEAD_CAUSAL_LM, "causal_lm"},
-    {MODEL_MISTRAL, HEAD_CAUSAL_LM, "causal_lm"},
-    {MODEL_GPT2, HEAD_CAUSAL_LM, "causal_lm"},
-    {MODEL_T5, HEAD_SEQ2SEQ_LM, "seq2seq_lm"},
-    {MODEL_BERT, HEAD_MASKED_LM, BERT_HEADS_TEXT},
-    {MODEL_BERT, HEAD_PRETRAINING, BERT_HEADS_TEXT},
-    {MODEL_BERT, HEAD_SEQUENCE_CLASSIFICATION, BERT_HEADS_TEXT},
-};
-
-static int check_head(const struct agent_config *c, struct error *err)
-{
-    bool fits = c->model.head == HEAD_AUTO || c->model.type == MODEL_AUTO;
-    const char *heads = "";
-    for (size_t i = 0; i < array_length(learned); i++) {
-        if ((int64_t)learned[i].type != c->model.type)
-            continue;
-        fits |= (int64_t)learned[i].head == c->model.head;
-        heads = learned[i].heads;
-    }
-    if (fits)
-        return 0;
-    return error_set(err, ERR_CONFIG, "model.head: a model of this type can only have %s", heads);
-}
-
 static int check_places(const struct agent_config *c, struct error *err)
 {
     if (!c->data.root[0])
@@ -118,6 +86,16 @@ static int check_places(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "logging.wandb_run_id: '%s' has a '/': it is part of a file's name",
                          c->logging.wandb_run_id);
+    if (strspn(c->runtime.gpu_ids, "0123456789,") != strlen(c->runtime.gpu_ids) &&
+        strcmp(c->runtime.gpu_ids, "all") != 0)
+        return error_set(err, ERR_CONFIG,
+                         "runtime.gpu_ids: '%s' is neither all nor numbers separated by commas",
+                         c->runtime.gpu_ids);
+    if (c->runtime.standalone && c->runtime.nnodes[0] && atoi(c->runtime.nnodes) > 1)
+        return error_set(err, ERR_CONFIG,
+                         "runtime.standalone (main_process_port 0, a free port) is for one pod, "
+                         "but runtime.nnodes is %s: name a port that is free on the first",
+                         c->runtime.nnodes);
     if (!device_choice_is_valid(c->runtime.device))
         return error_set(err, ERR_CONFIG,
                          "runtime.device: '%s' is not one of: auto cpu cuda cuda:N",
@@ -140,8 +118,8 @@ int config_check_rules(const struct config_parser *p, struct error *err)
 {
     const struct agent_config *c = &p->config->value;
     return check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
-                   check_head(c, err) || config_check_data(c, err) || check_places(c, err) ||
-                   check_loading(p, err)
+                   config_check_head(c, c->model.type, err) || config_check_data(c, err) ||
+                   check_places(c, err) || check_loading(p, err)
                ? -1
                : 0;
 }

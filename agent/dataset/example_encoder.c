@@ -146,6 +146,14 @@ static void set_head(struct tokens *record, size_t first, size_t second, int32_t
     record->ids[EXAMPLE_LABEL] = label;
 }
 
+/* A row that has nothing to read or to learn is a mistake of the data's; an empty text may have a
+ * class, though. */
+static int is_empty(const struct json_line_text *text, const char *why, struct error *err)
+{
+    return error_set(err, ERR_INPUT, "its \"%s\" is empty: nothing is to be %s; take such rows out",
+                     text->column, why);
+}
+
 /* ---- sequence to sequence ---- */
 
 static int encode_translation(const struct example_encoder *e, const struct columns_row *row,
@@ -159,13 +167,13 @@ static int encode_translation(const struct example_encoder *e, const struct colu
     str_add_bytes(&source, text->text, text->bytes);
     if (encode_within(e, str_text(&source), source.length, o->max_source, record, err) < 0)
         return -1;
+    if (text->bytes == 0)
+        return is_empty(text, "read", err);
     size_t first = record->count - EXAMPLE_HEAD, before = record->count;
     if (encode_within(e, target->text, target->bytes, o->max_target, record, err) < 0)
         return -1;
     if (record->count - before <= (size_t)e->add_bos + e->add_eos)
-        return error_set(err, ERR_INPUT,
-                         "its \"%s\" is empty: nothing is to be learned; take such rows out",
-                         target->column);
+        return is_empty(target, "learned", err);
     set_head(record, first, record->count - before, 0);
     return 0;
 }

@@ -253,6 +253,10 @@ int token_files_find(const struct token_options *options, const struct token_spl
 {
     struct search s = {
         .options = options, .split = split, .arena = arena, .format = options->format};
+    if (!options->dataset[0])
+        return error_set(err, ERR_CONFIG,
+                         "data.dataset is not set: name a file, a directory or a data set below "
+                         "data.root (--dataset)");
     str_init(&s.tried, TRIED_MAX_BYTES);
     int result = search_all(&s, err);
     if (result == 0 && s.files.count == 0)

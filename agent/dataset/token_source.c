@@ -117,10 +117,6 @@ static int check_options(const struct token_options *o, struct error *err)
                              (long long)rows[i].high);
     if (o->format < TOKENS_AUTO || o->format > TOKENS_CSV)
         return error_set(err, ERR_CONFIG, "data.format: idx has images, not text or token ids");
-    if (!o->dataset[0])
-        return error_set(err, ERR_CONFIG,
-                         "data.dataset is not set: name a file, a directory or a "
-                         "data set below data.root");
     return 0;
 }
 

@@ -47,7 +47,8 @@ struct run_facts {
     const char *strategy;  /* "FULL_SHARD" */
     const char *precision; /* "bf16" */
     const char *preset;
-    const char *device; /* "cpu", "NVIDIA H100 80GB HBM3" */
+    const char *device;   /* "cpu", "NVIDIA H100 80GB HBM3" */
+    bool predicts_tokens; /* the loss is a mean over tokens, so it has a perplexity */
     const char *job, *run, *node;
     int rank, local_rank, world_size;
     int restarts; /* how often this rank was started before */
@@ -82,7 +83,7 @@ struct run_numbers {
 struct run_eval {
     int64_t step;
     double loss;       /* mean per token or sample; NaN: there was no batch */
-    double perplexity; /* exp(loss); NaN: not a language model */
+    double perplexity; /* exp(loss); NaN: the loss is not of tokens */
     double accuracy;   /* 0..1; NaN: not counted */
     double seconds;
 };

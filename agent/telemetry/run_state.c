@@ -89,7 +89,7 @@ void run_state_step(struct run_state *s, const struct run_numbers *n, int64_t wa
     s->train_s += n->step_s;
     for (int p = 0; p < RUN_STEP_PHASES; p++)
         s->phase_s[p] += n->phase_s[p];
-    s->perplexity = n->tokens > 0 ? exp(n->loss) : (double)NAN;
+    s->perplexity = s->facts.predicts_tokens ? exp(n->loss) : (double)NAN;
     histogram_add(&s->step_durations, n->step_s);
     add_to_window(&s->window, n);
     derive_rates(s);

@@ -47,7 +47,7 @@ struct run_state {
     double flops_per_s[FLOPS_CONVENTIONS];           /* of all ranks; NaN: not known */
     double utilization[FLOPS_CONVENTIONS];           /* MFU, 0..1; NaN: not known */
     double device_samples_per_s, device_tokens_per_s, device_flops_per_s;
-    double perplexity; /* exp(loss) of the last step; NaN: not a language model */
+    double perplexity; /* exp(loss) of the last step; NaN: the loss is not of tokens */
 
     int64_t start_wall_us;    /* when the process started */
     int64_t progress_wall_us; /* when the last step, evaluation or save ended; or the start */

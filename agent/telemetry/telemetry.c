@@ -238,7 +238,8 @@ void telemetry_close(struct telemetry *t)
 {
     if (!t)
         return;
-    telemetry_tell(t, &(struct run_moment){.event = RUN_END});
+    if (t->exit_code == 0 || t->state.steps > 0) /* what failed before has no times to tell */
+        telemetry_tell(t, &(struct run_moment){.event = RUN_END});
     gpu_poller_close(t->poller);
     run_server_close(t->server);
     for (int i = 0; i < SINKS; i++)

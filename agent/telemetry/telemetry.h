@@ -52,7 +52,8 @@ int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_sett
                    struct error *err);
 /* The run ends by a failure, with that code. */
 void telemetry_failed(struct telemetry *telemetry, int exit_code);
-/* Tells the end, writes what is left. NULL-safe. */
+/* Tells the end (not that of a run that failed before its first step), writes what is left.
+ * NULL-safe. */
 void telemetry_close(struct telemetry *telemetry);
 
 /* What has lines of its own only: everything but the three below. moment->wall_us is not read. */

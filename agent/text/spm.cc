@@ -24,7 +24,8 @@ int spm_open(const void *content, size_t bytes, struct spm **ret_model, struct e
         std::string_view(static_cast<const char *>(content), bytes));
     if (!status.ok()) {
         delete model;
-        return fail(status, "not a SentencePiece model", err);
+        return error_set(err, ERR_INPUT, /* the library tells its own source's lines */
+                         "not a SentencePiece model: another file, or a part of one");
     }
     *ret_model = model;
     return 0;

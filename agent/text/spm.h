@@ -15,7 +15,7 @@ extern "C" {
 
 struct spm;
 
-/* Opens a model from the content of its file. ERR_INPUT with what the library says. */
+/* Opens a model from the content of its file. ERR_INPUT if it is none. */
 int spm_open(const void *content, size_t bytes, struct spm **ret_model, struct error *err);
 void spm_close(struct spm *model); /* NULL-safe */
 

@@ -112,20 +112,32 @@ static int open_bert(struct tokenizer *t, const char *text, size_t bytes,
     return tokenizer_build_spec(t, s, err) < 0 ? error_wrap(err, "%s", t->name) : 0;
 }
 
-/* T5's sentinels, <extra_id_0> being the last id: they are not in the model's file, and were not
- * always named beside it. */
-static void add_sentinels(struct tokenizer *t, struct tokenizer_sources *s)
+/* What T5's tokenizer keeps whole in a text, where tokenizer_config.json does not list it: pad, eos
+ * and unk, and its sentinels, which are not in the model's file, <extra_id_0> being the last id. */
+static void add_t5_tokens(struct tokenizer *t, struct tokenizer_sources *s)
 {
     enum { SENTINELS = 100 };
+    const struct spm_special special = spm_get_special(t->spm);
+    const int32_t own[] = {special.pad, special.eos, special.unk};
     int32_t size = spm_size(t->spm);
-    struct spec_added *added = arena_array(t->arena, struct spec_added, SENTINELS);
+    size_t count = 0;
+    struct spec_added *added =
+        arena_array(t->arena, struct spec_added, SENTINELS + array_length(own));
+    for (size_t i = 0; i < array_length(own); i++) {
+        size_t bytes;
+        if (own[i] >= 0)
+            added[count++] = (struct spec_added){.where = "special pieces",
+                                                 .content = spm_piece(t->spm, own[i], &bytes),
+                                                 .id = own[i],
+                                                 .special = true};
+    }
     for (int i = 0; i < SENTINELS; i++)
-        added[i] = (struct spec_added){.where = "sentinels",
-                                       .content = arena_printf(t->arena, "<extra_id_%d>", i),
-                                       .id = size + SENTINELS - 1 - i,
-                                       .special = true};
+        added[count++] = (struct spec_added){.where = "sentinels",
+                                             .content = arena_printf(t->arena, "<extra_id_%d>", i),
+                                             .id = size + SENTINELS - 1 - i,
+                                             .special = true};
     s->added = added;
-    s->added_count = SENTINELS;
+    s->added_count = count;
 }
 
 /* Meta's Llama 3 tokenizer.model is another format under the same name: lines "BASE64 RANK". */
@@ -150,7 +162,7 @@ static int open_sentencepiece(struct tokenizer *t, const char *text, size_t byte
     s->added = s->config.added;
     s->added_count = s->config.added_count;
     if (t5 && s->added_count == 0)
-        add_sentinels(t, s);
+        add_t5_tokens(t, s);
     if (tokenizer_build_spm(t, s, err) < 0)
         return error_wrap(err, "%s", t->name);
     put_bos_and_eos(t, s->config.add_bos_said ? s->config.add_bos : !t5,

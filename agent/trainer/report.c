@@ -15,7 +15,7 @@ struct report {
     struct trainer_listener console;
     struct telemetry *telemetry; /* NULL before the run has begun */
     double epoch_samples;        /* of all ranks; 0: not known */
-    bool is_language;
+    bool predicts_tokens;
     int64_t begin_us; /* when the trainer was about to be opened */
     int64_t step_end_us, eval_begin_us, save_begin_us;
     double held_up_s; /* by the save that goes on beside the training */
@@ -41,6 +41,7 @@ static struct run_facts facts_of(const struct report *r, const struct trainer_fa
         .precision = precisions[c->precision.mixed],
         .preset = r->setting.config->preset,
         .device = f->device,
+        .predicts_tokens = f->predicts_tokens,
         .job = r->setting.job,
         .run = c->runtime.rdzv_id,
         .node = r->setting.node,
@@ -131,7 +132,7 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
         .steady_us = r->setting.steady_us,
     };
     r->epoch_samples = (double)f->epoch_samples;
-    r->is_language = f->T > 0;
+    r->predicts_tokens = f->predicts_tokens;
     r->step_end_us = r->setting.steady_us();
     return telemetry_open(&r->telemetry, &setting, err);
 }
@@ -207,7 +208,7 @@ static void on_test(void *ctx, const struct trainer_score *score)
     const struct run_eval eval = {
         .step = score->step,
         .loss = score->loss,
-        .perplexity = r->is_language ? exp(score->loss) : (double)NAN,
+        .perplexity = r->predicts_tokens ? exp(score->loss) : (double)NAN,
         .accuracy = score->samples > 0 ? score->correct / score->samples : (double)NAN,
         .seconds = seconds_since(r, r->eval_begin_us),
     };

@@ -291,6 +291,12 @@ static void tell_small_units(struct trainer *t)
     t->listener->notice(t->listener->ctx, text);
 }
 
+/* Of BERT's pre-training, the loss is that of tokens and that of sentences. */
+static bool predicts_tokens(enum model_task task)
+{
+    return task == MODEL_NEXT_TOKEN || task == MODEL_TRANSLATION || task == MODEL_MASKED;
+}
+
 static int tell_began(struct trainer *t, struct error *err)
 {
     const struct trainer_facts facts = {
@@ -301,6 +307,7 @@ static int tell_began(struct trainer *t, struct error *err)
         .steps = trainer_steps(t),
         .epoch_samples = t->train->samples > 0 ? t->train->samples : 0,
         .T = t->train->T,
+        .predicts_tokens = predicts_tokens(t->model->task),
         .language = t->model->language,
     };
     if (t->listener->began(t->listener->ctx, &facts, err))

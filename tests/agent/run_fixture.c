@@ -7,6 +7,7 @@ struct run_facts run_fixture_facts(void)
         .strategy = "FULL_SHARD",
         .precision = "bf16",
         .preset = "hyperpod",
+        .predicts_tokens = true,
         .device = "NVIDIA H100 80GB HBM3",
         .job = "llama",
         .run = "",

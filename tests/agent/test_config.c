@@ -150,7 +150,7 @@ static const struct {
     {"--model_type llama --rope_type yarn", "",
      "--rope_type: 'yarn' is not one of: config default=none linear dynamic llama3"},
     {"--model_type llama --head masked_lm", "",
-     "model.head: a model of this type can only have causal_lm"},
+     "model.head: masked_lm is not for a llama model: it learns causal_lm"},
     {"--label_pad_token_id -1", "", "data.label_pad_token_id: -1 is neither -100 nor"},
     {"--mlm_probability 1", "", "data.mlm_probability must be between 0 and 1"},
     {"--target_column=", "", "data.target_column is empty; name a field of the rows"},
@@ -161,6 +161,13 @@ static const struct {
     {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
     {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
     {"--model_type bloom", "", "--model_type: 'bloom': not supported yet; mnist_cnn, llama"},
+    {"--gpu_ids first", "", "runtime.gpu_ids: 'first' is neither all nor numbers"},
+    {"--main_process_port 0 --nnodes 2", "", "is for one pod, but runtime.nnodes is 2"},
+    {"--preset t5-fsdp --model_name= --model_type bert --architecture bert_base_uncased", "",
+     "model.head: seq2seq_lm is not for a bert model: it learns masked_lm, pretraining or"},
+    {"--model_type llama", "FSDP_IGNORED_MODULES=x",
+     "environment variable FSDP_IGNORED_MODULES: 'x': not supported"},
+    {"", "ACCELERATE_USE_DEEPSPEED=true", "environment variable ACCELERATE_USE_DEEPSPEED: 'true'"},
     {"--device tpu", "", "runtime.device: 'tpu' is not one of: auto cpu cuda cuda:N"},
 };
 

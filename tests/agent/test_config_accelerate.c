@@ -36,8 +36,10 @@ static void the_document_is_understood(void **state)
               &err);
     const struct agent_config *c = &config.value;
     assert_string_equal(config.preset, "accelerate");
-    assert_string_equal(config.warning,
-                        "memory.cpu_offload slows training a lot: use it where nothing else fits");
+    assert_string_equal(
+        config.warning,
+        "tpu_env, tpu_use_cluster, tpu_use_sudo: passed over, there is no TPU "
+        "backend; memory.cpu_offload slows training a lot: use it where nothing else fits");
     assert_int_equal(c->parallel.strategy + 1, FULL_SHARD);
     assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
     assert_string_equal(c->parallel.wrap_classes, "BertLayer");
@@ -154,6 +156,11 @@ static void each_key_at_the_top_has_its_meaning(void **state)
         {"distributed_type: FSDP\nmain_process_ip: 10.0.0.1", "", "master_addr: 10.0.0.1"},
         {"distributed_type: FSDP\nmain_process_port: 29501", "", "master_port: 29501"},
         {"distributed_type: FSDP\nmain_process_port: null", "", "master_port: 0"},
+        {"distributed_type: FSDP\nmain_process_port: 0", "", "standalone: true"},
+        {"distributed_type: FSDP\nmain_process_port: 0", "PET_MASTER_PORT=1", "standalone: false"},
+        {"distributed_type: FSDP\ngpu_ids: 0,1", "", "gpu_ids: 0,1"},
+        {"distributed_type: FSDP\ngpu_ids: 2", "", "gpu_ids: 2"},
+        {"distributed_type: FSDP\nenable_cpu_affinity: true", "", "cpu_affinity: true"},
         {"distributed_type: FSDP\nrdzv_backend: static", "", "rdzv_backend: static"},
         {"distributed_type: FSDP\nmixed_precision: no", "", "mixed_precision: no"},
         {"distributed_type: FSDP\nmixed_precision: bf16", "", "reduce_dtype: bf16"},
@@ -190,7 +197,6 @@ static void what_cannot_be_is_refused(void **state)
          "compute_environment: 'AMAZON_SAGEMAKER': only LOCAL_MACHINE is supported"},
         {"distributed_type: FSDP\nmixed_precision: fp8\n", "mixed_precision: 'fp8'"},
         {"distributed_type: FSDP\nmixed_precision: fp16\n", "mixed_precision: 'fp16'"},
-        {"distributed_type: FSDP\ngpu_ids: 0,1\n", "gpu_ids: '0,1': not supported yet"},
         {"distributed_type: FSDP\ntpu_use_cluster: true\n", "tpu_use_cluster: 'true': there is no"},
         {"distributed_type: FSDP\ndeepspeed_config: {zero_stage: 3}\n",
          "deepspeed_config: not supported: leave it empty"},
@@ -213,7 +219,7 @@ static void what_cannot_be_is_refused(void **state)
         {"distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_forward_prefetch: true}\n",
          "fsdp_version 2 has none"},
         {"distributed_type: FSDP\nfsdp_config: {fsdp_ignored_modules: x}\n",
-         "fsdp_ignored_modules: 'x': not supported yet"},
+         "fsdp_ignored_modules: 'x': not supported: every parameter lies in a unit"},
         {"distributed_type: FSDP\nfsdp_config: {fsdp_cpu_ram_efficient_loading: true, "
          "fsdp_sync_module_states: false}\n",
          "When using --fsdp_cpu_ram_efficient_loading set --fsdp_sync_module_states to True"},
@@ -244,7 +250,11 @@ static void what_changes_nothing_is_told(void **state)
         {"distributed_type: FSDP\nfsdp_config: {fsdp_sync_module_states: false}\n",
          "parallel.sync_module_states=false is ignored: all ranks begin with the same values "
          "anyway"},
-        {"distributed_type: FSDP\nsame_network: false\n", ""},
+        {"distributed_type: FSDP\nsame_network: false\ndowncast_bf16: 'no'\n", ""},
+        {"distributed_type: FSDP\nxla_fsdp_grad_ckpt: true\n",
+         "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing"},
+        {"distributed_type: FSDP\ntpu_env: []\ntpu_use_sudo: false\ncommands: null\n",
+         "tpu_env, tpu_use_sudo, commands: passed over, there is no TPU backend"},
     };
     auto_free char *directory = support_temp_dir();
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -289,6 +299,12 @@ static void flags_and_variables_have_their_meaning(void **state)
         {"--num_processes 4", "", "runtime.num_processes=4 (flag)"},
         {"--model_name m", "FSDP_SHARDING_STRATEGY=3",
          "parallel.sharding_strategy=NO_SHARD (environment)"},
+        {"--model_name m", "FSDP_RESHARD_AFTER_FORWARD=false",
+         "parallel.sharding_strategy=SHARD_GRAD_OP (environment)"},
+        {"--model_name m", "ACCELERATE_USE_FSDP=true",
+         "checkpoint.name_format=checkpoint-{step} (preset)"},
+        {"--model_name m", "ACCELERATE_USE_CPU=true", "runtime.device=cpu (environment)"},
+        {"--model_name m", "ACCELERATE_CPU_AFFINITY=1", "runtime.cpu_affinity=true (environment)"},
         {"--model_name m", "ACCELERATE_MIXED_PRECISION=no",
          "precision.mixed_precision=no (environment)"},
         {"--config_file " FILE_OF_THE_DOCUMENT " --model_name m --fsdp_sharding_strategy 2", "",

@@ -103,7 +103,8 @@ static void what_is_no_language_model_has_no_tokens(void **state)
 {
     (void)state;
     struct run_state s;
-    const struct run_facts facts = run_fixture_facts();
+    struct run_facts facts = run_fixture_facts();
+    facts.predicts_tokens = false;
     run_state_init(&s, &facts, 0);
     struct run_numbers n = run_fixture_numbers(1);
     n.tokens = 0;

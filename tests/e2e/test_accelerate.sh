@@ -36,6 +36,14 @@ check "... lie in its folder" cmp "$work/full/checkpoint-4/full/model.safetensor
 units() { accelerate launch --config_file "$document" my-trainer-script.py "${arguments[@]}" --dry_run; }
 check "a unit per BertLayer" fails 0 "in 3 units" units
 
+check "what the launcher of others tells its processes" env ACCELERATE_USE_FSDP=true FSDP_VERSION=2 FSDP_RESHARD_AFTER_FORWARD=false \
+    FSDP_STATE_DICT_TYPE=SHARDED_STATE_DICT FSDP_TRANSFORMER_CLS_TO_WRAP=BertLayer shoal-agent "${arguments[@]}" --output_dir "$work/env" \
+    --max_steps 1
+check "... is heard" test -e "$work/env/checkpoint-1/COMPLETE"
+printf 'distributed_type: FSDP\nnum_processes: 2\nmain_process_port: 0\nenable_cpu_affinity: true\ngpu_ids: 0,1\n' >"$work/free.yaml"
+check "a free port, the cores of a NUMA node, and some GPUs" trains accelerate launch --config_file "$work/free.yaml" my-trainer-script.py
+check "... the port is another one" lacks "$work/out" "master_port=29500"
+
 check "accelerate tells what it takes" fails 0 "Usage: accelerate launch" accelerate --help
 check "... each of its commands, too" fails 0 "accelerate merge-weights CHECKPOINT DIRECTORY" accelerate env --help
 check "accelerate config writes a file" fails 0 "accelerate configuration saved at $HF_HOME/accelerate/default_config.yaml" \
@@ -50,6 +58,9 @@ bad() { # NAME TEXT LINE...
     printf '%s\n' "${@:3}" >"$work/bad.yaml"
     check "$1" fails 2 "$2" launch
 }
+bad "the flag that named the file" "shoal-agent: --config_file $work/bad.yaml: " 'distributed_type: FSDP' 'mixed_precision: fp16'
+bad "modules that FSDP would pass over" "fsdp_ignored_modules: 'x': not supported: every parameter lies in a unit" \
+    'distributed_type: FSDP' 'fsdp_config: {fsdp_ignored_modules: x}'
 bad "unknown keys" "had unknown keys (['fsdp_konfig', 'zero'])" 'distributed_type: FSDP' 'fsdp_konfig: {}' 'zero: 3'
 bad "xla" "xla: 'true': there is no TPU backend" 'distributed_type: FSDP' 'fsdp_config: {xla: true}'
 bad "DeepSpeed" "distributed_type: 'DEEPSPEED' is not supported" 'distributed_type: DEEPSPEED'

@@ -32,7 +32,16 @@ check "... which begins with random values, as is told" contains "$work/labels.l
 check "... its config.json says how many" contains "$work/labels/config.json" '"LABEL_2": 2'
 check "... and what was saved goes on" train again 1 "$work/labels" auto classes
 fails_text() { fails 2 "$1" train none 1 "${@:2}"; }
-check "a head that BERT has not" fails_text "model.head: a bert cannot learn that" "$work/model" seq2seq_lm words
+check "a head that BERT has not" fails_text "model.head: seq2seq_lm is not for a bert model" "$work/model" seq2seq_lm words
+told_once() { # by two ranks
+    train none 2 "$work/model" causal_lm words >"$work/twice" 2>&1
+    [ "$(grep -c "model.head: " "$work/twice")" -eq 1 ] || { cat "$work/twice"; return 1; }
+}
+check "... is told once, whatever the number of ranks" told_once
+check "no data set" fails_text "data.dataset is not set" "$work/model" masked_lm words --dataset=
+evaluated() { train tested 1 "$work/labels" auto classes --eval_strategy epoch --train_split 'train[:4]' --eval_split 'train[4:]' --style plain; }
+check "classes are evaluated" evaluated
+check "... by how many are right" grep -qE '^Evaluation at step [0-9]+ \| Loss: [0-9.]+ \| accuracy: [0-9.]+% \|' "$work/tested.log"
 check "labels beyond the classes" fails_text "train.jsonl:2: " "$work/model" sequence_classification classes
 check "one label" fails_text "regression is not supported" "$work/model" sequence_classification classes --num_labels 1
 tap_done

@@ -38,6 +38,8 @@ if command -v kubectl >/dev/null; then
     check "... and its checkpoint" says first "^--- Checkpoint saved: .*/checkpoints/t5-fsdp/checkpoint_FULL_SHARD-2steps \(Epoch: 0\) ---$"
     check "... the whole model lies beside it" test -e "$work/fsx/checkpoints/t5-fsdp/model/model.safetensors"
     check "... with its tokenizer" test -e "$work/fsx/checkpoints/t5-fsdp/model/spiece.model"
+    check "shoal export takes it along, too" shoal export "$work/fsx/checkpoints/t5-fsdp" "$work/exported"
+    check "... from where the run had it" cmp tests/data/tokenizers/spm_t5/spiece.model "$work/exported/spiece.model"
     check "a second run goes on" overlay second --train_size 32 --epochs 2 --lang ko
     check "... and says so in the document's words" says second '^--- 체크포인트를 로드했습니다. 1 에폭부터 재시작합니다. ---$'
     check "... as of its checkpoint" says second '^--- 체크포인트 저장 완료: .*/checkpoint_FULL_SHARD-4steps \(Epoch: 1\) ---$'
@@ -64,6 +66,12 @@ check "in fp32, without shards" lines 'Strategy: NO_SHARD$' --precision fp32 --s
 check "as one unit" lines "$step" --auto_wrap_policy NO_WRAP
 check "its units are the blocks" fails 0 "in 5 units" script --dry_run
 check "an unknown strategy" fails 2 "'SOME_SHARD' is not one of: FULL_SHARD" script --sharding_strategy SOME_SHARD
+check "a model that is no T5" fails 2 "model.head: seq2seq_lm is not for a bert model" script --model_id "$PWD/tests/data/tiny/bert"
+mkdir "$work/cut" && cp tests/data/tiny/t5/config.json "$work/cut" && head -c 3000 tests/data/tokenizers/spm_t5/spiece.model >"$work/cut/spiece.model"
+check "a part of a SentencePiece model" fails 2 "spiece.model: not a SentencePiece model: another file, or a part of one" script --model_id "$work/cut"
+mkdir "$work/holes" && cp "$work/cut/config.json" tests/data/tokenizers/spm_t5/spiece.model "$work/holes" && cp tests/data/pretrained/bert_f16/model.safetensors "$work/holes"
+no_time() { ! script --model_id "$work/holes" >"$work/out" && grep -q "is missing" "$work/out" && ! grep -q "Elapsed time" "$work/out"; }
+check "weights that are not T5's: no time is told" no_time
 check "a model that is not there" fails 2 "google-t5/t5-large" script --model_id google-t5/t5-large
 printf '{"text": "a"}\n{"summary": "b"}\n' >"$work/fsx/datasets/billsum/train.jsonl"
 check "rows without a summary" fails 2 "train.jsonl:1: " script

@@ -411,6 +411,13 @@ def write_files(made):
             save(f"{name}_files/tokenizer_config.json", compact({"do_lower_case": name == "bert_uncased", "cls_token": "[CLS]"}))
 
 
+def whole_specials(p):
+    """T5's tokenizer keeps these whole in a text; SentencePiece itself would split them."""
+    ids = {p.id_to_piece(i): i for i in (p.pad_id(), p.eos_id(), p.unk_id()) if i >= 0}
+    parts = re.compile("(" + "|".join(map(re.escape, ids)) + ")")
+    return lambda text: [i for part in parts.split(text) if part for i in ([ids[part]] if part in ids else p.encode(part))]
+
+
 def write_spm():
     kinds = {"spm_bpe": lambda: spm(model_type="bpe", vocab_size=600), "spm_unigram": lambda: spm(model_type="unigram", vocab_size=600), "spm_t5": t5_model}
     for name, make in kinds.items():
@@ -420,7 +427,8 @@ def write_spm():
         p = sentencepiece.SentencePieceProcessor(model_proto=model)
         t5 = name != "spm_bpe"
         save(f"{name}/{'spiece.model' if t5 else 'tokenizer.model'}", model)
-        expect(name, p.encode, p.decode, lambda text: p.encode(text, add_eos=True) if t5 else p.encode(text, add_bos=True))
+        encode = whole_specials(p) if t5 else p.encode
+        expect(name, encode, p.decode, lambda text: encode(text) + [p.eos_id()] if t5 else p.encode(text, add_bos=True))
         if name == "spm_t5":
             t = t5_tokenizer(model)
             save("unigram_t5/tokenizer.json", json.dumps(json.loads(t.to_str()), ensure_ascii=False))

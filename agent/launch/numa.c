@@ -1,0 +1,77 @@
+#include "agent/launch/numa.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_MAX_BYTES = 64 * 1024 };
+
+bool numa_parse_cores(const char *text, cpu_set_t *ret_cores)
+{
+    CPU_ZERO(ret_cores);
+    auto_free char *list = xstrdup(text);
+    list[strcspn(list, "\n")] = '\0';
+    char *rest = list;
+    for (char *part; (part = strsep(&rest, ","));) {
+        char *dash = strchr(part, '-');
+        int64_t first, last;
+        if (dash)
+            *dash = '\0';
+        if (!str_to_i64(part, 0, CPU_SETSIZE - 1, &first))
+            return false;
+        last = first;
+        if (dash && !str_to_i64(dash + 1, first, CPU_SETSIZE - 1, &last))
+            return false;
+        for (int64_t core = first; core <= last; core++)
+            CPU_SET((size_t)core, ret_cores);
+    }
+    return true;
+}
+
+void numa_read(const char *root, const cpu_set_t *allowed, struct numa_nodes *ret_nodes)
+{
+    ret_nodes->count = 0;
+    for (int i = 0; i < NUMA_MAX_NODES; i++) {
+        auto_free char *path = xasprintf("%s/node%d/cpulist", root, i);
+        auto_free char *list = NULL;
+        size_t bytes;
+        cpu_set_t cores;
+        struct error ignored; /* numbers may be left out */
+        if (file_read(path, LIST_MAX_BYTES, &list, &bytes, &ignored) < 0 ||
+            !numa_parse_cores(list, &cores)) /* a node without cores has an empty list */
+            continue;
+        CPU_AND(&cores, &cores, allowed);
+        if (CPU_COUNT(&cores) > 0)
+            ret_nodes->cores[ret_nodes->count++] = cores;
+    }
+}
+
+int numa_choose(int count, int local_rank, int local_size, int *ret_sharing)
+{
+    int node = local_rank * count / local_size;
+    *ret_sharing = 0;
+    for (int rank = 0; rank < local_size; rank++)
+        *ret_sharing += rank * count / local_size == node;
+    return node;
+}
+
+int numa_stay(int local_rank, int local_size, int *ret_sharing, struct error *err)
+{
+    cpu_set_t allowed;
+    struct numa_nodes nodes;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return error_errno(err, errno, "runtime.cpu_affinity: sched_getaffinity");
+    numa_read("/sys/devices/system/node", &allowed, &nodes);
+    if (nodes.count == 0)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "runtime.cpu_affinity: this system tells of no NUMA nodes "
+                         "(/sys/devices/system/node): leave it out");
+    int node = numa_choose(nodes.count, local_rank, local_size, ret_sharing);
+    if (sched_setaffinity(0, sizeof nodes.cores[node], &nodes.cores[node]) < 0)
+        return error_errno(err, errno, "runtime.cpu_affinity: sched_setaffinity");
+    return 0;
+}
