@@ -35,6 +35,9 @@ struct stream {
 struct event {
     struct device *device;
 };
+struct graph {
+    struct stream *stream;
+};
 
 struct backend {
     const char *name; /* as in device_open */
@@ -79,6 +82,14 @@ struct backend {
     int (*trace_begin)(struct device *device, struct error *ret_why);
     /* Before the trace is read: gives all it knows. All streams are idle. */
     void (*trace_end)(struct device *device, trace_add *add, void *ctx);
+
+    /* The namesakes in graph.h, for graphs that are not NULL. Where graph_open always fails the
+     * others are NULL. */
+    int (*graph_open)(struct stream *stream, struct graph **ret_graph, struct error *err);
+    void (*graph_close)(struct graph *graph);
+    void (*graph_begin)(struct graph *graph);
+    void (*graph_end)(struct graph *graph);
+    void (*graph_get_use)(const struct graph *graph, struct graph_use *ret_use);
 };
 
 /* The first fields of every table. */

@@ -258,3 +258,36 @@ void stream_wait(struct stream *stream, struct event *event)
     assert(stream->device->backend == event->device->backend);
     stream->device->backend->stream_wait(stream, event);
 }
+
+int graph_open(struct stream *stream, struct graph **ret_graph, struct error *err)
+{
+    return stream->device->backend->graph_open(stream, ret_graph, err);
+}
+
+static const struct backend *backend_of(const struct graph *graph)
+{
+    return graph->stream->device->backend;
+}
+
+void graph_close(struct graph *graph)
+{
+    if (graph)
+        backend_of(graph)->graph_close(graph);
+}
+
+void graph_begin(struct graph *graph)
+{
+    if (graph)
+        backend_of(graph)->graph_begin(graph);
+}
+
+void graph_end(struct graph *graph)
+{
+    if (graph)
+        backend_of(graph)->graph_end(graph);
+}
+
+void graph_get_use(const struct graph *graph, struct graph_use *ret_use)
+{
+    backend_of(graph)->graph_get_use(graph, ret_use);
+}

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "kernels/dtype.h"
+#include "kernels/graph.h"
 #include "kernels/trace.h"
 
 #include <stdbool.h>

@@ -214,6 +214,7 @@ struct agent_config {
         bool cpu_affinity;
         int64_t collectives; /* enum comm_device_how */
         bool concurrent_collectives;
+        bool cuda_graphs;
         int64_t threads; /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t num_processes; /* of all pods; 0: as nproc_per_node says, which follows from it */

@@ -79,6 +79,10 @@ static const struct config_key keys[] = {
     KEY_BOOL("runtime", "concurrent_collectives", runtime.concurrent_collectives, "true", NULL,
              "gradients are reduced beside gathers, over a communicator of their own, where NCCL "
              "(2.26 or newer) allows it"),
+    KEY_BOOL(
+        "runtime", "cuda_graphs", runtime.cuda_graphs, "false", NULL,
+        "GPUs: hand them the work between two waits as one graph, to the same bits; for models "
+        "whose ops are short"),
     KEY_INT(
         "runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
         "CPU threads per rank; 0: the cores that affinity and the container's CPU limit allow, divided by the machine's ranks"),

@@ -347,7 +347,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->saved_step = -1;
     t->data_state = "";
     struct source_place data;
-    if (open_device(t, err) || open_model(t, err) ||
+    if (open_device(t, err) || trainer_open_graphs(t, err) || open_model(t, err) ||
         agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
         open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
         trainer_explain_memory(t, err);
@@ -381,6 +381,7 @@ void trainer_close(struct trainer *t)
         device_free(t->device, t->flag);
         device_host_free(t->device, t->numbers);
     }
+    trainer_close_graphs(t);
     stream_close(t->compute);
     if (t->world != t->place.world)
         comm_close(t->world);

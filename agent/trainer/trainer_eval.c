@@ -18,8 +18,11 @@ static int run_batches(struct trainer *t, struct error *err)
         struct batch batch = t->test->fn->batch(t->test, 0);
         phases_begin(t->phases); /* nobody asks for an evaluation's */
         tape_begin(t->tape, &pass);
+        graph_begin(t->graphs[GRAPH_EVALUATION]);
         t->model->forward(t->model, t->tape, &batch, 1, t->sums);
-        if (tape_finish(t->tape, err) || trainer_sync(t, err))
+        int result = tape_finish(t->tape, err);
+        graph_end(t->graphs[GRAPH_EVALUATION]);
+        if (result || trainer_sync(t, err))
             return -1;
     }
     return 0;

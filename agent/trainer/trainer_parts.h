@@ -24,6 +24,10 @@ enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
  * many a save has ended. */
 enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTALS };
 
+/* What compute is handed as graphs (runtime.cuda_graphs): a training pass with its backward, an
+ * evaluation pass, the optimizer's step. */
+enum { GRAPH_TRAINING, GRAPH_EVALUATION, GRAPH_UPDATE, TRAINER_GRAPHS };
+
 /* What goes to and from the device at every step, in memory it can copy beside the host. */
 struct trainer_numbers {
     double sums[MODEL_MAX_SUMS]; /* the device's, as of the last sync */
@@ -56,6 +60,7 @@ struct trainer {
     struct device *host; /* where activations go meanwhile; NULL: they stay */
     struct comm *world;  /* between devices; place.world itself if that moves their memory */
     struct stream *compute;
+    struct graph *graphs[TRAINER_GRAPHS]; /* NULL: without */
     struct model *model;
     enum shard_strategy strategy;
     int group_size; /* HYBRID: ranks that share one copy */
@@ -126,6 +131,12 @@ void trainer_schedule_describe(const struct schedule *schedule, struct checkpoin
 /* Takes the course of the run that saved, if the configuration says so, else tells how this run's
  * differs. */
 void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
+
+/* trainer_graphs.c: opens those that the configuration asks for. Tells what the device cannot do;
+ * then, and where the optimizer runs on the host, it is done without. Errors: ERR_CONFIG on the
+ * CPU. */
+int trainer_open_graphs(struct trainer *t, struct error *err);
+void trainer_close_graphs(struct trainer *t); /* before the stream; they need not be open */
 
 /* trainer_memory.c: refuses what cannot fit into the GPU's memory, on all ranks. Collective. */
 int trainer_check_memory(struct trainer *t, struct error *err);

@@ -31,9 +31,12 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
     struct tape_pass pass = train_pass(t);
     shard_begin(t->shard, last);
     tape_begin(t->tape, &pass);
+    graph_begin(t->graphs[GRAPH_TRAINING]);
     t->model->forward(t->model, t->tape, &batch, scales->targets, t->sums);
     phases_mark(t->phases, PHASE_BACKWARD);
-    if (tape_backward(t->tape, err))
+    int result = tape_backward(t->tape, err);
+    graph_end(t->graphs[GRAPH_TRAINING]);
+    if (result)
         return -1;
     t->position.micro_batches++;
     t->position.epoch_samples += batch.rows * t->world->size;
@@ -175,7 +178,10 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     phases_mark(t->phases, PHASE_OPTIMIZER);
     const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
     t->lr = schedule_lr(&t->schedule, at);
-    if (update(t, err))
+    graph_begin(t->graphs[GRAPH_UPDATE]);
+    int result = update(t, err);
+    graph_end(t->graphs[GRAPH_UPDATE]);
+    if (result)
         return -1;
     if (trainer_is_language(t))
         queue_totals(t);

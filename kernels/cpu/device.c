@@ -60,6 +60,12 @@ static void cpu_host_free(struct device *device, void *memory)
     free(memory);
 }
 
+static int cpu_graph_open(struct stream *stream, struct graph **ret_graph, struct error *err)
+{
+    (void)stream, (void)ret_graph;
+    return error_set(err, ERR_UNSUPPORTED, "the CPU has no graphs of ops");
+}
+
 const struct backend cpu_backend = {
     .name = "cpu",
     .ops = &cpu_ops,
@@ -83,4 +89,5 @@ const struct backend cpu_backend = {
     .event_close = cpu_event_close,
     .event_record = cpu_event_record,
     .stream_wait = cpu_stream_wait,
+    .graph_open = cpu_graph_open,
 };

@@ -25,8 +25,9 @@ extern "C" {
 
 /* ---- host side ---- */
 
-/* The stream's cudaStream_t. */
-cudaStream_t cuda_handle(const struct stream *s);
+/* The stream's cudaStream_t, for a kernel, memset or product that is queued at once: a graph may
+ * capture it. */
+cudaStream_t cuda_handle(struct stream *s);
 
 /* Multiprocessors of the stream's GPU, and its compute capability as 10 major + minor (90). */
 int cuda_multiprocessors(const struct stream *s);

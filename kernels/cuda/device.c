@@ -159,8 +159,7 @@ static void cuda_memory_free(void *ctx, void *block)
 
 static void cuda_memory_wait_idle(void *ctx)
 {
-    cuda_use(ctx);
-    cudaDeviceSynchronize();
+    cuda_streams_wait_idle(ctx);
 }
 
 static int64_t cuda_memory_free_bytes(const struct device *device, int64_t *ret_total)
@@ -214,4 +213,9 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .stream_wait = cuda_stream_wait,
     .stream_range_begin = cuda_stream_range_begin,
     .stream_range_end = cuda_stream_range_end,
+    .graph_open = cuda_graph_open,
+    .graph_close = cuda_graph_close,
+    .graph_begin = cuda_graph_begin,
+    .graph_end = cuda_graph_end,
+    .graph_get_use = cuda_graph_get_use,
 };

@@ -5,6 +5,7 @@
 #include "kernels/cuda/stream.h"
 #include "base/mem.h"
 #include "kernels/cuda/host_calls.h"
+#include "kernels/cuda/stamps.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <pthread.h>
@@ -25,23 +26,18 @@ struct wait {
     uint64_t point, at;
 };
 
-struct stamp {
-    cudaEvent_t event;
-    int64_t *ns;
-};
-
 struct cuda_stream {
     struct stream base;
     struct cuda_stream *next; /* of all */
     cudaStream_t handle;
+    struct cuda_graph *graph; /* that takes its ops, or NULL */
     void *scratch;
     size_t scratch_bytes;
     struct host_calls *calls; /* NULL before the first */
     struct progress *progress;
     struct wait *waits; /* since the last sync */
     size_t wait_count, wait_room;
-    struct stamp *stamps; /* the first stamp_count since the last sync; the events are kept */
-    size_t stamp_count, stamp_room, stamps_made;
+    struct stamps stamps;
 };
 
 struct cuda_event {
@@ -111,10 +107,29 @@ static void drop_waits(struct cuda_stream *s)
 
 /* ---- what kernels use ---- */
 
-cudaStream_t cuda_handle(const struct stream *s)
+cudaStream_t cuda_handle(struct stream *stream)
 {
-    cuda_use(device_of(s));
-    return ((const struct cuda_stream *)s)->handle;
+    const struct cuda_stream *s = (struct cuda_stream *)stream;
+    cuda_use(device_of(stream));
+    if (s->graph)
+        cuda_graph_capture(s->graph);
+    return s->handle;
+}
+
+cudaStream_t cuda_direct(struct stream *stream)
+{
+    const struct cuda_stream *s = (struct cuda_stream *)stream;
+    cuda_use(device_of(stream));
+    if (s->graph)
+        cuda_graph_part(s->graph);
+    return s->handle;
+}
+
+void cuda_stream_set_graph(struct stream *stream, struct cuda_graph *graph)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    assert(!s->graph || !graph); /* one at a time */
+    s->graph = graph;
 }
 
 int cuda_multiprocessors(const struct stream *s)
@@ -156,7 +171,7 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
         bytes = 1;
     if (bytes <= s->scratch_bytes)
         return s->scratch;
-    cuda_check(stream, cudaStreamSynchronize(cuda_handle(stream)), "grow an op's scratch");
+    cuda_check(stream, cudaStreamSynchronize(cuda_direct(stream)), "grow an op's scratch");
     cudaFree(s->scratch);
     s->scratch = NULL;
     s->scratch_bytes = 0;
@@ -206,7 +221,7 @@ int cuda_stream_open(struct device *device, const char *name, struct stream **re
 void cuda_stream_close(struct stream *stream)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cudaStreamSynchronize(cuda_handle(stream));
+    cudaStreamSynchronize(cuda_direct(stream));
     host_calls_close(s->calls);
     pthread_mutex_lock(&lock);
     struct cuda_stream **link = &streams;
@@ -216,43 +231,22 @@ void cuda_stream_close(struct stream *stream)
     drop_waits(s);
     unreference(s->progress);
     pthread_mutex_unlock(&lock);
-    for (size_t i = 0; i < s->stamps_made; i++)
-        cudaEventDestroy(s->stamps[i].event);
+    stamps_close(&s->stamps);
     cudaFree(s->scratch);
     cudaStreamDestroy(s->handle);
-    free(s->stamps);
     free(s->waits);
     free(s);
 }
 
 void *cuda_stream_native(const struct stream *stream)
 {
-    return cuda_handle(stream);
-}
-
-/* Writes the stamps that the stream has passed, and moves the device's tick on to the last. */
-static cudaError_t write_stamps(struct cuda_stream *s)
-{
-    struct cuda_device *d = device_of(&s->base);
-    cudaError_t status = cudaSuccess;
-    for (size_t i = 0; i < s->stamp_count && status == cudaSuccess; i++) {
-        float ms = 0;
-        status = cudaEventElapsedTime(&ms, d->tick, s->stamps[i].event);
-        *s->stamps[i].ns = d->tick_ns + (int64_t)((double)ms * 1e6);
-        if (ms > 1000) {
-            cudaEvent_t old = d->tick;
-            d->tick_ns = *s->stamps[i].ns;
-            d->tick = s->stamps[i].event;
-            s->stamps[i].event = old;
-        }
-    }
-    return status;
+    return cuda_direct((struct stream *)stream);
 }
 
 int cuda_stream_sync(struct stream *stream, struct error *err)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, cudaStreamSynchronize(cuda_handle(stream)), "wait for its work");
+    cuda_check(stream, cudaStreamSynchronize(cuda_direct(stream)), "wait for its work");
     pthread_mutex_lock(&lock);
     bool failed = s->progress->failed_at != 0;
     if (failed)
@@ -260,11 +254,28 @@ int cuda_stream_sync(struct stream *stream, struct error *err)
     else
         drop_waits(s); /* what they waited for did not fail either */
     pthread_mutex_unlock(&lock);
-    cudaError_t status = failed ? cudaSuccess : write_stamps(s);
-    s->stamp_count = 0;
+    cudaError_t status = stamps_take(&s->stamps, device_of(stream), !failed);
     if (status != cudaSuccess)
         return cuda_error(err, status, "read its clock");
     return failed ? -1 : 0;
+}
+
+/* The device's stream number i, or NULL. */
+static struct stream *stream_number(const struct cuda_device *device, int i)
+{
+    pthread_mutex_lock(&lock);
+    struct cuda_stream *s = streams;
+    while (s && (device_of(&s->base) != device || i-- > 0))
+        s = s->next;
+    pthread_mutex_unlock(&lock);
+    return s ? &s->base : NULL;
+}
+
+void cuda_streams_wait_idle(const struct cuda_device *device)
+{
+    struct stream *s;
+    for (int i = 0; (s = stream_number(device, i)); i++)
+        cuda_check(s, cudaStreamSynchronize(cuda_direct(s)), "wait for its work");
 }
 
 struct call {
@@ -306,7 +317,7 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
     call->function = function;
     if (bytes)
         memcpy(call->args, args, bytes);
-    cudaStream_t handle = cuda_handle(stream);
+    cudaStream_t handle = cuda_direct(stream);
     cudaError_t status = s->calls ? cudaSuccess : host_calls_open(&s->calls);
     if (status == cudaSuccess)
         status = host_calls_put(s->calls, handle, run_call, call);
@@ -318,26 +329,14 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
 void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes)
 {
     if (bytes)
-        cuda_check(stream, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, cuda_handle(stream)),
+        cuda_check(stream, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, cuda_direct(stream)),
                    "copy");
 }
 
 void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cudaStream_t handle = cuda_handle(stream);
-    if (s->stamp_count == s->stamp_room) {
-        s->stamp_room = s->stamp_room ? 2 * s->stamp_room : 16;
-        s->stamps = xrealloc(s->stamps, s->stamp_room * sizeof *s->stamps);
-    }
-    struct stamp *stamp = &s->stamps[s->stamp_count++];
-    if (s->stamp_count > s->stamps_made) {
-        cuda_check(stream, cudaEventCreateWithFlags(&stamp->event, cudaEventDefault),
-                   "make an event");
-        s->stamps_made++;
-    }
-    stamp->ns = ret_ns;
-    cuda_check(stream, cudaEventRecord(stamp->event, handle), "take the time");
+    cuda_check(stream, stamps_put(&s->stamps, cuda_direct(stream), ret_ns), "take the time");
 }
 
 /* ---- events ---- */
@@ -370,7 +369,7 @@ void cuda_event_record(struct event *event, struct stream *stream)
 {
     struct cuda_event *e = (struct cuda_event *)event;
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, cudaEventRecord(e->handle, cuda_handle(stream)), "record an event");
+    cuda_check(stream, cudaEventRecord(e->handle, cuda_direct(stream)), "record an event");
     pthread_mutex_lock(&lock);
     unreference(e->source);
     e->source = s->progress;
@@ -385,7 +384,7 @@ void cuda_stream_wait(struct stream *stream, struct event *event)
     struct cuda_stream *s = (struct cuda_stream *)stream;
     if (!e->source || e->source == s->progress)
         return; /* a stream is in order with itself */
-    cuda_check(stream, cudaStreamWaitEvent(cuda_handle(stream), e->handle, 0), "wait for an event");
+    cuda_check(stream, cudaStreamWaitEvent(cuda_direct(stream), e->handle, 0), "wait for an event");
     pthread_mutex_lock(&lock);
     if (s->wait_count == s->wait_room) {
         s->wait_room = s->wait_room ? 2 * s->wait_room : 16;

@@ -3,6 +3,7 @@
 #define SHOAL_KERNELS_CUDA_STREAM_H
 
 #include "kernels/cuda/blas.h"
+#include "kernels/cuda/graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +46,14 @@ int cuda_event_open(struct device *device, struct event **ret_event, struct erro
 void cuda_event_close(struct event *event);
 void cuda_event_record(struct event *event, struct stream *stream);
 void cuda_stream_wait(struct stream *stream, struct event *event);
+
+/* Waits for all of the device's streams. For the thread that queues on them. */
+void cuda_streams_wait_idle(const struct cuda_device *device);
+
+/* The stream's cudaStream_t for what no graph can hold: what was captured so far is launched. */
+cudaStream_t cuda_direct(struct stream *s);
+/* The graph that the stream's ops go to from now on, or NULL. */
+void cuda_stream_set_graph(struct stream *s, struct cuda_graph *graph);
 
 #ifdef __cplusplus
 }

@@ -32,7 +32,9 @@ namespace emulation
  *   memory_mib   of each GPU (1024)
  *   skip         file:line of a __syncthreads that does nothing
  *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
- *                nothing */
+ *                nothing
+ *   graphs       0: the GPU can capture none (1)
+ *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */
 std::string option(const char *name, const char *otherwise);
 long option_number(const char *name, long otherwise);
 

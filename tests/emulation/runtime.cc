@@ -1,66 +1,15 @@
-/* Streams and events of the emulated runtime. Streams are queues; whoever waits for one
- * drives: it draws which queue goes on, until what it waits for is done. A host function runs on
- * one thread of its own while its stream stands still; nobody else holds up the queues. */
-#include "tests/emulation/emulation.h"
+/* Streams of the emulated runtime. They are queues; whoever waits for one drives: it draws which
+ * queue goes on, until what it waits for is done. A host function runs on one thread of its own
+ * while its stream stands still; nobody else holds up the queues. */
+#include "tests/emulation/streams.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <memory>
-#include <mutex>
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <thread>
-#include <vector>
 
 namespace emulation
 {
 namespace
 {
-
-using clock = std::chrono::steady_clock;
-
-struct work;
-
-/* What events keep of a stream. */
-struct queue {
-    std::deque<work> works;
-    uint64_t queued = 0, done = 0;
-    unsigned priority = 0;
-    bool busy = false;                  /* its first work is a host function that runs */
-    clock::time_point rests_until = {}; /* its first work waits for others */
-    std::string name;
-};
-
-struct work {
-    std::function<void()> run = {};       /* a kernel, a copy, a record; or */
-    bool (*advance)(void *) = nullptr;    /* what may have to wait for others; or */
-    cudaHostFn_t host_function = nullptr; /* this */
-    void *args = nullptr;
-    std::shared_ptr<queue> wait_for = {}; /* or a wait for this one's `point` */
-    uint64_t point = 0;
-    const uint32_t *word = nullptr; /* or a wait until this is at or past `value` */
-    uint32_t value = 0;
-};
-
-struct host_call {
-    std::shared_ptr<queue> from;
-    cudaHostFn_t function;
-    void *args;
-};
-
-struct gpu {
-    std::mutex lock; /* guards all; held while a kernel or a copy runs */
-    std::condition_variable changed;
-    std::vector<std::shared_ptr<queue>> queues;
-    std::deque<host_call> host_calls;
-    random_numbers random{(uint64_t)option_number("seed", 1)};
-    cudaError_t broken = cudaSuccess; /* a kernel failed: nothing works any more */
-    uint64_t moves = 0; /* works done and waits begun, for the one who looks now and then */
-    std::unique_lock<std::mutex> locked()
-    {
-        return std::unique_lock(lock);
-    }
-};
 
 /* One thread runs the host functions of all streams, as a driver may. */
 void run_host_calls(gpu *g)
@@ -79,11 +28,6 @@ void run_host_calls(gpu *g)
         g->moves++;
         g->changed.notify_all();
     }
-}
-
-bool is_done(const queue &q, uint64_t point)
-{
-    return q.done >= point;
 }
 
 /* The queue to go on with: of those that can, the one of the highest priority; it is drawn anew now
@@ -131,9 +75,27 @@ void step(gpu *g, queue *q)
     g->changed.notify_all();
 }
 
-/* Works until `enough`, waiting for host functions and other drivers where nothing can go on. */
-template <typename Condition>
-void drive(gpu *g, std::unique_lock<std::mutex> *held, Condition enough)
+/* Where nobody has waited for a while, work goes on by itself. */
+void run_unasked(gpu *g)
+{
+    uint64_t seen = 0;
+    for (;;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        std::unique_lock held = g->locked();
+        if (g->moves == seen)
+            drive(g, &held, [g] { return !draw(g); });
+        seen = g->moves;
+    }
+}
+
+} // namespace
+
+bool is_done(const queue &q, uint64_t point)
+{
+    return q.done >= point;
+}
+
+void drive(gpu *g, std::unique_lock<std::mutex> *held, const std::function<bool()> &enough)
 {
     g->moves++;
     while (!enough()) {
@@ -149,19 +111,6 @@ void drive(gpu *g, std::unique_lock<std::mutex> *held, Condition enough)
     }
 }
 
-/* Where nobody has waited for a while, work goes on by itself. */
-void run_unasked(gpu *g)
-{
-    uint64_t seen = 0;
-    for (;;) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        std::unique_lock held = g->locked();
-        if (g->moves == seen)
-            drive(g, &held, [g] { return !draw(g); });
-        seen = g->moves;
-    }
-}
-
 gpu *the_gpu()
 {
     static gpu *g = [] {
@@ -173,39 +122,18 @@ gpu *the_gpu()
     return g;
 }
 
-} // namespace
-} // namespace emulation
-
-using namespace emulation;
-
-struct CUstream_st {
-    std::shared_ptr<queue> works;
-};
-
-struct CUevent_st {
-    std::shared_ptr<queue> on; /* NULL before the first record */
-    uint64_t point = 0;
-    bool timed = false;
-    std::shared_ptr<emulation::clock::time_point> when;
-};
-
-namespace emulation
-{
-namespace
-{
-
 cudaError_t put(cudaStream_t stream, work &&w)
 {
     gpu *g = the_gpu();
     std::unique_lock held = g->locked();
     if (g->broken != cudaSuccess)
         return noted(g->broken);
+    if (stream->works->captured)
+        return break_capture(stream->works.get());
     stream->works->works.push_back(std::move(w));
     stream->works->queued++;
     return cudaSuccess;
 }
-
-} // namespace
 
 cudaError_t launch_on(cudaStream_t stream, launch work)
 {
@@ -215,18 +143,23 @@ cudaError_t launch_on(cudaStream_t stream, launch work)
                     work.grid.y < 65536 && work.grid.z < 65536 && work.block.z <= 64;
     if (!possible || work.shared_bytes > 227 * 1024)
         return noted(cudaErrorInvalidConfiguration);
-    return put(stream, {.run = [work = std::move(work)] {
-                   if (!run_kernel(work))
-                       the_gpu()->broken = cudaErrorLaunchFailure;
-               }});
+    return put_node(stream, {node::KERNEL, [work = std::move(work)] {
+                                 if (!run_kernel(work))
+                                     the_gpu()->broken = cudaErrorLaunchFailure;
+                             }});
 }
 
 } // namespace emulation
+
+using namespace emulation;
 
 cudaError_t cudaDeviceSynchronize(void)
 {
     gpu *g = the_gpu();
     std::unique_lock held = g->locked();
+    for (const auto &q : g->queues)
+        if (q->captured)
+            return break_capture(q.get());
     drive(g, &held, [g] {
         for (const auto &q : g->queues)
             if (q->done < q->queued)
@@ -249,12 +182,12 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
                             cudaStream_t stream)
 {
     (void)kind;
-    return put(stream, {.run = [=] { memcpy(dst, src, bytes); }});
+    return put_node(stream, {node::COPY, [=] { memcpy(dst, src, bytes); }});
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
-    return put(stream, {.run = [=] { memset(memory, value, bytes); }});
+    return put_node(stream, {node::SET, [=] { memset(memory, value, bytes); }});
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
@@ -283,6 +216,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     gpu *g = the_gpu();
     std::unique_lock held = g->locked();
     queue *q = stream->works.get();
+    if (q->captured)
+        return break_capture(q);
     uint64_t point = q->queued;
     drive(g, &held, [q, point] { return is_done(*q, point); });
     return noted(g->broken);
@@ -294,6 +229,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     std::unique_lock held = g->locked();
     if (g->broken != cudaSuccess)
         return noted(g->broken);
+    if (stream->works->captured)
+        return break_capture(stream->works.get());
     return is_done(*stream->works, stream->works->queued) ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -319,73 +256,6 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
     *found = cudaDriverEntryPointSuccess;
     *function = strcmp(symbol, "cuStreamWaitValue32") == 0 ? (void *)wait_for_word : nullptr;
     return cudaSuccess;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-    *event = new CUevent_st;
-    (*event)->timed = !(flags & cudaEventDisableTiming);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    delete event;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    if (!stream) { /* the default stream, which has no other work */
-        event->on = std::make_shared<queue>();
-        event->when = std::make_shared<emulation::clock::time_point>(emulation::clock::now());
-        return cudaSuccess;
-    }
-    auto when = std::make_shared<emulation::clock::time_point>();
-    cudaError_t status = put(stream, {.run = [when] { *when = emulation::clock::now(); }});
-    gpu *g = the_gpu();
-    std::unique_lock held = g->locked();
-    event->on = stream->works;
-    event->point = stream->works->queued;
-    event->when = when;
-    return status;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    gpu *g = the_gpu();
-    std::unique_lock held = g->locked();
-    if (event->on)
-        drive(g, &held, [event] { return is_done(*event->on, event->point); });
-    return noted(g->broken);
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    gpu *g = the_gpu();
-    std::unique_lock held = g->locked();
-    if (g->broken != cudaSuccess)
-        return noted(g->broken);
-    return !event->on || is_done(*event->on, event->point) ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-    if (!start->timed || !end->timed || !start->on || !end->on)
-        return noted(cudaErrorInvalidValue);
-    if (cudaEventQuery(start) == cudaErrorNotReady || cudaEventQuery(end) == cudaErrorNotReady)
-        return cudaErrorNotReady;
-    *ms = std::chrono::duration<float, std::milli>(*end->when - *start->when).count();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    (void)flags;
-    static const std::string skipped = option("skip_wait", "");
-    if (!event->on || (!skipped.empty() && skipped == stream->works->name + "<-" + event->on->name))
-        return cudaSuccess;
-    return put(stream, {.wait_for = event->on, .point = event->point});
 }
 
 void nvtxNameCudaStreamA(cudaStream_t stream, const char *name)

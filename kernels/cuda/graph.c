@@ -1,0 +1,205 @@
+/* Graphs by stream capture. Between begin and end each run of ops is captured as a piece, numbered
+ * in the order of the stream. The piece of that number was made into an executable graph when it
+ * was first met; it takes the new arguments (dropout's keys, the learning rate, addresses) and is
+ * launched. So what a graph reads is always what the ops were just given: neither scratch that grew
+ * nor memory that moved can be met by an old one.
+ *
+ * A piece is a chain, so its form is mostly told by its length: a few lengths are kept, for
+ * micro-batches that add to gradients or write them, and for the shorter last batch.
+ *
+ * Capture is relaxed: the allocators may call cudaMalloc meanwhile, and other threads anything. */
+#include "kernels/cuda/graph.h"
+
+#include "base/mem.h"
+#include "kernels/cuda/stream.h"
+
+#include <stdlib.h>
+
+enum { FORMS = 4 }; /* of one piece; the one used longest ago makes room */
+
+struct form {
+    cudaGraphExec_t exec; /* NULL: free */
+    size_t nodes;
+    int64_t used_at; /* the count of launches then */
+};
+
+struct piece {
+    struct form forms[FORMS];
+};
+
+struct cuda_graph {
+    struct graph base;
+    cudaStream_t handle;
+    bool met;       /* it ran once, op by op */
+    bool capturing; /* the stream is */
+    struct piece *pieces;
+    int count, room, next; /* next: the piece that is captured next or now */
+    struct graph_use use;
+};
+
+static struct piece *piece_at(struct cuda_graph *g, int index)
+{
+    if (index == g->room) {
+        g->room = g->room ? 2 * g->room : 16;
+        g->pieces = xrealloc(g->pieces, (size_t)g->room * sizeof *g->pieces);
+    }
+    if (index == g->count)
+        g->pieces[g->count++] = (struct piece){0};
+    return &g->pieces[index];
+}
+
+/* Not while the stream may still run it. */
+static void form_clear(struct form *form)
+{
+    if (form->exec)
+        cudaGraphExecDestroy(form->exec);
+    *form = (struct form){0};
+}
+
+/* The form of so many nodes, else the one that makes room. */
+static struct form *form_of(struct piece *piece, size_t nodes)
+{
+    struct form *oldest = &piece->forms[0];
+    for (int i = 0; i < FORMS; i++) {
+        struct form *form = &piece->forms[i];
+        if (form->exec && form->nodes == nodes)
+            return form;
+        if (form->used_at < oldest->used_at)
+            oldest = form;
+    }
+    return oldest;
+}
+
+/* Makes the form one of `captured`, with its arguments. */
+static cudaError_t form_set(struct cuda_graph *g, struct form *form, cudaGraph_t captured,
+                            size_t nodes)
+{
+    cudaGraphExecUpdateResultInfo why;
+    if (form->exec && form->nodes == nodes &&
+        cudaGraphExecUpdate(form->exec, captured, &why) == cudaSuccess)
+        return cudaSuccess;
+    cudaGetLastError(); /* it is of another form: no error of ours */
+    cudaError_t status = form->exec ? cudaStreamSynchronize(g->handle) : cudaSuccess;
+    if (status != cudaSuccess)
+        return status;
+    form_clear(form);
+    status = cudaGraphInstantiate(&form->exec, captured, 0);
+    if (status != cudaSuccess) {
+        form->exec = NULL;
+        return status;
+    }
+    form->nodes = nodes;
+    g->use.made++;
+    return cudaSuccess;
+}
+
+static cudaError_t launch(struct cuda_graph *g, cudaGraph_t captured)
+{
+    size_t nodes = 0;
+    cudaError_t status = cudaGraphGetNodes(captured, NULL, &nodes);
+    if (status != cudaSuccess || nodes == 0)
+        return status;
+    struct form *form = form_of(piece_at(g, g->next++), nodes);
+    status = form_set(g, form, captured, nodes);
+    if (status == cudaSuccess)
+        status = cudaGraphLaunch(form->exec, g->handle);
+    form->used_at = ++g->use.launched;
+    return status;
+}
+
+static cudaError_t begin_capture(struct cuda_graph *g)
+{
+    cudaError_t status = cudaStreamBeginCapture(g->handle, cudaStreamCaptureModeRelaxed);
+    g->capturing = status == cudaSuccess;
+    return status;
+}
+
+static cudaError_t end_capture(struct cuda_graph *g)
+{
+    cudaGraph_t captured = NULL;
+    g->capturing = false;
+    cudaError_t status = cudaStreamEndCapture(g->handle, &captured);
+    if (status == cudaSuccess)
+        status = launch(g, captured);
+    if (captured)
+        cudaGraphDestroy(captured);
+    return status;
+}
+
+void cuda_graph_capture(struct cuda_graph *g)
+{
+    if (g->met && !g->capturing)
+        cuda_check(g->base.stream, begin_capture(g), "capture a graph of ops");
+}
+
+void cuda_graph_part(struct cuda_graph *g)
+{
+    if (g->capturing)
+        cuda_check(g->base.stream, end_capture(g), "launch a graph of ops");
+}
+
+/* Takes one memset all the way twice, made anew and with new arguments. */
+static cudaError_t try_out(struct cuda_graph *g)
+{
+    void *memory = cuda_scratch(g->base.stream, 1);
+    cudaError_t status = memory ? cudaSuccess : cudaErrorMemoryAllocation;
+    for (int value = 0; value < 2 && status == cudaSuccess; value++) {
+        g->next = 0;
+        status = begin_capture(g);
+        if (status == cudaSuccess)
+            status = cudaMemsetAsync(memory, value, 1, g->handle);
+        if (g->capturing) {
+            cudaError_t ended = end_capture(g);
+            status = status == cudaSuccess ? ended : status;
+        }
+    }
+    g->use = (struct graph_use){0};
+    return status;
+}
+
+int cuda_graph_open(struct stream *stream, struct graph **ret_graph, struct error *err)
+{
+    struct cuda_graph *g = xcalloc(1, sizeof *g);
+    g->base.stream = stream;
+    g->handle = cuda_direct(stream);
+    cudaError_t status = try_out(g);
+    if (status != cudaSuccess) {
+        cudaGetLastError();
+        cuda_graph_close(&g->base);
+        return error_set(err, ERR_UNSUPPORTED, "GPU: a graph of ops: %s",
+                         cudaGetErrorString(status));
+    }
+    *ret_graph = &g->base;
+    return 0;
+}
+
+void cuda_graph_close(struct graph *graph)
+{
+    struct cuda_graph *g = (struct cuda_graph *)graph;
+    cudaStreamSynchronize(cuda_direct(graph->stream)); /* its failures stay for who asks for them */
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < FORMS; k++)
+            form_clear(&g->pieces[i].forms[k]);
+    free(g->pieces);
+    free(g);
+}
+
+void cuda_graph_begin(struct graph *graph)
+{
+    struct cuda_graph *g = (struct cuda_graph *)graph;
+    g->next = 0;
+    cuda_stream_set_graph(graph->stream, g);
+}
+
+void cuda_graph_end(struct graph *graph)
+{
+    struct cuda_graph *g = (struct cuda_graph *)graph;
+    cuda_graph_part(g);
+    cuda_stream_set_graph(graph->stream, NULL);
+    g->met = true;
+}
+
+void cuda_graph_get_use(const struct graph *graph, struct graph_use *ret_use)
+{
+    *ret_use = ((const struct cuda_graph *)graph)->use;
+}

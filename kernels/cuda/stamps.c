@@ -1,0 +1,52 @@
+#include "kernels/cuda/stamps.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+cudaError_t stamps_put(struct stamps *stamps, cudaStream_t stream, int64_t *ret_ns)
+{
+    if (stamps->count == stamps->room) {
+        stamps->room = stamps->room ? 2 * stamps->room : 16;
+        stamps->all = xrealloc(stamps->all, stamps->room * sizeof *stamps->all);
+    }
+    struct stamp *stamp = &stamps->all[stamps->count];
+    cudaError_t status = cudaSuccess;
+    if (stamps->count == stamps->made) {
+        status = cudaEventCreateWithFlags(&stamp->event, cudaEventDefault);
+        stamps->made += status == cudaSuccess;
+    }
+    if (status == cudaSuccess)
+        status = cudaEventRecord(stamp->event, stream);
+    if (status != cudaSuccess)
+        return status;
+    stamp->ns = ret_ns;
+    stamps->count++;
+    return cudaSuccess;
+}
+
+cudaError_t stamps_take(struct stamps *stamps, struct cuda_device *device, bool are_passed)
+{
+    cudaError_t status = cudaSuccess;
+    for (size_t i = 0; i < stamps->count && are_passed && status == cudaSuccess; i++) {
+        struct stamp *stamp = &stamps->all[i];
+        float ms = 0;
+        status = cudaEventElapsedTime(&ms, device->tick, stamp->event);
+        *stamp->ns = device->tick_ns + (int64_t)((double)ms * 1e6);
+        if (ms > 1000) {
+            cudaEvent_t old = device->tick;
+            device->tick_ns = *stamp->ns;
+            device->tick = stamp->event;
+            stamp->event = old;
+        }
+    }
+    stamps->count = 0;
+    return status;
+}
+
+void stamps_close(struct stamps *stamps)
+{
+    for (size_t i = 0; i < stamps->made; i++)
+        cudaEventDestroy(stamps->all[i].event);
+    free(stamps->all);
+}

@@ -1,0 +1,116 @@
+/* Training with CUDA's graphs ends with the same bits as without: models, micro-batches, short last
+ * batches, recomputation, offload, several ranks. On the CPU, that they are refused. */
+#include "tests/agent/runs.h"
+#include "tests/agent/token_texts.h"
+#include "tests/support.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define T5                                                                                         \
+    "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "               \
+    "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12 "                       \
+    "--max_position_embeddings=0 "
+
+static int make_rows(void **ret_dir)
+{
+    char *dir = support_temp_dir();
+    auto_str struct str rows;
+    str_init(&rows, 1 << 16);
+    for (int i = 0; i < 24; i++)
+        str_printf(&rows, "{\"text\":\"row number %d of the data%s\",\"summary\":\"number %d\"}\n",
+                   i, i % 3 ? " is longer than others" : "", i);
+    free(texts_write(dir, "rows/train.jsonl", str_text(&rows), rows.length));
+    *ret_dir = dir;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*make_data)(void **ret_dir);
+    void (*train)(struct run *run, struct arena *arena, const char *data, int size,
+                  const char *flags);
+    int size;
+    const char *rows; /* a data set in the folder, instead of the usual one */
+    const char *flags;
+} cases[] = {
+    /* an epoch is a batch of two images and one of one */
+    {"MNIST", runs_make_images, runs_do, 1, NULL, "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=1"},
+    {"Llama, recomputed, in micro-batches", runs_make_tokens, runs_do_language, 1, NULL,
+     "--activation_checkpointing=full --batch_size=3 --gradient_accumulation_steps=3"},
+    {"Llama in bf16, norms recomputed", runs_make_tokens, runs_do_language, 1, NULL,
+     "--activation_checkpointing=selective --mixed_precision=bf16 --max_steps=4"},
+    {"Llama, offloaded", runs_make_tokens, runs_do_language, 1, NULL,
+     "--offload_activations --cpu_offload --activation_checkpointing=full --max_steps=4"},
+    {"Llama over two ranks", runs_make_tokens, runs_do_language, 2, NULL,
+     "--sharding_strategy=FULL_SHARD --max_steps=4 --nan_policy=skip"},
+    {"T5 with dropout", make_rows, runs_do_language, 1, "rows", T5 "--dropout=0.1 --batch_size=7"},
+};
+
+/* What a run ends with: the model's file. */
+static char *train(int number, struct run *run, struct arena *arena, const char *dir,
+                   const char *graphs, size_t *ret_bytes)
+{
+    struct error err;
+    char *model = NULL;
+    const char *path = arena_printf(arena, "%s/model%d%s", dir, number, graphs);
+    const char *rows = cases[number].rows;
+    const char *flags = arena_printf(
+        arena, "%s %s --device=%s%s --save_model=%s --cuda_graphs=%s", cases[number].flags,
+        rows ? arena_printf(arena, "--dataset=%s/%s", dir, rows) : "", support_device(),
+        cases[number].size > 1 ? ":0" : "", path, graphs);
+    cases[number].train(run, arena, dir, cases[number].size, flags);
+    const char *file =
+        cases[number].train == runs_do ? path : arena_printf(arena, "%s/model.safetensors", path);
+    assert_ok(file_read(file, 16 << 20, &model, ret_bytes, &err), &err);
+    return model;
+}
+
+static void graphs_change_no_bit(void **state)
+{
+    (void)state;
+    if (strcmp(support_device(), "cpu") == 0)
+        return;
+    for (int i = 0; i < (int)array_length(cases); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct run without = {0}, with = {0};
+        void *dir;
+        cases[i].make_data(&dir);
+        size_t bytes, bytes_with;
+        auto_free char *model = train(i, &without, arena, dir, "off", &bytes);
+        auto_free char *model_with = train(i, &with, arena, dir, "on", &bytes_with);
+        assert_true(with.seen[0].last_step > 2);
+        assert_int_equal(with.seen[0].last_step, without.seen[0].last_step);
+        for (int s = 0; s < with.seen[0].last_step; s++)
+            if (with.seen[0].loss[s] != without.seen[0].loss[s])
+                fail_msg("%s: step %d: %.17g, without graphs %.17g", cases[i].name, s + 1,
+                         with.seen[0].loss[s], without.seen[0].loss[s]);
+        assert_true(with.seen[0].test_loss == without.seen[0].test_loss);
+        if (bytes != bytes_with || memcmp(model, model_with, bytes) != 0)
+            fail_msg("%s: graphs change the model", cases[i].name);
+        assert_null(strstr(with.seen[0].notice, "cuda_graphs"));
+        runs_remove(&dir);
+    }
+}
+
+static void the_cpu_has_none(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct config *config = arena_new(arena, struct config);
+    struct run run = {.config = &config->value, .size = 1};
+    runs_configure(config, arena, *state, 1, "--device=cpu --cuda_graphs");
+    runs_start(&run);
+    assert_fails(run.result[0], &run.err[0], ERR_CONFIG, "the model runs on the CPU");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_change_no_bit),
+        cmocka_unit_test_setup_teardown(the_cpu_has_none, runs_make_images, runs_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

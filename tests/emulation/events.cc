@@ -1,0 +1,110 @@
+/* Events of the emulated runtime. */
+#include "tests/emulation/streams.h"
+
+using namespace emulation;
+
+struct CUevent_st {
+    std::shared_ptr<queue> on; /* NULL before the first record */
+    uint64_t point = 0;
+    bool timed = false;
+    bool is_captured = false; /* it was recorded in a capture: a graph's, no point of a stream */
+    std::shared_ptr<emulation::clock::time_point> when;
+};
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    *event = new CUevent_st;
+    (*event)->timed = !(flags & cudaEventDisableTiming);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    if (!stream) { /* the default stream, which has no other work */
+        event->on = std::make_shared<queue>();
+        event->when = std::make_shared<emulation::clock::time_point>(emulation::clock::now());
+        return cudaSuccess;
+    }
+    gpu *g = the_gpu();
+    {
+        std::unique_lock held = g->locked();
+        event->is_captured = stream->works->captured != nullptr;
+        event->on = stream->works;
+        if (event->is_captured)
+            return cudaSuccess;
+    }
+    auto when = std::make_shared<emulation::clock::time_point>();
+    cudaError_t status = put(stream, {.run = [when] { *when = emulation::clock::now(); }});
+    std::unique_lock held = g->locked();
+    event->point = stream->works->queued;
+    event->when = when;
+    return status;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (event->is_captured)
+        return noted(cudaErrorCapturedEvent);
+    gpu *g = the_gpu();
+    std::unique_lock held = g->locked();
+    if (event->on)
+        drive(g, &held, [event] { return is_done(*event->on, event->point); });
+    return noted(g->broken);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (event->is_captured)
+        return noted(cudaErrorCapturedEvent);
+    gpu *g = the_gpu();
+    std::unique_lock held = g->locked();
+    if (g->broken != cudaSuccess)
+        return noted(g->broken);
+    return !event->on || is_done(*event->on, event->point) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    if (!start->timed || !end->timed || !start->on || !end->on)
+        return noted(cudaErrorInvalidValue);
+    if (start->is_captured || end->is_captured)
+        return noted(cudaErrorCapturedEvent);
+    if (cudaEventQuery(start) == cudaErrorNotReady || cudaEventQuery(end) == cudaErrorNotReady)
+        return cudaErrorNotReady;
+    *ms = std::chrono::duration<float, std::milli>(*end->when - *start->when).count();
+    return cudaSuccess;
+}
+
+/* A wait that crosses the border of a capture. In CUDA the stream that waits for a captured event
+ * joins the capture; nobody here brings it back before the end. Lock held. */
+static cudaError_t cross(queue *waiting, const CUevent_st &event)
+{
+    queue *recorded = event.on.get();
+    if (!event.is_captured)
+        return break_capture(waiting, cudaErrorStreamCaptureIsolation);
+    if (!recorded->captured)
+        return noted(cudaErrorInvalidValue); /* its graph is made: it means nothing any more */
+    if (waiting != recorded)
+        recorded->captured->broken = cudaErrorStreamCaptureUnjoined;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    static const std::string skipped = option("skip_wait", "");
+    if (!event->on || (!skipped.empty() && skipped == stream->works->name + "<-" + event->on->name))
+        return cudaSuccess;
+    {
+        std::unique_lock held = the_gpu()->locked();
+        if (stream->works->captured || event->is_captured)
+            return cross(stream->works.get(), *event);
+    }
+    return put(stream, {.wait_for = event->on, .point = event->point});
+}
