@@ -292,20 +292,24 @@ struct ops {
 
     /* y = w * x * rstd, rstd = 1 / sqrt(mean(x^2) + eps), row by row (Zhang and Sennrich 2019);
      * with bf16, x * rstd is rounded before it is multiplied by w, as transformers does. rstd:
-     * [rows], fp32, for backward. */
-    void (*rms_norm_forward)(struct stream *s, enum dtype t, void *y, float *rstd, const void *x,
-                             const void *w, int64_t rows, int64_t D, float eps);
-    /* dw is summed over the rows in a fixed order. dx may be dy. */
-    void (*rms_norm_backward)(struct stream *s, enum dtype t, void *dx, float *dw, const void *dy,
-                              const void *x, const void *w, const float *rstd, int64_t rows,
-                              int64_t D, bool accumulate);
+     * [rows], fp32, for backward. residual: NULL, or x = x + residual comes first, as add() would
+     * do it; else x is only read. */
+    void (*rms_norm_forward)(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
+                             const void *residual, const void *w, int64_t rows, int64_t D,
+                             float eps);
+    /* dw is summed over the rows in a fixed order. add_dx: dx is added to what is there (rounded
+     * first, as add() would); else dx may be dy. */
+    void (*rms_norm_backward)(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                              const void *dy, const void *x, const void *w, const float *rstd,
+                              int64_t rows, int64_t D, bool accumulate);
     /* y = w * (x - mean) * rstd + bias, rstd = 1 / sqrt(var(x) + eps) (torch.nn.LayerNorm). stats:
-     * [rows, 2], fp32: mean and rstd. */
-    void (*layer_norm_forward)(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
-                               const void *w, const void *bias, int64_t rows, int64_t D, float eps);
-    void (*layer_norm_backward)(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
-                                const void *dy, const void *x, const void *w, const float *stats,
-                                int64_t rows, int64_t D, bool accumulate);
+     * [rows, 2], fp32: mean and rstd. residual and add_dx as above. */
+    void (*layer_norm_forward)(struct stream *s, enum dtype t, void *y, float *stats, void *x,
+                               const void *residual, const void *w, const void *bias, int64_t rows,
+                               int64_t D, float eps);
+    void (*layer_norm_backward)(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                                float *dbias, const void *dy, const void *x, const void *w,
+                                const float *stats, int64_t rows, int64_t D, bool accumulate);
 
     /* Rotary position embedding in place (Su et al. 2021), in Hugging Face's half-split form:
      * elements i and i + hd/2 of each head turn by the angle of (token, i). x: the first of `heads`

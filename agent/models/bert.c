@@ -73,8 +73,8 @@ static struct tensor *embed(struct bert *net, struct tape *tape, const struct ba
             ? nn_embedding(tape, net->token_types, batch->token_types, rows, T)
             : nn_positions(tape, net->token_types, counts ? counts + most : NULL, rows, T);
     x = nn_add(tape, x, types);
-    x = nn_add(tape, x, nn_positions(tape, net->positions, counts, rows, T));
-    x = nn_layer_norm(tape, net->norm, x, (float)net->config.layer_norm_eps);
+    struct tensor *positions = nn_positions(tape, net->positions, counts, rows, T);
+    x = nn_add_layer_norm(tape, net->norm, x, positions, NULL, (float)net->config.layer_norm_eps);
     x = nn_dropout(tape, net->dropout, x, 0);
     tape_leave(tape, net->embeddings);
     return x;
@@ -87,7 +87,7 @@ static struct tensor *add_output(struct tape *tape, const struct bert *net,
 {
     tape_enter(tape, o->module);
     y = nn_dropout(tape, o->dropout, nn_linear(tape, o->dense, y, false), number);
-    x = nn_layer_norm(tape, o->norm, nn_add(tape, x, y), (float)net->config.layer_norm_eps);
+    x = nn_add_layer_norm(tape, o->norm, x, y, NULL, (float)net->config.layer_norm_eps);
     tape_leave(tape, o->module);
     return x;
 }

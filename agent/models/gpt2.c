@@ -106,8 +106,8 @@ static struct tensor *gpt2_block(struct tape *tape, const void *args,
 
     tape_enter(tape, block->module);
     struct tensor *y = nn_layer_norm(tape, block->ln_1, tape_keep(x), eps);
-    x = nn_add(tape, x, attention(tape, block, y));
-    y = nn_layer_norm(tape, block->ln_2, tape_keep(x), eps);
+    y = attention(tape, block, y);
+    y = nn_add_layer_norm(tape, block->ln_2, x, y, &x, eps);
     x = nn_add(tape, x, mlp(tape, block, y));
     tape_leave(tape, block->module);
     return x;

@@ -132,8 +132,8 @@ static struct tensor *decoder_layer(struct tape *tape, const void *args,
 
     tape_enter(tape, layer->block);
     struct tensor *y = nn_rms_norm(tape, layer->input_norm, tape_keep(x), eps);
-    x = nn_add(tape, x, attention(tape, layer, y));
-    y = nn_rms_norm(tape, layer->post_attention_norm, tape_keep(x), eps);
+    y = attention(tape, layer, y);
+    y = nn_add_rms_norm(tape, layer->post_attention_norm, x, y, &x, eps);
     x = nn_add(tape, x, mlp(tape, layer, y));
     tape_leave(tape, layer->block);
     return x;

@@ -74,19 +74,24 @@ int t5_check(const struct t5_config *config, struct error *err)
 
 /* ---- forward ---- */
 
+/* A sublayer gives what is to be added to the residual stream: y. The next one adds it to *x where
+ * it normalises that; the first has none (NULL). */
 static struct tensor *enter_sublayer(struct tape *tape, const struct t5 *net,
-                                     const struct t5_sublayer *layer, struct tensor *x)
+                                     const struct t5_sublayer *layer, struct tensor **x,
+                                     struct tensor *y)
 {
+    float eps = (float)net->config.layer_norm_epsilon;
     tape_enter(tape, layer->module);
-    return nn_rms_norm(tape, layer->norm, tape_keep(x), (float)net->config.layer_norm_epsilon);
+    return y ? nn_add_rms_norm(tape, layer->norm, *x, y, x, eps)
+             : nn_rms_norm(tape, layer->norm, tape_keep(*x), eps);
 }
 
 static struct tensor *leave_sublayer(struct tape *tape, const struct t5_sublayer *layer,
-                                     struct tensor *x, struct tensor *y)
+                                     struct tensor *y)
 {
-    x = nn_add(tape, x, nn_dropout(tape, layer->dropout, y, layer->number));
+    y = nn_dropout(tape, layer->dropout, y, layer->number);
     tape_leave(tape, layer->module);
-    return x;
+    return y;
 }
 
 static struct nn_attention_how how_of(const struct t5 *net, const struct t5_attention *a)
@@ -96,7 +101,7 @@ static struct nn_attention_how how_of(const struct t5 *net, const struct t5_atte
 }
 
 static struct tensor *self_attention(struct tape *tape, const struct t5_block *block,
-                                     struct tensor *x, struct tensor *bias)
+                                     struct tensor **x, struct tensor *bias)
 {
     const struct t5 *net = block->t5;
     const struct t5_attention *a = &block->self;
@@ -105,7 +110,7 @@ static struct tensor *self_attention(struct tape *tape, const struct t5_block *b
     how.causal = block->in_decoder;
     how.key_counts = block->in_decoder ? NULL : net->source_counts;
 
-    struct tensor *y = enter_sublayer(tape, net, &a->layer, x);
+    struct tensor *y = enter_sublayer(tape, net, &a->layer, x, NULL);
     tape_enter(tape, a->module);
     struct tensor *qkv = nn_columns(tape, y, 3 * width, "queries, keys and values");
     qkv = nn_linear_into(tape, a->q, tape_keep(y), qkv, 0);
@@ -114,11 +119,11 @@ static struct tensor *self_attention(struct tape *tape, const struct t5_block *b
     y = nn_attention(tape, qkv, bias, &net->heads, &how);
     y = nn_linear(tape, a->o, y, false);
     tape_leave(tape, a->module);
-    return leave_sublayer(tape, &a->layer, x, y);
+    return leave_sublayer(tape, &a->layer, y);
 }
 
 static struct tensor *cross_attention(struct tape *tape, const struct t5_block *block,
-                                      struct tensor *x, struct tensor *memory)
+                                      struct tensor **x, struct tensor *y, struct tensor *memory)
 {
     const struct t5 *net = block->t5;
     const struct t5_attention *a = &block->cross;
@@ -126,7 +131,7 @@ static struct tensor *cross_attention(struct tape *tape, const struct t5_block *
     struct nn_attention_how how = how_of(net, a);
     how.key_counts = net->source_counts;
 
-    struct tensor *y = enter_sublayer(tape, net, &a->layer, x);
+    y = enter_sublayer(tape, net, &a->layer, x, y);
     tape_enter(tape, a->module);
     struct tensor *q = nn_linear(tape, a->q, y, false);
     struct tensor *kv = nn_columns(tape, memory, 2 * width, "keys and values");
@@ -135,18 +140,18 @@ static struct tensor *cross_attention(struct tape *tape, const struct t5_block *
     y = nn_cross_attention(tape, q, kv, &net->heads, &how);
     y = nn_linear(tape, a->o, y, false);
     tape_leave(tape, a->module);
-    return leave_sublayer(tape, &a->layer, x, y);
+    return leave_sublayer(tape, &a->layer, y);
 }
 
 static struct tensor *feed_forward(struct tape *tape, const struct t5_block *block,
-                                   struct tensor *x)
+                                   struct tensor **x, struct tensor *y)
 {
     const struct t5 *net = block->t5;
     const struct t5_ff *f = &block->feed_forward;
     enum t5_feed_forward kind = net->config.feed_forward_proj;
     int64_t I = net->config.d_ff;
 
-    struct tensor *y = enter_sublayer(tape, net, &f->layer, x);
+    y = enter_sublayer(tape, net, &f->layer, x, y);
     tape_enter(tape, f->module);
     if (kind == T5_RELU) {
         y = nn_linear(tape, f->wi, y, true);
@@ -159,7 +164,7 @@ static struct tensor *feed_forward(struct tape *tape, const struct t5_block *blo
     y = nn_dropout(tape, f->dropout, y, f->layer.number + 1);
     y = nn_linear(tape, f->wo, y, false);
     tape_leave(tape, f->module);
-    return leave_sublayer(tape, &f->layer, x, y);
+    return leave_sublayer(tape, &f->layer, y);
 }
 
 enum { X, BIAS, MEMORY }; /* what a block reads */
@@ -169,10 +174,12 @@ static struct tensor *run_block(struct tape *tape, const void *args,
                                 struct tensor *const inputs[TAPE_MAX_INPUTS])
 {
     const struct t5_block *block = *(const struct t5_block *const *)args;
-    struct tensor *x = self_attention(tape, block, inputs[X], inputs[BIAS]);
+    struct tensor *x = inputs[X];
+    struct tensor *y = self_attention(tape, block, &x, inputs[BIAS]);
     if (block->in_decoder)
-        x = cross_attention(tape, block, x, inputs[MEMORY]);
-    return feed_forward(tape, block, x);
+        y = cross_attention(tape, block, &x, y, inputs[MEMORY]);
+    y = feed_forward(tape, block, &x, y);
+    return nn_add(tape, x, y);
 }
 
 /* ids: [rows, T]; memory: NULL, or what the encoder gave, to be consumed. The position bias is

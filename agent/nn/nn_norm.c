@@ -2,6 +2,8 @@
 
 #include "agent/nn/nn_parts.h"
 
+#include <assert.h>
+
 /* ---- declarations ---- */
 
 static void add_constant(struct arena *arena, struct module *m, const char *name,
@@ -39,117 +41,133 @@ struct module *nn_layer_norm_new(struct arena *arena, struct module *parent, con
     return m;
 }
 
-/* The numbers that both keep. */
+/* The numbers that an op keeps. */
 struct norm_args {
     int64_t rows, D;
     float eps;
+    bool root_mean_square; /* else nn.LayerNorm */
 };
 
-/* A tensor like x for the output, and `per_row` numbers of each row for backward; false if the tape
- * has failed. */
-static bool prepare(struct tape *tape, const struct module *m, const struct tensor *x, float eps,
-                    int64_t per_row, struct norm_args *a, struct tape_op *op)
-{
-    a->D = m->params[NN_WEIGHT]->count;
-    a->rows = x->count / a->D;
-    a->eps = eps;
-    op->output = tape_tensor(tape, x->dims, x->shape, m->path);
-    op->memory = tape_alloc(tape, (size_t)(a->rows * per_row) * sizeof(float), m->path);
-    NN_SET_ARGS(*op, *a);
-    return op->memory != NULL;
-}
-
-/* ---- rms_norm ---- */
-
-static void rms_norm_make(struct tape *tape, const struct tape_op *op)
+/* residual: NULL, or what is added to x first. */
+static void norm_queue(struct tape *tape, const struct tape_op *op, const void *residual)
 {
     struct norm_args a;
     NN_GET_ARGS(op, a);
-    const struct tensor *x = op->inputs[0];
-    nn_ops(tape)->rms_norm_forward(tape_stream(tape), x->dtype, op->output->data, op->memory,
-                                   x->data, op->module->params[NN_WEIGHT]->value, a.rows, a.D,
-                                   a.eps);
+    const struct tensor *x = op->inputs[0], *y = op->output;
+    const void *w = op->module->params[NN_WEIGHT]->value;
+    if (a.root_mean_square)
+        nn_ops(tape)->rms_norm_forward(tape_stream(tape), x->dtype, y->data, op->memory, x->data,
+                                       residual, w, a.rows, a.D, a.eps);
+    else
+        nn_ops(tape)->layer_norm_forward(tape_stream(tape), x->dtype, y->data, op->memory, x->data,
+                                         residual, w, nn_bias(op->module), a.rows, a.D, a.eps);
 }
 
-static void rms_norm_backward(struct tape *tape, struct tape_op *op)
+static void norm_remake(struct tape *tape, const struct tape_op *op)
+{
+    norm_queue(tape, op, NULL);
+}
+
+/* x's gradient is added to the one it has, as a residual stream has from what comes later, else
+ * written over the output's. */
+static void norm_backward(struct tape *tape, struct tape_op *op)
 {
     struct norm_args a;
     NN_GET_ARGS(op, a);
-    struct tensor *x = op->inputs[0];
-    struct param *w = op->module->params[NN_WEIGHT];
-    void *gradient = tape_take_gradient(op->output);
-    bool add;
-    float *dw = tape_param_gradient(w, &add);
-    nn_ops(tape)->rms_norm_backward(tape_stream(tape), x->dtype, gradient, dw, gradient, x->data,
-                                    w->value, op->memory, a.rows, a.D, add);
-    tape_give_gradient(tape, x, gradient);
+    struct tensor *x = op->inputs[0], *y = op->output;
+    struct param *const *params = op->module->params;
+    const void *w = params[NN_WEIGHT]->value;
+    bool add_dx = x->gradient != NULL, add;
+    void *dy = y->gradient, *dx = add_dx ? x->gradient : tape_take_gradient(y);
+    float *dw = tape_param_gradient(params[NN_WEIGHT], &add);
+    if (a.root_mean_square) {
+        nn_ops(tape)->rms_norm_backward(tape_stream(tape), x->dtype, dx, add_dx, dw, dy, x->data, w,
+                                        op->memory, a.rows, a.D, add);
+    } else {
+        float *dbias = tape_param_gradient(params[NN_BIAS], &add);
+        nn_ops(tape)->layer_norm_backward(tape_stream(tape), x->dtype, dx, add_dx, dw, dbias, dy,
+                                          x->data, w, op->memory, a.rows, a.D, add);
+    }
+    if (!add_dx)
+        tape_give_gradient(tape, x, dx);
+}
+
+/* The norm of x; or, where there is a y, of x + y, in y's place: one op forward, recorded as two.
+ */
+static struct tensor *norm(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
+                           float eps, bool root_mean_square)
+{
+    struct tensor *of = y ? y : x;
+    int64_t D = m->params[NN_WEIGHT]->count;
+    struct norm_args a = {of->count / D, D, eps, root_mean_square};
+    struct tape_op op = {.backward = norm_backward,
+                         .remake = norm_remake,
+                         .module = m,
+                         .inputs = {of},
+                         .reads_inputs = true};
+    op.output = tape_tensor(tape, of->dims, of->shape, m->path);
+    op.memory =
+        tape_alloc(tape, (size_t)(a.rows * (root_mean_square ? 1 : 2)) * sizeof(float), m->path);
+    NN_SET_ARGS(op, a);
+    if (op.memory)
+        norm_queue(tape, &op, y ? x->data : NULL);
+    if (y)
+        nn_record_add(tape, x, y);
+    tape_record(tape, &op);
+    return op.output;
+}
+
+static struct tensor *norm_alone(struct tape *tape, struct module *m, struct tensor *x, float eps,
+                                 bool root_mean_square)
+{
+    struct tensor *output = NULL;
+    tape_enter(tape, m);
+    if (tape_failed(tape))
+        tape_drop(tape, x);
+    else
+        output = norm(tape, m, x, NULL, eps, root_mean_square);
+    tape_leave(tape, m);
+    return output;
+}
+
+static struct tensor *norm_of_sum(struct tape *tape, struct module *m, struct tensor *x,
+                                  struct tensor *y, struct tensor **ret_sum, float eps,
+                                  bool root_mean_square)
+{
+    struct tensor *output = NULL;
+    tape_enter(tape, m);
+    if (tape_failed(tape)) {
+        tape_drop(tape, x);
+        tape_drop(tape, y);
+        y = NULL;
+    } else {
+        assert(x->count == y->count && y->readers == 1);
+        output = norm(tape, m, x, ret_sum ? tape_keep(y) : y, eps, root_mean_square);
+    }
+    if (ret_sum)
+        *ret_sum = y;
+    tape_leave(tape, m);
+    return output;
 }
 
 struct tensor *nn_rms_norm(struct tape *tape, struct module *m, struct tensor *x, float eps)
 {
-    tape_enter(tape, m);
-    if (tape_failed(tape)) {
-        tape_drop(tape, x);
-        return NULL;
-    }
-    struct norm_args a;
-    struct tape_op op = {.backward = rms_norm_backward,
-                         .remake = rms_norm_make,
-                         .module = m,
-                         .inputs = {x},
-                         .reads_inputs = true};
-    if (prepare(tape, m, x, eps, 1, &a, &op))
-        rms_norm_make(tape, &op);
-    tape_record(tape, &op);
-    tape_leave(tape, m);
-    return op.output;
-}
-
-/* ---- layer_norm ---- */
-
-static void layer_norm_make(struct tape *tape, const struct tape_op *op)
-{
-    struct norm_args a;
-    NN_GET_ARGS(op, a);
-    const struct tensor *x = op->inputs[0];
-    nn_ops(tape)->layer_norm_forward(tape_stream(tape), x->dtype, op->output->data, op->memory,
-                                     x->data, op->module->params[NN_WEIGHT]->value,
-                                     nn_bias(op->module), a.rows, a.D, a.eps);
-}
-
-static void layer_norm_backward(struct tape *tape, struct tape_op *op)
-{
-    struct norm_args a;
-    NN_GET_ARGS(op, a);
-    struct tensor *x = op->inputs[0];
-    struct param *w = op->module->params[NN_WEIGHT];
-    void *dx = tape_gradient(tape, x);
-    bool add;
-    float *dw = tape_param_gradient(w, &add);
-    float *dbias = tape_param_gradient(op->module->params[NN_BIAS], &add);
-    if (dx)
-        nn_ops(tape)->layer_norm_backward(tape_stream(tape), x->dtype, dx, dw, dbias,
-                                          op->output->gradient, x->data, w->value, op->memory,
-                                          a.rows, a.D, add);
-    tape_give_gradient(tape, x, dx);
+    return norm_alone(tape, m, x, eps, true);
 }
 
 struct tensor *nn_layer_norm(struct tape *tape, struct module *m, struct tensor *x, float eps)
 {
-    tape_enter(tape, m);
-    if (tape_failed(tape)) {
-        tape_drop(tape, x);
-        return NULL;
-    }
-    struct norm_args a;
-    struct tape_op op = {.backward = layer_norm_backward,
-                         .remake = layer_norm_make,
-                         .module = m,
-                         .inputs = {x},
-                         .reads_inputs = true};
-    if (prepare(tape, m, x, eps, 2, &a, &op))
-        layer_norm_make(tape, &op);
-    tape_record(tape, &op);
-    tape_leave(tape, m);
-    return op.output;
+    return norm_alone(tape, m, x, eps, false);
+}
+
+struct tensor *nn_add_rms_norm(struct tape *tape, struct module *m, struct tensor *x,
+                               struct tensor *y, struct tensor **ret_sum, float eps)
+{
+    return norm_of_sum(tape, m, x, y, ret_sum, eps, true);
+}
+
+struct tensor *nn_add_layer_norm(struct tape *tape, struct module *m, struct tensor *x,
+                                 struct tensor *y, struct tensor **ret_sum, float eps)
+{
+    return norm_of_sum(tape, m, x, y, ret_sum, eps, false);
 }

@@ -37,6 +37,9 @@ void nn_add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *nex
 /* The gradient of an output whose op ended in relu(): through the relu, in place. */
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y);
 
+/* Records nn_add(x, y), whose values are queued already. */
+void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y);
+
 /* The numbers an op keeps for its backward. */
 #define NN_SET_ARGS(op, value)                                                                     \
     do {                                                                                           \

@@ -18,6 +18,11 @@ static void add_backward(struct tape *tape, struct tape_op *op)
         stream_copy(tape_stream(tape), dx, y->gradient, (size_t)x->count * dtype_bytes(x->dtype));
 }
 
+void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y)
+{
+    tape_record(tape, &(struct tape_op){.backward = add_backward, .output = y, .inputs = {x}});
+}
+
 struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
 {
     if (tape_failed(tape)) {
@@ -27,7 +32,7 @@ struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
     }
     assert(x->count == y->count && y->readers == 1);
     nn_ops(tape)->add(tape_stream(tape), y->dtype, y->data, x->data, y->count);
-    tape_record(tape, &(struct tape_op){.backward = add_backward, .output = y, .inputs = {x}});
+    nn_record_add(tape, x, y);
     return y;
 }
 

@@ -8,12 +8,12 @@
 struct layer_args {
     struct stream *s;
     enum dtype t;
-    void *y, *dx;
+    void *y, *x, *dx;
     float *stats, *dw, *dbias;
-    const void *x, *w, *bias, *dy;
+    const void *residual, *w, *bias, *dy;
     int64_t rows, D;
     float eps;
-    bool accumulate;
+    bool add_dx, accumulate;
 };
 
 /* The sum over row r of x - shift, or of its square. */
@@ -35,11 +35,24 @@ static inline double row_sum(const struct layer_args *a, int64_t r, float shift,
     return sum;
 }
 
+/* Row r of x becomes itself and the residual's. */
+static inline void add_residual(const struct layer_args *a, int64_t r)
+{
+    float strip[STRIP];
+    for (int64_t i = 0, n; i < a->D; i += n) {
+        n = strip_length(a->D - i);
+        strip_add(a->t, a->x, r * a->D + i, n,
+                  strip_read(a->t, a->residual, r * a->D + i, n, strip));
+    }
+}
+
 CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
 {
     const struct layer_args *a = args;
     float x_strip[STRIP], w_strip[STRIP], bias_strip[STRIP], y_strip[STRIP];
     for (int64_t r = first; r < last; r++) {
+        if (a->residual)
+            add_residual(a, r);
         float mean = (float)(row_sum(a, r, 0, false) / (double)a->D);
         float rstd = (float)(1 / sqrt(row_sum(a, r, mean, true) / (double)a->D + a->eps));
         a->stats[2 * r] = mean;
@@ -58,14 +71,16 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
     }
 }
 
-void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
-                            const void *w, const void *bias, int64_t rows, int64_t D, float eps)
+void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, void *x,
+                            const void *residual, const void *w, const void *bias, int64_t rows,
+                            int64_t D, float eps)
 {
     assert(D >= 1);
     struct layer_args args = {.t = t,
                               .y = y,
                               .stats = stats,
                               .x = x,
+                              .residual = residual,
                               .w = w,
                               .bias = bias,
                               .rows = rows,
@@ -110,7 +125,7 @@ static inline void backward_row(const struct layer_args *a, int64_t r, float *dw
         const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
         const float *w = strip_read(a->t, a->w, i, n, w_strip);
         const float *dy = strip_read(a->t, a->dy, r * a->D + i, n, dy_strip);
-        float *dx = strip_target(a->t, a->dx, r * a->D + i, dx_strip);
+        float *dx = a->add_dx ? dx_strip : strip_target(a->t, a->dx, r * a->D + i, dx_strip);
 #pragma omp simd
         for (int64_t j = 0; j < n; j++) {
             float d = dy[j], z = (x[j] - mean) * rstd;
@@ -118,7 +133,10 @@ static inline void backward_row(const struct layer_args *a, int64_t r, float *dw
             dbias[i + j] += d;
             dx[j] = rstd * (w[j] * d - plain - z * with_z);
         }
-        strip_write(a->t, a->dx, r * a->D + i, n, dx);
+        if (a->add_dx)
+            strip_add(a->t, a->dx, r * a->D + i, n, dx);
+        else
+            strip_write(a->t, a->dx, r * a->D + i, n, dx);
     }
 }
 
@@ -144,12 +162,12 @@ static void backward_run(void *args)
     cpu_sum_rows(a->dbias, DTYPE_F32, parts + a->D, CPU_ROW_PARTS, a->D, stride, a->accumulate);
 }
 
-void cpu_layer_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
-                             const void *dy, const void *x, const void *w, const float *stats,
-                             int64_t rows, int64_t D, bool accumulate)
+void cpu_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                             float *dbias, const void *dy, const void *x, const void *w,
+                             const float *stats, int64_t rows, int64_t D, bool accumulate)
 {
     assert(D >= 1);
-    cpu_call(s, backward_run, struct layer_args, .s = s, .t = t, .dx = dx, .dw = dw, .dbias = dbias,
-             .stats = (float *)stats, .x = x, .w = w, .dy = dy, .rows = rows, .D = D,
-             .accumulate = accumulate);
+    cpu_call(s, backward_run, struct layer_args, .s = s, .t = t, .dx = dx, .add_dx = add_dx,
+             .dw = dw, .dbias = dbias, .stats = (float *)stats, .x = (void *)x, .w = w, .dy = dy,
+             .rows = rows, .D = D, .accumulate = accumulate);
 }

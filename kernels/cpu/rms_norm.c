@@ -8,12 +8,12 @@
 struct rms_args {
     struct stream *s;
     enum dtype t;
-    void *y, *dx;
+    void *y, *x, *dx;
     float *rstd, *dw;
-    const void *x, *w, *dy;
+    const void *residual, *w, *dy;
     int64_t rows, D;
     float eps;
-    bool accumulate;
+    bool add_dx, accumulate;
 };
 
 /* z = x * rstd, rounded as x is. */
@@ -36,6 +36,9 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
         double squares = 0;
         for (int64_t i = 0, n; i < a->D; i += n) {
             n = strip_length(a->D - i);
+            if (a->residual)
+                strip_add(a->t, a->x, r * a->D + i, n,
+                          strip_read(a->t, a->residual, r * a->D + i, n, x_strip));
             const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
             float part = 0;
 #pragma omp simd reduction(+ : part)
@@ -57,12 +60,19 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
     }
 }
 
-void cpu_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, const void *x,
-                          const void *w, int64_t rows, int64_t D, float eps)
+void cpu_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
+                          const void *residual, const void *w, int64_t rows, int64_t D, float eps)
 {
     assert(D >= 1);
-    struct rms_args args = {
-        .t = t, .y = y, .rstd = rstd, .x = x, .w = w, .rows = rows, .D = D, .eps = eps};
+    struct rms_args args = {.t = t,
+                            .y = y,
+                            .rstd = rstd,
+                            .x = x,
+                            .residual = residual,
+                            .w = w,
+                            .rows = rows,
+                            .D = D,
+                            .eps = eps};
     cpu_queue_pieces(s, __func__, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
 }
 
@@ -89,7 +99,7 @@ static inline void backward_row(const struct rms_args *a, int64_t r, float *dw)
         const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
         const float *w = strip_read(a->t, a->w, i, n, w_strip);
         const float *dy = strip_read(a->t, a->dy, r * a->D + i, n, dy_strip);
-        float *dx = strip_target(a->t, a->dx, r * a->D + i, dx_strip);
+        float *dx = a->add_dx ? dx_strip : strip_target(a->t, a->dx, r * a->D + i, dx_strip);
         normalized(a->t, z, x, rstd, n);
 #pragma omp simd
         for (int64_t j = 0; j < n; j++) {
@@ -97,7 +107,10 @@ static inline void backward_row(const struct rms_args *a, int64_t r, float *dw)
             dw[i + j] += d * z[j];
             dx[j] = rstd * (w[j] * d - x[j] * rstd * mean);
         }
-        strip_write(a->t, a->dx, r * a->D + i, n, dx);
+        if (a->add_dx)
+            strip_add(a->t, a->dx, r * a->D + i, n, dx);
+        else
+            strip_write(a->t, a->dx, r * a->D + i, n, dx);
     }
 }
 
@@ -119,12 +132,12 @@ static void backward_run(void *args)
     cpu_sum_rows(a->dw, DTYPE_F32, parts, CPU_ROW_PARTS, a->D, a->D, a->accumulate);
 }
 
-void cpu_rms_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, const void *dy,
-                           const void *x, const void *w, const float *rstd, int64_t rows, int64_t D,
-                           bool accumulate)
+void cpu_rms_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                           const void *dy, const void *x, const void *w, const float *rstd,
+                           int64_t rows, int64_t D, bool accumulate)
 {
     assert(D >= 1);
-    cpu_call(s, backward_run, struct rms_args, .s = s, .t = t, .dx = dx, .dw = dw,
-             .rstd = (float *)rstd, .x = x, .w = w, .dy = dy, .rows = rows, .D = D,
+    cpu_call(s, backward_run, struct rms_args, .s = s, .t = t, .dx = dx, .add_dx = add_dx, .dw = dw,
+             .rstd = (float *)rstd, .x = (void *)x, .w = w, .dy = dy, .rows = rows, .D = D,
              .accumulate = accumulate);
 }

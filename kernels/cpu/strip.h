@@ -43,4 +43,20 @@ static inline void strip_write(enum dtype t, void *y, int64_t first, int64_t cou
         to[i] = bf16_from_float(buffer[i]);
 }
 
+/* Adds values to y's elements from `first` on; they are rounded as y is before that, too. */
+static inline void strip_add(enum dtype t, void *y, int64_t first, int64_t count,
+                             const float *values)
+{
+    float buffer[STRIP];
+    const float *old = strip_read(t, y, first, count, buffer);
+    float *sum = strip_target(t, y, first, buffer);
+    if (t == DTYPE_F32)
+        for (int64_t i = 0; i < count; i++)
+            sum[i] = old[i] + values[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            sum[i] = old[i] + bf16_to_float(bf16_from_float(values[i]));
+    strip_write(t, y, first, count, sum);
+}
+
 #endif

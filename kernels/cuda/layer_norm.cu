@@ -3,15 +3,16 @@
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/ops.h"
 
-/* The group's sum of x - shift, or of its square. */
+/* The group's sum of x - shift, or of its square; of x after the residual was added (norm_load). */
 template <int N, bool SQUARE, class T>
-static __device__ inline float row_sum(const T *__restrict__ x, int length, float shift, int lanes,
-                                       int turn, struct group_room<1> *room)
+static __device__ inline float row_sum(T *__restrict__ x, const T *__restrict__ residual,
+                                       int length, float shift, int lanes, int turn,
+                                       struct group_room<1> *room)
 {
     float sum[1] = {0}, a[N];
 #pragma unroll 4
     for (int i = (int)threadIdx.x % lanes * N; i < length; i += lanes * N) {
-        load(a, x + i);
+        norm_load(a, x, residual, i);
 #pragma unroll
         for (int j = 0; j < N; j++)
             sum[0] += SQUARE ? (a[j] - shift) * (a[j] - shift) : a[j] - shift;
@@ -21,15 +22,17 @@ static __device__ inline float row_sum(const T *__restrict__ x, int length, floa
 }
 
 template <class T, int N>
-static __global__ void layer_norm_forward(T *__restrict__ y, float *stats, const T *__restrict__ x,
-                                          const T *__restrict__ w, const T *__restrict__ bias,
-                                          int64_t rows, int D, float eps, int lanes)
+static __global__ void layer_norm_forward(T *__restrict__ y, float *stats, T *__restrict__ x,
+                                          const T *__restrict__ residual, const T *__restrict__ w,
+                                          const T *__restrict__ bias, int64_t rows, int D,
+                                          float eps, int lanes)
 {
     __shared__ struct group_room<1> room;
     int64_t row = row_of(lanes), at = row * D;
     int lane = (int)threadIdx.x % lanes, length = row < rows ? D : 0;
-    float mean = row_sum<N, false>(x + at, length, 0, lanes, 0, &room) / (float)D;
-    float variance = row_sum<N, true>(x + at, length, mean, lanes, 1, &room) / (float)D;
+    const T *none = nullptr, *added = residual ? residual + at : none;
+    float mean = row_sum<N, false>(x + at, added, length, 0, lanes, 0, &room) / (float)D;
+    float variance = row_sum<N, true>(x + at, none, length, mean, lanes, 1, &room) / (float)D;
     float rstd = 1 / sqrtf(variance + eps), a[N], b[N], c[N];
     if (lane == 0 && row < rows) {
         stats[2 * row] = mean;
@@ -47,27 +50,30 @@ static __global__ void layer_norm_forward(T *__restrict__ y, float *stats, const
     }
 }
 
-void cuda_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
-                             const void *w, const void *bias, int64_t rows, int64_t D, float eps)
+void cuda_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, void *x,
+                             const void *residual, const void *w, const void *bias, int64_t rows,
+                             int64_t D, float eps)
 {
     assert(D >= 1 && D <= INT32_MAX / 2);
-    bool wide = norm_is_wide(t, D, x, y, w) && is_aligned(bias);
+    bool wide = norm_is_wide(t, D, x, y, w) && is_aligned(bias) && is_aligned(residual);
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
         int lanes = row_lanes(D / N);
         CUDA_LAUNCH(s, (layer_norm_forward<T, N>),
                     cuda_blocks(rows, ROW_THREADS / lanes, INT32_MAX), ROW_THREADS, 0, (T *)y,
-                    stats, (const T *)x, (const T *)w, (const T *)bias, rows, (int)D, eps, lanes);
+                    stats, (T *)x, (const T *)residual, (const T *)w, (const T *)bias, rows, (int)D,
+                    eps, lanes);
     });
 }
 
 /* A row's dx = rstd * (w dy - mean(w dy) - z * mean(w dy z)), z = (x - mean) * rstd, and its shares
  * of dw and, D elements behind, dbias. */
 template <class T, int N>
-static __device__ inline void
-backward_row(T *dx, const T *dy, const T *__restrict__ x, const T *__restrict__ w, float mean,
-             float rstd, int length, int lanes, int turn, struct group_room<2> *room, float *dw)
+static __device__ inline void backward_row(T *dx, bool add_dx, const T *dy, const T *__restrict__ x,
+                                           const T *__restrict__ w, float mean, float rstd,
+                                           int length, int lanes, int turn,
+                                           struct group_room<2> *room, float *dw)
 {
     float sums[2] = {0, 0}, a[N], b[N], c[N]; /* of w dy and of w dy z */
     int start = (int)threadIdx.x % lanes * N;
@@ -96,14 +102,14 @@ backward_row(T *dx, const T *dy, const T *__restrict__ x, const T *__restrict__ 
             share[j] = c[j] * z;
             a[j] = rstd * (b[j] * c[j] - plain - z * with_z);
         }
-        store(dx + i, a);
+        norm_store(dx + i, a, add_dx);
         add_to(dw + i, share);
         add_to(dw + length + i, c);
     }
 }
 
 template <class T, int N>
-static __global__ void layer_norm_backward(T *dx, const T *dy, const T *__restrict__ x,
+static __global__ void layer_norm_backward(T *dx, bool add_dx, const T *dy, const T *__restrict__ x,
                                            const T *__restrict__ w, const float *stats,
                                            int64_t rows, int D, struct norm_plan plan)
 {
@@ -115,15 +121,15 @@ static __global__ void layer_norm_backward(T *dx, const T *dy, const T *__restri
          first += (int64_t)gridDim.x * groups, turn ^= 1) {
         int64_t row = first + (int)threadIdx.x / lanes, at = row * D;
         bool mine = row < rows;
-        backward_row<T, N>(dx + at, dy + at, x + at, w, mine ? stats[2 * row] : 0,
+        backward_row<T, N>(dx + at, add_dx, dy + at, x + at, w, mine ? stats[2 * row] : 0,
                            mine ? stats[2 * row + 1] : 0, mine ? D : 0, lanes, turn, &room, dw);
     }
     norm_finish(&plan, shared);
 }
 
-void cuda_layer_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
-                              const void *dy, const void *x, const void *w, const float *stats,
-                              int64_t rows, int64_t D, bool accumulate)
+void cuda_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                              float *dbias, const void *dy, const void *x, const void *w,
+                              const float *stats, int64_t rows, int64_t D, bool accumulate)
 {
     assert(D >= 1 && D <= INT32_MAX / 2);
     struct norm_plan plan = {};
@@ -133,8 +139,8 @@ void cuda_layer_norm_backward(struct stream *s, enum dtype t, void *dx, float *d
         plan = norm_plan_of(s, rows, D / N, 2 * D);
         if (plan.parts)
             CUDA_LAUNCH(s, (layer_norm_backward<T, N>), plan.blocks, ROW_THREADS, plan.shared_bytes,
-                        (T *)dx, (const T *)dy, (const T *)x, (const T *)w, stats, rows, (int)D,
-                        plan);
+                        (T *)dx, add_dx, (const T *)dy, (const T *)x, (const T *)w, stats, rows,
+                        (int)D, plan);
     });
     if (!plan.parts)
         return;

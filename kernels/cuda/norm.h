@@ -70,6 +70,37 @@ static __device__ inline void norm_finish(const struct norm_plan *plan, const fl
     }
 }
 
+/* a = the next numbers of a row x, to which those of the residual were added, unless it is NULL. */
+template <int N, class T>
+static __device__ inline void norm_load(float (&a)[N], T *x, const T *residual, int64_t i)
+{
+    load(a, x + i);
+    if (!residual)
+        return;
+    float b[N];
+    load(b, residual + i);
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        a[j] = number_round<T>(a[j] + b[j]);
+    store(x + i, a);
+}
+
+/* The next numbers of dx are a, or what they were and a. */
+template <int N, class T>
+static __device__ inline void norm_store(T *dx, const float (&a)[N], bool add_dx)
+{
+    if (!add_dx) {
+        store(dx, a);
+        return;
+    }
+    float b[N];
+    load(b, dx);
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        b[j] = __fadd_rn(b[j], number_round<T>(a[j])); /* not one operation with a's last */
+    store(dx, b);
+}
+
 static inline bool norm_is_wide(enum dtype t, int64_t D, const void *x, const void *y,
                                 const void *w)
 {

@@ -56,16 +56,17 @@ void cuda_embedding_forward(struct stream *s, enum dtype t, void *y, const void 
 void cuda_embedding_backward(struct stream *s, enum dtype t, float *dw, const void *dy,
                              const int32_t *ids, int64_t rows, int64_t V, int64_t D,
                              bool accumulate);
-void cuda_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, const void *x,
-                           const void *w, int64_t rows, int64_t D, float eps);
-void cuda_rms_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, const void *dy,
-                            const void *x, const void *w, const float *rstd, int64_t rows,
-                            int64_t D, bool accumulate);
-void cuda_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, const void *x,
-                             const void *w, const void *bias, int64_t rows, int64_t D, float eps);
-void cuda_layer_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, float *dbias,
-                              const void *dy, const void *x, const void *w, const float *stats,
-                              int64_t rows, int64_t D, bool accumulate);
+void cuda_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
+                           const void *residual, const void *w, int64_t rows, int64_t D, float eps);
+void cuda_rms_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                            const void *dy, const void *x, const void *w, const float *rstd,
+                            int64_t rows, int64_t D, bool accumulate);
+void cuda_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, void *x,
+                             const void *residual, const void *w, const void *bias, int64_t rows,
+                             int64_t D, float eps);
+void cuda_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                              float *dbias, const void *dy, const void *x, const void *w,
+                              const float *stats, int64_t rows, int64_t D, bool accumulate);
 void cuda_rope(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
                int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
 void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,

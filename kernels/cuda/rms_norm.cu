@@ -4,9 +4,9 @@
 #include "kernels/cuda/ops.h"
 
 template <class T, int N>
-static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, const T *__restrict__ x,
-                                        const T *__restrict__ w, int64_t rows, int D, float eps,
-                                        int lanes)
+static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, T *__restrict__ x,
+                                        const T *__restrict__ residual, const T *__restrict__ w,
+                                        int64_t rows, int D, float eps, int lanes)
 {
     __shared__ struct group_room<1> room;
     int64_t row = row_of(lanes);
@@ -14,7 +14,7 @@ static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, const T 
     float squares[1] = {0}, a[N], b[N];
 #pragma unroll 4
     for (int i = lane * N; i < length; i += lanes * N) {
-        load(a, x + row * D + i);
+        norm_load(a, x, residual, row * D + i);
 #pragma unroll
         for (int j = 0; j < N; j++)
             squares[0] += a[j] * a[j];
@@ -34,23 +34,24 @@ static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, const T 
     }
 }
 
-void cuda_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, const void *x,
-                           const void *w, int64_t rows, int64_t D, float eps)
+void cuda_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
+                           const void *residual, const void *w, int64_t rows, int64_t D, float eps)
 {
     assert(D >= 1 && D <= INT32_MAX / 2);
-    for_dtype(t, norm_is_wide(t, D, x, y, w), [&](auto element, auto count) {
+    bool wide = norm_is_wide(t, D, x, y, w) && is_aligned(residual);
+    for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
         int lanes = row_lanes(D / N);
         CUDA_LAUNCH(s, (rms_norm_forward<T, N>), cuda_blocks(rows, ROW_THREADS / lanes, INT32_MAX),
-                    ROW_THREADS, 0, (T *)y, rstd, (const T *)x, (const T *)w, rows, (int)D, eps,
-                    lanes);
+                    ROW_THREADS, 0, (T *)y, rstd, (T *)x, (const T *)residual, (const T *)w, rows,
+                    (int)D, eps, lanes);
     });
 }
 
 /* A row's dx = rstd * (w dy - z * mean(w dy z)), z = x * rstd, and its share of dw: dy * z. */
 template <class T, int N>
-static __global__ void rms_norm_backward(T *dx, const T *dy, const T *__restrict__ x,
+static __global__ void rms_norm_backward(T *dx, bool add_dx, const T *dy, const T *__restrict__ x,
                                          const T *__restrict__ w, const float *rstd, int64_t rows,
                                          int D, struct norm_plan plan)
 {
@@ -85,16 +86,16 @@ static __global__ void rms_norm_backward(T *dx, const T *dy, const T *__restrict
                 share[j] = c[j] * number_round<T>(a[j] * r);
                 a[j] = r * (b[j] * c[j] - a[j] * r * mean);
             }
-            store(dx + row * D + i, a);
+            norm_store(dx + row * D + i, a, add_dx);
             add_to(dw + i, share);
         }
     }
     norm_finish(&plan, shared);
 }
 
-void cuda_rms_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw, const void *dy,
-                            const void *x, const void *w, const float *rstd, int64_t rows,
-                            int64_t D, bool accumulate)
+void cuda_rms_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                            const void *dy, const void *x, const void *w, const float *rstd,
+                            int64_t rows, int64_t D, bool accumulate)
 {
     assert(D >= 1 && D <= INT32_MAX / 2);
     struct norm_plan plan = {};
@@ -104,8 +105,8 @@ void cuda_rms_norm_backward(struct stream *s, enum dtype t, void *dx, float *dw,
         plan = norm_plan_of(s, rows, D / N, D);
         if (plan.parts)
             CUDA_LAUNCH(s, (rms_norm_backward<T, N>), plan.blocks, ROW_THREADS, plan.shared_bytes,
-                        (T *)dx, (const T *)dy, (const T *)x, (const T *)w, rstd, rows, (int)D,
-                        plan);
+                        (T *)dx, add_dx, (const T *)dy, (const T *)x, (const T *)w, rstd, rows,
+                        (int)D, plan);
     });
     if (plan.parts)
         cuda_sum_rows(s, dw, DTYPE_F32, plan.parts, plan.blocks, D, D, accumulate);

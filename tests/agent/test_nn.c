@@ -121,6 +121,22 @@ static struct tensor *layer_norm(struct net *net, struct tensor *x)
     return nn_layer_norm(net->f->tape, net->layer, x, 1e-2f);
 }
 
+/* The stream's gradient comes from both sides of the norm. */
+static struct tensor *residual_rms_norm(struct net *net, struct tensor *x)
+{
+    struct tape *tape = net->f->tape;
+    struct tensor *sum, *y = nn_gelu(tape, tape_keep(x), true);
+    y = nn_add_rms_norm(tape, net->layer, x, y, &sum, 1e-2f);
+    return nn_add(tape, sum, y);
+}
+
+static struct tensor *residual_layer_norm(struct net *net, struct tensor *x)
+{
+    struct tape *tape = net->f->tape;
+    struct tensor *y = nn_gelu(tape, tape_keep(x), true);
+    return nn_add_layer_norm(tape, net->layer, x, y, NULL, 1e-2f);
+}
+
 static struct tensor *conv1d(struct net *net, struct tensor *x)
 {
     return nn_conv1d(net->f->tape, net->layer, x);
@@ -325,6 +341,8 @@ static void gradients_are_the_slopes_of_the_loss(void **state)
         {"cross entropy", nothing, false, 2, {4, 7}},
         {"rms_norm", rms_norm, false, 3, {2, 3, 5}},
         {"layer_norm", layer_norm, false, 3, {2, 3, 5}},
+        {"rms_norm", residual_rms_norm, false, 3, {2, 3, 5}},
+        {"layer_norm", residual_layer_norm, false, 3, {2, 3, 5}},
         {"conv1d", conv1d, false, 2, {4, 6}},
         {"linear", linear_into, false, 2, {4, 6}},
         {"no bias", linear_into, false, 2, {3, 6}},

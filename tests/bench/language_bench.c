@@ -154,26 +154,49 @@ static void attention_backward(struct bench *b)
     b->work.flops = 5.0 * (double)(b->rows * b->m->T * b->m->D);
 }
 
+/* residual: NULL, or what is added first. */
+static void norm_of(struct bench *b, const void *residual)
+{
+    int64_t D = b->m->D;
+    if (b->m->gpt2)
+        b->ops->layer_norm_forward(b->s, b->t, b->x[1], b->saved, b->x[0], residual, b->w, b->w,
+                                   b->rows, D, 1e-5f);
+    else
+        b->ops->rms_norm_forward(b->s, b->t, b->x[1], b->saved, b->x[0], residual, b->w, b->rows, D,
+                                 1e-5f);
+    moves(b, (residual ? 4 : 2) * b->rows * D, 0);
+}
+
 static void norm_forward(struct bench *b)
 {
+    norm_of(b, NULL);
+}
+
+static void norm_forward_of_sum(struct bench *b)
+{
+    norm_of(b, b->x[2]);
+}
+
+static void norm_gradient(struct bench *b, void *dx, bool add_dx)
+{
+    int64_t D = b->m->D;
     if (b->m->gpt2)
-        b->ops->layer_norm_forward(b->s, b->t, b->x[1], b->saved, b->x[0], b->w, b->w, b->rows,
-                                   b->m->D, 1e-5f);
+        b->ops->layer_norm_backward(b->s, b->t, dx, add_dx, b->dw, b->dw + D, b->x[1], b->x[0],
+                                    b->w, b->saved, b->rows, D, true);
     else
-        b->ops->rms_norm_forward(b->s, b->t, b->x[1], b->saved, b->x[0], b->w, b->rows, b->m->D,
-                                 1e-5f);
-    moves(b, 2 * b->rows * b->m->D, 0);
+        b->ops->rms_norm_backward(b->s, b->t, dx, add_dx, b->dw, b->x[1], b->x[0], b->w, b->saved,
+                                  b->rows, D, true);
+    moves(b, (add_dx ? 4 : 3) * b->rows * D, 0);
 }
 
 static void norm_backward(struct bench *b)
 {
-    if (b->m->gpt2)
-        b->ops->layer_norm_backward(b->s, b->t, b->x[1], b->dw, b->dw + b->m->D, b->x[1], b->x[0],
-                                    b->w, b->saved, b->rows, b->m->D, true);
-    else
-        b->ops->rms_norm_backward(b->s, b->t, b->x[1], b->dw, b->x[1], b->x[0], b->w, b->saved,
-                                  b->rows, b->m->D, true);
-    moves(b, 3 * b->rows * b->m->D, 0);
+    norm_gradient(b, b->x[1], false);
+}
+
+static void norm_backward_added(struct bench *b)
+{
+    norm_gradient(b, b->x[2], true);
 }
 
 static void activation_forward(struct bench *b)
@@ -271,18 +294,20 @@ static const struct {
     int per_layer, per_step; /* times */
 } rows[] = {
     {"embedding forward", embedding_forward, 0, 1},
-    {"norm forward", norm_forward, 2, 1},
+    {"norm forward", norm_forward, 1, 1},
+    {"norm forward of a sum", norm_forward_of_sum, 1, 0},
     {"qkv, forward and back", qkv, 1, 0},
     {"rope (Llama)", rope, 2, 0},
     {"attention forward", attention_forward, 1, 0},
     {"attention backward", attention_backward, 1, 0},
     {"output, forward and back", output, 1, 0},
-    {"residual", residual, 4, 0},
+    {"residual", residual, 1, 0},
     {"mlp up, forward and back", mlp_up, 1, 0},
     {"activation forward", activation_forward, 1, 0},
     {"activation backward", activation_backward, 1, 0},
     {"mlp down, forward and back", mlp_down, 1, 0},
-    {"norm backward", norm_backward, 2, 1},
+    {"norm backward", norm_backward, 0, 1},
+    {"norm backward, added", norm_backward_added, 2, 0},
     {"head forward", head_forward, 0, 1},
     {"cross_entropy", cross_entropy, 0, 1},
     {"head backward", head_backward, 0, 1},

@@ -17,13 +17,14 @@ struct tensors {
 
 static void rms_norm(struct world *world, const struct tensors *k)
 {
-    world->ops->rms_norm_forward(world->stream, k->t, k->y, k->saved, k->x, k->w, ROWS, D, 1e-5f);
+    world->ops->rms_norm_forward(world->stream, k->t, k->y, k->saved, k->x, NULL, k->w, ROWS, D,
+                                 1e-5f);
 }
 
 static void layer_norm(struct world *world, const struct tensors *k)
 {
-    world->ops->layer_norm_forward(world->stream, k->t, k->y, k->saved, k->x, k->w, k->w, ROWS, D,
-                                   1e-5f);
+    world->ops->layer_norm_forward(world->stream, k->t, k->y, k->saved, k->x, NULL, k->w, k->w,
+                                   ROWS, D, 1e-5f);
 }
 
 static void gelu(struct world *world, const struct tensors *k)

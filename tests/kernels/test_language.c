@@ -1,127 +1,11 @@
-/* The ops of language models that are neither products nor attention, in both dtypes. */
+/* The ops of language models that are neither products, attention nor norms, in both dtypes. */
 #include "tests/kernels/op_check.h"
 
 #include <math.h>
 
-/* ---- norms ---- */
-
-struct norm_row {
-    const char *name;
-    int64_t rows, D;
-    bool accumulate, dx_is_dy;
-    float size;
-};
-
-/* Widths around a strip and the threads that share a row, and one whose sums are too many for a
- * GPU's shared memory; rows around the parts that sums are made in. */
-static const struct norm_row norm_rows[] = {
-    {"one of everything", 1, 1, false, false, 1},
-    {"no rows", 0, 5, true, false, 1},
-    {"odd", 3, 7, true, true, 1},
-    {"a strip", 17, 512, false, true, 0.01f},
-    {"over a strip", 33, 1031, true, false, 3},
-    {"many rows", 130, 24, false, false, 1},
-    {"a model's", 9, 2048, true, true, 1},
-    {"wide", 2, 20008, true, false, 1},
-};
-
-enum { X, W, BIAS };
-static const double EPS = 1e-5;
-
-static void rms_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
-{
-    const struct norm_row *r = shape;
-    const double *x = in[X];
-    for (int64_t i = 0; i < r->rows; i++, x += r->D, y += r->D) {
-        double squares = 0;
-        for (int64_t c = 0; c < r->D; c++)
-            squares += x[c] * x[c];
-        for (int64_t c = 0; c < r->D; c++)
-            y[c] = in[W][c] * x[c] / sqrt(squares / (double)r->D + EPS);
-    }
-}
-
-static void rms_forward(struct world *world, enum dtype t, const void *shape, void *y, float *saved,
-                        void *const in[MAX_INPUTS])
-{
-    const struct norm_row *r = shape;
-    world->ops->rms_norm_forward(world->stream, t, y, saved, in[X], in[W], r->rows, r->D,
-                                 (float)EPS);
-}
-
-static void rms_backward(struct world *world, enum dtype t, const void *shape,
-                         void *const gradient[MAX_INPUTS], const void *dy, const void *y,
-                         const float *saved, void *const in[MAX_INPUTS])
-{
-    const struct norm_row *r = shape;
-    (void)y;
-    world->ops->rms_norm_backward(world->stream, t, gradient[X], gradient[W], dy, in[X], in[W],
-                                  saved, r->rows, r->D, r->accumulate);
-}
-
-static void layer_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
-{
-    const struct norm_row *r = shape;
-    const double *x = in[X];
-    for (int64_t i = 0; i < r->rows; i++, x += r->D, y += r->D) {
-        double mean = 0, variance = 0;
-        for (int64_t c = 0; c < r->D; c++)
-            mean += x[c] / (double)r->D;
-        for (int64_t c = 0; c < r->D; c++)
-            variance += (x[c] - mean) * (x[c] - mean) / (double)r->D;
-        for (int64_t c = 0; c < r->D; c++)
-            y[c] = in[W][c] * (x[c] - mean) / sqrt(variance + EPS) + in[BIAS][c];
-    }
-}
-
-static void layer_forward(struct world *world, enum dtype t, const void *shape, void *y,
-                          float *saved, void *const in[MAX_INPUTS])
-{
-    const struct norm_row *r = shape;
-    world->ops->layer_norm_forward(world->stream, t, y, saved, in[X], in[W], in[BIAS], r->rows,
-                                   r->D, (float)EPS);
-}
-
-static void layer_backward(struct world *world, enum dtype t, const void *shape,
-                           void *const gradient[MAX_INPUTS], const void *dy, const void *y,
-                           const float *saved, void *const in[MAX_INPUTS])
-{
-    const struct norm_row *r = shape;
-    (void)y;
-    world->ops->layer_norm_backward(world->stream, t, gradient[X], gradient[W], gradient[BIAS], dy,
-                                    in[X], in[W], saved, r->rows, r->D, r->accumulate);
-}
-
-static void test_norms(void **state)
-{
-    for (size_t i = 0; i < array_length(norm_rows); i++) {
-        const struct norm_row *r = &norm_rows[i];
-        struct op_row row = {
-            .name = r->name,
-            .shape = r,
-            .inputs = 2,
-            .in_count = {r->rows * r->D, r->D, r->D},
-            .y_count = r->rows * r->D,
-            .saved_count = 2 * r->rows,
-            .parameter = {false, true, true},
-            .accumulate = r->accumulate,
-            .dx_is_dy = r->dx_is_dy,
-            .size = r->size,
-            .floor = 4, /* backward multiplies by what forward has rounded */
-            .reference = rms_reference,
-            .forward = rms_forward,
-            .backward = rms_backward,
-        };
-        check_op(*state, &row);
-        row.inputs = 3;
-        row.reference = layer_reference;
-        row.forward = layer_forward;
-        row.backward = layer_backward;
-        check_op(*state, &row);
-    }
-}
-
 /* ---- activations ---- */
+
+enum { X };
 
 struct activation_row {
     const char *name;
@@ -454,8 +338,6 @@ static void test_embedding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_norms, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_norms, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_activations, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_rope, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_embedding, world_setup, world_teardown),

@@ -53,10 +53,10 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
     ops->embedding_backward(s, t, dw, x, ids, ROWS, V, D, false);
     ops->cross_entropy(s, t, dlogits, sums, logits, ids, 0.5f, ROWS, V);
     ops->sum_of_squares(s, sums + 3, logits, COUNT);
-    ops->rms_norm_forward(s, t, y, lse, x, x, ROWS, D, 1e-5f);
-    ops->rms_norm_backward(s, t, y, dnorm, y, x, x, lse, ROWS, D, true);
-    ops->layer_norm_forward(s, t, y, lse, x, x, x, ROWS, D, 1e-5f);
-    ops->layer_norm_backward(s, t, y, dnorm, dnorm + D, y, x, x, lse, ROWS, D, true);
+    ops->rms_norm_forward(s, t, y, lse, x, NULL, x, ROWS, D, 1e-5f);
+    ops->rms_norm_backward(s, t, y, false, dnorm, y, x, x, lse, ROWS, D, true);
+    ops->layer_norm_forward(s, t, y, lse, x, NULL, x, x, ROWS, D, 1e-5f);
+    ops->layer_norm_backward(s, t, y, false, dnorm, dnorm + D, y, x, x, lse, ROWS, D, true);
     ops->add(s, DTYPE_F32, dw, dnorm, 2 * D);
     from_device_as(w, t, x, COUNT);
     from_device(w, logits, COUNT);

@@ -287,6 +287,10 @@ static inline float rsqrtf(float x)
 }
 /* macros: glibc declares these names for itself */
 #define __expf expf
+static inline float __fadd_rn(float x, float y)
+{
+    return x + y;
+}
 #define __logf logf
 #define __sinf sinf
 #define __cosf cosf
