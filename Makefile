@@ -224,6 +224,12 @@ check: deps cluster-deps lint
 check-cluster:
 	@$(MAKE) --no-print-directory check T=pods/ CHECK_VARIANTS=debug
 
+#> make check-newer    the CRD, its CEL rules and the operator on the newest server of custom resources that Debian has (T=NAME)
+.PHONY: check-newer
+check-newer: deps cluster-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs
+	@tests/newer/check.sh "$(T)"
+
 #> make fuzz T=NAME    look for inputs that break tests/fuzz/fuzz_NAME.c until one is found or Ctrl-C (needs clang)
 fuzz: deps
 	@[ -e "tests/fuzz/fuzz_$(T).c" ] || { echo "make fuzz: T=NAME must be one of" \

@@ -17,6 +17,7 @@ make_certificates() {
     certificate server /CN=kube-apiserver \
         "IP:127.0.0.1,IP:$service_network.1,DNS:localhost,DNS:kubernetes.default,DNS:kubernetes.default.svc"
     certificate admin /O=system:masters/CN=admin DNS:admin
+    certificate front-proxy /CN=front-proxy DNS:front-proxy
 }
 
 make_kubeconfig() {
@@ -56,6 +57,10 @@ start_apiserver() {
         --tls-cert-file "$pki/server.crt" --tls-private-key-file "$pki/server.key" --client-ca-file "$pki/ca.crt" \
         --service-account-key-file "$pki/sa.key" --service-account-signing-key-file "$pki/sa.key" \
         --service-account-issuer https://kubernetes.default.svc --service-cluster-ip-range "$service_network.0/24" \
+        --requestheader-client-ca-file "$pki/ca.crt" --requestheader-allowed-names front-proxy \
+        --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
+        --requestheader-extra-headers-prefix X-Remote-Extra- \
+        --proxy-client-cert-file "$pki/front-proxy.crt" --proxy-client-key-file "$pki/front-proxy.key" \
         --authorization-mode RBAC --allow-privileged=true --kubelet-preferred-address-types InternalIP "${flags[@]}"
 }
 

@@ -18,10 +18,19 @@ operator_world_end() {
 }
 trap operator_world_end EXIT
 
+# With SHOAL_TEST_NEWER on a new server (tests/newer/server.sh).
+install_crd() {
+    if [ -n "${SHOAL_TEST_NEWER:-}" ]; then
+        . tests/newer/server.sh
+        newer_start && newer_crd crd
+    else
+        kubectl apply -k deploy/crd && kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org
+    fi
+}
+
 operator_world() {
     tests/cluster/up.sh control-plane "$cluster" $$ >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
-    kubectl apply -k deploy/crd >/dev/null || exit
-    kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org >/dev/null || exit
+    install_crd >"$work/crd.log" 2>&1 || { cat "$work/crd.log"; exit 1; }
     kubectl proxy --unix-socket="$socket" >"$work/proxy.log" 2>&1 &
     proxy=$!
     wait_for 20 api GET /readyz
