@@ -11,7 +11,6 @@
 #include "agent/launch/numa.h"
 #include "agent/launch/topology.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/console.h"
 #include "agent/trainer/report.h"
 #include "agent/trainer/trainer.h"
 #include "base/clock.h"
@@ -242,7 +241,7 @@ static void end_at_once(void)
 }
 
 static int train(const struct config *config, const struct topology *t, const struct meeting *m,
-                 struct console *console, struct report *report, struct error *err)
+                 struct report *report, struct error *err)
 {
     const struct agent_config *c = &config->value;
     int on_node = t->local_size;
@@ -267,12 +266,12 @@ static int train(const struct config *config, const struct topology *t, const st
     if (trainer_open(c, &place, &listener, &trainer, err))
         return -1;
     handle_signals();
-    console_begin(console);
+    report_begin(report);
     int result = trainer_run(trainer, err);
     if (result == 0) {
         struct memory_use use;
         trainer_memory_use(trainer, &use);
-        console_end(console, trainer_module(trainer), &use);
+        report_end(report, trainer_module(trainer), &use);
     }
     if (result == 0 && c->checkpoint.save_model[0])
         result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
@@ -298,20 +297,8 @@ static int run_rank(const struct config *config, const struct topology *t, int64
     struct meeting meeting = {0};
     int result = meet(&config->value, t, &meeting, err);
     if (result == 0) {
-        const struct console_setting setting = {
-            .rank = t->rank,
-            .world_size = t->world_size,
-            .logging_steps = config->value.logging.steps,
-            .log_memory = config->value.memory.log_memory,
-            .own_lines = config->value.logging.style == STYLE_NONE,
-            .start_us = start_us,
-            .now_us = clock_monotonic_us,
-            .progress = progress_open(t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL),
-        };
-        struct console *console = console_open(&setting);
-        const struct report_setting told = {
+        const struct report_setting setting = {
             .config = config,
-            .console = console,
             .rank = t->rank,
             .local_rank = t->local_rank,
             .world_size = t->world_size,
@@ -321,15 +308,16 @@ static int run_rank(const struct config *config, const struct topology *t, int64
             .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
             .pod = or_empty(getenv("HOSTNAME")),
             .gpus_visible = getenv("CUDA_VISIBLE_DEVICES"),
+            .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
+            .start_us = start_us,
             .wall_us = wall_us,
             .steady_us = clock_monotonic_us,
         };
-        struct report *report = report_open(&told);
-        result = train(config, t, &meeting, console, report, err);
+        struct report *report = report_open(&setting);
+        result = train(config, t, &meeting, report, err);
         if (result < 0)
             report_failed(report, exit_code(err));
         report_close(report);
-        console_close(console);
     }
     part(&meeting);
     return result;

@@ -79,6 +79,7 @@ agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
 agent/checkpoint/safetensors.*:base/.*|agent/checkpoint/safetensors.h
 agent/checkpoint/checkpoint.*:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(checkpoint.*|export|safetensors|pretrained_index).h
+agent/checkpoint/export_texts.[ch]:base/.*|agent/models/(architecture|config_json).h|agent/text/tokenizer.h|agent/checkpoint/export(_texts)?.h
 agent/checkpoint/export_checkpoint.[ch]:base/.*|kernels/ops.h|agent/comm/comm.h|agent/models/(config_json|model).h|agent/text/tokenizer.h|agent/checkpoint/(export.*|checkpoint).h
 agent/checkpoint/export(_parts|_directory)?.[ch]:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(export.*|safetensors|pretrained_index).h
 agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrained_names.h

@@ -26,7 +26,7 @@ struct part_report {
 };
 
 /* What each rank tells all others after writing. */
-struct report {
+struct rank_report {
     struct outcome outcome;
     struct part_report parts[CHECKPOINT_PARTS];
 };
@@ -156,8 +156,8 @@ static int write_part(const struct checkpoint_save *save, const char *temp,
     return 0;
 }
 
-static int write_parts(const struct checkpoint_save *save, const char *temp, struct report *report,
-                       struct error *err)
+static int write_parts(const struct checkpoint_save *save, const char *temp,
+                       struct rank_report *report, struct error *err)
 {
     for (int part = 0; part < CHECKPOINT_PARTS; part++)
         if (write_part(save, temp, part, &report->parts[part], err) < 0)
@@ -183,7 +183,7 @@ static int make_temp(const struct checkpoint_save *save, const char *temp, struc
     return 0;
 }
 
-static void list_files(struct arena *arena, const struct report *reports, int ranks,
+static void list_files(struct arena *arena, const struct rank_report *reports, int ranks,
                        struct manifest *manifest)
 {
     size_t most = 1 + CHECKPOINT_TEXTS + (size_t)ranks * CHECKPOINT_PARTS * BOX_MAX_PER_RANGE;
@@ -231,7 +231,7 @@ static int commit_text(const struct checkpoint_save *save, const char *temp, con
 
 /* State, texts and manifest, and then the rename that makes them count. */
 static int commit(const struct checkpoint_save *save, const char *temp,
-                  const struct report *reports, struct error *err)
+                  const struct rank_report *reports, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct manifest manifest = {.step = save->state->step};
@@ -274,7 +274,7 @@ static int prepare(const struct checkpoint_save *save, struct notice *notice, st
     return share_notice(save, notice, err);
 }
 
-static int64_t count_bytes(const struct report *reports, int ranks)
+static int64_t count_bytes(const struct rank_report *reports, int ranks)
 {
     int64_t bytes = 0;
     for (int rank = 0; rank < ranks; rank++)
@@ -288,9 +288,9 @@ static int write_and_commit(const struct checkpoint_save *save, struct notice *n
                             int64_t *ret_bytes, struct error *err)
 {
     const struct comm *comm = save->comm;
-    struct report mine = {0};
+    struct rank_report mine = {0};
     outcome_set(&mine.outcome, write_parts(save, notice->temp, &mine, err), err);
-    auto_free struct report *reports = xcalloc((size_t)comm->size, sizeof *reports);
+    auto_free struct rank_report *reports = xcalloc((size_t)comm->size, sizeof *reports);
     if (agree_gather(save->comm, save->stream, &mine, reports, sizeof mine, err) < 0)
         return -1;
     for (int rank = 0; rank < comm->size; rank++)

@@ -1,8 +1,8 @@
 #include "agent/checkpoint/export_checkpoint.h"
 
 #include "agent/checkpoint/checkpoint.h"
+#include "agent/checkpoint/export_texts.h"
 #include "agent/models/config_json.h"
-#include "agent/text/tokenizer.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/yaml.h"
@@ -13,10 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CONFIG, GENERATION, TOKENIZER, TEXTS = TOKENIZER + EXPORT_TOKENIZER_FILES };
-
 /* The source, and the tensors first .. end - 1 of it, which are read together: a file's. */
-struct source {
+struct export_source {
     struct arena *arena;
     struct checkpoint *checkpoint;
     struct architecture architecture;
@@ -29,53 +27,6 @@ struct source {
     struct checkpoint_piece *pieces; /* [count] */
     float *values;                   /* of all that is read */
 };
-
-static int add_file(struct arena *arena, const char *path, const char *name,
-                    struct export_text *texts, int *count, struct error *err)
-{
-    auto_free char *data = NULL;
-    size_t bytes;
-    if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
-        return -1;
-    char *kept = arena_alloc(arena, bytes + 1);
-    memcpy(kept, data, bytes);
-    texts[(*count)++] = (struct export_text){name, kept, bytes};
-    return 0;
-}
-
-/* The name by which a tokenizer that is one file is found again. */
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    if (strcmp(name, "spiece.model") == 0 || strcmp(name, "vocab.txt") == 0)
-        return name;
-    return dot && strcmp(dot, ".json") == 0 ? "tokenizer.json" : "tokenizer.model";
-}
-
-int export_add_tokenizer(struct arena *arena, const char *path, struct export_text *texts,
-                         int *count, struct error *err)
-{
-    static const char *const names[EXPORT_TOKENIZER_FILES] = {"tokenizer.json",
-                                                              "tokenizer_config.json",
-                                                              "special_tokens_map.json",
-                                                              "tokenizer.model",
-                                                              "vocab.json",
-                                                              "merges.txt",
-                                                              "spiece.model",
-                                                              "vocab.txt"};
-    struct stat st;
-    if (!path[0] || stat(path, &st) < 0)
-        return 0;
-    if (!S_ISDIR(st.st_mode))
-        return add_file(arena, path, file_name(path), texts, count, err);
-    for (size_t i = 0; i < array_length(names); i++) {
-        const char *file = arena_printf(arena, "%s/%s", path, names[i]);
-        if (stat(file, &st) == 0 && add_file(arena, file, names[i], texts, count, err) < 0)
-            return -1;
-    }
-    return 0;
-}
 
 /* ---- the checkpoint ---- */
 
@@ -95,7 +46,7 @@ static int find_checkpoint(struct arena *arena, const char *path, const char **r
     return 0;
 }
 
-static int read_config(struct source *s, const char *path, struct error *err)
+static int read_config(struct export_source *s, const char *path, struct error *err)
 {
     auto_free char *text = NULL;
     size_t bytes;
@@ -104,21 +55,16 @@ static int read_config(struct source *s, const char *path, struct error *err)
     return config_json_read(s->arena, path, text, bytes, &s->architecture, NULL, err);
 }
 
-static void list_tensors(struct source *s)
+static void list_tensors(struct export_source *s)
 {
     struct model *model = architecture_build(s->arena, &s->architecture);
     s->params = module_list_params(s->arena, model->root, &s->count);
-    s->tensors = arena_array(s->arena, struct export_tensor, s->count);
+    s->tensors = export_tensors_of(s->arena, s->params, s->count);
     s->pieces = arena_array(s->arena, struct checkpoint_piece, s->count);
-    for (int i = 0; i < s->count; i++) {
-        const struct param *p = s->params[i];
-        s->tensors[i] = (struct export_tensor){.name = p->name, .dims = p->dims};
-        memcpy(s->tensors[i].shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
-    }
 }
 
 /* Reads the tensors that lie with tensor i in a file, by the rule that cuts the export's files. */
-static int read_around(struct source *s, int i, struct error *err)
+static int read_around(struct export_source *s, int i, struct error *err)
 {
     int64_t bytes = 0, count = 0;
     s->first = s->end = 0;
@@ -147,7 +93,7 @@ static int read_around(struct source *s, int i, struct error *err)
 
 static int gather(void *ctx, int i, float *values, struct error *err)
 {
-    struct source *s = ctx;
+    struct export_source *s = ctx;
     if ((i < s->first || i >= s->end) && read_around(s, i, err) < 0) {
         s->first = s->end = 0;
         return -1;
@@ -181,7 +127,7 @@ static const char *find_tokenizer(struct arena *arena, const char *checkpoint)
     return found;
 }
 
-static int open_source(const struct export_request *r, struct source *s, struct error *err)
+static int open_source(const struct export_request *r, struct export_source *s, struct error *err)
 {
     const char *path;
     struct stat st;
@@ -200,20 +146,12 @@ static int open_source(const struct export_request *r, struct source *s, struct 
 
 /* ---- the directory ---- */
 
-static int export_source(const struct export_request *r, struct source *s, struct comm *comm,
+static int export_source(const struct export_request *r, struct export_source *s, struct comm *comm,
                          struct stream *stream, struct error *err)
 {
-    struct export_text texts[TEXTS];
-    int text_count = TOKENIZER;
-    auto_str struct str config, generation;
-    str_init(&config, CONFIG_JSON_MAX_BYTES);
-    str_init(&generation, CONFIG_JSON_MAX_BYTES);
-    config_json_write(&s->architecture, r->dtype == EXPORT_BF16 ? "bfloat16" : "float32", &config);
-    config_json_write_generation(&s->architecture, &generation);
-    texts[CONFIG] = (struct export_text){"config.json", str_text(&config), config.length};
-    texts[GENERATION] =
-        (struct export_text){"generation_config.json", str_text(&generation), generation.length};
-    if (export_add_tokenizer(s->arena, s->tokenizer, texts, &text_count, err) < 0)
+    struct export_texts texts = {0};
+    export_texts_add_model(&texts, s->arena, &s->architecture, r->dtype);
+    if (export_texts_add_tokenizer(&texts, s->arena, s->tokenizer, err) < 0)
         return -1;
     const struct export_directory what = {.model = {.files = &file_ops_system,
                                                     .path = r->directory,
@@ -224,8 +162,8 @@ static int export_source(const struct export_request *r, struct source *s, struc
                                                     .comm = comm,
                                                     .stream = stream,
                                                     .dtype = r->dtype},
-                                          .texts = texts,
-                                          .text_count = text_count,
+                                          .texts = texts.items,
+                                          .text_count = texts.count,
                                           .max_file_bytes = r->max_file_bytes};
     return export_directory(&what, err);
 }
@@ -233,7 +171,7 @@ static int export_source(const struct export_request *r, struct source *s, struc
 int export_checkpoint(const struct export_request *request, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
-    struct source source = {.arena = arena};
+    struct export_source source = {.arena = arena};
     struct device *device = NULL;
     struct stream *stream = NULL;
     struct comm *comm = NULL;

@@ -5,7 +5,6 @@
 
 #include "agent/checkpoint/export.h"
 #include "base/error.h"
-#include "base/mem.h"
 
 #include <stdint.h>
 
@@ -26,13 +25,6 @@ struct export_request {
 /* Errors: ERR_NOT_FOUND without a checkpoint, a config.json or a tokenizer that is named; those of
  * checkpoint_load() and export_directory(). */
 int export_checkpoint(const struct export_request *request, struct error *err);
-
-/* Adds a tokenizer's files to texts[0 .. *count), which has room for EXPORT_TOKENIZER_FILES more:
- * what a directory has of them, or the one file that the path is, under the name by which it is
- * found again. A path that is not there adds none. Memory from `arena`. */
-enum { EXPORT_TOKENIZER_FILES = 8 };
-int export_add_tokenizer(struct arena *arena, const char *path, struct export_text *texts,
-                         int *count, struct error *err);
 
 #ifdef __cplusplus
 }

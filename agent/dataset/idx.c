@@ -14,8 +14,8 @@ enum {
     DEFLATE_MAX_RATIO = 1032 /* zlib never expands more than this */
 };
 
-/* A source of bytes in order: memory, or a gzip stream in memory. */
-struct source {
+/* Bytes in order: memory, or a gzip stream in memory. */
+struct idx_bytes {
     const char *name;
     const uint8_t *content;
     size_t size, at; /* plain: bytes handed out so far */
@@ -23,10 +23,10 @@ struct source {
     z_stream z;
 };
 
-static int source_open(struct source *s, const char *name, const uint8_t *content, size_t size,
-                       struct error *err)
+static int idx_bytes_open(struct idx_bytes *s, const char *name, const uint8_t *content,
+                          size_t size, struct error *err)
 {
-    *s = (struct source){.name = name, .content = content, .size = size};
+    *s = (struct idx_bytes){.name = name, .content = content, .size = size};
     s->gzip = size >= 2 && content[0] == 0x1f && content[1] == 0x8b;
     if (!s->gzip)
         return 0;
@@ -37,15 +37,15 @@ static int source_open(struct source *s, const char *name, const uint8_t *conten
     return 0;
 }
 
-static void source_close(struct source *s)
+static void idx_bytes_close(struct idx_bytes *s)
 {
     if (s->gzip)
         inflateEnd(&s->z);
 }
 
 /* Reads up to `bytes`; *ret_read is less only at the end. */
-static int source_read(struct source *s, uint8_t *out, size_t bytes, size_t *ret_read,
-                       struct error *err)
+static int idx_bytes_read(struct idx_bytes *s, uint8_t *out, size_t bytes, size_t *ret_read,
+                          struct error *err)
 {
     if (!s->gzip) {
         size_t left = s->size - s->at;
@@ -70,11 +70,11 @@ static int source_read(struct source *s, uint8_t *out, size_t bytes, size_t *ret
 }
 
 /* Nothing may follow the last byte; a gzip stream must also end well. */
-static int source_end(struct source *s, struct error *err)
+static int idx_bytes_end(struct idx_bytes *s, struct error *err)
 {
     uint8_t extra;
     size_t got;
-    if (source_read(s, &extra, 1, &got, err) < 0)
+    if (idx_bytes_read(s, &extra, 1, &got, err) < 0)
         return -1;
     if (got > 0 || (s->gzip && s->z.avail_in > 0))
         return error_set(err, ERR_INPUT,
@@ -90,11 +90,11 @@ static uint32_t read_u32_be(const uint8_t *p)
 }
 
 /* Magic number and sizes. */
-static int read_shape(struct source *s, struct idx *idx, int64_t *ret_bytes, struct error *err)
+static int read_shape(struct idx_bytes *s, struct idx *idx, int64_t *ret_bytes, struct error *err)
 {
     uint8_t head[4 + 4 * IDX_MAX_DIMS];
     size_t want = 4 + 4 * (size_t)idx->dims, got;
-    if (source_read(s, head, want, &got, err) < 0)
+    if (idx_bytes_read(s, head, want, &got, err) < 0)
         return -1;
     uint32_t expected = IDX_TYPE_BYTE << 8 | (uint32_t)idx->dims;
     if (got >= 4 && read_u32_be(head) != expected)
@@ -125,7 +125,7 @@ static int read_shape(struct source *s, struct idx *idx, int64_t *ret_bytes, str
 }
 
 /* What the header promises must be possible before memory is taken for it. */
-static int check_size(const struct source *s, int64_t bytes, struct error *err)
+static int check_size(const struct idx_bytes *s, int64_t bytes, struct error *err)
 {
     size_t most = s->gzip ? s->size * DEFLATE_MAX_RATIO : s->size - s->at;
     if ((size_t)bytes <= most)
@@ -136,19 +136,19 @@ static int check_size(const struct source *s, int64_t bytes, struct error *err)
                      s->name, (long long)bytes, most);
 }
 
-static int read_all(struct source *s, struct idx *idx, struct error *err)
+static int read_all(struct idx_bytes *s, struct idx *idx, struct error *err)
 {
     int64_t bytes = 0;
     if (read_shape(s, idx, &bytes, err) < 0 || check_size(s, bytes, err) < 0)
         return -1;
     idx->bytes = xmalloc((size_t)bytes);
     size_t got;
-    if (source_read(s, idx->bytes, (size_t)bytes, &got, err) < 0)
+    if (idx_bytes_read(s, idx->bytes, (size_t)bytes, &got, err) < 0)
         return -1;
     if (got < (size_t)bytes)
         return error_set(err, ERR_INPUT, "%s: cut off after %zu of %lld bytes: download it again",
                          s->name, got, (long long)bytes);
-    return source_end(s, err);
+    return idx_bytes_end(s, err);
 }
 
 int idx_parse(const char *name, const uint8_t *content, size_t size, int dims, struct idx *ret_idx,
@@ -158,12 +158,12 @@ int idx_parse(const char *name, const uint8_t *content, size_t size, int dims, s
     if (size > IDX_MAX_BYTES)
         return error_set(err, ERR_INPUT, "%s: %zu bytes; at most %d are read", name, size,
                          IDX_MAX_BYTES);
-    struct source source;
+    struct idx_bytes source;
     struct idx idx = {.dims = dims};
-    if (source_open(&source, name, content, size, err) < 0)
+    if (idx_bytes_open(&source, name, content, size, err) < 0)
         return -1;
     int result = read_all(&source, &idx, err);
-    source_close(&source);
+    idx_bytes_close(&source);
     if (result < 0)
         idx_free(&idx);
     else

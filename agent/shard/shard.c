@@ -264,11 +264,6 @@ const struct shard_unit *shard_get_unit(const struct shard *shard, int unit)
     return &shard->units[unit].view;
 }
 
-int shard_group_rank(const struct shard *shard)
-{
-    return shard->group_rank;
-}
-
 int shard_group_size(const struct shard *shard)
 {
     return shard->group_size;

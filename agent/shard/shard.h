@@ -131,7 +131,6 @@ enum dtype shard_dtype(const struct shard *shard);           /* of slices */
 struct stream *shard_home_stream(const struct shard *shard); /* where the optimizer's ops go */
 int shard_unit_count(const struct shard *shard);
 const struct shard_unit *shard_get_unit(const struct shard *shard, int unit);
-int shard_group_rank(const struct shard *shard); /* which slice of each unit this rank has */
 int shard_group_size(const struct shard *shard); /* S */
 /* True on the ranks of the first shard group: together they have all values once. */
 bool shard_owns_copy(const struct shard *shard);

@@ -1,14 +1,11 @@
-/* What people read: the lines on rank 0's standard output (in the words of the PyTorch FSDP
- * tutorial), and the progress reports for whoever watches. Given the time, never asks for it. */
+/* The lines of a run on rank 0's standard output that are in the words of the PyTorch FSDP tutorial
+ * and of accelerate's examples, and the speed that they tell. Pure. */
 #ifndef SHOAL_AGENT_CONSOLE_H
 #define SHOAL_AGENT_CONSOLE_H
 
-#include "agent/nn/module.h"
-#include "agent/trainer/progress.h"
 #include "agent/trainer/trainer.h"
 #include "base/str.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -19,7 +16,7 @@ extern "C" {
  * cold. */
 enum { CONSOLE_WARM_UP_STEPS = 10 };
 
-/* The speed of a run: samples over the time since the first step that counts. Pure. */
+/* The speed of a run: samples over the time since the first step that counts. */
 struct throughput {
     int64_t first_us, first_samples; /* at the first step that counts; 0: none yet */
     int64_t last_us, last_samples;
@@ -45,31 +42,6 @@ void console_throughput_line(const struct throughput *t, int world_size, struct 
 void console_epoch_memory_lines(const struct trainer_score *score, struct str *out);
 /* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */
 void console_memory_line(const struct memory_use *use, struct str *out);
-
-struct console;
-
-struct console_setting {
-    int rank, world_size;  /* ranks above 0 print nothing */
-    int64_t logging_steps; /* 0: no step lines */
-    bool own_lines;  /* false: another says what happens; here only progress, warnings, the end */
-    bool log_memory; /* after each epoch */
-    bool on_gpu;
-    int64_t start_us;          /* when the process started, by now_us */
-    int64_t (*now_us)(void);   /* monotonic */
-    struct progress *progress; /* the console's from now on */
-};
-
-struct console *console_open(const struct console_setting *setting);
-void console_close(struct console *console); /* NULL-safe */
-
-/* For trainer_open; stop_asked is the caller's to fill in. */
-struct trainer_listener console_listener(struct console *console);
-
-/* Around trainer_run: the second prints the elapsed time, the units, the throughput and the peak
- * memory. */
-void console_begin(struct console *console);
-void console_end(struct console *console, const struct module *module,
-                 const struct memory_use *use);
 
 #ifdef __cplusplus
 }

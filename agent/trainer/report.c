@@ -1,24 +1,32 @@
 #include "agent/trainer/report.h"
 
-#include "agent/telemetry/flops.h"
-#include "agent/telemetry/json_row.h"
-#include "agent/telemetry/telemetry.h"
-#include "agent/trainer/run_plan_facts.h"
+#include "agent/trainer/console.h"
+#include "agent/trainer/progress.h"
+#include "agent/trainer/report_parts.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { PROGRESS_EVERY_US = 200 * 1000, LINE_BYTES = 16 * 1024 };
+
 struct report {
     struct report_setting setting;
-    struct trainer_listener console;
+    bool own_lines; /* the tutorial's; false: telemetry's say what happens */
+    struct progress *progress;
     struct telemetry *telemetry; /* NULL before the run has begun */
     double epoch_samples;        /* of all ranks; 0: not known */
-    bool predicts_tokens;
+    bool predicts_tokens, on_gpu;
     int64_t begin_us; /* when the trainer was about to be opened */
-    int64_t step_end_us, eval_begin_us, save_begin_us;
+    int64_t loop_begin_us, progress_us;
+    int64_t step_end_us; /* of the last step, or of the pause behind it */
+    int64_t eval_begin_us, save_begin_us;
     double held_up_s; /* by the save that goes on beside the training */
+    struct throughput throughput;
+    double lost_lr;
+    int64_t lost_step; /* the first with a loss that is no number; 0: none */
 };
 
 static double seconds_since(const struct report *r, int64_t us)
@@ -26,113 +34,38 @@ static double seconds_since(const struct report *r, int64_t us)
     return (double)(r->setting.steady_us() - us) / 1e6;
 }
 
-/* ---- the beginning ---- */
+/* ---- lines ---- */
 
-static struct run_facts facts_of(const struct report *r, const struct trainer_facts *f)
+/* Of rank 0. Frees the text. */
+static void print(const struct report *r, struct str *text)
 {
-    static const char *const precisions[] = {[PRECISION_FP32] = "fp32",
-                                             [PRECISION_BF16_MIXED] = "bf16",
-                                             [PRECISION_BF16_TRUE] = "bf16-true"};
-    const struct agent_config *c = &r->setting.config->value;
-    const struct flops_shape shape = run_plan_flops_shape(c, &f->language, f->parameters, f->T);
-    struct run_facts facts = {
-        .model = f->model,
-        .strategy = f->strategy,
-        .precision = precisions[c->precision.mixed],
-        .preset = r->setting.config->preset,
-        .device = f->device,
-        .predicts_tokens = f->predicts_tokens,
-        .job = r->setting.job,
-        .run = c->runtime.rdzv_id,
-        .node = r->setting.node,
-        .rank = r->setting.rank,
-        .local_rank = r->setting.local_rank,
-        .world_size = r->setting.world_size,
-        .restarts = r->setting.restarts,
-        .parameters = f->parameters,
-        .steps = f->steps,
-        .epochs = c->schedule.epochs,
-        .peak_flops_per_s = flops_peak_per_s(f->device),
-    };
-    for (int i = 0; f->T > 0 && i < FLOPS_CONVENTIONS; i++)
-        facts.flops_per_token[i] = flops_per_token(&shape, (enum run_convention)i);
-    return facts;
-}
-
-/* The configuration as values of JSON. */
-static void list_config(const struct report *r, struct arena *arena, struct wandb_run *run)
-{
-    struct config_entry *entries;
-    run->config_count = config_entries(r->setting.config, arena, &entries);
-    struct wandb_item *items = arena_array(arena, struct wandb_item, run->config_count);
-    auto_str struct str text;
-    str_init(&text, WANDB_RECORD_MAX_BYTES);
-    for (int i = 0; i < run->config_count; i++) {
-        str_clear(&text);
-        json_text(entries[i].value, &text);
-        items[i] = (struct wandb_item){entries[i].key, entries[i].is_number
-                                                           ? entries[i].value
-                                                           : arena_strdup(arena, str_text(&text))};
+    if (r->setting.rank == 0) {
+        fputs(str_text(text), stdout);
+        fflush(stdout);
     }
-    run->config = items;
+    str_free(text);
 }
 
-/* NULL: no record is asked for. */
-static const struct wandb_setting *wandb_setting_of(const struct report *r, struct arena *arena)
+/* A line of the tutorial's. Frees the text. */
+static void say(const struct report *r, struct str *text)
 {
-    const struct agent_config *c = &r->setting.config->value;
-    struct wandb_setting *s = arena_new(arena, struct wandb_setting);
-    *s = (struct wandb_setting){
-        .dir = c->logging.wandb_dir,
-        .run = {.id = c->logging.wandb_run_id,
-                .entity = c->logging.wandb_entity,
-                .project = c->logging.wandb_project,
-                .name = c->logging.wandb_run_name,
-                .group = c->logging.wandb_group,
-                .job_type = c->logging.wandb_job_type,
-                .notes = c->logging.wandb_notes,
-                .tags = c->logging.wandb_tags,
-                .host = r->setting.pod},
-        .logs_models = c->logging.log_model,
-        .words = c->logging.style == STYLE_FABRIC ? WORDS_FABRIC : WORDS_TAGS,
-    };
-    list_config(r, arena, &s->run);
-    return c->logging.wandb ? s : NULL;
+    if (r->own_lines)
+        print(r, text);
+    else
+        str_free(text);
 }
+
+/* ---- the beginning ---- */
 
 static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
 {
     struct report *r = ctx;
-    const struct agent_config *c = &r->setting.config->value;
     auto_arena struct arena *arena = arena_open();
-    const struct telemetry_setting setting = {
-        .facts = facts_of(r, f),
-        .lines = {.style = (enum log_style)c->logging.style,
-                  .lang = (enum log_language)c->logging.lang,
-                  .every = c->logging.steps},
-        .out = stdout,
-        .csv = c->logging.csv,
-        .jsonl = c->logging.jsonl,
-        .tensorboard_dir = c->logging.tensorboard_dir,
-        .wandb = wandb_setting_of(r, arena),
-        .http_host = c->logging.http_addr,
-        .http_port = (int)c->logging.http_port,
-        .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
-        .gpus_visible = r->setting.gpus_visible,
-        .gpu_names = (enum gpu_names)c->logging.metric_names,
-        .gpu_place = {.driver = "",
-                      .hostname = r->setting.node,
-                      .pod_namespace = r->setting.pod_namespace,
-                      .pod = r->setting.pod,
-                      .container = "",
-                      .job = r->setting.job},
-        .gpu_interval_s = c->logging.gpu_interval_s,
-        .healthy_within_s = c->runtime.timeout_s,
-        .wall_us = r->setting.wall_us,
-        .steady_us = r->setting.steady_us,
-    };
+    struct telemetry_setting setting;
+    report_telemetry_setting(&r->setting, f, arena, &setting);
     r->epoch_samples = (double)f->epoch_samples;
     r->predicts_tokens = f->predicts_tokens;
+    r->on_gpu = strcmp(f->device, "cpu") != 0;
     r->step_end_us = r->setting.steady_us();
     return telemetry_open(&r->telemetry, &setting, err);
 }
@@ -147,53 +80,129 @@ static void on_event(void *ctx, enum run_event event, const char *path, int64_t 
         telemetry_tell(r->telemetry, &moment);
 }
 
+static void on_resumed(void *ctx, const char *path, int64_t step)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Resumed at step %lld from %s\n", (long long)step, path);
+    say(ctx, &line);
+}
+
+static void on_weights(void *ctx, const char *path, const char *unused)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Initial weights from %s\n", path);
+    print(ctx, &line);
+    if (unused[0])
+        log_warning("%s", unused);
+}
+
+static void on_skipped(void *ctx, const char *why)
+{
+    (void)ctx;
+    log_warning("passed over: %s", why);
+}
+
+static void on_differs(void *ctx, const char *what)
+{
+    const struct report *r = ctx;
+    if (r->setting.rank == 0)
+        log_warning("not the run that saved the checkpoint: %s", what);
+}
+
+static void on_notice(void *ctx, const char *what)
+{
+    const struct report *r = ctx;
+    if (r->setting.rank == 0)
+        log_warning("%s", what);
+}
+
 /* ---- steps ---- */
+
+static void send_progress(struct report *r, const struct trainer_step *step, int64_t now_us)
+{
+    bool is_last = step->position.step == step->steps;
+    if (r->setting.rank > 0 || (now_us - r->progress_us < PROGRESS_EVERY_US && !is_last))
+        return;
+    double per_s = throughput_per_s(&r->throughput);
+    double samples_left = (double)(step->steps - step->position.step) * (double)step->samples;
+    const struct progress_report report = {
+        .epoch = step->position.epoch + 1,
+        .epochs = step->epochs,
+        .step = step->position.step,
+        .steps = step->steps,
+        .loss = step->loss,
+        .samples_per_s = per_s,
+        .seconds_left = per_s > 0 ? samples_left / per_s : 0,
+        .world_size = r->setting.world_size,
+    };
+    progress_send(r->progress, &report);
+    r->progress_us = now_us;
+}
+
+/* Once, at the first step that shows it. */
+static void warn_if_lost(struct report *r, const struct trainer_step *step)
+{
+    if (r->lost_step > 0 || isfinite(step->loss))
+        return;
+    r->lost_step = step->position.step;
+    r->lost_lr = step->lr;
+    if (r->setting.rank > 0)
+        return;
+    auto_str struct str line;
+    str_init(&line, LINE_BYTES);
+    console_lost_line(r->lost_step, r->lost_lr, &line);
+    log_warning("%s", str_text(&line));
+}
+
+static void say_step(const struct report *r, const struct trainer_step *step, int64_t now_us)
+{
+    int64_t every = r->setting.config->value.logging.steps;
+    struct str lines;
+    str_init(&lines, LINE_BYTES);
+    if (r->throughput.seen == 1)
+        str_printf(&lines, "First step done %.2f s after the start\n",
+                   (double)(now_us - r->setting.start_us) / 1e6);
+    if (every > 0 && step->position.step % every == 0)
+        console_step_line(step, throughput_per_s(&r->throughput), &lines);
+    say(r, &lines);
+}
 
 static void on_step(void *ctx, const struct trainer_step *step)
 {
     struct report *r = ctx;
     int64_t now_us = r->setting.steady_us();
-    struct run_numbers n = {
-        .step = step->position.step,
-        .epoch = (double)step->position.epoch,
-        .loss = step->loss,
-        .grad_norm = step->grad_norm,
-        .lr = step->lr,
-        .next_lr = step->next_lr,
-        .samples = step->samples,
-        .tokens = step->tokens,
-        .step_s = (double)(now_us - r->step_end_us) / 1e6,
-        .memory = step->memory,
-        .nonfinite_steps = step->nonfinite_steps,
-        .skipped_steps = step->skipped_steps,
-        .collectives = {step->traffic.all_gathers, step->traffic.reduce_scatters,
-                        step->traffic.all_reduces, step->traffic.broadcasts},
-        .collective_bytes = step->traffic.bytes_sent,
-    };
-    /* Every micro-batch but an epoch's last has as many samples. */
-    int64_t micro_samples = r->setting.config->value.data.train_batch_size * r->setting.world_size;
-    n.epochs_done = step->position.epoch;
-    n.micro_batches = (step->samples + micro_samples - 1) / micro_samples;
-    n.micro_batch =
-        (step->position.epoch_samples + micro_samples - 1) / micro_samples - n.micro_batches;
-    if (r->epoch_samples > 0)
-        n.epoch += (double)step->position.epoch_samples / r->epoch_samples;
-    memcpy(n.phase_s, step->phase_s, sizeof n.phase_s);
+    const struct run_numbers numbers = report_numbers(&r->setting, step, r->epoch_samples,
+                                                      (double)(now_us - r->step_end_us) / 1e6);
     r->step_end_us = now_us;
-    telemetry_step(r->telemetry, &n);
-    r->console.step(r->console.ctx, step);
+    telemetry_step(r->telemetry, &numbers);
+    throughput_add(&r->throughput, step->samples, now_us);
+    warn_if_lost(r, step);
+    say_step(r, step, now_us);
+    send_progress(r, step, now_us);
+}
+
+/* What took place since the last step was no training, and is no part of the next one. */
+static void skip_pause(struct report *r)
+{
+    int64_t now_us = r->setting.steady_us();
+    throughput_skip(&r->throughput, now_us - r->step_end_us);
+    r->step_end_us = now_us;
 }
 
 static void on_epoch(void *ctx, const struct trainer_score *score)
 {
-    struct report *r = ctx;
-    r->console.epoch(r->console.ctx, score);
-}
-
-/* Time between steps is not a step's. */
-static void skip_pause(struct report *r)
-{
-    r->step_end_us = r->setting.steady_us();
+    const struct report *r = ctx;
+    struct str line, memory;
+    str_init(&line, LINE_BYTES);
+    console_epoch_line(score, &line);
+    say(r, &line);
+    if (!r->setting.config->value.memory.log_memory)
+        return;
+    str_init(&memory, LINE_BYTES);
+    console_epoch_memory_lines(score, &memory);
+    print(r, &memory);
 }
 
 static void on_test_begins(void *ctx)
@@ -205,15 +214,13 @@ static void on_test_begins(void *ctx)
 static void on_test(void *ctx, const struct trainer_score *score)
 {
     struct report *r = ctx;
-    const struct run_eval eval = {
-        .step = score->step,
-        .loss = score->loss,
-        .perplexity = r->predicts_tokens ? exp(score->loss) : (double)NAN,
-        .accuracy = score->samples > 0 ? score->correct / score->samples : (double)NAN,
-        .seconds = seconds_since(r, r->eval_begin_us),
-    };
+    const struct run_eval eval =
+        report_eval(score, r->predicts_tokens, seconds_since(r, r->eval_begin_us));
     telemetry_eval(r->telemetry, &eval);
-    r->console.test(r->console.ctx, score);
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    console_test_line(score, &line);
+    say(r, &line);
     skip_pause(r);
 }
 
@@ -236,7 +243,6 @@ static void on_save_goes_on(void *ctx)
     struct report *r = ctx;
     r->held_up_s = seconds_since(r, r->save_begin_us);
     skip_pause(r);
-    r->console.save_goes_on(r->console.ctx);
 }
 
 static void tell_save(struct report *r, const struct trainer_save *saved, bool failed)
@@ -258,46 +264,46 @@ static void tell_save(struct report *r, const struct trainer_save *saved, bool f
 
 static void on_saved(void *ctx, const struct trainer_save *save)
 {
-    struct report *r = ctx;
-    tell_save(r, save, false);
-    r->console.saved(r->console.ctx, save);
+    tell_save(ctx, save, false);
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)save->step, save->path);
+    say(ctx, &line);
 }
 
 static void on_not_saved(void *ctx, int64_t step, const char *why)
 {
-    struct report *r = ctx;
-    tell_save(r, &(struct trainer_save){.path = "", .step = step}, true);
-    r->console.not_saved(r->console.ctx, step, why);
+    const struct report *r = ctx;
+    tell_save(ctx, &(struct trainer_save){.path = "", .step = step}, true);
+    if (r->setting.rank == 0)
+        log_error("%s: the training goes on without it", why);
 }
 
-static void on_resumed(void *ctx, const char *path, int64_t step)
+/* ---- the end ---- */
+
+void report_begin(struct report *r)
 {
-    struct report *r = ctx;
-    r->console.resumed(r->console.ctx, path, step);
+    r->loop_begin_us = r->setting.steady_us();
 }
 
-static void on_weights(void *ctx, const char *path, const char *unused)
+void report_end(struct report *r, const struct module *module, const struct memory_use *use)
 {
-    struct report *r = ctx;
-    r->console.weights(r->console.ctx, path, unused);
-}
-
-static void on_skipped(void *ctx, const char *why)
-{
-    struct report *r = ctx;
-    r->console.skipped(r->console.ctx, why);
-}
-
-static void on_differs(void *ctx, const char *what)
-{
-    struct report *r = ctx;
-    r->console.differs(r->console.ctx, what);
-}
-
-static void on_notice(void *ctx, const char *what)
-{
-    struct report *r = ctx;
-    r->console.notice(r->console.ctx, what);
+    struct str text;
+    str_init(&text, 256 * 1024);
+    if (r->own_lines) {
+        str_printf(&text, "%s elapsed time on training loop %.6gsec\n",
+                   r->on_gpu ? "CUDA event" : "CPU", seconds_since(r, r->loop_begin_us));
+        module_print(module, true, &text);
+        str_add(&text, "\n");
+    }
+    console_throughput_line(&r->throughput, r->setting.world_size, &text);
+    console_memory_line(use, &text);
+    if (r->lost_step > 0) {
+        str_add(&text, "Warning: ");
+        console_lost_line(r->lost_step, r->lost_lr, &text);
+        str_add(&text, "\n");
+    }
+    print(r, &text);
 }
 
 /* ---- life cycle ---- */
@@ -306,7 +312,8 @@ struct report *report_open(const struct report_setting *setting)
 {
     struct report *r = xcalloc(1, sizeof *r);
     r->setting = *setting;
-    r->console = console_listener(setting->console);
+    r->own_lines = setting->config->value.logging.style == STYLE_NONE;
+    r->progress = progress_open(setting->progress_socket);
     r->begin_us = setting->steady_us();
     return r;
 }
@@ -322,6 +329,7 @@ void report_close(struct report *r)
     if (!r)
         return;
     telemetry_close(r->telemetry);
+    progress_close(r->progress);
     free(r);
 }
 

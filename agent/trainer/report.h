@@ -1,11 +1,11 @@
-/* What a run tells, brought to those who want to know: the console (lines of the tutorial,
- * progress, warnings) and telemetry (all other lines, files, HTTP). A listener of the trainer's; it
- * knows both and the time, and decides nothing about the training. */
+/* What a run tells, brought to those who want to know: people (the tutorial's lines, warnings),
+ * whoever started this process (progress), and telemetry (all other lines, files, HTTP). The
+ * trainer's listener; it knows the time, and decides nothing about the training. */
 #ifndef SHOAL_AGENT_REPORT_H
 #define SHOAL_AGENT_REPORT_H
 
 #include "agent/config/config.h"
-#include "agent/trainer/console.h"
+#include "agent/nn/module.h"
 #include "agent/trainer/trainer.h"
 
 #ifdef __cplusplus
@@ -16,14 +16,15 @@ struct report;
 
 struct report_setting {
     const struct config *config;
-    struct console *console; /* used until report_close() */
-    int rank, local_rank, world_size;
-    int restarts;                    /* how often this rank was started before */
-    const char *job, *node;          /* "": not known */
-    const char *pod_namespace, *pod; /* likewise */
-    const char *gpus_visible;        /* CUDA_VISIBLE_DEVICES; NULL: not set */
-    int64_t (*wall_us)(void);        /* since 1970 */
-    int64_t (*steady_us)(void);      /* monotonic */
+    int rank, local_rank, world_size; /* ranks above 0 print nothing */
+    int restarts;                     /* how often this rank was started before */
+    const char *job, *node;           /* "": not known */
+    const char *pod_namespace, *pod;  /* likewise */
+    const char *gpus_visible;         /* CUDA_VISIBLE_DEVICES; NULL: not set */
+    const char *progress_socket;      /* where progress goes; NULL: nowhere */
+    int64_t start_us;                 /* when the process started, by steady_us */
+    int64_t (*wall_us)(void);         /* since 1970 */
+    int64_t (*steady_us)(void);       /* monotonic */
 };
 
 struct report *report_open(const struct report_setting *setting);
@@ -33,6 +34,11 @@ void report_close(struct report *report); /* NULL-safe */
 
 /* For trainer_open; stop_asked is the caller's to fill in. */
 struct trainer_listener report_listener(struct report *report);
+
+/* Around trainer_run: the second prints the elapsed time, the units, the throughput and the peak
+ * memory. */
+void report_begin(struct report *report);
+void report_end(struct report *report, const struct module *module, const struct memory_use *use);
 
 #ifdef __cplusplus
 }

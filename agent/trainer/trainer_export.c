@@ -1,6 +1,6 @@
 /* The whole model at the end: one safetensors file, or for a language model a Hugging Face
  * directory. */
-#include "agent/checkpoint/export_checkpoint.h"
+#include "agent/checkpoint/export_texts.h"
 #include "agent/comm/agree.h"
 #include "agent/models/config_json.h"
 #include "agent/trainer/build.h"
@@ -8,16 +8,13 @@
 
 #include <string.h>
 
-enum { CONFIG, GENERATION, TOKENIZER, TEXTS = TOKENIZER + EXPORT_TOKENIZER_FILES };
-
 /* What is to be exported. */
 struct listing {
     struct trainer *trainer;
     struct arena *arena;
     struct param **params;
-    struct export_tensor *tensors;
     int count;
-    struct export_text texts[TEXTS];
+    struct export_texts texts;
     struct export_directory what;
 };
 
@@ -32,33 +29,22 @@ static void list_model(struct trainer *t, struct arena *arena, const char *path,
 {
     *list = (struct listing){.trainer = t, .arena = arena};
     list->params = module_list_params(arena, t->model->root, &list->count);
-    list->tensors = arena_array(arena, struct export_tensor, list->count);
-    for (int i = 0; i < list->count; i++) {
-        const struct param *param = list->params[i];
-        list->tensors[i] = (struct export_tensor){.name = param->name, .dims = param->dims};
-        memcpy(list->tensors[i].shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
-    }
     list->what = (struct export_directory){
         .model = {.files = &file_ops_system,
                   .path = path,
-                  .tensors = list->tensors,
+                  .tensors = export_tensors_of(arena, list->params, list->count),
                   .count = list->count,
                   .gather = gather,
                   .ctx = list,
                   .comm = t->world,
                   .stream = t->compute,
                   .dtype = shard_dtype(t->shard) == DTYPE_BF16 ? EXPORT_BF16 : EXPORT_F32},
-        .texts = list->texts,
+        .texts = list->texts.items,
         .max_file_bytes = t->config->checkpoint.max_shard_bytes,
     };
 }
 
 /* ---- the small files ---- */
-
-static void add_text(struct listing *list, const char *name, const char *data, size_t bytes)
-{
-    list->texts[list->what.text_count++] = (struct export_text){name, data, bytes};
-}
 
 int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
                          struct error *err)
@@ -73,31 +59,18 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
     return 0;
 }
 
-static int add_configs(struct listing *list, struct error *err)
-{
-    struct architecture architecture;
-    if (build_architecture(list->trainer->config, list->arena, &architecture, err))
-        return -1;
-    auto_str struct str config, generation;
-    str_init(&config, CONFIG_JSON_MAX_BYTES);
-    str_init(&generation, CONFIG_JSON_MAX_BYTES);
-    bool is_bf16 = list->what.model.dtype == EXPORT_BF16;
-    config_json_write(&architecture, is_bf16 ? "bfloat16" : "float32", &config);
-    config_json_write_generation(&architecture, &generation);
-    add_text(list, "config.json", arena_strdup(list->arena, str_text(&config)), config.length);
-    add_text(list, "generation_config.json", arena_strdup(list->arena, str_text(&generation)),
-             generation.length);
-    return 0;
-}
-
 static int add_texts(struct listing *list, struct error *err)
 {
     const struct agent_config *c = list->trainer->config;
-    const char *dir = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
-    return add_configs(list, err) ||
-                   export_add_tokenizer(list->arena, dir, list->texts, &list->what.text_count, err)
-               ? -1
-               : 0;
+    const char *tokenizer = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
+    struct architecture architecture;
+    if (build_architecture(c, list->arena, &architecture, err))
+        return -1;
+    export_texts_add_model(&list->texts, list->arena, &architecture, list->what.model.dtype);
+    if (export_texts_add_tokenizer(&list->texts, list->arena, tokenizer, err))
+        return -1;
+    list->what.text_count = list->texts.count;
+    return 0;
 }
 
 /* ---- the doors ---- */
@@ -110,7 +83,7 @@ int trainer_try_save_model(struct trainer *t, struct error *err)
     auto_arena struct arena *arena = arena_open();
     struct listing list = {.trainer = t, .arena = arena};
     list.what = (struct export_directory){.model = {.files = &file_ops_system, .path = path},
-                                          .texts = list.texts};
+                                          .texts = list.texts.items};
     return add_texts(&list, err) ? -1 : export_try_directory(&list.what, err);
 }
 

@@ -1,0 +1,86 @@
+#include "agent/checkpoint/export_texts.h"
+
+#include "agent/models/config_json.h"
+#include "agent/text/tokenizer.h"
+#include "base/file.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct export_tensor *export_tensors_of(struct arena *arena, struct param *const *params, int count)
+{
+    struct export_tensor *tensors = arena_array(arena, struct export_tensor, count);
+    for (int i = 0; i < count; i++) {
+        const struct param *p = params[i];
+        tensors[i] = (struct export_tensor){.name = p->name, .dims = p->dims};
+        memcpy(tensors[i].shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
+    }
+    return tensors;
+}
+
+static void add_text(struct export_texts *texts, const char *name, const void *data, size_t bytes)
+{
+    assert(texts->count < EXPORT_TEXTS_MAX);
+    texts->items[texts->count++] = (struct export_text){name, data, bytes};
+}
+
+static int add_file(struct export_texts *texts, struct arena *arena, const char *path,
+                    const char *name, struct error *err)
+{
+    auto_free char *data = NULL;
+    size_t bytes;
+    if (file_read(path, TOKENIZER_MAX_FILE_BYTES, &data, &bytes, err) < 0)
+        return -1;
+    char *kept = arena_alloc(arena, bytes + 1);
+    memcpy(kept, data, bytes);
+    add_text(texts, name, kept, bytes);
+    return 0;
+}
+
+/* The name by which a tokenizer that is one file is found again. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (strcmp(name, "spiece.model") == 0 || strcmp(name, "vocab.txt") == 0)
+        return name;
+    return dot && strcmp(dot, ".json") == 0 ? "tokenizer.json" : "tokenizer.model";
+}
+
+int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, const char *path,
+                               struct error *err)
+{
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "tokenizer.model",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "spiece.model",
+                                        "vocab.txt"};
+    struct stat st;
+    if (!path[0] || stat(path, &st) < 0)
+        return 0;
+    if (!S_ISDIR(st.st_mode))
+        return add_file(texts, arena, path, file_name(path), err);
+    for (size_t i = 0; i < array_length(names); i++) {
+        const char *file = arena_printf(arena, "%s/%s", path, names[i]);
+        if (stat(file, &st) == 0 && add_file(texts, arena, file, names[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void export_texts_add_model(struct export_texts *texts, struct arena *arena,
+                            const struct architecture *architecture, enum export_dtype dtype)
+{
+    auto_str struct str config, generation;
+    str_init(&config, CONFIG_JSON_MAX_BYTES);
+    str_init(&generation, CONFIG_JSON_MAX_BYTES);
+    config_json_write(architecture, dtype == EXPORT_BF16 ? "bfloat16" : "float32", &config);
+    config_json_write_generation(architecture, &generation);
+    add_text(texts, "config.json", arena_strdup(arena, str_text(&config)), config.length);
+    add_text(texts, "generation_config.json", arena_strdup(arena, str_text(&generation)),
+             generation.length);
+}

@@ -1,0 +1,37 @@
+/* What lies beside the weights in a Hugging Face directory, and how a model's parameters are listed
+ * for it: alike for a run that ends and for a checkpoint that is exported. */
+#ifndef SHOAL_AGENT_EXPORT_TEXTS_H
+#define SHOAL_AGENT_EXPORT_TEXTS_H
+
+#include "agent/checkpoint/export.h"
+#include "agent/models/architecture.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { EXPORT_TEXTS_MAX = 10 }; /* the model's two, and a tokenizer's files */
+
+struct export_texts {
+    struct export_text items[EXPORT_TEXTS_MAX];
+    int count;
+};
+
+/* Names and shapes. Memory from `arena`. */
+struct export_tensor *export_tensors_of(struct arena *arena, struct param *const *params,
+                                        int count);
+
+/* config.json and generation_config.json. Memory from `arena`. */
+void export_texts_add_model(struct export_texts *texts, struct arena *arena,
+                            const struct architecture *architecture, enum export_dtype dtype);
+/* A tokenizer's files: what a directory has of them, or the one file that the path is, under the
+ * name by which it is found again. A path that is not there adds none. Memory from `arena`. */
+int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, const char *path,
+                               struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

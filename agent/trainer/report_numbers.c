@@ -1,0 +1,162 @@
+/* From the trainer's words to telemetry's. */
+#include "agent/telemetry/flops.h"
+#include "agent/telemetry/json_row.h"
+#include "agent/trainer/report_parts.h"
+#include "agent/trainer/run_plan_facts.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the beginning ---- */
+
+static struct run_facts facts_of(const struct report_setting *s, const struct trainer_facts *f)
+{
+    static const char *const precisions[] = {[PRECISION_FP32] = "fp32",
+                                             [PRECISION_BF16_MIXED] = "bf16",
+                                             [PRECISION_BF16_TRUE] = "bf16-true"};
+    const struct agent_config *c = &s->config->value;
+    const struct flops_shape shape = run_plan_flops_shape(c, &f->language, f->parameters, f->T);
+    struct run_facts facts = {
+        .model = f->model,
+        .strategy = f->strategy,
+        .precision = precisions[c->precision.mixed],
+        .preset = s->config->preset,
+        .device = f->device,
+        .predicts_tokens = f->predicts_tokens,
+        .job = s->job,
+        .run = c->runtime.rdzv_id,
+        .node = s->node,
+        .rank = s->rank,
+        .local_rank = s->local_rank,
+        .world_size = s->world_size,
+        .restarts = s->restarts,
+        .parameters = f->parameters,
+        .steps = f->steps,
+        .epochs = c->schedule.epochs,
+        .peak_flops_per_s = flops_peak_per_s(f->device),
+    };
+    for (int i = 0; f->T > 0 && i < FLOPS_CONVENTIONS; i++)
+        facts.flops_per_token[i] = flops_per_token(&shape, (enum run_convention)i);
+    return facts;
+}
+
+/* The configuration as values of JSON. */
+static void list_config(const struct report_setting *s, struct arena *arena, struct wandb_run *run)
+{
+    struct config_entry *entries;
+    run->config_count = config_entries(s->config, arena, &entries);
+    struct wandb_item *items = arena_array(arena, struct wandb_item, run->config_count);
+    auto_str struct str text;
+    str_init(&text, WANDB_RECORD_MAX_BYTES);
+    for (int i = 0; i < run->config_count; i++) {
+        str_clear(&text);
+        json_text(entries[i].value, &text);
+        items[i] = (struct wandb_item){entries[i].key, entries[i].is_number
+                                                           ? entries[i].value
+                                                           : arena_strdup(arena, str_text(&text))};
+    }
+    run->config = items;
+}
+
+/* NULL: no record is asked for. */
+static const struct wandb_setting *wandb_setting_of(const struct report_setting *s,
+                                                    struct arena *arena)
+{
+    const struct agent_config *c = &s->config->value;
+    struct wandb_setting *w = arena_new(arena, struct wandb_setting);
+    *w = (struct wandb_setting){
+        .dir = c->logging.wandb_dir,
+        .run = {.id = c->logging.wandb_run_id,
+                .entity = c->logging.wandb_entity,
+                .project = c->logging.wandb_project,
+                .name = c->logging.wandb_run_name,
+                .group = c->logging.wandb_group,
+                .job_type = c->logging.wandb_job_type,
+                .notes = c->logging.wandb_notes,
+                .tags = c->logging.wandb_tags,
+                .host = s->pod},
+        .logs_models = c->logging.log_model,
+        .words = c->logging.style == STYLE_FABRIC ? WORDS_FABRIC : WORDS_TAGS,
+    };
+    list_config(s, arena, &w->run);
+    return c->logging.wandb ? w : NULL;
+}
+
+void report_telemetry_setting(const struct report_setting *s, const struct trainer_facts *f,
+                              struct arena *arena, struct telemetry_setting *ret_setting)
+{
+    const struct agent_config *c = &s->config->value;
+    *ret_setting = (struct telemetry_setting){
+        .facts = facts_of(s, f),
+        .lines = {.style = (enum log_style)c->logging.style,
+                  .lang = (enum log_language)c->logging.lang,
+                  .every = c->logging.steps},
+        .out = stdout,
+        .csv = c->logging.csv,
+        .jsonl = c->logging.jsonl,
+        .tensorboard_dir = c->logging.tensorboard_dir,
+        .wandb = wandb_setting_of(s, arena),
+        .http_host = c->logging.http_addr,
+        .http_port = (int)c->logging.http_port,
+        .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
+        .gpus_visible = s->gpus_visible,
+        .gpu_names = (enum gpu_names)c->logging.metric_names,
+        .gpu_place = {.driver = "",
+                      .hostname = s->node,
+                      .pod_namespace = s->pod_namespace,
+                      .pod = s->pod,
+                      .container = "",
+                      .job = s->job},
+        .gpu_interval_s = c->logging.gpu_interval_s,
+        .healthy_within_s = c->runtime.timeout_s,
+        .wall_us = s->wall_us,
+        .steady_us = s->steady_us,
+    };
+}
+
+/* ---- steps and evaluations ---- */
+
+struct run_numbers report_numbers(const struct report_setting *s, const struct trainer_step *step,
+                                  double epoch_samples, double step_s)
+{
+    /* Every micro-batch but an epoch's last has as many samples. */
+    int64_t micro_samples = s->config->value.data.train_batch_size * s->world_size;
+    int64_t micro_batches = (step->samples + micro_samples - 1) / micro_samples;
+    int64_t end = (step->position.epoch_samples + micro_samples - 1) / micro_samples;
+    struct run_numbers n = {
+        .step = step->position.step,
+        .epoch = (double)step->position.epoch,
+        .epochs_done = step->position.epoch,
+        .micro_batch = end - micro_batches,
+        .micro_batches = micro_batches,
+        .loss = step->loss,
+        .grad_norm = step->grad_norm,
+        .lr = step->lr,
+        .next_lr = step->next_lr,
+        .samples = step->samples,
+        .tokens = step->tokens,
+        .step_s = step_s,
+        .memory = step->memory,
+        .nonfinite_steps = step->nonfinite_steps,
+        .skipped_steps = step->skipped_steps,
+        .collectives = {step->traffic.all_gathers, step->traffic.reduce_scatters,
+                        step->traffic.all_reduces, step->traffic.broadcasts},
+        .collective_bytes = step->traffic.bytes_sent,
+    };
+    if (epoch_samples > 0)
+        n.epoch += (double)step->position.epoch_samples / epoch_samples;
+    memcpy(n.phase_s, step->phase_s, sizeof n.phase_s);
+    return n;
+}
+
+struct run_eval report_eval(const struct trainer_score *score, bool predicts_tokens, double seconds)
+{
+    return (struct run_eval){
+        .step = score->step,
+        .loss = score->loss,
+        .perplexity = predicts_tokens ? exp(score->loss) : (double)NAN,
+        .accuracy = score->samples > 0 ? score->correct / score->samples : (double)NAN,
+        .seconds = seconds,
+    };
+}

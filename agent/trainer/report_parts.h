@@ -1,0 +1,28 @@
+/* What the trainer tells, in telemetry's words. Pure. Private to agent/trainer/report*.c. */
+#ifndef SHOAL_AGENT_REPORT_PARTS_H
+#define SHOAL_AGENT_REPORT_PARTS_H
+
+#include "agent/telemetry/telemetry.h"
+#include "agent/trainer/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Memory from `arena`. */
+void report_telemetry_setting(const struct report_setting *setting,
+                              const struct trainer_facts *facts, struct arena *arena,
+                              struct telemetry_setting *ret_setting);
+
+/* epoch_samples: of all ranks; 0: not known. */
+struct run_numbers report_numbers(const struct report_setting *setting,
+                                  const struct trainer_step *step, double epoch_samples,
+                                  double step_s);
+
+struct run_eval report_eval(const struct trainer_score *score, bool predicts_tokens,
+                            double seconds);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
