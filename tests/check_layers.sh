@@ -88,9 +88,10 @@ agent/checkpoint/pretrained.[ch]:base/.*|kernels/ops.h|agent/checkpoint/(pretrai
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/telemetry/.*
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
+agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|shard).h|agent/trainer/(schedule|trainer_settings).h
 agent/trainer/schedule.[ch]:agent/trainer/schedule.h
 agent/trainer/encoder.[ch]:base/.*|agent/trainer/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
-agent/trainer/run_plan(_print)?.[ch]:base/.*|agent/trainer/run_plan.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
+agent/trainer/run_plan(_print)?.[ch]:base/.*|agent/trainer/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
 '
 check() { # FILE ALLOWED
     local header

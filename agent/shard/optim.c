@@ -46,11 +46,14 @@ struct optim_config optim_defaults(enum optim_type type)
     return (struct optim_config){0};
 }
 
+int optim_config_states(const struct optim_config *config)
+{
+    return config->type == OPTIM_SGD ? config->momentum > 0 : 2;
+}
+
 int optim_state_count(const struct optim *optim)
 {
-    if (optim->config.type == OPTIM_SGD)
-        return optim->config.momentum > 0 ? 1 : 0;
-    return 2;
+    return optim_config_states(&optim->config);
 }
 
 const char *optim_state_name(const struct optim *optim, int state)

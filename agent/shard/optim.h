@@ -69,7 +69,9 @@ void optim_set_steps(struct optim *optim, int64_t steps);
 
 /* The state, as torch.optim's state_dict names it: adadelta "square_avg", "acc_delta"; sgd with
  * momentum "momentum_buffer"; adam and adamw "exp_avg", "exp_avg_sq". */
-int optim_state_count(const struct optim *optim); /* 0 .. 2 */
+/* Tensors of state per parameter: 0 .. 2. */
+int optim_config_states(const struct optim_config *config);
+int optim_state_count(const struct optim *optim);
 const char *optim_state_name(const struct optim *optim, int state);
 /* [shard_count of the unit], on the slices' home device, laid out as the unit's value and of its
  * dtype. */

@@ -13,6 +13,7 @@
 #ifndef SHOAL_AGENT_RUN_PLAN_H
 #define SHOAL_AGENT_RUN_PLAN_H
 
+#include "agent/nn/tape.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/flops.h"
 #include "base/str.h"
@@ -33,8 +34,6 @@ struct plan_unit {
     enum plan_role role;
 };
 
-enum plan_recompute { PLAN_KEEP_ALL, PLAN_SELECTIVE, PLAN_BLOCKS };
-
 /* Bytes per element. */
 struct plan_bytes {
     int value;     /* of the slice that is gathered, and of activations */
@@ -51,7 +50,7 @@ struct plan_activations {
                                          encoder's; else 0 */
     bool gated;                       /* the feed-forward has a gate: SwiGLU */
     int64_t chunk_rows;               /* tokens whose logits are alive at once */
-    enum plan_recompute recompute;
+    enum tape_keeps keeps;
     bool offload;    /* what blocks keep goes to the host */
     int64_t horizon; /* but for so many blocks */
 };

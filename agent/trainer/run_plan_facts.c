@@ -1,31 +1,21 @@
 #include "agent/trainer/run_plan_facts.h"
 
 #include "agent/models/language.h"
-#include "agent/shard/optim.h"
 #include "agent/shard/shard_layout.h"
+#include "agent/trainer/trainer_settings.h"
 
-static int state_count(const struct agent_config *c)
+/* Of an element, as the shard engine and the optimizer are told to keep it. */
+static struct plan_bytes bytes_of(const struct shard_config *shard,
+                                  const struct optim_config *optim)
 {
-    switch ((enum optim_type)c->optimizer.name) {
-    case OPTIM_SGD:
-        return c->optimizer.momentum > 0 ? 1 : 0;
-    default:
-        return 2;
-    }
-}
-
-static struct plan_bytes bytes_of(const struct agent_config *c)
-{
-    int state = state_count(c) * (c->optimizer.state_dtype == STATE_BF16 ? 2 : 4);
-    int reduction = c->precision.reduce_dtype == STATE_BF16 ? 2 : 4;
-    switch ((enum config_precision)c->precision.mixed) {
-    case PRECISION_BF16_MIXED:
-        return (struct plan_bytes){2, 4, state, 4, reduction};
-    case PRECISION_BF16_TRUE:
-        return (struct plan_bytes){2, 0, state, 4, reduction};
-    default:
-        return (struct plan_bytes){4, 0, state, 4, reduction};
-    }
+    int value = (int)dtype_bytes(shard->param_dtype), slice = (int)dtype_bytes(shard->slice_dtype);
+    return (struct plan_bytes){
+        .value = value,
+        .master = slice == value ? 0 : slice,
+        .state = optim_config_states(optim) * slice,
+        .gradient = (int)dtype_bytes(DTYPE_F32),
+        .reduction = (int)dtype_bytes(shard->reduce_dtype),
+    };
 }
 
 /* Where a model has blocks, what else is a unit has its turn alone; else all are alike. */
@@ -55,11 +45,6 @@ static int64_t sequence_tokens(const struct agent_config *c, const struct model 
 static struct plan_activations activations_of(const struct agent_config *c,
                                               const struct model *model)
 {
-    static const enum plan_recompute recomputes[] = {
-        [RECOMPUTE_NONE] = PLAN_KEEP_ALL,
-        [RECOMPUTE_FULL] = PLAN_BLOCKS,
-        [RECOMPUTE_SELECTIVE] = PLAN_SELECTIVE,
-    };
     const struct language_shape *l = &model->language;
     if (l->V == 0)
         return (struct plan_activations){0};
@@ -75,7 +60,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .V = l->V,
         .gated = l->gated,
         .chunk_rows = language_chunk_rows(0, l->V),
-        .recompute = recomputes[c->memory.activation_checkpointing],
+        .keeps = trainer_keeps(c),
         .offload = c->memory.offload_activations,
         .horizon = c->memory.activation_loading_horizon,
     };
@@ -128,20 +113,22 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         return error_set(err, ERR_CONFIG,
                          "parallel.shard_group_size: groups of %lld ranks do not divide %d ranks",
                          (long long)group_size, world_size);
+    const struct shard_config shard = trainer_shard_config(c, FULL_SHARD, (int)group_size);
+    const struct optim_config optim = trainer_optim_config(c, NULL);
     struct shard_layout layout;
     shard_layout_make(arena, model->root, 1, &layout);
     *ret_facts = (struct run_plan_facts){
         .parameters = module_param_count(model->root),
         .units = units_of(arena, &layout),
         .unit_count = layout.unit_count,
-        .bytes = bytes_of(c),
+        .bytes = bytes_of(&shard, &optim),
         .activations = activations_of(c, model),
         .batch_rows = c->data.train_batch_size,
         .sequence_tokens = sequence_tokens(c, model),
         .world_size = world_size,
         .group_size = (int)group_size,
         .micro_batches = c->optimizer.gradient_accumulation_steps,
-        .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
+        .accumulate_sharded = shard.accumulate_sharded,
         .cpu_offload = c->memory.cpu_offload,
     };
     add_flops(c, model, ret_facts->flops_per_token);

@@ -10,6 +10,7 @@
 #include "agent/trainer/schedule.h"
 #include "agent/trainer/source.h"
 #include "agent/trainer/trainer.h"
+#include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
 
 #include <limits.h>
@@ -110,20 +111,6 @@ static inline void trainer_event(const struct trainer *t, enum run_event event, 
 /* trainer_export.c: the config.json of the language model, for its checkpoints. From `arena`. */
 int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
                          struct error *err);
-
-/* trainer_settings.c */
-struct decay_rule; /* which parameters' weights decay; NULL: all */
-struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
-                                         int group_size);
-/* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */
-int trainer_decay_rule(const struct agent_config *c, struct arena *arena,
-                       struct decay_rule **ret_rule, struct error *err);
-void trainer_decay_rule_free(struct decay_rule *rule); /* NULL-safe */
-struct optim_config trainer_optim_config(const struct agent_config *c, struct decay_rule *rule);
-/* steps: of the whole run; <= 0: not known. */
-int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
-                     struct error *err);
-enum tape_keeps trainer_keeps(const struct agent_config *c);
 
 /* trainer_schedule.c */
 /* Notes the learning rate's course in a checkpoint's state. */

@@ -1,5 +1,4 @@
-/* From the configuration to what the trainer's parts are told. Pure. */
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_settings.h"
 
 #include <regex.h>
 #include <string.h>

@@ -170,17 +170,17 @@ static void activations_are_the_tables(void **state)
     (void)state;
     static const struct {
         bool is_8b;
-        enum plan_recompute recompute;
+        enum tape_keeps keeps;
         double gb;
     } rows[] = {
-        {false, PLAN_KEEP_ALL, 9.95}, {false, PLAN_SELECTIVE, 6.73},
-        {false, PLAN_BLOCKS, 1.16}, /* 0.54 and one layer */
-        {true, PLAN_KEEP_ALL, 36.5},  {true, PLAN_SELECTIVE, 24.7},
-        {true, PLAN_BLOCKS, 3.29}, /* 2.15 and one layer */
+        {false, TAPE_KEEPS_ALL, 9.95},      {false, TAPE_KEEPS_COSTLY, 6.73},
+        {false, TAPE_KEEPS_SEGMENTS, 1.16}, /* 0.54 and one layer */
+        {true, TAPE_KEEPS_ALL, 36.5},       {true, TAPE_KEEPS_COSTLY, 24.7},
+        {true, TAPE_KEEPS_SEGMENTS, 3.29}, /* 2.15 and one layer */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct run_plan_facts f = rows[i].is_8b ? facts_8b(8) : facts_1b(8);
-        f.activations.recompute = rows[i].recompute;
+        f.activations.keeps = rows[i].keeps;
         struct run_plan plan;
         run_plan_make(&f, &plan);
         assert_gb(plan.activations, rows[i].gb, "activations");
@@ -312,7 +312,7 @@ static void a_decoders_layers_count_by_its_own_tokens(void **state)
     assert_int_equal(plan.activations, L * decoder + encoder);
     assert_int_equal(plan.host_activations, L * (encoder + decoder));
     f.activations.offload = false;
-    f.activations.recompute = PLAN_BLOCKS;
+    f.activations.keeps = TAPE_KEEPS_SEGMENTS;
     run_plan_make(&f, &plan);
     assert_int_equal(plan.activations, L * B * (S + T) * 1024 + encoder);
 }

@@ -1,0 +1,34 @@
+/* From the configuration to what the trainer's parts are told; the plan of a run is made of the
+ * same. Pure. */
+#ifndef SHOAL_AGENT_TRAINER_SETTINGS_H
+#define SHOAL_AGENT_TRAINER_SETTINGS_H
+
+#include "agent/config/config.h"
+#include "agent/nn/tape.h"
+#include "agent/shard/optim.h"
+#include "agent/shard/shard.h"
+#include "agent/trainer/schedule.h"
+#include "base/mem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct decay_rule; /* which parameters' weights decay; NULL: all */
+
+struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
+                                         int group_size);
+/* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */
+int trainer_decay_rule(const struct agent_config *c, struct arena *arena,
+                       struct decay_rule **ret_rule, struct error *err);
+void trainer_decay_rule_free(struct decay_rule *rule); /* NULL-safe */
+struct optim_config trainer_optim_config(const struct agent_config *c, struct decay_rule *rule);
+/* steps: of the whole run; <= 0: not known. */
+int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
+                     struct error *err);
+enum tape_keeps trainer_keeps(const struct agent_config *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
