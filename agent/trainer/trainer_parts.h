@@ -133,6 +133,10 @@ void trainer_explain_memory(const struct trainer *t, struct error *err);
 int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes,
                         int64_t total_bytes, struct error *err);
 
+/* trainer_model.c: the model, the strategy and the size of its groups: alike on all ranks, or an
+ * error on all. Collective. */
+int trainer_open_model(struct trainer *t, struct error *err);
+
 /* trainer_run.c */
 int64_t trainer_steps(const struct trainer *t);       /* of the whole run; 0: not known */
 int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: not known */
