@@ -17,6 +17,11 @@ int64_t clock_now_ms(void)
     return read_ns(CLOCK_REALTIME) / 1000000;
 }
 
+int64_t clock_now_ns(void)
+{
+    return read_ns(CLOCK_REALTIME);
+}
+
 int64_t clock_monotonic_ms(void)
 {
     return read_ns(CLOCK_MONOTONIC) / 1000000;

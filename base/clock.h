@@ -20,6 +20,7 @@ extern const struct clocks clocks_system;
 int64_t clock_now_ms(void);       /* wall clock, milliseconds since 1970-01-01T00:00:00Z */
 int64_t clock_monotonic_ms(void); /* never jumps; origin unspecified */
 int64_t clock_monotonic_us(void);
+int64_t clock_now_ns(void); /* the wall's, as clock_now_ms() */
 int64_t clock_monotonic_ns(void);
 
 /* How long it is from now to then on the same clock: 0 if it is past; INT64_MAX stays (never). */

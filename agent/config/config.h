@@ -206,6 +206,14 @@ struct agent_config {
         double gpu_interval_s;
     } logging;
     struct {
+        bool enable;
+        const char *dir, *file; /* with {step} and {rank} */
+        int64_t start_step, warmup_steps, active_steps;
+        int64_t repeat_every; /* steps; 0: one window */
+        const char *ranks;    /* "all", or numbers separated by commas */
+        bool memory, gzip;
+    } profiler;
+    struct {
         int64_t seed;
         bool same_seed; /* dropout: the same numbers on all ranks */
         const char *device;

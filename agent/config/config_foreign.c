@@ -87,10 +87,7 @@ const struct config_refusal config_refusals[] = {
     {"logging.file log_file", NULL, NULL, true,
      "lines go to the standard output and the log to stderr: redirect them, or keep them by "
      "--log_dir with --tee or --redirects"},
-    {"profiler.enable profiler.dir profiler.file profiler.start_step profiler.warmup_steps "
-     "profiler.active_steps profiler.repeat_every profiler.ranks profiler.memory profiler.gzip "
-     "profiler.with_stack profile_freq",
-     NULL, "false 0", true, LATER ": there is no profiler"},
+    {"profiler.with_stack with_stack", NULL, "false 0", true, "there are no Python stacks to tell"},
     {"torchrun.rdzv_conf torchrun.start_method torchrun.role torchrun.local_addr torchrun.run_path",
      NULL, NULL, false, "ranks start and meet in one way only"},
     {"tpu xla fsdp_xla xla_fsdp_v2 xla_fsdp_settings", NULL, "false 0", true,

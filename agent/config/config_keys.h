@@ -30,6 +30,7 @@ struct config_key {
     const char *other_names; /* separated by spaces: what other trainers call it; NULL: none */
     const char *help;
     const char *implied;     /* what the flag means without a value; NULL: it needs one */
+    bool needs_group;        /* its name alone could mean others' keys, too */
     const char *environment; /* other variables it is read from, separated by spaces; NULL: none */
 };
 
@@ -66,7 +67,7 @@ extern const struct config_table config_table_model;  /* model */
 extern const struct config_table config_table_data;   /* data */
 extern const struct config_table config_table_train;  /* optimizer, schedule, eval, checkpoint */
 extern const struct config_table config_table_engine; /* parallel, precision, memory */
-extern const struct config_table config_table_run;    /* logging, runtime */
+extern const struct config_table config_table_run;    /* logging, profiler, runtime */
 
 /* All rows, in the order of the tables. */
 int config_key_count(void);

@@ -63,8 +63,8 @@ static const char *after_group(const char *name, const char *group)
                : NULL;
 }
 
-/* The same for any of the key's names. "group." may stand before each; of "group.map.", "map."
- * will do. */
+/* The same for any of the key's names. "group." may stand before each, and must before a name that
+ * is a word for many things; of "group.map.", "map." will do. */
 static bool names_key(const struct config_key *key, const char *name, bool beginning)
 {
     const char *map = strrchr(key->group, '.');
@@ -73,7 +73,7 @@ static bool names_key(const struct config_key *key, const char *name, bool begin
         rest = after_group(name, map + 1);
     if (rest)
         name = rest;
-    return config_names_have(key->name, name, beginning) ||
+    return ((rest || !key->needs_group) && config_names_have(key->name, name, beginning)) ||
            (key->other_names && config_names_have(key->other_names, name, beginning));
 }
 

@@ -2,6 +2,7 @@
 #include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
 #include "agent/config/name_format.h"
+#include "agent/config/profile_plan.h"
 #include "agent/launch/device_choice.h"
 #include "agent/shard/optim.h"
 #include "agent/telemetry/log_lines.h"
@@ -114,12 +115,31 @@ static int check_loading(const struct config_parser *p, struct error *err)
     return 0;
 }
 
+static int check_profiler(const struct agent_config *c, struct error *err)
+{
+    int highest;
+    bool several;
+    if (!c->profiler.enable)
+        return 0;
+    if (profile_ranks_check(c->profiler.ranks, &highest, &several, err) ||
+        profile_path_check(c->profiler.dir, c->profiler.file, several, c->profiler.repeat_every > 0,
+                           err))
+        return -1;
+    int64_t window = c->profiler.warmup_steps + c->profiler.active_steps;
+    if (c->profiler.repeat_every > 0 && c->profiler.repeat_every < window)
+        return error_set(err, ERR_CONFIG,
+                         "profiler.repeat_every=%lld is less than a trace takes: warmup_steps and "
+                         "active_steps are %lld",
+                         (long long)c->profiler.repeat_every, (long long)window);
+    return 0;
+}
+
 int config_check_rules(const struct config_parser *p, struct error *err)
 {
     const struct agent_config *c = &p->config->value;
     return check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
                    config_check_head(c, c->model.type, err) || config_check_data(c, err) ||
-                   check_places(c, err) || check_loading(p, err)
+                   check_places(c, err) || check_loading(p, err) || check_profiler(c, err)
                ? -1
                : 0;
 }
@@ -158,6 +178,18 @@ static void note_unused(struct config_parser *p)
          "logging.wandb=offline"},
         {SOURCE_OF(logging.log_model), c->logging.wandb || !c->logging.log_model,
          "logging.log_model", "logging.wandb=offline"},
+#define PROFILER_ROW(name)                                                                         \
+    {SOURCE_OF(profiler.name), c->profiler.enable, "profiler." #name, "profiler.enable"}
+        PROFILER_ROW(dir),
+        PROFILER_ROW(file),
+        PROFILER_ROW(start_step),
+        PROFILER_ROW(warmup_steps),
+        PROFILER_ROW(active_steps),
+        PROFILER_ROW(repeat_every),
+        PROFILER_ROW(ranks),
+        PROFILER_ROW(memory),
+        PROFILER_ROW(gzip),
+#undef PROFILER_ROW
         {SOURCE_OF(parallel.min_num_params), c->parallel.wrap_policy == WRAP_SIZE,
          "parallel.min_num_params", "auto_wrap_policy=SIZE_BASED_WRAP"},
         {SOURCE_OF(parallel.shard_group_size), hybrid || c->parallel.shard_group_size == 0,

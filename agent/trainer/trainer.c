@@ -282,7 +282,7 @@ static int open_engine(struct trainer *t, struct error *err)
         return -1;
     if (t->config->checkpoint.dir[0] && saver_open(t->place.world, &t->saver, err))
         return -1;
-    return trainer_resume(t, err);
+    return trainer_open_profiler(t, err) || trainer_resume(t, err) ? -1 : 0;
 }
 
 int trainer_open(const struct agent_config *config, const struct trainer_place *place,
@@ -316,6 +316,7 @@ void trainer_close(struct trainer *t)
         struct error ignored;
         stream_sync(t->compute, &ignored);
     }
+    trainer_close_profiler(t);
     saver_close(t->saver);
     host_state_close(&t->snapshot);
     tape_close(t->tape);

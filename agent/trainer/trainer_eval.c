@@ -47,6 +47,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
 {
     double epoch_sums[3], total[3], own[MODEL_MAX_SUMS];
     t->listener->test_begins(t->listener->ctx);
+    profiler_phase(t->profiler, "evaluation");
     if (trainer_total_sums(t, epoch_sums, err))
         return -1;
     trainer_set_sums(t, 0, 0, 0);

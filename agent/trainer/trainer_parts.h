@@ -4,8 +4,10 @@
 
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/checkpoint/saver.h"
+#include "agent/config/profile_plan.h"
 #include "agent/shard/optim.h"
 #include "agent/shard/shard.h"
+#include "agent/telemetry/profiler.h"
 #include "agent/trainer/phases.h"
 #include "agent/trainer/schedule.h"
 #include "agent/trainer/source.h"
@@ -72,6 +74,9 @@ struct trainer {
     struct decay_rule *decay_rule;
     struct phases *phases;
     enum run_phase phase_before_wait;
+    struct profiler *profiler; /* NULL: this rank is not traced */
+    enum profile_part profile_part;
+    bool profile_is_last; /* the step is a window's last */
 
     struct tokenizer *tokenizer; /* NULL: none is needed */
     struct source *train, *test; /* test: NULL without evaluation */
@@ -144,6 +149,13 @@ int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: n
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer.
  * Collective. */
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err);
+
+/* trainer_profile.c: traces of the steps that the configuration names, where `profiler` looks. */
+/* Collective. After all devices are open. Errors: no such rank, no place to write to. */
+int trainer_open_profiler(struct trainer *t, struct error *err);
+void trainer_close_profiler(struct trainer *t); /* writes what the end of the run cut off */
+void trainer_profile_step_begins(struct trainer *t);
+void trainer_profile_step_ends(struct trainer *t, bool was_one); /* false: there was no data */
 
 /* trainer_eval.c: tells the listener the score of the evaluation data; the epoch's sums stay as
  * they are. Collective. */

@@ -172,8 +172,10 @@ static int run_epoch(struct trainer *t, struct error *err)
     int64_t group = c->optimizer.gradient_accumulation_steps;
     while (!epoch_is_over(t) && !steps_are_over(t)) {
         struct source_fetched fetched;
+        trainer_profile_step_begins(t);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
+        profiler_phase(t->profiler, "data");
         if (source->fn->fetch(source, group, &fetched, err))
             return -1;
         if (fetched.notice)
@@ -183,6 +185,7 @@ static int run_epoch(struct trainer *t, struct error *err)
         int64_t samples = t->position.epoch_samples;
         if (!t->epoch_ended && (trainer_step(t, &fetched, err) || after_step(t, samples, err)))
             return -1;
+        trainer_profile_step_ends(t, !t->epoch_ended);
     }
     device_memory_use(t->device, &memory);
     struct trainer_score score = {.epoch = t->position.epoch + 1,

@@ -151,6 +151,7 @@ int trainer_save(struct trainer *t, enum save_when when, struct error *err)
         return -1;
     if (t->saved_step == t->position.step)
         return 0;
+    profiler_phase(t->profiler, "checkpoint");
     name_snapshot(t);
     t->listener->save_begins(t->listener->ctx, &t->save);
     if (take_snapshot(t, err) || start(t, err))

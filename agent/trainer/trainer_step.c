@@ -26,6 +26,7 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
                            struct error *err)
 {
     phases_mark(t->phases, PHASE_FORWARD);
+    profiler_phase(t->profiler, "forward");
     struct batch batch = t->train->fn->batch(t->train, i);
     batch.label_scale = scales->labels;
     struct tape_pass pass = train_pass(t);
@@ -34,6 +35,7 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
     graph_begin(t->graphs[GRAPH_TRAINING]);
     t->model->forward(t->model, t->tape, &batch, scales->targets, t->sums);
     phases_mark(t->phases, PHASE_BACKWARD);
+    profiler_phase(t->profiler, "backward");
     int result = tape_backward(t->tape, err);
     graph_end(t->graphs[GRAPH_TRAINING]);
     if (result)
@@ -95,7 +97,10 @@ static int update(struct trainer *t, struct error *err)
             return 0;
         }
     }
+    struct stream *home = shard_home_stream(t->shard);
+    stream_range_begin(home, &(struct stream_range){.what = "optimizer"});
     optim_step(t->optim, (float)t->lr);
+    stream_range_end(home);
     return 0;
 }
 
@@ -169,6 +174,8 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     memcpy(sums, t->numbers->sums, sizeof sums);
     memcpy(totals, t->numbers->totals, sizeof totals);
     struct scales scales;
+    stream_range_begin(
+        t->compute, &(struct stream_range){.what = "ProfilerStep", .number = t->position.step + 1});
     if (find_scales(t, fetched, &scales, err))
         return -1;
     for (int64_t i = 0; i < fetched->batches; i++)
@@ -176,6 +183,7 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
             return -1;
     shard_finish(t->shard);
     phases_mark(t->phases, PHASE_OPTIMIZER);
+    profiler_phase(t->profiler, "optimizer");
     const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
     t->lr = schedule_lr(&t->schedule, at);
     graph_begin(t->graphs[GRAPH_UPDATE]);
@@ -186,8 +194,11 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     if (trainer_is_language(t))
         queue_totals(t);
     phases_mark(t->phases, PHASE_DATA);
+    stream_range_end(t->compute);
+    profiler_phase(t->profiler, "wait");
     if (trainer_sync(t, err))
         return -1;
+    profiler_phase(t->profiler, NULL);
     fold_labels(t, totals);
     t->position.step++;
     return tell(t, fetched, step_loss(t, sums, totals), err);

@@ -1,0 +1,109 @@
+/* When the profiler looks: as the configuration plans it. */
+#include "agent/comm/agree.h"
+#include "agent/trainer/trainer_parts.h"
+#include "base/durable.h"
+#include "base/log.h"
+
+#include <stdio.h>
+
+static struct profile_plan plan_of(const struct agent_config *c)
+{
+    return (struct profile_plan){.start_step = c->profiler.start_step,
+                                 .warmup_steps = c->profiler.warmup_steps,
+                                 .active_steps = c->profiler.active_steps,
+                                 .repeat_every = c->profiler.repeat_every};
+}
+
+/* Before hours are lost for want of a place; all ranks or none train. */
+static int try_dir(struct trainer *t, bool is_mine, struct error *err)
+{
+    char dir[PATH_MAX];
+    int result = 0;
+    profile_fixed_dir(t->config->profiler.dir, dir, sizeof dir);
+    if (is_mine && durable_try_dir(&file_ops_system, dir, err))
+        result = error_wrap(err, "profiler.dir");
+    return agree_all(t->world, t->compute, result, err);
+}
+
+int trainer_open_profiler(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    int highest;
+    bool several;
+    if (!c->profiler.enable)
+        return 0;
+    if (profile_ranks_check(c->profiler.ranks, &highest, &several, err))
+        return -1;
+    if (highest >= t->world->size) {
+        error_set(err, ERR_CONFIG, "profiler.ranks: there is no rank %d among %d", highest,
+                  t->world->size);
+        err->shared = true;
+        return -1;
+    }
+    bool is_mine = profile_ranks_have(c->profiler.ranks, t->world->rank);
+    if (try_dir(t, is_mine, err))
+        return -1;
+    if (!is_mine)
+        return 0;
+    const struct profiler_setting setting = {.rank = t->world->rank,
+                                             .world_size = t->world->size,
+                                             .memory = c->profiler.memory,
+                                             .max_events = PROFILER_MAX_EVENTS};
+    t->profiler = profiler_open(&setting);
+    profiler_add_device(t->profiler, t->device, device_name(t->device));
+    if (t->home != t->device)
+        profiler_add_device(t->profiler, t->home, "optimizer's host");
+    if (t->host)
+        profiler_add_device(t->profiler, t->host, "activations' host");
+    return 0;
+}
+
+/* A trace that cannot be written costs the trace, not the run. */
+static void write_trace(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    char path[PATH_MAX];
+    struct error err;
+    bool gzip = profile_is_gzip(c->profiler.file, c->profiler.gzip);
+    int rank = t->world->rank;
+    profile_path(c->profiler.dir, c->profiler.file, gzip, rank, t->position.step, path,
+                 sizeof path);
+    if (profiler_write(t->profiler, path, gzip, &err))
+        log_warning("rank %d: no trace of step %lld: %s", rank, (long long)t->position.step,
+                    err.msg);
+    else
+        log_info("rank %d: traced up to step %lld: %s", rank, (long long)t->position.step, path);
+}
+
+void trainer_profile_step_begins(struct trainer *t)
+{
+    if (!t->profiler)
+        return;
+    const struct profile_plan plan = plan_of(t->config);
+    int64_t step = t->position.step + 1;
+    enum profile_part part = profile_plan_part(&plan, step, &t->profile_is_last);
+    if (part == PROFILE_ACTIVE && t->profile_part == PROFILE_WARMUP)
+        profiler_drop(t->profiler);
+    if (part != PROFILE_OFF && !profiler_has_begun(t->profiler))
+        profiler_begin(t->profiler);
+    t->profile_part = part;
+    profiler_step_begins(t->profiler, step);
+}
+
+void trainer_profile_step_ends(struct trainer *t, bool was_one)
+{
+    if (!t->profiler)
+        return;
+    profiler_step_ends(t->profiler, was_one);
+    if (!was_one || t->profile_part != PROFILE_ACTIVE || !t->profile_is_last)
+        return;
+    write_trace(t);
+    t->profile_part = PROFILE_OFF;
+}
+
+void trainer_close_profiler(struct trainer *t)
+{
+    if (t->profiler && t->profile_part == PROFILE_ACTIVE && profiler_has_begun(t->profiler))
+        write_trace(t);
+    profiler_close(t->profiler);
+}
