@@ -2,8 +2,10 @@
 
 #include "agent/telemetry/nvml.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,11 +34,26 @@ static void give_page(struct gpu_poller *p)
     p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);
 }
 
+/* People look here first when a GPU's work has failed, and NVIDIA's pages are about these numbers.
+ */
+static void tell_xid(int gpu, uint64_t xid)
+{
+    const char *text = gpu_xid_text(xid);
+    if (gpu >= 0)
+        log_warning("GPU %d reports Xid %" PRIu64 "%s%s", gpu, xid, text[0] ? ": " : "", text);
+}
+
 /* Waits for a nap, or until a GPU reports a critical error. */
 static bool nap(struct gpu_poller *p)
 {
-    if (nvml_has_events(p->nvml))
-        return nvml_wait(p->nvml, NAP_MS);
+    int gpu;
+    uint64_t xid;
+    if (nvml_has_events(p->nvml)) {
+        bool is_ill = nvml_wait(p->nvml, NAP_MS, &gpu, &xid);
+        if (is_ill)
+            tell_xid(gpu, xid);
+        return is_ill;
+    }
     nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
     return false;
 }

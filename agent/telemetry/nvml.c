@@ -213,7 +213,7 @@ static void count_xid(struct gpu *gpu, uint64_t xid)
     gpu->last_xid = (double)xid;
 }
 
-bool nvml_wait(struct nvml *n, int timeout_ms)
+bool nvml_wait(struct nvml *n, int timeout_ms, int *ret_gpu, uint64_t *ret_xid)
 {
     struct nvml_event event = {0};
     if (!n->events)
@@ -225,8 +225,13 @@ bool nvml_wait(struct nvml *n, int timeout_ms)
     }
     if (result != NVML_SUCCESS)
         return false;
-    for (int i = 0; i < n->count; i++)
-        if (n->gpus[i].device == event.device && (event.type & NVML_EVENT_XID))
-            count_xid(&n->gpus[i], event.data);
+    *ret_gpu = -1;
+    *ret_xid = event.data;
+    for (int i = 0; i < n->count; i++) {
+        if (n->gpus[i].device != event.device || !(event.type & NVML_EVENT_XID))
+            continue;
+        count_xid(&n->gpus[i], event.data);
+        *ret_gpu = i;
+    }
     return true;
 }

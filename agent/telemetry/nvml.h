@@ -31,9 +31,9 @@ void nvml_read(struct nvml *nvml, int i, struct gpu_sample *ret_sample);
 
 /* Whether the library tells of critical errors. */
 bool nvml_has_events(const struct nvml *nvml);
-/* Waits at most that long for one, which the next samples then have; returns whether there was one.
- * If waiting fails, there are no events any more. */
-bool nvml_wait(struct nvml *nvml, int timeout_ms);
+/* Waits at most that long for one, which the next samples then have; returns whether there was one,
+ * and which, of which GPU (-1: none of ours). If waiting fails, there are no events any more. */
+bool nvml_wait(struct nvml *nvml, int timeout_ms, int *ret_gpu, uint64_t *ret_xid);
 
 #ifdef __cplusplus
 }
