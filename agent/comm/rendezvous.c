@@ -366,6 +366,14 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
     return 0;
 }
 
+void rendezvous_fail(struct rendezvous *r, const char *why)
+{
+    struct wire_message message = {.type = WIRE_FAILED};
+    struct error ignored;
+    snprintf(message.text, sizeof message.text, "%.*s", STORE_VALUE_MAX - 1, why);
+    send_message(r, &message, &ignored);
+}
+
 void rendezvous_close(struct rendezvous *r)
 {
     if (!r)

@@ -35,6 +35,9 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
                     struct error *err);
 /* The store lives as long as the rendezvous. It is lost when a rank is. */
 struct store *rendezvous_store(struct rendezvous *r);
+/* Tells the others that this process leaves because of a failure of its own, and which: they would
+ * wait for it in vain. Closing is still to be done. */
+void rendezvous_fail(struct rendezvous *r, const char *why);
 /* Says goodbye, so that nobody takes this process for dead; NULL-safe. When rank 0 closes, the
  * store is gone for all. */
 void rendezvous_close(struct rendezvous *r);

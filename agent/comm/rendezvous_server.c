@@ -78,6 +78,17 @@ static void broadcast(struct rendezvous_server *s, enum wire_type type, const ch
             send_message(s, &s->members[i], type, 0, 0, text);
 }
 
+/* After the first, no round goes on. */
+static void lose(struct rendezvous_server *s, int rank, const char *how, const char *why)
+{
+    char reason[STORE_VALUE_MAX];
+    if (!s->started || s->over)
+        return;
+    s->over = true;
+    snprintf(reason, sizeof reason, "rank %d %s (%.100s)", rank, how, why);
+    broadcast(s, WIRE_LOST, reason);
+}
+
 /* The connection is gone. Before the round has begun the place is free again; after, it is a loss.
  */
 static void drop(struct rendezvous_server *s, struct member *m, const char *how)
@@ -91,12 +102,8 @@ static void drop(struct rendezvous_server *s, struct member *m, const char *how)
     if (rank < 0)
         return;
     s->joined--;
-    if (!s->started || s->over || !how)
-        return;
-    char reason[STORE_VALUE_MAX];
-    s->over = true;
-    snprintf(reason, sizeof reason, "rank %d is lost (%.100s)", rank, how);
-    broadcast(s, WIRE_LOST, reason);
+    if (how)
+        lose(s, rank, "is lost", how);
 }
 
 static void describe_missing(const struct rendezvous_server *s, char out[STORE_VALUE_MAX])
@@ -258,6 +265,8 @@ static void handle(struct rendezvous_server *s, struct member *m)
         set(s, m, &in);
     else if (in.type == WIRE_GET)
         get(s, m, &in);
+    else if (in.type == WIRE_FAILED)
+        lose(s, m->rank, "failed", in.text);
     else if (in.type == WIRE_GOODBYE)
         drop(s, m, NULL);
 }

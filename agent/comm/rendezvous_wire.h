@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define WIRE_MAGIC 0x53484c31 /* "SHL1"; changes with the protocol */
+#define WIRE_MAGIC 0x53484c32 /* "SHL2"; changes with the protocol */
 
 /* A process joins with its rank and is told nothing but signs of life until all have joined. */
 enum wire_type {
@@ -25,6 +25,7 @@ enum wire_type {
     WIRE_REPLY,   /* number = request, size = an error_code, text = value or message */
     WIRE_BEAT,    /* a sign of life, both ways; before the welcome, text says who is missing */
     WIRE_LOST,    /* text: which rank, and how that showed */
+    WIRE_FAILED,  /* to the server: I leave because text; for the others that is a loss */
     WIRE_GOODBYE, /* I leave in order; both ways */
 };
 

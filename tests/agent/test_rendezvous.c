@@ -174,6 +174,34 @@ static void test_everybody_learns_which_rank_died(void **state)
     }
 }
 
+/* seed: the rank that has a failure of its own. */
+static int one_fails(struct process *p, struct error *err)
+{
+    struct rendezvous *r;
+    if (open_default(p, &r, err) < 0)
+        return -1;
+    int result = set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0 ? -1 : 0;
+    if ((int)p->seed == p->rank)
+        rendezvous_fail(r, "its GPU fell off the bus");
+    if (result == 0)
+        result = wait_for_loss(r, err);
+    rendezvous_close(r);
+    return result;
+}
+
+static void test_everybody_learns_of_a_failure_and_why(void **state)
+{
+    (void)state;
+    for (int ill = 0; ill < RANKS; ill++) {
+        struct process all[RANKS] = {0};
+        char expected[64];
+        snprintf(expected, sizeof expected, "rank %d failed (its GPU fell off the bus)", ill);
+        processes_run(all, RANKS, one_fails, (uint64_t)ill);
+        for (int i = 0; i < RANKS; i++)
+            assert_fails(all[i].result, &all[i].err, ERR_PEER, expected);
+    }
+}
+
 static int one_stops(struct process *p, struct error *err)
 {
     struct rendezvous *r;
@@ -382,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_ranks_share_keys),
         cmocka_unit_test(test_the_same_port_serves_round_after_round),
         cmocka_unit_test(test_everybody_learns_which_rank_died),
+        cmocka_unit_test(test_everybody_learns_of_a_failure_and_why),
         cmocka_unit_test(test_a_stopped_rank_is_lost_by_its_silence),
         cmocka_unit_test(test_a_goodbye_is_no_loss),
         cmocka_unit_test(test_contradictions_are_told_to_all),
