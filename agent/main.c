@@ -9,7 +9,9 @@
 #include "agent/launch/accelerate.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/numa.h"
+#include "agent/launch/pulse.h"
 #include "agent/launch/topology.h"
+#include "agent/trainer/banner.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/report.h"
 #include "agent/trainer/trainer.h"
@@ -66,6 +68,13 @@ static void await_first_rank(void)
         sigtimedwait(&set, NULL, &most);
 }
 
+/* A container's first process has nobody who could end it when a GPU or NCCL has it stuck. */
+static bool needs_parent(const struct agent_config *c, const struct topology *t)
+{
+    return getpid() == 1 && t->world_size > 1 && t->local_size == 1 && c->runtime.exit_if_stuck &&
+           strcmp(c->runtime.device, "cpu") != 0 && launch_count_gpus() > 0;
+}
+
 static int read_configuration(char *const *argv, bool is_shim, struct arena *arena,
                               struct config *config, struct topology *topology, struct error *err)
 {
@@ -96,7 +105,10 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         .launch =
             is_shim || c->runtime.max_restarts > 0 || c->runtime.redirects[0] || c->runtime.tee[0],
     };
-    return topology_read(environment, NULL, &wish, topology, err);
+    if (topology_read(environment, NULL, &wish, topology, err))
+        return -1;
+    topology->is_launcher |= needs_parent(c, topology);
+    return 0;
 }
 
 static void print_help(bool as_page)
@@ -131,20 +143,14 @@ static bool is_hyperpod(void)
     return access("/opt/sagemaker_cluster", F_OK) == 0;
 }
 
-/* What rank 0 says first: how it was configured, and among whom. */
 static void print_banner(const struct config *config, const struct topology *t)
 {
+    auto_str struct str text;
+    str_init(&text, 256 * 1024);
     if (config->warning[0])
         log_warning("%s", config->warning);
-    auto_str struct str summary;
-    str_init(&summary, 16 * 1024);
-    config_summary(config, &summary);
-    printf("shoal-agent %s: %d rank%s on %d node%s, master_addr=%s, master_port=%d\n",
-           SHOAL_VERSION, t->world_size, t->world_size == 1 ? "" : "s", t->nodes,
-           t->nodes == 1 ? "" : "s", t->host, t->port);
-    if (is_hyperpod() && config->value.checkpoint.auto_resume)
-        printf("Detected Hyperpod cluster.. enabling --auto-resume=1\n");
-    printf("Configuration: %s\n", summary.length ? str_text(&summary) : "all defaults");
+    banner_print(config, t, environ, is_hyperpod(), &text);
+    fputs(str_text(&text), stdout);
     fflush(stdout);
 }
 
@@ -209,6 +215,14 @@ static int meet(const struct agent_config *c, const struct topology *t, struct m
                           err);
 }
 
+/* What all ranks have in common each finds for itself. */
+static int tell_others(const struct meeting *m, int result, const struct error *err)
+{
+    if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED)
+        rendezvous_fail(m->rendezvous, err->msg);
+    return result;
+}
+
 static void part(struct meeting *m)
 {
     comm_close(m->world);
@@ -252,10 +266,13 @@ static int train(const struct config *config, const struct topology *t, const st
         return -1;
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
+    struct pulse pulse = pulse_take();
     const struct trainer_place place = {
         .world = m->world,
         .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
         .stuck = end_at_once,
+        .alive = pulse_give,
+        .alive_ctx = &pulse,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
         .threads = thread_count(c, t, on_node),
@@ -264,7 +281,7 @@ static int train(const struct config *config, const struct topology *t, const st
     };
     struct trainer *trainer = NULL;
     if (trainer_open(c, &place, &listener, &trainer, err))
-        return -1;
+        return tell_others(m, -1, err);
     handle_signals();
     report_begin(report);
     int result = trainer_run(trainer, err);
@@ -275,6 +292,7 @@ static int train(const struct config *config, const struct topology *t, const st
     }
     if (result == 0 && c->checkpoint.save_model[0])
         result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
+    tell_others(m, result, err); /* now: closing may take its time */
     trainer_close(trainer);
     return result;
 }

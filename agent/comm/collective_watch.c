@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LAST_WAIT_MS = 5000 }; /* beyond grace_ms, for who ends a process that could not */
 enum { LOOK_MS = 100, LOGGED_NOTES = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
 
 struct watch {
@@ -122,7 +123,9 @@ static void log_lines(int rank, char *text)
         log_warning("rank %d: %s", rank, line);
 }
 
-static void dump(struct watch *w)
+/* The log has them where a collective is late; who ends because another rank does has one line to
+ * say, but the file is for comparing all ranks'. */
+static void dump(struct watch *w, bool is_late)
 {
     auto_str struct str all, last;
     str_init(&all, DUMP_MAX_BYTES);
@@ -133,7 +136,7 @@ static void dump(struct watch *w)
     collective_notes_print(w->notes, w->options.notes, now_ms, &all);
     collective_notes_print(w->notes, LOGGED_NOTES, now_ms, &last);
     pthread_mutex_unlock(&w->mutex);
-    if (last.length)
+    if (is_late && last.length)
         log_lines(w->options.rank, last.text);
     if (w->options.dump_path[0])
         write_dump(w, str_text(&all));
@@ -181,8 +184,8 @@ static void handle_failure(struct watch *w)
 {
     bool is_late = w->failure.code == ERR_TIMEOUT;
     pthread_mutex_unlock(&w->mutex);
-    if (is_late && w->options.dumps)
-        dump(w);
+    if (w->options.dumps)
+        dump(w, is_late);
     pthread_mutex_lock(&w->mutex);
     if (!w->options.aborts) {
         log_warning("rank %d: %s; it is waited for all the same", w->options.rank, w->failure.msg);
@@ -206,10 +209,16 @@ static void look(struct watch *w)
         fail_late(w, late);
 }
 
+static void give_sign(const struct watch *w, int64_t wait_ms)
+{
+    if (w->options.alive)
+        w->options.alive(w->options.alive_ctx, wait_ms);
+}
+
 static void *run(void *arg)
 {
     struct watch *w = arg;
-    int64_t give_up_ms = INT64_MAX;
+    int64_t give_up_ms = INT64_MAX, sign_ms = clock_monotonic_ms() + WATCH_BEAT_MS;
     bool handled = false;
     pthread_mutex_lock(&w->mutex);
     while (!w->closing) {
@@ -217,9 +226,16 @@ static void *run(void *arg)
             look(w);
         if (w->failure.code && !handled) {
             handled = true;
-            if (w->options.aborts)
+            if (w->options.aborts) {
                 give_up_ms = clock_monotonic_ms() + w->options.grace_ms;
+                give_sign(w, w->options.grace_ms + LAST_WAIT_MS);
+                sign_ms = INT64_MAX;
+            }
             handle_failure(w);
+        }
+        if (clock_monotonic_ms() >= sign_ms) {
+            give_sign(w, w->options.alive_ms);
+            sign_ms = clock_monotonic_ms() + WATCH_BEAT_MS;
         }
         if (clock_monotonic_ms() >= give_up_ms && w->options.stuck) {
             log_error("rank %d: did not end %g s after: %s", w->options.rank,
@@ -230,6 +246,8 @@ static void *run(void *arg)
         if (!w->closing)
             cond_wait_until(&w->changed, &w->mutex, clock_monotonic_ms() + LOOK_MS);
     }
+    if (sign_ms != INT64_MAX)
+        give_sign(w, 0);
     pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
@@ -250,9 +268,11 @@ int watch_open(const struct watch_options *options, struct watch **ret_watch, st
     w->notes = collective_notes_open(options->notes);
     pthread_mutex_init(&w->mutex, NULL);
     cond_init(&w->changed);
+    give_sign(w, options->alive_ms);
     int failure = pthread_create(&w->thread, NULL, run, w);
     if (failure) {
         error_errno(err, failure, "a thread to watch collectives with");
+        give_sign(w, 0);
         pthread_cond_destroy(&w->changed);
         pthread_mutex_destroy(&w->mutex);
         collective_notes_close(w->notes);

@@ -18,6 +18,7 @@ extern "C" {
 enum {
     WATCH_TELL_MS = 2000,   /* how long to wait for other ranks' notes after a deadline */
     WATCH_GRACE_MS = 30000, /* for aborting and for the process to end after that */
+    WATCH_BEAT_MS = 1000,   /* between two signs of life */
 };
 
 struct watch_options {
@@ -25,14 +26,20 @@ struct watch_options {
     struct store *store;   /* where ranks tell what they wait for, and news of the lost; outlives */
     int64_t timeout_ms;    /* of a collective, from its being queued or the end of the one before */
     int notes;             /* how many of the last collectives are kept; >= 1 */
-    bool dumps;            /* write them down when one does not end */
-    const char *dump_path; /* to DUMP_PATH<rank> besides the log; "": only the log */
+    bool dumps;            /* write them down after a failure: to the log if one does not end, */
+    const char *dump_path; /* and always to DUMP_PATH<rank>; "": no file */
     bool tells_each;       /* log every collective as it is queued */
     bool aborts;           /* false: a failure is told, and the streams wait on */
     /* NULL, or called by the watch's thread if the process has not closed the watch grace_ms after
      * a failure: it is to end the process. */
     void (*stuck)(void);
     int64_t grace_ms;
+    /* NULL, or called by the watch's thread again and again: it will be called again within wait_ms
+     * unless that thread is stuck, too. After a failure it is called once more, with somewhat more
+     * than grace_ms; after a good end with 0. */
+    void (*alive)(void *ctx, int64_t wait_ms);
+    void *alive_ctx;
+    int64_t alive_ms; /* the usual wait_ms */
 };
 
 /* A communicator that is watched. */

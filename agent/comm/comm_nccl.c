@@ -213,7 +213,7 @@ static int check(void *ctx, struct error *err)
         result = error;
     if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
         return 0;
-    return fail_by(&c->shared->api, c->nccl, result, c->watched.id, err);
+    return fail_by(&c->shared->api, c->nccl, result, "between ranks", err);
 }
 
 /* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */

@@ -234,7 +234,7 @@ struct agent_config {
         int64_t max_restarts;
         double monitor_interval_s;
         const char *log_dir, *redirects, *tee; /* "": none */
-        double timeout_s, join_timeout_s;
+        double timeout_s, heartbeat_timeout_s, join_timeout_s;
         int64_t debug;             /* enum config_debug */
         int64_t abort_collectives; /* 0 or 1 */
         bool exit_if_stuck, dump_on_timeout;

@@ -157,6 +157,10 @@ static const struct config_key keys[] = {
     KEY_BOOL("runtime", "exit_if_stuck", runtime.exit_if_stuck, "true", NULL,
              "GPUs: a process that does not end after such a failure is ended all the same",
              .environment = "TORCH_NCCL_ENABLE_MONITORING"),
+    KEY_DURATION(
+        "runtime", "heartbeat_timeout", runtime.heartbeat_timeout_s, "480", 2, 1e6, NULL,
+        "GPUs: seconds after which the launcher kills a process that gives it no sign of life",
+        .environment = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"),
     KEY_INT(
         "runtime", "collective_notes", runtime.collective_notes, "2000", 0, 1e6, NULL,
         "GPUs: how many of the last collectives are remembered, to be told if one takes too long",

@@ -1,5 +1,6 @@
 #include "agent/launch/launch.h"
 
+#include "agent/launch/pulse.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
@@ -7,6 +8,7 @@
 #include "kernels/ops.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,13 +18,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+struct local_rank {
+    pid_t pid; /* 0: ended */
+    struct pulse_listener pulse;
+    bool is_stuck; /* and was killed for it */
+};
+
 struct round {
     const struct launch_options *options;
     int attempt;
     int port;                      /* where the ranks meet */
-    pid_t *pids;                   /* [local_size]; 0: ended */
+    struct local_rank *ranks;      /* [local_size] */
     struct launch_stream *streams; /* [2 local_size] */
-    struct pollfd *fds;            /* [1 + 2 local_size]: the signals', then the streams' */
+    struct pollfd *fds;            /* [1 + 3 local_size]: the signals', the streams', the pulses' */
     int count, alive;
     int exit_code;       /* of the first that failed; 0: none yet */
     int64_t deadline_ms; /* kill what is left then; 0: nobody failed yet */
@@ -57,13 +65,14 @@ static void set_environment(const struct round *round, int local_rank)
 }
 
 /* In the child. Does not return. */
-static void become_rank(const struct round *round, int local_rank, const int fds[2],
+static void become_rank(const struct round *round, int local_rank, const int fds[2], int pulse,
                         const sigset_t *mask, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before the line above */
         _exit(EXIT_RETRYABLE);
     set_environment(round, local_rank);
+    pulse_leave(pulse);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             dup2(fds[i], i + 1);
@@ -77,20 +86,23 @@ static void become_rank(const struct round *round, int local_rank, const int fds
 static void signal_all(const struct round *round, int number)
 {
     for (int i = 0; i < round->count; i++)
-        if (round->pids[i] > 0)
-            kill(round->pids[i], number);
+        if (round->ranks[i].pid > 0)
+            kill(round->ranks[i].pid, number);
 }
 
 static int start_rank(struct round *round, int i, const sigset_t *mask, struct error *err)
 {
     int fds[2] = {-1, -1};
+    auto_close int pulse = -1;
     pid_t parent = getpid(), pid = -1;
     int result = launch_output_open(&round->options->output, round->attempt, i,
                                     &round->streams[2 * i], fds, err);
+    if (result == 0)
+        result = pulse_open(&round->ranks[i].pulse, &pulse, err);
     if (result == 0) {
         pid = fork();
         if (pid == 0)
-            become_rank(round, i, fds, mask, parent);
+            become_rank(round, i, fds, pulse, mask, parent);
         if (pid < 0)
             result = error_errno(err, errno, "start local rank %d", i);
     }
@@ -98,7 +110,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
         if (fds[s] >= 0)
             close(fds[s]);
     if (result == 0) {
-        round->pids[i] = pid;
+        round->ranks[i].pid = pid;
         round->alive++;
     }
     return result;
@@ -122,11 +134,14 @@ static void report(const struct round *round, int local_rank, pid_t pid, int sta
 static void note_end(struct round *round, pid_t pid, int status)
 {
     for (int i = 0; i < round->count; i++) {
-        if (round->pids[i] != pid)
+        struct local_rank *rank = &round->ranks[i];
+        if (rank->pid != pid)
             continue;
-        round->pids[i] = 0;
+        rank->pid = 0;
         round->alive--;
-        int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        int code = rank->is_stuck        ? EXIT_RETRYABLE
+                   : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                         : WEXITSTATUS(status);
         if (code == 0 || round->exit_code != 0)
             return;
         round->exit_code = code;
@@ -144,6 +159,28 @@ static void reap(struct round *round)
         note_end(round, pid, status);
 }
 
+/* Ends who is stuck. Returns when to look again. */
+static int64_t end_stuck(struct round *round, int64_t now_ms)
+{
+    int64_t next_ms = INT64_MAX;
+    for (int i = 0; i < round->count; i++) {
+        struct local_rank *rank = &round->ranks[i];
+        if (rank->pid > 0 && !rank->is_stuck && now_ms >= rank->pulse.due_ms) {
+            fprintf(
+                stderr,
+                "shoal-agent: rank %d (local rank %d, pid %d) is stuck: it gave no sign of life "
+                "for %g s, and is killed\n",
+                round->options->topology->rank + i, i, (int)rank->pid,
+                (double)rank->pulse.wait_ms / 1000);
+            rank->is_stuck = true;
+            kill(rank->pid, SIGKILL);
+        }
+        if (rank->pid > 0 && !rank->is_stuck && rank->pulse.due_ms < next_ms)
+            next_ms = rank->pulse.due_ms;
+    }
+    return next_ms;
+}
+
 /* ---- a round ---- */
 
 static void pass_signal(struct round *round, int signals)
@@ -155,41 +192,50 @@ static void pass_signal(struct round *round, int signals)
     signal_all(round, (int)info.ssi_signo);
 }
 
-static void read_streams(struct round *round)
+static void read_all(struct round *round)
 {
     for (int i = 0; i < 2 * round->count; i++)
         launch_stream_read(&round->streams[i]);
+    for (int i = 0; i < round->count; i++)
+        pulse_listen(&round->ranks[i].pulse, clock_monotonic_ms());
 }
 
-/* Waits for the next event, at most timeout_ms (-1: for ever). */
-static void wait_event(struct round *round, int signals, int timeout_ms)
+/* Waits for the next event, but not longer than until then. */
+static void wait_event(struct round *round, int signals, int64_t until_ms)
 {
+    int64_t left_ms = until_ms - clock_monotonic_ms();
+    int timeout_ms = left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
     round->fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     for (int i = 0; i < 2 * round->count; i++)
         round->fds[1 + i] = (struct pollfd){.fd = round->streams[i].pipe, .events = POLLIN};
-    if (poll(round->fds, (nfds_t)(1 + 2 * round->count), timeout_ms) <= 0)
+    for (int i = 0; i < round->count; i++)
+        round->fds[1 + 2 * round->count + i] =
+            (struct pollfd){.fd = round->ranks[i].pulse.pipe, .events = POLLIN};
+    if (poll(round->fds, (nfds_t)(1 + 3 * round->count), timeout_ms) <= 0)
         return;
     if (round->fds[0].revents)
         pass_signal(round, signals);
-    read_streams(round);
+    read_all(round);
 }
 
 static void watch(struct round *round, int signals)
 {
     while (round->alive > 0) {
-        int timeout_ms = -1;
-        if (round->deadline_ms > 0) {
-            int64_t left_ms = round->deadline_ms - clock_monotonic_ms();
-            timeout_ms = left_ms > 0 ? (int)left_ms : 100;
-            if (left_ms <= 0)
-                signal_all(round, SIGKILL);
+        int64_t now_ms = clock_monotonic_ms(), next_ms = end_stuck(round, now_ms);
+        if (round->deadline_ms > 0 && now_ms >= round->deadline_ms) {
+            signal_all(round, SIGKILL);
+            next_ms = now_ms + 100;
+        } else if (round->deadline_ms > 0 && round->deadline_ms < next_ms) {
+            next_ms = round->deadline_ms;
         }
-        wait_event(round, signals, timeout_ms);
+        wait_event(round, signals, next_ms);
         reap(round);
     }
-    read_streams(round);
+    read_all(round);
     for (int i = 0; i < 2 * round->count; i++)
         launch_stream_close(&round->streams[i]);
+    for (int i = 0; i < round->count; i++)
+        pulse_close(&round->ranks[i].pulse);
 }
 
 /* A port of this machine that nobody has right now. */
@@ -212,7 +258,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     if (round->options->is_talkative)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {
-        round->pids[i] = 0;
+        round->ranks[i] = (struct local_rank){.pulse = {.pipe = -1, .due_ms = INT64_MAX}};
         for (int s = 0; s < 2; s++)
             round->streams[2 * i + s] = (struct launch_stream){.pipe = -1, .file = -1};
     }
@@ -236,8 +282,8 @@ static bool begins_again(struct round *round, int signals)
         fprintf(stderr, "shoal-agent: all local ranks start again, %d of %d times\n",
                 round->attempt, options->max_restarts);
     int64_t until_ms = clock_monotonic_ms() + (int64_t)(options->restart_delay_s * 1000);
-    for (int64_t now_ms; !round->is_stopped && (now_ms = clock_monotonic_ms()) < until_ms;)
-        wait_event(round, signals, (int)(until_ms - now_ms));
+    while (!round->is_stopped && clock_monotonic_ms() < until_ms)
+        wait_event(round, signals, until_ms);
     return !round->is_stopped;
 }
 
@@ -273,11 +319,11 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
         sigprocmask(SIG_SETMASK, &before, NULL);
         return -1;
     }
-    auto_free pid_t *pids = xcalloc(count, sizeof *pids);
+    auto_free struct local_rank *ranks = xcalloc(count, sizeof *ranks);
     auto_free struct launch_stream *streams = xcalloc(2 * count, sizeof *streams);
-    auto_free struct pollfd *fds = xcalloc(1 + 2 * count, sizeof *fds);
+    auto_free struct pollfd *fds = xcalloc(1 + 3 * count, sizeof *fds);
     struct round round = {
-        .options = options, .pids = pids, .streams = streams, .fds = fds, .count = (int)count};
+        .options = options, .ranks = ranks, .streams = streams, .fds = fds, .count = (int)count};
     int result;
     do
         result = run_round(&round, signals, &before, err);

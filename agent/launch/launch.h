@@ -31,10 +31,10 @@ int launch_count_gpus(void);
 /* Runs argv once per local rank and waits for all. SIGTERM, SIGINT and SIGUSR1 go to every rank.
  * When one fails the others are asked to end, then killed, and a new round of all begins: the ranks
  * meet anew, with SHOAL_RESTART_COUNT one higher. There is none after a signal to end, nor after
- * EXIT_CONFIG, which trying again does not mend. *ret_exit_code: 0 if all ended with 0, else that
- * of the first to fail in the last round (a signal n: 128 + n). The ranks die with the launcher.
- * Must be called before any thread is started. Errors: ERR_CONFIG for the output's, ERR_IO if a
- * process cannot be started. */
+ * EXIT_CONFIG, which trying again does not mend. One that is stuck (pulse.h) is killed, and counts
+ * as EXIT_RETRYABLE. *ret_exit_code: 0 if all ended with 0, else that of the first to fail in the
+ * last round (a signal n: 128 + n). The ranks die with the launcher. Must be called before any
+ * thread is started. Errors: ERR_CONFIG for the output's, ERR_IO if a process cannot be started. */
 int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err);
 
 #ifdef __cplusplus

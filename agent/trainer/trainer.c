@@ -93,7 +93,10 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
                   .tells_each = c->runtime.debug == DEBUG_DETAIL,
                   .aborts = c->runtime.abort_collectives != 0,
                   .stuck = c->runtime.exit_if_stuck ? t->place.stuck : NULL,
-                  .grace_ms = WATCH_GRACE_MS},
+                  .grace_ms = WATCH_GRACE_MS,
+                  .alive = c->runtime.exit_if_stuck ? t->place.alive : NULL,
+                  .alive_ctx = t->place.alive_ctx,
+                  .alive_ms = (int64_t)(c->runtime.heartbeat_timeout_s * 1000)},
     };
 }
 

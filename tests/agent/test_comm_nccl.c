@@ -192,6 +192,7 @@ static int find_library(void **state)
     char *tests = strstr(path, "/tests/agent/");
     assert_non_null(tests);
     strcpy(tests, "/emulation");
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1); /* here, where no other thread is yet */
     return setenv(ENV_LIBRARY_PATH, path, 1);
 }
 

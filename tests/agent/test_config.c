@@ -307,6 +307,7 @@ static void variables_of_torchs_watch_are_read(void **state)
         {"TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "runtime.abort_collectives=false (environment)"},
         {"TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "runtime.abort_collectives=true (environment)"},
         {"TORCH_NCCL_ENABLE_MONITORING=0", "runtime.exit_if_stuck=false (environment)"},
+        {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=60", "runtime.heartbeat_timeout=60 (environment)"},
         {"TORCH_NCCL_TRACE_BUFFER_SIZE=20", "runtime.collective_notes=20 (environment)"},
         {"TORCH_NCCL_DUMP_ON_TIMEOUT=0", "runtime.dump_on_timeout=false (environment)"},
         {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/t/rank_", "runtime.dump_path=/t/rank_ (environment)"},

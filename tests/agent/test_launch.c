@@ -3,6 +3,8 @@
 #include "tests/support.h"
 
 #include "agent/launch/launch.h"
+#include "agent/launch/pulse.h"
+#include "base/contract.h"
 #include "base/mem.h"
 
 #include <fcntl.h>
@@ -86,6 +88,14 @@ static int rank_main(const char *how, const char *file)
         return pause_until_signal() == SIGTERM ? 8 : 9; /* 8 must not hide rank 6's code */
     if (strcmp(how, "killed") == 0)
         raise(SIGKILL);
+    if (strcmp(how, "stuck") == 0 || strcmp(how, "ended") == 0) {
+        struct pulse pulse = pulse_take();
+        signal(SIGTERM, SIG_IGN);
+        pulse_give(&pulse, 60000);
+        pulse_give(&pulse, strcmp(how, "stuck") == 0 ? 200 : 0);
+        usleep(400000);
+        return strcmp(how, "stuck") == 0 ? pause_until_signal() : 6;
+    }
     return 5;
 }
 
@@ -166,7 +176,11 @@ static void test_the_first_failure_stops_the_others_and_is_returned(void **state
     static const struct {
         const char *how;
         int expected;
-    } rows[] = {{"fail", 5}, {"killed", 128 + SIGKILL}, {"deaf", 5}};
+    } rows[] = {{"fail", 5},
+                {"killed", 128 + SIGKILL},
+                {"deaf", 5},
+                {"stuck", EXIT_RETRYABLE},
+                {"ended", 6}};
     for (size_t i = 0; i < array_length(rows); i++) {
         struct place place = place_open();
         assert_int_equal(launch(rows[i].how, place.file), rows[i].expected);

@@ -30,6 +30,8 @@ namespace emulation
  *   built_for    the capabilities the library has code for, joined by + (any)
  *   driver       the newest CUDA version the driver knows (13000); 0: no driver
  *   memory_mib   of each GPU (1024)
+ *   breaks       N:STATUS: after its Nth kernel the GPU is of no use any more and says so by that
+ *                cudaError_t
  *   skip         file:line of a __syncthreads that does nothing
  *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
  *                nothing
@@ -65,8 +67,9 @@ void memory_forbid();
 
 /* For the GPU's other libraries (nccl.c), which find it by name. Puts work on a stream that may
  * have to wait for other streams or processes: it is called, with device memory allowed, until it
- * returns true; meanwhile other streams go on. */
+ * returns true; meanwhile other streams go on. is_over: the GPU is
+ * broken, and this is the last call. */
 extern "C" __attribute__((visibility("default"))) void
-emulation_put(void *stream, bool (*advance)(void *), void *args);
+emulation_put(void *stream, bool (*advance)(void *args, bool is_over), void *args);
 #endif
 #endif

@@ -7,8 +7,8 @@
  *
  * FAKE_NCCL holds faults as "name=value,name=value"; a collective is named RANK:NUMBER, counted
  * from 0 in its communicator: hang (it never begins), fail (an asynchronous error then), lose (the
- * process is killed then), abort_hangs=RANK (ncclCommAbort does not return), version=22703;
- * ordered=1: all ranks must launch everything in one order. */
+ * process is killed then), stop (it is stopped then), abort_hangs=RANK (ncclCommAbort does not
+ * return), version=22703; ordered=1: all ranks must launch everything in one order. */
 #include "agent/comm/nccl_api.h"
 #include "kernels/dtype.h"
 
@@ -227,16 +227,18 @@ static bool end(struct collective *k)
 }
 
 /* Goes on as far as the others allow. True: it is over. */
-static bool advance(void *arg)
+static bool advance(void *arg, bool is_over)
 {
     struct collective *k = arg;
     struct ncclComm *c = k->c;
     struct slot *mine = &c->meeting->slots[c->rank];
     if (k->is_first && is_meant("lose", c, k->header.number))
         raise(SIGKILL);
+    if (k->is_first && is_meant("stop", c, k->header.number))
+        raise(SIGSTOP);
     if (k->is_first && is_meant("fail", c, k->header.number))
         atomic_store(&c->error, REMOTE_ERROR);
-    if (atomic_load(&c->is_aborted))
+    if (is_over || atomic_load(&c->is_aborted))
         return end(k);
     if (atomic_load(&c->error) || is_meant("hang", c, k->header.number))
         return false;
@@ -269,7 +271,7 @@ static bool advance(void *arg)
 
 /* ---- streams ---- */
 
-typedef void put_on_stream(void *stream, bool (*advance)(void *), void *arg);
+typedef void put_on_stream(void *stream, bool (*advance)(void *, bool), void *arg);
 
 static int find_emulation(struct dl_phdr_info *info, size_t size, void *ret_handle)
 {
@@ -306,7 +308,7 @@ static int put(struct ncclComm *c, const struct header *header, const void *send
     if (stream)
         stream_function()(stream, advance, k);
     else
-        while (!advance(k))
+        while (!advance(k, false))
             usleep(WAIT_US);
     return NCCL_SUCCESS;
 }

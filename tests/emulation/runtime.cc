@@ -64,7 +64,7 @@ void step(gpu *g, queue *q)
         g->changed.notify_all();
         return;
     }
-    if (next.advance && !next.advance(next.args)) {
+    if (next.advance && !next.advance(next.args, g->broken != cudaSuccess)) {
         q->rests_until = clock::now() + std::chrono::microseconds(200);
         return;
     }
@@ -135,6 +135,17 @@ cudaError_t put(cudaStream_t stream, work &&w)
     return cudaSuccess;
 }
 
+/* After as many kernels as option("breaks") says. */
+static void break_in_time(gpu *g)
+{
+    static const std::string when = option("breaks", "");
+    unsigned long kernels = 0;
+    int status = 0;
+    g->kernels++;
+    if (sscanf(when.c_str(), "%lu:%d", &kernels, &status) == 2 && g->kernels == kernels)
+        g->broken = (cudaError_t)status;
+}
+
 cudaError_t launch_on(cudaStream_t stream, launch work)
 {
     unsigned long threads = (unsigned long)work.block.x * work.block.y * work.block.z;
@@ -146,6 +157,8 @@ cudaError_t launch_on(cudaStream_t stream, launch work)
     return put_node(stream, {node::KERNEL, [work = std::move(work)] {
                                  if (!run_kernel(work))
                                      the_gpu()->broken = cudaErrorLaunchFailure;
+                                 else
+                                     break_in_time(the_gpu());
                              }});
 }
 
@@ -239,7 +252,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return put(stream, {.host_function = function, .args = args});
 }
 
-void emulation_put(void *stream, bool (*advance)(void *), void *args)
+void emulation_put(void *stream, bool (*advance)(void *, bool), void *args)
 {
     put((cudaStream_t)stream, {.advance = advance, .args = args});
 }

@@ -45,9 +45,9 @@ struct queue {
 };
 
 struct work {
-    std::function<void()> run = {};       /* a kernel, a copy, a record; or */
-    bool (*advance)(void *) = nullptr;    /* what may have to wait for others; or */
-    cudaHostFn_t host_function = nullptr; /* this */
+    std::function<void()> run = {};          /* a kernel, a copy, a record; or */
+    bool (*advance)(void *, bool) = nullptr; /* what may have to wait for others; or */
+    cudaHostFn_t host_function = nullptr;    /* this */
     void *args = nullptr;
     std::shared_ptr<queue> wait_for = {}; /* or a wait for this one's `point` */
     uint64_t point = 0;
@@ -68,6 +68,7 @@ struct gpu {
     std::deque<host_call> host_calls;
     random_numbers random{(uint64_t)option_number("seed", 1)};
     cudaError_t broken = cudaSuccess; /* a kernel failed: nothing works any more */
+    unsigned long kernels = 0;        /* so far */
     uint64_t moves = 0; /* works done and waits begun, for the one who looks now and then */
     std::unique_lock<std::mutex> locked()
     {

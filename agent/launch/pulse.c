@@ -1,0 +1,66 @@
+#include "agent/launch/pulse.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PULSE_FD "SHOAL_PULSE_FD"
+
+struct pulse pulse_take(void)
+{
+    const char *text = getenv(PULSE_FD);
+    int64_t fd;
+    if (!text || !str_to_i64(text, 0, INT_MAX, &fd))
+        return (struct pulse){-1};
+    fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+    return (struct pulse){(int)fd};
+}
+
+void pulse_give(void *pulse, int64_t wait_ms)
+{
+    int fd = ((struct pulse *)pulse)->fd;
+    if (fd >= 0 && write(fd, &wait_ms, sizeof wait_ms) < 0)
+        return; /* the pipe is full of signs, or nobody listens any more */
+}
+
+int pulse_open(struct pulse_listener *ret_listener, int *ret_fd, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+        return error_errno(err, errno, "pipe");
+    *ret_listener = (struct pulse_listener){.pipe = ends[0], .due_ms = INT64_MAX};
+    *ret_fd = ends[1];
+    return 0;
+}
+
+void pulse_leave(int fd)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", fd);
+    setenv(PULSE_FD, text, 1);
+    fcntl(fd, F_SETFD, 0);
+}
+
+void pulse_listen(struct pulse_listener *listener, int64_t now_ms)
+{
+    int64_t wait_ms;
+    ssize_t n = -1;
+    while (listener->pipe >= 0 && (n = read(listener->pipe, &wait_ms, sizeof wait_ms)) > 0) {
+        listener->wait_ms = wait_ms;
+        listener->due_ms = wait_ms > 0 ? now_ms + wait_ms : INT64_MAX;
+    }
+    if (n == 0)
+        pulse_close(listener);
+}
+
+void pulse_close(struct pulse_listener *listener)
+{
+    if (listener->pipe >= 0)
+        close(listener->pipe);
+    *listener = (struct pulse_listener){.pipe = -1, .due_ms = INT64_MAX};
+}

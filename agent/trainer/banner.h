@@ -1,0 +1,22 @@
+/* What a run says first: how it was configured, among whom, and what it leaves to other libraries.
+ */
+#ifndef SHOAL_AGENT_BANNER_H
+#define SHOAL_AGENT_BANNER_H
+
+#include "agent/config/config.h"
+#include "agent/launch/topology.h"
+#include "base/str.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* environment: as environ; of it, NCCL_* and FI_* are told, which NCCL and its network plugins read
+ * for themselves. */
+void banner_print(const struct config *config, const struct topology *topology,
+                  char *const *environment, bool is_hyperpod, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

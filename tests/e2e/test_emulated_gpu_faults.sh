@@ -1,0 +1,118 @@
+#!/bin/bash
+# Bad days of an agent on emulated GPUs: each is told in one clear line, ends in the right class of exit code, reaches the
+# other ranks at once, and leaves the checkpoint as it was.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/e2e/emulated_gpu.sh
+. tests/e2e/emulated_gpu.sh
+export SHOAL_EMULATION=gpus=2
+
+# ---- at the start ----
+
+FAKE_NCCL=version=20803 check "an NCCL that is too old" fails 2 "NCCL 2.8.3 is too old" llama 2 old --device cuda --collectives nccl
+FAKE_NCCL=version=20803 check "... is done without" llama 2 without --device cuda
+check "... in words" contains "$work/without.log" "NCCL 2.8.3 is too old"
+small() { SHOAL_EMULATION=memory_mib=1 fails 1 "GB are missing; try a smaller" llama 1 small --device cuda --train_batch_size 250; }
+check "a model that cannot fit is refused" small
+with() { env SHOAL_EMULATION="$1" "${@:2}"; } # SETTING COMMAND...: of the emulated GPUs
+check "no GPU" fails 2 "runtime.device=cuda: this process sees no GPU" with gpus=0 shoal-agent --device cuda
+check "no driver" fails 2 "runtime.device=cuda: no NVIDIA driver answers" with driver=0 shoal-agent --device cuda
+check "a driver that is too old" fails 2 "the NVIDIA driver is too old: it knows CUDA 12.4" with driver=12040 shoal-agent --device cuda
+check "a GPU that is too old" fails 2 "has compute capability 7.5: at least 8.0 is needed" with capability=75 shoal-agent --device cuda
+check "a GPU this build has no code for" fails 2 "this build has no code for GPU 0" with built_for=80 shoal-agent --device cuda
+nobody() { SHOAL_EMULATION=gpus=0 "$@"; }
+check "auto takes the CPU where there is no GPU" nobody llama 1 auto --device auto
+check "... and says so" contains "$work/auto.log" "the model runs on the CPU"
+
+# ---- pods of one rank each ----
+
+# pods NAME CODES SETTING SETTING FLAGS...: two of them, the first with the first setting, the second with the second; their
+# exit codes are CODES ("2 2"), within 20 seconds. What they say goes to NAME.0 and NAME.1.
+pods() {
+    local name=$1 codes=$2 settings=("$3" "$4") port rank pids=() got=()
+    shift 4
+    port=$(free_port 21000)
+    for rank in 0 1; do
+        env PET_NODE_RANK="$rank" PET_NNODES=2 PET_NPROC_PER_NODE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
+            "${settings[rank]}" timeout -s KILL 20 "${container[@]}" shoal-agent --model.name_or_path "$models/llama_sharded" \
+            --data.dataset "$work/tokens.bin" --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --max_steps 6 \
+            --lr 1e-2 --decay_steps 6 --eval_strategy no --mixed_precision no --prometheus_port 0 "$@" >"$work/$name.$rank" 2>&1 &
+        pids+=($!)
+    done
+    for rank in 0 1; do
+        wait "${pids[rank]}"
+        got+=($?)
+    done
+    cat "$work/$name.0" "$work/$name.1"
+    [ "${got[*]}" = "$codes" ] || { echo "exit codes ${got[*]}, not $codes"; return 1; }
+}
+says() { contains "$work/$1.0" "$2" && contains "$work/$1.1" "$3"; } # NAME TEXT TEXT: of the first, of the second
+any=DUMMY=
+container=()
+check "ranks on different devices" pods devices "2 2" AGENT_RUNTIME_DEVICE=cpu AGENT_RUNTIME_DEVICE=cuda
+check "... are told" contains "$work/devices.0" "rank 0 runs on cpu and rank 1 on cuda"
+check "ranks with different NCCLs" pods versions "2 2" FAKE_NCCL=version=22703 FAKE_NCCL=version=22809 --device cuda
+check "... are told" contains "$work/versions.0" "rank 0 has NCCL 2.27.3 and rank 1 2.28.9: give all ranks the same"
+check "one with a GPU that is too old" pods arch "2 2" "$any" SHOAL_EMULATION=gpus=2,capability=75 --device cuda
+check "... is told of" says arch "rank 1: GPU 0 (emulated GPU) has compute capability 7.5" "rank 1: GPU 0 (emulated GPU) has"
+check "one that orders no launches" pods unordered "0 0" "$any" NCCL_LAUNCH_ORDER_IMPLICIT=0 --device cuda
+check "one without free memory" pods memory "1 1" "$any" SHOAL_EMULATION=gpus=2,memory_mib=1 --device cuda --train_batch_size 120
+check "... is told of" says memory "rank 1: " "rank 1: "
+
+# what breaks on the way: a checkpoint is written after each step
+check "six steps" pods whole "0 0" "$any" "$any" --device cuda --save_model "$work/model_whole"
+broken() { # NAME STATUS TEXT: of cudaError_t
+    pods "$1" "138 138" "$any" SHOAL_EMULATION="gpus=2,breaks=300:$2" --device cuda --checkpoint_dir "$work/steps_$1" --save_steps 1 &&
+        says "$1" "rank 1 failed (GPU: wait for its work: $3" "shoal-agent: GPU: wait for its work: $3"
+}
+resumed() {
+    pods again "0 0" "$any" "$any" --device cuda --checkpoint_dir "$work/steps_$1" --save_steps 1 --resume latest --save_model "$work/model_$1" &&
+        cmp "$work/model_whole/model.safetensors" "$work/model_$1/model.safetensors"
+}
+check "an ECC error is told to all" broken ecc 214 "uncorrectable ECC error"
+check "... and the checkpoint goes on to the same bits" resumed ecc
+check "a GPU that is lost is told to all" broken lost 999 "unknown error"
+check "a kernel that fails is told to all" broken kernel 719 "unspecified launch failure"
+check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:7 --device cuda
+check "... with its words" says nccl "rank 1 failed (between ranks: NCCL: remote process exited" "NCCL: remote process exited"
+xid() {
+    SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=xid llama 1 xid --device cuda --prometheus_port "$(free_port 22000)" &&
+        contains "$work/xid.log" "GPU 1 reports Xid 79: GPU has fallen off the bus"
+}
+if [ -e "$BUILD/fakes/libnvidia-ml.so.1" ]; then
+    check "an Xid is told" xid
+else
+    skip "an Xid is told" "the fake NVML is not built"
+fi
+
+# as a container's first process, which nobody else could end
+first() {
+    TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=2 pods first "138 138" "$any" FAKE_NCCL=stop=1:7 --device cuda
+}
+if unshare --pid --fork true 2>/dev/null; then
+    container=(unshare --pid --fork)
+    check "one that is stuck as process 1 of its container is killed" first
+    check "... which is told" contains "$work/first.1" "is stuck: it gave no sign of life for 2 s, and is killed"
+    container=()
+else
+    skip "one that is stuck as process 1 of its container is killed" "this needs the right to make namespaces"
+fi
+
+# ---- the launcher's ranks ----
+
+killed() { FAKE_NCCL=lose=1:7 fails 137 "rank 1" llama 2 killed --device cuda --max_steps 50; }
+hung() {
+    FAKE_NCCL=hang=1:7 NCCL_TIMEOUT=2 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=$work/trace_rank_ fails 138 "did not end within 2 s" \
+        llama 2 hung --device cuda --max_steps 50
+}
+deaf() { FAKE_NCCL=hang=1:7,abort_hangs=1 NCCL_TIMEOUT=2 fails 138 "did not end within 2 s" llama 2 deaf --device cuda; }
+stopped() {
+    FAKE_NCCL=stop=1:7 TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=2 fails 138 "is stuck: it gave no sign of life for 2 s, and is killed" \
+        llama 2 stopped --device cuda
+}
+for what in "a rank that is killed is seen:killed" "a collective that hangs ends the run:hung" "an abort that hangs does, too:deaf" \
+    "a rank that is stuck is killed:stopped"; do
+    check "${what%:*}" timeout 60 bash -c "$(declare -f fails llama "${what#*:}"); $(declare -p work models); ${what#*:}"
+done
+check "what hung is told" contains "$work/trace_rank_0" "runs for"
+tap_done
