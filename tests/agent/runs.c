@@ -212,8 +212,9 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .notice = on_notice,
         .stop_asked = stop_asked,
     };
+    int local = run->local_sizes[rank];
     const struct trainer_place place = {.world = world,
-                                        .local_size = run->local_size,
+                                        .local_size = local ? local : run->size,
                                         .threads = 1,
                                         .restarted = run->restarted,
                                         .agent_config = "seed: 1\n"};
@@ -253,8 +254,6 @@ void runs_start(struct run *run)
     pthread_t threads[RUNS_MAX_RANKS];
     struct rank_start starts[RUNS_MAX_RANKS];
     run->group = comm_local_open();
-    if (run->local_size == 0)
-        run->local_size = run->size;
     for (int rank = 0; rank < run->size; rank++) {
         starts[rank] = (struct rank_start){run, rank};
         assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &starts[rank]), 0);

@@ -37,7 +37,8 @@ struct seen {
 
 struct run {
     const struct agent_config *config;
-    int size, local_size;
+    int size;
+    int local_sizes[RUNS_MAX_RANKS]; /* ranks of each rank's node; 0: all */
     bool restarted;
     struct comm_local *group;
     struct seen seen[RUNS_MAX_RANKS];
