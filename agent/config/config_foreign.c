@@ -70,7 +70,9 @@ const struct config_refusal config_refusals[] = {
      "precision.reduce_dtype"},
     {"precision.tf32 tf32", NULL, "false 0", false, "fp32 is computed in fp32"},
     {"precision.deterministic deterministic", NULL, "true 1", false, "every run is deterministic"},
-    {"parallel.wrap_modules wrap_modules", NULL, NULL, true, LATER},
+    {"parallel.wrap_modules wrap_modules", NULL, NULL, true,
+     "units are chosen by class (fsdp_transformer_layer_cls_to_wrap), by size or not at all, not by "
+     "the names of modules"},
     {"parallel.ignored_modules ignored_modules fsdp_ignored_modules", NULL, NULL, true,
      "not supported: every parameter lies in a unit, and its gradient is summed over all ranks; "
      "choose units by fsdp_transformer_layer_cls_to_wrap, or NO_SHARD"},
