@@ -127,7 +127,8 @@ $(EMULATION)/%.cu.o: %.cu
 	@mkdir -p $(@D) && echo "CXX  $< (emulation)"
 	@$(CXX) $(EMULATION_CXXFLAGS) $(EMULATION_COVERAGE) -x c++ -c -o $@ $<
 
-$(BUILD)/tests/emulation/test_emulation: $(EMULATION)/tests/emulation/test_emulation.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
+EMULATION_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/emulation/test_*.cu))
+$(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
 
 # NCCL likewise: it is a library of its own
@@ -137,7 +138,7 @@ $(EMULATION)/libnccl.so.2: tests/emulation/nccl.c
 $(BUILD)/tests/agent/test_comm_nccl: | $(EMULATION)/libnccl.so.2
 
 .PHONY: emulation
-emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(BUILD)/tests/emulation/test_emulation)
+emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(EMULATION_TESTS))
 
 # ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))

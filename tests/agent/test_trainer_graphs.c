@@ -10,17 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An epoch of rows is two batches of two and one of one. */
+#define SMALL "--num_hidden_layers=2 --batch_size=2 --max_steps=4 "
 #define T5                                                                                         \
-    "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "               \
-    "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12 "                       \
-    "--max_position_embeddings=0 "
+    SMALL "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "         \
+          "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12 "                 \
+          "--max_position_embeddings=0 "
 
 static int make_rows(void **ret_dir)
 {
     char *dir = support_temp_dir();
     auto_str struct str rows;
     str_init(&rows, 1 << 16);
-    for (int i = 0; i < 24; i++)
+    for (int i = 0; i < 5; i++)
         str_printf(&rows, "{\"text\":\"row number %d of the data%s\",\"summary\":\"number %d\"}\n",
                    i, i % 3 ? " is longer than others" : "", i);
     free(texts_write(dir, "rows/train.jsonl", str_text(&rows), rows.length));
@@ -38,16 +40,17 @@ static const struct {
     const char *flags;
 } cases[] = {
     /* an epoch is a batch of two images and one of one */
-    {"MNIST", runs_make_images, runs_do, 1, NULL, "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=1"},
+    {"MNIST", runs_make_images, runs_do, 1, NULL,
+     "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=1"},
     {"Llama, recomputed, in micro-batches", runs_make_tokens, runs_do_language, 1, NULL,
-     "--activation_checkpointing=full --batch_size=3 --gradient_accumulation_steps=3"},
+     SMALL "--activation_checkpointing=full --gradient_accumulation_steps=2 --train_size=7"},
     {"Llama in bf16, norms recomputed", runs_make_tokens, runs_do_language, 1, NULL,
-     "--activation_checkpointing=selective --mixed_precision=bf16 --max_steps=4"},
+     SMALL "--activation_checkpointing=selective --mixed_precision=bf16"},
     {"Llama, offloaded", runs_make_tokens, runs_do_language, 1, NULL,
-     "--offload_activations --cpu_offload --activation_checkpointing=full --max_steps=4"},
+     SMALL "--offload_activations --cpu_offload --activation_checkpointing=full"},
     {"Llama over two ranks", runs_make_tokens, runs_do_language, 2, NULL,
-     "--sharding_strategy=FULL_SHARD --max_steps=4 --nan_policy=skip"},
-    {"T5 with dropout", make_rows, runs_do_language, 1, "rows", T5 "--dropout=0.1 --batch_size=7"},
+     SMALL "--sharding_strategy=FULL_SHARD --nan_policy=skip"},
+    {"T5 with dropout", make_rows, runs_do_language, 1, "rows", T5 "--dropout=0.1"},
 };
 
 /* What a run ends with: the model's file. */

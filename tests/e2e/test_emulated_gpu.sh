@@ -32,6 +32,19 @@ check "slices on the host, activations too" llama 1 offload --device cuda --cpu_
     --activation_checkpointing full
 check "... to the CPU's losses" losses cpu offload
 
+# ops handed to the GPU as graphs
+check "one rank, op by op" llama 1 ops --device cuda --save_model "$work/model_ops"
+check "... as graphs" llama 1 graphs --device cuda --save_model "$work/model_graphs" --cuda_graphs
+check "... to the same bits" cmp "$work/model_ops/model.safetensors" "$work/model_graphs/model.safetensors"
+stale() { SHOAL_EMULATION=stale_graphs=1 llama 1 stale --device cuda --save_model "$work/model_stale" --cuda_graphs; }
+check "graphs that keep old arguments" stale
+check "... would be seen" bash -c "! cmp -s '$work/model_ops/model.safetensors' '$work/model_stale/model.safetensors'"
+no_graphs() { SHOAL_EMULATION=graphs=0 llama 1 no_graphs --device cuda --save_model "$work/model_no_graphs" --cuda_graphs; }
+check "a GPU that can capture none" no_graphs
+check "... is told" contains "$work/no_graphs.log" "runtime.cuda_graphs: ops are queued one by one: GPU: a graph of ops: "
+check "... and done without" cmp "$work/model_ops/model.safetensors" "$work/model_no_graphs/model.safetensors"
+check "the CPU has no graphs" fails 2 "runtime.cuda_graphs: the model runs on the CPU" llama 1 cpu_graphs --device cpu --cuda_graphs
+
 export SHOAL_EMULATION=gpus=2
 check "two ranks on the CPU" llama 2 cpu2 --device cpu
 check "two ranks on two GPUs, over NCCL" llama 2 nccl --device cuda --collectives nccl
@@ -49,6 +62,8 @@ for pair in "reduces<-compute" "compute<-reduces" "transfer<-compute"; do
     loose() { rm -rf "$work/model_loose"; SHOAL_EMULATION=gpus=2,skip_wait=$pair ordered loose "" && ! same beside loose; }
     check "... not without a wait of streams ($pair)" loose
 done
+check "two ranks as graphs" llama 2 nccl_graphs --device cuda --collectives nccl --cuda_graphs
+check "... to the same losses" losses nccl nccl_graphs 0
 check "two ranks of gradients on the way in bf16" llama 2 nccl16 --device cuda --reduce_dtype bf16 --sharding_strategy SHARD_GRAD_OP
 check "two ranks that share a GPU" llama 2 shared --device cuda:0
 check "... are told how they talk" contains "$work/shared.log" "ranks share GPUs, which NCCL cannot: collectives go through the hosts"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # What a GPU makes of our kernels, against the least time their bytes and multiplications need, and of whole training
-# steps: MNIST's network, GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and with the document's
-# vocabulary and heads), each beside PyTorch where it can be imported.
+# steps: MNIST's network, T5-small at a batch of 4, GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and
+# with the document's vocabulary and heads), each but T5 beside PyTorch where it can be imported; the small ones also
+# as CUDA graphs (their rows end in -graphs).
 #   tests/gpu/bench.sh [--dry_run]     --dry_run: prints what it would run
 # BUILD: where the programs are (build/release); PYTHON: whose PyTorch is the peer (python3); OUT: where logs,
 # results (gpu.txt) and data go (build/bench). Without a GPU it says so and is done. Takes less than 8 minutes.
@@ -69,6 +70,11 @@ make_data() {
         perl -e 'print pack("N2", 2049, 16384), map { pack("C", rand 10) } 1 .. 16384' \
             >"$out/mnist/$part-labels-idx1-ubyte"
     done
+    # rows of words that are one id each, and fill every sample
+    mkdir -p "$out/t5"
+    perl -e 'print "$_\n" for qw([PAD] [UNK] [CLS] [SEP] [MASK]), map { "w$_" } 0 .. 32122' >"$out/t5/vocab.txt"
+    perl -e 'sub words { join " ", map { "w" . int rand 32123 } 1 .. $_[0] }
+        printf qq({"text": "%s", "summary": "%s"}\n), words(512), words(128) for 1 .. 200' >"$out/t5/rows.jsonl"
 }
 
 # Samples/s of a run's log: of language models the mean of what its lines say after the tenth step, else the last line's,
@@ -105,13 +111,26 @@ theirs() { # MODEL BATCH TOKENS STEPS
     done
 }
 
+mnist() { # MODEL FLAGS...
+    ours "$1" 64 0 1000 --preset mnist --data.root "$out/mnist" --num_train_epochs 10 "${@:2}"
+}
+
+t5() { # MODEL FLAGS...
+    ours "$1" 4 640 100 --model_name_or_path tests/bench/models/t5 --dataset "$out/t5/rows.jsonl" --tokenizer "$out/t5" \
+        --max_source_length 512 --max_target_length 128 --drop_last --mixed_precision bf16 --grad_clip 1 \
+        --num_train_epochs 10 "${@:2}"
+}
+
 llama() { # MODEL FLAGS...
     ours "$1" 1 8192 20 --preset llama3.2-1b --dataset "$out/ids.bin" --data.max_seq_length 8192 \
         --mixed_precision bf16 --optimizer.name adamw --grad_clip 1 "${@:2}"
 }
 
 steps() {
-    ours mnist 64 0 1000 --preset mnist --data.root "$out/mnist" --num_train_epochs 10
+    mnist mnist
+    mnist mnist-graphs --cuda_graphs
+    t5 t5
+    t5 t5-graphs --cuda_graphs
     ours gpt2 16 1024 40 --preset gpt2 --dataset "$out/ids.bin" --data.max_seq_length 1024 --mixed_precision bf16 \
         --optimizer.name adamw --grad_clip 1 --dropout 0 --num_train_epochs 10
     llama llama
@@ -126,7 +145,7 @@ print_table() {
     printf '%-16s %14s %14s %14s %8s %8s   %s\n' model shoal 'torch eager' 'torch compile' ratio ratio unit
     awk '
         { rate[$2, $3] = $4; if (!seen[$2]++) order[++count] = $2 }
-        BEGIN { tokens["gpt2"] = 1024; tokens["llama"] = tokens["llama-document"] = 8192 }
+        BEGIN { tokens["t5"] = tokens["t5-graphs"] = 640; tokens["gpt2"] = 1024; tokens["llama"] = tokens["llama-document"] = 8192 }
         function cell(x) { return x ? sprintf("%.0f", x) : "-" }
         function ratio(a, b) { return a && b ? sprintf("%.2f", a / b) : "-" }
         END {

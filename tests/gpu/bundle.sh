@@ -20,6 +20,9 @@ done
 install -m 755 --strip "$build/libshoal_cuda.so" "$bundle/build/release/"
 cp tests/run_one.sh tests/tap.sh "$bundle/tests/"
 cp -r tests/gpu "$bundle/tests/"
+mkdir -p "$bundle/tests/data/tokenizers" "$bundle/tests/bench/models"
+cp -r tests/data/tokenizers/unigram_t5 "$bundle/tests/data/tokenizers/"
+cp -r tests/bench/models/t5 "$bundle/tests/bench/models/"
 tests/gpu/programs.sh >"$bundle/tests/gpu/programs"
 cat >"$bundle/start" <<'END'
 #!/bin/sh
