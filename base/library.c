@@ -85,12 +85,22 @@ static bool try_list(struct search *search, const char *list, const char *with, 
 /* What pip and conda make of a Python's folder; Debian calls site-packages dist-packages. */
 #define PYTHON_LIBRARIES "lib/python3*/*-packages/nvidia/*/lib"
 
+/* What comes with CUDA but has a folder of its own. */
+#define CUPTI_FOLDER "extras/CUPTI/lib64"
+
+static bool try_cupti(struct search *search)
+{
+    return try_below(search, "CUDA_HOME", CUPTI_FOLDER) ||
+           try_below(search, "CUDA_PATH", CUPTI_FOLDER) ||
+           try_folders(search, "/usr/local/cuda*/" CUPTI_FOLDER);
+}
+
 static bool try_everywhere(struct search *search)
 {
     return try_loaded(search) || try_list(search, getenv(ENV_LIBRARY_PATH), "", "") ||
            try_loader(search) || try_below(search, "CUDA_HOME", "lib64") ||
            try_below(search, "CUDA_PATH", "lib64") ||
-           try_folders(search, "/usr/local/cuda*/lib64") ||
+           try_folders(search, "/usr/local/cuda*/lib64") || try_cupti(search) ||
            try_below(search, "VIRTUAL_ENV", PYTHON_LIBRARIES) ||
            try_below(search, "CONDA_PREFIX", PYTHON_LIBRARIES) ||
            try_list(search, getenv("PATH"), "/python3", "/../" PYTHON_LIBRARIES) ||

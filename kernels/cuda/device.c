@@ -1,5 +1,6 @@
 /* A GPU as a device, and the backend's table, which is all that the shared object exports. */
 #include "base/mem.h"
+#include "kernels/cuda/cupti.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/range.h"
 #include "kernels/cuda/stream.h"
@@ -213,6 +214,8 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .stream_wait = cuda_stream_wait,
     .stream_range_begin = cuda_stream_range_begin,
     .stream_range_end = cuda_stream_range_end,
+    .trace_begin = cuda_trace_begin,
+    .trace_end = cuda_trace_end,
     .graph_open = cuda_graph_open,
     .graph_close = cuda_graph_close,
     .graph_begin = cuda_graph_begin,

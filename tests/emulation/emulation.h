@@ -33,6 +33,7 @@ namespace emulation
  *   breaks       N:STATUS: after its Nth kernel the GPU is of no use any more and says so by that
  *                cudaError_t
  *   skip         file:line of a __syncthreads that does nothing
+ *   cupti        none: there is no such library; denied: it may not be used
  *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
  *                nothing
  *   graphs       0: the GPU can capture none (1)
@@ -62,6 +63,11 @@ class random_numbers
 /* Device memory may be touched between these two: kernels and copies run there. */
 void memory_allow();
 void memory_forbid();
+
+/* For cupti.cc: what ran from `begin`, a time by its clock, to now. */
+uint64_t cupti_now();
+void cupti_kernel(const char *name, cudaStream_t stream, uint64_t begin);
+void cupti_copy(size_t bytes, cudaStream_t stream, uint64_t begin);
 
 } // namespace emulation
 

@@ -3,7 +3,14 @@
 #include "base/library.h"
 
 #include <cublasLt.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* cupti.cc */
+void cuptiGetTimestamp(void), cuptiGetResultString(void), cuptiGetStreamIdEx(void),
+    cuptiActivityRegisterCallbacks(void), cuptiActivityEnable(void), cuptiActivityDisable(void),
+    cuptiActivityFlushAll(void), cuptiActivityGetNextRecord(void);
 
 struct function {
     const char *name;
@@ -28,11 +35,22 @@ static const struct function functions[] = {
     FUNCTION(cublasLtMatmulPreferenceSetAttribute),
     FUNCTION(cublasLtMatmulAlgoGetHeuristic),
     FUNCTION(cublasLtMatmul),
+    FUNCTION(cuptiGetTimestamp),
+    FUNCTION(cuptiGetResultString),
+    FUNCTION(cuptiGetStreamIdEx),
+    FUNCTION(cuptiActivityRegisterCallbacks),
+    FUNCTION(cuptiActivityEnable),
+    FUNCTION(cuptiActivityDisable),
+    FUNCTION(cuptiActivityFlushAll),
+    FUNCTION(cuptiActivityGetNextRecord),
 };
 
 int library_open(const char *const *names, void **ret_library, struct error *err)
 {
-    if (strncmp(names[0], "libcublasLt.so.", 15) != 0)
+    const char *settings = getenv("SHOAL_EMULATION");
+    bool has_cupti = !settings || !strstr(settings, "cupti=none");
+    if (strncmp(names[0], "libcublasLt.so.", 15) != 0 &&
+        !(has_cupti && strncmp(names[0], "libcupti.so.", 12) == 0))
         return error_set(err, ERR_UNSUPPORTED, "%s is not emulated", names[0]);
     *ret_library = (void *)functions;
     return 0;

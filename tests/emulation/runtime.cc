@@ -154,11 +154,13 @@ cudaError_t launch_on(cudaStream_t stream, launch work)
                     work.grid.y < 65536 && work.grid.z < 65536 && work.block.z <= 64;
     if (!possible || work.shared_bytes > 227 * 1024)
         return noted(cudaErrorInvalidConfiguration);
-    return put_node(stream, {node::KERNEL, [work = std::move(work)] {
+    return put_node(stream, {node::KERNEL, [stream, work = std::move(work)] {
+                                 uint64_t begin = cupti_now();
                                  if (!run_kernel(work))
                                      the_gpu()->broken = cudaErrorLaunchFailure;
                                  else
                                      break_in_time(the_gpu());
+                                 cupti_kernel(work.kernel, stream, begin);
                              }});
 }
 
@@ -195,7 +197,11 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
                             cudaStream_t stream)
 {
     (void)kind;
-    return put_node(stream, {node::COPY, [=] { memcpy(dst, src, bytes); }});
+    return put_node(stream, {node::COPY, [=] {
+                                 uint64_t begin = cupti_now();
+                                 memcpy(dst, src, bytes);
+                                 cupti_copy(bytes, stream, begin);
+                             }});
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)

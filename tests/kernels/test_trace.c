@@ -146,6 +146,88 @@ static void test_ops_of_the_cpu_are_told(void **state)
     assert_null(find(&told, "a", "stream_stamp"));
 }
 
+/* Kernels and copies of a GPU are told by CUPTI, in rows of their own but at the same times. */
+static void test_kernels_are_told(void **state)
+{
+    const struct world *w = *state;
+    const char *before = getenv("SHOAL_EMULATION");
+    if (device_is_host(w->device))
+        skip();
+    struct error why;
+    for (int round = 0; round < 2; round++) {
+        if (!device_trace_begin(w->device, EVENTS, false, &why)) {
+            print_message("# %s\n", why.msg); /* a GPU whose driver lets only root look */
+            device_trace_end(w->device, NULL, NULL);
+            assert_null(before);
+            return;
+        }
+        do_work(w);
+        const struct told told = end(w);
+        const struct trace_event *around = find(&told, "a", "forward layers.3");
+        int kernels = 0, copies = 0;
+        for (int i = 0; i < told.count; i++) {
+            const struct trace_event *e = &told.events[i];
+            if (e->kind != TRACE_OP && e->kind != TRACE_MOVE)
+                continue;
+            assert_string_equal(e->stream, "a");
+            /* two clocks: as exact as looks at them are */
+            assert_true(e->begin_ns >= around->begin_ns - 10000000);
+            assert_true(e->end_ns <= around->end_ns + 10000000);
+            kernels += e->kind == TRACE_OP;
+            copies += e->kind == TRACE_MOVE && e->range.bytes == 400;
+        }
+        assert_int_equal(kernels, 1);
+        assert_int_equal(copies, 1);
+    }
+}
+
+/* One line says why there are no kernels; ranges are there all the same. */
+static void test_without_cupti(void **state)
+{
+    const struct world *w = *state;
+    static const struct {
+        const char *setting, *why;
+    } rows[] = {
+        {"cupti=none", "libcupti.so.13 is not emulated"},
+        {"cupti=denied", "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: the driver lets only root do that"},
+        {"", NULL},
+    };
+    const char *library = getenv("SHOAL_CUDA_LIBRARY");
+    if (device_is_host(w->device) || !library || !strstr(library, "emulation"))
+        skip();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct error why;
+        setenv("SHOAL_EMULATION", rows[i].setting, 1);
+        bool has_kernels = device_trace_begin(w->device, EVENTS, false, &why);
+        assert_int_equal(has_kernels, rows[i].why == NULL);
+        if (rows[i].why && !strstr(why.msg, rows[i].why))
+            fail_msg("%s: %s", rows[i].setting, why.msg);
+        do_work(w);
+        const struct told told = end(w);
+        assert_non_null(find(&told, "a", "forward layers.3"));
+    }
+    unsetenv("SHOAL_EMULATION");
+}
+
+/* CUPTI serves a process: the second device that asks has ranges only. */
+static void test_two_devices(void **state)
+{
+    const struct world *w = *state;
+    struct device *other;
+    struct error err;
+    if (device_is_host(w->device))
+        skip();
+    assert_ok(device_open(support_device(), 1, &other, &err), &err);
+    bool first = device_trace_begin(w->device, EVENTS, false, &err);
+    bool second = device_trace_begin(other, EVENTS, false, &err);
+    assert_false(second);
+    if (first)
+        assert_non_null(strstr(err.msg, "CUPTI serves one device of a process"));
+    device_trace_end(other, NULL, NULL);
+    end(w);
+    device_close(other);
+}
+
 /* What began before a trace or ends after it is not in it, and does not harm it. */
 static void test_a_trace_has_whole_ranges_only(void **state)
 {
@@ -253,8 +335,11 @@ static void test_clocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_cupti), /* before others have found it */
         cmocka_unit_test(test_what_was_named_is_told),
         cmocka_unit_test(test_ops_of_the_cpu_are_told),
+        cmocka_unit_test(test_kernels_are_told),
+        cmocka_unit_test(test_two_devices),
         cmocka_unit_test(test_a_trace_has_whole_ranges_only),
         cmocka_unit_test(test_there_is_a_most),
         cmocka_unit_test(test_depth),

@@ -1,0 +1,262 @@
+/* CUPTI fills buffers from its own threads; they are kept as they are and read when the trace ends.
+ * Its clock is compared with the host's at both ends. */
+#include "kernels/cuda/cupti.h"
+#include "base/clock.h"
+#include "base/library.h"
+#include "base/mem.h"
+#include "kernels/cuda/cupti_api.h"
+#include "kernels/cuda/stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    BUFFER_BYTES = 1 << 20,
+    MOST_BUFFERS = 256, /* then records are dropped: about a million of them are kept */
+    LOOKS = 5,
+};
+
+static const int kinds[] = {CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET};
+
+struct buffer {
+    struct buffer *next;
+    size_t valid_bytes;
+    _Alignas(16) uint8_t records[BUFFER_BYTES];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static struct cupti_api api;
+static bool is_loaded;
+static const struct device *traced; /* NULL: none */
+static struct buffer *full;         /* the last first */
+static int buffers;                 /* given out since the trace began */
+static struct trace_clock clocks;
+
+/* ---- CUPTI's side ---- */
+
+static void request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_most)
+{
+    struct buffer *buffer = NULL;
+    pthread_mutex_lock(&lock);
+    if (buffers < MOST_BUFFERS && (buffer = malloc(sizeof *buffer)))
+        buffers++;
+    pthread_mutex_unlock(&lock);
+    *ret_buffer = buffer ? buffer->records : NULL;
+    *ret_bytes = buffer ? BUFFER_BYTES : 0;
+    *ret_most = 0;
+    /* cppcheck-suppress memleak; complete() gets it back */
+}
+
+static void complete(void *context, uint32_t stream, uint8_t *records, size_t bytes,
+                     size_t valid_bytes)
+{
+    (void)context, (void)stream, (void)bytes;
+    if (!records)
+        return;
+    struct buffer *buffer = (struct buffer *)(records - offsetof(struct buffer, records));
+    buffer->valid_bytes = valid_bytes;
+    pthread_mutex_lock(&lock);
+    buffer->next = full;
+    full = buffer;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct buffer *take_buffers(void)
+{
+    pthread_mutex_lock(&lock);
+    struct buffer *taken = full;
+    full = NULL;
+    buffers = 0;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+static void free_buffers(struct buffer *buffer)
+{
+    for (struct buffer *next; buffer; buffer = next) {
+        next = buffer->next;
+        free(buffer);
+    }
+}
+
+/* ---- beginning ---- */
+
+static int fail_by(int result, const char *what, struct error *err)
+{
+    const char *text = NULL;
+    api.result_text(result, &text);
+    return error_set(err, ERR_UNSUPPORTED, "CUPTI: %s: %s%s", what, text ? text : "?",
+                     result == CUPTI_INSUFFICIENT_PRIVILEGES
+                         ? ": the driver lets only root do that (its module's option "
+                           "NVreg_RestrictProfilingToAdminUsers=0 lets all)"
+                         : "");
+}
+
+static int load(struct error *err)
+{
+    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
+    static const struct library_symbol symbols[] = {
+        {"cuptiGetTimestamp", offsetof(struct cupti_api, get_timestamp), false},
+        {"cuptiGetResultString", offsetof(struct cupti_api, result_text), false},
+        {"cuptiGetStreamIdEx", offsetof(struct cupti_api, stream_id), false},
+        {"cuptiActivityRegisterCallbacks", offsetof(struct cupti_api, register_callbacks), false},
+        {"cuptiActivityEnable", offsetof(struct cupti_api, enable), false},
+        {"cuptiActivityDisable", offsetof(struct cupti_api, disable), false},
+        {"cuptiActivityFlushAll", offsetof(struct cupti_api, flush_all), false},
+        {"cuptiActivityGetNextRecord", offsetof(struct cupti_api, next_record), false},
+        {NULL, 0, false},
+    };
+    void *library;
+    if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
+        return -1;
+    int result = api.register_callbacks(request, complete);
+    return result == CUPTI_SUCCESS ? 0 : fail_by(result, "begin", err);
+}
+
+/* The two clocks at one moment: the look between the two nearest others. */
+static void compare_clocks(int which)
+{
+    int64_t shortest = INT64_MAX;
+    for (int i = 0; i < LOOKS; i++) {
+        uint64_t theirs_ns = 0;
+        int64_t begin_ns = clock_monotonic_ns();
+        api.get_timestamp(&theirs_ns);
+        int64_t took_ns = clock_monotonic_ns() - begin_ns;
+        if (took_ns >= shortest)
+            continue;
+        shortest = took_ns;
+        clocks.theirs_ns[which] = (int64_t)theirs_ns;
+        clocks.ours_ns[which] = begin_ns + took_ns / 2;
+    }
+}
+
+static void disable_all(void)
+{
+    for (size_t i = 0; i < array_length(kinds); i++)
+        api.disable(kinds[i]);
+}
+
+static int enable_all(struct error *err)
+{
+    for (size_t i = 0; i < array_length(kinds); i++) {
+        int result = api.enable(kinds[i]);
+        if (result == CUPTI_SUCCESS)
+            continue;
+        disable_all();
+        return fail_by(result, "look at kernels", err);
+    }
+    return 0;
+}
+
+/* Makes the device the one that is traced. */
+static int claim(const struct device *device, struct error *err)
+{
+    pthread_mutex_lock(&lock);
+    const struct device *before = traced;
+    if (!before)
+        traced = device;
+    pthread_mutex_unlock(&lock);
+    return before ? error_set(err, ERR_UNSUPPORTED,
+                              "CUPTI serves one device of a process, and looks at another rank's")
+                  : 0;
+}
+
+static void give_up(void)
+{
+    pthread_mutex_lock(&lock);
+    traced = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+int cuda_trace_begin(struct device *device, struct error *ret_why)
+{
+    cuda_use((struct cuda_device *)device);
+    if (claim(device, ret_why))
+        return -1;
+    if (!is_loaded && load(ret_why)) {
+        give_up();
+        return -1;
+    }
+    is_loaded = true;
+    free_buffers(take_buffers());
+    compare_clocks(0);
+    if (enable_all(ret_why) == 0)
+        return 0;
+    give_up();
+    return -1;
+}
+
+/* ---- ending ---- */
+
+/* The streams' names by CUPTI's numbers of them; others' streams have only a number. */
+static void name_stream(const struct device *device, uint32_t id, char *out, size_t out_bytes)
+{
+    for (struct stream *s = device->streams; s; s = s->next) {
+        uint32_t known;
+        if (api.stream_id(NULL, cuda_handle(s), 0, &known) == CUPTI_SUCCESS && known == id) {
+            snprintf(out, out_bytes, "%s", s->name);
+            return;
+        }
+    }
+    snprintf(out, out_bytes, "stream %u", id);
+}
+
+static const char *name_of_copy(uint8_t copy)
+{
+    switch (copy) {
+    case CUPTI_TO_DEVICE:
+        return "Memcpy HtoD";
+    case CUPTI_TO_HOST:
+        return "Memcpy DtoH";
+    case CUPTI_ON_DEVICE:
+        return "Memcpy DtoD";
+    default:
+        return "Memcpy";
+    }
+}
+
+/* False: the record tells no time, or is of another kind. */
+static bool read_record(const struct device *device, const int32_t *record,
+                        struct trace_event *ret_event)
+{
+    uint64_t begin, end;
+    uint32_t stream;
+    *ret_event = (struct trace_event){.kind = TRACE_MOVE};
+    if (*record == CUPTI_KERNEL) {
+        const struct cupti_kernel *kernel = (const struct cupti_kernel *)record;
+        begin = kernel->start, end = kernel->end, stream = kernel->stream;
+        ret_event->kind = TRACE_OP;
+        ret_event->range.what = kernel->name ? kernel->name : "kernel";
+    } else if (*record == CUPTI_MEMCPY || *record == CUPTI_MEMSET) {
+        const struct cupti_move *move = (const struct cupti_move *)record;
+        begin = move->start, end = move->end, stream = move->stream;
+        ret_event->range.bytes = (int64_t)move->bytes;
+        ret_event->range.what = *record == CUPTI_MEMCPY ? name_of_copy(move->copy) : "Memset";
+    } else {
+        return false;
+    }
+    ret_event->begin_ns = trace_clock_map(&clocks, (int64_t)begin);
+    ret_event->end_ns = trace_clock_map(&clocks, (int64_t)end);
+    name_stream(device, stream, ret_event->stream, sizeof ret_event->stream);
+    return begin && end >= begin;
+}
+
+void cuda_trace_end(struct device *device, trace_add *add, void *ctx)
+{
+    if (traced != device)
+        return;
+    cuda_use((struct cuda_device *)device);
+    api.flush_all(CUPTI_FLUSH_FORCED);
+    disable_all();
+    compare_clocks(1);
+    struct buffer *all = take_buffers();
+    for (struct buffer *buffer = all; buffer; buffer = buffer->next) {
+        struct trace_event event;
+        int32_t *record = NULL;
+        while (api.next_record(buffer->records, buffer->valid_bytes, &record) == CUPTI_SUCCESS)
+            if (read_record(device, record, &event))
+                add(ctx, &event);
+    }
+    free_buffers(all);
+    give_up();
+}
