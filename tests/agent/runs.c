@@ -92,6 +92,7 @@ static void on_step(void *ctx, const struct trainer_step *step)
     struct seen *seen = ctx;
     assert_in_range(step->position.step, 1, RUNS_MAX_STEPS);
     seen->loss[step->position.step - 1] = step->loss;
+    seen->fresh_blocks[step->position.step - 1] = step->memory.fresh_blocks;
     seen->last_step = (int)step->position.step;
     seen->steps++;
 }

@@ -18,7 +18,8 @@ enum {
 
 /* What one rank saw. Only rank 0's is looked at, but each has its own. */
 struct seen {
-    double loss[RUNS_MAX_STEPS]; /* of this rank's rows, by step - 1 */
+    double loss[RUNS_MAX_STEPS];          /* of this rank's rows, by step - 1 */
+    int64_t fresh_blocks[RUNS_MAX_STEPS]; /* asked of the system by then */
     double epoch_loss, test_loss, test_samples;
     int steps, resumed_step, last_step;
     char skipped[1024]; /* what was passed over, if that may be */

@@ -159,6 +159,30 @@ static void a_checkpoint_goes_on_at_any_world_size(void **state)
     }
 }
 
+/* A step takes what the one before gave back: batches, activations, gathered units and all. */
+static void no_step_after_the_first_asks_for_memory(void **state)
+{
+    static const char *const flags[] = {
+        "--eval_strategy no",
+        "--eval_strategy no --mixed_precision bf16 --reduce_dtype bf16",
+        "--eval_strategy no --activation_checkpointing full --offload_activations",
+        "--eval_strategy no --batch_size 2 --gradient_accumulation_steps 3",
+    };
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(flags); i++) {
+        struct run run = {0};
+        runs_do_language(&run, arena, *state, 2, flags[i]);
+        for (int rank = 0; rank < 2; rank++) {
+            const int64_t *blocks = run.seen[rank].fresh_blocks;
+            assert_true(blocks[0] > 0);
+            for (int s = 1; s < EPOCH_STEPS - 1; s++) /* an epoch's last batch is a shorter one */
+                if (blocks[s] != blocks[0])
+                    fail_msg("%s: %lld blocks after step 1, %lld after step %d", flags[i],
+                             (long long)blocks[0], (long long)blocks[s], s + 1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
         cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
         cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
+        cmocka_unit_test(no_step_after_the_first_asks_for_memory),
     };
     return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);
 }
