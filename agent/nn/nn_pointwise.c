@@ -6,7 +6,7 @@
 
 /* ---- add ---- */
 
-/* y's gradient is the sum's, where it is; x gets a copy. */
+/* y's gradient is the sum's, where it is; x gets a copy, by an op: a graph can hold it. */
 static void add_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *x = op->inputs[0], *y = op->output;
@@ -15,7 +15,7 @@ static void add_backward(struct tape *tape, struct tape_op *op)
     if (dx && add)
         nn_ops(tape)->add(tape_stream(tape), x->dtype, dx, y->gradient, x->count);
     else if (dx)
-        stream_copy(tape_stream(tape), dx, y->gradient, (size_t)x->count * dtype_bytes(x->dtype));
+        nn_ops(tape)->cast(tape_stream(tape), x->dtype, dx, x->dtype, y->gradient, x->count);
 }
 
 void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y)
