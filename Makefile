@@ -159,7 +159,7 @@ $(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
 # one test on the emulated GPU: make V=asan tests/kernels/test_linear@cuda
 tests/%@cuda: $(BUILD)/tests/% emulation
 	@SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$(CURDIR)/$(EMULATION)/libshoal_cuda.so \
-		LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $<
+		SHOAL_CUDA_LIBRARY_PATH=$(CURDIR)/$(EMULATION) SHOAL_EMULATION=gpus=4 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $<
 
 # libraries of others that a test machine need not have, as far as tests need them
 $(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h

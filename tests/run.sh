@@ -16,7 +16,7 @@ export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 cluster_variant=$1
 [[ " $* " != *" asan "* ]] || cluster_variant=asan
 
-any_device=$(tests/gpu/programs.sh)
+any_device=$(tests/gpu/programs.sh emulated)
 for variant in "$@"; do
     find "build/$variant/emulation" -name '*.gcda' -delete 2>/dev/null
     for source in tests/*/test_*.c tests/*/test_*.cu; do
@@ -25,10 +25,11 @@ for variant in "$@"; do
         name=${source#tests/}
         name=${name%.*}
         [[ $name != *"$filter"* ]] || run_one "$variant $name" "build/$variant/tests/$name"
-        # what runs on any device runs on the emulated GPU, too
+        # what runs on any device runs on the emulated GPU, too; whole models there only once
         library=$PWD/build/$variant/emulation/libshoal_cuda.so
-        if [[ "$name on cuda" == *"$filter"* && -e $library ]] && grep -qx "$name" <<<"$any_device"; then
-            SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$library \
+        if [[ "$name on cuda" == *"$filter"* && -e $library && ($name != agent/* || $variant == debug) ]] &&
+            grep -qx "$name" <<<"$any_device"; then
+            SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$library SHOAL_CUDA_LIBRARY_PATH=${library%/*} SHOAL_EMULATION=gpus=4 \
                 run_one "$variant $name on cuda" "build/$variant/tests/$name"
         fi
     done

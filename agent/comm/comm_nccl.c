@@ -381,7 +381,7 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
                    struct device *device, int rank, int size, struct comm **ret_comm,
                    struct error *err)
 {
-    assert(size >= 2 && rank >= 0 && rank < size);
+    assert(rank >= 0 && rank < size);
     struct shared *shared = xcalloc(1, sizeof *shared);
     struct comm_group world;
     shared->api = *api;

@@ -23,7 +23,7 @@ struct comm_nccl_options {
     struct watch_options watch; /* rank and store are filled in */
 };
 
-/* Opens the communicator of all `size` >= 2 ranks, each with a GPU of its own; blocks until they
+/* Opens the communicator of all `size` ranks, each with a GPU of its own; blocks until they
  * have met. NCCL takes the device for the calling thread's. Errors: ERR_TIMEOUT, ERR_PEER;
  * ERR_MEMORY. */
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,

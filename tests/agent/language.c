@@ -37,6 +37,14 @@ static void list_params(struct language *l, struct module *m)
         list_params(l, m->children[i]);
 }
 
+static void *device_memory(struct language *l, size_t bytes)
+{
+    struct error err;
+    void *memory;
+    assert_ok(device_alloc(l->device, MEMORY_UNIT, bytes, "a test's", &memory, &err), &err);
+    return memory;
+}
+
 static void bind(struct language *l, enum dtype dtype)
 {
     l->param_count = count_params(l->model->root);
@@ -45,7 +53,8 @@ static void bind(struct language *l, enum dtype dtype)
     list_params(l, l->model->root);
     for (int i = 0; i < l->param_count; i++) {
         struct param *p = l->params[i];
-        char *value = arena_alloc(l->arena, (size_t)p->count * dtype_bytes(dtype));
+        size_t bytes = (size_t)p->count * dtype_bytes(dtype);
+        char *value = arena_alloc(l->arena, bytes);
         for (int64_t k = 0; k < p->count; k++) {
             float x = language_weight(p, k);
             if (dtype == DTYPE_F32)
@@ -53,8 +62,11 @@ static void bind(struct language *l, enum dtype dtype)
             else
                 ((bf16 *)(void *)value)[k] = bf16_from_float(x);
         }
-        p->value = value;
-        p->gradient = l->gradients[i] = arena_array(l->arena, float, p->count);
+        void *on_device = device_memory(l, bytes);
+        stream_copy(l->stream, on_device, value, bytes);
+        p->value = on_device;
+        p->gradient = device_memory(l, (size_t)p->count * sizeof(float));
+        l->gradients[i] = arena_array(l->arena, float, p->count);
     }
 }
 
@@ -66,12 +78,13 @@ struct language *language_open(const struct architecture *architecture, enum dty
     l->T = T;
     assert_ok(architecture_check(architecture, &err), &err);
     l->model = architecture_build(l->arena, architecture);
-    bind(l, dtype);
-    assert_ok(device_open("cpu", 1, &l->device, &err), &err);
+    assert_ok(device_open(support_device(), 1, &l->device, &err), &err);
     assert_ok(stream_open(l->device, "compute", &l->stream, &err), &err);
+    bind(l, dtype);
     assert_ok(tape_open(l->stream, dtype, NULL, &l->tape, &err), &err);
-    l->sums = arena_array(l->arena, double, MODEL_MAX_SUMS);
+    l->device_sums = device_memory(l, sizeof l->sums);
     l->batch = language_batch_make(l->arena, l->model, T, 0, 1, LANGUAGE_ROWS);
+    assert_ok(device_batch_open(&l->on_device, l->stream, &l->batch.batch, 0, &err), &err);
     return l;
 }
 
@@ -79,15 +92,21 @@ void language_close(struct language *l)
 {
     struct memory_use use;
     tape_close(l->tape);
+    device_batch_close(&l->on_device);
+    for (int i = 0; i < l->param_count; i++) {
+        device_free(l->device, (void *)l->params[i]->value);
+        device_free(l->device, l->params[i]->gradient);
+    }
+    device_free(l->device, l->device_sums);
     stream_close(l->stream);
     device_memory_use(l->device, &use);
     assert_int_equal(use.current_total_bytes, 0);
-    device_close(l->device);
     if (l->host) {
         device_memory_use(l->host, &use);
         assert_int_equal(use.current_total_bytes, 0);
     }
     device_close(l->host);
+    device_close(l->device);
     arena_close(l->arena);
     free(l);
 }
@@ -96,26 +115,33 @@ void language_spare_memory(struct language *l, enum tape_keeps keeps, bool offlo
 {
     struct error err;
     if (offload)
-        assert_ok(device_open("cpu", 1, &l->host, &err), &err);
+        assert_ok(device_open_host(l->device, 1, &l->host, &err), &err);
     assert_ok(tape_spare_memory(l->tape, keeps, l->host, 1, &err), &err);
 }
 
+/* logits, label_logits: the device's. */
 static void run(struct language *l, bool training, float *logits, float *label_logits)
 {
     struct error err;
     struct memory_use use;
-    struct batch batch = l->batch.batch;
+    struct batch batch = l->on_device.batch;
     batch.logits = logits;
     batch.label_logits = label_logits;
     if (l->batch.labels)
         batch.label_scale = 1 / (float)l->batch.labels;
     device_memory_reset_peak(l->device);
-    memset(l->sums, 0, MODEL_MAX_SUMS * sizeof *l->sums);
+    memset(l->sums, 0, sizeof l->sums);
+    stream_copy(l->stream, l->device_sums, l->sums, sizeof l->sums);
+    assert_ok(stream_sync(l->stream, &err), &err); /* they are written again below */
     for (int i = 0; i < l->param_count; i++)
         l->params[i]->gradient_written = false;
     tape_begin(l->tape, &(struct tape_pass){.training = training, .seed = 7, .row_stride = 1});
-    l->model->forward(l->model, l->tape, &batch, 1 / (float)l->batch.targets, l->sums);
+    l->model->forward(l->model, l->tape, &batch, 1 / (float)l->batch.targets, l->device_sums);
     assert_ok(training ? tape_backward(l->tape, &err) : tape_finish(l->tape, &err), &err);
+    stream_copy(l->stream, l->sums, l->device_sums, sizeof l->sums);
+    for (int i = 0; training && i < l->param_count; i++)
+        stream_copy(l->stream, l->gradients[i], l->params[i]->gradient,
+                    (size_t)l->params[i]->count * sizeof(float));
     assert_ok(stream_sync(l->stream, &err), &err);
     device_memory_use(l->device, &use);
     l->peak_bytes = use.peak_total_bytes;
@@ -133,5 +159,19 @@ double language_run(struct language *l, bool training)
 
 void language_logits(struct language *l, float *ret_logits, float *ret_label_logits)
 {
-    run(l, false, ret_logits, ret_label_logits);
+    struct error err;
+    bool classes = l->model->task == MODEL_CLASSES;
+    size_t bytes =
+        (size_t)(LANGUAGE_ROWS * (classes ? l->model->classes : l->T * l->model->language.V)) *
+        sizeof(float);
+    size_t label_bytes = LANGUAGE_ROWS * 2 * sizeof(float);
+    float *logits = device_memory(l, bytes);
+    float *label_logits = ret_label_logits ? device_memory(l, label_bytes) : NULL;
+    run(l, false, logits, label_logits);
+    stream_copy(l->stream, ret_logits, logits, bytes);
+    if (label_logits)
+        stream_copy(l->stream, ret_label_logits, label_logits, label_bytes);
+    assert_ok(stream_sync(l->stream, &err), &err);
+    device_free(l->device, logits);
+    device_free(l->device, label_logits);
 }

@@ -4,6 +4,7 @@
 #define SHOAL_TESTS_AGENT_LANGUAGE_H
 
 #include "agent/models/architecture.h"
+#include "tests/agent/device_batch.h"
 #include "tests/agent/language_batch.h"
 
 #ifdef __cplusplus
@@ -12,7 +13,8 @@ extern "C" {
 
 enum { LANGUAGE_ROWS = 2 }; /* sequences of a batch */
 
-/* The parameters are the test's own memory, of the dtype the model computes in. */
+/* The parameters are the test's own memory on the device under test, of the dtype the model
+ * computes in. */
 struct language {
     struct arena *arena;
     struct device *device;
@@ -23,10 +25,11 @@ struct language {
     int param_count;
     int64_t T;
     struct language_batch batch; /* LANGUAGE_ROWS samples: the first step's */
-    double *sums;
+    struct device_batch on_device;
+    double sums[MODEL_MAX_SUMS], *device_sums;
     struct device *host; /* NULL: values stay on the device */
     int64_t peak_bytes;  /* of the device, in the last pass */
-    float **gradients;   /* of each parameter, written by language_run() in training */
+    float **gradients;   /* of each parameter, on the host; written by language_run() in training */
 };
 
 /* architecture: copied. */

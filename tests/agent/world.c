@@ -1,12 +1,17 @@
 #include "tests/agent/world_data.h"
 
 #include "agent/comm/comm_local.h"
+#include "agent/comm/comm_nccl.h"
+#include "agent/comm/comm_stage.h"
 #include "agent/nn/tape.h"
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
+#include "tests/agent/device_batch.h"
 #include "tests/agent/language_batch.h"
+#include "tests/support.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +40,8 @@ struct world_rank {
     struct shard *shard;
     struct optim *optim;
     struct tape *tape;
-    float *input;
-    int32_t *tokens, *target;
     double *sums;
 };
-
-static int world_alloc(struct world_rank *r, size_t bytes, void **ret)
-{
-    return device_alloc(r->device, MEMORY_INPUT, bytes, "batch", ret, &r->err);
-}
 
 static int micro_batches(const struct world *w)
 {
@@ -55,19 +53,40 @@ static int64_t world_micro_rows(const struct world *w) /* per rank */
     return w->rows / micro_batches(w) / w->ranks;
 }
 
-static int open_batch(struct world_rank *r)
+/* Beside the local communicator, for which it also stores what the ranks tell each other. */
+static int join_nccl(struct world_rank *r)
 {
-    const struct world *w = r->world;
-    int64_t rows = world_micro_rows(w), pixels = w->shape.height * w->shape.width;
-    int64_t targets = w->llama ? rows * w->T : rows;
-    void *input, *tokens, *target, *sums;
-    if (world_alloc(r, (size_t)(rows * pixels) * sizeof(float), &input) < 0 ||
-        world_alloc(r, (size_t)targets * sizeof(int32_t), &tokens) < 0 ||
-        world_alloc(r, (size_t)targets * sizeof(int32_t), &target) < 0 ||
-        world_alloc(r, 3 * sizeof(double), &sums) < 0)
+    const struct comm_nccl_options options = {
+        .store = comm_local_store(r->group),
+        .join_timeout_ms = 20000,
+        .is_concurrent = true,
+        .watch = {.timeout_ms = 20000, .aborts = true, .notes = 16, .dump_path = ""}};
+    struct nccl_api api;
+    if (nccl_api_open(&api, &r->err) < 0)
         return -1;
-    r->input = input, r->tokens = tokens, r->target = target, r->sums = sums;
-    return 0;
+    return comm_nccl_open(&api, &options, r->device, r->rank, r->world->ranks, &r->comm, &r->err);
+}
+
+static int open_device(struct world_rank *r)
+{
+    const char *name = r->world->device ? r->world->device : support_device();
+    char of_rank[16];
+    snprintf(of_rank, sizeof of_rank, "cuda:%d", r->rank);
+    return device_open(r->world->nccl ? of_rank : name, 1, &r->device, &r->err);
+}
+
+/* Joins the other ranks; what a GPU has goes through the host. */
+static int join(struct world_rank *r)
+{
+    struct error *err = &r->err;
+    if (r->world->nccl)
+        return join_nccl(r);
+    if (comm_local_join(r->group, r->rank, r->world->ranks, 20000, &r->comm, err) < 0)
+        return -1;
+    if (device_is_host(r->device) || r->world->ranks == 1)
+        return 0;
+    struct comm *local = r->comm;
+    return comm_stage_open(local, true, r->device, 16384, &r->comm, err);
 }
 
 static int world_rank_open(struct world_rank *r)
@@ -80,10 +99,10 @@ static int world_rank_open(struct world_rank *r)
         wrap_by_size(r->model->root, w->min_num_params);
     else
         wrap_none(r->model->root);
-    if (device_open("cpu", 1, &r->device, err) < 0 || device_open("cpu", 1, &r->host, err) < 0 ||
-        device_open("cpu", 1, &r->shelf, err) < 0 ||
-        stream_open(r->device, "compute", &r->compute, err) < 0 ||
-        comm_local_join(r->group, r->rank, w->ranks, 20000, &r->comm, err) < 0 ||
+    void *sums = NULL;
+    if (open_device(r) < 0 || device_open_host(r->device, 1, &r->host, err) < 0 ||
+        device_open_host(r->device, 1, &r->shelf, err) < 0 ||
+        stream_open(r->device, "compute", &r->compute, err) < 0 || join(r) < 0 ||
         shard_open(&w->config, r->compute, w->offload ? r->host : r->device, r->comm,
                    r->model->root, &r->shard, err) < 0 ||
         optim_open(&w->optim, r->shard, &r->optim, err) < 0)
@@ -92,7 +111,9 @@ static int world_rank_open(struct world_rank *r)
     if (tape_open(r->compute, w->config.param_dtype, &hooks, &r->tape, err) < 0 ||
         tape_spare_memory(r->tape, w->keeps, w->horizon ? r->shelf : NULL, w->horizon, err) < 0)
         return -1;
-    return open_batch(r);
+    int status = device_alloc(r->device, MEMORY_INPUT, 3 * sizeof(double), "sums", &sums, err);
+    r->sums = sums;
+    return status;
 }
 
 static void world_rank_close(struct world_rank *r)
@@ -102,9 +123,6 @@ static void world_rank_close(struct world_rank *r)
     optim_close(r->optim);
     shard_close(r->shard);
     comm_close(r->comm);
-    device_free(r->device, r->input);
-    device_free(r->device, r->tokens);
-    device_free(r->device, r->target);
     device_free(r->device, r->sums);
     stream_close(r->compute);
     device_memory_use(r->device, &use);
@@ -112,9 +130,9 @@ static void world_rank_close(struct world_rank *r)
     device_memory_use(r->shelf, &shelf);
     r->leaked_bytes =
         use.current_total_bytes + home.current_total_bytes + shelf.current_total_bytes;
-    device_close(r->device);
     device_close(r->host);
     device_close(r->shelf);
+    device_close(r->device);
     arena_close(r->arena);
 }
 
@@ -176,19 +194,26 @@ static int world_collect(struct world_rank *r, bool gradients, float *into)
     return 0;
 }
 
-/* The rank's rows of a batch whose samples begin with `first`; they are all in r's memory. */
+/* The rank's rows of a batch whose samples begin with `first`, in host memory. */
 static struct batch fill_batch(struct world_rank *r, int64_t first)
 {
     const struct world *w = r->world;
     int64_t rows = world_micro_rows(w), pixels = w->shape.height * w->shape.width;
+    int64_t targets = w->llama ? rows * w->T : rows;
     int dealt_to = w->dealt_to ? w->dealt_to : w->ranks;
     if (w->language)
         return language_batch_make(r->arena, r->model, w->T, first + r->rank, dealt_to, rows).batch;
+    float *input = arena_array(r->arena, float, rows *pixels);
+    int32_t *tokens = arena_array(r->arena, int32_t, targets);
+    int32_t *target = arena_array(r->arena, int32_t, targets);
     for (int64_t j = 0; j < rows; j++)
-        world_sample(w, first + j * dealt_to + r->rank, r->input + j * pixels, r->tokens + j * w->T,
-                     r->target + (w->llama ? j * w->T : j));
-    return (struct batch){
-        .input = r->input, .tokens = r->tokens, .target = r->target, .rows = rows, .T = w->T};
+        world_sample(w, first + j * dealt_to + r->rank, input + j * pixels, tokens + j * w->T,
+                     target + (w->llama ? j * w->T : j));
+    return (struct batch){.input = w->llama ? NULL : input,
+                          .tokens = w->llama ? tokens : NULL,
+                          .target = target,
+                          .rows = rows,
+                          .T = w->T};
 }
 
 /* Of all ranks in a step whose samples begin with `first`. */
@@ -205,9 +230,14 @@ static int world_micro_batch(struct world_rank *r, int step, int micro, bool tra
     const struct world *w = r->world;
     int micros = micro_batches(w);
     int64_t first = w->same_batch ? 0 : step * w->rows, targets = count_targets(r, first);
-    if (stream_sync(r->compute, &r->err) < 0) /* the batch is read no more */
+    const struct batch host = fill_batch(r, first + micro * (w->rows / micros));
+    struct device_batch batch;
+    int status = device_batch_open(&batch, r->compute, &host,
+                                   host.input ? w->shape.height * w->shape.width : 0, &r->err);
+    if (status < 0) {
+        device_batch_close(&batch);
         return -1;
-    const struct batch batch = fill_batch(r, first + micro * (w->rows / micros));
+    }
     tape_begin(r->tape, &(struct tape_pass){.training = training,
                                             .seed = 7,
                                             .step = (uint64_t)(step * micros + micro),
@@ -215,8 +245,10 @@ static int world_micro_batch(struct world_rank *r, int step, int micro, bool tra
                                             .row_stride = (uint64_t)w->ranks});
     float scale = w->loss_scale != 0 ? w->loss_scale : (float)w->ranks / (float)targets;
     shard_begin(r->shard, micro == micros - 1);
-    r->model->forward(r->model, r->tape, &batch, scale, r->sums);
-    return training ? tape_backward(r->tape, &r->err) : tape_finish(r->tape, &r->err);
+    r->model->forward(r->model, r->tape, &batch.batch, scale, r->sums);
+    status = training ? tape_backward(r->tape, &r->err) : tape_finish(r->tape, &r->err);
+    device_batch_close(&batch);
+    return status;
 }
 
 /* The loss of the step: this rank's sum, then the mean over all rows. */

@@ -23,6 +23,8 @@ enum { WORLD_MAX_RANKS = 4, WORLD_MAX_STEPS = 10, WORLD_MAX_PARAMS = 64 };
 
 /* What to do. */
 struct world {
+    const char *device; /* NULL: support_device() */
+    bool nccl;          /* each rank has a GPU of its own, and the collectives are NCCL's */
     int ranks;
     struct shard_config config;
     int64_t min_num_params; /* of wrap_by_size; 0: one unit */

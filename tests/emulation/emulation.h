@@ -36,6 +36,7 @@ namespace emulation
  *   cupti        none: there is no such library; denied: it may not be used
  *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
  *                nothing
+ *   tell_waits   1: prints "wait: waiting<-recorded" when such a pair comes for the first time (0)
  *   graphs       0: the GPU can capture none (1)
  *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */
 std::string option(const char *name, const char *otherwise);

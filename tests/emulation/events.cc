@@ -1,6 +1,9 @@
 /* Events of the emulated runtime. */
 #include "tests/emulation/streams.h"
 
+#include <cstdio>
+#include <set>
+
 using namespace emulation;
 
 struct CUevent_st {
@@ -95,11 +98,27 @@ static cudaError_t cross(queue *waiting, const CUevent_st &event)
     return cudaSuccess;
 }
 
+/* For tests that leave out one wait after the other. */
+static void tell_once(const std::string &pair)
+{
+    static std::mutex lock;
+    static std::set<std::string> told;
+    std::lock_guard guard(lock);
+    if (told.insert(pair).second)
+        fprintf(stderr, "wait: %s\n", pair.c_str());
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     (void)flags;
     static const std::string skipped = option("skip_wait", "");
-    if (!event->on || (!skipped.empty() && skipped == stream->works->name + "<-" + event->on->name))
+    static const bool tells = option_number("tell_waits", 0) != 0;
+    if (!event->on)
+        return cudaSuccess;
+    std::string pair = stream->works->name + "<-" + event->on->name;
+    if (tells)
+        tell_once(pair);
+    if (pair == skipped)
         return cudaSuccess;
     {
         std::unique_lock held = the_gpu()->locked();

@@ -1,11 +1,13 @@
 #!/bin/bash
 # shellcheck disable=SC1091,SC2154 # tap.sh sets BUILD
-# Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one at a time and runs the
-# tests that tests/emulation/barriers names: one must fail.
+# Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one barrier at a time and runs
+# the tests that tests/emulation/barriers names: one must fail; then the waits of one stream for another, which the
+# tests of streams and of the engine tell.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 list=tests/emulation/barriers
 barrier='__syncthreads[a-z_]*\(.*\);'
-export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so"
+export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so" SHOAL_CUDA_LIBRARY_PATH="$BUILD/emulation"
+gpus=gpus=4
 
 # needed SETTING TEST...: one of the tests fails with the setting, under one of a few orders.
 needed() {
@@ -13,7 +15,7 @@ needed() {
     shift
     for seed in 1 2 3; do
         for test in "$@"; do
-            SHOAL_EMULATION=$setting,seed=$seed timeout 60 "$BUILD/tests/$test" >/dev/null 2>&1 || return 0
+            SHOAL_EMULATION=$setting,seed=$seed,$gpus timeout 60 "$BUILD/tests/$test" >/dev/null 2>&1 || return 0
         done
     done
     echo "without it all of these pass: $*"
@@ -23,7 +25,7 @@ needed() {
 passes_as_it_is() { timeout 60 "$BUILD/tests/$1"; }
 
 if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
-    for test in kernels/test_stream $(sed 's/^#.*//; s/^[^ ]*//' "$list" | tr ' ' '\n' | sort -u); do
+    for test in $(sed 's/^#.*//; s/^[^ ]*//' "$list" | tr ' ' '\n' | sort -u); do
         check "$test passes as it is" passes_as_it_is "$test"
     done
     while read -r file; do
@@ -33,7 +35,13 @@ if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
             check "$file:$line is needed" needed "skip=$file:$line" "${tests[@]}"
         done < <(grep -nE "$barrier" "$file")
     done < <(grep -lE "$barrier" kernels/cuda/*)
-    check "a stream's wait is needed" needed "skip_wait=b<-a" kernels/test_stream
+    for test in kernels/test_stream agent/test_shard_devices; do
+        mapfile -t waits < <(SHOAL_EMULATION=tell_waits=1,$gpus "$BUILD/tests/$test" 2>&1 | sed -n 's/^wait: //p')
+        check "$test has streams that wait" [ ${#waits[@]} -gt 0 ]
+        for wait in "${waits[@]}"; do
+            check "$wait is needed" needed "skip_wait=$wait" "$test"
+        done
+    done
 else
     skip "barriers and waits" "once is enough, in the debug build"
 fi

@@ -23,6 +23,7 @@ cp -r tests/gpu "$bundle/tests/"
 mkdir -p "$bundle/tests/data/tokenizers" "$bundle/tests/bench/models"
 cp -r tests/data/tokenizers/unigram_t5 "$bundle/tests/data/tokenizers/"
 cp -r tests/bench/models/t5 "$bundle/tests/bench/models/"
+cp -r tests/data/parity "$bundle/tests/data/"
 tests/gpu/programs.sh >"$bundle/tests/gpu/programs"
 cat >"$bundle/start" <<'END'
 #!/bin/sh

@@ -1,0 +1,42 @@
+#include "tests/agent/device_batch.h"
+
+#include "base/mem.h"
+
+int device_batch_open(struct device_batch *ret_batch, struct stream *stream,
+                      const struct batch *host, int64_t pixels, struct error *err)
+{
+    struct batch *b = &ret_batch->batch;
+    int64_t rows = host->rows, tokens = rows * host->T;
+    const struct {
+        const void *from;
+        const void **to;
+        int64_t count; /* of 4 bytes each */
+    } tensors[DEVICE_BATCH_TENSORS] = {
+        {host->input, (const void **)&b->input, rows * pixels},
+        {host->tokens, (const void **)&b->tokens, tokens},
+        {host->target, (const void **)&b->target, pixels ? rows : tokens},
+        {host->token_counts, (const void **)&b->token_counts, rows},
+        {host->token_types, (const void **)&b->token_types, tokens},
+        {host->source, (const void **)&b->source, rows * host->T_source},
+        {host->source_counts, (const void **)&b->source_counts, rows},
+        {host->labels, (const void **)&b->labels, rows},
+    };
+    *ret_batch = (struct device_batch){.batch = *host, .device = stream_device(stream)};
+    for (size_t i = 0; i < array_length(tensors); i++) {
+        size_t bytes = (size_t)tensors[i].count * 4;
+        if (!tensors[i].from)
+            continue;
+        if (device_alloc(ret_batch->device, MEMORY_INPUT, bytes, "batch", &ret_batch->memory[i],
+                         err) < 0)
+            return -1;
+        stream_copy(stream, ret_batch->memory[i], tensors[i].from, bytes);
+        *tensors[i].to = ret_batch->memory[i];
+    }
+    return stream_sync(stream, err);
+}
+
+void device_batch_close(struct device_batch *batch)
+{
+    for (int i = 0; i < DEVICE_BATCH_TENSORS; i++)
+        device_free(batch->device, batch->memory[i]);
+}

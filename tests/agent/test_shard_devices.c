@@ -1,0 +1,154 @@
+/* The engine on the device under test (support_device()) against the CPU: each strategy, and what
+ * keeps values on the host. The model is as small as can be: an emulated GPU takes its time. Each
+ * wait between the engine's streams is needed by one of these (tests/emulation/test_barriers.sh).
+ */
+#include "agent/comm/nccl_api.h"
+#include "base/mem.h"
+#include "tests/agent/world_check.h"
+#include "tests/support.h"
+
+#include <string.h>
+
+static struct llama_config tiny_llama(void)
+{
+    struct llama_config c = world_llama();
+    c.vocab_size = 11;
+    c.hidden_size = 8;
+    c.intermediate_size = 12;
+    c.num_hidden_layers = 2;
+    c.num_attention_heads = 2;
+    c.num_key_value_heads = 1;
+    return c;
+}
+
+/* A unit to each layer. */
+static struct world tiny_world(const struct llama_config *llama, int ranks,
+                               enum shard_strategy strategy)
+{
+    struct world w = {
+        .ranks = ranks,
+        .config = world_shard_config(ranks, strategy),
+        .min_num_params = 300,
+        .llama = llama,
+        .T = 3,
+        .optim = optim_defaults(OPTIM_ADAMW),
+        .lr = 0.01f,
+        .steps = 3,
+        .rows = 4,
+    };
+    w.optim.grad_clip = 1;
+    return w;
+}
+
+/* On the device and on the CPU. */
+static void compare(struct world *w, const char *what)
+{
+    struct world_result got, expected;
+    w->device = "cpu";
+    world_must_run(w, &expected, what);
+    w->device = NULL;
+    world_must_run(w, &got, what);
+    world_assert_same(&got, &expected, w->steps, what);
+    world_result_free(&got);
+    world_result_free(&expected);
+}
+
+static void strategies(void **state)
+{
+    (void)state;
+    struct llama_config llama = tiny_llama();
+    static const struct {
+        const char *what;
+        int ranks;
+        enum shard_strategy strategy;
+    } rows[] = {
+        {"one rank", 1, FULL_SHARD},         {"FULL_SHARD", 2, FULL_SHARD},
+        {"SHARD_GRAD_OP", 2, SHARD_GRAD_OP}, {"NO_SHARD", 2, NO_SHARD},
+        {"HYBRID_SHARD", 4, HYBRID_SHARD},   {"HYBRID_SHARD_ZERO2", 4, HYBRID_SHARD_ZERO2},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct world w = tiny_world(&llama, rows[i].ranks, rows[i].strategy);
+        compare(&w, rows[i].what);
+    }
+}
+
+/* As many ranks as there are GPUs, up to four. */
+static void strategies_over_nccl(void **state)
+{
+    (void)state;
+    struct error err;
+    struct nccl_api api;
+    struct llama_config llama = tiny_llama();
+    if (strcmp(support_device(), "cpu") == 0)
+        skip();
+    int gpus = device_count_gpus(&err);
+    if (nccl_api_open(&api, &err) < 0) {
+        print_message("# %s\n", err.msg);
+        skip();
+    }
+    for (int ranks = 1; ranks <= WORLD_MAX_RANKS; ranks *= 2)
+        for (int strategy = FULL_SHARD; strategy <= HYBRID_SHARD_ZERO2; strategy++) {
+            struct world w = tiny_world(&llama, ranks, (enum shard_strategy)strategy), cpu = w;
+            struct world_result got, expected;
+            if (ranks > gpus) {
+                print_message("# NCCL, %d ranks: skipped, there are %d GPUs\n", ranks, gpus);
+                break;
+            }
+            if (ranks < 4 && strategy >= HYBRID_SHARD)
+                continue;
+            w.nccl = true;
+            cpu.device = "cpu";
+            world_must_run(&cpu, &expected, "the CPU");
+            world_must_run(&w, &got, "NCCL");
+            world_assert_same(&got, &expected, w.steps, "NCCL");
+            world_result_free(&got);
+            world_result_free(&expected);
+        }
+}
+
+static void micro_batches(void **state)
+{
+    (void)state;
+    struct llama_config llama = tiny_llama();
+    struct world w = tiny_world(&llama, 2, FULL_SHARD);
+    w.micro_batches = 2;
+    compare(&w, "gradients add up in slices");
+    w.config.accumulate_sharded = false;
+    compare(&w, "gradients add up in units");
+}
+
+static void slices_on_the_host(void **state)
+{
+    (void)state;
+    struct llama_config llama = tiny_llama();
+    struct world w = tiny_world(&llama, 1, FULL_SHARD);
+    w.offload = true;
+    compare(&w, "one rank, slices on the host");
+    w = tiny_world(&llama, 2, FULL_SHARD);
+    w.offload = true;
+    compare(&w, "slices on the host");
+}
+
+static void activations_on_the_host(void **state)
+{
+    (void)state;
+    struct llama_config llama = tiny_llama();
+    struct world w = tiny_world(&llama, 1, NO_SHARD);
+    for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++) {
+        w.keeps = (enum tape_keeps)keeps;
+        w.horizon = 1;
+        compare(&w, "activations on the host");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strategies),
+        cmocka_unit_test(strategies_over_nccl),
+        cmocka_unit_test(micro_batches),
+        cmocka_unit_test(slices_on_the_host),
+        cmocka_unit_test(activations_on_the_host),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
