@@ -81,7 +81,7 @@ NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_ARCHS ?= 80 86 89 90a 100
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c base/clock.c base/error.c base/mem.c
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c $(patsubst %,base/%.c,clock error log mem)
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
 NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
@@ -165,6 +165,10 @@ tests/%@cuda: $(BUILD)/tests/% emulation
 $(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/tests/agent/test_nvml: | $(BUILD)/fakes/libnvidia-ml.so.1
+$(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/tests/kernels/test_cudnn: $(BUILD)/kernels/cuda/attention_choice.c.o
+$(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,$(addprefix kernels/cuda/cudnn_,api graph attention) base/library) | $(BUILD)/fakes/libcuda.so.1
 
 # fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand
 FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))

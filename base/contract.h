@@ -53,6 +53,8 @@
 /* Ours: folders with NVIDIA's libraries, separated by colons, before all others (base/library.h).
  */
 #define ENV_LIBRARY_PATH "SHOAL_CUDA_LIBRARY_PATH"
+/* Ours: whose attention a GPU gets (kernels/cuda/attention_choice.h). */
+#define ENV_ATTENTION "SHOAL_ATTENTION"
 
 /* Exit codes of the agent. 1..127 are permanent, 128 and above retryable (restartPolicy ExitCode).
  */

@@ -48,7 +48,11 @@ operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|ex
 operator/executor.[ch]:base/.*|operator/(executor|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
 kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*
-kernels/cuda/.*:base/(clock|error|library|mem).h|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
+kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
+kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h
+kernels/cuda/attention_choice.[ch]:base/(contract|error|mem).h|kernels/ops.h|kernels/cuda/attention_choice.h
 kernels/(device|cuda_library).c:base/(error|mem).h|kernels/(backend|cuda_library|trace_log).h
 agent/nn/.*:base/.*|kernels/ops.h|agent/nn/.*
 agent/nn/tape.*:base/.*|kernels/ops.h|agent/nn/(tape|tape_parts|module).h

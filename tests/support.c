@@ -95,3 +95,9 @@ const char *support_device(void)
     const char *name = getenv("SHOAL_TEST_DEVICE");
     return name ? name : "cpu";
 }
+
+bool support_is_emulated(void)
+{
+    const char *library = getenv("SHOAL_CUDA_LIBRARY");
+    return strcmp(support_device(), "cuda") == 0 && library && strstr(library, "/emulation/");
+}

@@ -43,6 +43,8 @@ int support_leave_dir(void **state);
 
 /* What tests of any device open: the environment variable SHOAL_TEST_DEVICE, else "cpu". */
 const char *support_device(void);
+/* Whether that is a GPU that is none: tests/emulation. */
+bool support_is_emulated(void);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
-/* Attention's entries: which kernels a call gets, and what is done before and after them for a
- * bias. */
+/* Attention's entries: whose kernels a call gets, cuDNN's or which of ours, and what is done before
+ * and after ours for a bias. */
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/ops.h"
 
 static void check(const struct attention_shape *z)
@@ -83,7 +84,7 @@ void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
     struct attention_args a = {};
     a.shape = *shape;
     a.q = q, a.k = k, a.v = v, a.y = y, a.lse = lse;
-    if (shape->B * shape->T_q == 0)
+    if (shape->B * shape->T_q == 0 || cudnn_attention_forward(s, t, y, lse, q, k, v, shape))
         return;
     if (shape->bias) {
         int64_t distances = shape->T_q + shape->T_k - 1;
@@ -123,6 +124,9 @@ void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
 {
     check(shape);
     assert(!dbias == !shape->bias);
+    if (shape->B * shape->T_q > 0 &&
+        cudnn_attention_backward(s, t, dq, dk, dv, dy, y, lse, q, k, v, shape))
+        return;
     struct attention_args a = {};
     a.shape = *shape;
     a.q = q, a.k = k, a.v = v, a.dy = dy, a.kept_y = y, a.kept_lse = lse;

@@ -1,4 +1,5 @@
 /* A GPU as a device, and the backend's table, which is all that the shared object exports. */
+#include "base/contract.h"
 #include "base/mem.h"
 #include "kernels/cuda/cupti.h"
 #include "kernels/cuda/ops.h"
@@ -113,6 +114,7 @@ static void cuda_device_close(struct device *device)
 {
     struct cuda_device *d = (struct cuda_device *)device;
     cuda_use(d);
+    cudnn_close(d->cudnn);
     blas_close(d->blas);
     if (d->tick)
         cudaEventDestroy(d->tick);
@@ -123,6 +125,7 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
 {
     (void)threads;
     struct error reason;
+    enum attention_mode attention;
     int count = cuda_device_count(&reason);
     if (!count) {
         *err = reason;
@@ -133,11 +136,13 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
                          index, count);
     struct cuda_device *d = xcalloc(1, sizeof *d);
     d->index = index;
-    if (read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
+    if (attention_mode_read(getenv(ENV_ATTENTION), &attention, err) < 0 ||
+        read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
         blas_open(&d->blas, err) < 0) {
         cuda_device_close(&d->base);
         return -1;
     }
+    d->cudnn = cudnn_open(index, d->architecture, attention);
     *ret_device = &d->base;
     return 0;
 }

@@ -152,6 +152,11 @@ struct blas *cuda_blas(struct stream *s)
     return device_of(s)->blas;
 }
 
+struct cudnn *cuda_cudnn(struct stream *s)
+{
+    return device_of(s)->cudnn;
+}
+
 void cuda_check(struct stream *stream, cudaError_t status, const char *what)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;

@@ -3,6 +3,7 @@
 #define SHOAL_KERNELS_CUDA_STREAM_H
 
 #include "kernels/cuda/blas.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/graph.h"
 
 #ifdef __cplusplus
@@ -19,7 +20,8 @@ struct cuda_device {
      * over a second only, so the tick moves on with the stamps. */
     cudaEvent_t tick;
     int64_t tick_ns;
-    struct blas *blas; /* matrix products; its own */
+    struct blas *blas;   /* matrix products; its own */
+    struct cudnn *cudnn; /* attention, where it is cuDNN's; its own */
 };
 
 /* CUDA's calls of this thread are for the device from now on. */

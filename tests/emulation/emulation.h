@@ -32,6 +32,8 @@ namespace emulation
  *   memory_mib   of each GPU (1024)
  *   breaks       N:STATUS: after its Nth kernel the GPU is of no use any more and says so by that
  *                cudaError_t
+ *   cudnn        absent, old, no start, no engine, no plan, hungry (for workspace), no run: how it
+ *                fails
  *   skip         file:line of a __syncthreads that does nothing
  *   cupti        none: there is no such library; denied: it may not be used
  *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does

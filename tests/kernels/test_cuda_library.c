@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SHOAL_TEST_DEVICE is cuda, and it is no real one. */
-static bool is_emulated(void)
-{
-    const char *library = getenv("SHOAL_CUDA_LIBRARY");
-    return strcmp(support_device(), "cuda") == 0 && library && strstr(library, "/emulation/");
-}
-
 /* First of all: what is loaded once stays. */
 static void test_library(void **state)
 {
@@ -145,7 +138,7 @@ int main(void)
         cmocka_unit_test(test_reasons), cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_stamps),
     };
-    if (is_emulated())
+    if (support_is_emulated())
         return cmocka_run_group_tests(emulated_gpu, NULL, NULL);
     if (strcmp(support_device(), "cuda") == 0)
         return cmocka_run_group_tests(gpu, NULL, NULL);

@@ -1,0 +1,249 @@
+#include "kernels/cuda/cudnn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/stream.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PLANS = 16,                /* a model has two or four; the one used longest ago makes room */
+    WORKSPACE_MAX = 256 << 20, /* bytes: what NVIDIA's own front end grants such a backward */
+    WORKSPACE_ALIGNMENT = 256,
+};
+
+/* What a plan is for. */
+struct shape_key {
+    int64_t B, T_q, T_k, heads, kv_heads, hd, q_stride, k_stride, v_stride, causal, backward;
+};
+
+struct plan {
+    struct shape_key key;
+    uint64_t used_at; /* 0: free */
+    struct cudnn_attention attention;
+};
+
+struct cudnn {
+    int index, architecture;
+    enum attention_mode mode;
+    bool was_opened, is_usable;
+    struct error failure; /* why it is not */
+    bool told[2];         /* forward, backward: that it is not cuDNN */
+    struct cudnn_api api;
+    cudnn_handle handle;
+    struct cudnn_graph properties; /* holds `device` */
+    cudnn_descriptor device;
+    uint64_t uses;
+    struct plan *plans[PLANS]; /* NULL: not made yet */
+};
+
+struct cudnn *cudnn_open(int index, int architecture, enum attention_mode mode)
+{
+    struct cudnn *c = xcalloc(1, sizeof *c);
+    c->index = index;
+    c->architecture = architecture;
+    c->mode = mode;
+    return c;
+}
+
+void cudnn_close(struct cudnn *c)
+{
+    if (!c)
+        return;
+    for (int i = 0; i < PLANS && c->plans[i]; i++) {
+        cudnn_graph_close(&c->plans[i]->attention.graph);
+        free(c->plans[i]);
+    }
+    if (c->was_opened)
+        cudnn_graph_close(&c->properties);
+    if (c->handle)
+        c->api.destroy(c->handle);
+    free(c);
+}
+
+static void tell(struct cudnn *c, bool backward, const char *what, const char *why)
+{
+    if (c->told[backward])
+        return;
+    c->told[backward] = true;
+    log_write(c->mode == ATTENTION_CUDNN ? LOG_WARNING : LOG_INFO,
+              "attention: %s is done by our own kernels, not by cuDNN: %s%s%s",
+              backward ? "backward" : "forward", what, *what && *why ? ": " : "", why);
+}
+
+static bool start(struct cudnn *c, struct error *err)
+{
+    if (cudnn_api_open(&c->api, err) < 0)
+        return false;
+    int status = c->api.create(&c->handle);
+    if (status != 0) {
+        c->handle = NULL;
+        error_set(err, ERR_UNSUPPORTED, "it does not start: %s", c->api.status_text(status));
+        return false;
+    }
+    const int32_t index = c->index;
+    c->properties.api = &c->api;
+    c->device = cudnn_make(&c->properties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "the GPU");
+    cudnn_set(&c->properties, c->device, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1,
+              &index);
+    cudnn_finalize(&c->properties, c->device, "the GPU");
+    if (!c->properties.failed)
+        return true;
+    error_set(err, ERR_UNSUPPORTED, "it does not know the GPU: %s", c->properties.reason);
+    return false;
+}
+
+/* Opens the library if this is the first time. */
+static bool is_usable(struct cudnn *c, bool backward)
+{
+    if (!c->was_opened) {
+        cudnn_graph_open(&c->properties, &c->api);
+        c->was_opened = true;
+        c->is_usable = start(c, &c->failure);
+    }
+    if (!c->is_usable)
+        tell(c, backward, "", c->failure.msg);
+    return c->is_usable;
+}
+
+static struct shape_key key_of(const struct attention_shape *z, bool backward)
+{
+    return (struct shape_key){z->B,        z->T_q,      z->T_k,      z->heads,  z->kv_heads, z->hd,
+                              z->q_stride, z->k_stride, z->v_stride, z->causal, backward};
+}
+
+static struct cudnn_attention *find_plan(struct stream *s, const struct attention_shape *shape,
+                                         bool backward)
+{
+    struct cudnn *c = cuda_cudnn(s);
+    const struct shape_key key = key_of(shape, backward);
+    int oldest = 0;
+    c->uses++;
+    for (int i = 0; i < PLANS; i++) {
+        struct plan *plan = c->plans[i];
+        if (!plan) {
+            oldest = i;
+            break;
+        }
+        if (memcmp(&plan->key, &key, sizeof key) == 0) {
+            plan->used_at = c->uses;
+            return &plan->attention;
+        }
+        oldest = plan->used_at < c->plans[oldest]->used_at ? i : oldest;
+    }
+    struct plan *plan = c->plans[oldest];
+    if (plan) { /* its kernel may be queued yet */
+        cuda_check(s, cudaStreamSynchronize(cuda_direct(s)), "forget a plan of cuDNN's");
+        cudnn_graph_close(&plan->attention.graph);
+    } else {
+        plan = c->plans[oldest] = xcalloc(1, sizeof *plan);
+    }
+    plan->key = key;
+    plan->used_at = c->uses;
+    cudnn_attention_open(&plan->attention, &c->api, c->device, shape, backward, WORKSPACE_MAX);
+    return &plan->attention;
+}
+
+/* pointers: of each tensor by its name; NULL: the graph has none of it. Parts a graph of ops: an
+ * engine may queue what cannot be given new arguments. */
+static int execute(struct cudnn *c, struct stream *s, cudnn_descriptor plan, void *workspace,
+                   const void *const pointers[CUDNN_TENSORS])
+{
+    const struct cudnn_api *api = &c->api;
+    cudnn_descriptor pack;
+    int64_t names[CUDNN_TENSORS], count = 0;
+    const void *places[CUDNN_TENSORS];
+    for (int64_t name = 1; name < CUDNN_TENSORS; name++)
+        if (pointers[name]) {
+            names[count] = name;
+            places[count++] = pointers[name];
+        }
+    int status = api->descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
+    if (status != 0)
+        return status;
+    status = api->set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
+    if (!status)
+        status = api->set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+                          places);
+    if (!status)
+        status =
+            api->set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    if (!status)
+        status = api->finalize(pack);
+    if (!status)
+        status = api->set_stream(c->handle, cuda_direct(s));
+    if (!status)
+        status = api->execute(c->handle, plan, pack);
+    api->descriptor_destroy(pack);
+    return status;
+}
+
+static bool are_aligned(const void *const pointers[CUDNN_TENSORS])
+{
+    for (int i = 0; i < CUDNN_TENSORS; i++)
+        if (i != CUDNN_SCALE && i != CUDNN_MASKED && i != CUDNN_ONE &&
+            (uintptr_t)pointers[i] % CUDNN_ALIGNMENT != 0)
+            return false;
+    return true;
+}
+
+/* pointers: all but those of numbers and scratch. */
+static bool attend(struct stream *s, bool backward, const struct attention_shape *shape,
+                   const void *pointers[CUDNN_TENSORS])
+{
+    static const float masked = -INFINITY, one = 1;
+    struct cudnn *c = cuda_cudnn(s);
+    cuda_use((const struct cuda_device *)s->device);
+    if (!are_aligned(pointers) || !is_usable(c, backward))
+        return false;
+    struct cudnn_attention *a = find_plan(s, shape, backward);
+    if (!a->plan) {
+        tell(c, backward, a->graph.failed, a->graph.reason);
+        return false;
+    }
+    const size_t rest = (size_t)(a->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
+                        WORKSPACE_ALIGNMENT;
+    const size_t rows = backward ? (size_t)(shape->B * shape->heads * shape->T_q) : 0;
+    char *scratch = cuda_scratch(s, rest + rows * sizeof(float));
+    if (!scratch)
+        return true; /* the stream has failed */
+    pointers[CUDNN_SCALE] = &shape->scale;
+    if (shape->causal)
+        pointers[CUDNN_MASKED] = &masked;
+    if (backward) {
+        pointers[CUDNN_ONE] = &one;
+        pointers[CUDNN_REST] = scratch + rest;
+    }
+    int status = execute(c, s, a->plan, scratch, pointers);
+    if (status == 0)
+        return true;
+    a->plan = NULL; /* never again */
+    a->graph.failed = "its plan does not run";
+    tell(c, backward, a->graph.failed, c->api.status_text(status));
+    return false;
+}
+
+bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                             const void *k, const void *v, const struct attention_shape *shape)
+{
+    const struct cudnn *c = cuda_cudnn(s);
+    const void *pointers[CUDNN_TENSORS] = {
+        [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
+    return attention_asks_cudnn(c->mode, c->architecture, t, shape, false) &&
+           attend(s, false, shape, pointers);
+}
+
+bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                              const void *dy, const void *y, const float *lse, const void *q,
+                              const void *k, const void *v, const struct attention_shape *shape)
+{
+    const struct cudnn *c = cuda_cudnn(s);
+    const void *pointers[CUDNN_TENSORS] = {
+        [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
+        [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
+    return attention_asks_cudnn(c->mode, c->architecture, t, shape, true) &&
+           attend(s, true, shape, pointers);
+}

@@ -1,0 +1,35 @@
+/* cuDNN on a GPU: found when the first call wants it, its plans made once for a shape and kept, and
+ * run on the op's stream with the stream's scratch. Whatever is missing (the library, a plan for
+ * the shape, a call that fails) is told in one line, once for each direction, and the caller's own
+ * kernels do the work. */
+#ifndef SHOAL_KERNELS_CUDA_CUDNN_H
+#define SHOAL_KERNELS_CUDA_CUDNN_H
+
+#include "kernels/cuda/attention_choice.h"
+#include "kernels/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cudnn;
+
+/* One a device, for the one thread that queues ops on its streams. index: CUDA's number of it. */
+struct cudnn *cudnn_open(int index, int architecture, enum attention_mode mode);
+void cudnn_close(struct cudnn *cudnn); /* NULL-safe; what is queued is done */
+
+/* That of the stream's device (stream.c). */
+struct cudnn *cuda_cudnn(struct stream *s);
+
+/* Queue ops.h's op if it is cuDNN's by attention_choice.h and can be done. False: nothing was
+ * queued. */
+bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                             const void *k, const void *v, const struct attention_shape *shape);
+bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                              const void *dy, const void *y, const float *lse, const void *q,
+                              const void *k, const void *v, const struct attention_shape *shape);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,323 @@
+/* cuDNN's attention: what the table of choices says; the rows of attention_rows.c with it, and with
+ * each way in which it can be unusable, on the emulated GPU (whose cuDNN computes what the graph's
+ * descriptors say), the former on a real one, too. */
+#include "base/contract.h"
+#include "kernels/cuda/attention_choice.h"
+#include "tests/kernels/attention_rows.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the choice ---- */
+
+/* Columns of one packed tensor. */
+#define PACKED(b, t, h, kv, width)                                                                 \
+    .B = b, .T_q = t, .T_k = t, .heads = h, .kv_heads = kv, .hd = width,                           \
+    .q_stride = (h + 2 * kv) * width, .k_stride = (h + 2 * kv) * width,                            \
+    .v_stride = (h + 2 * kv) * width, .scale = 0.125f
+#define PLAIN(t, width)                                                                            \
+    {                                                                                              \
+        PACKED(2, t, 4, 2, width)                                                                  \
+    }
+static const float some_bias;
+static const int32_t some_counts;
+
+static const struct choice {
+    const char *name;
+    int architecture;
+    bool backward;
+    struct attention_shape shape;
+    bool automatic, forced; /* whether cuDNN is asked */
+} choices[] = {
+    {"H100, Llama's heads", 90, false, PLAIN(8192, 64), true, true},
+    {"H100, 128 wide", 90, false, PLAIN(1024, 128), true, true},
+    {"H100, short", 90, false, PLAIN(1023, 64), false, true},
+    {"H100, backward", 90, true, PLAIN(8192, 64), false, true},
+    {"B200", 100, false, PLAIN(2048, 128), true, true},
+    {"B300", 103, false, PLAIN(2048, 64), true, true},
+    {"A100", 80, false, PLAIN(8192, 128), false, true},
+    {"L40S", 89, false, PLAIN(8192, 128), false, true},
+    {"RTX PRO 6000", 120, false, PLAIN(8192, 128), false, true},
+    {"96 wide", 90, false, PLAIN(8192, 96), false, false},
+};
+
+static void test_choice(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(choices); i++) {
+        const struct choice *c = &choices[i];
+        const struct {
+            enum attention_mode mode;
+            bool want;
+        } modes[] = {
+            {ATTENTION_AUTO, c->automatic}, {ATTENTION_CUDNN, c->forced}, {ATTENTION_OURS, false}};
+        for (size_t m = 0; m < array_length(modes); m++)
+            if (attention_asks_cudnn(modes[m].mode, c->architecture, DTYPE_BF16, &c->shape,
+                                     c->backward) != modes[m].want)
+                fail_msg("%s, mode %d", c->name, (int)modes[m].mode);
+        assert_false(
+            attention_asks_cudnn(ATTENTION_CUDNN, c->architecture, DTYPE_F32, &c->shape, false));
+    }
+}
+
+/* What is never cuDNN's. */
+static void test_never(void **state)
+{
+    (void)state;
+    struct attention_shape shapes[] = {PLAIN(64, 64), PLAIN(64, 64), PLAIN(64, 64), PLAIN(64, 64)};
+    shapes[0].bias = &some_bias;
+    shapes[1].dropout = 0.1f;
+    shapes[2].key_counts = &some_counts;
+    shapes[3].k_stride = 516;
+    for (size_t i = 0; i < array_length(shapes); i++)
+        assert_false(attention_asks_cudnn(ATTENTION_CUDNN, 90, DTYPE_BF16, &shapes[i], false));
+}
+
+static void test_mode(void **state)
+{
+    (void)state;
+    enum attention_mode mode;
+    struct error err;
+    assert_ok(attention_mode_read(NULL, &mode, &err), &err);
+    assert_int_equal(mode, ATTENTION_AUTO);
+    assert_ok(attention_mode_read("ours", &mode, &err), &err);
+    assert_int_equal(mode, ATTENTION_OURS);
+    assert_ok(attention_mode_read("cudnn", &mode, &err), &err);
+    assert_int_equal(mode, ATTENTION_CUDNN);
+    assert_fails(attention_mode_read("fast", &mode, &err), &err, ERR_CONFIG,
+                 "SHOAL_ATTENTION is \"fast\": auto, ours or cudnn is meant");
+}
+
+/* ---- on a GPU ---- */
+
+/* A world whose attention and emulation are set; NULL: as they are. */
+static struct world *open_world(const char *attention, const char *emulation)
+{
+    void *world;
+    if (attention)
+        setenv(ENV_ATTENTION, attention, 1);
+    if (emulation)
+        setenv("SHOAL_EMULATION", emulation, 1);
+    assert_int_equal(world_setup(&world), 0);
+    return world;
+}
+
+static void close_world(struct world *world)
+{
+    void *state = world;
+    world_teardown(&state);
+    unsetenv(ENV_ATTENTION);
+    unsetenv("SHOAL_EMULATION");
+}
+
+/* Plans that the emulated cuDNN has been given to run; -1: it is a real one. */
+static int64_t runs(void)
+{
+    if (!support_is_emulated())
+        return -1;
+    void *library = dlopen(getenv("SHOAL_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(library);
+    int64_t (*count)(void);
+    *(void **)&count = dlsym(library, "emulation_cudnn_runs");
+    assert_non_null(count);
+    int64_t result = count();
+    dlclose(library);
+    return result;
+}
+
+static bool is_for_cudnn(const struct attention_row *row)
+{
+    return !row->bias && !row->key_counts[0] && row->shape.B > 0 &&
+           attention_asks_cudnn(ATTENTION_CUDNN, 90, DTYPE_BF16, &row->shape, false);
+}
+
+/* Shapes that the other rows have not. */
+static const struct attention_row more_rows[] = {
+    {"groups of four, strides of their own",
+     {.B = 2,
+      .T_q = 5,
+      .T_k = 19,
+      .heads = 4,
+      .kv_heads = 1,
+      .hd = 64,
+      .q_stride = 264,
+      .k_stride = 72,
+      .v_stride = 64,
+      .scale = 0.2f},
+     1,
+     false,
+     {0}},
+    {"128 wide, one head, two sequences",
+     {.B = 2,
+      .T_q = 17,
+      .T_k = 17,
+      .heads = 1,
+      .kv_heads = 1,
+      .hd = 128,
+      .q_stride = 384,
+      .k_stride = 384,
+      .v_stride = 384,
+      .causal = true,
+      .scale = 0.09f},
+     1,
+     false,
+     {0}},
+};
+
+/* bf16 is run twice, forward and backward; fp32 is never cuDNN's. */
+static void check_row(struct world *world, const struct attention_row *row, bool with_cudnn)
+{
+    int64_t before = runs();
+    check_attention(world, row);
+    if (before >= 0)
+        assert_int_equal(runs() - before, with_cudnn ? 4 : 0);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    struct world *world = open_world("cudnn", NULL);
+    int checked = 0;
+    for (size_t i = 0; i < attention_row_count; i++)
+        if (is_for_cudnn(&attention_rows[i]) && ++checked)
+            check_row(world, &attention_rows[i], true);
+    assert_true(checked >= 3);
+    for (size_t i = 0; i < array_length(more_rows); i++)
+        check_row(world, &more_rows[i], true);
+    close_world(world);
+}
+
+/* What is written to stderr between these two. */
+static int stderr_before;
+static FILE *told;
+
+static void listen_to_stderr(void)
+{
+    told = tmpfile();
+    assert_non_null(told);
+    stderr_before = dup(STDERR_FILENO);
+    assert_true(stderr_before >= 0 && dup2(fileno(told), STDERR_FILENO) >= 0);
+}
+
+static void listened(char *text, size_t bytes)
+{
+    dup2(stderr_before, STDERR_FILENO);
+    close(stderr_before);
+    rewind(told);
+    text[fread(text, 1, bytes - 1, told)] = '\0';
+    fclose(told);
+}
+
+static const struct {
+    const char *emulation, *reason;
+} failures[] = {
+    {"cudnn=absent", "libcudnn.so.9 is not emulated"},
+    {"cudnn=old", "cuDNN 9.9 is too old: 9.10 is needed"},
+    {"cudnn=no start", "it does not start: CUDNN_STATUS_NOT_INITIALIZED"},
+    {"cudnn=no engine", "a plan: no engine can do it"},
+    {"cudnn=no plan", "a plan: emulated: it has no wish to"},
+    {"cudnn=hungry", "a plan: 1048576 MiB of workspace are needed, at most 256 are given"},
+    {"cudnn=no run", "its plan does not run: CUDNN_STATUS_EXECUTION_FAILED"},
+};
+
+/* Our own kernels do it, and a line for each direction says why. */
+static void test_failures(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(failures); i++) {
+        char text[2048], line[256];
+        struct world *world = open_world("cudnn", failures[i].emulation);
+        listen_to_stderr();
+        check_row(world, &more_rows[1], false);
+        listened(text, sizeof text);
+        for (int backward = 0; backward < 2; backward++) {
+            snprintf(line, sizeof line,
+                     "attention: %s is done by our own kernels, not by cuDNN: %s",
+                     backward ? "backward" : "forward", failures[i].reason);
+            const char *first = strstr(text, line);
+            if (!first || strstr(first + 1, line))
+                fail_msg("%s: not told once: %s\nbut: %s", failures[i].emulation, line, text);
+        }
+        close_world(world);
+    }
+}
+
+/* More shapes than plans are kept, all queued at once: one that is forgotten has run before. In a
+ * graph of ops, which each call parts. */
+static void test_many_shapes(void **state)
+{
+    (void)state;
+    enum { SHAPES = 40, MOST = 20, KEYS = 3, HD = 64 };
+    struct world *world = open_world("cudnn", NULL);
+    const float *zeros = host_zeros(world, MOST * HD);
+    void *q = to_device_as(world, DTYPE_BF16, zeros, MOST * HD);
+    void *y = to_device_as(world, DTYPE_BF16, zeros, MOST * HD);
+    float *lse = to_device(world, zeros, MOST);
+    int64_t before = runs();
+    struct graph *graph;
+    struct error err;
+    assert_ok(graph_open(world->stream, &graph, &err), &err);
+    for (int i = 0; i < SHAPES; i++) {
+        struct attention_shape shape = {PACKED(1, 1 + i % MOST, 1, 1, HD)};
+        if (i % MOST == 0)
+            graph_begin(graph);
+        world->ops->fill(world->stream, lse, -1, MOST);
+        shape.T_k = KEYS;
+        shape.q_stride = shape.k_stride = shape.v_stride = HD;
+        world->ops->attention_forward(world->stream, DTYPE_BF16, y, lse, q, q, q, &shape);
+        if (i % MOST == MOST - 1)
+            graph_end(graph);
+    }
+    struct graph_use use;
+    graph_get_use(graph, &use);
+    assert_int_equal(use.launched, MOST); /* the fills of the second round */
+    graph_close(graph);
+    const float *host = from_device(world, lse, MOST);
+    for (int i = 0; i < MOST; i++)
+        assert_true(fabsf(host[i] - logf(KEYS)) < 1e-5f);
+    from_device_as(world, DTYPE_BF16, q, MOST * HD);
+    from_device_as(world, DTYPE_BF16, y, MOST * HD);
+    if (before >= 0)
+        assert_int_equal(runs() - before, SHAPES);
+    close_world(world);
+}
+
+static void test_bad_variable(void **state)
+{
+    (void)state;
+    struct device *device;
+    struct error err;
+    setenv(ENV_ATTENTION, "fast", 1);
+    assert_fails(device_open(support_device(), 1, &device, &err), &err, ERR_CONFIG,
+                 "SHOAL_ATTENTION is \"fast\"");
+    unsetenv(ENV_ATTENTION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest anywhere[] = {
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_never),
+        cmocka_unit_test(test_mode),
+    };
+    const struct CMUnitTest gpu[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_many_shapes),
+        cmocka_unit_test(test_bad_variable),
+    };
+    const struct CMUnitTest emulated_gpu[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_many_shapes),
+        cmocka_unit_test(test_bad_variable),
+        cmocka_unit_test(test_failures),
+    };
+    if (support_is_emulated())
+        return cmocka_run_group_tests(emulated_gpu, NULL, NULL);
+    if (strcmp(support_device(), "cuda") == 0)
+        return cmocka_run_group_tests(gpu, NULL, NULL);
+    return cmocka_run_group_tests(anywhere, NULL, NULL);
+}
