@@ -17,7 +17,7 @@ extern "C" {
  *  1. in this process: what PyTorch or LD_PRELOAD has loaded;
  *  2. in SHOAL_CUDA_LIBRARY_PATH;
  *  3. where the loader looks (LD_LIBRARY_PATH, ldconfig);
- *  4. in CUDA's own folder: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*;
+ *  4. in CUDA's own folder: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*; CUPTI has one in there;
  *  5. in the nvidia packages of a Python: $VIRTUAL_ENV, $CONDA_PREFIX, those of PATH, ~/.local.
  * A library stays in the process until it ends: they start threads. Errors: ERR_UNSUPPORTED, with
  * the names, where they can come from and, of a file that is there but cannot be loaded, why. */

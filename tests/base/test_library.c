@@ -44,6 +44,8 @@ static const struct place places[] = {
     {"the newest name", ENV_LIBRARY_PATH, "ours", "ours/libshoal-absent.so.2"},
     {"CUDA's folder", "CUDA_HOME", "cuda", "cuda/lib64/libshoal-absent.so.2"},
     {"CUDA's folder, other name", "CUDA_PATH", "cuda", "cuda/lib64/libshoal-absent.so.2"},
+    {"CUPTI's folder in it", "CUDA_HOME", "cuda11",
+     "cuda11/extras/CUPTI/lib64/libshoal-absent.so.1"},
     {"a virtual environment", "VIRTUAL_ENV", "venv",
      "venv/lib/python3.99/site-packages/nvidia/cublas/lib/libshoal-absent.so.1"},
     {"conda", "CONDA_PREFIX", "conda",
