@@ -282,7 +282,7 @@ $(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(BUILD)/tests/be
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
-GPU_BENCHES := $(addprefix build/release/tests/,gpu/gpu bench/ops_bench bench/language_bench)
+GPU_BENCHES := $(addprefix build/release/tests/,gpu/gpu $(addprefix bench/,ops_bench language_bench attention_bench))
 GPU_PROGRAMS := $(addprefix build/release/tests/,gpu/gpu $(shell tests/gpu/programs.sh))
 $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)

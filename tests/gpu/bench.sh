@@ -55,7 +55,8 @@ kernels() { # PEAKS: of three numbers, or none
     run kernels-mnist.log 60 "$build/tests/bench/ops_bench" cuda 1 $fp32 $bytes || failed=1
     # shellcheck disable=SC2086
     run kernels-language.log 120 "$build/tests/bench/language_bench" cuda 1 $bf16 $bytes || failed=1
-    [ "$dry" ] || cat "$out/kernels-mnist.log" "$out/kernels-language.log"
+    run kernels-attention.log 60 "$build/tests/bench/attention_bench" cuda || failed=1
+    [ "$dry" ] || cat "$out/kernels-mnist.log" "$out/kernels-language.log" "$out/kernels-attention.log"
 }
 
 # What the ids and pixels are does not matter for the speed.
