@@ -72,38 +72,64 @@ static void strategies(void **state)
     }
 }
 
-/* As many ranks as there are GPUs, up to four. */
+static bool is_cpu(void)
+{
+    return strcmp(support_device(), "cpu") == 0;
+}
+
+/* Whether there are NCCL and a GPU for each rank; if not, says why. */
+static bool has_nccl(int ranks)
+{
+    struct error err;
+    struct nccl_api api;
+    int gpus = device_count_gpus(&err);
+    if (gpus < ranks)
+        print_message("# SKIP NCCL of %d ranks: there are %d GPUs\n", ranks, gpus);
+    else if (nccl_api_open(&api, &err) < 0)
+        print_message("# SKIP NCCL: %s\n", err.msg);
+    else
+        return true;
+    return false;
+}
+
+static void compare_over_nccl(int ranks)
+{
+    struct llama_config llama = tiny_llama();
+    for (int strategy = FULL_SHARD; strategy <= HYBRID_SHARD_ZERO2; strategy++) {
+        struct world w = tiny_world(&llama, ranks, (enum shard_strategy)strategy), cpu = w;
+        struct world_result got, expected;
+        if (ranks < 4 && strategy >= HYBRID_SHARD)
+            continue;
+        w.nccl = true;
+        cpu.device = "cpu";
+        world_must_run(&cpu, &expected, "the CPU");
+        world_must_run(&w, &got, "NCCL");
+        world_assert_same(&got, &expected, w.steps, "NCCL");
+        world_result_free(&got);
+        world_result_free(&expected);
+    }
+}
+
+static void one_rank_over_nccl(void **state)
+{
+    (void)state;
+    if (is_cpu())
+        return;
+    if (!has_nccl(1))
+        skip();
+    compare_over_nccl(1);
+}
+
 static void strategies_over_nccl(void **state)
 {
     (void)state;
-    struct error err;
-    struct nccl_api api;
-    struct llama_config llama = tiny_llama();
-    if (strcmp(support_device(), "cpu") == 0)
+    if (is_cpu())
+        return;
+    if (!has_nccl(2))
         skip();
-    int gpus = device_count_gpus(&err);
-    if (nccl_api_open(&api, &err) < 0) {
-        print_message("# %s\n", err.msg);
-        skip();
-    }
-    for (int ranks = 1; ranks <= WORLD_MAX_RANKS; ranks *= 2)
-        for (int strategy = FULL_SHARD; strategy <= HYBRID_SHARD_ZERO2; strategy++) {
-            struct world w = tiny_world(&llama, ranks, (enum shard_strategy)strategy), cpu = w;
-            struct world_result got, expected;
-            if (ranks > gpus) {
-                print_message("# NCCL, %d ranks: skipped, there are %d GPUs\n", ranks, gpus);
-                break;
-            }
-            if (ranks < 4 && strategy >= HYBRID_SHARD)
-                continue;
-            w.nccl = true;
-            cpu.device = "cpu";
-            world_must_run(&cpu, &expected, "the CPU");
-            world_must_run(&w, &got, "NCCL");
-            world_assert_same(&got, &expected, w.steps, "NCCL");
-            world_result_free(&got);
-            world_result_free(&expected);
-        }
+    compare_over_nccl(2);
+    if (has_nccl(4))
+        compare_over_nccl(4);
 }
 
 static void micro_batches(void **state)
@@ -144,11 +170,9 @@ static void activations_on_the_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strategies),
-        cmocka_unit_test(strategies_over_nccl),
-        cmocka_unit_test(micro_batches),
-        cmocka_unit_test(slices_on_the_host),
-        cmocka_unit_test(activations_on_the_host),
+        cmocka_unit_test(strategies),           cmocka_unit_test(one_rank_over_nccl),
+        cmocka_unit_test(strategies_over_nccl), cmocka_unit_test(micro_batches),
+        cmocka_unit_test(slices_on_the_host),   cmocka_unit_test(activations_on_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,8 @@ case $? in
 *) exit 1 ;;
 esac
 
-any_device=$(tests/gpu/programs.sh)
+any_device=$(tests/gpu/programs.sh | sort -r) # kernels before what is made of them
+kernels=$(grep '^kernels/' <<<"$any_device")
 for name in $any_device; do
     run_one "gpu $name" "$build/tests/$name"
 done
@@ -32,7 +33,7 @@ done
 
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
 if command -v compute-sanitizer >/dev/null; then
-    for name in $any_device; do
+    for name in $kernels; do
         for tool in memcheck racecheck; do
             if [ "$SECONDS" -gt "$sanitizer_until_s" ]; then
                 skipped=$((skipped + 1))
