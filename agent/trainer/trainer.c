@@ -285,7 +285,7 @@ static int open_engine(struct trainer *t, struct error *err)
         return -1;
     if (t->config->checkpoint.dir[0] && saver_open(t->place.world, &t->saver, err))
         return -1;
-    return trainer_open_profiler(t, err) || trainer_resume(t, err) ? -1 : 0;
+    return trainer_resume(t, err) || trainer_open_profiler(t, err) ? -1 : 0;
 }
 
 int trainer_open(const struct agent_config *config, const struct trainer_place *place,

@@ -25,6 +25,24 @@ static int try_dir(struct trainer *t, bool is_mine, struct error *err)
     return agree_all(t->world, t->compute, result, err);
 }
 
+/* A window that the run does not come to, or is past already. */
+static void tell_missed(struct trainer *t)
+{
+    const struct profile_plan p = plan_of(t->config);
+    int64_t first = p.start_step + p.warmup_steps + 1, last = first + p.active_steps - 1;
+    int64_t steps = trainer_steps(t);
+    char text[192];
+    bool is_past = p.repeat_every == 0 && last <= t->position.step;
+    if (!is_past && (steps <= 0 || first <= steps))
+        return;
+    snprintf(text, sizeof text,
+             "there will be no trace: step %lld would be the %s to be traced (profiler.start_step, "
+             "warmup_steps), and the run %s with step %lld",
+             (long long)(is_past ? last : first), is_past ? "last" : "first",
+             is_past ? "begins" : "ends", (long long)(is_past ? t->position.step + 1 : steps));
+    t->listener->notice(t->listener->ctx, text);
+}
+
 int trainer_open_profiler(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
@@ -43,6 +61,7 @@ int trainer_open_profiler(struct trainer *t, struct error *err)
     bool is_mine = profile_ranks_have(c->profiler.ranks, t->world->rank);
     if (try_dir(t, is_mine, err))
         return -1;
+    tell_missed(t);
     if (!is_mine)
         return 0;
     const struct profiler_setting setting = {.rank = t->world->rank,

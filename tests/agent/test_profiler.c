@@ -269,6 +269,18 @@ static void what_cannot_be_is_told_at_the_start(void **state)
     }
 }
 
+/* A run that is over before its window begins says so, and leaves no file. */
+static void a_window_that_is_not_reached_is_told(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    struct run run = {0};
+    run_language(&run, arena, data, "never", "--max_steps 3");
+    assert_non_null(strstr(run.seen[0].notice, "step 4 would be the first to be traced"));
+    assert_non_null(strstr(run.seen[0].notice, "and the run ends with step 3"));
+    assert_int_equal(support_count_entries(arena_printf(arena, "%s/never", data)), 0);
+}
+
 /* More than there is room for: the file is whole, and has what came first. */
 static void a_trace_has_a_most(void **state)
 {
@@ -308,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_run_is_traced_as_asked),
         cmocka_unit_test(one_rank_can_be_traced_and_compressed),
         cmocka_unit_test(a_run_that_stops_leaves_what_it_has),
+        cmocka_unit_test(a_window_that_is_not_reached_is_told),
         cmocka_unit_test(what_cannot_be_is_told_at_the_start),
         cmocka_unit_test(a_trace_has_a_most),
     };
