@@ -47,7 +47,7 @@ check "they are the checkpoint's" same kept started model.safetensors
 
 mkdir "$work/broken"
 cp "$models/llama_sharded/"{config.json,model.safetensors.index.json,model-0000[123]*} "$work/broken"
-check "a missing file is named" fails 2 "model-00004-of-00004.safetensors: No such file" \
+check "a missing file is named" fails 2 "model-00004-of-00004.safetensors is missing: " \
     train 2 "$work/broken" none --lr 0
 mkdir "$work/full"
 touch "$work/full/other"
