@@ -151,7 +151,8 @@ int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: n
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err);
 
 /* trainer_profile.c: traces of the steps that the configuration names, where `profiler` looks. */
-/* Collective. After all devices are open and the position is known. Errors: no such rank, no place to write to. */
+/* Collective. After all devices are open and the position is known. Errors: no such rank, no place
+ * to write to. */
 int trainer_open_profiler(struct trainer *t, struct error *err);
 void trainer_close_profiler(struct trainer *t); /* writes what the end of the run cut off */
 void trainer_profile_step_begins(struct trainer *t);
