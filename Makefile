@@ -205,6 +205,16 @@ demo-llama: deps
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
 	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400
 
+#> make demo-t5        train a small T5 on definitions in two processes, and let it name two
+.PHONY: demo-t5
+demo-t5: deps
+	@$(MAKE) --no-print-directory V=release programs
+	@mkdir -p build/demo && deploy/demo/definitions.sh build/demo/definitions.jsonl
+	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/t5.yaml
+	@for text in "Exposed to the attacks of friends and acquaintances; defamed; slandered." \
+		"A programming language that never runs out of memory."; do \
+		echo "$$text" && build/release/shoal generate build/demo/t5 --prompt "$$text" --temperature 0 --max_tokens 30 | sed 's/^/  -> /' || exit; done
+
 #> make image          OCI archives of shoal-agent and shoal-operator in build/image
 IMAGES := shoal-agent shoal-operator
 # the full form of NAME:VERSION, which is what containerd looks for
@@ -250,14 +260,16 @@ lint: deps
 fmt:
 	@git ls-files -- '*.c' '*.h' '*.cc' '*.cu' | xargs clang-format -i
 
-#> make bench          samples/s and peak memory of each sharding strategy at 1 and 4 ranks
+#> make bench          each sharding strategy at 1 and 4 ranks, and the language models: speed and peak memory
 bench: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench.sh
+	@tests/bench/bench_all_models.sh
 #> make bench-torch    the same work in PyTorch beside us (installed from PyPI into build/), and the ratio
 bench-torch: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_torch.sh
+	@tests/bench/bench_all_models.sh torch
 
 #> make bench-llama    tokens/s and memory of a 25M-parameter Llama; WITH=torch: beside transformers and PyTorch
 #> make bench-t5       the same of T5-small, 512 and 128 tokens; make bench-bert: of a BERT of 4 layers, masked LM

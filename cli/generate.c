@@ -36,8 +36,8 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
     const struct option_row rows[] = {
         {"DIR", 0, OPTION_ARGUMENTS, &line->dirs, NULL,
          "a Hugging Face directory: config.json, weights, tokenizer", 0, 0, NULL},
-        {"prompt", 'p', OPTION_TEXT, &line->prompt, "TEXT", "what the text begins with", 0, 0,
-         NULL},
+        {"prompt", 'p', OPTION_TEXT, &line->prompt, "TEXT",
+         "what the text begins with; T5: what is read, as \"summarize: ...\"", 0, 0, NULL},
         {"max_tokens", 'n', OPTION_NUMBER, &line->max_tokens, "N",
          "new tokens at most; default 200", 1, 1000000, NULL},
         {"temperature", 't', OPTION_TEXT, &line->temperature, "X",
@@ -53,8 +53,9 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
     if (line->help) {
         auto_str struct str text;
         str_init(&text, 16 * 1024);
-        str_add(&text, "Usage: shoal generate DIR [OPTION...]\n\n"
-                       "Prints text that the model expects behind the prompt.\n\n");
+        str_add(&text,
+                "Usage: shoal generate DIR [OPTION...]\n\n"
+                "Prints text that the model expects behind the prompt, or (T5) writes for it.\n\n");
         options_help(rows, &text);
         fputs(str_text(&text), stdout);
         return 0;

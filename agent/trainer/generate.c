@@ -38,10 +38,10 @@ static int open_model(struct generator *g, const char *dir, struct error *err)
         architecture_check(&g->architecture, err))
         return -1;
     g->model = architecture_build(g->arena, &g->architecture);
-    if (g->model->task != MODEL_NEXT_TOKEN)
+    if (g->model->task != MODEL_NEXT_TOKEN && g->model->task != MODEL_TRANSLATION)
         return error_set(
             err, ERR_UNSUPPORTED,
-            "%s: a %s: only models that predict the next token can write (llama, gpt2)", dir,
+            "%s: a %s: only models that predict the next token can write (llama, gpt2, t5)", dir,
             g->model->type);
     wrap_none(g->model->root);
     return 0;
@@ -123,12 +123,16 @@ int32_t generate_choose(const float *logits, int64_t V, double temperature, doub
 
 /* Device memory for one pass over `count` tokens. */
 struct pass_memory {
-    void *tokens, *logits, *sums;
+    void *tokens, *source, *logits, *sums; /* source: NULL without one */
 };
 
-static int alloc_pass(struct generator *g, int64_t count, struct pass_memory *m, struct error *err)
+static int alloc_pass(struct generator *g, int64_t count, size_t source, struct pass_memory *m,
+                      struct error *err)
 {
     size_t logits = (size_t)(count * g->model->language.V) * sizeof(float);
+    if (source > 0 && device_alloc(g->device, MEMORY_INPUT, source * sizeof(int32_t),
+                                   "tokens of the source", &m->source, err))
+        return -1;
     return device_alloc(g->device, MEMORY_INPUT, (size_t)count * sizeof(int32_t), "tokens",
                         &m->tokens, err) ||
            device_alloc(g->device, MEMORY_ACTIVATION, logits, "logits", &m->logits, err) ||
@@ -136,18 +140,25 @@ static int alloc_pass(struct generator *g, int64_t count, struct pass_memory *m,
 }
 
 /* The logits behind the last of the tokens, to the host. T: tokens of the pass, at least count;
- * nothing looks at those behind. */
-static int run_pass(struct generator *g, const int32_t *ids, int64_t count, int64_t T,
-                    float *ret_logits, struct error *err)
+ * nothing looks at those behind. source: what an encoder reads; none where there is no encoder. */
+static int run_pass(struct generator *g, const struct tokens *source, const int32_t *ids,
+                    int64_t count, int64_t T, float *ret_logits, struct error *err)
 {
     struct pass_memory m = {0};
     size_t V = (size_t)g->model->language.V;
     auto_free int32_t *tokens = xcalloc((size_t)T, sizeof *tokens);
     memcpy(tokens, ids, (size_t)count * sizeof *ids);
     int result = -1;
-    if (alloc_pass(g, T, &m, err) == 0) {
+    if (alloc_pass(g, T, source->count, &m, err) == 0) {
         const struct tape_pass pass = {.row_stride = 1};
-        const struct batch batch = {.rows = 1, .tokens = m.tokens, .T = T, .logits = m.logits};
+        const struct batch batch = {.rows = 1,
+                                    .tokens = m.tokens,
+                                    .T = T,
+                                    .source = m.source,
+                                    .T_source = (int64_t)source->count,
+                                    .logits = m.logits};
+        if (m.source)
+            stream_copy(g->stream, m.source, source->ids, source->count * sizeof *source->ids);
         stream_copy(g->stream, m.tokens, tokens, (size_t)T * sizeof *tokens);
         tape_begin(g->tape, &pass);
         g->model->forward(g->model, g->tape, &batch, 1, m.sums);
@@ -159,6 +170,7 @@ static int run_pass(struct generator *g, const int32_t *ids, int64_t count, int6
             result = -1;
     }
     device_free(g->device, m.tokens);
+    device_free(g->device, m.source);
     device_free(g->device, m.logits);
     device_free(g->device, m.sums);
     return result;
@@ -184,8 +196,8 @@ static int64_t pass_length(const struct generator *g, int64_t count, int64_t lon
     return depends ? longest : count;
 }
 
-static int add_tokens(struct generator *g, const struct generate_options *o, struct tokens *ids,
-                      struct error *err)
+static int add_tokens(struct generator *g, const struct generate_options *o,
+                      const struct tokens *source, struct tokens *ids, struct error *err)
 {
     int64_t V = g->model->language.V, most = g->model->language.max_tokens;
     auto_free float *logits = xmalloc((size_t)V * sizeof *logits);
@@ -197,7 +209,8 @@ static int add_tokens(struct generator *g, const struct generate_options *o, str
         if ((int64_t)ids->count - first > most)
             first = (int64_t)ids->count - (most + 1) / 2;
         int64_t count = (int64_t)ids->count - first;
-        if (run_pass(g, ids->ids + first, count, pass_length(g, count, longest), logits, err))
+        if (run_pass(g, source, ids->ids + first, count, pass_length(g, count, longest), logits,
+                     err))
             return -1;
         double number = (double)random_uniform(key, (uint64_t)i);
         int32_t id = generate_choose(logits, V, o->temperature, number);
@@ -208,6 +221,19 @@ static int add_tokens(struct generator *g, const struct generate_options *o, str
     return 0;
 }
 
+/* An encoder reads the prompt, the decoder writes from its start on. */
+static int write_answer(struct generator *g, const struct tokens *source,
+                        const struct generate_options *options, struct str *out, struct error *err)
+{
+    auto_tokens struct tokens ids = {0};
+    tokens_add(&ids, g->model->language.start_id);
+    if (source->count == 0)
+        return error_set(err, ERR_INPUT, "the prompt has no tokens");
+    if (add_tokens(g, options, source, &ids, err))
+        return -1;
+    return tokenizer_decode(g->tokenizer, ids.ids + 1, ids.count - 1, true, out, err);
+}
+
 int generator_text(struct generator *g, const char *prompt, const struct generate_options *options,
                    struct str *out, struct error *err)
 {
@@ -215,6 +241,8 @@ int generator_text(struct generator *g, const char *prompt, const struct generat
     int32_t bos = tokenizer_special(g->tokenizer).bos;
     if (tokenizer_encode(g->tokenizer, prompt, strlen(prompt), true, &ids, err))
         return -1;
+    if (g->model->task == MODEL_TRANSLATION)
+        return write_answer(g, &ids, options, out, err);
     if (ids.count > 0 && ids.ids[ids.count - 1] == tokenizer_special(g->tokenizer).eos)
         ids.count--; /* the text goes on */
     if (ids.count == 0 && bos >= 0)
@@ -222,7 +250,7 @@ int generator_text(struct generator *g, const char *prompt, const struct generat
     if (ids.count == 0)
         return error_set(err, ERR_INPUT,
                          "the prompt has no tokens, and the tokenizer no bos to begin with");
-    if (add_tokens(g, options, &ids, err))
+    if (add_tokens(g, options, &(struct tokens){0}, &ids, err))
         return -1;
     return tokenizer_decode(g->tokenizer, ids.ids, ids.count, true, out, err);
 }

@@ -26,9 +26,10 @@ struct generate_options {
     uint64_t seed;      /* the same numbers, the same text */
 };
 
-/* Adds the prompt and what follows it to `out`. When the model's positions are used up, it goes on
- * from the last half of them. Errors: ERR_INPUT for an empty prompt without a bos token, and those
- * of the device. */
+/* Adds the prompt and what follows it to `out`; of a model with an encoder (T5), which reads the
+ * prompt as it reads a text in training (source_prefix included), only what it writes. When the
+ * model's positions are used up, it goes on from the last half of them. Errors: ERR_INPUT for a
+ * prompt without tokens, bos included, and those of the device. */
 int generator_text(struct generator *generator, const char *prompt,
                    const struct generate_options *options, struct str *out, struct error *err);
 

@@ -71,16 +71,12 @@ theirs() { # RANKS PRECISION
     grep '^torch ' "$log" >>"$out/$name.txt"
 }
 
-install_torch() {
-    "$venv/bin/python" -c 'import torch, transformers' 2>/dev/null && return
-    echo "bench-models: installing PyTorch and transformers into $venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check torch==2.15.0 transformers==5.23.0
-}
-
 case $peer in
 '') ;;
-torch | eager) install_torch ;;
+torch | eager)
+    . tests/bench/torch/install.sh
+    install_torch "$venv"
+    ;;
 *) echo "bench-models: what to compare with is torch or eager, not '$peer'" >&2 && exit 2 ;;
 esac
 make_data

@@ -29,11 +29,29 @@ check "as expected" fails 1 differ cmp "$work/first" "$work/text"
 check "no new token" says -p "the quick" -n 1 -t 0
 check "help" fails 0 "Usage: shoal generate DIR" shoal generate --help
 
+# A model with an encoder writes what it has learned to answer.
+for _ in $(seq 40); do
+    echo '{"text": "the fox", "summary": "jumps over the dog"}'
+    echo '{"text": "and dogs", "summary": "sleep"}'
+done >"$work/rows.jsonl"
+mkdir "$work/t5" && cp tests/data/tiny/t5/config.json tests/data/tokenizers/spm_t5/spiece.model "$work/t5"
+answers() { # PROMPT ANSWER
+    [ "$(shoal generate "$work/t5-model" -t 0 -p "$1")" = "$2" ] || { shoal generate "$work/t5-model" -t 0 -p "$1"; return 1; }
+}
+learn() {
+    shoal-agent --model_name "$work/t5" --dataset "$work/rows.jsonl" --source_prefix 'say: ' --train_batch_size 8 --lr 1e-2 --dropout 0 \
+        --max_steps 60 --epochs 100 --eval_strategy no --mixed_precision no --save_model "$work/t5-model"
+}
+check "a T5 learns two answers" learn
+check "it gives the one" answers "say: the fox" "jumps over the dog"
+check "and the other" answers "say: and dogs" "sleep"
+check "nothing to read" shoal generate "$work/t5-model" -n 3
+
 check "no directory" fails 2 "one directory is needed" shoal generate
 check "one that is not there" fails 2 "$work/none" shoal generate "$work/none"
 check "one without weights" fails 2 "deploy/demo/bytes" shoal generate deploy/demo/bytes
 check "one that does not go on with texts" fails 2 "only models that predict the next token can write" \
-    shoal generate tests/data/pretrained/t5_bf16
+    shoal generate tests/data/pretrained/bert_f16
 check "a temperature that is none" fails 2 "--temperature: 'hot'" shoal generate "$work/model" -t hot
 check "no tokenizer" fails 2 "$work/none: No such file" shoal generate "$work/model" --tokenizer "$work/none"
 tap_done

@@ -1,11 +1,11 @@
 """The FSDP tutorial's training loop in PyTorch on the CPU, as the peer to be compared with.
 
-    fsdp_mnist.py --ranks 4 --threads 1 ddp full_shard      prints samples/s of each strategy
+    fsdp_mnist.py --ranks 4 --threads 1 ddp full_shard      prints samples/s of each strategy; ddp_compile: through torch.compile
     fsdp_mnist.py --ranks 4 --threads 1 --epochs 2 ddp      trains instead and prints the test accuracy
 
 PyTorch gets its best: the whole normalised set lies in memory, so no loader slows it down; images and weights
 are laid out channels-last, which was the faster layout; DDP has a static graph and gradients that are views of
-its buckets. The strategies take turns in short rounds, so that a disturbance from outside meets all of them,
+its buckets (compiled, it has no static graph: the two exclude each other). The strategies take turns in short rounds, so that a disturbance from outside meets all of them,
 and the median round counts.
 """
 
@@ -73,8 +73,8 @@ def wrap_fsdp(net, strategy, min_num_params=None, mesh=None):
     )
 
 
-def wrap_ddp(net):
-    return DistributedDataParallel(net, static_graph=True, gradient_as_bucket_view=True)
+def wrap_ddp(net, static_graph=True):
+    return DistributedDataParallel(net, static_graph=static_graph, gradient_as_bucket_view=True)
 
 
 def wrap_hybrid(net, strategy):
@@ -100,6 +100,11 @@ STRATEGIES = {
     "hybrid_shard_zero2": lambda net: wrap_hybrid(net, ShardingStrategy._HYBRID_SHARD_ZERO2),
     "fsdp2": wrap_fsdp2,
 }
+COMPILED = {
+    "plain_compile": STRATEGIES["plain"],
+    "ddp_compile": lambda net: wrap_ddp(net, static_graph=False),
+    "full_shard_compile": STRATEGIES["full_shard"],
+}
 
 
 def batches(images, labels, options, rank, epoch):
@@ -116,7 +121,9 @@ def make_trainer(strategy, options):
     net = Net()
     if options.channels_last:
         net = net.to(memory_format=torch.channels_last)
-    model = STRATEGIES[strategy](net)
+    model = (STRATEGIES | COMPILED)[strategy](net)
+    if strategy in COMPILED:
+        model.compile()
     return model, torch.optim.Adadelta(model.parameters(), lr=1.0)
 
 
@@ -203,7 +210,7 @@ def work(rank, options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("strategies", nargs="+", choices=STRATEGIES, metavar="STRATEGY", help=", ".join(STRATEGIES))
+    parser.add_argument("strategies", nargs="+", choices=STRATEGIES | COMPILED, metavar="STRATEGY", help=", ".join(STRATEGIES | COMPILED))
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     parser.add_argument("--batch", type=int, default=64, help="samples of a rank and step")
@@ -217,6 +224,7 @@ def main():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         options.port = free.getsockname()[1]
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else its pool of compilers keeps the processes from ending
     mp.spawn(work, args=(options,), nprocs=options.ranks)
 
 

@@ -112,6 +112,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("variants", nargs="+", choices=["fp32", "fp32_compile", "bf16", "bf16_compile"])
     arguments = parser.parse_args()
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else its pool of compilers may keep the processes from ending
     for name in arguments.variants:
         arguments.port = free_port()
         mp.spawn(work, (name, arguments), nprocs=arguments.ranks)
