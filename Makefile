@@ -132,9 +132,9 @@ $(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.c
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
 
 # NCCL likewise: it is a library of its own
-$(EMULATION)/libnccl.so.2: tests/emulation/nccl.c
+$(EMULATION)/libnccl.so.2: $(wildcard tests/emulation/nccl*.[ch]) agent/comm/nccl_api.h
 	@mkdir -p $(@D) && echo "LINK $@"
-	@$(CC) $(CFLAGS) -fPIC -shared -fvisibility=hidden -o $@ $<
+	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^)
 $(BUILD)/tests/agent/test_comm_nccl: | $(EMULATION)/libnccl.so.2
 
 .PHONY: emulation

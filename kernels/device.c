@@ -152,6 +152,12 @@ void device_memory_set_limit(struct device *device, int64_t bytes)
     memory_set_limit(device->memory, bytes);
 }
 
+void device_memory_on_release(struct device *device,
+                              void (*leaves)(void *ctx, void *block, size_t bytes), void *ctx)
+{
+    memory_on_release(device->memory, leaves, ctx);
+}
+
 const struct ops *device_ops(const struct device *device)
 {
     return device->backend->ops;

@@ -16,6 +16,7 @@ struct block {
     struct block *next; /* in its bucket, or in its class's free list */
     void *memory;
     size_t bytes; /* asked for */
+    size_t room;  /* that there is */
     int class;
     enum memory_kind kind;
 };
@@ -25,6 +26,8 @@ struct memory {
     void *ctx;
     struct memory_use use;
     int64_t limit_bytes; /* 0: none */
+    void (*leaves)(void *ctx, void *block, size_t bytes);
+    void *leaves_ctx;
     struct block *used[BUCKETS];
     struct block *cached[CLASSES]; /* last freed first: it is the warmest */
 };
@@ -69,6 +72,8 @@ static void release_cached(struct memory *memory)
         while (memory->cached[i]) {
             struct block *block = memory->cached[i];
             memory->cached[i] = block->next;
+            if (memory->leaves)
+                memory->leaves(memory->leaves_ctx, block->memory, block->room);
             memory->source.free(memory->ctx, block->memory);
             free(block);
         }
@@ -102,6 +107,7 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     memory->use.fresh_blocks++;
     block = xcalloc(1, sizeof *block);
     block->memory = fresh;
+    block->room = block_bytes;
     block->class = class;
     return block;
 }
@@ -176,4 +182,11 @@ void memory_reset_peak(struct memory *memory)
 void memory_set_limit(struct memory *memory, int64_t bytes)
 {
     memory->limit_bytes = bytes;
+}
+
+void memory_on_release(struct memory *memory, void (*leaves)(void *ctx, void *block, size_t bytes),
+                       void *ctx)
+{
+    memory->leaves = leaves;
+    memory->leaves_ctx = ctx;
 }

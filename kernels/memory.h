@@ -36,6 +36,9 @@ void memory_free(struct memory *memory, void *block); /* NULL-safe */
 const struct memory_use *memory_use(const struct memory *memory);
 void memory_reset_peak(struct memory *memory);
 void memory_set_limit(struct memory *memory, int64_t bytes); /* as device_memory_set_limit */
+/* As device_memory_on_release. */
+void memory_on_release(struct memory *memory, void (*leaves)(void *ctx, void *block, size_t bytes),
+                       void *ctx);
 
 #ifdef __cplusplus
 }

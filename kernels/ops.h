@@ -89,6 +89,11 @@ void device_memory_reset_peak(struct device *device);
 /* Allocations that would put more than `bytes` in use fail from now on (ERR_MEMORY); 0: no limit.
  * For a device that is shared with others. */
 void device_memory_set_limit(struct device *device, int64_t bytes);
+/* leaves(ctx, block, bytes) is called, by who calls device_alloc() or device_close(), before memory
+ * that was freed goes back to the system, and nothing uses it any more: for libraries that were
+ * told of it. One at a time; NULL: nobody. */
+void device_memory_on_release(struct device *device,
+                              void (*leaves)(void *ctx, void *block, size_t bytes), void *ctx);
 
 /* Host memory that copies to and from the device run beside the host (page-locked for a GPU),
  * 64-byte aligned, not zeroed, not counted. Errors: ERR_MEMORY naming `what` and the bytes. */

@@ -12,7 +12,7 @@
 struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
-    int32_t is_shared, is_concurrent;
+    int32_t is_shared, is_concurrent, registers;
     int32_t nccl_version;   /* 0: there is none */
     char nccl_missing[252]; /* because of this */
 };
@@ -34,6 +34,7 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
     }
     facts.nccl_version = ret_api->version;
     facts.is_concurrent = o->nccl.is_concurrent && ret_api->orders_launches;
+    facts.registers = o->nccl.registers && ret_api->comm_register && ret_api->comm_deregister;
     return facts;
 }
 
@@ -117,8 +118,10 @@ static int open_for_gpus(const struct comm_device_options *o, const struct nccl_
     if (o->how != COMM_DEVICE_HOST && o->nccl.store &&
         check_nccl(o, all, host->size, &can_nccl, ret_notice, err))
         return -1;
-    for (int r = 0; r < host->size; r++)
+    for (int r = 0; r < host->size; r++) {
         nccl.is_concurrent = nccl.is_concurrent && all[r].is_concurrent;
+        nccl.registers = nccl.registers && all[r].registers;
+    }
     if (can_nccl)
         return comm_nccl_open(api, &nccl, o->device, host->rank, host->size, ret_comm, err);
     size_t length = strlen(ret_notice);

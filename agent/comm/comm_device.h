@@ -18,8 +18,8 @@ struct comm_device_options {
     struct device *device; /* this rank's; NULL: it could not be opened, and *err says why */
     bool is_shared;        /* with other ranks */
     enum comm_device_how how;
-    struct comm_nccl_options nccl; /* store NULL: there is none, and no NCCL; is_concurrent: it may
-                                      be, where every rank's NCCL can */
+    struct comm_nccl_options nccl; /* store NULL: there is none, and no NCCL; is_concurrent,
+                                      registers: where every rank's NCCL can */
 };
 
 /* Collective. *ret_comm may be options->host itself, which stays the caller's; anything else is

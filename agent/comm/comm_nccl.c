@@ -1,6 +1,7 @@
 #include "agent/comm/comm_nccl.h"
 
 #include "agent/comm/comm_split.h"
+#include "agent/comm/nccl_buffers.h"
 #include "agent/comm/nccl_id.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -25,7 +26,8 @@ struct shared {
     struct comm_nccl_options options;
     struct device *device;
     struct watch *watch;
-    int references; /* of communicators: opened and closed by one thread */
+    struct nccl_buffers *buffers; /* NULL: they are not registered */
+    int references;               /* of communicators: opened and closed by one thread */
 };
 
 struct comm_nccl {
@@ -124,6 +126,21 @@ static void count_sent(struct comm_nccl *c, int64_t total, int steps)
     c->head.stats.bytes_sent += total / c->head.size * steps;
 }
 
+/* Whether NCCL may be called: begin(), and the memory is registered if it is to be. all: what all
+ * ranks have of a collective, part: this rank's, [bytes]. */
+static bool begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
+                       const void *part, int64_t bytes, struct call *ret_call, int *ret_result)
+{
+    struct nccl_buffers *buffers = c->shared->buffers;
+    int64_t whole = bytes * c->head.size;
+    if (!begin(c, s, op, bytes, whole, ret_call))
+        return false;
+    *ret_result = nccl_buffers_use(buffers, c->nccl, all, (size_t)whole);
+    if (*ret_result == NCCL_SUCCESS)
+        *ret_result = nccl_buffers_use(buffers, c->nccl, part, (size_t)bytes);
+    return *ret_result == NCCL_SUCCESS;
+}
+
 static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *recv,
                        const void *send, int64_t count)
 {
@@ -133,7 +150,7 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
     int result = NCCL_SUCCESS;
     head->stats.all_gathers++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (begin(c, s, "all_gather", bytes, bytes * head->size, &call))
+    if (begin_with(c, s, "all_gather", recv, send, bytes, &call, &result))
         result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
                                            stream_native(s));
     end(s, "all_gather", &call, result);
@@ -148,7 +165,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     int result = NCCL_SUCCESS;
     head->stats.reduce_scatters++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (begin(c, s, "reduce_scatter", bytes, bytes * head->size, &call))
+    if (begin_with(c, s, "reduce_scatter", send, recv, bytes, &call, &result))
         result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
                                                c->nccl, stream_native(s));
     end(s, "reduce_scatter", &call, result);
@@ -289,6 +306,9 @@ static void release(struct comm_nccl *c)
 {
     device_free(c->shared->device, c->token);
     if (--c->shared->references == 0) {
+        if (c->shared->buffers)
+            device_memory_on_release(c->shared->device, NULL, NULL);
+        nccl_buffers_close(c->shared->buffers);
         watch_close(c->shared->watch);
         free(c->shared);
     }
@@ -317,7 +337,9 @@ static void end_nccl(struct comm_nccl *c)
 static void comm_nccl_close(struct comm *head)
 {
     struct comm_nccl *c = nccl_of(head);
-    if (!watch_remove(c->shared->watch, &c->watched))
+    bool was_aborted = watch_remove(c->shared->watch, &c->watched);
+    nccl_buffers_leave(c->shared->buffers, c->nccl, !was_aborted);
+    if (!was_aborted)
         end_nccl(c);
     release(c);
 }
@@ -377,6 +399,12 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
     return 0;
 }
 
+static void forget_memory(void *ctx, void *block, size_t bytes)
+{
+    struct shared *shared = ctx;
+    nccl_buffers_forget(shared->buffers, block, bytes, !watch_has_failed(shared->watch));
+}
+
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
                    struct device *device, int rank, int size, struct comm **ret_comm,
                    struct error *err)
@@ -392,6 +420,10 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
     if (watch_open(&shared->options.watch, &shared->watch, err)) {
         free(shared);
         return -1;
+    }
+    if (options->registers) {
+        shared->buffers = nccl_buffers_open(&shared->api);
+        device_memory_on_release(device, forget_memory, shared);
     }
     comm_group_world("nccl", rank, size, &world);
     int result = open_group(shared, &world, ret_comm, err);

@@ -3,8 +3,9 @@
  * aborts all of them, and the streams go on to the error. Doubles are summed in an order of NCCL's
  * choosing, the same bits on every rank.
  *
- * Buffers are not registered with NCCL: they come and go with units, and registration pays where
- * they stay. */
+ * What is gathered and reduce-scattered lies in memory that the device gives out again and again:
+ * it may be registered when it is first used. It is not from ncclMemAlloc(), which NVLink SHARP
+ * asks for; registration serves NVLink, PCIe and network without it. */
 #ifndef SHOAL_AGENT_COMM_NCCL_H
 #define SHOAL_AGENT_COMM_NCCL_H
 
@@ -20,6 +21,7 @@ struct comm_nccl_options {
     struct store *store;        /* of all ranks; outlives it */
     int join_timeout_ms;        /* how long to wait for the other ranks when opening */
     bool is_concurrent;         /* of the communicators; only if all ranks' NCCL orders launches */
+    bool registers;             /* memory of gathers and reduces; only if all ranks' NCCL can */
     struct watch_options watch; /* rank and store are filled in */
 };
 

@@ -1,7 +1,7 @@
 /* The part of NCCL's interface that is used here, declared anew so that no build needs its header,
- * and found at run time. Everything in it is in NCCL since 2.14 (2022), the first that can be
- * waited for with a deadline; names without the library's nccl before them are its own values
- * (nccl.h, versions 2.14 to 2.28). */
+ * and found at run time. Everything in it but what says otherwise is in NCCL since 2.14 (2022), the
+ * first that can be waited for with a deadline; names without the library's nccl before them are
+ * its own values (nccl.h, versions 2.14 to 2.28). */
 #ifndef SHOAL_AGENT_NCCL_API_H
 #define SHOAL_AGENT_NCCL_API_H
 
@@ -66,6 +66,9 @@ struct nccl_api {
                       void *stream);
     int (*broadcast)(const void *send, void *recv, size_t count, int type, int root, nccl_comm comm,
                      void *stream);
+    /* Since 2.19; NULL before. */
+    int (*comm_register)(nccl_comm comm, void *memory, size_t bytes, void **handle);
+    int (*comm_deregister)(nccl_comm comm, void *handle);
     int version;          /* of the library: 22809 is 2.28.9 */
     bool orders_launches; /* see NCCL_ORDERS_LAUNCHES */
 };

@@ -221,7 +221,7 @@ struct agent_config {
         const char *gpu_ids; /* "all", or as CUDA_VISIBLE_DEVICES */
         bool cpu_affinity;
         int64_t collectives; /* enum comm_device_how */
-        bool concurrent_collectives;
+        bool concurrent_collectives, register_buffers;
         bool cuda_graphs;
         int64_t threads; /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;

@@ -107,6 +107,10 @@ static const struct config_key keys[] = {
         "runtime", "cuda_graphs", runtime.cuda_graphs, "false", NULL,
         "GPUs: hand them the work between two waits as one graph, to the same bits; for models "
         "whose ops are short"),
+    KEY_BOOL(
+        "runtime", "register_buffers", runtime.register_buffers, "false", NULL,
+        "memory of gathers and reduces is registered with NCCL (2.19 or newer), which may then "
+        "move it without a copy of its own"),
     KEY_INT(
         "runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
         "CPU threads per rank; 0: the cores that affinity and the container's CPU limit allow, divided by the machine's ranks"),

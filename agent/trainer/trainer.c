@@ -86,6 +86,7 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
         .store = t->place.store,
         .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
         .is_concurrent = c->runtime.concurrent_collectives,
+        .registers = c->runtime.register_buffers,
         .watch = {.timeout_ms = (int64_t)(c->runtime.timeout_s * 1000),
                   .notes = c->runtime.collective_notes > 0 ? (int)c->runtime.collective_notes : 1,
                   .dumps = c->runtime.dump_on_timeout,

@@ -1,4 +1,4 @@
-/* Communicators over NCCL, on the CPU and with a fake of NCCL (tests/emulation/nccl.c): what they
+/* Communicators over NCCL, on the CPU and with a fake of NCCL (tests/emulation/nccl*.c): what they
  * ask it for, how ranks meet, and what happens when a collective does not end. */
 #include "agent/comm/comm_nccl.h"
 
@@ -19,13 +19,16 @@ enum { TIMEOUT_MS = 20000 };
 struct wish {
     int (*body)(struct rank *, struct comm *, struct stream *, struct error *);
     struct watch_options watch;
+    bool registers;
 };
 
 static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct error *err)
 {
     const struct wish *wish = r->arg;
-    struct comm_nccl_options options = {
-        .store = comm_local_store(r->group), .join_timeout_ms = TIMEOUT_MS, .watch = wish->watch};
+    struct comm_nccl_options options = {.store = comm_local_store(r->group),
+                                        .join_timeout_ms = TIMEOUT_MS,
+                                        .watch = wish->watch,
+                                        .registers = wish->registers};
     struct nccl_api api;
     struct comm *c = host;
     options.watch.notes = 16;
@@ -67,6 +70,41 @@ static void test_every_collective(void **state)
         for (int i = 0; i < size; i++)
             assert_ok(ranks[i].result, &ranks[i].err);
     }
+}
+
+/* Memory that goes back to the system is not registered any more, whatever comes to lie there. */
+static int gather_in_fresh_memory(struct rank *r, struct comm *c, struct stream *s,
+                                  struct error *err)
+{
+    enum { COUNT = 1000 };
+    struct device *device = stream_device(s);
+    for (int i = 0; i < 100; i++) {
+        void *all, *rest;
+        if (device_alloc(device, MEMORY_UNIT, (size_t)(i + 1) * COUNT * 2 * 4, "all", &all, err))
+            return -1;
+        memset(all, 0, (size_t)(i + 1) * COUNT * 2 * 4);
+        c->fn->all_gather(c, s, DTYPE_F32, all, (float *)all + r->rank * (i + 1) * COUNT,
+                          (i + 1) * COUNT);
+        int result = stream_sync(s, err);
+        device_free(device, all);
+        if (result)
+            return -1;
+        /* beyond what there is: what is cached is given back */
+        struct error ignored;
+        if (device_alloc(device, MEMORY_UNIT, (size_t)1 << 60, "too much", &rest, &ignored) == 0)
+            return error_set(err, ERR_INPUT, "memory without end");
+    }
+    return 0;
+}
+
+static void test_memory_is_registered_while_it_is_there(void **state)
+{
+    (void)state;
+    struct rank ranks[2] = {0};
+    run_ranks(ranks, 2, "registered=1",
+              &(struct wish){.body = gather_in_fresh_memory, .registers = true});
+    for (int i = 0; i < 2; i++)
+        assert_ok(ranks[i].result, &ranks[i].err);
 }
 
 /* Two collectives, of which the test lets the second fail; the next one fails, too. */
@@ -200,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_collective),
+        cmocka_unit_test(test_memory_is_registered_while_it_is_there),
         cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
         cmocka_unit_test(test_who_did_not_come_is_named),
         cmocka_unit_test(test_an_error_of_nccls_aborts),

@@ -56,6 +56,8 @@ ordered() { # NAME SETTING FLAGS...: the fake compares the order in which ranks 
 check "gathers beside reduces" ordered beside ""
 check "... one after the other" ordered after "" --concurrent_collectives false
 check "... to the same bits" same beside after
+check "... in registered memory" ordered registered registered=1 --register_buffers true
+check "... to the same bits" same beside registered
 check "... and with an NCCL that cannot do it" ordered before version=22500
 check "... to the same bits" same beside before
 for pair in "reduces<-compute" "compute<-reduces" "transfer<-compute"; do

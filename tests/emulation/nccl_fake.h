@@ -1,0 +1,67 @@
+/* What the parts of the fake NCCL share: nccl.c has NCCL's names, nccl_collective.c what runs on
+ * streams. */
+#ifndef SHOAL_TESTS_EMULATION_NCCL_FAKE_H
+#define SHOAL_TESTS_EMULATION_NCCL_FAKE_H
+
+#include "agent/comm/nccl_api.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { RANGES = 64, RANKS = 16, CHUNK_BYTES = 64 * 1024, REMOTE_ERROR = 6, WAIT_US = 50 };
+
+/* What a rank shows the others; step is atomic, as all that other threads change below. */
+struct slot {
+    __attribute__((aligned(
+        64))) unsigned long step; /* 2 n + 1: its chunk n is there; 2 n + 2: it has read all */
+    struct header {
+        char op[16];
+        uint64_t number, count;
+        int type, reduction, root;
+        uint64_t launch; /* of all that the rank has launched; 0: not compared */
+    } header;
+    __attribute__((aligned(64))) unsigned char data[CHUNK_BYTES];
+};
+
+struct meeting {
+    int joined;
+    struct slot slots[RANKS];
+};
+
+/* A rank: the thread that opened communicators, of which it may have several. */
+struct owner {
+    int comms;
+    uint64_t launches;
+    const struct ncclComm *runs; /* has a collective that has begun and not ended; or NULL */
+};
+
+struct ncclComm {
+    struct owner *owner;
+    struct range {
+        const unsigned char *begin, *end; /* NULL: none */
+    } registered[RANGES];
+    struct ncclComm *next; /* of all: what was aborted may still lie on a stream */
+    struct meeting *meeting;
+    char name[sizeof(struct nccl_id)];
+    int rank, size;
+    uint64_t chunks;  /* done */
+    uint64_t numbers; /* collectives given */
+    bool is_aborted;  /* its collectives end at once */
+    int error;
+};
+
+/* The text of a setting of FAKE_NCCL, up to a comma or its end; NULL: it is not there. */
+const char *fake_nccl_setting(const char *name);
+
+/* Puts a collective on the stream, or waits for it. total: elements of `send`. An NCCL result. */
+int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
+                  size_t total, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
