@@ -221,12 +221,16 @@ static int add_tokens(struct generator *g, const struct generate_options *o,
     return 0;
 }
 
-/* An encoder reads the prompt, the decoder writes from its start on. */
-static int write_answer(struct generator *g, const struct tokens *source,
+/* An encoder reads the prompt, to its eos, which not every tokenizer puts there; the decoder writes
+ * from its start on. */
+static int write_answer(struct generator *g, struct tokens *source,
                         const struct generate_options *options, struct str *out, struct error *err)
 {
     auto_tokens struct tokens ids = {0};
+    int32_t eos = tokenizer_special(g->tokenizer).eos;
     tokens_add(&ids, g->model->language.start_id);
+    if (eos >= 0 && (source->count == 0 || source->ids[source->count - 1] != eos))
+        tokens_add(source, eos);
     if (source->count == 0)
         return error_set(err, ERR_INPUT, "the prompt has no tokens");
     if (add_tokens(g, options, source, &ids, err))
