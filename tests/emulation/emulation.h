@@ -6,9 +6,10 @@
  *
  * runtime.cc runs streams: nothing runs when it is queued, but when somebody waits for it (or after
  * a while in which nobody waits), and then which stream goes on is drawn by the seed: work that no
- * event orders runs late, early and between. memory.cc: fresh device memory is full of NaNs, lies
- * between guards, is given back at once by cudaFree (so later use is use after free for ASan), and
- * under ASan the host may not touch it.
+ * event orders runs late, early and between; of host memory that is not page-locked, half of the
+ * copies read when they are queued, as CUDA may. memory.cc: fresh device memory is full of NaNs,
+ * lies between guards, is given back at once by cudaFree (so later use is use after free for ASan),
+ * and under ASan the host may not touch it.
  *
  * The environment variable SHOAL_EMULATION holds settings as "name=value,name=value": see
  * option(). */
@@ -66,6 +67,9 @@ class random_numbers
 /* Device memory may be touched between these two: kernels and copies run there. */
 void memory_allow();
 void memory_forbid();
+
+/* Whether it is the host's and not page-locked. */
+bool memory_is_pageable(const void *place);
 
 /* For cupti.cc: what ran from `begin`, a time by its clock, to now. */
 uint64_t cupti_now();

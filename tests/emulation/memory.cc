@@ -22,7 +22,8 @@ enum { GUARD_BYTES = 256, GUARD = 0xa5, FRESH = 0xff }; /* fresh memory is NaNs 
 
 struct {
     std::mutex lock;
-    std::map<unsigned char *, size_t> *blocks; /* by address: bytes; lives as long as the process */
+    /* By address: bytes; live as long as the process. Of the device, and page-locked. */
+    std::map<unsigned char *, size_t> *blocks, *locked;
     size_t used_bytes;
     bool allowed;
 } memory;
@@ -32,6 +33,20 @@ std::map<unsigned char *, size_t> &blocks()
     if (!memory.blocks)
         memory.blocks = new std::map<unsigned char *, size_t>;
     return *memory.blocks;
+}
+
+std::map<unsigned char *, size_t> &locked_blocks()
+{
+    if (!memory.locked)
+        memory.locked = new std::map<unsigned char *, size_t>;
+    return *memory.locked;
+}
+
+bool is_in(const std::map<unsigned char *, size_t> &all, const void *place)
+{
+    auto *at = (unsigned char *)(uintptr_t)place;
+    auto after = all.upper_bound(at);
+    return after != all.begin() && (--after, at < after->first + after->second);
 }
 
 size_t total_bytes()
@@ -77,6 +92,12 @@ void memory_forbid()
     memory.allowed = false;
     for (auto [block, bytes] : blocks())
         ASAN_POISON_MEMORY_REGION(block, bytes);
+}
+
+bool memory_is_pageable(const void *place)
+{
+    std::lock_guard guard(memory.lock);
+    return !is_in(blocks(), place) && !is_in(locked_blocks(), place);
 }
 
 } // namespace emulation
@@ -134,11 +155,15 @@ cudaError_t cudaHostAlloc(void **ret_memory, size_t bytes, unsigned flags)
     if (!*ret_memory)
         return cudaErrorMemoryAllocation;
     memset(*ret_memory, FRESH, rounded(bytes ? bytes : 1));
+    std::lock_guard guard(memory.lock);
+    locked_blocks()[(unsigned char *)*ret_memory] = bytes;
     return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *block)
 {
+    std::lock_guard guard(memory.lock);
+    locked_blocks().erase((unsigned char *)block);
     free(block);
     return cudaSuccess;
 }

@@ -193,10 +193,27 @@ cudaError_t cudaDeviceReset(void)
     return cudaSuccess;
 }
 
+/* Of host memory that is not page-locked CUDA may take a copy before the call returns, and must not
+ * (where the GPU can read it itself): so it is drawn. */
+static bool stages(const void *src, cudaStream_t stream)
+{
+    gpu *g = the_gpu();
+    std::unique_lock held = g->locked();
+    return memory_is_pageable(src) && !stream->works->captured && g->random.below(2) == 0;
+}
+
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     (void)kind;
+    if (stages(src, stream)) {
+        std::string staged((const char *)src, bytes);
+        return put(stream, {.run = [=] {
+                       uint64_t begin = cupti_now();
+                       memcpy(dst, staged.data(), bytes);
+                       cupti_copy(bytes, stream, begin);
+                   }});
+    }
     return put_node(stream, {node::COPY, [=] {
                                  uint64_t begin = cupti_now();
                                  memcpy(dst, src, bytes);
