@@ -2,23 +2,16 @@
 
 #include "agent/comm/comm_split.h"
 #include "agent/comm/nccl_buffers.h"
-#include "agent/comm/nccl_id.h"
-#include "base/clock.h"
+#include "agent/comm/nccl_meet.h"
 #include "base/mem.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    POLL_US = 200,         /* between two questions whether NCCL has got on */
-    END_WAITS_MS = 10000,  /* for what is under way when a communicator is closed */
-    ABORT_WAITS_MS = 1000, /* for a call that is on its way into NCCL */
-};
+enum { ABORT_WAITS_MS = 1000 }; /* for a call that is on its way into NCCL */
 
 /* What a communicator shares with those that it was split into. */
 struct shared {
@@ -46,15 +39,6 @@ static struct comm_nccl *nccl_of(struct comm *c)
     return (struct comm_nccl *)c;
 }
 
-static int fail_by(const struct nccl_api *api, nccl_comm nccl, int result, const char *what,
-                   struct error *err)
-{
-    const char *more = api->last_error(nccl);
-    bool is_ours = result == NCCL_INVALID_ARGUMENT || result == NCCL_INVALID_USAGE;
-    return error_set(err, is_ours ? ERR_CONFIG : ERR_PEER, "%s: NCCL: %s%s%.200s", what,
-                     api->error_text(result), more && more[0] ? ": " : "", more ? more : "");
-}
-
 /* ---- collectives ---- */
 
 /* A collective that was queued. */
@@ -77,7 +61,7 @@ static int settle(struct comm_nccl *c, int result)
     useconds_t nap_us = 1;
     while (result == NCCL_IN_PROGRESS && !watch_has_failed(c->shared->watch)) {
         usleep(nap_us);
-        nap_us = nap_us < POLL_US ? 2 * nap_us : POLL_US;
+        nap_us = nap_us < NCCL_POLL_US ? 2 * nap_us : NCCL_POLL_US;
         if (c->shared->api.comm_error(c->nccl, &result) != NCCL_SUCCESS)
             break;
     }
@@ -102,7 +86,7 @@ static void end(struct stream *s, const char *op, const struct call *call, int r
     struct error err;
     result = settle(c, result);
     if (result != NCCL_SUCCESS) {
-        fail_by(&c->shared->api, c->nccl, result, op, &err);
+        nccl_api_fail(&c->shared->api, c->nccl, result, op, &err);
         watch_fail(c->shared->watch, &err);
     }
     pthread_mutex_unlock(&c->calls);
@@ -230,7 +214,7 @@ static int check(void *ctx, struct error *err)
         result = error;
     if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
         return 0;
-    return fail_by(&c->shared->api, c->nccl, result, "between ranks", err);
+    return nccl_api_fail(&c->shared->api, c->nccl, result, "between ranks", err);
 }
 
 /* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
@@ -255,51 +239,19 @@ static void comm_nccl_abort(struct comm *head, const char *reason)
 
 /* ---- opening, splitting, closing ---- */
 
-static int agree_on_id(const struct comm_nccl *c, struct nccl_id *ret_id, struct error *err)
-{
-    const struct comm_nccl_options *o = &c->shared->options;
-    if (c->group.rank != 0)
-        return nccl_id_receive(o->store, c->group.id, o->join_timeout_ms, ret_id, err);
-    int result = c->shared->api.get_unique_id(ret_id);
-    if (result != NCCL_SUCCESS)
-        return fail_by(&c->shared->api, NULL, result, "an id for the ranks to meet", err);
-    return nccl_id_send(o->store, c->group.id, ret_id, err);
-}
-
-/* Waits until NCCL has connected the ranks, or one is lost. */
-static int await_ranks(struct comm_nccl *c, int result, struct error *err)
-{
-    const struct comm_nccl_options *o = &c->shared->options;
-    int64_t deadline_ms = clock_monotonic_ms() + o->join_timeout_ms;
-    while (result == NCCL_IN_PROGRESS) {
-        usleep(POLL_US);
-        if (store_check(o->store, err))
-            return -1;
-        if (clock_monotonic_ms() >= deadline_ms)
-            return error_set(err, ERR_TIMEOUT, "NCCL did not connect the ranks within %d ms",
-                             o->join_timeout_ms);
-        if (c->shared->api.comm_error(c->nccl, &result) != NCCL_SUCCESS)
-            break;
-    }
-    return result == NCCL_SUCCESS
-               ? 0
-               : fail_by(&c->shared->api, c->nccl, result, "connect the ranks", err);
-}
-
 static int connect_ranks(struct comm_nccl *c, struct error *err)
 {
-    struct nccl_id id;
-    struct nccl_config config = {
-        .size = sizeof config, .magic = NCCL_CONFIG_MAGIC, .version = NCCL_OLDEST, .blocking = 0};
-    if (agree_on_id(c, &id, err) ||
-        device_alloc(c->shared->device, MEMORY_INPUT, sizeof(float), "barrier", &c->token, err))
-        return -1;
-    int result = c->shared->api.comm_init(&c->nccl, c->group.size, id, c->group.rank, &config);
-    if (await_ranks(c, result, err) == 0)
-        return 0;
-    if (c->nccl)
-        c->shared->api.comm_abort(c->nccl);
-    return -1;
+    const struct nccl_meeting meeting = {
+        .api = &c->shared->api,
+        .store = c->shared->options.store,
+        .group = c->group.id,
+        .rank = c->group.rank,
+        .size = c->group.size,
+        .timeout_ms = c->shared->options.join_timeout_ms,
+    };
+    return device_alloc(c->shared->device, MEMORY_INPUT, sizeof(float), "barrier", &c->token, err)
+               ? -1
+               : nccl_meet(&meeting, &c->nccl, err);
 }
 
 static void release(struct comm_nccl *c)
@@ -317,30 +269,13 @@ static void release(struct comm_nccl *c)
     free(c);
 }
 
-/* An abort while the others still compute would be an error to them; but who is lost is not waited
- * for. */
-static void end_nccl(struct comm_nccl *c)
-{
-    const struct nccl_api *api = &c->shared->api;
-    struct error ignored;
-    int64_t deadline_ms = clock_monotonic_ms() + END_WAITS_MS;
-    int result = api->comm_finalize(c->nccl);
-    while (result == NCCL_IN_PROGRESS && clock_monotonic_ms() < deadline_ms &&
-           store_check(c->shared->options.store, &ignored) == 0) {
-        usleep(POLL_US);
-        if (api->comm_error(c->nccl, &result) != NCCL_SUCCESS)
-            break;
-    }
-    (result == NCCL_SUCCESS ? api->comm_destroy : api->comm_abort)(c->nccl);
-}
-
 static void comm_nccl_close(struct comm *head)
 {
     struct comm_nccl *c = nccl_of(head);
     bool was_aborted = watch_remove(c->shared->watch, &c->watched);
     nccl_buffers_leave(c->shared->buffers, c->nccl, !was_aborted);
     if (!was_aborted)
-        end_nccl(c);
+        nccl_part(&c->shared->api, c->shared->options.store, c->nccl);
     release(c);
 }
 

@@ -52,3 +52,12 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
     *ret_api = api;
     return 0;
 }
+
+int nccl_api_fail(const struct nccl_api *api, nccl_comm nccl, int result, const char *what,
+                  struct error *err)
+{
+    const char *more = api->last_error(nccl);
+    bool is_ours = result == NCCL_INVALID_ARGUMENT || result == NCCL_INVALID_USAGE;
+    return error_set(err, is_ours ? ERR_CONFIG : ERR_PEER, "%s: NCCL: %s%s%.200s", what,
+                     api->error_text(result), more && more[0] ? ": " : "", more ? more : "");
+}

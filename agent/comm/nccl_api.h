@@ -77,6 +77,11 @@ struct nccl_api {
  * 1 unless the environment has it. Errors: ERR_UNSUPPORTED if there is none, or it is too old. */
 int nccl_api_open(struct nccl_api *ret_api, struct error *err);
 
+/* Sets *err to what a call for `what` returned, in NCCL's words; returns -1. comm: NULL if there is
+ * none. ERR_CONFIG if the call itself was wrong, else ERR_PEER. */
+int nccl_api_fail(const struct nccl_api *api, nccl_comm comm, int result, const char *what,
+                  struct error *err);
+
 /* "2.28.9". out: at least 16 bytes. */
 void nccl_api_version_text(int version, char *out);
 

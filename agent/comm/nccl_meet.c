@@ -1,0 +1,70 @@
+#include "agent/comm/nccl_meet.h"
+
+#include "agent/comm/nccl_id.h"
+#include "base/clock.h"
+
+#include <unistd.h>
+
+enum { PART_WAITS_MS = 10000 }; /* for what is under way */
+
+static int agree_on_id(const struct nccl_meeting *m, struct nccl_id *ret_id, struct error *err)
+{
+    if (m->rank != 0)
+        return nccl_id_receive(m->store, m->group, m->timeout_ms, ret_id, err);
+    int result = m->api->get_unique_id(ret_id);
+    if (result != NCCL_SUCCESS)
+        return nccl_api_fail(m->api, NULL, result, "an id for the ranks to meet", err);
+    return nccl_id_send(m->store, m->group, ret_id, err);
+}
+
+/* Waits until NCCL has connected the ranks, or one is lost. */
+static int await_ranks(const struct nccl_meeting *m, nccl_comm comm, int result, struct error *err)
+{
+    int64_t deadline_ms = clock_monotonic_ms() + m->timeout_ms;
+    while (result == NCCL_IN_PROGRESS) {
+        usleep(NCCL_POLL_US);
+        if (store_check(m->store, err))
+            return -1;
+        if (clock_monotonic_ms() >= deadline_ms)
+            return error_set(err, ERR_TIMEOUT, "NCCL did not connect the ranks within %d ms",
+                             m->timeout_ms);
+        if (m->api->comm_error(comm, &result) != NCCL_SUCCESS)
+            break;
+    }
+    return result == NCCL_SUCCESS ? 0
+                                  : nccl_api_fail(m->api, comm, result, "connect the ranks", err);
+}
+
+int nccl_meet(const struct nccl_meeting *m, nccl_comm *ret_comm, struct error *err)
+{
+    struct nccl_id id;
+    struct nccl_config config = {
+        .size = sizeof config, .magic = NCCL_CONFIG_MAGIC, .version = NCCL_OLDEST, .blocking = 0};
+    nccl_comm comm = NULL;
+    if (agree_on_id(m, &id, err))
+        return -1;
+    int result = m->api->comm_init(&comm, m->size, id, m->rank, &config);
+    if (await_ranks(m, comm, result, err) == 0) {
+        *ret_comm = comm;
+        return 0;
+    }
+    if (comm)
+        m->api->comm_abort(comm);
+    return -1;
+}
+
+/* An abort while the others still compute would be an error to them; but who is lost is not waited
+ * for. */
+void nccl_part(const struct nccl_api *api, struct store *store, nccl_comm comm)
+{
+    struct error ignored;
+    int64_t deadline_ms = clock_monotonic_ms() + PART_WAITS_MS;
+    int result = api->comm_finalize(comm);
+    while (result == NCCL_IN_PROGRESS && clock_monotonic_ms() < deadline_ms &&
+           store_check(store, &ignored) == 0) {
+        usleep(NCCL_POLL_US);
+        if (api->comm_error(comm, &result) != NCCL_SUCCESS)
+            break;
+    }
+    (result == NCCL_SUCCESS ? api->comm_destroy : api->comm_abort)(comm);
+}

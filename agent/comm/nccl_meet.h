@@ -1,0 +1,31 @@
+/* How the ranks of an NCCL communicator meet, and part. What NCCL does in its own time is waited
+ * for, up to a deadline or until the store knows of a lost rank. */
+#ifndef SHOAL_AGENT_NCCL_MEET_H
+#define SHOAL_AGENT_NCCL_MEET_H
+
+#include "agent/comm/nccl_api.h"
+#include "agent/comm/store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { NCCL_POLL_US = 200 }; /* between two questions whether NCCL has got on */
+
+struct nccl_meeting {
+    const struct nccl_api *api;
+    struct store *store;
+    const char *group; /* the communicator's name, used once in the store */
+    int rank, size;
+    int timeout_ms; /* of all of it */
+};
+
+/* Collective. Errors: ERR_TIMEOUT, ERR_PEER. */
+int nccl_meet(const struct nccl_meeting *meeting, nccl_comm *ret_comm, struct error *err);
+/* Ends what is under way and the communicator. Its ranks need not do so at once. */
+void nccl_part(const struct nccl_api *api, struct store *store, nccl_comm comm);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
