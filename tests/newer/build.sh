@@ -22,7 +22,7 @@ die() {
     exit 1
 }
 
-newest() { find "$cache" -maxdepth 1 -name 'apiextensions-[0-9]*' 2>/dev/null | sort -V | tail -n 1; }
+newest() { find "$cache" -maxdepth 1 -name 'apiextensions-[0-9]*' | sort -V | tail -n 1; }
 
 run() { # COMMAND...: its output goes to the log
     "$@" >>"$tree/log" 2>&1 </dev/null || {
@@ -83,6 +83,7 @@ build() {
 
 clean_up() { rm -rf "$tree"; }
 
+mkdir -p "$cache"
 built=$(newest)
 if [ -n "$built" ]; then
     echo "$built"
@@ -91,7 +92,6 @@ fi
 for tool in apt-get dpkg-deb flock "$keyring"; do
     [ -e "$tool" ] || command -v "$tool" >/dev/null || die "$tool is not here: run 'make cluster-deps'"
 done
-mkdir -p "$cache"
 exec 9>"$cache/newer.lock"
 flock --nonblock 9 || {
     say "waiting for another run that builds it"

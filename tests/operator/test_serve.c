@@ -3,47 +3,15 @@
 
 #include "base/listen.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "operator/serve.h"
+#include "tests/operator/page.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-/* A port that nobody listens on. */
-static int free_port(void)
-{
-    struct error err;
-    auto_close int fd = -1;
-    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
-    return listen_port(fd);
-}
-
-/* The whole answer. The caller frees. */
-static char *get(int port, const char *path)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    auto_free char *request =
-        xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
-    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-    auto_str struct str all;
-    char chunk[4096];
-    ssize_t count;
-    str_init(&all, 1 << 20);
-    while ((count = recv(fd, chunk, sizeof chunk, 0)) > 0)
-        str_add_bytes(&all, chunk, (size_t)count);
-    return xstrdup(str_text(&all));
-}
 
 static void assert_answer(int port, const char *path, const char *status, const char *part)
 {
-    auto_free char *text = get(port, path);
+    auto_free char *text = page_get(port, path);
     if (strncmp(text + strlen("HTTP/1.1 "), status, strlen(status)) != 0 || !strstr(text, part))
         fail_msg("%s: not %s with \"%s\" but\n%s", path, status, part, text);
 }
@@ -53,7 +21,7 @@ static void readiness_and_metrics_are_told(void **state)
 {
     (void)state;
     for (int apart = 0; apart < 2; apart++) {
-        int health = free_port(), metrics = apart ? free_port() : health;
+        int health = page_free_port(), metrics = apart ? page_free_port() : health;
         auto_free char *health_address = xasprintf("127.0.0.1:%d", health);
         auto_free char *metrics_address = xasprintf("127.0.0.1:%d", metrics);
         const struct operator_config config = {.health_probe_bind_address = health_address,

@@ -1,0 +1,38 @@
+#include "tests/operator/page.h"
+
+#include "base/listen.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "tests/support.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int page_free_port(void)
+{
+    struct error err;
+    auto_close int fd = -1;
+    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
+    return listen_port(fd);
+}
+
+char *page_get(int port, const char *path)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    auto_free char *request =
+        xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    auto_str struct str all;
+    char chunk[4096];
+    ssize_t count;
+    str_init(&all, 1 << 20);
+    while ((count = recv(fd, chunk, sizeof chunk, 0)) > 0)
+        str_add_bytes(&all, chunk, (size_t)count);
+    return xstrdup(str_text(&all));
+}

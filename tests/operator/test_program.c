@@ -1,0 +1,172 @@
+/* shoal-operator, all parts wired, against a fake API server: it gets ready and leaves in
+ * good order when it is told to; what cannot be opened is named. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/program.h"
+#include "tests/operator/api.h"
+#include "tests/operator/page.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TO(request, text, and_then)                                                                \
+    {                                                                                              \
+        .to = request, .bytes = text, .then = and_then                                             \
+    }
+#define STREAM_OF(path) TO("GET " path "?watch", FAKE_CHUNKED, FAKE_HOLD)
+
+/* Nothing is there; watches are silent. */
+static const struct fake_answer empty_cluster[] = {
+    STREAM_OF("/apis/kubeflow.org/v1/pytorchjobs"),
+    STREAM_OF("/api/v1/pods"),
+    STREAM_OF("/api/v1/services"),
+    STREAM_OF("/apis/autoscaling/v2/horizontalpodautoscalers"),
+    TO("GET /api",
+       API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+       FAKE_CLOSE),
+};
+
+struct fixture {
+    struct api api;
+    char *kubeconfig, *address;
+    int port;
+    struct operator_config config;
+};
+
+/* Before any thread is made, so that all of them leave signals to the program, as in main. */
+static int block_signals(void **state)
+{
+    (void)state;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    return pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void open_fixture(struct fixture *f)
+{
+    api_open(&f->api, empty_cluster, array_length(empty_cluster), NULL);
+    f->port = page_free_port();
+    f->address = xasprintf("127.0.0.1:%d", f->port);
+    f->kubeconfig = xasprintf("%s/config", f->api.directory);
+    f->config = (struct operator_config){
+        .metrics_bind_address = f->address,
+        .health_probe_bind_address = f->address,
+        .own_name = "me",
+        .kubeconfig = f->kubeconfig,
+        .init_template_file = "/etc/config/initContainer.yaml",
+        .init_image = "",
+        .init_max_tries = 100,
+        .default_backoff_limit = 6,
+    };
+}
+
+static void close_fixture(struct fixture *f)
+{
+    api_close(&f->api);
+    free(f->kubeconfig);
+    free(f->address);
+}
+
+/* Waits for this line on the metrics page, at most 20 s, then tells the program to stop. */
+struct watchman {
+    pthread_t thread;
+    int port;
+    const char *line;
+    bool seen;
+};
+
+static void *watch_the_page(void *context)
+{
+    struct watchman *w = context;
+    for (int tries = 0; !w->seen && tries < 2000; tries++) {
+        usleep(10 * 1000);
+        auto_free char *page = page_get(w->port, "/metrics");
+        w->seen = strstr(page, w->line) != NULL;
+    }
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+/* Runs it until its metrics page has the line. */
+static void run_until(struct fixture *f, const char *line)
+{
+    struct program *program;
+    struct error err;
+    struct watchman watchman = {.port = f->port, .line = line};
+    assert_ok(program_open(&program, &f->config, &err), &err);
+    assert_int_equal(pthread_create(&watchman.thread, NULL, watch_the_page, &watchman), 0);
+    assert_ok(program_run(program, &err), &err);
+    pthread_join(watchman.thread, NULL);
+    if (!watchman.seen)
+        fail_msg("no line %s", line);
+    program_close(program);
+}
+
+static size_t asked(struct fixture *f, const char *start, const char *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fake_server_request_count(f->api.server); i++) {
+        auto_free char *text = fake_server_request(f->api.server, i);
+        count += strncmp(text, start, strlen(start)) == 0 && strstr(text, part) != NULL;
+    }
+    return count;
+}
+
+static void it_gets_ready_and_stops(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    run_until(&f, "\nshoal_operator_ready 1\n");
+    assert_int_equal(asked(&f, "GET /apis/kubeflow.org/v1/pytorchjobs?limit", ""), 1);
+    close_fixture(&f);
+}
+
+static void only_the_namespace_is_watched(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    f.config.namespace_ = "team";
+    run_until(&f, "process_start_time_seconds ");
+    assert_int_equal(asked(&f, "GET /apis/kubeflow.org/v1/pytorchjobs", ""), 0);
+    assert_true(asked(&f, "GET /apis/kubeflow.org/v1/namespaces/team/pytorchjobs", "") > 0);
+    close_fixture(&f);
+}
+
+static void what_cannot_be_opened_is_named(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    struct operator_config rows[] = {f.config, f.config, f.config};
+    rows[0].kubeconfig = "/nowhere/config";
+    rows[1].init_template_file = "/nowhere/template.yaml";
+    rows[2].metrics_bind_address = "nonsense";
+    static const char *const words[] = {"/nowhere/config", "/nowhere/template.yaml", "nonsense"};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct program *program;
+        struct error err;
+        assert_int_equal(program_open(&program, &rows[i], &err), -1);
+        if (!strstr(err.msg, words[i]))
+            fail_msg("\"%s\" does not name %s", err.msg, words[i]);
+        program_close(program);
+    }
+    program_close(NULL);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_gets_ready_and_stops),
+        cmocka_unit_test(only_the_namespace_is_watched),
+        cmocka_unit_test(what_cannot_be_opened_is_named),
+    };
+    return cmocka_run_group_tests(tests, block_signals, NULL);
+}
