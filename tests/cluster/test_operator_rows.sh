@@ -9,6 +9,7 @@
 #                            C30 C32-C34 X03 [X04] X06-X09 X17 X19 X20 [X21]
 #   operator/test_expect.c   C35, which is inside the operator
 #   operator/test_crd.c      the words of the rules in CEL (P04 W05 W08 W10 W11), which this API server is too old for
+#   ../newer/test.sh         these rules on a new one (make check-newer)
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
 # shellcheck source=tests/cluster/lib.sh
