@@ -36,7 +36,8 @@ static inline double row_sum(const struct layer_args *a, int64_t r, float shift,
 }
 
 /* Row r of x becomes itself and the residual's. */
-static inline void add_residual(const struct layer_args *a, int64_t r)
+static inline __attribute__((always_inline)) void add_residual(const struct layer_args *a,
+                                                               int64_t r)
 {
     float strip[STRIP];
     for (int64_t i = 0, n; i < a->D; i += n) {
@@ -90,8 +91,8 @@ void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stat
 }
 
 /* The means over a row of w dy and of w dy z, z = (x - mean) * rstd. */
-static inline void gradient_means(const struct layer_args *a, int64_t r, float *ret_plain,
-                                  float *ret_with_z)
+static inline __attribute__((always_inline)) void
+gradient_means(const struct layer_args *a, int64_t r, float *ret_plain, float *ret_with_z)
 {
     float x_strip[STRIP], w_strip[STRIP], dy_strip[STRIP];
     float mean = a->stats[2 * r], rstd = a->stats[2 * r + 1];
@@ -115,7 +116,8 @@ static inline void gradient_means(const struct layer_args *a, int64_t r, float *
 }
 
 /* A row's dx = rstd * (w dy - mean(w dy) - z * mean(w dy z)), and its shares of dw and dbias. */
-static inline void backward_row(const struct layer_args *a, int64_t r, float *dw, float *dbias)
+static inline __attribute__((always_inline)) void backward_row(const struct layer_args *a,
+                                                               int64_t r, float *dw, float *dbias)
 {
     float x_strip[STRIP], w_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP], plain, with_z;
     float mean = a->stats[2 * r], rstd = a->stats[2 * r + 1];

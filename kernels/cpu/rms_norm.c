@@ -77,7 +77,8 @@ void cpu_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, 
 }
 
 /* A row's dx = rstd * (w dy - z * mean(w dy z)), and its share of dw: dy * z. */
-static inline void backward_row(const struct rms_args *a, int64_t r, float *dw)
+static inline __attribute__((always_inline)) void backward_row(const struct rms_args *a, int64_t r,
+                                                               float *dw)
 {
     float x_strip[STRIP], w_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP], z[STRIP];
     float rstd = a->rstd[r];

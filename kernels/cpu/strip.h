@@ -43,9 +43,10 @@ static inline void strip_write(enum dtype t, void *y, int64_t first, int64_t cou
         to[i] = bf16_from_float(buffer[i]);
 }
 
-/* Adds values to y's elements from `first` on; they are rounded as y is before that, too. */
-static inline void strip_add(enum dtype t, void *y, int64_t first, int64_t count,
-                             const float *values)
+/* Adds values to y's elements from `first` on; they are rounded as y is before that, too.
+ * Always inline, as what calls it: only then is it compiled for the machine's vectors (CPU_HOT). */
+static inline __attribute__((always_inline)) void strip_add(enum dtype t, void *y, int64_t first,
+                                                            int64_t count, const float *values)
 {
     float buffer[STRIP];
     const float *old = strip_read(t, y, first, count, buffer);
