@@ -1,0 +1,44 @@
+#include "agent/launch/stop.h"
+
+#include "base/exit_code.h"
+
+#include <signal.h>
+#include <time.h>
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+void stop_listen(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+bool stop_asked(void *ctx)
+{
+    (void)ctx;
+    return stop_signal != 0;
+}
+
+int stop_exit_code(const struct error *err)
+{
+    bool interrupted = err->code == ERR_CANCELLED && stop_signal == SIGINT;
+    return interrupted ? 128 + SIGINT : exit_code_of(err->code);
+}
+
+void stop_await_first_rank(void)
+{
+    const struct timespec most = {.tv_sec = 5};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (!stop_signal)
+        sigtimedwait(&set, NULL, &most);
+}

@@ -1,0 +1,215 @@
+#include "agent/rank.h"
+
+#include "agent/comm/comm_ring.h"
+#include "agent/comm/net.h"
+#include "agent/comm/rendezvous.h"
+#include "agent/launch/numa.h"
+#include "agent/launch/pulse.h"
+#include "agent/launch/stop.h"
+#include "agent/trainer/banner.h"
+#include "agent/trainer/report.h"
+#include "agent/trainer/trainer.h"
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/cores.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A node of SageMaker HyperPod: it may have been put in the place of a broken one, so its first
+ * start goes on from the latest checkpoint as a restart does. */
+static bool is_hyperpod(void)
+{
+    return access("/opt/sagemaker_cluster", F_OK) == 0;
+}
+
+static void print_banner(const struct config *config, const struct topology *t)
+{
+    auto_str struct str text;
+    str_init(&text, 256 * 1024);
+    if (config->warning[0])
+        log_warning("%s", config->warning);
+    banner_print(config, t, environ, is_hyperpod(), &text);
+    fputs(str_text(&text), stdout);
+    fflush(stdout);
+}
+
+/* CPU threads of a rank: what the configuration says, else its share of the cores we may use.
+ * on_node: how many of the pod's ranks have these cores. */
+static int thread_count(const struct agent_config *c, const struct topology *t, int on_node)
+{
+    if (c->runtime.threads > 0)
+        return (int)c->runtime.threads;
+    int cores = cores_available();
+    /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
+    int pods = strncmp(t->host, "127.", 4) == 0 ? t->world_size / t->local_size : 1;
+    int sharing = pods * on_node;
+    return cores > sharing ? cores / sharing : 1;
+}
+
+/* The meeting of all ranks, as long as the run. */
+struct meeting {
+    struct rendezvous *rendezvous; /* NULL with one rank */
+    struct comm *world;
+};
+
+/* The network interface that others reach this process at: Gloo's variable names one, NCCL's may
+ * mean several, and is for its own sockets first: one that means none here is passed over. "": the
+ * one that leads to rank 0. */
+static void choose_interface(const struct topology *t, char *out, size_t out_bytes)
+{
+    const char *gloo = getenv("GLOO_SOCKET_IFNAME"), *nccl = getenv("NCCL_SOCKET_IFNAME");
+    bool is_local = strncmp(t->host, "127.", 4) == 0;
+    out[0] = '\0';
+    if (gloo && gloo[0])
+        snprintf(out, out_bytes, "%s", gloo);
+    else if (nccl && nccl[0] && !is_local)
+        net_interface_choose(nccl, out, out_bytes);
+}
+
+static int meet(const struct agent_config *c, const struct topology *t, struct meeting *m,
+                struct error *err)
+{
+    if (t->world_size == 1)
+        return comm_self_open(&m->world, err);
+    const struct rendezvous_options options = {
+        .host = t->host,
+        .port = t->port,
+        .rank = t->rank,
+        .size = t->world_size,
+        .job_id = t->job_id,
+        .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
+        .beat_ms = RENDEZVOUS_BEAT_MS,
+        .silence_ms = RENDEZVOUS_SILENCE_MS,
+    };
+    if (rendezvous_open(&options, &m->rendezvous, err))
+        return -1;
+    char interface[64];
+    choose_interface(t, interface, sizeof interface);
+    const struct comm_ring_options ring = {
+        .join_timeout_ms = options.join_timeout_ms,
+        .timeout_ms = (int)(c->runtime.timeout_s * 1000),
+        .interface = interface[0] ? interface : NULL,
+    };
+    return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
+                          err);
+}
+
+/* What all ranks have in common each finds for itself. */
+static int tell_others(const struct meeting *m, int result, const struct error *err)
+{
+    if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED)
+        rendezvous_fail(m->rendezvous, err->msg);
+    return result;
+}
+
+static void part(struct meeting *m)
+{
+    comm_close(m->world);
+    rendezvous_close(m->rendezvous);
+}
+
+static int save_model(struct trainer *trainer, const char *path, int rank, struct error *err)
+{
+    if (trainer_save_model(trainer, path, err))
+        return -1;
+    if (rank == 0)
+        printf("Model saved: %s\n", path);
+    return 0;
+}
+
+/* A GPU that does not answer keeps even the end of its process waiting. */
+static void end_at_once(void)
+{
+    _exit(EXIT_RETRYABLE);
+}
+
+static int train(const struct config *config, const struct topology *t, const struct meeting *m,
+                 struct report *report, struct error *err)
+{
+    const struct agent_config *c = &config->value;
+    int on_node = t->local_size;
+    auto_str struct str yaml;
+    str_init(&yaml, 256 * 1024);
+    config_yaml(config, &yaml);
+    if (c->runtime.cpu_affinity && numa_stay(t->local_rank, t->local_size, &on_node, err))
+        return -1;
+    struct trainer_listener listener = report_listener(report);
+    listener.stop_asked = stop_asked;
+    struct pulse pulse = pulse_take();
+    const struct trainer_place place = {
+        .world = m->world,
+        .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
+        .stuck = end_at_once,
+        .alive = pulse_give,
+        .alive_ctx = &pulse,
+        .local_rank = t->local_rank,
+        .local_size = t->local_size,
+        .threads = thread_count(c, t, on_node),
+        .restarted = t->restart_count > 0 || is_hyperpod(),
+        .agent_config = str_text(&yaml),
+    };
+    struct trainer *trainer = NULL;
+    if (trainer_open(c, &place, &listener, &trainer, err))
+        return tell_others(m, -1, err);
+    stop_listen();
+    report_begin(report);
+    int result = trainer_run(trainer, err);
+    if (result == 0) {
+        struct memory_use use;
+        trainer_memory_use(trainer, &use);
+        report_end(report, trainer_module(trainer), &use);
+    }
+    if (result == 0 && c->checkpoint.save_model[0])
+        result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
+    tell_others(m, result, err); /* now: closing may take its time */
+    trainer_close(trainer);
+    return result;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static int64_t wall_us(void)
+{
+    return clock_now_ms() * 1000;
+}
+
+int rank_run(const struct config *config, const struct topology *t, int64_t start_us,
+             struct error *err)
+{
+    if (t->rank == 0)
+        print_banner(config, t);
+    struct meeting meeting = {0};
+    int result = meet(&config->value, t, &meeting, err);
+    if (result == 0) {
+        const struct report_setting setting = {
+            .config = config,
+            .rank = t->rank,
+            .local_rank = t->local_rank,
+            .world_size = t->world_size,
+            .restarts = t->restart_count,
+            .job = t->job_id,
+            .node = or_empty(getenv("NODE_NAME")),
+            .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
+            .pod = or_empty(getenv("HOSTNAME")),
+            .gpus_visible = getenv("CUDA_VISIBLE_DEVICES"),
+            .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
+            .start_us = start_us,
+            .wall_us = wall_us,
+            .steady_us = clock_monotonic_us,
+        };
+        struct report *report = report_open(&setting);
+        result = train(config, t, &meeting, report, err);
+        if (result < 0)
+            report_failed(report, stop_exit_code(err));
+        report_close(report);
+    }
+    part(&meeting);
+    return result;
+}
