@@ -26,6 +26,8 @@ struct optim {
     struct span *spans;
     int span_count;
     void *sum_of_squares; /* a double, of all gradients; on home */
+    void *sum_there;      /* the same as of the last sync, in memory that home copies beside the
+                             host */
     bool measured;        /* since the last step */
 };
 
@@ -128,8 +130,11 @@ static int open_states(struct optim *optim, struct error *err)
             device_ops(home)->fill(stream, memory, 0, (int64_t)(bytes / sizeof(float)));
         }
     }
-    return device_alloc(home, MEMORY_GRADIENT, sizeof(double), "gradient norm",
-                        &optim->sum_of_squares, err);
+    if (device_alloc(home, MEMORY_GRADIENT, sizeof(double), "gradient norm", &optim->sum_of_squares,
+                     err))
+        return -1;
+    return device_host_alloc(home, sizeof(double), "gradient norm on the host", &optim->sum_there,
+                             err);
 }
 
 int optim_open(const struct optim_config *config, struct shard *shard, struct optim **ret_optim,
@@ -162,6 +167,7 @@ void optim_close(struct optim *optim)
         for (int i = 0; i < MAX_STATES; i++)
             device_free(home, optim->states[u][i]);
     device_free(home, optim->sum_of_squares);
+    device_host_free(home, optim->sum_there);
     free(optim->states);
     free(optim->spans);
     free(optim);
@@ -180,17 +186,13 @@ void optim_measure(struct optim *optim)
             ops->sum_of_squares(s, optim->sum_of_squares, unit->gradient, unit->shard_count);
     }
     shard_sum(optim->shard, optim->sum_of_squares);
+    stream_copy(s, optim->sum_there, optim->sum_of_squares, sizeof(double));
     optim->measured = true;
 }
 
-int optim_norm(struct optim *optim, double *ret_norm, struct error *err)
+double optim_norm(const struct optim *optim)
 {
-    double sum;
-    stream_copy(shard_home_stream(optim->shard), &sum, optim->sum_of_squares, sizeof sum);
-    if (shard_sync(optim->shard, err) < 0)
-        return -1;
-    *ret_norm = sqrt(sum);
-    return 0;
+    return sqrt(*(const double *)optim->sum_there);
 }
 
 static void clip(struct optim *optim)

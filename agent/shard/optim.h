@@ -54,10 +54,10 @@ void optim_close(struct optim *optim); /* NULL-safe */
 /* Queues the L2 norm of the gradients of shard_finish() over all parameters; collective. A step
  * that clips does so itself unless it was done since the last. */
 void optim_measure(struct optim *optim);
-/* Waits for the norm last measured, the gradients' before they were clipped: the same on every
- * rank, infinite or NaN if a gradient is. Not to step then skips the update on all ranks alike.
- * Errors: those of the stream. */
-int optim_norm(struct optim *optim, double *ret_norm, struct error *err);
+/* The norm last measured, the gradients' before they were clipped: the same on every rank, infinite
+ * or NaN if a gradient is. Not to step then skips the update on all ranks alike. There once
+ * shard_sync() has waited for what optim_measure() queued. */
+double optim_norm(const struct optim *optim);
 
 /* One step with the gradients of shard_finish(), queued on shard_home_stream(); clips them where
  * they are; tells the shard engine that values changed. */
@@ -67,11 +67,11 @@ void optim_step(struct optim *optim, float lr);
 int64_t optim_steps(const struct optim *optim);
 void optim_set_steps(struct optim *optim, int64_t steps);
 
-/* The state, as torch.optim's state_dict names it: adadelta "square_avg", "acc_delta"; sgd with
- * momentum "momentum_buffer"; adam and adamw "exp_avg", "exp_avg_sq". */
 /* Tensors of state per parameter: 0 .. 2. */
 int optim_config_states(const struct optim_config *config);
 int optim_state_count(const struct optim *optim);
+/* As torch.optim's state_dict names it: adadelta "square_avg", "acc_delta"; sgd with momentum
+ * "momentum_buffer"; adam and adamw "exp_avg", "exp_avg_sq". */
 const char *optim_state_name(const struct optim *optim, int state);
 /* [shard_count of the unit], on the slices' home device, laid out as the unit's value and of its
  * dtype. */

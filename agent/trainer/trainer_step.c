@@ -84,9 +84,9 @@ static int update(struct trainer *t, struct error *err)
     if (measures_norm(t))
         optim_measure(t->optim);
     if (t->config->runtime.nan_policy != NAN_WARN) {
-        double norm;
-        if (optim_norm(t->optim, &norm, err))
+        if (shard_sync(t->shard, err))
             return -1;
+        double norm = optim_norm(t->optim);
         if (!isfinite(norm) && t->config->runtime.nan_policy == NAN_ABORT)
             return error_set(err, ERR_LIMIT,
                              "step %lld: the gradient's norm is no number (runtime.nan_policy="
@@ -139,23 +139,20 @@ static double step_loss(const struct trainer *t, const double *sums_before,
     return (after[0] - before[0]) / (after[2] - before[2]);
 }
 
-static int tell(struct trainer *t, const struct source_fetched *fetched, double loss,
-                struct error *err)
+static void tell(struct trainer *t, const struct source_fetched *fetched, double loss)
 {
     struct trainer_step step = {
         .position = t->position,
         .samples = fetched->rows * t->world->size,
         .tokens = fetched->tokens * t->world->size, /* the others have about as many */
         .loss = loss,
-        .grad_norm = (double)NAN,
+        .grad_norm = measures_norm(t) ? optim_norm(t->optim) : (double)NAN,
         .lr = t->lr,
         .next_lr = schedule_lr(&t->schedule,
                                (struct schedule_position){t->position.epoch, t->position.step}),
         .epochs = t->config->schedule.epochs,
         .steps = trainer_steps(t),
     };
-    if (measures_norm(t) && optim_norm(t->optim, &step.grad_norm, err))
-        return -1;
     bool finite = isfinite(loss) && (isfinite(step.grad_norm) || !measures_norm(t));
     t->nonfinite_steps += !finite;
     step.nonfinite_steps = t->nonfinite_steps;
@@ -165,7 +162,6 @@ static int tell(struct trainer *t, const struct source_fetched *fetched, double 
     shard_add_traffic(t->shard, &step.traffic);
     phases_take(t->phases, step.phase_s);
     t->listener->step(t->listener->ctx, &step);
-    return 0;
 }
 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
@@ -201,5 +197,6 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     profiler_phase(t->profiler, NULL);
     fold_labels(t, totals);
     t->position.step++;
-    return tell(t, fetched, step_loss(t, sums, totals), err);
+    tell(t, fetched, step_loss(t, sums, totals));
+    return 0;
 }

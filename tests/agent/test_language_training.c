@@ -91,9 +91,9 @@ static int train_step(struct trainee *t, struct comm *comm, int step, struct err
     shard_finish(t->shard);
     comm->fn->all_reduce_f64(comm, t->stream, t->sums, MODEL_MAX_SUMS);
     optim_measure(t->optim);
-    double norm;
-    if (optim_norm(t->optim, &norm, err) < 0 || stream_sync(t->stream, err) < 0)
+    if (shard_sync(t->shard, err) < 0)
         return -1;
+    double norm = optim_norm(t->optim);
     optim_step(t->optim, (float)schedule_lr(&schedule, (struct schedule_position){0, step}));
     if (t->rank->rank == 0) {
         t->training->losses[step] = (float)language_loss(t->model, t->sums);

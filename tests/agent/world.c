@@ -298,8 +298,9 @@ static int world_step(struct world_rank *r, int step)
         return -1;
     if (w->optim.grad_clip > 0) {
         optim_measure(r->optim);
-        if (optim_norm(r->optim, &r->result->norms[step][r->rank], &r->err) < 0)
+        if (shard_sync(r->shard, &r->err) < 0)
             return -1;
+        r->result->norms[step][r->rank] = optim_norm(r->optim);
     }
     const struct schedule_position at = {0, step};
     optim_step(r->optim, w->schedule ? (float)schedule_lr(w->schedule, at) : w->lr);
