@@ -30,6 +30,12 @@ struct library_symbol {
     bool optional; /* newer than the oldest library we work with: NULL where it is not there */
 };
 
+/* One of a table, of the type `functions`. */
+#define LIBRARY_SYMBOL(functions, member, symbol)                                                  \
+    {                                                                                              \
+        symbol, offsetof(functions, member), false                                                 \
+    }
+
 /* Fills the struct at `functions` for all symbols up to one without a name. Errors:
  * ERR_UNSUPPORTED, naming the symbol and the library's file. */
 int library_symbols(void *library, const struct library_symbol *symbols, void *functions,

@@ -63,7 +63,7 @@ struct backend {
     int (*stream_open)(struct device *device, const char *name, struct stream **ret_stream,
                        struct error *err);
     void (*stream_close)(struct stream *stream);
-    void *(*stream_native)(const struct stream *stream);
+    void *(*stream_native)(struct stream *stream);
     int (*stream_sync)(struct stream *stream, struct error *err);
     void (*stream_call)(struct stream *stream, int (*function)(void *args, struct error *err),
                         const void *args, size_t bytes);

@@ -192,7 +192,7 @@ struct device *stream_device(const struct stream *stream)
     return stream->device;
 }
 
-void *stream_native(const struct stream *stream)
+void *stream_native(struct stream *stream)
 {
     return stream->device->backend->stream_native(stream);
 }

@@ -113,8 +113,8 @@ int stream_open(struct device *device, const char *name, struct stream **ret_str
 void stream_close(struct stream *stream); /* NULL-safe; waits for what is queued */
 struct device *stream_device(const struct stream *stream);
 /* The backend's own name for it, for libraries that put work on it (NCCL's cudaStream_t); NULL on
- * the CPU. */
-void *stream_native(const struct stream *stream);
+ * the CPU. Launches what a graph has captured so far. */
+void *stream_native(struct stream *stream);
 
 /* Waits until everything queued so far is done. Returns the first failure of the stream since it
  * was opened (the stream stays failed and skips all later work), else 0. */

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKS = 5 }; /* at two clocks; the quickest counts */
-
 struct trace {
     struct trace_event *events;
     int64_t most;
@@ -79,25 +77,17 @@ void trace_memory(struct device *device)
 
 /* ---- clocks ---- */
 
-/* Looks at both clocks at once, as near as can be: the stream is idle, so its stamp is taken
- * between two looks at ours. */
+/* The stream is idle, so its stamp is taken while we look. */
+static bool look_at_stamp(void *stream, int64_t *ret_ns)
+{
+    struct error ignored; /* a failed stream has no times to map */
+    stream_stamp(stream, ret_ns);
+    return stream_sync(stream, &ignored) == 0;
+}
+
 static void compare_clocks(const struct device *device, int which)
 {
-    struct trace_clock *clock = &device->trace->clock;
-    struct error ignored; /* a failed stream has no times to map */
-    int64_t shortest = INT64_MAX;
-    for (int i = 0; i < LOOKS; i++) {
-        int64_t theirs_ns = 0, begin_ns = clock_monotonic_ns();
-        stream_stamp(device->streams, &theirs_ns);
-        if (stream_sync(device->streams, &ignored))
-            return;
-        int64_t end_ns = clock_monotonic_ns();
-        if (end_ns - begin_ns >= shortest)
-            continue;
-        shortest = end_ns - begin_ns;
-        clock->theirs_ns[which] = theirs_ns;
-        clock->ours_ns[which] = begin_ns + shortest / 2;
-    }
+    trace_clock_compare(&device->trace->clock, which, look_at_stamp, device->streams);
 }
 
 static bool has_other_clock(const struct device *device)

@@ -2,6 +2,7 @@
 #ifndef SHOAL_KERNELS_TRACE_LOG_H
 #define SHOAL_KERNELS_TRACE_LOG_H
 
+#include "base/clock.h"
 #include "kernels/backend.h"
 
 #ifdef __cplusplus
@@ -12,6 +13,25 @@ extern "C" {
 struct trace_clock {
     int64_t theirs_ns[2], ours_ns[2];
 };
+enum { TRACE_LOOKS = 5 }; /* at both clocks; the quickest counts */
+/* Sets moment `which`, 0 or 1, to now. look: tells their time; false: it cannot, and the moment
+ * stays as it was. */
+static inline void trace_clock_compare(struct trace_clock *c, int which,
+                                       bool (*look)(void *ctx, int64_t *ret_ns), void *ctx)
+{
+    int64_t shortest_ns = INT64_MAX;
+    for (int i = 0; i < TRACE_LOOKS; i++) {
+        int64_t theirs_ns = 0, begin_ns = clock_monotonic_ns();
+        if (!look(ctx, &theirs_ns))
+            return;
+        int64_t took_ns = clock_monotonic_ns() - begin_ns;
+        if (took_ns >= shortest_ns)
+            continue;
+        shortest_ns = took_ns;
+        c->theirs_ns[which] = theirs_ns;
+        c->ours_ns[which] = begin_ns + took_ns / 2;
+    }
+}
 enum { TRACE_DRIFT_NS = 1000 * 1000000 }; /* over so long it shows that no clock is exact */
 /* Their time as ours. Grows with it. */
 static inline int64_t trace_clock_map(const struct trace_clock *c, int64_t theirs_ns)

@@ -250,7 +250,7 @@ void cpu_stream_close(struct stream *stream)
     unreference(s);
 }
 
-void *cpu_stream_native(const struct stream *stream)
+void *cpu_stream_native(struct stream *stream)
 {
     (void)stream;
     return NULL;

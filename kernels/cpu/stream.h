@@ -13,7 +13,7 @@ struct cpu_device {
 int cpu_stream_open(struct device *device, const char *name, struct stream **ret_stream,
                     struct error *err);
 void cpu_stream_close(struct stream *stream);
-void *cpu_stream_native(const struct stream *stream);
+void *cpu_stream_native(struct stream *stream);
 int cpu_stream_sync(struct stream *stream, struct error *err);
 void cpu_stream_call(struct stream *s, int (*function)(void *args, struct error *err),
                      const void *args, size_t bytes);

@@ -41,10 +41,7 @@ struct functions {
                              cudaStream_t);
 };
 
-#define SYMBOL(member, symbol)                                                                     \
-    {                                                                                              \
-        symbol, offsetof(struct functions, member), false                                          \
-    }
+#define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct functions, member, symbol)
 static const struct library_symbol symbols[] = {
     SYMBOL(create, "cublasLtCreate"),
     SYMBOL(destroy, "cublasLtDestroy"),
@@ -289,7 +286,7 @@ bool blas_product(struct stream *s, enum dtype t, const struct product *p, const
     succeeded(s, &blas->lt,
               blas->lt.matmul(blas->handle, plan->desc, &one, b, plan->a, a, plan->b, &beta, c,
                               plan->c, c, plan->c, &plan->algorithm, workspace,
-                              plan->workspace_bytes, cuda_handle(s)),
+                              plan->workspace_bytes, cuda_captured(s)),
               "start", plan);
     return true;
 }

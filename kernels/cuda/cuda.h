@@ -25,9 +25,9 @@ extern "C" {
 
 /* ---- host side ---- */
 
-/* The stream's cudaStream_t, for a kernel, memset or product that is queued at once: a graph may
- * capture it. */
-cudaStream_t cuda_handle(struct stream *s);
+/* The stream's cudaStream_t, for a kernel, memset or product that is queued at once: between
+ * graph_begin() and graph_end() this begins a capture, which takes it. */
+cudaStream_t cuda_captured(struct stream *s);
 
 /* Multiprocessors of the stream's GPU, and its compute capability as 10 major + minor (90). */
 int cuda_multiprocessors(const struct stream *s);
@@ -71,7 +71,7 @@ static inline unsigned cuda_blocks(int64_t count, int threads, int64_t most)
                        cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,  \
                                             (int)(shared_bytes)),                                  \
                        #kernel);                                                                   \
-        kernel_<<<(grid), (block), (shared_bytes), cuda_handle(s)>>>(__VA_ARGS__);                 \
+        kernel_<<<(grid), (block), (shared_bytes), cuda_captured(s)>>>(__VA_ARGS__);               \
         cuda_check((s), cudaGetLastError(), #kernel);                                              \
     } while (0)
 #else

@@ -136,7 +136,7 @@ static struct cudnn_attention *find_plan(struct stream *s, const struct attentio
     }
     struct plan *plan = c->plans[oldest];
     if (plan) { /* its kernel may be queued yet */
-        cuda_check(s, cudaStreamSynchronize(cuda_direct(s)), "forget a plan of cuDNN's");
+        cuda_check(s, cudaStreamSynchronize(cuda_uncaptured(s)), "forget a plan of cuDNN's");
         cudnn_graph_close(&plan->attention.graph);
     } else {
         plan = c->plans[oldest] = xcalloc(1, sizeof *plan);
@@ -174,7 +174,7 @@ static int execute(struct cudnn *c, struct stream *s, cudnn_descriptor plan, voi
     if (!status)
         status = api->finalize(pack);
     if (!status)
-        status = api->set_stream(c->handle, cuda_direct(s));
+        status = api->set_stream(c->handle, cuda_uncaptured(s));
     if (!status)
         status = api->execute(c->handle, plan, pack);
     api->descriptor_destroy(pack);

@@ -4,10 +4,7 @@
 
 #include <stdio.h>
 
-#define SYMBOL(member, symbol)                                                                     \
-    {                                                                                              \
-        symbol, offsetof(struct cudnn_api, member), false                                          \
-    }
+#define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct cudnn_api, member, symbol)
 static const struct library_symbol symbols[] = {
     SYMBOL(version, "cudnnGetVersion"),
     SYMBOL(cuda_version, "cudnnGetCudartVersion"),

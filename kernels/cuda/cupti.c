@@ -1,7 +1,6 @@
 /* CUPTI fills buffers from its own threads; they are kept as they are and read when the trace ends.
  * Its clock is compared with the host's at both ends. */
 #include "kernels/cuda/cupti.h"
-#include "base/clock.h"
 #include "base/library.h"
 #include "base/mem.h"
 #include "kernels/cuda/cupti_api.h"
@@ -13,7 +12,6 @@
 enum {
     BUFFER_BYTES = 1 << 20,
     MOST_BUFFERS = 256, /* then records are dropped: about a million of them are kept */
-    LOOKS = 5,
 };
 
 static const int kinds[] = {CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET};
@@ -113,21 +111,14 @@ static int load(struct error *err)
     return result == CUPTI_SUCCESS ? 0 : fail_by(result, "begin", err);
 }
 
-/* The two clocks at one moment: the look between the two nearest others. */
-static void compare_clocks(int which)
+static bool look_at_clock(void *ctx, int64_t *ret_ns)
 {
-    int64_t shortest = INT64_MAX;
-    for (int i = 0; i < LOOKS; i++) {
-        uint64_t theirs_ns = 0;
-        int64_t begin_ns = clock_monotonic_ns();
-        api.get_timestamp(&theirs_ns);
-        int64_t took_ns = clock_monotonic_ns() - begin_ns;
-        if (took_ns >= shortest)
-            continue;
-        shortest = took_ns;
-        clocks.theirs_ns[which] = (int64_t)theirs_ns;
-        clocks.ours_ns[which] = begin_ns + took_ns / 2;
-    }
+    (void)ctx;
+    uint64_t now_ns;
+    if (api.get_timestamp(&now_ns) != CUPTI_SUCCESS)
+        return false;
+    *ret_ns = (int64_t)now_ns;
+    return true;
 }
 
 static void disable_all(void)
@@ -161,6 +152,14 @@ static int claim(const struct device *device, struct error *err)
                   : 0;
 }
 
+static bool is_traced(const struct device *device)
+{
+    pthread_mutex_lock(&lock);
+    bool result = traced == device;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 static void give_up(void)
 {
     pthread_mutex_lock(&lock);
@@ -178,8 +177,9 @@ int cuda_trace_begin(struct device *device, struct error *ret_why)
         return -1;
     }
     is_loaded = true;
+    api.flush_all(CUPTI_FLUSH_FORCED); /* records that came too late for the trace before */
     free_buffers(take_buffers());
-    compare_clocks(0);
+    trace_clock_compare(&clocks, 0, look_at_clock, NULL);
     if (enable_all(ret_why) == 0)
         return 0;
     give_up();
@@ -188,16 +188,36 @@ int cuda_trace_begin(struct device *device, struct error *ret_why)
 
 /* ---- ending ---- */
 
-/* The streams' names by CUPTI's numbers of them; others' streams have only a number. */
-static void name_stream(const struct device *device, uint32_t id, char *out, size_t out_bytes)
+/* The device's streams by CUPTI's numbers of them. */
+struct names {
+    struct {
+        uint32_t id;
+        const char *name;
+    } * all;
+    int count;
+};
+
+static struct names read_names(const struct device *device)
 {
-    for (struct stream *s = device->streams; s; s = s->next) {
-        uint32_t known;
-        if (api.stream_id(NULL, cuda_handle(s), 0, &known) == CUPTI_SUCCESS && known == id) {
-            snprintf(out, out_bytes, "%s", s->name);
+    struct names names = {0};
+    int room = 0;
+    for (const struct stream *s = device->streams; s; s = s->next)
+        room++;
+    names.all = xcalloc((size_t)room + 1, sizeof *names.all);
+    for (struct stream *s = device->streams; s; s = s->next)
+        if (api.stream_id(NULL, cuda_uncaptured(s), 0, &names.all[names.count].id) == CUPTI_SUCCESS)
+            names.all[names.count++].name = s->name;
+    return names;
+}
+
+/* Others' streams have only a number. */
+static void name_stream(const struct names *names, uint32_t id, char *out, size_t out_bytes)
+{
+    for (int i = 0; i < names->count; i++)
+        if (names->all[i].id == id) {
+            snprintf(out, out_bytes, "%s", names->all[i].name);
             return;
         }
-    }
     snprintf(out, out_bytes, "stream %u", id);
 }
 
@@ -216,7 +236,7 @@ static const char *name_of_copy(uint8_t copy)
 }
 
 /* False: the record tells no time, or is of another kind. */
-static bool read_record(const struct device *device, const int32_t *record,
+static bool read_record(const struct names *names, const int32_t *record,
                         struct trace_event *ret_event)
 {
     uint64_t begin, end;
@@ -237,26 +257,28 @@ static bool read_record(const struct device *device, const int32_t *record,
     }
     ret_event->begin_ns = trace_clock_map(&clocks, (int64_t)begin);
     ret_event->end_ns = trace_clock_map(&clocks, (int64_t)end);
-    name_stream(device, stream, ret_event->stream, sizeof ret_event->stream);
+    name_stream(names, stream, ret_event->stream, sizeof ret_event->stream);
     return begin && end >= begin;
 }
 
 void cuda_trace_end(struct device *device, trace_add *add, void *ctx)
 {
-    if (traced != device)
+    if (!is_traced(device))
         return;
     cuda_use((struct cuda_device *)device);
+    disable_all(); /* first: what comes after a flush would be the next trace's */
     api.flush_all(CUPTI_FLUSH_FORCED);
-    disable_all();
-    compare_clocks(1);
+    trace_clock_compare(&clocks, 1, look_at_clock, NULL);
+    struct names names = read_names(device);
     struct buffer *all = take_buffers();
     for (struct buffer *buffer = all; buffer; buffer = buffer->next) {
         struct trace_event event;
         int32_t *record = NULL;
         while (api.next_record(buffer->records, buffer->valid_bytes, &record) == CUPTI_SUCCESS)
-            if (read_record(device, record, &event))
+            if (read_record(&names, record, &event))
                 add(ctx, &event);
     }
     free_buffers(all);
+    free(names.all);
     give_up();
 }

@@ -214,7 +214,7 @@ void cuda_embedding_backward(struct stream *s, enum dtype t, float *dw, const vo
 {
     assert(D >= 1 && rows < UINT32_MAX);
     if (!accumulate)
-        cuda_check(s, cudaMemsetAsync(dw, 0, (size_t)(V * D) * sizeof *dw, cuda_handle(s)),
+        cuda_check(s, cudaMemsetAsync(dw, 0, (size_t)(V * D) * sizeof *dw, cuda_captured(s)),
                    "embedding_backward");
     int64_t pieces = (rows + PIECE - 1) / PIECE, edges_bytes = pieces * 2 * D * (int64_t)sizeof *dw;
     int64_t keys_bytes = (rows + 1) / 2 * 2 * (int64_t)sizeof(uint64_t);

@@ -161,7 +161,7 @@ int cuda_graph_open(struct stream *stream, struct graph **ret_graph, struct erro
 {
     struct cuda_graph *g = xcalloc(1, sizeof *g);
     g->base.stream = stream;
-    g->handle = cuda_direct(stream);
+    g->handle = cuda_uncaptured(stream);
     cudaError_t status = try_out(g);
     if (status != cudaSuccess) {
         cudaGetLastError();
@@ -176,7 +176,8 @@ int cuda_graph_open(struct stream *stream, struct graph **ret_graph, struct erro
 void cuda_graph_close(struct graph *graph)
 {
     struct cuda_graph *g = (struct cuda_graph *)graph;
-    cudaStreamSynchronize(cuda_direct(graph->stream)); /* its failures stay for who asks for them */
+    /* its failures stay for who asks for them */
+    cudaStreamSynchronize(cuda_uncaptured(graph->stream));
     for (int i = 0; i < g->count; i++)
         for (int k = 0; k < FORMS; k++)
             form_clear(&g->pieces[i].forms[k]);

@@ -56,7 +56,8 @@ static void product(struct stream *s, enum dtype t, const struct product *p, con
         return;
     if (p->k == 0) { /* a batch without rows: the gradient of weights, which is dense */
         assert(p->c_stride == p->n && p->t_c == DTYPE_F32);
-        cuda_check(s, cudaMemsetAsync(c, 0, (size_t)(p->m * p->n) * sizeof(float), cuda_handle(s)),
+        cuda_check(s,
+                   cudaMemsetAsync(c, 0, (size_t)(p->m * p->n) * sizeof(float), cuda_captured(s)),
                    "linear: no rows");
         return;
     }

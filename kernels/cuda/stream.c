@@ -107,7 +107,7 @@ static void drop_waits(struct cuda_stream *s)
 
 /* ---- what kernels use ---- */
 
-cudaStream_t cuda_handle(struct stream *stream)
+cudaStream_t cuda_captured(struct stream *stream)
 {
     const struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_use(device_of(stream));
@@ -116,7 +116,7 @@ cudaStream_t cuda_handle(struct stream *stream)
     return s->handle;
 }
 
-cudaStream_t cuda_direct(struct stream *stream)
+cudaStream_t cuda_uncaptured(struct stream *stream)
 {
     const struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_use(device_of(stream));
@@ -176,7 +176,7 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
         bytes = 1;
     if (bytes <= s->scratch_bytes)
         return s->scratch;
-    cuda_check(stream, cudaStreamSynchronize(cuda_direct(stream)), "grow an op's scratch");
+    cuda_check(stream, cudaStreamSynchronize(cuda_uncaptured(stream)), "grow an op's scratch");
     cudaFree(s->scratch);
     s->scratch = NULL;
     s->scratch_bytes = 0;
@@ -226,7 +226,7 @@ int cuda_stream_open(struct device *device, const char *name, struct stream **re
 void cuda_stream_close(struct stream *stream)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cudaStreamSynchronize(cuda_direct(stream));
+    cudaStreamSynchronize(cuda_uncaptured(stream));
     host_calls_close(s->calls);
     pthread_mutex_lock(&lock);
     struct cuda_stream **link = &streams;
@@ -243,15 +243,15 @@ void cuda_stream_close(struct stream *stream)
     free(s);
 }
 
-void *cuda_stream_native(const struct stream *stream)
+void *cuda_stream_native(struct stream *stream)
 {
-    return cuda_direct((struct stream *)stream);
+    return cuda_uncaptured(stream);
 }
 
 int cuda_stream_sync(struct stream *stream, struct error *err)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, cudaStreamSynchronize(cuda_direct(stream)), "wait for its work");
+    cuda_check(stream, cudaStreamSynchronize(cuda_uncaptured(stream)), "wait for its work");
     pthread_mutex_lock(&lock);
     bool failed = s->progress->failed_at != 0;
     if (failed)
@@ -280,7 +280,7 @@ void cuda_streams_wait_idle(const struct cuda_device *device)
 {
     struct stream *s;
     for (int i = 0; (s = stream_number(device, i)); i++)
-        cuda_check(s, cudaStreamSynchronize(cuda_direct(s)), "wait for its work");
+        cuda_check(s, cudaStreamSynchronize(cuda_uncaptured(s)), "wait for its work");
 }
 
 struct call {
@@ -322,7 +322,7 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
     call->function = function;
     if (bytes)
         memcpy(call->args, args, bytes);
-    cudaStream_t handle = cuda_direct(stream);
+    cudaStream_t handle = cuda_uncaptured(stream);
     cudaError_t status = s->calls ? cudaSuccess : host_calls_open(&s->calls);
     if (status == cudaSuccess)
         status = host_calls_put(s->calls, handle, run_call, call);
@@ -334,14 +334,15 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
 void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes)
 {
     if (bytes)
-        cuda_check(stream, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, cuda_direct(stream)),
+        cuda_check(stream,
+                   cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, cuda_uncaptured(stream)),
                    "copy");
 }
 
 void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, stamps_put(&s->stamps, cuda_direct(stream), ret_ns), "take the time");
+    cuda_check(stream, stamps_put(&s->stamps, cuda_uncaptured(stream), ret_ns), "take the time");
 }
 
 /* ---- events ---- */
@@ -374,7 +375,7 @@ void cuda_event_record(struct event *event, struct stream *stream)
 {
     struct cuda_event *e = (struct cuda_event *)event;
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, cudaEventRecord(e->handle, cuda_direct(stream)), "record an event");
+    cuda_check(stream, cudaEventRecord(e->handle, cuda_uncaptured(stream)), "record an event");
     pthread_mutex_lock(&lock);
     unreference(e->source);
     e->source = s->progress;
@@ -389,7 +390,8 @@ void cuda_stream_wait(struct stream *stream, struct event *event)
     struct cuda_stream *s = (struct cuda_stream *)stream;
     if (!e->source || e->source == s->progress)
         return; /* a stream is in order with itself */
-    cuda_check(stream, cudaStreamWaitEvent(cuda_direct(stream), e->handle, 0), "wait for an event");
+    cuda_check(stream, cudaStreamWaitEvent(cuda_uncaptured(stream), e->handle, 0),
+               "wait for an event");
     pthread_mutex_lock(&lock);
     if (s->wait_count == s->wait_room) {
         s->wait_room = s->wait_room ? 2 * s->wait_room : 16;

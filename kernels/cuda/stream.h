@@ -38,7 +38,7 @@ cudaError_t cuda_probe(void);
 int cuda_stream_open(struct device *device, const char *name, struct stream **ret_stream,
                      struct error *err);
 void cuda_stream_close(struct stream *stream);
-void *cuda_stream_native(const struct stream *stream);
+void *cuda_stream_native(struct stream *stream);
 int cuda_stream_sync(struct stream *stream, struct error *err);
 void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
                       const void *args, size_t bytes);
@@ -52,8 +52,8 @@ void cuda_stream_wait(struct stream *stream, struct event *event);
 /* Waits for all of the device's streams. For the thread that queues on them. */
 void cuda_streams_wait_idle(const struct cuda_device *device);
 
-/* The stream's cudaStream_t for what no graph can hold: what was captured so far is launched. */
-cudaStream_t cuda_direct(struct stream *s);
+/* The stream's cudaStream_t for what no graph can hold: ends a capture and launches what it took. */
+cudaStream_t cuda_uncaptured(struct stream *s);
 /* The graph that the stream's ops go to from now on, or NULL. */
 void cuda_stream_set_graph(struct stream *s, struct cuda_graph *graph);
 

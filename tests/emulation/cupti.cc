@@ -155,6 +155,7 @@ int cuptiActivityFlushAll(uint32_t flag)
 {
     std::lock_guard held(lock);
     must(flag == CUPTI_FLUSH_FORCED, "buffers that are not full are asked for");
+    must(enabled.empty(), "no record comes after those that are asked for");
     give_back();
     return CUPTI_SUCCESS;
 }

@@ -148,7 +148,7 @@ template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a
     do {                                                                                           \
         auto kernel_ = (kernel);                                                                   \
         cuda_check((s),                                                                            \
-                   emulation::launch_kernel(cuda_handle(s), #kernel, {__FILE__, __LINE__},         \
+                   emulation::launch_kernel(cuda_captured(s), #kernel, {__FILE__, __LINE__},       \
                                             dim3(grid), dim3(block), (size_t)(shared_bytes),       \
                                             kernel_, __VA_ARGS__),                                 \
                    #kernel);                                                                       \
