@@ -317,6 +317,7 @@ static int build(struct build *b, struct error *err)
     b->examples->name = b->files.count == 1
                             ? xstrdup(first)
                             : xasprintf("%s and %d more", first, b->files.count - 1);
+    b->examples->format = token_format_name(b->files.format);
     if (example_encoder_init(&b->encoder, o, b->files.format, b->examples->name, err) < 0 ||
         find_rows(b, err) < 0 ||
         encode_ring_open(o->data.threads, example_encode, &b->encoder, &b->ring, err) < 0 ||

@@ -65,6 +65,7 @@ struct examples {
     int64_t id_count;
     uint64_t fingerprint; /* of all of it */
     char *name;           /* for people: the split's files */
+    const char *format;   /* they are read as: "jsonl" */
 };
 
 /* Reads and tokenizes. Errors: ERR_CONFIG, ERR_NOT_FOUND, ERR_UNSUPPORTED as token_source_open;

@@ -48,7 +48,7 @@ static int judge(const char *path, const uint8_t *bytes, size_t size, enum token
                          "%s: Arrow's file format is not read, only its stream format, which "
                          "save_to_disk writes",
                          path);
-    size_t first = 0;
+    size_t first = begins(bytes, size, "\xef\xbb\xbf") ? 3 : 0; /* a byte order mark */
     while (first < size && isspace(bytes[first]))
         first++;
     if (megatron_is(bytes, size))
@@ -68,6 +68,8 @@ static int judge(const char *path, const uint8_t *bytes, size_t size, enum token
     else if (first < size && bytes[first] == '[' && !is_named(path, ".txt"))
         return error_set(err, ERR_UNSUPPORTED,
                          "%s: one JSON array is not read: write one object per line", path);
+    else if (is_named(path, ".jsonl") || is_named(path, ".json"))
+        *ret_format = TOKENS_JSONL; /* the first line may be a broken one */
     else
         *ret_format = first < size && bytes[first] == '{' && !is_named(path, ".txt") ? TOKENS_JSONL
                                                                                      : TOKENS_TEXT;

@@ -1,4 +1,4 @@
-/* What format a file has, by its first bytes. */
+/* What format a file has, by its first bytes and, of text, its name. */
 #ifndef SHOAL_AGENT_DATASET_TOKEN_SNIFF_H
 #define SHOAL_AGENT_DATASET_TOKEN_SNIFF_H
 

@@ -57,6 +57,16 @@ static void say(const struct report *r, struct str *text)
 
 /* ---- the beginning ---- */
 
+static void print_data(const struct report *r, const struct trainer_facts *f)
+{
+    struct str line;
+    if (!f->files)
+        return;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "Training data: %s, read as %s\n", f->files, f->format);
+    print(r, &line);
+}
+
 static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
 {
     struct report *r = ctx;
@@ -67,6 +77,7 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
     r->predicts_tokens = f->predicts_tokens;
     r->on_gpu = strcmp(f->device, "cpu") != 0;
     r->step_end_us = r->setting.steady_us();
+    print_data(r, f);
     return telemetry_open(&r->telemetry, &setting, err);
 }
 

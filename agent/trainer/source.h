@@ -59,6 +59,8 @@ struct source {
                         together; 0: images */
     int64_t batch_rows; /* rows of a micro-batch; an epoch's last one may have fewer */
     const char *what;   /* for errors: the data's directory */
+    const char *files;  /* for people: the split's files; NULL: images */
+    const char *format; /* they are read as: "jsonl"; NULL: images */
 };
 
 /* What a source needs to know of its rank. */

@@ -241,6 +241,8 @@ static int open_examples(struct rows *s, const struct agent_config *c, bool trai
     if (examples_open(&options, &s->examples, err))
         return -1;
     s->batcher.examples = s->examples;
+    s->head.files = s->examples->name;
+    s->head.format = s->examples->format;
     return 0;
 }
 

@@ -198,6 +198,8 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum sou
     int64_t global = s->head.batch_rows * place->size, workers = c->data.num_workers;
     bool drop_last = train && c->data.drop_last;
     s->head.samples = token_source_samples(tokens);
+    s->head.files = token_source_name(tokens);
+    s->head.format = token_format_name(token_source_format(tokens));
     if (s->head.samples >= 0)
         s->head.batches = (s->head.samples + (drop_last ? 0 : global - 1)) / global;
     const struct token_loader_options how = {

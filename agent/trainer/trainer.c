@@ -261,6 +261,8 @@ static int tell_began(struct trainer *t, struct error *err)
         .steps = trainer_steps(t),
         .epoch_samples = t->train->samples > 0 ? t->train->samples : 0,
         .T = t->train->T,
+        .files = t->train->files,
+        .format = t->train->format,
         .predicts_tokens = predicts_tokens(t->model->task),
         .language = t->model->language,
     };

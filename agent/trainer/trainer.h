@@ -37,6 +37,7 @@ struct trainer_facts {
     int64_t steps;                  /* the whole run will have; 0: not known */
     int64_t epoch_samples;          /* of all ranks; 0: not known */
     int64_t T;                      /* tokens of a sample; 0: images */
+    const char *files, *format;     /* the training data's, for people; NULL: images */
     bool predicts_tokens;           /* the loss is a mean over tokens: it has a perplexity */
     struct language_shape language; /* of language models */
 };

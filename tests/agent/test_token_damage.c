@@ -167,6 +167,38 @@ static void test_broken_gzip(void **state)
     assert_unreadable(&options, ERR_INPUT, "incorrect data check");
 }
 
+/* What a file of text is read as: a first line that is broken must not make JSON lines text. */
+static void test_text_formats(void **state)
+{
+    static const struct {
+        const char *name, *content;
+        enum token_format format;
+    } rows[] = {
+        {"a.jsonl", "garbage\n{\"text\":\"abcdefghi\"}\n", TOKENS_JSONL},
+        {"a.json", "garbage\n{\"text\":\"abcdefghi\"}\n", TOKENS_JSONL},
+        {"b.jsonl", "\xef\xbb\xbf{\"text\":\"abcdefghi\"}\n", TOKENS_JSONL},
+        {"rows", "\xef\xbb\xbf {\"text\":\"abcdefghi\"}\n", TOKENS_JSONL},
+        {"words", "{\"text\":\"abcdefghi\"}\n", TOKENS_JSONL},
+        {"prose", "garbage\n{\"text\":\"abcdefghi\"}\n", TOKENS_TEXT},
+        {"a.txt", "{\"text\":\"abcdefghi\"}\n", TOKENS_TEXT},
+    };
+    for (size_t i = 0; i < 2 * array_length(rows); i++) {
+        size_t size = strlen(rows[i / 2].content);
+        auto_free char *packed = xasprintf("%s.gz", rows[i / 2].name);
+        auto_free char *path =
+            i % 2 ? texts_write_gzip(*state, packed, rows[i / 2].content, size, 1)
+                  : texts_write(*state, rows[i / 2].name, rows[i / 2].content, size);
+        struct token_options options = texts_options(path, T);
+        struct token_source *source = texts_open(&options);
+        assert_int_equal(token_source_format(source), rows[i / 2].format);
+        token_source_close(source);
+    }
+    auto_free char *path = xasprintf("%s/a.json", (const char *)*state);
+    struct token_options options = texts_options(path, T);
+    options.strict = true;
+    assert_unreadable(&options, ERR_INPUT, "a.json:1: no JSON object");
+}
+
 static void test_formats(void **state)
 {
     static const struct {
@@ -298,9 +330,9 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(test_bad_lines),     IN_DIR(test_bad_rate),      IN_DIR(test_long_line),
-        IN_DIR(test_broken_gzip),   IN_DIR(test_formats),       IN_DIR(test_encoder),
-        IN_DIR(test_damaged_files), IN_DIR(test_refused_files),
+        IN_DIR(test_bad_lines),   IN_DIR(test_bad_rate),      IN_DIR(test_long_line),
+        IN_DIR(test_broken_gzip), IN_DIR(test_text_formats),  IN_DIR(test_formats),
+        IN_DIR(test_encoder),     IN_DIR(test_damaged_files), IN_DIR(test_refused_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,7 @@ static void notices_tell_of_the_data(void **state)
     struct run run = {0};
     train(&run, arena, *state, 2, NO_ADVICE "--eval_strategy no");
     assert_string_equal(run.seen[0].notice, "");
+    assert_string_equal(run.seen[0].facts.format, "jsonl");
     run = (struct run){0};
     train(&run, arena, *state, 2, NO_ADVICE "--eval_strategy epoch");
     assert_non_null(strstr(run.seen[1].notice, "there will be no evaluation: "));
