@@ -5,18 +5,6 @@
 
 #include <string.h>
 
-/* cuDNN is faster with heads `hd` wide from `tokens` queries and keys on, causal or not. */
-static const struct {
-    int first, last; /* architecture */
-    bool backward;
-    int64_t hd, tokens;
-} faster[] = {
-    {90, 90, false, 64, 1024},
-    {90, 90, false, 128, 1024},
-    {100, 103, false, 64, 1024},
-    {100, 103, false, 128, 1024},
-};
-
 int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct error *err)
 {
     static const char *const names[] = {
@@ -39,15 +27,7 @@ static bool is_possible(enum dtype t, const struct attention_shape *z)
            !z->key_counts && (z->q_stride | z->k_stride | z->v_stride) % 8 == 0;
 }
 
-bool attention_asks_cudnn(enum attention_mode mode, int architecture, enum dtype t,
-                          const struct attention_shape *z, bool backward)
+bool attention_asks_cudnn(enum attention_mode mode, enum dtype t, const struct attention_shape *z)
 {
-    if (mode == ATTENTION_OURS || !is_possible(t, z))
-        return false;
-    for (size_t i = 0; i < array_length(faster) && mode == ATTENTION_AUTO; i++)
-        if (architecture >= faster[i].first && architecture <= faster[i].last &&
-            backward == faster[i].backward && z->hd == faster[i].hd && z->T_q >= faster[i].tokens &&
-            z->T_k >= faster[i].tokens)
-            return true;
-    return mode == ATTENTION_CUDNN;
+    return mode == ATTENTION_CUDNN && is_possible(t, z);
 }

@@ -27,7 +27,7 @@ struct plan {
 };
 
 struct cudnn {
-    int index, architecture;
+    int index;
     enum attention_mode mode;
     bool was_opened, is_usable;
     struct error failure; /* why it is not */
@@ -40,11 +40,10 @@ struct cudnn {
     struct plan *plans[PLANS]; /* NULL: not made yet */
 };
 
-struct cudnn *cudnn_open(int index, int architecture, enum attention_mode mode)
+struct cudnn *cudnn_open(int index, enum attention_mode mode)
 {
     struct cudnn *c = xcalloc(1, sizeof *c);
     c->index = index;
-    c->architecture = architecture;
     c->mode = mode;
     return c;
 }
@@ -69,8 +68,7 @@ static void tell(struct cudnn *c, bool backward, const char *what, const char *w
     if (c->told[backward])
         return;
     c->told[backward] = true;
-    log_write(c->mode == ATTENTION_CUDNN ? LOG_WARNING : LOG_INFO,
-              "attention: %s is done by our own kernels, not by cuDNN: %s%s%s",
+    log_write(LOG_WARNING, "attention: %s is done by our own kernels, not by cuDNN: %s%s%s",
               backward ? "backward" : "forward", what, *what && *why ? ": " : "", why);
 }
 
@@ -232,8 +230,7 @@ bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse
     const struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
-    return attention_asks_cudnn(c->mode, c->architecture, t, shape, false) &&
-           attend(s, false, shape, pointers);
+    return attention_asks_cudnn(c->mode, t, shape) && attend(s, false, shape, pointers);
 }
 
 bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
@@ -244,6 +241,5 @@ bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
         [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
-    return attention_asks_cudnn(c->mode, c->architecture, t, shape, true) &&
-           attend(s, true, shape, pointers);
+    return attention_asks_cudnn(c->mode, t, shape) && attend(s, true, shape, pointers);
 }

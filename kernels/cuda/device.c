@@ -142,7 +142,7 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
         cuda_device_close(&d->base);
         return -1;
     }
-    d->cudnn = cudnn_open(index, d->architecture, attention);
+    d->cudnn = cudnn_open(index, attention);
     *ret_device = &d->base;
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Attention by our kernels and by cuDNN's, side by side: what the table of
- * kernels/cuda/attention_choice.c is to be filled with. `make bench-gpu`.
+/* Attention by our kernels and by cuDNN's, side by side: what
+ * kernels/cuda/attention_choice.h says of them is to be decided with. `make bench-gpu`.
  *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]
  * Each number is the best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr
  * says so, and its column is ours. */

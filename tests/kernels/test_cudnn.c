@@ -1,4 +1,4 @@
-/* cuDNN's attention: what the table of choices says; the rows of attention_rows.c with it, and with
+/* cuDNN's attention: who is asked for what; the rows of attention_rows.c with it, and with
  * each way in which it can be unusable, on the emulated GPU (whose cuDNN computes what the graph's
  * descriptors say), the former on a real one, too. */
 #include "base/contract.h"
@@ -26,41 +26,21 @@
 static const float some_bias;
 static const int32_t some_counts;
 
-static const struct choice {
-    const char *name;
-    int architecture;
-    bool backward;
-    struct attention_shape shape;
-    bool automatic, forced; /* whether cuDNN is asked */
-} choices[] = {
-    {"H100, Llama's heads", 90, false, PLAIN(8192, 64), true, true},
-    {"H100, 128 wide", 90, false, PLAIN(1024, 128), true, true},
-    {"H100, short", 90, false, PLAIN(1023, 64), false, true},
-    {"H100, backward", 90, true, PLAIN(8192, 64), false, true},
-    {"B200", 100, false, PLAIN(2048, 128), true, true},
-    {"B300", 103, false, PLAIN(2048, 64), true, true},
-    {"A100", 80, false, PLAIN(8192, 128), false, true},
-    {"L40S", 89, false, PLAIN(8192, 128), false, true},
-    {"RTX PRO 6000", 120, false, PLAIN(8192, 128), false, true},
-    {"96 wide", 90, false, PLAIN(8192, 96), false, false},
-};
-
+/* Who is asked for what cuDNN can do. */
 static void test_choice(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < array_length(choices); i++) {
-        const struct choice *c = &choices[i];
-        const struct {
-            enum attention_mode mode;
-            bool want;
-        } modes[] = {
-            {ATTENTION_AUTO, c->automatic}, {ATTENTION_CUDNN, c->forced}, {ATTENTION_OURS, false}};
-        for (size_t m = 0; m < array_length(modes); m++)
-            if (attention_asks_cudnn(modes[m].mode, c->architecture, DTYPE_BF16, &c->shape,
-                                     c->backward) != modes[m].want)
-                fail_msg("%s, mode %d", c->name, (int)modes[m].mode);
-        assert_false(
-            attention_asks_cudnn(ATTENTION_CUDNN, c->architecture, DTYPE_F32, &c->shape, false));
+    const struct {
+        struct attention_shape shape;
+        bool possible;
+    } rows[] = {{PLAIN(8192, 64), true}, {PLAIN(100, 128), true}, {PLAIN(8192, 96), false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct attention_shape *shape = &rows[i].shape;
+        assert_false(attention_asks_cudnn(ATTENTION_AUTO, DTYPE_BF16, shape));
+        assert_false(attention_asks_cudnn(ATTENTION_OURS, DTYPE_BF16, shape));
+        assert_false(attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_F32, shape));
+        assert_int_equal(attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_BF16, shape),
+                         rows[i].possible);
     }
 }
 
@@ -74,7 +54,7 @@ static void test_never(void **state)
     shapes[2].key_counts = &some_counts;
     shapes[3].k_stride = 516;
     for (size_t i = 0; i < array_length(shapes); i++)
-        assert_false(attention_asks_cudnn(ATTENTION_CUDNN, 90, DTYPE_BF16, &shapes[i], false));
+        assert_false(attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_BF16, &shapes[i]));
 }
 
 static void test_mode(void **state)
@@ -132,7 +112,7 @@ static int64_t runs(void)
 static bool is_for_cudnn(const struct attention_row *row)
 {
     return !row->bias && !row->key_counts[0] && row->shape.B > 0 &&
-           attention_asks_cudnn(ATTENTION_CUDNN, 90, DTYPE_BF16, &row->shape, false);
+           attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_BF16, &row->shape);
 }
 
 /* Shapes that the other rows have not. */
