@@ -4,8 +4,9 @@
  * launched. So what a graph reads is always what the ops were just given: neither scratch that grew
  * nor memory that moved can be met by an old one.
  *
- * A piece is a chain, so its form is mostly told by its length: a few lengths are kept, for
- * micro-batches that add to gradients or write them, and for the shorter last batch.
+ * A few forms of a piece are kept, for micro-batches that add to gradients or write them, and for
+ * the shorter last batch. A piece is a chain, so its length tells most of them apart; among those
+ * of one length it is the one that takes the arguments.
  *
  * Capture is relaxed: the allocators may call cudaMalloc meanwhile, and other threads anything. */
 #include "kernels/cuda/graph.h"
@@ -18,7 +19,7 @@
 enum { FORMS = 4 }; /* of one piece; the one used longest ago makes room */
 
 struct form {
-    cudaGraphExec_t exec; /* NULL: free */
+    cudaGraphExec_t exec; /* NULL: free; used_at is 0 then */
     size_t nodes;
     int64_t used_at; /* the count of launches then */
 };
@@ -56,29 +57,20 @@ static void form_clear(struct form *form)
     *form = (struct form){0};
 }
 
-/* The form of so many nodes, else the one that makes room. */
-static struct form *form_of(struct piece *piece, size_t nodes)
-{
-    struct form *oldest = &piece->forms[0];
-    for (int i = 0; i < FORMS; i++) {
-        struct form *form = &piece->forms[i];
-        if (form->exec && form->nodes == nodes)
-            return form;
-        if (form->used_at < oldest->used_at)
-            oldest = form;
-    }
-    return oldest;
-}
-
-/* Makes the form one of `captured`, with its arguments. */
-static cudaError_t form_set(struct cuda_graph *g, struct form *form, cudaGraph_t captured,
-                            size_t nodes)
+static bool form_takes(const struct form *form, cudaGraph_t captured, size_t nodes)
 {
     cudaGraphExecUpdateResultInfo why;
-    if (form->exec && form->nodes == nodes &&
-        cudaGraphExecUpdate(form->exec, captured, &why) == cudaSuccess)
-        return cudaSuccess;
+    if (!form->exec || form->nodes != nodes)
+        return false;
+    if (cudaGraphExecUpdate(form->exec, captured, &why) == cudaSuccess)
+        return true;
     cudaGetLastError(); /* it is of another form: no error of ours */
+    return false;
+}
+
+static cudaError_t form_make(struct cuda_graph *g, struct form *form, cudaGraph_t captured,
+                             size_t nodes)
+{
     cudaError_t status = form->exec ? cudaStreamSynchronize(g->handle) : cudaSuccess;
     if (status != cudaSuccess)
         return status;
@@ -93,14 +85,33 @@ static cudaError_t form_set(struct cuda_graph *g, struct form *form, cudaGraph_t
     return cudaSuccess;
 }
 
+/* The piece's form that takes the arguments of `captured`, else it is made of it: in a free place,
+ * or in that of the one used longest ago. */
+static cudaError_t form_find(struct cuda_graph *g, struct piece *piece, cudaGraph_t captured,
+                             size_t nodes, struct form **ret_form)
+{
+    struct form *room = &piece->forms[0];
+    for (int i = 0; i < FORMS; i++) {
+        struct form *form = &piece->forms[i];
+        if (form_takes(form, captured, nodes)) {
+            *ret_form = form;
+            return cudaSuccess;
+        }
+        if (form->used_at < room->used_at)
+            room = form;
+    }
+    *ret_form = room;
+    return form_make(g, room, captured, nodes);
+}
+
 static cudaError_t launch(struct cuda_graph *g, cudaGraph_t captured)
 {
     size_t nodes = 0;
+    struct form *form;
     cudaError_t status = cudaGraphGetNodes(captured, NULL, &nodes);
     if (status != cudaSuccess || nodes == 0)
         return status;
-    struct form *form = form_of(piece_at(g, g->next++), nodes);
-    status = form_set(g, form, captured, nodes);
+    status = form_find(g, piece_at(g, g->next++), captured, nodes, &form);
     if (status == cudaSuccess)
         status = cudaGraphLaunch(form->exec, g->handle);
     form->used_at = ++g->use.launched;
@@ -138,6 +149,15 @@ void cuda_graph_part(struct cuda_graph *g)
         cuda_check(g->base.stream, end_capture(g), "launch a graph of ops");
 }
 
+static void forget_forms(struct cuda_graph *g)
+{
+    /* its failures stay for who asks for them */
+    cudaStreamSynchronize(cuda_uncaptured(g->base.stream));
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < FORMS; k++)
+            form_clear(&g->pieces[i].forms[k]);
+}
+
 /* Takes one memset all the way twice, made anew and with new arguments. */
 static cudaError_t try_out(struct cuda_graph *g)
 {
@@ -153,6 +173,7 @@ static cudaError_t try_out(struct cuda_graph *g)
             status = status == cudaSuccess ? ended : status;
         }
     }
+    forget_forms(g);
     g->use = (struct graph_use){0};
     return status;
 }
@@ -176,11 +197,7 @@ int cuda_graph_open(struct stream *stream, struct graph **ret_graph, struct erro
 void cuda_graph_close(struct graph *graph)
 {
     struct cuda_graph *g = (struct cuda_graph *)graph;
-    /* its failures stay for who asks for them */
-    cudaStreamSynchronize(cuda_uncaptured(graph->stream));
-    for (int i = 0; i < g->count; i++)
-        for (int k = 0; k < FORMS; k++)
-            form_clear(&g->pieces[i].forms[k]);
+    forget_forms(g);
     free(g->pieces);
     free(g);
 }
