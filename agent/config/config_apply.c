@@ -77,6 +77,23 @@ static bool gives_way(const struct config_parser *p, const struct config_shortha
     return false;
 }
 
+/* All that a shorthand of this name takes. */
+static int refuse_value(const char *name, const char *value, struct error *err)
+{
+    auto_str struct str allowed;
+    const char *before = "";
+    str_init(&allowed, 512);
+    for (int i = 0; i < config_shorthand_count; i++) {
+        const struct config_shorthand *row = &config_shorthands[i];
+        if (!config_names_have(row->name, name, false) || strcmp(before, row->when) == 0)
+            continue;
+        before = row->when;
+        str_printf(&allowed, " %s", strcmp(before, "number") == 0 ? "N (from 2)" : before);
+    }
+    return error_set(err, ERR_CONFIG, "'%s' is not one of:%s", value ? value : "true",
+                     str_text(&allowed));
+}
+
 static int expand(struct config_parser *p, const char *name, const char *value,
                   enum config_source source, bool *ret_done, struct error *err)
 {
@@ -99,9 +116,7 @@ static int expand(struct config_parser *p, const char *name, const char *value,
         if (!gives_way(p, row, index, source) && set(p, index, text, source, err))
             return -1;
     }
-    if (is_name && !*ret_done)
-        return error_set(err, ERR_CONFIG, "'%s' is not a value for it", value ? value : "true");
-    return 0;
+    return is_name && !*ret_done ? refuse_value(name, value, err) : 0;
 }
 
 int config_apply(struct config_parser *p, const char *name, const char *value,

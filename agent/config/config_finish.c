@@ -5,6 +5,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/schedule.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -49,6 +50,20 @@ static enum config_model type_of(const char *architecture)
     return architecture_find(architecture, &a) ? config_model_of(a.kind) : MODEL_LLAMA;
 }
 
+/* The value of the field at `to` follows from that of the key at `from`, whose source it gets. */
+static void follow(struct config_parser *p, size_t to, size_t from)
+{
+    int target = -1, origin = -1;
+    for (int i = 0; i < config_key_count(); i++) {
+        if (config_key(i)->offset == to)
+            target = i;
+        if (config_key(i)->offset == from)
+            origin = i;
+    }
+    assert(target >= 0 && origin >= 0);
+    p->config->source[target] = p->config->source[origin];
+}
+
 static int finish_model(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
@@ -76,6 +91,8 @@ static int finish_model(struct config_parser *p, struct error *err)
         !is_named && !c->model.architecture[0]) {
         c->rope.type = 1 + ROPE_DYNAMIC;
         c->rope.factor = 2;
+        follow(p, KEY_AT(rope.type), KEY_AT(model.type));
+        follow(p, KEY_AT(rope.factor), KEY_AT(model.type));
     }
     if (c->checkpoint.prefix[0])
         return 0;

@@ -54,15 +54,18 @@ const struct config_shorthand config_shorthands[] = {
 };
 const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
 
-#define LATER "not supported yet"
+#define LATER      "not supported yet"
+#define PRECISIONS "no (32-true), bf16 (bf16-mixed) and bf16-true work"
 
 const struct config_refusal config_refusals[] = {
     {"model.type model_type", "gpt_neox mixtral bloom flash_gptneox", NULL, true,
      LATER "; mnist_cnn, llama (llama_v2, llama_v3, mistral), gpt2, t5 and bert are"},
-    {"precision.mixed_precision mixed_precision precision", "fp16 16-mixed 16-true 64-true fp8",
-     NULL, true,
-     "not supported: fp16's gradients need a loss scale, which bf16 does without; no (32-true), "
-     "bf16 (bf16-mixed) and bf16-true work"},
+    {"precision.mixed_precision mixed_precision precision", "fp16 16-mixed 16-true", NULL, true,
+     "not supported: fp16's gradients need a loss scale, which bf16 does without; " PRECISIONS},
+    {"precision.mixed_precision mixed_precision precision", "64-true 64 fp64", NULL, true,
+     "not supported: nothing is computed in 64 bits; " PRECISIONS},
+    {"precision.mixed_precision mixed_precision precision", "fp8 transformer-engine", NULL, true,
+     "not supported: there are no 8-bit kernels; " PRECISIONS},
     {"fp16 precision.loss_scale loss_scale", NULL, "false 0", true,
      "there is no fp16, and bf16 needs no loss scale: use bf16"},
     {"precision.param_dtype param_dtype precision.buffer_dtype buffer_dtype", NULL, NULL, true,

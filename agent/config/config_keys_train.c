@@ -48,7 +48,7 @@ static const struct config_key keys[] = {
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
             "max_training_steps max_step", "stop after this many optimizer steps; 0: by epochs"),
     KEY_INT("schedule", "num_train_epochs", schedule.epochs, "1", 1, 1e6, "epochs number_epochs",
-            "passes over the training data; what is reached first ends the run"),
+            "whole passes over the training data; max_steps ends the run within one"),
     KEY_INT("schedule", "warmup_steps", schedule.warmup_steps, "0", 0, 1e12, NULL,
             "optimizer steps of linear growth at the start"),
     KEY_FLOAT("schedule", "warmup_ratio", schedule.warmup_ratio, "0", 0, 1,

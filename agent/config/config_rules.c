@@ -60,6 +60,26 @@ static int check_checkpoint(const struct agent_config *c, struct error *err)
     return 0;
 }
 
+/* 0 asks for config.json's size: where there is none it would be a size that nobody chose. */
+static int check_sizes(const struct config_parser *p, struct error *err)
+{
+    const struct agent_config *c = &p->config->value;
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        bool has_own = key->offset == KEY_AT(overrides.num_key_value_heads) ||
+                       key->offset == KEY_AT(overrides.head_dim);
+        if (strcmp(key->group, "model.config_overrides") != 0 || key->type != TYPE_INT ||
+            key->low < 0 || has_own || p->config->source[i] < SOURCE_ENVIRONMENT)
+            continue;
+        int64_t size = *(const int64_t *)((const char *)c + key->offset);
+        if (size == 0 && !c->model.name_or_path[0] && !c->model.architecture[0])
+            return error_set(err, ERR_CONFIG,
+                             "%s.%s: 0 asks for config.json's, but model.name_or_path names none",
+                             key->group, key->name);
+    }
+    return 0;
+}
+
 static int check_model(const struct agent_config *c, struct error *err)
 {
     if (c->model.init == INIT_PRETRAINED && !c->model.name_or_path[0] && !c->model.init_weights[0])
@@ -137,9 +157,10 @@ static int check_profiler(const struct agent_config *c, struct error *err)
 int config_check_rules(const struct config_parser *p, struct error *err)
 {
     const struct agent_config *c = &p->config->value;
-    return check_optimizer(c, err) || check_checkpoint(c, err) || check_model(c, err) ||
-                   config_check_head(c, c->model.type, err) || config_check_data(c, err) ||
-                   check_places(c, err) || check_loading(p, err) || check_profiler(c, err)
+    return check_optimizer(c, err) || check_checkpoint(c, err) || check_sizes(p, err) ||
+                   check_model(c, err) || config_check_head(c, c->model.type, err) ||
+                   config_check_data(c, err) || check_places(c, err) || check_loading(p, err) ||
+                   check_profiler(c, err)
                ? -1
                : 0;
 }

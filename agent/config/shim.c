@@ -118,6 +118,12 @@ static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char 
                          err);
 }
 
+/* A launcher's own --help is the agent's: one text tells of both. */
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 /* Reads the flags in front of the script. *ret_is_module: the "script" is a module's name. */
 static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_module,
                       struct error *err)
@@ -214,6 +220,10 @@ static int read_python(struct rewriter *r, char *const **words, bool *ret_is_mod
 static int read_launcher(struct rewriter *r, char *const **words, struct error *err)
 {
     bool is_module = false;
+    if (**words && asks_for_help(**words)) {
+        ++*words;
+        return shim_add_word(&r->w, "--help", err);
+    }
     if (strcmp(r->w.tool, "accelerate") == 0)
         return shim_read_accelerate(&r->w, words, err);
     if (is_python(r->w.tool) ? read_python(r, words, &is_module, err)

@@ -325,7 +325,7 @@ static void flags_and_variables_have_their_meaning(void **state)
     assert_fails(config_line_parse(arena, "--fsdp fullshard", "", &config, &err), &err, ERR_CONFIG,
                  "--fsdp: 'fullshard': it knows full_shard, shard_grad_op");
     assert_fails(config_line_parse(arena, "--zero_stage 1", "", &config, &err), &err, ERR_CONFIG,
-                 "--zero_stage: '1' is not a value for it");
+                 "--zero_stage: '1' is not one of: 0 2 3");
     assert_fails(config_line_parse(arena, "--preset accelerate --lr 1", "", &config, &err), &err,
                  ERR_CONFIG, "model.name_or_path is not set");
 }

@@ -61,6 +61,8 @@ static void command_lines_become_our_own(void **state)
          "shoal-agent --runtime.standalone=true --preset=mnist-ddp-adam"},
         {"torchrun --role=x --rdzv_conf=timeout=9 train.py", "",
          "shoal-agent --torchrun.role=x --torchrun.rdzv_conf=timeout=9 --preset=hyperpod"},
+        {"torchrun --help", "", "shoal-agent --help"},
+        {"torchrun -h", "", "shoal-agent --help"},
         {"torchrun -m pkg.train --lr 1", "", "shoal-agent --preset=hyperpod --lr 1"},
         /* variables where the command line is silent; the others are the topology's */
         {"torchrun train.py", "PET_MAX_RESTARTS=100",
