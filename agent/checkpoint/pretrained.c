@@ -2,6 +2,7 @@
 
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_names.h"
+#include "agent/checkpoint/pretrained_unread.h"
 #include "agent/checkpoint/safetensors.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -86,6 +87,21 @@ static int open_sharded(struct pretrained *p, const char *path, struct error *er
     return check_index(p, &index, err);
 }
 
+static int refuse_directory(const char *dir, struct error *err)
+{
+    auto_free char *unread = pretrained_unread(dir);
+    if (unread)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s is not read, only " PRETRAINED_FILE " and what " PRETRAINED_INDEX
+                         " names: write these with transformers' save_pretrained, or draw the "
+                         "values with model.init=random",
+                         unread);
+    return error_set(err, ERR_NOT_FOUND,
+                     "%s: neither " PRETRAINED_FILE " nor " PRETRAINED_INDEX " is there; "
+                     "model.init=random draws the values",
+                     dir);
+}
+
 static int open_directory(struct pretrained *p, struct error *err)
 {
     auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, p->dir);
@@ -93,9 +109,7 @@ static int open_directory(struct pretrained *p, struct error *err)
     if (access(index, F_OK) == 0)
         return open_sharded(p, index, err);
     if (access(single, F_OK) < 0)
-        return error_set(err, ERR_NOT_FOUND,
-                         "%s: neither " PRETRAINED_FILE " nor " PRETRAINED_INDEX " is there",
-                         p->dir);
+        return refuse_directory(p->dir, err);
     const char **names = arena_array(p->arena, const char *, 1);
     names[0] = PRETRAINED_FILE;
     return open_files(p, names, 1, err);
@@ -105,7 +119,10 @@ bool pretrained_is_there(const char *dir)
 {
     auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, dir);
     auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, dir);
-    return access(index, F_OK) == 0 || access(single, F_OK) == 0;
+    if (access(index, F_OK) == 0 || access(single, F_OK) == 0)
+        return true;
+    auto_free char *unread = pretrained_unread(dir);
+    return unread != NULL;
 }
 
 int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct error *err)

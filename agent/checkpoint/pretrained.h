@@ -15,13 +15,15 @@
 extern "C" {
 #endif
 
-/* Whether the directory holds weights, or the index of some. */
+/* Whether the directory holds weights, or the index of some: those too that pretrained_open()
+ * refuses, PyTorch's pickles and other programs' formats. */
 bool pretrained_is_there(const char *dir);
 
 struct pretrained;
 
 /* Opens all files of the directory and reads their headers. Errors: ERR_NOT_FOUND if there are no
- * weights; ERR_INPUT naming the file, and the tensor that is not in it though the index says so. */
+ * weights; ERR_UNSUPPORTED naming a file of weights that is not read; ERR_INPUT naming the file,
+ * and the tensor that is not in it though the index says so. */
 int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct error *err);
 void pretrained_close(struct pretrained *pretrained); /* NULL-safe */
 

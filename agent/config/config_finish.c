@@ -20,13 +20,14 @@ static void forget_preset_value(struct config_parser *p, int i)
 }
 
 /* The sizes and the initial values of a model that is named are its own, whatever a preset for
- * another one says. */
+ * another one says; but a preset may ask that it has some. */
 static void forget_preset_sizes(struct config_parser *p)
 {
     static const char *const groups[] = {"model.config_overrides", "model.rope_scaling"};
     for (int i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key(i);
-        bool is_size = key->offset == KEY_AT(model.init);
+        bool is_size =
+            key->offset == KEY_AT(model.init) && p->config->value.model.init != INIT_PRETRAINED;
         for (size_t g = 0; g < array_length(groups); g++)
             is_size |= strcmp(key->group, groups[g]) == 0;
         if (is_size)

@@ -84,6 +84,7 @@ static const char *const hyperpod[] = {
 /* The GPLSI scripts on Lightning Fabric. */
 static const char *const fabric[] = {
     "model.name_or_path=meta-llama/Meta-Llama-3-8B",
+    "model.init=pretrained",
     "data.eval_split=valid",
     "data.per_device_train_batch_size=1",
     "data.eval_batch_size=1",

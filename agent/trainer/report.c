@@ -99,14 +99,17 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     say(ctx, &line);
 }
 
-static void on_weights(void *ctx, const char *path, const char *unused)
+static void on_weights(void *ctx, const char *path, const char *notes)
 {
     struct str line;
     str_init(&line, LINE_BYTES);
-    str_printf(&line, "Initial weights from %s\n", path);
+    if (path)
+        str_printf(&line, "Initial weights from %s\n", path);
+    else
+        str_printf(&line, "Initial weights: random\n");
     print(ctx, &line);
-    if (unused[0])
-        log_warning("%s", unused);
+    if (notes[0])
+        log_warning("%s", notes);
 }
 
 static void on_skipped(void *ctx, const char *why)

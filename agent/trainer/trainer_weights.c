@@ -48,11 +48,28 @@ static int load_checkpoint(struct trainer *t, const char *path, struct error *er
     return result;
 }
 
+/* Who names a directory may well expect its values. */
+static void tell_drawn(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    bool expected = c->model.init == INIT_AUTO && c->model.name_or_path[0];
+    const char *notes = "";
+    if (t->world->rank == 0 && expected)
+        notes = arena_printf(t->arena,
+                             "%s has no weights (model.safetensors): the values are drawn, as with "
+                             "model.init=random",
+                             c->model.name_or_path);
+    if (trainer_is_language(t))
+        t->listener->weights(t->listener->ctx, NULL, notes);
+}
+
 int trainer_load_weights(struct trainer *t, struct error *err)
 {
     const char *path = weights_path(t->config);
-    if (!path)
+    if (!path) {
+        tell_drawn(t);
         return 0;
+    }
     struct lines notes;
     lines_init(&notes, t->arena);
     bool is_model = pretrained_is_there(path) || path != t->config->model.init_weights;

@@ -159,10 +159,10 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     ((struct seen *)ctx)->resumed_step = (int)step;
 }
 
-static void on_weights(void *ctx, const char *path, const char *unused)
+static void on_weights(void *ctx, const char *path, const char *notes)
 {
     (void)ctx, (void)path;
-    assert_string_equal(unused, "");
+    assert_string_equal(notes, "");
 }
 
 static void on_skipped(void *ctx, const char *why)

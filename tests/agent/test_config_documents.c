@@ -296,6 +296,7 @@ static void presets_give_way(void **state)
                     &err),
               &err);
     assert_int_equal(config.value.precision.reduce_dtype, STATE_FP32);
+    assert_int_equal(config.value.model.init, INIT_PRETRAINED); /* its scripts take no other */
 }
 
 /* Keys that only other choices use are told. */

@@ -279,7 +279,20 @@ static void broken_directories_are_refused(void **state)
         {"{\"weight_map\": {\"a\": \"text\"}}", "text: "},
         {"{\"weight_map\"", "line 1: "},
     };
+    static const char *const unread[] = {"pytorch_model.bin", "pytorch_model-00001-of-00002.bin",
+                                         "model.pt", "consolidated.00.pth",
+                                         "model-00001-of-00002.safetensors"};
     assert_broken(dir, "neither model.safetensors nor model.safetensors.index.json is there");
+    put(dir, "optimizer.pt", "not of the model");
+    assert_false(pretrained_is_there(dir));
+    for (size_t i = 0; i < array_length(unread); i++) {
+        auto_free char *path = xasprintf("%s/%s", dir, unread[i]);
+        auto_free char *message = xasprintf("/%s is not read, only model.safetensors", unread[i]);
+        put(dir, unread[i], "weights");
+        assert_true(pretrained_is_there(dir));
+        assert_broken(dir, message);
+        unlink(path);
+    }
     put(dir, "text", "no tensors");
     for (size_t i = 0; i < array_length(rows); i++) {
         put(dir, PRETRAINED_INDEX, rows[i].text);

@@ -51,5 +51,13 @@ check "a missing file is named" fails 2 "model-00004-of-00004.safetensors is mis
     train 2 "$work/broken" none --lr 0
 mkdir "$work/full"
 touch "$work/full/other"
+mkdir "$work/sizes"
+cp "$models/llama_sharded/config.json" "$work/sizes"
+check "a directory without weights gives the sizes" train 1 "$work/sizes" sized
+check "that the values are drawn is told" contains "$work/sized.log" "Initial weights: random"
+check "and why" contains "$work/sized.log" "$work/sizes has no weights (model.safetensors): the values are drawn"
+touch "$work/sizes/pytorch_model.bin"
+check "weights that are not read are refused" fails 2 "sizes/pytorch_model.bin is not read, only model.safetensors" \
+    train 1 "$work/sizes" none
 check "a directory with other files stays" fails 2 "full holds other" train 1 "$models/llama_sharded" full
 tap_done
