@@ -168,10 +168,10 @@ static void *abort_all(void *arg)
 {
     struct watch *w = arg;
     pthread_mutex_lock(&w->mutex);
-    struct watched *first = w->watched; /* new ones come before it, none goes while this runs */
+    const struct watched *first =
+        w->watched; /* new ones come before it, none goes while this runs */
     pthread_mutex_unlock(&w->mutex);
-    for (struct watched *one = first; one; one = one->next)
-        one->abort(one->ctx);
+    w->options.abort(first);
     pthread_mutex_lock(&w->mutex);
     w->abort = ABORT_DONE;
     pthread_cond_broadcast(&w->changed);

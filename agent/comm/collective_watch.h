@@ -21,6 +21,8 @@ enum {
     WATCH_BEAT_MS = 1000,   /* between two signs of life */
 };
 
+struct watched;
+
 struct watch_options {
     int rank;              /* in the world */
     struct store *store;   /* where ranks tell what they wait for, and news of the lost; outlives */
@@ -30,6 +32,10 @@ struct watch_options {
     const char *dump_path; /* and always to DUMP_PATH<rank>; "": no file */
     bool tells_each;       /* log every collective as it is queued */
     bool aborts;           /* false: a failure is told, and the streams wait on */
+    /* Called once at most, by a thread of the watch: ends what runs in all that are watched, a list
+     * by their `next`, which is all of them at once: an abort may wait for what the others run. May
+     * not return. */
+    void (*abort)(const struct watched *first);
     /* NULL, or called by the watch's thread if the process has not closed the watch grace_ms after
      * a failure: it is to end the process. */
     void (*stuck)(void);
@@ -49,11 +55,9 @@ struct watched {
     const int *world_ranks; /* [size] */
     /* -1 if it is broken. Called often, by the watch's thread. */
     int (*check)(void *ctx, struct error *err);
-    /* Called once at most, by a thread of the watch: ends what runs. May not return. */
-    void (*abort)(void *ctx);
     void *ctx;
     /* The watch's own: */
-    struct watched *next;
+    struct watched *next;   /* NULL: the last */
     uint64_t queued, ended; /* collectives so far */
     int64_t since_ms;       /* when the one that runs could begin */
 };

@@ -7,11 +7,15 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ABORT_WAITS_MS = 1000 }; /* for a call that is on its way into NCCL */
+enum {
+    EAGER_LOOKS = 100,     /* for the end of a call, before who looks sleeps */
+    ABORT_WAITS_MS = 1000, /* for a call that is on its way into NCCL */
+};
 
 /* What a communicator shares with those that it was split into. */
 struct shared {
@@ -21,6 +25,10 @@ struct shared {
     struct watch *watch;
     struct nccl_buffers *buffers; /* NULL: they are not registered */
     int references;               /* of communicators: opened and closed by one thread */
+    /* Held while NCCL is called with a communicator that is watched, until the call is settled: one
+     * takes no two calls at a time, not even a question for its state, and is not aborted under
+     * one. */
+    pthread_mutex_t calls;
 };
 
 struct comm_nccl {
@@ -31,7 +39,6 @@ struct comm_nccl {
     nccl_comm nccl;
     void *token; /* a float on the device, for barriers */
     struct watched watched;
-    pthread_mutex_t calls; /* held while NCCL is called, so that it is not aborted under the call */
 };
 
 static struct comm_nccl *nccl_of(struct comm *c)
@@ -54,18 +61,23 @@ static int end_call(void *args, struct error *err)
     return watch_end(call->c->shared->watch, &call->c->watched, call->number, err);
 }
 
-/* A non-blocking communicator may go on with the call beside us: it takes no other one before.
- * Mostly that is over at once, so the first looks are close together. */
+/* A non-blocking communicator goes on with the call beside us: it takes no other one before. Mostly
+ * that is over in less than the shortest sleep, so the first looks only let others run. Returns
+ * NCCL_IN_PROGRESS if the watch has found a failure meanwhile, and will abort. */
 static int settle(struct comm_nccl *c, int result)
 {
-    useconds_t nap_us = 1;
-    while (result == NCCL_IN_PROGRESS && !watch_has_failed(c->shared->watch)) {
-        usleep(nap_us);
-        nap_us = nap_us < NCCL_POLL_US ? 2 * nap_us : NCCL_POLL_US;
-        if (c->shared->api.comm_error(c->nccl, &result) != NCCL_SUCCESS)
-            break;
+    for (int looks = 0; result == NCCL_IN_PROGRESS; looks++) {
+        if (watch_has_failed(c->shared->watch))
+            return NCCL_IN_PROGRESS;
+        if (looks < EAGER_LOOKS)
+            sched_yield();
+        else
+            usleep(NCCL_POLL_US);
+        int asked = c->shared->api.comm_error(c->nccl, &result);
+        if (asked != NCCL_SUCCESS)
+            return asked;
     }
-    return result == NCCL_IN_PROGRESS ? NCCL_SUCCESS : result;
+    return result;
 }
 
 /* Before NCCL is called. bytes: this rank's part of whole_bytes. False: there is nothing to call
@@ -75,7 +87,7 @@ static bool begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t
 {
     comm_range_begin(&c->head, s, op, whole_bytes);
     *ret_call = (struct call){c, watch_begin(c->shared->watch, &c->watched, op, bytes)};
-    pthread_mutex_lock(&c->calls);
+    pthread_mutex_lock(&c->shared->calls);
     return !watch_has_failed(c->shared->watch);
 }
 
@@ -85,11 +97,11 @@ static void end(struct stream *s, const char *op, const struct call *call, int r
     struct comm_nccl *c = call->c;
     struct error err;
     result = settle(c, result);
-    if (result != NCCL_SUCCESS) {
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
         nccl_api_fail(&c->shared->api, c->nccl, result, op, &err);
         watch_fail(c->shared->watch, &err);
     }
-    pthread_mutex_unlock(&c->calls);
+    pthread_mutex_unlock(&c->shared->calls);
     stream_range_end(s);
     stream_call(s, end_call, call, sizeof *call);
 }
@@ -119,9 +131,9 @@ static bool begin_with(struct comm_nccl *c, struct stream *s, const char *op, co
     int64_t whole = bytes * c->head.size;
     if (!begin(c, s, op, bytes, whole, ret_call))
         return false;
-    *ret_result = nccl_buffers_use(buffers, c->nccl, all, (size_t)whole);
+    *ret_result = settle(c, nccl_buffers_use(buffers, c->nccl, all, (size_t)whole));
     if (*ret_result == NCCL_SUCCESS)
-        *ret_result = nccl_buffers_use(buffers, c->nccl, part, (size_t)bytes);
+        *ret_result = settle(c, nccl_buffers_use(buffers, c->nccl, part, (size_t)bytes));
     return *ret_result == NCCL_SUCCESS;
 }
 
@@ -205,11 +217,15 @@ static void barrier(struct comm *head, struct stream *s)
 
 /* ---- for the watch ---- */
 
+/* While a call is on its way, who made it looks for errors. */
 static int check(void *ctx, struct error *err)
 {
     struct comm_nccl *c = ctx;
     int error = NCCL_SUCCESS;
+    if (pthread_mutex_trylock(&c->shared->calls))
+        return 0;
     int result = c->shared->api.comm_error(c->nccl, &error);
+    pthread_mutex_unlock(&c->shared->calls);
     if (result == NCCL_SUCCESS)
         result = error;
     if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
@@ -218,16 +234,24 @@ static int check(void *ctx, struct error *err)
 }
 
 /* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
-static void abort_nccl(void *ctx)
+static void abort_all(const struct watched *first)
 {
-    struct comm_nccl *c = ctx;
     struct timespec until;
+    if (!first)
+        return;
+    struct shared *shared = ((struct comm_nccl *)first->ctx)->shared;
+    bool together = shared->api.version >= NCCL_ABORTS_TOGETHER;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += ABORT_WAITS_MS / 1000;
-    bool is_mine = pthread_mutex_timedlock(&c->calls, &until) == 0;
-    c->shared->api.comm_abort(c->nccl);
+    bool is_mine = pthread_mutex_timedlock(&shared->calls, &until) == 0;
+    if (together)
+        shared->api.group_start();
+    for (const struct watched *one = first; one; one = one->next)
+        shared->api.comm_abort(((struct comm_nccl *)one->ctx)->nccl);
+    if (together)
+        shared->api.group_end();
     if (is_mine)
-        pthread_mutex_unlock(&c->calls);
+        pthread_mutex_unlock(&shared->calls);
 }
 
 static void comm_nccl_abort(struct comm *head, const char *reason)
@@ -262,10 +286,10 @@ static void release(struct comm_nccl *c)
             device_memory_on_release(c->shared->device, NULL, NULL);
         nccl_buffers_close(c->shared->buffers);
         watch_close(c->shared->watch);
+        pthread_mutex_destroy(&c->shared->calls);
         free(c->shared);
     }
     comm_group_free(&c->group);
-    pthread_mutex_destroy(&c->calls);
     free(c);
 }
 
@@ -317,7 +341,6 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
     c->shared = shared;
     shared->references++;
     comm_group_copy(group, &c->group);
-    pthread_mutex_init(&c->calls, NULL);
     if (connect_ranks(c, err)) {
         release(c);
         return -1;
@@ -327,7 +350,6 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
                                   .size = c->group.size,
                                   .world_ranks = c->group.world_ranks,
                                   .check = check,
-                                  .abort = abort_nccl,
                                   .ctx = c};
     watch_add(shared->watch, &c->watched);
     *ret_comm = &c->head;
@@ -337,7 +359,9 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
 static void forget_memory(void *ctx, void *block, size_t bytes)
 {
     struct shared *shared = ctx;
+    pthread_mutex_lock(&shared->calls);
     nccl_buffers_forget(shared->buffers, block, bytes, !watch_has_failed(shared->watch));
+    pthread_mutex_unlock(&shared->calls);
 }
 
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
@@ -352,7 +376,10 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
     shared->device = device;
     shared->options.watch.rank = rank;
     shared->options.watch.store = options->store;
+    shared->options.watch.abort = abort_all;
+    pthread_mutex_init(&shared->calls, NULL);
     if (watch_open(&shared->options.watch, &shared->watch, err)) {
+        pthread_mutex_destroy(&shared->calls);
         free(shared);
         return -1;
     }

@@ -23,6 +23,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
         {"ncclCommFinalize", offsetof(struct nccl_api, comm_finalize), false},
         {"ncclCommDestroy", offsetof(struct nccl_api, comm_destroy), false},
         {"ncclCommAbort", offsetof(struct nccl_api, comm_abort), false},
+        {"ncclGroupStart", offsetof(struct nccl_api, group_start), false},
+        {"ncclGroupEnd", offsetof(struct nccl_api, group_end), false},
         {"ncclCommGetAsyncError", offsetof(struct nccl_api, comm_error), false},
         {"ncclGetErrorString", offsetof(struct nccl_api, error_text), false},
         {"ncclGetLastError", offsetof(struct nccl_api, last_error), false},

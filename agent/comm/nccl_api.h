@@ -21,6 +21,9 @@ enum {
      * events put them all into one order (NCCL's user guide, "Using multiple NCCL communicators
      * concurrently"). */
     NCCL_ORDERS_LAUNCHES = 22600,
+    /* From here on communicators may be aborted in one group: all are told to end before any is
+     * waited for. Before, each waits for all that the device runs, the others' collectives too. */
+    NCCL_ABORTS_TOGETHER = 22200,
 };
 
 enum nccl_result {
@@ -54,6 +57,8 @@ struct nccl_api {
     int (*comm_finalize)(nccl_comm comm); /* what is under way ends */
     int (*comm_destroy)(nccl_comm comm);
     int (*comm_abort)(nccl_comm comm);
+    int (*group_start)(void);
+    int (*group_end)(void);
     int (*comm_error)(nccl_comm comm, int *error);
     const char *(*error_text)(int result);
     const char *(*last_error)(nccl_comm comm); /* what went wrong last in this process */

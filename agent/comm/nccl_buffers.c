@@ -45,16 +45,16 @@ int nccl_buffers_use(struct nccl_buffers *b, nccl_comm comm, const void *memory,
             begin + bytes <= item->memory + item->bytes)
             return NCCL_SUCCESS;
     }
-    void *handle;
+    void *handle = NULL;
     int result = b->api->comm_register(comm, (void *)(uintptr_t)memory, bytes, &handle);
-    if (result != NCCL_SUCCESS)
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
         return result;
     if (b->count == b->room) {
         b->room = b->room ? 2 * b->room : 16;
         b->items = xrealloc(b->items, b->room * sizeof *b->items);
     }
     b->items[b->count++] = (struct buffer){comm, memory, bytes, handle};
-    return NCCL_SUCCESS;
+    return result;
 }
 
 static void drop(struct nccl_buffers *b, size_t i, bool alive)

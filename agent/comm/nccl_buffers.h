@@ -16,8 +16,8 @@ struct nccl_buffers;
 struct nccl_buffers *nccl_buffers_open(const struct nccl_api *api); /* of a library that can */
 void nccl_buffers_close(struct nccl_buffers *buffers); /* all communicators have left */
 
-/* Registers memory[bytes] for the communicator, unless it lies in what is. Returns NCCL's result.
- */
+/* Registers memory[bytes] for the communicator, unless it lies in what is. Returns NCCL's result;
+ * NCCL_IN_PROGRESS: it is to be waited for. */
 int nccl_buffers_use(struct nccl_buffers *buffers, nccl_comm comm, const void *memory,
                      size_t bytes);
 /* Deregisters what lies in memory[bytes]: it is about to be freed, and nothing uses it. alive:

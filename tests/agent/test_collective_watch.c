@@ -36,7 +36,7 @@ static void test_notes_are_the_last_ones(void **state)
 }
 
 static sem_t released;
-static atomic_int aborts, checks;
+static atomic_int aborts, checks, calls;
 
 static int is_well(void *ctx, struct error *err)
 {
@@ -51,15 +51,21 @@ static int is_broken(void *ctx, struct error *err)
     return error_set(err, ERR_PEER, "the wire is cut");
 }
 
-static void abort_at_once(void *ctx)
+static void abort_at_once(const struct watched *first)
 {
-    (void)ctx;
-    atomic_fetch_add(&aborts, 1);
+    for (; first; first = first->next)
+        atomic_fetch_add(&aborts, 1);
 }
 
-static void abort_hangs(void *ctx)
+static void abort_all_once(const struct watched *first)
 {
-    abort_at_once(ctx);
+    abort_at_once(first);
+    atomic_fetch_add(&calls, 1);
+}
+
+static void abort_hangs(const struct watched *first)
+{
+    abort_at_once(first);
     sem_wait(&released);
 }
 
@@ -76,7 +82,7 @@ struct fixture {
 };
 
 static void open_watch(struct fixture *f, int (*check)(void *, struct error *),
-                       void (*abort)(void *), const struct watch_options *options)
+                       void (*abort)(const struct watched *), const struct watch_options *options)
 {
     struct error err;
     struct watch_options whole = *options;
@@ -84,8 +90,9 @@ static void open_watch(struct fixture *f, int (*check)(void *, struct error *),
     sem_init(&released, 0, 0);
     f->group = comm_local_open();
     f->world_ranks[0] = 0, f->world_ranks[1] = 1;
-    f->one = (struct watched){
-        .id = "world", .size = 2, .world_ranks = f->world_ranks, .check = check, .abort = abort};
+    f->one =
+        (struct watched){.id = "world", .size = 2, .world_ranks = f->world_ranks, .check = check};
+    whole.abort = abort;
     whole.store = comm_local_store(f->group);
     whole.notes = 4;
     whole.dump_path = "";
@@ -132,6 +139,24 @@ static void test_who_is_broken_is_aborted_once(void **state)
     assert_int_equal(atomic_load(&aborts), 1);
 }
 
+/* One call ends all: who is aborted alone may wait for what another runs. */
+static void test_all_are_aborted_at_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    open_watch(&f, is_well, abort_all_once,
+               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    struct watched second = f.one;
+    watch_add(f.watch, &second);
+    error_set(&err, ERR_PEER, "rank 1 is lost");
+    watch_fail(f.watch, &err);
+    assert_true(watch_remove(f.watch, &second));
+    close_watch(&f, true);
+    assert_int_equal(atomic_load(&aborts), 2);
+    assert_int_equal(atomic_load(&calls), 1);
+}
+
 static void test_an_abort_that_hangs_is_told_of(void **state)
 {
     (void)state;
@@ -165,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_notes_are_the_last_ones),
         cmocka_unit_test(test_who_is_well_is_left_alone),
         cmocka_unit_test(test_who_is_broken_is_aborted_once),
+        cmocka_unit_test(test_all_are_aborted_at_once),
         cmocka_unit_test(test_an_abort_that_hangs_is_told_of),
         cmocka_unit_test(test_failures_may_be_waited_out),
     };

@@ -3,7 +3,10 @@
  * others': one that differs in kind, size or order ends the test. On a stream of the emulated GPU a
  * collective waits while other streams go on; without a stream (on the CPU) the caller waits. Two
  * communicators of a rank go on by themselves, as two streams do; where NCCL could deadlock so
- * (agent/comm/nccl_api.h), that ends the test.
+ * (agent/comm/nccl_api.h), that ends the test. Every collective is in progress until the caller has
+ * asked for its end, and a communicator takes one call at a time: a second one, from whatever
+ * thread, ends the test. An abort waits for all that the rank's other communicators have under way,
+ * unless they are aborted in one group.
  *
  * FAKE_NCCL holds faults as "name=value,name=value"; a collective is named RANK:NUMBER, counted
  * from 0 in its communicator: hang (it never begins), fail (an asynchronous error then), lose (the
@@ -20,6 +23,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { ABORT_WAITS = 5000000 / WAIT_US };
+
 #define EXPORTED __attribute__((visibility("default")))
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,6 +39,21 @@ const char *fake_nccl_setting(const char *name)
         if (strncmp(at, name, length) == 0 && at[length] == '=')
             return at + length + 1;
     return NULL;
+}
+
+void fake_nccl_enter(struct ncclComm *c, const char *call)
+{
+    const char *other = __atomic_exchange_n(&c->inside, call, __ATOMIC_SEQ_CST);
+    if (!other)
+        return;
+    fprintf(stderr, "fake NCCL: %s of %s while another thread is in %s\n", call, c->name, other);
+    abort();
+}
+
+int fake_nccl_leave(struct ncclComm *c, int result)
+{
+    __atomic_store_n(&c->inside, NULL, __ATOMIC_SEQ_CST);
+    return result;
 }
 
 #define HEADER(name, ...) (&(struct header){.op = name, __VA_ARGS__})
@@ -88,44 +108,102 @@ EXPORTED int ncclCommInitRankConfig(nccl_comm *ret_comm, int size, struct nccl_i
     return NCCL_IN_PROGRESS;
 }
 
+static void join_launch(struct ncclComm *c)
+{
+    if (c->has_launch)
+        pthread_join(c->launch, NULL);
+    c->has_launch = false;
+}
+
 EXPORTED int ncclCommGetAsyncError(nccl_comm c, int *error);
 EXPORTED int ncclCommGetAsyncError(nccl_comm c, int *error)
 {
+    fake_nccl_enter(c, "GetAsyncError");
     *error = __atomic_load_n(&c->error, __ATOMIC_SEQ_CST);
     if (!*error && __atomic_load_n(&c->meeting->joined, __ATOMIC_SEQ_CST) < c->size)
         *error = NCCL_IN_PROGRESS;
-    return NCCL_SUCCESS;
+    if (!*error && c->has_launch) {
+        usleep(WAIT_US); /* so that who comes meanwhile is caught */
+        *error = NCCL_IN_PROGRESS;
+        if (__atomic_load_n(&c->is_launched, __ATOMIC_SEQ_CST)) {
+            join_launch(c);
+            *error = NCCL_SUCCESS;
+        }
+    }
+    return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
 EXPORTED int ncclCommRegister(nccl_comm c, void *memory, size_t bytes, void **handle);
 EXPORTED int ncclCommRegister(nccl_comm c, void *memory, size_t bytes, void **handle)
 {
+    fake_nccl_enter(c, "Register");
     for (int i = 0; i < RANGES; i++) {
         if (c->registered[i].begin)
             continue;
         c->registered[i] = (struct range){memory, (unsigned char *)memory + bytes};
         *handle = &c->registered[i];
-        return NCCL_SUCCESS;
+        return fake_nccl_leave(c, NCCL_SUCCESS);
     }
-    return NCCL_INVALID_ARGUMENT;
+    return fake_nccl_leave(c, NCCL_INVALID_ARGUMENT);
 }
 
 EXPORTED int ncclCommDeregister(nccl_comm c, void *handle);
 EXPORTED int ncclCommDeregister(nccl_comm c, void *handle)
 {
-    (void)c;
+    fake_nccl_enter(c, "Deregister");
     *(struct range *)handle = (struct range){NULL, NULL};
-    return NCCL_SUCCESS;
+    return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
 EXPORTED int ncclCommFinalize(nccl_comm c);
 EXPORTED int ncclCommFinalize(nccl_comm c)
 {
+    fake_nccl_enter(c, "Finalize");
     for (int i = 0; i < RANGES; i++)
         if (c->registered[i].begin) {
             fprintf(stderr, "fake NCCL: %s ends with registered memory\n", c->name);
             abort();
         }
+    return fake_nccl_leave(c, NCCL_SUCCESS);
+}
+
+/* What the rank has under way besides ends, or the test does. */
+static void await_others(const struct ncclComm *c)
+{
+    pthread_mutex_lock(&lock);
+    for (const struct ncclComm *other = comms; other; other = other->next)
+        for (int waits = 0;
+             other->owner == c->owner && __atomic_load_n(&other->under_way, __ATOMIC_SEQ_CST);
+             waits++) {
+            if (waits == ABORT_WAITS) {
+                fprintf(stderr, "fake NCCL: the abort of %s waits for a collective of %s\n",
+                        c->name, other->name);
+                abort();
+            }
+            usleep(WAIT_US);
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+static _Thread_local struct {
+    int depth;
+    const struct ncclComm *aborted; /* the last of those aborted in it */
+} group;
+
+EXPORTED int ncclGroupStart(void);
+EXPORTED int ncclGroupStart(void)
+{
+    group.depth++;
+    return NCCL_SUCCESS;
+}
+
+EXPORTED int ncclGroupEnd(void);
+EXPORTED int ncclGroupEnd(void)
+{
+    if (--group.depth == 0 && group.aborted) {
+        await_others(group.aborted);
+        group.aborted = NULL;
+    }
     return NCCL_SUCCESS;
 }
 
@@ -135,14 +213,21 @@ EXPORTED int ncclCommAbort(nccl_comm c)
     const char *hangs = fake_nccl_setting("abort_hangs");
     while (hangs && atoi(hangs) == c->rank)
         usleep(WAIT_US);
+    fake_nccl_enter(c, "Abort");
     shm_unlink(c->name); /* if not all have come */
     __atomic_store_n(&c->is_aborted, true, __ATOMIC_SEQ_CST);
-    return NCCL_SUCCESS;
+    join_launch(c);
+    if (group.depth > 0)
+        group.aborted = c;
+    else
+        await_others(c);
+    return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
 EXPORTED int ncclCommDestroy(nccl_comm c);
 EXPORTED int ncclCommDestroy(nccl_comm c)
 {
+    fake_nccl_enter(c, "Destroy");
     pthread_mutex_lock(&lock);
     struct ncclComm **at = &comms;
     while (*at != c)

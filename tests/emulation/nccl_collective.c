@@ -25,6 +25,7 @@ struct collective {
     struct header header;
     const unsigned char *send;
     unsigned char *recv;
+    void *stream;
     size_t element, total, done; /* elements of `send` */
     bool is_written, is_first;
 };
@@ -147,6 +148,7 @@ static bool end(struct collective *k)
 {
     if (k->c->owner->runs == k->c)
         k->c->owner->runs = NULL;
+    __atomic_fetch_sub(&k->c->under_way, 1, __ATOMIC_SEQ_CST);
     free(k);
     return true;
 }
@@ -240,9 +242,24 @@ static void check_memory(const struct ncclComm *c, const struct header *h, const
     must_be_registered(c, recv, gathers ? part * (size_t)c->size : part);
 }
 
+/* As NCCL's own thread does for a communicator that does not block. */
+static void *launch(void *arg)
+{
+    struct collective *k = arg;
+    struct ncclComm *c = k->c;
+    if (k->stream)
+        stream_function()(k->stream, advance, k);
+    else
+        while (!advance(k, false))
+            usleep(WAIT_US);
+    __atomic_store_n(&c->is_launched, true, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
 int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
                   size_t total, void *stream)
 {
+    fake_nccl_enter(c, header->op);
     struct collective *k = calloc(1, sizeof *k);
     check_memory(c, header, send, recv, total);
     k->c = c;
@@ -251,13 +268,18 @@ int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *s
     k->header.launch = fake_nccl_setting("ordered") ? ++c->owner->launches : 0;
     k->send = send;
     k->recv = recv;
+    k->stream = stream;
     k->element = element_bytes(header->type);
     k->total = total;
     k->is_first = true;
-    if (stream)
-        stream_function()(stream, advance, k);
-    else
-        while (!advance(k, false))
-            usleep(WAIT_US);
-    return NCCL_SUCCESS;
+    if (c->has_launch) {
+        fprintf(stderr, "fake NCCL: %s of %s before the one before was waited for\n", header->op,
+                c->name);
+        abort();
+    }
+    __atomic_fetch_add(&c->under_way, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&c->is_launched, false, __ATOMIC_SEQ_CST);
+    c->has_launch = true;
+    pthread_create(&c->launch, NULL, launch, k);
+    return fake_nccl_leave(c, NCCL_IN_PROGRESS);
 }

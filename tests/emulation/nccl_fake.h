@@ -5,6 +5,7 @@
 
 #include "agent/comm/nccl_api.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -52,12 +53,22 @@ struct ncclComm {
     uint64_t numbers; /* collectives given */
     bool is_aborted;  /* its collectives end at once */
     int error;
+    const char *inside; /* the call that a thread is in; NULL: none is */
+    int under_way;      /* collectives given that have not ended */
+    bool has_launch;    /* its last collective is brought on its way by a thread of ours, */
+    bool is_launched;   /* which has done so */
+    pthread_t launch;
 };
 
 /* The text of a setting of FAKE_NCCL, up to a comma or its end; NULL: it is not there. */
 const char *fake_nccl_setting(const char *name);
 
-/* Puts a collective on the stream, or waits for it. total: elements of `send`. An NCCL result. */
+/* A thread is in a call with the communicator: a second one at a time ends the test. */
+void fake_nccl_enter(struct ncclComm *c, const char *call);
+int fake_nccl_leave(struct ncclComm *c, int result);
+
+/* Has a thread put a collective on the stream, or run it. total: elements of `send`. An NCCL
+ * result: it is in progress. */
 int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
                   size_t total, void *stream);
 
