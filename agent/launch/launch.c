@@ -211,11 +211,9 @@ static void wait_event(struct round *round, int signals, int64_t until_ms)
     for (int i = 0; i < round->count; i++)
         round->fds[1 + 2 * round->count + i] =
             (struct pollfd){.fd = round->ranks[i].pulse.pipe, .events = POLLIN};
-    if (poll(round->fds, (nfds_t)(1 + 3 * round->count), timeout_ms) <= 0)
-        return;
-    if (round->fds[0].revents)
+    if (poll(round->fds, (nfds_t)(1 + 3 * round->count), timeout_ms) > 0 && round->fds[0].revents)
         pass_signal(round, signals);
-    read_all(round);
+    read_all(round); /* whatever ended the wait: who has given a sign in time is not stuck */
 }
 
 static void watch(struct round *round, int signals)
