@@ -4,6 +4,7 @@
 #include "agent/config/shim.h"
 #include "agent/config/stand_in.h"
 #include "agent/launch/accelerate.h"
+#include "agent/launch/crash.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/stop.h"
 #include "agent/launch/topology.h"
@@ -155,6 +156,7 @@ int main(int argc, char **argv)
         return dry_run(&config, arena, &err) ? exit_failed("shoal-agent", &err) : EXIT_DONE;
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
+    crash_listen(topology.rank);
     if (rank_run(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
     if (!err.shared || topology.local_rank == 0)

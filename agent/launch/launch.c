@@ -146,7 +146,9 @@ static void note_end(struct round *round, pid_t pid, int status)
             return;
         round->exit_code = code;
         round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
-        if (round->options->is_talkative && !round->is_stopped)
+        /* Who ends by itself has said why; who dies of a signal could not. */
+        bool is_untold = WIFSIGNALED(status) && !rank->is_stuck;
+        if ((round->options->is_talkative || is_untold) && !round->is_stopped)
             report(round, i, pid, status);
         signal_all(round, SIGTERM);
     }

@@ -262,7 +262,8 @@ static void assert_lines(const char *path, const char *expected)
 }
 
 /* Launches in a process of its own, whose output goes to `out` and `err` in the directory. */
-static void launch_speakers(const struct place *place, struct launch_output_spec output)
+static int launch_speakers(const struct place *place, const char *how,
+                           struct launch_output_spec output)
 {
     auto_free char *out = xasprintf("%s/out", place->directory);
     auto_free char *err = xasprintf("%s/err", place->directory);
@@ -271,10 +272,11 @@ static void launch_speakers(const struct place *place, struct launch_output_spec
     if (pid == 0) {
         dup2(open(out, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 1);
         dup2(open(err, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 2);
-        _exit(launch_with("speak", place->file, 0, output));
+        _exit(launch_with(how, place->file, 0, output));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
 }
 
 static void test_output_goes_where_it_is_sent(void **state)
@@ -287,8 +289,11 @@ static void test_output_goes_where_it_is_sent(void **state)
     auto_free char *second = xasprintf("%s/logs/blue/attempt_0/1/stderr.log", place.directory);
     auto_free char *third = xasprintf("%s/logs/blue/attempt_0/2/stdout.log", place.directory);
     auto_free char *logs = xasprintf("%s/logs", place.directory);
-    launch_speakers(&place, (struct launch_output_spec){
-                                .log_dir = logs, .run = "blue", .redirects = "3", .tee = "1:3"});
+    assert_int_equal(
+        launch_speakers(&place, "speak",
+                        (struct launch_output_spec){
+                            .log_dir = logs, .run = "blue", .redirects = "3", .tee = "1:3"}),
+        0);
     assert_text(first, "out of 6\nand no end");
     assert_text(second, "err of 7\n");
     assert_text(third, "out of 8\nand no end");
@@ -302,8 +307,24 @@ static void test_output_can_be_told_without_files(void **state)
     (void)state;
     struct place place = place_open();
     auto_free char *err = xasprintf("%s/err", place.directory);
-    launch_speakers(&place, (struct launch_output_spec){.tee = "2"});
+    assert_int_equal(launch_speakers(&place, "speak", (struct launch_output_spec){.tee = "2"}), 0);
     assert_lines(err, "[default0]:err of 6\n[default1]:err of 7\n[default2]:err of 8\n");
+    place_close(&place);
+}
+
+static void test_a_death_by_a_signal_is_told(void **state)
+{
+    (void)state;
+    struct place place = place_open();
+    auto_free char *path = xasprintf("%s/err", place.directory);
+    char text[1000] = "";
+    assert_int_equal(launch_speakers(&place, "killed", (struct launch_output_spec){0}),
+                     128 + SIGKILL);
+    auto_fclose FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    assert_non_null(strstr(text, "shoal-agent: rank 6 (local rank 0, pid "));
+    assert_non_null(strstr(text, ": signal 9\n"));
     place_close(&place);
 }
 
@@ -356,6 +377,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_all_start_again_as_often_as_they_may),
         cmocka_unit_test(test_output_goes_where_it_is_sent),
         cmocka_unit_test(test_output_can_be_told_without_files),
+        cmocka_unit_test(test_a_death_by_a_signal_is_told),
         cmocka_unit_test(test_wrong_outputs_are_refused),
         cmocka_unit_test(test_ranks_die_with_the_launcher),
     };

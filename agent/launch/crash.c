@@ -1,0 +1,53 @@
+#include "agent/launch/crash.h"
+
+#include "base/mem.h"
+
+#include <execinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FRAMES_MAX = 48, STACK_BYTES = 64 * 1024, HEAD_BYTES = 96 };
+
+/* One per signal. The lines are made beforehand: a handler may not format. */
+static struct crash {
+    int number;
+    const char *name;
+    char head[HEAD_BYTES];
+} crashes[] = {
+    {.number = SIGSEGV, .name = "SIGSEGV"}, {.number = SIGBUS, .name = "SIGBUS"},
+    {.number = SIGFPE, .name = "SIGFPE"},   {.number = SIGILL, .name = "SIGILL"},
+    {.number = SIGABRT, .name = "SIGABRT"},
+};
+static char stack[STACK_BYTES];
+
+static void on_crash(int number)
+{
+    void *frames[FRAMES_MAX];
+    for (size_t i = 0; i < array_length(crashes); i++) {
+        const char *head = crashes[i].head;
+        if (crashes[i].number == number && write(STDERR_FILENO, head, strlen(head)) < 0)
+            break;
+    }
+    backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), STDERR_FILENO);
+    raise(number); /* taken on return, by nobody: SA_RESETHAND */
+}
+
+void crash_listen(int rank)
+{
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    void *frame;
+    (void)backtrace(&frame, 1); /* loads what it needs now: in a handler it could not allocate */
+    sigaltstack(&own, NULL);
+    for (size_t i = 0; i < array_length(crashes); i++) {
+        struct crash *crash = &crashes[i];
+        struct sigaction before;
+        const struct sigaction action = {.sa_handler = on_crash,
+                                         .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};
+        snprintf(crash->head, sizeof crash->head, "shoal-agent: rank %d: %s, called from:\n", rank,
+                 crash->name);
+        if (sigaction(crash->number, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(crash->number, &action, NULL);
+    }
+}
