@@ -86,7 +86,7 @@ static int take_split(struct token_index *x, const struct token_split *split, co
     int64_t total = x->before[x->document_count];
     int64_t windows = flows(x) ? (total > 0 ? (total - 1) / x->window : 0) : total;
     if (windows == 0 && flows(x) && total > 0)
-        return error_set(err, ERR_INPUT,
+        return error_set(err, ERR_NOT_FOUND,
                          "%s: %lld ids in split %s; a window of %lld needs %lld: set a smaller "
                          "data.max_seq_length, or bring more data",
                          name, (long long)total, split->name, (long long)x->window,
@@ -97,7 +97,7 @@ static int take_split(struct token_index *x, const struct token_split *split, co
     x->reader.samples = end - x->first_window;
     if (x->reader.samples == 0)
         return error_set(
-            err, ERR_INPUT,
+            err, ERR_NOT_FOUND,
             "%s: split %s is empty: %lld of its %lld %ss were asked for, and they have "
             "no window of two ids or more",
             name, split->name, (long long)x->document_count, (long long)rows, x->documents.unit);

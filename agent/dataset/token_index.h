@@ -34,8 +34,8 @@ struct id_documents {
 };
 
 /* Takes the documents over, also if it fails. `pad`: the id behind a document's end in a window
- * that is not full. Errors: ERR_INPUT if the split has no window, ERR_CONFIG if there is no such
- * packing. */
+ * that is not full. Errors: ERR_NOT_FOUND if the split has no window, ERR_CONFIG if there is no
+ * such packing. */
 int token_index_open(const struct id_documents *documents, const struct token_options *options,
                      const struct token_split *split, const char *name, int32_t pad,
                      struct token_reader **ret_reader, struct error *err);

@@ -99,10 +99,9 @@ struct token_source;
 
 /* Finds, opens and checks the files; the source stands at epoch 0's first sample. The options'
  * strings are copied. Errors: ERR_NOT_FOUND for a data set or split that is not there (listing what
- * was tried), ERR_CONFIG for options out of range or that do not go with the format, ERR_INPUT
- * naming file and place for damaged files, ERR_UNSUPPORTED for formats that are known but not read;
- * an empty split or one shorter than a window is ERR_INPUT where it can be known without reading
- * all. */
+ * was tried), or that has no window, where it can be known without reading all; ERR_CONFIG for
+ * options out of range or that do not go with the format, ERR_INPUT naming file and place for
+ * damaged files, ERR_UNSUPPORTED for formats that are known but not read. */
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
                       struct error *err);
 void token_source_close(struct token_source *source); /* NULL-safe */
@@ -119,7 +118,7 @@ int token_source_set_epoch(struct token_source *source, int64_t epoch, struct er
 /* The next sample: ids and targets [T] each. ids[i] within the vocabulary; targets[t] is the id
  * that follows ids[t] or TOKENS_IGNORED; a window that is not full ends with eos (or 0) as ids and
  * ignored targets. Both NULL: the sample is skipped. *ret_end: the epoch is over, nothing written.
- * Errors name file and line (or row): ERR_INPUT. */
+ * Errors name file and line (or row): ERR_INPUT; ERR_NOT_FOUND for a stream without a window. */
 int token_source_next(struct token_source *source, int32_t *ids, int32_t *targets, bool *ret_end,
                       struct error *err);
 

@@ -206,7 +206,7 @@ static int next(struct token_reader *reader, int32_t *ids, int32_t *targets, boo
     if (result < 0)
         return -1;
     if (*ret_end && s->place.sample == 0)
-        return error_set(err, ERR_INPUT,
+        return error_set(err, ERR_NOT_FOUND,
                          "%s: split %s has no window of %lld ids: %lld texts in %lld rows, %lld of "
                          "them bad; bring more text, or take a smaller data.max_seq_length",
                          s->name, s->o.split, (long long)s->o.window, (long long)s->place.documents,

@@ -41,14 +41,29 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
     return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err);
 }
 
-/* A data set without a split to evaluate on trains all the same: on all ranks or on none.
- * Collective. */
+/* Whether a stream has anything is known once something of it was read. */
+static int try_evaluation(struct trainer *t, struct error *err)
+{
+    struct source_fetched fetched;
+    if (t->test->samples >= 0)
+        return 0;
+    if (t->test->fn->seek(t->test, 0, 0, "", err) || t->test->fn->fetch(t->test, 1, &fetched, err))
+        return -1;
+    if (fetched.notice)
+        t->listener->notice(t->listener->ctx, fetched.notice);
+    return 0;
+}
+
+/* A data set without a split to evaluate on, or with one that has no sample, trains all the same:
+ * on all ranks or on none. Collective. */
 static int open_evaluation(struct trainer *t, struct source_place place, struct error *err)
 {
     if (t->config->eval.strategy == EVAL_NO)
         return 0;
     place.most = 1;
     int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->test, err);
+    if (result == 0)
+        result = try_evaluation(t, err);
     result = agree_all(t->world, t->compute, result, err);
     if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
         return result;

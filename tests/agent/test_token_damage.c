@@ -74,7 +74,8 @@ static void test_bad_lines(void **state)
     assert_unreadable(&options, ERR_INPUT, "a.jsonl:2: no JSON object: ");
     options.strict = false;
     options.text_column = "content";
-    assert_unreadable(&options, ERR_INPUT, "split train has no window of 6 ids: 0 texts in 7 rows");
+    assert_unreadable(&options, ERR_NOT_FOUND,
+                      "split train has no window of 6 ids: 0 texts in 7 rows");
 }
 
 /* Ten bad lines are forgiven, then one in a hundred. */
@@ -157,7 +158,8 @@ static void test_broken_gzip(void **state)
         token_source_close(source);
         if (result == 0) /* cut exactly between the two streams */
             continue;
-        assert_int_equal(err.code, ERR_INPUT);
+        /* less than gzip's own first bytes are a line that is no JSON */
+        assert_int_equal(err.code, cut < 3 ? ERR_NOT_FOUND : ERR_INPUT);
         assert_non_null(strstr(err.msg, cut < 3 ? "a.jsonl.gz" : "a.jsonl.gz: offset "));
     }
     bytes[size - 6] ^= 1; /* in the checksum */
@@ -212,8 +214,8 @@ static void test_formats(void **state)
         {"a.json", " [\n{\"text\":\"x\"}]", 16, ERR_UNSUPPORTED, "write one object per line"},
         {"a.bin", "ab\0\0\0\1", 6, ERR_INPUT, "neither text nor a known format of ids"},
         {"b.bin", "", 0, ERR_INPUT, "the file is empty"},
-        {"a.txt", " \n\n", 3, ERR_INPUT, "has no window of 6 ids: 0 texts in 0 rows"},
-        {"b.txt", "ab\n", 3, ERR_INPUT, "has no window of 6 ids: 1 texts in 1 rows"},
+        {"a.txt", " \n\n", 3, ERR_NOT_FOUND, "has no window of 6 ids: 0 texts in 0 rows"},
+        {"b.txt", "ab\n", 3, ERR_NOT_FOUND, "has no window of 6 ids: 1 texts in 1 rows"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_free char *path = texts_write(*state, rows[i].name, rows[i].content, rows[i].size);

@@ -204,7 +204,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     struct token_options options = options_of(DATA "/llmc", 64);
-    assert_opens_not(&options, ERR_INPUT, "35 ids in split train; a window of 64 needs 65");
+    assert_opens_not(&options, ERR_NOT_FOUND, "35 ids in split train; a window of 64 needs 65");
     options.window = 6;
     options.packing = TOKENS_NONE;
     assert_opens_not(&options, ERR_CONFIG, "data.packing must be concat");
@@ -212,7 +212,7 @@ static void test_refusals(void **state)
     options.split = "validation";
     assert_opens_not(&options, ERR_NOT_FOUND, "has no split validation");
     options.split = "train[:0]";
-    assert_opens_not(&options, ERR_INPUT, "split train is empty: 0 of its 5 sequences");
+    assert_opens_not(&options, ERR_NOT_FOUND, "split train is empty: 0 of its 5 sequences");
     options.split = "train[x]";
     assert_opens_not(&options, ERR_CONFIG, "split \"train[x]\": write a name, or a part");
     options = options_of("nothing/there", 1);

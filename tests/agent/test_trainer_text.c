@@ -90,6 +90,12 @@ static void notices_tell_of_the_data(void **state)
     train(&run, arena, *state, 2, NO_ADVICE "--eval_strategy epoch --eval_split train[:20]");
     assert_string_equal(run.seen[0].notice, "");
     assert_true(run.seen[0].test_samples > 0);
+    free(texts_write(*state, "texts/validation.jsonl", "{\"text\":\"abc\"}\n", 15));
+    run = (struct run){0};
+    train(&run, arena, *state, 2, NO_ADVICE "--eval_strategy steps --eval_steps 2");
+    assert_non_null(strstr(run.seen[0].notice, "there will be no evaluation: "));
+    assert_non_null(strstr(run.seen[0].notice, "split validation has no window of "));
+    assert_in_range(run.seen[0].last_step, STEPS, RUNS_MAX_STEPS);
     write_texts(*state, true);
     run = (struct run){0};
     train(&run, arena, *state, 1, "--epochs 3");
