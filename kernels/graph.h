@@ -6,8 +6,9 @@
  * graph or several. An op waits for the end of its graph before it starts; whatever a graph cannot
  * hold parts it: what was given before is launched, then this, and the next op begins the next
  * graph. Those are stream_wait(), event_record(), stream_copy(), stream_call(), stream_stamp(),
- * stream_sync(), stream_native() and whatever waits for the device to find memory. So nothing is
- * forbidden between the two, but only many ops behind one another are worth it.
+ * stream_sync(), stream_native(), an op whose kernels are found for its shape for the first time,
+ * and whatever waits for the device to find memory. So nothing is forbidden between the two, but
+ * only many ops behind one another are worth it.
  *
  * The graphs are kept. When the stream comes to begin and end again, each takes the new arguments;
  * only one whose ops changed (another count, another kind) is made anew, beside a few older forms.

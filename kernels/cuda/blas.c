@@ -2,6 +2,7 @@
 
 #include "base/library.h"
 #include "base/mem.h"
+#include "kernels/cuda/stream.h"
 
 #include <cublasLt.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ struct plan {
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
     bool impossible; /* there is no algorithm */
+    bool has_run;    /* its kernels are loaded */
 };
 
 struct blas {
@@ -226,7 +228,8 @@ static cublasStatus_t choose(const struct blas *blas, struct plan *plan)
     return status;
 }
 
-/* NULL: the stream has failed. */
+/* NULL: the stream has failed. A new plan is made, and run first, outside of captures: the library
+ * loads its kernels then. */
 static struct plan *plan_find(struct stream *s, const struct plan *want, const void *bias)
 {
     struct blas *blas = cuda_blas(s);
@@ -241,6 +244,7 @@ static struct plan *plan_find(struct stream *s, const struct plan *want, const v
         }
         oldest = plan->used_at < oldest->used_at ? plan : oldest;
     }
+    cuda_uncaptured(s);
     plan_clear(&blas->lt, oldest);
     *oldest = *want;
     oldest->used_at = blas->uses;
@@ -269,7 +273,7 @@ bool blas_product(struct stream *s, enum dtype t, const struct product *p, const
     const struct blas *blas = cuda_blas(s);
     const struct plan want = {
         .product = *p, .t = t, .with_bias = bias, .alignment = alignment_of(a, b, bias, c)};
-    const struct plan *plan = plan_find(s, &want, bias);
+    struct plan *plan = plan_find(s, &want, bias);
     if (!plan)
         return true;
     if (plan->impossible)
@@ -283,10 +287,12 @@ bool blas_product(struct stream *s, enum dtype t, const struct product *p, const
                            "bias", plan))
         return true;
     float one = 1, beta = p->accumulate ? 1 : 0;
+    cudaStream_t handle = plan->has_run ? cuda_captured(s) : cuda_uncaptured(s);
+    plan->has_run = true;
     succeeded(s, &blas->lt,
               blas->lt.matmul(blas->handle, plan->desc, &one, b, plan->a, a, plan->b, &beta, c,
                               plan->c, c, plan->c, &plan->algorithm, workspace,
-                              plan->workspace_bytes, cuda_captured(s)),
+                              plan->workspace_bytes, handle),
               "start", plan);
     return true;
 }

@@ -94,10 +94,11 @@ static bool start(struct cudnn *c, struct error *err)
     return false;
 }
 
-/* Opens the library if this is the first time. */
-static bool is_usable(struct cudnn *c, bool backward)
+/* Opens the library if this is the first time, outside of captures. */
+static bool is_usable(struct cudnn *c, struct stream *s, bool backward)
 {
     if (!c->was_opened) {
+        cuda_uncaptured(s);
         cudnn_graph_open(&c->properties, &c->api);
         c->was_opened = true;
         c->is_usable = start(c, &c->failure);
@@ -113,6 +114,7 @@ static struct shape_key key_of(const struct attention_shape *z, bool backward)
                               z->q_stride, z->k_stride, z->v_stride, z->causal, backward};
 }
 
+/* A new plan is made outside of captures: that compiles and loads its kernels. */
 static struct cudnn_attention *find_plan(struct stream *s, const struct attention_shape *shape,
                                          bool backward)
 {
@@ -133,8 +135,9 @@ static struct cudnn_attention *find_plan(struct stream *s, const struct attentio
         oldest = plan->used_at < c->plans[oldest]->used_at ? i : oldest;
     }
     struct plan *plan = c->plans[oldest];
+    cudaStream_t handle = cuda_uncaptured(s);
     if (plan) { /* its kernel may be queued yet */
-        cuda_check(s, cudaStreamSynchronize(cuda_uncaptured(s)), "forget a plan of cuDNN's");
+        cuda_check(s, cudaStreamSynchronize(handle), "forget a plan of cuDNN's");
         cudnn_graph_close(&plan->attention.graph);
     } else {
         plan = c->plans[oldest] = xcalloc(1, sizeof *plan);
@@ -195,7 +198,7 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
     static const float masked = -INFINITY, one = 1;
     struct cudnn *c = cuda_cudnn(s);
     cuda_use((const struct cuda_device *)s->device);
-    if (!are_aligned(pointers) || !is_usable(c, backward))
+    if (!are_aligned(pointers) || !is_usable(c, s, backward))
         return false;
     struct cudnn_attention *a = find_plan(s, shape, backward);
     if (!a->plan) {

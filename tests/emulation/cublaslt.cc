@@ -16,6 +16,7 @@ struct cublasLtMatmulDesc {
     bool trans_a = false, trans_b = false;
     const void *bias = nullptr;
     bool with_bias = false;
+    bool has_run = false;
 };
 
 struct cublasLtMatrixLayout {
@@ -271,6 +272,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               int *returned)
 {
     recipe how;
+    emulation::must_not_capture("cublasLtMatmulAlgoGetHeuristic");
     *returned = 0;
     const cublasLtMatrixLayout_t layouts[] = {a, b, c, d};
     for (cublasLtMatrixLayout_t each : layouts)
@@ -303,6 +305,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
     recipe how, asked;
+    if (!desc->has_run)
+        emulation::must_not_capture("the first cublasLtMatmul of a problem");
+    desc->has_run = true;
     memcpy(&how, algo, sizeof how);
     if (!handle || !describe(*desc, *a_layout, *b_layout, *c_layout, &asked) ||
         !(*c_layout == *d_layout))

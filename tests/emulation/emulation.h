@@ -48,6 +48,10 @@ long option_number(const char *name, long otherwise);
 /* Remembers a failure for cudaGetLastError(). Returns it. gpu.cc */
 cudaError_t noted(cudaError_t status);
 
+/* For libraries: ends the test if this thread is capturing, when a call may allocate, compile or
+ * load kernels. graph.cc */
+void must_not_capture(const char *call);
+
 /* Runs all threads of all blocks. False if the kernel failed: why was printed. */
 bool run_kernel(const launch &work);
 

@@ -20,8 +20,19 @@ struct CUgraphExec_st {
     uint64_t point = 0;
 };
 
+/* Captures that this thread has begun and not ended. */
+static thread_local int captures;
+
 namespace emulation
 {
+
+void must_not_capture(const char *call)
+{
+    if (!captures)
+        return;
+    fprintf(stderr, "emulation: %s while a stream is captured\n", call);
+    abort();
+}
 
 cudaError_t break_capture(queue *q, cudaError_t status)
 {
@@ -57,6 +68,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     if (stream->works->captured)
         return break_capture(stream->works.get());
     stream->works->captured = std::make_unique<capture>();
+    captures++;
     return noted(g->broken);
 }
 
@@ -67,6 +79,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     *graph = nullptr;
     if (!ended)
         return noted(cudaErrorInvalidValue);
+    captures--;
     if (ended->broken != cudaSuccess)
         return noted(ended->broken);
     *graph = new CUgraph_st{std::move(ended->so_far)};

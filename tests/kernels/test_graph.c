@@ -30,6 +30,7 @@ struct situation {
     const char *name;
     void (*between)(struct training *t); /* the step's ops */
     int parts;                           /* graphs a step */
+    int more;                            /* parted by plans that are new in a later step */
     bool repeats;                        /* each step is of one form */
     int64_t rows[STEPS];
     bool accumulates[STEPS];
@@ -130,9 +131,9 @@ static const struct situation situations[] = {
     {"work of others", native, 2, ONE_FORM},
     {"other addresses", take_memory, 1, ONE_FORM},
     {"several", several, 3, ONE_FORM},
-    {"micro-batches", copy, 2, false, ALL_ROWS, {false, true, false, true, false, true}},
-    {"a short batch", nothing, 1, false, {7, 7, 7, 7, 7, 3}, {false}},
-    {"scratch that grows", nothing, 0, false, {1, 1, 3, 5, 8, 12}, {false}},
+    {"micro-batches", copy, 2, 0, false, ALL_ROWS, {false, true, false, true, false, true}},
+    {"a short batch", nothing, 1, 1, false, {7, 7, 7, 7, 7, 3}, {false}},
+    {"scratch that grows", nothing, 0, 0, false, {1, 1, 3, 5, 8, 12}, {false}},
 };
 
 /* ---- the steps ---- */
@@ -217,8 +218,8 @@ static void test_same_bits(void **state)
         struct outcome *without = arena_new(world->arena, struct outcome);
         struct outcome *with = arena_new(world->arena, struct outcome);
         struct graph *graph = open_graph(world);
+        run(world, graph, in, with); /* first: it meets the shapes */
         run(world, NULL, in, without);
-        run(world, graph, in, with);
         if (memcmp(with->w, without->w, sizeof with->w) ||
             memcmp(with->z, without->z, sizeof with->z) ||
             memcmp(with->seen, without->seen, sizeof with->seen) || with->calls != without->calls)
@@ -230,7 +231,7 @@ static void test_same_bits(void **state)
         if (graph)
             graph_get_use(graph, &use);
         /* the first step is not captured */
-        if (graph && in->parts && use.launched != (STEPS - 1) * in->parts)
+        if (graph && in->parts && use.launched != (STEPS - 1) * in->parts + in->more)
             fail_msg("%s: %d graphs launched", in->name, (int)use.launched);
         if (graph && in->repeats && use.made != in->parts)
             fail_msg("%s: %d graphs made", in->name, (int)use.made);
