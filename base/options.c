@@ -1,5 +1,7 @@
 #include "base/options.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,10 +68,16 @@ static int add(const struct option_row *row, const char *text, struct error *err
 {
     struct option_list *list = row->target;
     if (list->count == OPTION_LIST_MAX)
-        return error_set(err, ERR_CONFIG, "%s%s: more than %d of them",
-                         row->kind == OPTION_ARGUMENTS ? "" : "--", row->name, OPTION_LIST_MAX);
+        return error_set(err, ERR_CONFIG, "--%s: more than %d of them", row->name, OPTION_LIST_MAX);
     list->items[list->count++] = text;
     return 0;
+}
+
+static void add_argument(struct option_arguments *arguments, const char *text)
+{
+    size_t count = (size_t)arguments->count;
+    arguments->items = xrealloc(arguments->items, (count + 1) * sizeof *arguments->items);
+    arguments->items[arguments->count++] = text;
 }
 
 static int set(const struct option_row *row, const char *value, struct error *err)
@@ -84,8 +92,10 @@ static int set(const struct option_row *row, const char *value, struct error *er
         *(const char **)row->target = value;
         return 0;
     case OPTION_LIST:
-    case OPTION_ARGUMENTS:
         return add(row, value, err);
+    case OPTION_ARGUMENTS:
+        add_argument(row->target, value);
+        return 0;
     case OPTION_IGNORED:
         return add(row, row->name, err);
     case OPTION_NUMBER:

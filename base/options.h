@@ -23,14 +23,20 @@ enum option_kind {
      * is not used. Of another program, whose command lines shall work; the help is silent about it.
      */
     OPTION_IGNORED,
-    /* struct option_list *: each argument that is no option, "-" too; the row's name is what the
-     * help calls them. */
+    /* struct option_arguments *: each argument that is no option, "-" too; the row's name is what
+     * the help calls them. */
     OPTION_ARGUMENTS,
 };
 
 enum { OPTION_LIST_MAX = 64 };
 struct option_list {
     const char *items[OPTION_LIST_MAX];
+    int count;
+};
+
+/* As many as a shell's pattern brings: only the system's limit of a command line holds. */
+struct option_arguments {
+    const char **items; /* the caller frees it, also after an error; NULL: none */
     int count;
 };
 

@@ -1,6 +1,7 @@
 #include "cli/export.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "agent/checkpoint/export_checkpoint.h"
 #include "base/contract.h"
@@ -11,7 +12,7 @@
 enum { HELP_MAX_BYTES = 1 << 14, DEFAULT_SHARD_MIB = 5 << 10 };
 
 struct export_options {
-    struct option_list paths;
+    struct option_arguments paths;
     const char *config, *tokenizer;
     int dtype; /* enum export_dtype */
     int64_t max_shard_mib;
@@ -54,29 +55,36 @@ static int print_help(const struct table *table)
     return EXIT_DONE;
 }
 
-int export_command(int argc, char *const *argv)
+static int run(struct export_options *o, int argc, char *const *argv)
 {
-    struct export_options o = {.config = "", .tokenizer = "", .max_shard_mib = DEFAULT_SHARD_MIB};
-    const struct table table = table_of(&o);
+    const struct table table = table_of(o);
     struct error err;
     if (options_parse(table.rows, argc - 1, argv + 1, &err) < 0)
         return exit_failed("shoal export", &err);
-    if (o.help)
+    if (o->help)
         return print_help(&table);
-    if (o.paths.count != 2) {
+    if (o->paths.count != 2) {
         fputs("shoal export: give a CHECKPOINT and a DIRECTORY\n", stderr);
         return EXIT_CONFIG;
     }
     const struct export_request request = {
-        .checkpoint = o.paths.items[0],
-        .directory = o.paths.items[1],
-        .config = o.config,
-        .tokenizer = o.tokenizer,
-        .dtype = (enum export_dtype)o.dtype,
-        .max_file_bytes = o.max_shard_mib << 20,
+        .checkpoint = o->paths.items[0],
+        .directory = o->paths.items[1],
+        .config = o->config,
+        .tokenizer = o->tokenizer,
+        .dtype = (enum export_dtype)o->dtype,
+        .max_file_bytes = o->max_shard_mib << 20,
     };
     if (export_checkpoint(&request, &err) < 0)
         return exit_failed("shoal export", &err);
     printf("Model saved: %s\n", request.directory);
     return EXIT_DONE;
+}
+
+int export_command(int argc, char *const *argv)
+{
+    struct export_options o = {.config = "", .tokenizer = "", .max_shard_mib = DEFAULT_SHARD_MIB};
+    int code = run(&o, argc, argv);
+    free(o.paths.items);
+    return code;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct command_line {
-    struct option_list dirs;
+    struct option_arguments dirs;
     const char *prompt, *tokenizer, *temperature;
     int64_t max_tokens, seed;
     bool help;
@@ -68,23 +68,30 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
     return read_temperature(line, err);
 }
 
-int generate_command(int argc, char *const *argv)
+static int run(struct command_line *line, int argc, char *const *argv)
 {
-    struct command_line line;
     struct error err;
-    if (read_line(&line, argc, argv, &err))
+    if (read_line(line, argc, argv, &err))
         return exit_failed("shoal generate", &err);
-    if (line.help)
+    if (line->help)
         return 0;
     struct generator *generator = NULL;
-    if (generator_open(line.dirs.items[0], line.tokenizer, cores_available(), &generator, &err))
+    if (generator_open(line->dirs.items[0], line->tokenizer, cores_available(), &generator, &err))
         return exit_failed("shoal generate", &err);
     auto_str struct str text;
     str_init(&text, 16 << 20);
-    int result = generator_text(generator, line.prompt, &line.options, &text, &err);
+    int result = generator_text(generator, line->prompt, &line->options, &text, &err);
     generator_close(generator);
     if (result)
         return exit_failed("shoal generate", &err);
     printf("%s\n", str_text(&text));
     return 0;
+}
+
+int generate_command(int argc, char *const *argv)
+{
+    struct command_line line;
+    int code = run(&line, argc, argv);
+    free(line.dirs.items);
+    return code;
 }

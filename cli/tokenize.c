@@ -170,7 +170,7 @@ static int decode_file(struct job *job, const char *path, struct error *err)
 
 static int take_files(struct job *job, struct error *err)
 {
-    const struct option_list *files = &job->options.files;
+    const struct option_arguments *files = &job->options.files;
     int (*take_one)(struct job *, const char *, struct error *) = job->options.decode ? decode_file
                                                                   : job->options.jsonl
                                                                       ? take_json_lines
@@ -223,14 +223,13 @@ int tokenize_command(int argc, char *const *argv)
         str_init(&help, HELP_MAX_BYTES);
         tokenize_options_help(&help);
         fputs(str_text(&help), stdout);
-        return 0;
-    }
-    if (result == 0) {
+    } else if (result == 0) {
         json_line_prepare();
         result = run(&job, &err);
     }
     token_file_abandon(job.out);
     tokens_free(&job.ids);
     tokenizer_close(job.tokenizer);
+    free(job.options.files.items);
     return result == 0 ? EXIT_DONE : exit_failed("shoal tokenize", &err);
 }

@@ -10,13 +10,14 @@ extern "C" {
 
 struct tokenize_options {
     const char *tokenizer;
-    struct option_list files; /* paths or "-" */
-    const char *text_column;  /* of JSON lines */
-    const char *out;          /* NULL: print */
+    struct option_arguments files; /* paths or "-" */
+    const char *text_column;       /* of JSON lines */
+    const char *out;               /* NULL: print */
     bool jsonl, pieces, decode, no_special, help;
 };
 
-/* argv without the command's name. With --help nothing else is checked. */
+/* argv without the command's name. The caller frees files.items, also after an error. With --help
+ * nothing else is checked. */
 int tokenize_options_parse(struct tokenize_options *options, int argc, char *const *argv,
                            struct error *err);
 void tokenize_options_help(struct str *out);
