@@ -93,6 +93,8 @@ int config_finish(struct config_parser *p, struct error *err);
  * nothing. */
 int config_check_rules(const struct config_parser *p, struct error *err);
 void config_note_idle(struct config_parser *p);
+/* Of these, the keys that need another setting, one note for each. */
+void config_note_unmet(struct config_parser *p);
 
 /* Adds a line to the warning. */
 void config_note(struct config_parser *p, const char *format, ...)

@@ -165,62 +165,6 @@ int config_check_rules(const struct config_parser *p, struct error *err)
                : 0;
 }
 
-/* Keys that only some choices use, and were given without them. */
-static void note_unused(struct config_parser *p)
-{
-    const struct agent_config *c = &p->config->value;
-    bool adam = c->optimizer.name == OPTIM_ADAM || c->optimizer.name == OPTIM_ADAMW;
-    bool sgd = c->optimizer.name == OPTIM_SGD, adadelta = c->optimizer.name == OPTIM_ADADELTA;
-    bool hybrid =
-        c->parallel.strategy + 1 == HYBRID_SHARD || c->parallel.strategy + 1 == HYBRID_SHARD_ZERO2;
-    const struct {
-        enum config_source source;
-        bool used;
-        const char *name, *needs;
-    } rows[] = {
-        {SOURCE_OF(optimizer.momentum), sgd || c->optimizer.momentum == 0, "optimizer.momentum",
-         "optimizer.name=sgd"},
-        {SOURCE_OF(optimizer.rho), adadelta, "optimizer.rho", "optimizer.name=adadelta"},
-        {SOURCE_OF(optimizer.beta1), adam, "optimizer.beta1", "adam or adamw"},
-        {SOURCE_OF(optimizer.beta2), adam, "optimizer.beta2", "adam or adamw"},
-        {SOURCE_OF(schedule.plateau_ratio),
-         c->schedule.type == SCHEDULE_PLATEAU || c->schedule.plateau_ratio == 0,
-         "schedule.plateau_ratio", "schedule.type=plateau"},
-        {SOURCE_OF(schedule.cooldown_steps),
-         c->schedule.type == SCHEDULE_WSD || c->schedule.cooldown_steps == 0,
-         "schedule.cooldown_steps", "schedule.type=wsd"},
-        {SOURCE_OF(schedule.gamma), c->schedule.type == SCHEDULE_STEP_LR, "schedule.gamma",
-         "schedule.type=step"},
-        {SOURCE_OF(logging.wandb_project), c->logging.wandb, "logging.wandb_project",
-         "logging.wandb=offline"},
-        {SOURCE_OF(logging.wandb_entity), c->logging.wandb, "logging.wandb_entity",
-         "logging.wandb=offline"},
-        {SOURCE_OF(logging.wandb_run_name), c->logging.wandb, "logging.wandb_run_name",
-         "logging.wandb=offline"},
-        {SOURCE_OF(logging.log_model), c->logging.wandb || !c->logging.log_model,
-         "logging.log_model", "logging.wandb=offline"},
-#define PROFILER_ROW(name)                                                                         \
-    {SOURCE_OF(profiler.name), c->profiler.enable, "profiler." #name, "profiler.enable"}
-        PROFILER_ROW(dir),
-        PROFILER_ROW(file),
-        PROFILER_ROW(start_step),
-        PROFILER_ROW(warmup_steps),
-        PROFILER_ROW(active_steps),
-        PROFILER_ROW(repeat_every),
-        PROFILER_ROW(ranks),
-        PROFILER_ROW(memory),
-        PROFILER_ROW(gzip),
-#undef PROFILER_ROW
-        {SOURCE_OF(parallel.min_num_params), c->parallel.wrap_policy == WRAP_SIZE,
-         "parallel.min_num_params", "auto_wrap_policy=SIZE_BASED_WRAP"},
-        {SOURCE_OF(parallel.shard_group_size), hybrid || c->parallel.shard_group_size == 0,
-         "parallel.shard_group_size", "a HYBRID strategy"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++)
-        if (rows[i].source > SOURCE_PRESET && !rows[i].used)
-            config_note(p, "%s is ignored: it needs %s", rows[i].name, rows[i].needs);
-}
-
 /* What was asked for and does nothing, although it is no mistake. */
 void config_note_idle(struct config_parser *p)
 {
@@ -239,7 +183,7 @@ void config_note_idle(struct config_parser *p)
                        "own slices anyway");
     if (c->logging.lang != LANG_EN && c->logging.style != STYLE_T5)
         config_note(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
-    note_unused(p);
+    config_note_unmet(p);
     config_note_data(p);
     if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
         (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||

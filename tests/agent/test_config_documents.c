@@ -126,7 +126,9 @@ static void the_fabric_scripts_are_understood(void **state)
     assert_string_equal(c->logging.wandb_entity, "gplsi_continual");
     assert_string_equal(c->logging.wandb_project, "fabric_llama");
     assert_int_equal(c->logging.log_model, 1);
-    assert_string_equal(config.warning, "");
+    assert_string_equal(config.warning,
+                        "checkpoint.save_steps is ignored: it needs checkpoint.dir; "
+                        "checkpoint.state_dict_type is ignored: it needs checkpoint.dir");
 }
 
 /* Every flag of t5-fsdp.py, and its defaults. */
@@ -321,6 +323,40 @@ static void what_has_no_use_is_told(void **state)
         {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
         {"--optim sgd --momentum 0.9", ""},
         {"--momentum 0", ""},
+        {"--step_size 3 --unit step",
+         "schedule.step_size is ignored: it needs schedule.type=step; schedule.unit is ignored: it "
+         "needs schedule.type=step"},
+        {"--schedule.type step --step_size 3 --unit step", ""},
+        {"--schedule.type step --min_lr 1e-6",
+         "schedule.min_lr is ignored: it needs another schedule.type than step"},
+        {"--schedule.type cosine --num_cycles 2",
+         "schedule.num_cycles is ignored: it needs schedule.type=hf_cosine or "
+         "hf_cosine_with_restarts"},
+        {"--model_type llama --rope_type none --factor 2",
+         "model.rope_scaling.factor is ignored: it needs rope_type linear, dynamic or llama3"},
+        {"--model_type llama_v3 --low_freq_factor 2",
+         "model.rope_scaling.low_freq_factor is ignored: it needs rope_type=llama3"},
+        {"--model_type llama --auto_wrap_policy NO_WRAP --transformer_layer_cls_to_wrap A",
+         "parallel.transformer_layer_cls_to_wrap is ignored: it needs "
+         "auto_wrap_policy=TRANSFORMER_BASED_WRAP"},
+        {"--state_dict_type FULL_STATE_DICT",
+         "checkpoint.state_dict_type is ignored: it needs checkpoint.dir"},
+        {"--keep_last 2 --checkpoint_dir c --async", ""},
+        {"--checkpoint.prefix a", "checkpoint.prefix is ignored: it needs checkpoint.dir"},
+        {"--max_shard_size 2GiB",
+         "checkpoint.max_shard_size is ignored: it needs checkpoint.save_model of a language "
+         "model, or FULL_STATE_DICT"},
+        {"--log_dir d", "runtime.log_dir is ignored: it needs runtime.redirects or runtime.tee"},
+        {"--no_cuda --share_gpus",
+         "runtime.share_gpus is ignored: it needs another runtime.device than cpu"},
+        {"--dump_path d --dump_on_timeout=false",
+         "runtime.dump_path is ignored: it needs GPUs, and runtime.dump_on_timeout"},
+        {"--activation_loading_horizon 3",
+         "memory.activation_loading_horizon is ignored: it needs memory.offload_activations"},
+        {"--model_type llama --num_workers 0 --prefetch_factor 9",
+         "data.prefetch_factor is ignored: it needs data.num_workers above 0"},
+        {"--eval_strategy no --max_batches 3",
+         "eval.max_batches is ignored: it needs an eval.eval_strategy"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
