@@ -42,7 +42,8 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     while (argv[argc])
         argc++;
     if (config_parse(argc - 1, (const char *const *)argv + 1, environment, NULL, arena, config,
-                     err))
+                     err) ||
+        config_check_variables(environ, arena, config, err))
         return -1;
     if (config->help || config->help_markdown || config->version)
         return 0;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/config/config.h"
 #include "agent/config/model_path.h"
@@ -120,6 +121,7 @@ int plan_command(int argc, char *const *argv)
     if (options.help)
         return print_help();
     if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
+        config_check_variables(environ, arena, &config, &err) < 0 ||
         resolve_config_paths(&config, environment, NULL, arena, &err) < 0)
         return exit_failed("shoal plan", &err);
     if (config.warning[0])

@@ -102,6 +102,15 @@ static int apply_launcher(struct config_parser *p, config_getenv lookup, void *c
     return 0;
 }
 
+/* "AGENT_OPTIMIZER_LR"; with the name "" the beginning that a group's have in common. */
+static const char *variable_of(struct arena *arena, const char *group, const char *name)
+{
+    char *variable = arena_printf(arena, "AGENT_%s_%s", group, name);
+    for (char *c = variable; *c; c++)
+        *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+    return variable;
+}
+
 /* Other trainers' variables first: ours are the stronger. */
 static int apply_environment(struct config_parser *p, config_getenv lookup, void *ctx,
                              struct error *err)
@@ -115,10 +124,7 @@ static int apply_environment(struct config_parser *p, config_getenv lookup, void
         for (char *one = strtok_r(names, " ", &rest); one; one = strtok_r(NULL, " ", &rest))
             if (apply_variable(p, i, one, lookup, ctx, err))
                 return -1;
-        char *name = arena_printf(p->arena, "AGENT_%s_%s", key->group, key->name);
-        for (char *c = name; *c; c++)
-            *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
-        if (apply_variable(p, i, name, lookup, ctx, err))
+        if (apply_variable(p, i, variable_of(p->arena, key->group, key->name), lookup, ctx, err))
             return -1;
     }
     return 0;
@@ -174,6 +180,40 @@ enum config_source config_source_of(const struct config *config, const void *fie
             return config->source[i];
     assert(!"no key has this field");
     return SOURCE_DEFAULT;
+}
+
+/* Whether a variable (its name is of `length` bytes) looks like a key's, and is none's. */
+static bool is_mistaken(struct arena *arena, const char *variable, size_t length)
+{
+    bool looks_ours = false;
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        const char *name = variable_of(arena, key->group, key->name);
+        if (strlen(name) == length && memcmp(name, variable, length) == 0)
+            return false;
+        looks_ours |= str_starts_with(variable, variable_of(arena, key->group, ""));
+    }
+    return looks_ours;
+}
+
+int config_check_variables(char *const *variables, struct arena *arena, struct config *config,
+                           struct error *err)
+{
+    auto_str struct str names;
+    str_init(&names, 2048);
+    for (; *variables; variables++) {
+        size_t length = strcspn(*variables, "=");
+        if (str_starts_with(*variables, "AGENT_") && is_mistaken(arena, *variables, length))
+            str_printf(&names, "%s%.*s", names.length ? ", " : "", (int)length, *variables);
+    }
+    if (!names.length)
+        return 0;
+    if (config->value.runtime.strict)
+        return error_set(err, ERR_CONFIG, "environment: no key has %s; --help lists all",
+                         str_text(&names));
+    config->warning = arena_printf(arena, "%s%sunknown variables are ignored: %s", config->warning,
+                                   config->warning[0] ? "; " : "", str_text(&names));
+    return 0;
 }
 
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,

@@ -266,6 +266,12 @@ typedef const char *(*config_getenv)(void *ctx, const char *name);
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err);
 
+/* Variables ("NAME=VALUE", NULL-terminated) that begin as a key's do (AGENT_<GROUP>_) and are
+ * none's are added to the warning; with runtime.strict they are ERR_CONFIG. What else begins with
+ * AGENT_ is others': of a Service named agent, say. */
+int config_check_variables(char *const *variables, struct arena *arena, struct config *config,
+                           struct error *err);
+
 /* Where the value of a field of config->value came from. */
 enum config_source config_source_of(const struct config *config, const void *field);
 

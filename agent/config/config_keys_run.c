@@ -183,7 +183,7 @@ static const struct config_key keys[] = {
                "a loss or gradient that is no number: train on, leave the step out, or end"),
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,
-        "unknown flags are errors, as is a broken line of data; false: one warning names them"),
+        "unknown flags and variables are errors, as is a broken line of data; false: one warning names them"),
     KEY_BOOL("runtime", "dry_run", runtime.dry_run, "false", NULL,
              "print the resolved configuration and the units, then leave"),
 };

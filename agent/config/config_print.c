@@ -71,7 +71,7 @@ void config_markdown(struct str *out)
         "first: flag, environment\n(`AGENT_<GROUP>_<NAME>`), `--config FILE` (a later one "
         "wins), preset, default. `@FILE` holds more flags.\n"
         "Numbers may be written `1e8` or `20_000`, bytes with `KiB`, `MiB` or `GiB`, times with "
-        "`s`, `m` or `h`.\nAn unknown flag is a warning, or an error with `--strict`. A choice is "
+        "`s`, `m` or `h`.\nAn unknown flag or variable is a warning, or an error with `--strict`. A choice is "
         "written in any case; `A=B` are\nspellings of one.\n\n"
         "## Presets\n\n"
         "`--preset A,B` (or `preset:` in a file) applies several; a later one is the "

@@ -227,6 +227,26 @@ static void unknown_flags_are_one_warning_when_not_strict(void **state)
     assert_true(config.value.optimizer.lr == 2.0);
 }
 
+static void mistaken_variables_are_told(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    char foo[] = "AGENT_OPTIMIZER_FOO=3", lr[] = "AGENT_OPTIMIZER_LR=1",
+         map[] = "AGENT_MODEL_CONFIG_OVERRIDES_HEAD_DIM=4", preset[] = "AGENT_PRESET=mnist",
+         port[] = "AGENT_PORT=tcp://10.0.0.1", size[] = "AGENT_DATA_SIZE";
+    char *variables[] = {foo, lr, map, preset, port, size, NULL};
+    struct config config;
+    struct error err;
+    assert_ok(config_line_parse(arena, "--foo", "", &config, &err), &err);
+    assert_ok(config_check_variables(variables, arena, &config, &err), &err);
+    assert_string_equal(config.warning,
+                        "unknown flags are ignored: --foo; unknown variables are ignored: "
+                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE");
+    assert_ok(config_line_parse(arena, "--strict", "", &config, &err), &err);
+    assert_fails(config_check_variables(variables, arena, &config, &err), &err, ERR_CONFIG,
+                 "environment: no key has AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE; --help lists all");
+}
+
 /* Writes `text` to a new file in `directory`. The arena owns the path. */
 static void schedules_have_one_name(void **state)
 {
@@ -455,6 +475,7 @@ int main(void)
         cmocka_unit_test(values_are_found_under_every_spelling),
         cmocka_unit_test(wrong_values_say_what_is_allowed),
         cmocka_unit_test(schedules_have_one_name),
+        cmocka_unit_test(mistaken_variables_are_told),
         cmocka_unit_test(unknown_flags_are_one_warning_when_not_strict),
         cmocka_unit_test(stronger_sources_win),
         cmocka_unit_test(sources_reach_every_kind_of_key),
