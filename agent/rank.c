@@ -150,6 +150,7 @@ static int train(const struct config *config, const struct topology *t, const st
         .local_size = t->local_size,
         .threads = thread_count(c, t, on_node),
         .restarted = t->restart_count > 0 || is_hyperpod(),
+        .run = is_hyperpod() ? "" : t->run_id,
         .agent_config = str_text(&yaml),
     };
     struct trainer *trainer = NULL;

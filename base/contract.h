@@ -48,6 +48,8 @@
 /* Ours: how often this replica was started before (0 at first), so that an agent knows a restart.
  */
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
+/* Ours: which run this is: the same for all of its processes and restarts, another for the next. */
+#define ENV_RUN_ID "SHOAL_RUN_ID"
 /* Ours: path of a Unix datagram socket that takes progress reports; absent: nobody listens. */
 #define ENV_PROGRESS_SOCKET "SHOAL_PROGRESS_SOCKET"
 /* Ours: folders with NVIDIA's libraries, separated by colons, before all others (base/library.h).

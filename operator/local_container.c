@@ -24,8 +24,8 @@ struct builder {
 static bool is_rendezvous_name(const char *name)
 {
     static const char *const names[] = {
-        ENV_MASTER_ADDR, ENV_MASTER_PORT,   ENV_WORLD_SIZE,      ENV_RANK,
-        ENV_LOCAL_RANK,  ENV_RESTART_COUNT, ENV_PROGRESS_SOCKET, ENV_LOCAL_WORLD_SIZE};
+        ENV_MASTER_ADDR,   ENV_MASTER_PORT,     ENV_WORLD_SIZE,       ENV_RANK,  ENV_LOCAL_RANK,
+        ENV_RESTART_COUNT, ENV_PROGRESS_SOCKET, ENV_LOCAL_WORLD_SIZE, ENV_RUN_ID};
     for (size_t i = 0; i < array_length(names); i++)
         if (!strcmp(name, names[i]))
             return true;

@@ -47,7 +47,7 @@ struct checkpoint_pieces {
     int count;
 };
 
-/* Small files beside the tensors, for people and for tools; loading does not read them. */
+/* Small files beside the tensors, for people and for tools; checkpoint_load() reads none. */
 enum checkpoint_text {
     CHECKPOINT_AGENT_CONFIG, /* agent_config.yaml: the configuration, and where each value is from
                               */
@@ -95,11 +95,12 @@ struct checkpoint_skipped {
     struct lines paths, reasons;
 };
 
-/* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`. Only the
- * manifest decides what is complete; others are added to `skipped` (NULL: nobody asks). Errors:
- * ERR_NOT_FOUND if there is none (or no such directory). */
-int checkpoint_find_latest(const char *dir, int64_t below, struct checkpoint_skipped *skipped,
-                           struct checkpoint_found *ret_found, struct error *err);
+/* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`, of those
+ * that `run` saved (NULL: anyone). Only the manifest decides what is complete; others are added to
+ * `skipped` (NULL: nobody asks). Errors: ERR_NOT_FOUND if there is none (or no such directory). */
+int checkpoint_find_latest(const char *dir, const char *run, int64_t below,
+                           struct checkpoint_skipped *skipped, struct checkpoint_found *ret_found,
+                           struct error *err);
 
 /* ---- loading: each rank for itself, without collectives ---- */
 
@@ -110,6 +111,11 @@ struct checkpoint;
 int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, struct error *err);
 void checkpoint_close(struct checkpoint *checkpoint); /* NULL-safe */
 const struct checkpoint_state *checkpoint_get_state(const struct checkpoint *checkpoint);
+
+/* *ret_text: the small file as it was saved, the checkpoint's; NULL: it has none. Errors: ERR_INPUT
+ * if it is damaged. */
+int checkpoint_read_text(struct checkpoint *checkpoint, enum checkpoint_text text,
+                         const char **ret_text, struct error *err);
 
 /* Fills the data of each piece from whichever files have its elements; each file that is read is
  * first verified against its checksum. Errors: ERR_INPUT names the file that is damaged or the

@@ -76,18 +76,33 @@ static int find_all(struct arena *arena, const char *dir, struct checkpoint_skip
     return 0;
 }
 
-int checkpoint_find_latest(const char *dir, int64_t below, struct checkpoint_skipped *skipped,
-                           struct checkpoint_found *ret_found, struct error *err)
+/* One whose state cannot be read is nobody's. */
+static bool is_of_run(const char *path, const char *run)
+{
+    struct checkpoint *checkpoint = NULL;
+    struct error ignored;
+    if (checkpoint_open(path, &checkpoint, &ignored) < 0)
+        return false;
+    bool is = strcmp(checkpoint_get_state(checkpoint)->run, run) == 0;
+    checkpoint_close(checkpoint);
+    return is;
+}
+
+int checkpoint_find_latest(const char *dir, const char *run, int64_t below,
+                           struct checkpoint_skipped *skipped, struct checkpoint_found *ret_found,
+                           struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct found *found;
     int count;
     if (find_all(arena, dir, skipped, &found, &count, err) < 0)
         return -1;
-    while (count > 0 && found[count - 1].step >= below)
+    while (count > 0 &&
+           (found[count - 1].step >= below || (run && !is_of_run(found[count - 1].path, run))))
         count--;
     if (count == 0)
-        return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it", dir);
+        return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it%s", dir,
+                         run ? " that this run saved" : "");
     *ret_found = (struct checkpoint_found){xstrdup(found[count - 1].path), found[count - 1].step};
     return 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { STATE_MAX_BYTES = 1 << 20 };
+enum { TEXT_MAX_BYTES = 1 << 20 };
 
 struct checkpoint {
     struct arena *arena;
@@ -19,21 +19,37 @@ struct checkpoint {
 
 /* ---- opening ---- */
 
+static const struct manifest_file *find_listed(const struct checkpoint *c, const char *name)
+{
+    for (int i = 0; i < c->manifest.file_count; i++)
+        if (strcmp(c->manifest.files[i].path, name) == 0)
+            return &c->manifest.files[i];
+    return NULL;
+}
+
+/* A small file, as it was saved. The caller frees *ret_text. */
+static int read_listed(const char *path, const struct manifest_file *listed, char **ret_text,
+                       size_t *ret_bytes, struct error *err)
+{
+    if (file_read(path, TEXT_MAX_BYTES, ret_text, ret_bytes, err) < 0)
+        return -1;
+    if (XXH64(*ret_text, *ret_bytes, 0) == listed->xxh64)
+        return 0;
+    free(*ret_text);
+    *ret_text = NULL;
+    return error_set(err, ERR_INPUT, "%s: damaged: it is not what was saved", path);
+}
+
 static int read_state(struct checkpoint *c, struct error *err)
 {
-    const struct manifest_file *listed = NULL;
-    for (int i = 0; i < c->manifest.file_count; i++)
-        if (strcmp(c->manifest.files[i].path, CHECKPOINT_STATE) == 0)
-            listed = &c->manifest.files[i];
+    const struct manifest_file *listed = find_listed(c, CHECKPOINT_STATE);
     auto_free char *path = xasprintf("%s/" CHECKPOINT_STATE, c->path);
     if (!listed)
         return error_set(err, ERR_INPUT, "%s: the manifest does not list it", path);
     auto_free char *text = NULL;
     size_t bytes;
-    if (file_read(path, STATE_MAX_BYTES, &text, &bytes, err) < 0)
+    if (read_listed(path, listed, &text, &bytes, err) < 0)
         return -1;
-    if (XXH64(text, bytes, 0) != listed->xxh64)
-        return error_set(err, ERR_INPUT, "%s: damaged: it is not what was saved", path);
     return checkpoint_state_parse(c->arena, path, text, bytes, &c->state, err);
 }
 
@@ -62,6 +78,23 @@ void checkpoint_close(struct checkpoint *checkpoint)
 const struct checkpoint_state *checkpoint_get_state(const struct checkpoint *checkpoint)
 {
     return &checkpoint->state;
+}
+
+int checkpoint_read_text(struct checkpoint *checkpoint, enum checkpoint_text text,
+                         const char **ret_text, struct error *err)
+{
+    const char *name = checkpoint_text_name(text);
+    const struct manifest_file *listed = find_listed(checkpoint, name);
+    *ret_text = NULL;
+    if (!listed)
+        return 0;
+    auto_free char *path = xasprintf("%s/%s", checkpoint->path, name);
+    auto_free char *content = NULL;
+    size_t bytes;
+    if (read_listed(path, listed, &content, &bytes, err) < 0)
+        return -1;
+    *ret_text = arena_strndup(checkpoint->arena, content, bytes);
+    return 0;
 }
 
 /* ---- loading ---- */

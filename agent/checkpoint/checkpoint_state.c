@@ -36,6 +36,8 @@ static const struct field {
     {"warmup_ratio", FIELD_REAL, offsetof(struct checkpoint_state, warmup_ratio)},
     {"warmup_steps", FIELD_COUNT, offsetof(struct checkpoint_state, warmup_steps)},
     {"decay_steps", FIELD_COUNT, offsetof(struct checkpoint_state, decay_steps)},
+    {"optimizer", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, optimizer)},
+    {"run", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, run)},
     {"data", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, data)},
 };
 

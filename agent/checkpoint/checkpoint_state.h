@@ -33,6 +33,8 @@ struct checkpoint_state {
     char schedule_type[CHECKPOINT_NAME_BYTES]; /* "cosine" */
     double peak_lr, min_lr, warmup_ratio;
     int64_t warmup_steps, decay_steps;
+    const char *optimizer; /* "adamw", of the run that saved; "": an older version's */
+    const char *run;       /* the id of the run that saved; "": not known */
     const char *data; /* where the data source is beside epoch and samples; "" if those say it */
 };
 

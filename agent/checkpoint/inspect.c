@@ -183,7 +183,7 @@ static int read_directory(struct arena *arena, const char *path, struct inspecti
     struct checkpoint_skipped skipped;
     lines_init(&skipped.paths, arena);
     lines_init(&skipped.reasons, arena);
-    if (checkpoint_find_latest(path, INT64_MAX, &skipped, &found, err) < 0)
+    if (checkpoint_find_latest(path, NULL, INT64_MAX, &skipped, &found, err) < 0)
         return -1;
     in->problems = skipped.reasons;
     in->kind = INSPECT_DIRECTORY;
@@ -193,8 +193,8 @@ static int read_directory(struct arena *arena, const char *path, struct inspecti
             (struct inspect_found){arena_strdup(arena, found.path), found.step};
         free(found.path);
     } while (in->found_count < FOUND_MAX &&
-             checkpoint_find_latest(path, in->found[in->found_count - 1].step, NULL, &found, err) ==
-                 0);
+             checkpoint_find_latest(path, NULL, in->found[in->found_count - 1].step, NULL, &found,
+                                    err) == 0);
     return 0;
 }
 

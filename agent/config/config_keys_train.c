@@ -111,7 +111,7 @@ static const struct config_key keys[] = {
              "a checkpoint, a directory of checkpoints, latest (in checkpoint.dir), or no",
              .implied = "latest"),
     KEY_BOOL("checkpoint", "auto_resume", checkpoint.auto_resume, "true", NULL,
-             "after a restart, go on from the latest checkpoint in checkpoint.dir"),
+             "after a restart, go on from the latest of the run in checkpoint.dir"),
     KEY_BOOL("checkpoint", "async", checkpoint.async, "false", NULL,
              "write checkpoints in a thread while training goes on"),
     KEY_BOOL("checkpoint", "save_on_signal", checkpoint.save_on_signal, "true", NULL,

@@ -8,12 +8,14 @@
 #include "kernels/ops.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@ struct local_rank {
 
 struct round {
     const struct launch_options *options;
+    char run_id[sizeof((struct topology *)NULL)->run_id]; /* "": not known */
     int attempt;
     int port;                      /* where the ranks meet */
     struct local_rank *ranks;      /* [local_size] */
@@ -44,6 +47,17 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
+/* A run that began before this process, and nobody says which, stays without a name. */
+static void name_run(struct round *round)
+{
+    const struct topology *t = round->options->topology;
+    uint64_t number = 0;
+    snprintf(round->run_id, sizeof round->run_id, "%s", t->run_id);
+    if (!t->run_id[0] && t->restart_count == 0 &&
+        getrandom(&number, sizeof number, 0) == sizeof number)
+        snprintf(round->run_id, sizeof round->run_id, "%016" PRIx64, number);
+}
+
 static void set_environment(const struct round *round, int local_rank)
 {
     const struct topology *t = round->options->topology;
@@ -52,6 +66,7 @@ static void set_environment(const struct round *round, int local_rank)
     set_number(ENV_RANK, t->rank + local_rank);
     set_number(ENV_WORLD_SIZE, t->world_size);
     set_number(ENV_RESTART_COUNT, t->restart_count + round->attempt);
+    setenv(ENV_RUN_ID, round->run_id, 1);
     setenv(ENV_MASTER_ADDR, t->host, 1);
     set_number(ENV_MASTER_PORT, round->port);
     /* What else torchrun's workers are told. */
@@ -324,6 +339,7 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     auto_free struct pollfd *fds = xcalloc(1 + 3 * count, sizeof *fds);
     struct round round = {
         .options = options, .ranks = ranks, .streams = streams, .fds = fds, .count = (int)count};
+    name_run(&round);
     int result;
     do
         result = run_round(&round, signals, &before, err);

@@ -31,7 +31,8 @@ int launch_count_gpus(void);
 
 /* Runs argv once per local rank and waits for all. SIGTERM, SIGINT and SIGUSR1 go to every rank.
  * When one fails the others are asked to end, then killed, and a new round of all begins: the ranks
- * meet anew, with SHOAL_RESTART_COUNT one higher. There is none after a signal to end, nor after
+ * meet anew, with SHOAL_RESTART_COUNT one higher and the same SHOAL_RUN_ID: the topology's, or one
+ * made here for a run that begins here. There is none after a signal to end, nor after
  * EXIT_CONFIG, which trying again does not mend. One that is stuck (pulse.h) is killed, and counts
  * as EXIT_RETRYABLE. *ret_exit_code: 0 if all ended with 0, else that of the first to fail in the
  * last round (a signal n: 128 + n). The ranks die with the launcher. Must be called before any

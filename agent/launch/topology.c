@@ -298,6 +298,8 @@ int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish 
     const char *id =
         wish->rdzv_id && wish->rdzv_id[0] ? wish->rdzv_id : lookup(ctx, ENV_PET_RDZV_ID);
     snprintf(t.job_id, sizeof t.job_id, "%s", id ? id : "");
+    const char *run = lookup(ctx, ENV_RUN_ID);
+    snprintf(t.run_id, sizeof t.run_id, "%s", run ? run : "");
     *ret_topology = t;
     return 0;
 }

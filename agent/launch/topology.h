@@ -29,6 +29,7 @@ struct topology {
     char job_id[128];  /* PET_RDZV_ID; "" if there is none: only processes with the same meet */
     bool is_launcher;  /* the local ranks are still to be launched */
     int restart_count; /* starts of this replica before */
+    char run_id[64];   /* SHOAL_RUN_ID; "" if there is none */
 };
 
 /* What the configuration says instead of the environment; "" and negative or 0: nothing. */

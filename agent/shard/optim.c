@@ -31,6 +31,12 @@ struct optim {
     bool measured;        /* since the last step */
 };
 
+const char *optim_type_name(enum optim_type type)
+{
+    static const char *const names[] = {"adadelta", "sgd", "adam", "adamw"};
+    return names[type];
+}
+
 struct optim_config optim_defaults(enum optim_type type)
 {
     switch (type) {

@@ -35,6 +35,8 @@ struct optim_config {
     uint64_t seed;   /* of stochastic rounding */
 };
 
+const char *optim_type_name(enum optim_type type); /* "adamw" */
+
 /* PyTorch's defaults for the type. */
 struct optim_config optim_defaults(enum optim_type type);
 

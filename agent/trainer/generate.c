@@ -196,6 +196,16 @@ static int64_t pass_length(const struct generator *g, int64_t count, int64_t lon
     return depends ? longest : count;
 }
 
+/* A vocabulary may be larger than the tokenizer's, and an id without a piece is no text: such
+ * logits say never. */
+static void rule_out(const struct generator *g, float *logits)
+{
+    size_t bytes;
+    for (int32_t id = 0; id < (int32_t)g->model->language.V; id++)
+        if (!tokenizer_piece(g->tokenizer, id, &bytes) && !is_end(g, id))
+            logits[id] = -INFINITY;
+}
+
 static int add_tokens(struct generator *g, const struct generate_options *o,
                       const struct tokens *source, struct tokens *ids, struct error *err)
 {
@@ -212,6 +222,7 @@ static int add_tokens(struct generator *g, const struct generate_options *o,
         if (run_pass(g, source, ids->ids + first, count, pass_length(g, count, longest), logits,
                      err))
             return -1;
+        rule_out(g, logits);
         double number = (double)random_uniform(key, (uint64_t)i);
         int32_t id = generate_choose(logits, V, o->temperature, number);
         if (is_end(g, id))

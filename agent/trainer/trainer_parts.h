@@ -97,6 +97,7 @@ struct trainer {
     struct host_state snapshot; /* what it saves */
     struct checkpoint_state snapshot_state;
     const char *model_config; /* config.json; NULL: not a language model */
+    const char *run;          /* place.run, if it is the same on all ranks; else "" */
     char snapshot_name[256], snapshot_path[PATH_MAX];
     struct trainer_save save; /* the snapshot's, as the listener is told of it */
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */

@@ -1,6 +1,7 @@
 /* Which checkpoint to go on from, and going on from it. */
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/comm/agree.h"
+#include "agent/models/config_json.h"
 #include "agent/trainer/trainer_parts.h"
 
 #include <limits.h>
@@ -16,6 +17,7 @@ struct choice {
     struct outcome outcome;
     char path[PATH_MAX]; /* "": start anew */
     char dir[PATH_MAX];  /* the directory of which it is the latest; "": asked for by name */
+    bool own_only;       /* of those that this run saved */
     int64_t step;        /* if it is the latest of a directory */
 };
 
@@ -48,7 +50,8 @@ static void choose_latest(struct trainer *t, const char *dir, bool must, struct 
     lines_init(&skipped.reasons, t->arena);
     struct checkpoint_found found = {0};
     struct error err;
-    int result = checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err);
+    const char *run = choice->own_only ? t->run : NULL;
+    int result = checkpoint_find_latest(dir, run, INT64_MAX, &skipped, &found, &err);
     for (size_t i = 0; i < skipped.paths.count; i++)
         trainer_event(t, RUN_INCOMPLETE, skipped.paths.items[i]);
     if (skipped.reasons.count > 0)
@@ -68,6 +71,30 @@ static bool is_same_place(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+/* What a run that starts anew does to the checkpoints that its directory has already. */
+static void tell_others(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    struct checkpoint_found found;
+    struct error ignored;
+    if (checkpoint_find_latest(c->checkpoint.dir, NULL, INT64_MAX, NULL, &found, &ignored))
+        return;
+    t->listener->notice(
+        t->listener->ctx,
+        arena_printf(t->arena,
+                     "%s has checkpoints of another run, the latest %s: this run starts anew, "
+                     "replaces those whose names its own get%s; to go on from them instead, give "
+                     "--resume_from_checkpoint=%s",
+                     c->checkpoint.dir, found.path,
+                     c->checkpoint.keep_last > 0
+                         ? ", and removes those of fewer steps (checkpoint.keep_last)"
+                         : " and leaves the rest",
+                     c->checkpoint.dir));
+    free(found.path);
+}
+
+/* A restart without a word of where from goes on only with what its own run saved, if it is known
+ * which that is. */
 static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
 {
     const struct agent_config *c = t->config;
@@ -78,14 +105,35 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         snprintf(choice->path, sizeof choice->path, "%s", asked);
     else if (asked[0]) /* a run that saves where it resumes from has to begin somewhere */
         choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
-    else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && any_restarted)
+    else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && any_restarted) {
+        choice->own_only = t->run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
+    }
+    if (!asked[0] && c->checkpoint.dir[0] && !choice->path[0] && !choice->outcome.failed)
+        tell_others(t);
+}
+
+/* Pods with a launcher each, and nobody above them who names the run, have no name in common.
+ * Collective. */
+static int agree_on_run(struct trainer *t, struct error *err)
+{
+    char run[64] = "", first[sizeof run];
+    bool differs = false;
+    snprintf(run, sizeof run, "%s", t->place.run ? t->place.run : "");
+    memcpy(first, run, sizeof first);
+    if (agree_broadcast(t->world, t->compute, first, sizeof first, err) ||
+        trainer_any(t, strcmp(run, first) != 0, &differs, err))
+        return -1;
+    t->run = differs ? "" : arena_strdup(t->arena, run);
+    return 0;
 }
 
 /* Collective. */
 static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct error *err)
 {
     bool any_restarted = false;
+    if (agree_on_run(t, err))
+        return -1;
     if (trainer_any(t, t->place.restarted, &any_restarted, err))
         return -1;
     if (t->world->rank == 0)
@@ -153,11 +201,35 @@ static void compare(struct trainer *t, const struct checkpoint_state *saved)
         t->listener->differs(t->listener->ctx, lines_join(&lines));
 }
 
+/* The same for what no run can go on with: other weights, or another optimizer's state. */
+static int check_kind(struct trainer *t, const char *path, struct checkpoint *checkpoint,
+                      struct error *err)
+{
+    const struct checkpoint_state *saved = checkpoint_get_state(checkpoint);
+    const char *model, *optimizer = optim_type_name(t->config->optimizer.name);
+    struct lines lines;
+    lines_init(&lines, t->arena);
+    if (checkpoint_read_text(checkpoint, CHECKPOINT_MODEL_CONFIG, &model, err))
+        return -1;
+    if (model && t->model_config)
+        config_json_compare(model, t->model_config, &lines);
+    if (saved->optimizer[0] && strcmp(saved->optimizer, optimizer) != 0)
+        lines_add(&lines, "optimizer.name %s (saved: %s)", optimizer, saved->optimizer);
+    if (lines.count == 0)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "%s: saved from another model or optimizer: %s; give what was saved, or start "
+                     "anew in another checkpoint.dir",
+                     path, lines_join(&lines));
+}
+
 static int load(struct trainer *t, const char *path, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
     trainer_event(t, RUN_LOAD_BEGIN, path);
     int result = checkpoint_open(path, &checkpoint, err);
+    if (result == 0)
+        result = check_kind(t, path, checkpoint, err);
     if (result == 0)
         result = load_parts(t, path, checkpoint, err);
     result = agree_all(t->world, t->compute, result, err);
@@ -181,16 +253,20 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
     if (t->world->rank == 0) {
         struct checkpoint_found found;
         struct error ignored;
-        if (checkpoint_find_latest(choice->dir, choice->step, NULL, &found, &ignored) == 0) {
+        const char *run = choice->own_only ? t->run : NULL;
+        if (checkpoint_find_latest(choice->dir, run, choice->step, NULL, &found, &ignored) == 0) {
             t->listener->skipped(t->listener->ctx, damage->msg);
             take_found(choice, choice->dir, &found);
         } else {
-            outcome_set(&choice->outcome, -1, damage);
+            choice->path[0] = '\0';
         }
     }
     if (agree_broadcast(t->world, t->compute, choice, sizeof *choice, err))
         return -1;
-    return outcome_get(&choice->outcome, 0, err);
+    if (choice->path[0])
+        return 0;
+    *err = *damage; /* all ranks have the same */
+    return -1;
 }
 
 static int load_choice(struct trainer *t, struct choice *choice, struct error *err)

@@ -77,8 +77,12 @@ static void fill(struct holding *h, int generation)
 /* Where the run of a generation is; how states are stored is test_checkpoint_state's. */
 static struct checkpoint_state state_of(int generation)
 {
-    return (struct checkpoint_state){
-        .step = 100 * generation, .world_size = 3, .strategy = "FULL_SHARD", .data = ""};
+    return (struct checkpoint_state){.step = 100 * generation,
+                                     .world_size = 3,
+                                     .strategy = "FULL_SHARD",
+                                     .optimizer = "sgd",
+                                     .run = generation % 2 ? "odd" : "even",
+                                     .data = ""};
 }
 
 /* ---- saving on ranks that are threads ---- */
@@ -228,7 +232,7 @@ int checkpoints_check_latest(const char *dir)
 {
     struct checkpoint_found found;
     struct error err;
-    assert_ok(checkpoint_find_latest(dir, INT64_MAX, NULL, &found, &err), &err);
+    assert_ok(checkpoint_find_latest(dir, NULL, INT64_MAX, NULL, &found, &err), &err);
     int generation = checkpoints_check(found.path, 2);
     free(found.path);
     return generation;

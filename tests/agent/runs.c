@@ -218,6 +218,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
                                         .local_size = local ? local : run->size,
                                         .threads = 1,
                                         .restarted = run->restarted,
+                                        .run = run->name,
                                         .agent_config = "seed: 1\n"};
     struct trainer *trainer = NULL;
     int result = trainer_open(run->config, &place, &listener, &trainer, err);

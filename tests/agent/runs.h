@@ -41,6 +41,7 @@ struct run {
     int size;
     int local_sizes[RUNS_MAX_RANKS]; /* ranks of each rank's node; 0: all */
     bool restarted;
+    const char *name; /* the run's id; NULL: none is known */
     struct comm_local *group;
     struct seen seen[RUNS_MAX_RANKS];
     int result[RUNS_MAX_RANKS];

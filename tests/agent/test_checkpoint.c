@@ -31,13 +31,25 @@ static void test_find_latest(void **state)
     auto_free char *missing = xasprintf("%s/none", dir);
     struct checkpoint_found found;
     struct error err;
-    assert_fails(checkpoint_find_latest(missing, INT64_MAX, NULL, &found, &err), &err,
+    assert_fails(checkpoint_find_latest(missing, NULL, INT64_MAX, NULL, &found, &err), &err,
                  ERR_NOT_FOUND, "none");
-    assert_fails(checkpoint_find_latest(dir, INT64_MAX, NULL, &found, &err), &err, ERR_NOT_FOUND,
-                 "no complete checkpoint in it");
+    assert_fails(checkpoint_find_latest(dir, NULL, INT64_MAX, NULL, &found, &err), &err,
+                 ERR_NOT_FOUND, "no complete checkpoint in it");
     for (int generation = 9; generation <= 11; generation++) /* "900" > "1000" as text */
         assert_ok(checkpoints_save(dir, 1, generation, NULL, &err), &err);
     assert_int_equal(checkpoints_check_latest(dir), 11);
+    static const struct {
+        const char *run;
+        int64_t below, step;
+    } runs[] = {{"odd", INT64_MAX, 1100}, {"even", INT64_MAX, 1000}, {"odd", 1100, 900}};
+    for (size_t i = 0; i < array_length(runs); i++) {
+        assert_ok(checkpoint_find_latest(dir, runs[i].run, runs[i].below, NULL, &found, &err),
+                  &err);
+        assert_int_equal(found.step, runs[i].step);
+        free(found.path);
+    }
+    assert_fails(checkpoint_find_latest(dir, "other", INT64_MAX, NULL, &found, &err), &err,
+                 ERR_NOT_FOUND, "that this run saved");
 
     auto_free char *newest = xasprintf("%s/net-1100steps", dir);
     auto_free char *manifest = xasprintf("%s/COMPLETE", newest);
@@ -47,14 +59,15 @@ static void test_find_latest(void **state)
     struct checkpoint_skipped skipped;
     lines_init(&skipped.paths, arena);
     lines_init(&skipped.reasons, arena);
-    assert_ok(checkpoint_find_latest(dir, INT64_MAX, &skipped, &found, &err), &err);
+    assert_ok(checkpoint_find_latest(dir, NULL, INT64_MAX, &skipped, &found, &err), &err);
     assert_non_null(strstr(found.path, "net-1000steps"));
     assert_int_equal(found.step, 1000);
     free(found.path);
-    assert_ok(checkpoint_find_latest(dir, 1000, NULL, &found, &err), &err);
+    assert_ok(checkpoint_find_latest(dir, NULL, 1000, NULL, &found, &err), &err);
     assert_int_equal(found.step, 900);
     free(found.path);
-    assert_fails(checkpoint_find_latest(dir, 900, NULL, &found, &err), &err, ERR_NOT_FOUND, dir);
+    assert_fails(checkpoint_find_latest(dir, NULL, 900, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 dir);
     assert_int_equal(skipped.paths.count, 2);
     assert_string_equal(skipped.paths.items[0], newest);
     assert_non_null(strstr(skipped.reasons.items[0], "net-1100steps: not a complete checkpoint"));

@@ -31,6 +31,8 @@ static struct checkpoint_state full_state(void)
         .warmup_ratio = 0.0032,
         .warmup_steps = 16,
         .decay_steps = 5000,
+        .optimizer = "adamw",
+        .run = "0123456789abcdef",
         .data = "{\"file\": 7}",
     };
 }
@@ -50,7 +52,11 @@ static void what_is_printed_is_read_back(void **state)
             checkpoint_state_parse(arena, "state.json", printed, strlen(printed), &after, &err),
             &err);
         assert_string_equal(before.data, after.data);
+        assert_string_equal(before.optimizer, after.optimizer);
+        assert_string_equal(before.run, after.run);
         before.data = after.data;
+        before.optimizer = after.optimizer;
+        before.run = after.run;
         assert_memory_equal(&before, &after, sizeof before);
     }
     const struct checkpoint_state state_1 = full_state();
@@ -66,6 +72,7 @@ static void what_is_printed_is_read_back(void **state)
         {"\"FULL_SHARD\"", "7", "strategy is not a short text"},
         {"\"seed\": -2", "\"seed\": []", "seed is not a whole number"},
         {"\"data\": \"{\\\"file\\\": 7}\"", "\"data\": 1", "data is not a text"},
+        {"\"adamw\"", "[]", "optimizer is not a text"},
         {"{", "[", "line 2"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {

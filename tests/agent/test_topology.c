@@ -173,8 +173,10 @@ static void test_job_id_and_restarts(void **state)
     (void)state;
     struct topology t;
     struct error err;
-    assert_ok(read_row("PET_RDZV_ID=blue SHOAL_RESTART_COUNT=3", NULL, &t, &err), &err);
+    assert_ok(read_row("PET_RDZV_ID=blue SHOAL_RESTART_COUNT=3 SHOAL_RUN_ID=a1", NULL, &t, &err),
+              &err);
     assert_string_equal(t.job_id, "blue");
+    assert_string_equal(t.run_id, "a1");
     assert_int_equal(t.restart_count, 3);
 }
 

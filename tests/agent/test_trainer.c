@@ -235,6 +235,44 @@ static void what_differs_on_resume_is_told(void **state)
     assert_non_null(strstr(other.seen[0].differs, "training samples 40 was "));
 }
 
+/* A directory in which an older run got further: a restart goes on only from what its own run
+ * saved, if it is known which that is. */
+static void a_restart_goes_on_from_its_own_run(void **state)
+{
+    static const struct {
+        const char *name;
+        bool restarted;
+        const char *flags;
+        int resumed_step;
+        const char *notice;
+    } rows[] = {
+        {"second", false, "", 0, "own has checkpoints of another run, the latest "},
+        {"second", true, "", 3, ""},
+        {"third", true, "", 0, "and leaves the rest; to go on from them"},
+        {"third", false, "--keep_last=1", 0, "and removes those of fewer steps"},
+        {NULL, true, "", 5, ""}, /* nobody knows */
+        {"second", true, "--resume_from_checkpoint=latest", 5, ""},
+    };
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/own", (char *)*state);
+    struct run first = {.name = "first"}, second = {.name = "second"};
+    runs_do(&first, arena, *state, 2,
+            arena_printf(arena, "--max_steps=5 --checkpoint_dir %s", dir));
+    assert_null(strstr(first.seen[0].notice, "another run"));
+    runs_do(&second, arena, *state, 2,
+            arena_printf(arena, "--max_steps=3 --checkpoint_dir %s", dir));
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run run = {.name = rows[i].name, .restarted = rows[i].restarted};
+        /* What one step saves is never the latest of its run. */
+        runs_do(&run, arena, *state, 2,
+                arena_printf(arena, "--max_steps=1 --checkpoint_dir %s %s", dir, rows[i].flags));
+        assert_int_equal(run.seen[0].resumed_step, rows[i].resumed_step);
+        bool is_told = strstr(run.seen[0].notice, "another run") != NULL;
+        if (is_told != (rows[i].notice[0] != 0) || !strstr(run.seen[0].notice, rows[i].notice))
+            fail_msg("row %zu: notice '%s'", i, run.seen[0].notice);
+    }
+}
+
 /* The tutorial's ordering, at its own sizes: batch 64, four ranks. */
 static void sharding_saves_memory_in_the_tutorials_order(void **state)
 {
@@ -263,6 +301,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_loads_at_any_world_size),
         cmocka_unit_test(a_damaged_checkpoint_gives_way_to_an_older_one),
         cmocka_unit_test(what_differs_on_resume_is_told),
+        cmocka_unit_test(a_restart_goes_on_from_its_own_run),
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
     };

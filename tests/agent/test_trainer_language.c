@@ -132,6 +132,44 @@ static void the_schedule_of_the_checkpoint_wins(void **state)
     assert_true(other.seen[0].loss[STEPS - 1] != whole.seen[0].loss[STEPS - 1]);
 }
 
+/* What another model or optimizer saved is refused, before the older checkpoints are tried; what
+ * may change is not. */
+static void another_models_checkpoint_is_refused(void **state)
+{
+    static const struct {
+        const char *flags, *fails; /* NULL: it goes on */
+    } rows[] = {
+        {"--num_hidden_layers 2", "llama-2steps: saved from another model or optimizer: "
+                                  "num_hidden_layers 2 (saved: 3); give what was saved"},
+        {"--num_attention_heads 8 --head_dim 4 --num_key_value_heads 4",
+         "num_attention_heads 8 (saved: 4)"},
+        {"--rotary_emb_base 500000", "rope_theta 500000.0 (saved: 10000.0)"},
+        {"--tie_word_embeddings true", "tie_word_embeddings true (saved: false)"},
+        {"--optimizer.name sgd", "optimizer.name sgd (saved: adamw)"},
+        {"--num_hidden_layers 4", "num_hidden_layers 4 (saved: 3)"},
+        {"--lr 0.5 --attention_dropout 0.1 --initializer_range 0.5 --weight_decay 0.3", NULL},
+    };
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/kind", (char *)*state);
+    struct run first = {0};
+    runs_do_language(&first, arena, *state, 1,
+                     arena_printf(arena, "--max_steps 2 --save_steps 1 --checkpoint_dir %s", dir));
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct config config;
+        runs_configure_language(
+            &config, arena, *state, 2,
+            arena_printf(arena, "%s --max_steps 2 --resume %s", rows[i].flags, dir));
+        struct run run = {.config = &config.value, .size = 2};
+        runs_start(&run);
+        for (int rank = 0; rank < 2; rank++)
+            if (rows[i].fails)
+                assert_fails(run.result[rank], &run.err[rank], ERR_CONFIG, rows[i].fails);
+            else
+                assert_ok(run.result[rank], &run.err[rank]);
+        assert_int_equal(run.seen[0].resumed_step, rows[i].fails ? 0 : 2);
+    }
+}
+
 static void a_checkpoint_goes_on_at_any_world_size(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -190,6 +228,7 @@ int main(void)
         cmocka_unit_test(sparing_memory_changes_no_bit),
         cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
         cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
+        cmocka_unit_test(another_models_checkpoint_is_refused),
         cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
         cmocka_unit_test(no_step_after_the_first_asks_for_memory),
     };

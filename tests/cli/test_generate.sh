@@ -29,6 +29,14 @@ check "as expected" fails 1 differ cmp "$work/first" "$work/text"
 check "no new token" says -p "the quick" -n 1 -t 0
 check "help" fails 0 "Usage: shoal generate DIR" shoal generate --help
 
+unlearned() { # its vocabulary is larger than the tokenizer's
+    shoal-agent --model_type llama --hidden_size 32 --num_hidden_layers 1 --num_attention_heads 2 --intermediate_size 64 \
+        --vocab_size 4000 --max_position_embeddings 64 --dataset "$work/corpus.txt" --format text --tokenizer deploy/demo/bytes \
+        --eval_strategy no --max_seq_length 48 --train_batch_size 8 --max_steps 1 --mixed_precision no --save_model "$work/unlearned"
+}
+check "a model that has learned nothing" unlearned
+check "writes only what its tokenizer has" shoal generate "$work/unlearned" -p "the quick" -t 2 -n 40
+
 # A model with an encoder writes what it has learned to answer.
 for _ in $(seq 40); do
     echo '{"text": "the fox", "summary": "jumps over the dog"}'
