@@ -239,10 +239,10 @@ static int seek(struct token_reader *reader, const struct token_position *positi
     return 0;
 }
 
-static void last_bad(struct token_reader *reader, char *out, size_t out_bytes)
+static void bad_lines(struct token_reader *reader, struct token_bad_lines *ret_lines)
 {
     (void)reader;
-    snprintf(out, out_bytes, "%s", "");
+    *ret_lines = (struct token_bad_lines){0};
 }
 
 static void activity(struct token_reader *reader, char *out, size_t out_bytes)
@@ -273,7 +273,7 @@ int token_index_open(const struct id_documents *documents, const struct token_op
                    .skip = skip,
                    .tell = tell,
                    .seek = seek,
-                   .last_bad = last_bad,
+                   .bad_lines = bad_lines,
                    .activity = activity,
                    .close = close_index},
         .documents = *documents,

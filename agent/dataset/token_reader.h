@@ -4,6 +4,7 @@
 #define SHOAL_AGENT_DATASET_TOKEN_READER_H
 
 #include "agent/dataset/token_position.h"
+#include "agent/dataset/token_source.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -26,7 +27,7 @@ struct token_reader {
     void (*tell)(const struct token_reader *reader, struct token_position *ret_position);
     int (*seek)(struct token_reader *reader, const struct token_position *position,
                 struct error *err);
-    void (*last_bad)(struct token_reader *reader, char *out, size_t out_bytes);
+    void (*bad_lines)(struct token_reader *reader, struct token_bad_lines *ret_lines);
     void (*activity)(struct token_reader *reader, char *out, size_t out_bytes);
     void (*close)(struct token_reader *reader);
 };

@@ -202,9 +202,9 @@ int token_source_seek(struct token_source *source, const struct token_position *
     return source->reader->seek(source->reader, position, err);
 }
 
-void token_source_last_bad(struct token_source *source, char *out, size_t out_bytes)
+void token_source_bad_lines(struct token_source *source, struct token_bad_lines *ret_lines)
 {
-    source->reader->last_bad(source->reader, out, out_bytes);
+    source->reader->bad_lines(source->reader, ret_lines);
 }
 
 void token_source_activity(struct token_source *source, char *out, size_t out_bytes)

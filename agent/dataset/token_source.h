@@ -36,8 +36,9 @@ enum {
     TOKENS_MAX_BUFFER = 1 << 20,        /* shuffle_buffer */
     TOKENS_DEFAULT_BUFFER = 1000,
     TOKENS_MAX_THREADS = 256,
-    TOKENS_BAD_LINES_FREE = 10,   /* so many bad lines are forgiven whatever their share ... */
+    TOKENS_BAD_LINES_FREE = 10,   /* so many bad lines of an epoch are forgiven anyway ... */
     TOKENS_BAD_LINES_PERCENT = 1, /* ... and so many of a hundred after that */
+    TOKENS_BAD_LINES_KEPT = 10,   /* are named, the others counted */
 };
 
 /* In the order of the choices of their keys. */
@@ -95,6 +96,12 @@ struct token_options {
     struct token_encoder encoder; /* used for text only; encode NULL: there is none */
 };
 
+struct token_bad_lines {
+    int64_t bad, lines; /* as the position has them, behind all that was read, ahead too */
+    int kept;
+    char why[TOKENS_BAD_LINES_KEPT][sizeof((struct error *)0)->msg]; /* of different lines */
+};
+
 struct token_source;
 
 /* Finds, opens and checks the files; the source stands at epoch 0's first sample. The options'
@@ -134,9 +141,8 @@ void token_source_tell(const struct token_source *source, struct token_position 
 int token_source_seek(struct token_source *source, const struct token_position *position,
                       struct error *err);
 
-/* The text of the last bad line's error; "" if there was none. The counters are in the position.
- * May be called from another thread, as token_source_activity. */
-void token_source_last_bad(struct token_source *source, char *out, size_t out_bytes);
+/* The lines that were left out. May be called from another thread, as token_source_activity. */
+void token_source_bad_lines(struct token_source *source, struct token_bad_lines *ret_lines);
 
 /* What the source is doing, for messages about a stall: "tokenizing FILE:LINE". */
 void token_source_activity(struct token_source *source, char *out, size_t out_bytes);

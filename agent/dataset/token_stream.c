@@ -16,7 +16,7 @@ struct activity {
     pthread_mutex_t lock;
     const char *doing, *path;
     int64_t line;
-    char last_bad[sizeof((struct error *)0)->msg];
+    struct token_bad_lines bad;
 };
 
 struct token_stream {
@@ -30,8 +30,9 @@ struct token_stream {
     bool rows_ended;
     bool rows_failed; /* err says why; told when what was read before is used up */
     struct error err;
-    struct encode_job *current;  /* the document whose ids are being used; NULL: none */
-    struct token_position place; /* of the next window's first id */
+    struct encode_job *current;       /* the document whose ids are being used; NULL: none */
+    struct token_position place;      /* of the next window's first id */
+    int64_t bad_before, lines_before; /* the epoch, or where reading began in it */
     struct activity activity;
 };
 
@@ -71,23 +72,34 @@ static void read_ahead(struct token_stream *s)
     }
 }
 
+/* Tells others what was counted. why: of a bad line; NULL: it is the end. */
+static void note_lines(struct token_stream *s, const char *why)
+{
+    struct token_bad_lines *bad = &s->activity.bad;
+    pthread_mutex_lock(&s->activity.lock);
+    bad->bad = s->place.bad_lines;
+    bad->lines = s->place.lines;
+    bool is_new = why && bad->kept < TOKENS_BAD_LINES_KEPT;
+    for (int i = 0; is_new && i < bad->kept; i++) /* it was, in an epoch before */
+        is_new = strcmp(bad->why[i], why) != 0;
+    if (is_new)
+        snprintf(bad->why[bad->kept++], sizeof bad->why[0], "%s", why);
+    pthread_mutex_unlock(&s->activity.lock);
+}
+
+/* An epoch's share of bad lines decides: those of the next one are the same. */
 static int count_bad(struct token_stream *s, const struct error *why, struct error *err)
 {
-    struct token_position *p = &s->place;
-    p->bad_lines++;
-    pthread_mutex_lock(&s->activity.lock);
-    snprintf(s->activity.last_bad, sizeof s->activity.last_bad, "%s", why->msg);
-    pthread_mutex_unlock(&s->activity.lock);
+    int64_t bad = ++s->place.bad_lines - s->bad_before, lines = s->place.lines - s->lines_before;
+    note_lines(s, why->msg);
     if (s->o.strict) {
         *err = *why;
         return -1;
     }
-    if (p->bad_lines > TOKENS_BAD_LINES_FREE &&
-        p->bad_lines * 100 > p->lines * TOKENS_BAD_LINES_PERCENT)
+    if (bad > TOKENS_BAD_LINES_FREE && bad * 100 > lines * TOKENS_BAD_LINES_PERCENT)
         return error_set(err, ERR_INPUT,
                          "%lld of %lld lines are bad, more than %d in a hundred; the last: %.300s",
-                         (long long)p->bad_lines, (long long)p->lines, TOKENS_BAD_LINES_PERCENT,
-                         why->msg);
+                         (long long)bad, (long long)lines, TOKENS_BAD_LINES_PERCENT, why->msg);
     return 0;
 }
 
@@ -111,8 +123,10 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
             *err = s->err;
             return -1;
         }
-        if (!job)
+        if (!job) {
+            note_lines(s, NULL);
             return 0;
+        }
         set_activity(s, "tokenizing", job->path, job->line);
         encode_ring_wait(s->ring);
         set_activity(s, "reading behind", job->path, job->line); /* if there is to be more */
@@ -237,6 +251,8 @@ static int go(struct token_stream *s, const struct token_position *position, str
     encode_ring_clear(s->ring);
     s->rows_ended = s->rows_failed = false;
     s->place = *position;
+    s->bad_before = position->bad_lines;
+    s->lines_before = position->lines;
     return token_rows_seek(s->rows, position, err);
 }
 
@@ -278,11 +294,11 @@ static void tell(const struct token_reader *reader, struct token_position *ret_p
     *ret_position = ((const struct token_stream *)reader)->place;
 }
 
-static void last_bad(struct token_reader *reader, char *out, size_t out_bytes)
+static void bad_lines(struct token_reader *reader, struct token_bad_lines *ret_lines)
 {
     struct activity *a = &stream_of(reader)->activity;
     pthread_mutex_lock(&a->lock);
-    snprintf(out, out_bytes, "%s", a->last_bad);
+    *ret_lines = a->bad;
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -316,7 +332,7 @@ int token_stream_open(const char *const *paths, int count, enum token_format for
                                       .skip = skip,
                                       .tell = tell,
                                       .seek = seek,
-                                      .last_bad = last_bad,
+                                      .bad_lines = bad_lines,
                                       .activity = activity,
                                       .close = close_stream};
     s->o = *options;

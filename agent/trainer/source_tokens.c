@@ -3,6 +3,7 @@
 #include "agent/dataset/token_loader.h"
 #include "agent/trainer/source.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -17,8 +18,10 @@ struct windows {
     void *here;                  /* int32_t [most, 2, batch_rows, T]: theirs, for copies */
     void *ids, *targets;         /* [batch_rows, T] on the device */
     char *position;              /* behind what was fetched; NULL: not asked for yet */
-    int64_t told_bad_lines;      /* how many there were when it was told last */
-    char *notice;                /* NULL: none */
+    struct token_bad_lines bad;  /* as last looked at */
+    int told_bad;                /* of bad.why */
+    bool told_total;
+    char *notice; /* NULL: none */
 };
 
 static struct windows *of(struct source *source)
@@ -55,20 +58,27 @@ static int seek(struct source *source, int64_t epoch, int64_t samples, const cha
     return token_loader_resume(s->loader, &position, err);
 }
 
-/* Tells of lines that were left out whenever they have become twice as many. */
-static const char *look_for_bad_lines(struct windows *s)
+/* Names the first lines that were left out, and tells how many there were once an epoch is over:
+ * the next one has the same. */
+static const char *look_for_bad_lines(struct windows *s, bool epoch_ended)
 {
-    struct token_position behind;
-    char last[sizeof((struct error *)0)->msg];
+    struct str text;
     free(s->notice);
     s->notice = NULL;
-    token_loader_tell(s->loader, &behind);
-    if (behind.bad_lines == 0 || behind.bad_lines < 2 * s->told_bad_lines)
+    token_source_bad_lines(token_loader_source(s->loader), &s->bad);
+    bool tells_total = epoch_ended && !s->told_total && s->bad.bad > 0;
+    if (s->told_bad == s->bad.kept && !tells_total)
         return NULL;
-    s->told_bad_lines = behind.bad_lines;
-    token_source_last_bad(token_loader_source(s->loader), last, sizeof last);
-    s->notice = xasprintf("%lld of %lld lines of the data were left out; the last: %s",
-                          (long long)behind.bad_lines, (long long)behind.lines, last);
+    str_init(&text, sizeof s->bad);
+    for (; s->told_bad < s->bad.kept; s->told_bad++)
+        str_printf(&text, "%s; ", s->bad.why[s->told_bad]);
+    str_printf(&text, "%lld of %lld lines of the data were left out%s", (long long)s->bad.bad,
+               (long long)s->bad.lines, tells_total ? "" : " so far");
+    if (!tells_total && s->told_bad == TOKENS_BAD_LINES_KEPT)
+        str_add(&text, "; from here on they are only counted");
+    s->told_total |= tells_total;
+    s->notice = xstrdup(str_text(&text));
+    str_free(&text);
     return s->notice;
 }
 
@@ -95,7 +105,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
         ret_fetched->tokens += s->head.batch_rows * s->head.T;
     }
     ret_fetched->batches = s->fetched;
-    ret_fetched->notice = look_for_bad_lines(s);
+    ret_fetched->notice = look_for_bad_lines(s, end);
     return 0;
 }
 

@@ -57,18 +57,24 @@ static void test_bad_lines(void **state)
     struct token_source *source = texts_open(&options);
     struct token_position position;
     struct error err;
-    char last[512];
+    struct token_bad_lines bad;
     int64_t count;
-    token_source_last_bad(source, last, sizeof last);
-    assert_string_equal(last, "");
+    token_source_bad_lines(source, &bad);
+    assert_int_equal(bad.kept, 0);
     assert_ok(read_all(source, &count, &err), &err);
     assert_int_equal(count, 2); /* "abcdef" + eos, "ghi\0kl" + eos: 14 ids */
     token_source_tell(source, &position);
     assert_int_equal(position.bad_lines, 5);
     assert_int_equal(position.lines, 7);
     assert_int_equal(position.documents, 2);
-    token_source_last_bad(source, last, sizeof last);
-    assert_non_null(strstr(last, "a.jsonl:6: no JSON object: "));
+    assert_ok(token_source_set_epoch(source, 1, &err), &err);
+    assert_ok(read_all(source, &count, &err), &err);
+    token_source_bad_lines(source, &bad);
+    assert_int_equal(bad.bad, 10); /* of both epochs */
+    assert_int_equal(bad.lines, 14);
+    assert_int_equal(bad.kept, 5); /* each is named once */
+    assert_non_null(strstr(bad.why[0], "a.jsonl:2: no JSON object: "));
+    assert_non_null(strstr(bad.why[4], "a.jsonl:6: no JSON object: "));
     token_source_close(source);
     options.strict = true;
     assert_unreadable(&options, ERR_INPUT, "a.jsonl:2: no JSON object: ");
@@ -100,7 +106,10 @@ static void test_bad_rate(void **state)
             struct token_source *source = texts_open(&options);
             struct error err;
             int64_t count;
-            assert_ok(read_all(source, &count, &err), &err);
+            for (int epoch = 0; epoch < 3; epoch++) { /* each counts its own */
+                assert_ok(token_source_set_epoch(source, epoch, &err), &err);
+                assert_ok(read_all(source, &count, &err), &err);
+            }
             token_source_close(source);
         } else {
             assert_unreadable(&options, ERR_INPUT, "lines are bad, more than 1 in a hundred");
@@ -125,15 +134,15 @@ static void test_long_line(void **state)
         struct token_source *source = texts_open(&options);
         struct token_position position;
         struct error err;
-        char last[512];
+        struct token_bad_lines bad;
         int64_t count;
         assert_ok(read_all(source, &count, &err), &err);
         assert_int_equal(count, 2);
         token_source_tell(source, &position);
         assert_int_equal(position.bad_lines, 1);
         assert_int_equal(position.line, 0);
-        token_source_last_bad(source, last, sizeof last);
-        assert_non_null(strstr(last, ":2: longer than 16777216 bytes"));
+        token_source_bad_lines(source, &bad);
+        assert_non_null(strstr(bad.why[0], ":2: longer than 16777216 bytes"));
         token_source_close(source);
     }
 }

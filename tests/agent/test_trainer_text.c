@@ -99,8 +99,12 @@ static void notices_tell_of_the_data(void **state)
     write_texts(*state, true);
     run = (struct run){0};
     train(&run, arena, *state, 1, "--epochs 3");
-    assert_non_null(strstr(run.seen[0].notice, " lines of the data were left out; the last: "));
+    assert_non_null(strstr(run.seen[0].notice, "2 of 182 lines of the data were left out"));
+    assert_null(strstr(run.seen[0].notice, " so far"));
+    run = (struct run){0};
+    train(&run, arena, *state, 1, "--max_steps 1");
     assert_non_null(strstr(run.seen[0].notice, ".jsonl.gz:1: no JSON object"));
+    assert_non_null(strstr(run.seen[0].notice, " lines of the data were left out so far"));
 }
 
 int main(void)
