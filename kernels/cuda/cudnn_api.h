@@ -19,7 +19,6 @@ extern "C" {
 enum { CUDNN_OLDEST = 91000 };
 
 enum cudnn_type { /* of an attribute's elements */
-                  CUDNN_TYPE_HANDLE = 0,
                   CUDNN_TYPE_DATA_TYPE = 1,
                   CUDNN_TYPE_BOOLEAN = 2,
                   CUDNN_TYPE_INT64 = 3,

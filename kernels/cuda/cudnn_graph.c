@@ -18,7 +18,6 @@ static void note(struct cudnn_graph *graph, int status, const char *what)
 {
     if (!status || graph->failed)
         return;
-    graph->status = status;
     graph->failed = what;
     graph->api->last_error(graph->reason, sizeof graph->reason);
     one_line(graph->reason);

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { CUDNN_DIMENSIONS = 4, CUDNN_DESCRIPTORS = 128, CUDNN_OPERATIONS = 40 };
+enum { CUDNN_DIMENSIONS = 4, CUDNN_DESCRIPTORS = 256, CUDNN_OPERATIONS = 40 };
 
 struct cudnn_graph {
     const struct cudnn_api *api;
@@ -21,7 +21,6 @@ struct cudnn_graph {
     int operation_count;
     int64_t virtual_uid; /* of the next tensor that is in no memory */
     const char *failed;  /* what failed first; NULL: nothing */
-    int status;          /* of it */
     char reason[200];    /* why, in the library's own words: one line, perhaps empty */
 };
 

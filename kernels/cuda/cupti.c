@@ -2,6 +2,7 @@
  * Its clock is compared with the host's at both ends. */
 #include "kernels/cuda/cupti.h"
 #include "base/library.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "kernels/cuda/cupti_api.h"
 #include "kernels/cuda/stream.h"
@@ -82,33 +83,57 @@ static void free_buffers(struct buffer *buffer)
 static int fail_by(int result, const char *what, struct error *err)
 {
     const char *text = NULL;
+    const char *advice = result == CUPTI_INSUFFICIENT_PRIVILEGES
+                             ? ": the driver lets only root do that (its module's option "
+                               "NVreg_RestrictProfilingToAdminUsers=0 lets all)"
+                         : result == CUPTI_NOT_INITIALIZED ? ": the driver is too old for it"
+                                                           : "";
     api.result_text(result, &text);
-    return error_set(err, ERR_UNSUPPORTED, "CUPTI: %s: %s%s", what, text ? text : "?",
-                     result == CUPTI_INSUFFICIENT_PRIVILEGES
-                         ? ": the driver lets only root do that (its module's option "
-                           "NVreg_RestrictProfilingToAdminUsers=0 lets all)"
-                         : "");
+    return error_set(err, ERR_UNSUPPORTED, "CUPTI: %s: %s%s", what, text ? text : "?", advice);
 }
 
-static int load(struct error *err)
+#define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct cupti_api, member, symbol)
+
+static int start(void *library, struct error *err)
 {
-    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
     static const struct library_symbol symbols[] = {
-        {"cuptiGetTimestamp", offsetof(struct cupti_api, get_timestamp), false},
-        {"cuptiGetResultString", offsetof(struct cupti_api, result_text), false},
-        {"cuptiGetStreamIdEx", offsetof(struct cupti_api, stream_id), false},
-        {"cuptiActivityRegisterCallbacks", offsetof(struct cupti_api, register_callbacks), false},
-        {"cuptiActivityEnable", offsetof(struct cupti_api, enable), false},
-        {"cuptiActivityDisable", offsetof(struct cupti_api, disable), false},
-        {"cuptiActivityFlushAll", offsetof(struct cupti_api, flush_all), false},
-        {"cuptiActivityGetNextRecord", offsetof(struct cupti_api, next_record), false},
+        SYMBOL(version, "cuptiGetVersion"),
+        SYMBOL(get_timestamp, "cuptiGetTimestamp"),
+        SYMBOL(result_text, "cuptiGetResultString"),
+        SYMBOL(stream_id, "cuptiGetStreamIdEx"),
+        SYMBOL(register_callbacks, "cuptiActivityRegisterCallbacks"),
+        SYMBOL(enable, "cuptiActivityEnable"),
+        SYMBOL(disable, "cuptiActivityDisable"),
+        SYMBOL(flush_all, "cuptiActivityFlushAll"),
+        SYMBOL(next_record, "cuptiActivityGetNextRecord"),
         {NULL, 0, false},
     };
-    void *library;
-    if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
+    if (library_symbols(library, symbols, &api, err))
         return -1;
     int result = api.register_callbacks(request, complete);
     return result == CUPTI_SUCCESS ? 0 : fail_by(result, "begin", err);
+}
+
+/* The newest that starts. err: why the newest that is there does not. */
+static int load(struct error *err)
+{
+    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+    bool is_there = false, has_started = false;
+    for (size_t i = 0; i < array_length(names) && !has_started; i++) {
+        const char *const name[] = {names[i], NULL};
+        struct error why;
+        void *library;
+        bool is_open = library_open(name, &library, &why) == 0;
+        has_started = is_open && start(library, &why) == 0;
+        if (!has_started && (i == 0 || (is_open && !is_there)))
+            *err = why;
+        is_there |= is_open;
+    }
+    uint32_t version;
+    if (has_started && api.version(&version) == CUPTI_SUCCESS && version == CUPTI_FIRST_OF_13_0)
+        log_write(LOG_WARNING, "trace: this CUPTI, of CUDA 13.0, can hang or crash when a trace "
+                               "ends: that of 13.0 Update 1 does not");
+    return has_started ? 0 : -1;
 }
 
 static bool look_at_clock(void *ctx, int64_t *ret_ns)

@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-enum { CUPTI_SUCCESS = 0, CUPTI_INSUFFICIENT_PRIVILEGES = 35 };
+enum { CUPTI_SUCCESS = 0, CUPTI_NOT_INITIALIZED = 15, CUPTI_INSUFFICIENT_PRIVILEGES = 35 };
+enum { CUPTI_FIRST_OF_13_0 = 130000 }; /* as cuptiGetVersion() gives it; Update 1's is 130001 */
 enum cupti_kind { CUPTI_MEMCPY = 1, CUPTI_MEMSET = 2, CUPTI_KERNEL = 10 };
 enum { CUPTI_FLUSH_FORCED = 1 };
 enum cupti_copy { CUPTI_TO_DEVICE = 1, CUPTI_TO_HOST = 2, CUPTI_ON_DEVICE = 8 };
@@ -48,6 +49,7 @@ typedef void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, siz
                             size_t valid_bytes);
 
 struct cupti_api {
+    int (*version)(uint32_t *version);
     int (*get_timestamp)(uint64_t *ns);
     int (*result_text)(int result, const char **ret_text);
     int (*stream_id)(void *context, void *stream, uint8_t per_thread, uint32_t *ret_id);

@@ -1,6 +1,7 @@
 /* CUPTI as tests emulate it: kernels, copies and fills that ran are records in buffers of whoever
  * registered, on a clock of their own. Ends the process where its rules are broken. The setting
- * cupti: "none", there is no such library; "denied", it may not be used. */
+ * cupti: "none", there is no such library; "denied", it may not be used; "old driver", it does not
+ * start. */
 #include "kernels/cuda/cupti_api.h"
 #include "tests/emulation/emulation.h"
 
@@ -104,6 +105,12 @@ void emulation::cupti_copy(size_t bytes, cudaStream_t stream, uint64_t begin)
 
 extern "C" {
 
+int cuptiGetVersion(uint32_t *version)
+{
+    *version = 130001;
+    return CUPTI_SUCCESS;
+}
+
 int cuptiGetTimestamp(uint64_t *ns)
 {
     *ns = emulation::cupti_now();
@@ -113,6 +120,7 @@ int cuptiGetTimestamp(uint64_t *ns)
 int cuptiGetResultString(int result, const char **text)
 {
     *text = result == CUPTI_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+            : result == CUPTI_NOT_INITIALIZED       ? "CUPTI_ERROR_NOT_INITIALIZED"
                                                     : "CUPTI_ERROR_UNKNOWN";
     return CUPTI_SUCCESS;
 }
@@ -126,6 +134,8 @@ int cuptiGetStreamIdEx(void *context, void *stream, uint8_t per_thread, uint32_t
 
 int cuptiActivityRegisterCallbacks(cupti_request *new_request, cupti_complete *new_complete)
 {
+    if (emulation::option("cupti", "") == "old driver")
+        return CUPTI_NOT_INITIALIZED;
     must(!request && new_request && new_complete, "callbacks are registered once");
     request = new_request;
     complete = new_complete;

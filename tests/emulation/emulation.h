@@ -36,7 +36,8 @@ namespace emulation
  *   cudnn        absent, old, no start, no engine, no plan, hungry (for workspace), no run: how it
  *                fails
  *   skip         file:line of a __syncthreads that does nothing
- *   cupti        none: there is no such library; denied: it may not be used
+ *   cupti        none: there is no such library; denied: it may not be used; old
+ *                driver: it does not start
  *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
  *                nothing
  *   tell_waits   1: prints "wait: waiting<-recorded" when such a pair comes for the first time (0)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 /* cupti.cc */
-void cuptiGetTimestamp(void), cuptiGetResultString(void), cuptiGetStreamIdEx(void),
-    cuptiActivityRegisterCallbacks(void), cuptiActivityEnable(void), cuptiActivityDisable(void),
-    cuptiActivityFlushAll(void), cuptiActivityGetNextRecord(void);
+void cuptiGetVersion(void), cuptiGetTimestamp(void), cuptiGetResultString(void),
+    cuptiGetStreamIdEx(void), cuptiActivityRegisterCallbacks(void), cuptiActivityEnable(void),
+    cuptiActivityDisable(void), cuptiActivityFlushAll(void), cuptiActivityGetNextRecord(void);
 
 static const struct emulated_function cublaslt[] = {
     EMULATED(cublasLtCreate),
@@ -31,6 +31,7 @@ static const struct emulated_function cublaslt[] = {
 };
 
 static const struct emulated_function cupti[] = {
+    EMULATED(cuptiGetVersion),
     EMULATED(cuptiGetTimestamp),
     EMULATED(cuptiGetResultString),
     EMULATED(cuptiGetStreamIdEx),

@@ -185,6 +185,7 @@ static void test_without_cupti(void **state)
         const char *setting, *why;
     } rows[] = {
         {"cupti=none", "libcupti.so.13 is not emulated"},
+        {"cupti=old driver", "CUPTI_ERROR_NOT_INITIALIZED: the driver is too old for it"},
         {"cupti=denied", "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: the driver lets only root do that"},
         {"", NULL},
     };
