@@ -105,14 +105,19 @@ hung() {
     FAKE_NCCL=hang=1:7 NCCL_TIMEOUT=2 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=$work/trace_rank_ fails 138 "did not end within 2 s" \
         llama 2 hung --device cuda --max_steps 50
 }
+hung_beside() { # beside the hanging gather another communicator's reduce waits, too
+    FAKE_NCCL=hang=1:18 NCCL_TIMEOUT=2 fails 138 "did not end within 2 s" llama 2 beside --device cuda --max_steps 50
+}
 deaf() { FAKE_NCCL=hang=1:7,abort_hangs=1 NCCL_TIMEOUT=2 fails 138 "did not end within 2 s" llama 2 deaf --device cuda; }
 stopped() {
     FAKE_NCCL=stop=1:7 TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=2 fails 138 "is stuck: it gave no sign of life for 2 s, and is killed" \
         llama 2 stopped --device cuda
 }
-for what in "a rank that is killed is seen:killed" "a collective that hangs ends the run:hung" "an abort that hangs does, too:deaf" \
+for what in "a rank that is killed is seen:killed" "a collective that hangs ends the run:hung" \
+    "one that hangs beside another communicator's does, too:hung_beside" "an abort that hangs does, too:deaf" \
     "a rank that is stuck is killed:stopped"; do
     check "${what%:*}" timeout 60 bash -c "$(declare -f fails llama "${what#*:}"); $(declare -p work models); ${what#*:}"
 done
 check "what hung is told" contains "$work/trace_rank_0" "runs for"
+check "... what waited beside it, too" contains "$work/beside.log" "reduce_scatter 3 of nccl.0:0, 8736 bytes: runs for"
 tap_done
