@@ -59,9 +59,9 @@ struct backend {
     void *(*host_alloc)(struct device *device, size_t bytes); /* NULL if there is no more */
     void (*host_free)(struct device *device, void *memory);
 
-    /* The namesakes in ops.h. */
-    int (*stream_open)(struct device *device, const char *name, struct stream **ret_stream,
-                       struct error *err);
+    /* The namesakes in ops.h. is_first: stream_open_first(). */
+    int (*stream_open)(struct device *device, const char *name, bool is_first,
+                       struct stream **ret_stream, struct error *err);
     void (*stream_close)(struct stream *stream);
     void *(*stream_native)(struct stream *stream);
     int (*stream_sync)(struct stream *stream, struct error *err);

@@ -163,17 +163,29 @@ const struct ops *device_ops(const struct device *device)
     return device->backend->ops;
 }
 
-int stream_open(struct device *device, const char *name, struct stream **ret_stream,
-                struct error *err)
+static int open_stream(struct device *device, const char *name, bool is_first,
+                       struct stream **ret_stream, struct error *err)
 {
     struct stream *stream;
-    if (device->backend->stream_open(device, name, &stream, err) < 0)
+    if (device->backend->stream_open(device, name, is_first, &stream, err) < 0)
         return -1;
     snprintf(stream->name, sizeof stream->name, "%s", name);
     stream->next = device->streams;
     device->streams = stream;
     *ret_stream = stream;
     return 0;
+}
+
+int stream_open(struct device *device, const char *name, struct stream **ret_stream,
+                struct error *err)
+{
+    return open_stream(device, name, false, ret_stream, err);
+}
+
+int stream_open_first(struct device *device, const char *name, struct stream **ret_stream,
+                      struct error *err)
+{
+    return open_stream(device, name, true, ret_stream, err);
 }
 
 void stream_close(struct stream *stream)

@@ -110,6 +110,10 @@ struct event;
  */
 int stream_open(struct device *device, const char *name, struct stream **ret_stream,
                 struct error *err);
+/* Likewise, for work that others will wait for (collectives): where it and that of other streams
+ * could begin it goes first. What runs is not interrupted; the CPU's streams run side by side. */
+int stream_open_first(struct device *device, const char *name, struct stream **ret_stream,
+                      struct error *err);
 void stream_close(struct stream *stream); /* NULL-safe; waits for what is queued */
 struct device *stream_device(const struct stream *stream);
 /* The backend's own name for it, for libraries that put work on it (NCCL's cudaStream_t); NULL on

@@ -69,10 +69,11 @@ static int open_streams(struct shard *shard, struct device *home, struct error *
         shard->home = NULL;
         return -1;
     }
-    if (stream_open(device, "transfer", &shard->transfer, err) < 0)
+    if (stream_open_first(device, "transfer", &shard->transfer, err) < 0)
         return -1;
     shard->reduces = shard->transfer;
-    if (shard->reducer != shard->group && stream_open(device, "reduces", &shard->reduces, err) < 0)
+    if (shard->reducer != shard->group &&
+        stream_open_first(device, "reduces", &shard->reduces, err) < 0)
         return -1;
     return event_open(device, &shard->reached, err);
 }

@@ -217,9 +217,10 @@ struct product_cache *cpu_product_cache(struct stream *stream)
     return s->products;
 }
 
-int cpu_stream_open(struct device *device, const char *name, struct stream **ret_stream,
-                    struct error *err)
+int cpu_stream_open(struct device *device, const char *name, bool is_first,
+                    struct stream **ret_stream, struct error *err)
 {
+    (void)is_first; /* a thread of its own, to which the system gives its share */
     struct cpu_stream *s = xcalloc(1, sizeof *s);
     s->base.device = device;
     s->awaited = UINT64_MAX;

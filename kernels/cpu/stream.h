@@ -10,8 +10,8 @@ struct cpu_device {
     size_t capacity_bytes; /* the machine's memory */
 };
 
-int cpu_stream_open(struct device *device, const char *name, struct stream **ret_stream,
-                    struct error *err);
+int cpu_stream_open(struct device *device, const char *name, bool is_first,
+                    struct stream **ret_stream, struct error *err);
 void cpu_stream_close(struct stream *stream);
 void *cpu_stream_native(struct stream *stream);
 int cpu_stream_sync(struct stream *stream, struct error *err);

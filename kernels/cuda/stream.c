@@ -200,13 +200,17 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
 
 /* ---- streams ---- */
 
-int cuda_stream_open(struct device *device, const char *name, struct stream **ret_stream,
-                     struct error *err)
+int cuda_stream_open(struct device *device, const char *name, bool is_first,
+                     struct stream **ret_stream, struct error *err)
 {
     struct cuda_stream *s = xcalloc(1, sizeof *s);
     s->base.device = device;
     cuda_use(device_of(&s->base));
-    cudaError_t status = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
+    int least = 0, greatest = 0; /* both, where there are none */
+    cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (status == cudaSuccess)
+        status = cudaStreamCreateWithPriority(&s->handle, cudaStreamNonBlocking,
+                                              is_first ? greatest : least);
     if (status != cudaSuccess) {
         free(s);
         cuda_error(err, status, "make a stream");

@@ -35,8 +35,8 @@ int cuda_error(struct error *err, cudaError_t status, const char *what);
 cudaError_t cuda_probe(void);
 
 /* The namesakes in struct backend. */
-int cuda_stream_open(struct device *device, const char *name, struct stream **ret_stream,
-                     struct error *err);
+int cuda_stream_open(struct device *device, const char *name, bool is_first,
+                     struct stream **ret_stream, struct error *err);
 void cuda_stream_close(struct stream *stream);
 void *cuda_stream_native(struct stream *stream);
 int cuda_stream_sync(struct stream *stream, struct error *err);

@@ -237,6 +237,20 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     return noted(g->broken);
 }
 
+/* A hint to a GPU, no order to rely on: the draw knows none. */
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    return priority > 0 || priority < -5 ? noted(cudaErrorInvalidValue)
+                                         : cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     cudaError_t status = cudaStreamSynchronize(stream);
