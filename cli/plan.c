@@ -86,6 +86,28 @@ static const char *environment(void *ctx, const char *name)
     return getenv(name);
 }
 
+/* A plan needs the model's sizes alone. Another place that is not here is told: the run will miss
+ * it, but for a preset's tokenizer. */
+static int resolve_paths(struct config *config, struct arena *arena, struct error *err)
+{
+    struct agent_config *c = &config->value;
+    const struct {
+        const char *key, **name;
+    } rows[] = {{"model.init_weights", &c->model.init_weights},
+                {"data.tokenizer", &c->data.tokenizer}};
+    for (size_t i = 0; i < array_length(rows) && c->model.type != MODEL_MNIST_CNN; i++) {
+        const char *name = *rows[i].name, *path;
+        bool is_asked = config_source_of(config, rows[i].name) > SOURCE_PRESET;
+        struct error why;
+        *rows[i].name = "";
+        if (is_asked && name[0] &&
+            resolve_model_path(name, environment, NULL, arena, &path, &why) < 0)
+            fprintf(stderr, "shoal plan: note: the run will need it: %s: %s\n", rows[i].key,
+                    why.msg);
+    }
+    return resolve_config_paths(config, environment, NULL, arena, err);
+}
+
 static int make_plan(const struct plan_options *o, const struct config *config, struct arena *arena,
                      struct str *out, struct error *err)
 {
@@ -122,7 +144,7 @@ int plan_command(int argc, char *const *argv)
         return print_help();
     if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
         config_check_variables(environ, arena, &config, &err) < 0 ||
-        resolve_config_paths(&config, environment, NULL, arena, &err) < 0)
+        resolve_paths(&config, arena, &err) < 0)
         return exit_failed("shoal plan", &err);
     if (config.warning[0])
         fprintf(stderr, "shoal plan: note: %s\n", config.warning);

@@ -106,4 +106,10 @@ HYBRID_SHARD --mixed_precision=bf16-true --reduce_dtype=bf16
 FULL_SHARD --mixed_precision=bf16-true --accumulation_sync=every --gradient_accumulation_steps=2
 HYBRID_SHARD_ZERO2 --mixed_precision=bf16 --reduce_dtype=bf16 --gradient_accumulation_steps=2
 END
+
+sizes=(--model_type=llama_v3 --num_layers=2 --hidden_width=64 --num_heads=4)
+shoal plan "${sizes[@]}" --tokenizer=nobody/nothing >"$work/plan" 2>"$work/note"
+check "a plan needs no tokenizer" contains "$work/plan" " parameters in 3 units"
+check "that the run will is told" contains "$work/note" "the run will need it: data.tokenizer: there is no 'nobody/nothing'"
+check "a preset's is its own matter" contains <(shoal plan --preset hyperpod 2>&1 | head -n 1) "410,143,488 parameters"
 tap_done
