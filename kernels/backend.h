@@ -18,8 +18,9 @@ typedef void trace_add(void *ctx, const struct trace_event *event);
 /* Backends put these first in their own structs, so that a handle leads to its table. */
 struct device {
     const struct backend *backend;
-    int threads;            /* CPU threads an op may use */
-    struct memory *memory;  /* counts and caches what the backend allocates */
+    char identity[DEVICE_IDENTITY_BYTES]; /* see device_identity(); set by device_open */
+    int threads;                          /* CPU threads an op may use */
+    struct memory *memory;                /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
     struct stream *streams; /* all that are open */
     struct trace *trace;    /* NULL: nobody looks on. Changes while its streams are idle */
@@ -49,7 +50,7 @@ struct backend {
     /* Devices there are; 0 with the reason in *ret_reason. */
     int (*device_count)(struct error *ret_reason);
     /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct
-     * device. */
+     * device other than identity. */
     int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */

@@ -95,6 +95,11 @@ const char *device_name(const struct device *device)
     return device->backend->name;
 }
 
+const char *device_identity(const struct device *device)
+{
+    return device->identity;
+}
+
 bool device_is_host(const struct device *device)
 {
     return device->backend->is_host;

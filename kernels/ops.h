@@ -65,6 +65,10 @@ int device_open_host(struct device *peer, int threads, struct device **ret_devic
                      struct error *err);
 void device_close(struct device *device); /* NULL-safe; all its streams are closed before */
 const char *device_name(const struct device *device); /* "cpu", "cuda" */
+/* Which piece of hardware it is: "GPU-" and its UUID, which no other has on any machine; "" on the
+ * CPU. */
+enum { DEVICE_IDENTITY_BYTES = 48 };
+const char *device_identity(const struct device *device);
 /* GPUs that device_open("cuda:N") could open; 0 with the reason in ret_reason (error's text). */
 int device_count_gpus(struct error *ret_reason);
 /* Whether the host may read and write the device's memory: false for a GPU, whose memory only

@@ -12,7 +12,8 @@
 struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
-    int32_t is_shared, is_concurrent, registers;
+    char gpu[DEVICE_IDENTITY_BYTES];
+    int32_t may_share, is_concurrent, registers;
     int32_t nccl_version;   /* 0: there is none */
     char nccl_missing[252]; /* because of this */
 };
@@ -20,12 +21,13 @@ struct facts {
 static struct facts facts_of(const struct comm_device_options *o, struct nccl_api *ret_api,
                              const struct error *err)
 {
-    struct facts facts = {.is_shared = o->is_shared};
+    struct facts facts = {.may_share = o->may_share};
     struct error missing = {0};
     outcome_set(&facts.outcome, o->device ? 0 : -1, err);
     if (!o->device)
         return facts;
     snprintf(facts.device, sizeof facts.device, "%s", device_name(o->device));
+    snprintf(facts.gpu, sizeof facts.gpu, "%s", device_identity(o->device));
     if (device_is_host(o->device) || o->how == COMM_DEVICE_HOST || !o->nccl.store)
         return facts;
     if (nccl_api_open(ret_api, &missing)) {
@@ -76,15 +78,34 @@ static int check_devices(const struct facts *all, int size, struct error *err)
     return 0;
 }
 
+static int check_shared(const struct facts *all, int size, bool *ret_shared, struct error *err)
+{
+    *ret_shared = false;
+    for (int r = 1; r < size; r++)
+        for (int other = 0; other < r; other++) {
+            if (!all[r].gpu[0] || strcmp(all[r].gpu, all[other].gpu) != 0)
+                continue;
+            *ret_shared = true;
+            if (all[r].may_share && all[other].may_share)
+                continue;
+            error_set(err, ERR_CONFIG,
+                      "ranks %d and %d have one GPU (%s): start as many ranks as there are GPUs, "
+                      "let them share (--share_gpus) or take the CPU (--device cpu)",
+                      other, r, all[r].gpu);
+            return shared_error(err);
+        }
+    return 0;
+}
+
 /* Whether NCCL can do it; if not, *ret_notice says why. An error if it must, or if the ranks have
  * different ones, which cannot talk to each other. */
-static int check_nccl(const struct comm_device_options *o, const struct facts *all, int size,
+static int check_nccl(const struct comm_device_options *o, const struct facts *all, bool is_shared,
                       bool *ret_can, char *ret_notice, struct error *err)
 {
     char first[16], other[16];
     *ret_can = false;
-    for (int r = 0; r < size; r++) {
-        if (all[r].is_shared)
+    for (int r = 0; r < o->host->size; r++) {
+        if (is_shared)
             snprintf(ret_notice, COMM_NOTICE_BYTES, "ranks share GPUs, which NCCL cannot");
         else if (all[r].nccl_version == 0)
             snprintf(ret_notice, COMM_NOTICE_BYTES, "rank %d: %s", r, all[r].nccl_missing);
@@ -112,11 +133,13 @@ static int open_for_gpus(const struct comm_device_options *o, const struct nccl_
                          const struct facts *all, struct comm **ret_comm, char *ret_notice,
                          struct error *err)
 {
-    bool can_nccl = false;
+    bool can_nccl = false, is_shared;
     struct comm *host = o->host;
     struct comm_nccl_options nccl = o->nccl;
+    if (check_shared(all, host->size, &is_shared, err))
+        return -1;
     if (o->how != COMM_DEVICE_HOST && o->nccl.store &&
-        check_nccl(o, all, host->size, &can_nccl, ret_notice, err))
+        check_nccl(o, all, is_shared, &can_nccl, ret_notice, err))
         return -1;
     for (int r = 0; r < host->size; r++) {
         nccl.is_concurrent = nccl.is_concurrent && all[r].is_concurrent;

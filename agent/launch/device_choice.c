@@ -1,6 +1,7 @@
 #include "agent/launch/device_choice.h"
 
 #include "base/str.h"
+#include "kernels/ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ bool device_choice_is_valid(const char *asked)
            is_numbered(asked, &number);
 }
 
-static int choose_gpu(const struct device_wish *w, int64_t gpu, bool is_shared,
+static int choose_gpu(const struct device_wish *w, int64_t gpu, bool may_share,
                       struct device_choice *choice, struct error *err)
 {
     if (gpu >= w->gpus)
@@ -28,7 +29,7 @@ static int choose_gpu(const struct device_wish *w, int64_t gpu, bool is_shared,
                          "runtime.device=%s: this process may see %d GPU%s, numbered from 0",
                          w->asked, w->gpus, w->gpus == 1 ? "" : "s");
     snprintf(choice->name, sizeof choice->name, "cuda:%d", (int)gpu);
-    choice->is_shared = is_shared;
+    choice->may_share = may_share;
     return 0;
 }
 
@@ -46,11 +47,20 @@ int device_choose(const struct device_wish *w, struct device_choice *ret_choice,
     if (w->gpus == 0)
         return error_set(err, ERR_UNSUPPORTED, "runtime.device=%s: %s", w->asked, w->no_gpus);
     if (is_numbered(w->asked, &number))
-        return choose_gpu(w, number, w->local_size > 1, ret_choice, err);
-    if (w->local_size > w->gpus && !w->share)
-        return error_set(err, ERR_CONFIG,
-                         "%d ranks on this node, but %d GPU%s: start %d, let them share "
-                         "(--share_gpus) or take the CPU (--device cpu)",
-                         w->local_size, w->gpus, w->gpus == 1 ? "" : "s", w->gpus);
-    return choose_gpu(w, w->local_rank % w->gpus, w->local_size > w->gpus, ret_choice, err);
+        return choose_gpu(w, number, true, ret_choice, err);
+    return choose_gpu(w, w->local_rank % w->gpus, w->share, ret_choice, err);
+}
+
+int device_choose_here(const char *asked, bool share, int local_rank,
+                       struct device_choice *ret_choice, struct error *err)
+{
+    struct error no_gpus = {0};
+    const struct device_wish wish = {
+        .asked = asked,
+        .share = share,
+        .local_rank = local_rank,
+        .gpus = strcmp(asked, "cpu") == 0 ? 0 : device_count_gpus(&no_gpus),
+        .no_gpus = no_gpus.msg,
+    };
+    return device_choose(&wish, ret_choice, err);
 }

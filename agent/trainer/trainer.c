@@ -73,24 +73,15 @@ static int open_evaluation(struct trainer *t, struct source_place place, struct 
     return 0;
 }
 
-static int open_chosen(struct trainer *t, bool *ret_shared, struct error *err)
+static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err)
 {
-    struct error no_gpus = {0};
-    const char *asked = t->config->runtime.device;
-    const struct device_wish wish = {
-        .asked = asked,
-        .share = t->config->runtime.share_gpus,
-        .local_rank = t->place.local_rank,
-        .local_size = t->place.local_size,
-        .gpus = strcmp(asked, "cpu") == 0 ? 0 : device_count_gpus(&no_gpus),
-        .no_gpus = no_gpus.msg,
-    };
     struct device_choice choice;
-    if (device_choose(&wish, &choice, err))
+    if (device_choose_here(t->config->runtime.device, t->config->runtime.share_gpus,
+                           t->place.local_rank, &choice, err))
         return -1;
     if (choice.notice[0])
         t->listener->notice(t->listener->ctx, choice.notice);
-    *ret_shared = choice.is_shared;
+    *ret_may_share = choice.may_share;
     return device_open(choice.name, t->place.threads, &t->device, err);
 }
 
@@ -125,7 +116,7 @@ static int open_device(struct trainer *t, struct error *err)
         .nccl = nccl_options(t),
     };
     char notice[COMM_NOTICE_BYTES];
-    if (open_chosen(t, &options.is_shared, err) == 0)
+    if (open_chosen(t, &options.may_share, err) == 0)
         options.device = t->device;
     if (comm_device_open(&options, &t->world, notice, err))
         return -1;

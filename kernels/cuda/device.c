@@ -6,6 +6,7 @@
 #include "kernels/cuda/range.h"
 #include "kernels/cuda/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { OLDEST = 80 }; /* Ampere: bf16 in its matrix units */
@@ -58,13 +59,23 @@ static int cuda_device_count(struct error *ret_reason)
     return count;
 }
 
-/* Refuses a GPU that this build has no code for. */
-static int check_architecture(const struct cuda_device *d, struct error *err)
+static void identify(struct cuda_device *d, const struct cudaDeviceProp *properties)
+{
+    char *out = d->base.identity;
+    out += sprintf(out, "GPU");
+    for (int i = 0; i < 16; i++)
+        out += sprintf(out, "%s%02x", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                       (unsigned char)properties->uuid.bytes[i]);
+}
+
+/* Reads which GPU it is; refuses one that this build has no code for. */
+static int check_architecture(struct cuda_device *d, struct error *err)
 {
     struct cudaDeviceProp properties;
     cudaError_t status = cudaGetDeviceProperties(&properties, d->index);
     if (status != cudaSuccess)
         return cuda_error(err, status, "read its properties");
+    identify(d, &properties);
     const char *name = properties.name;
     int major = d->architecture / 10, minor = d->architecture % 10;
     if (d->architecture < OLDEST)

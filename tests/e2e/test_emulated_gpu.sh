@@ -81,7 +81,7 @@ check "... are told how they talk" contains "$work/shared.log" "ranks share GPUs
 check "... to the CPU's losses" losses cpu2 shared
 check "two ranks, slices on the host" llama 2 offload2 --device cuda --cpu_offload true
 check "... to the CPU's losses" losses cpu2 offload2
-check "more ranks than GPUs are no accident" fails 2 "4 ranks on this node, but 2 GPUs" llama 4 more --device cuda
+check "more ranks than GPUs are no accident" fails 2 "ranks 0 and 2 have one GPU (GPU-00000000-" llama 4 more --device cuda
 export SHOAL_EMULATION=gpus=4
 check "four ranks on the CPU" llama 4 cpu4 --device cpu --sharding_strategy HYBRID_SHARD --shard_group_size 2
 check "HYBRID_SHARD in two groups over NCCL" llama 4 hybrid --device cuda --sharding_strategy HYBRID_SHARD --shard_group_size 2

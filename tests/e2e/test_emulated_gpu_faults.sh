@@ -27,14 +27,19 @@ check "... and says so" contains "$work/auto.log" "the model runs on the CPU"
 # ---- pods of one rank each ----
 
 # pods NAME CODES SETTING SETTING FLAGS...: two of them, the first with the first setting, the second with the second; their
-# exit codes are CODES ("2 2"), within 20 seconds. What they say goes to NAME.0 and NAME.1.
+# exit codes are CODES ("2 2"), within 20 seconds. What they say goes to NAME.0 and NAME.1. With srun set they are tasks of one node.
 pods() {
-    local name=$1 codes=$2 settings=("$3" "$4") port rank pids=() got=()
+    local name=$1 codes=$2 settings=("$3" "$4") port rank gpus where pids=() got=()
     shift 4
     port=$(free_port 21000)
     for rank in 0 1; do
-        env PET_NODE_RANK="$rank" PET_NNODES=2 PET_NPROC_PER_NODE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
-            "${settings[rank]}" timeout -s KILL 20 "${container[@]}" shoal-agent --model.name_or_path "$models/llama_sharded" \
+        where=(PET_NODE_RANK="$rank" PET_NNODES=2 PET_NPROC_PER_NODE=1)
+        [ -z "${srun-}" ] || where=(SLURM_STEP_ID=0 SLURM_PROCID="$rank" SLURM_NTASKS=2 SLURM_LOCALID="$rank" SLURM_JOB_NUM_NODES=1
+            SLURM_NODEID=0)
+        gpus=$SHOAL_EMULATION
+        [[ ${settings[rank]} != SHOAL_EMULATION=* ]] || gpus=${settings[rank]#*=}
+        env "${where[@]}" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
+            "${settings[rank]}" SHOAL_EMULATION="$gpus,node=$rank" timeout -s KILL 20 "${container[@]}" shoal-agent --model.name_or_path "$models/llama_sharded" \
             --data.dataset "$work/tokens.bin" --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --max_steps 6 \
             --lr 1e-2 --decay_steps 6 --eval_strategy no --mixed_precision no --prometheus_port 0 "$@" >"$work/$name.$rank" 2>&1 &
         pids+=($!)
@@ -51,6 +56,8 @@ any=DUMMY=
 container=()
 check "ranks on different devices" pods devices "2 2" AGENT_RUNTIME_DEVICE=cpu AGENT_RUNTIME_DEVICE=cuda
 check "... are told" contains "$work/devices.0" "rank 0 runs on cpu and rank 1 on cuda"
+one=SHOAL_EMULATION=gpus=1
+srun=1 check "tasks of a node that see a GPU of their own each" pods tasks "0 0" $one $one --device cuda --collectives nccl
 check "ranks with different NCCLs" pods versions "2 2" FAKE_NCCL=version=22703 FAKE_NCCL=version=22809 --device cuda
 check "... are told" contains "$work/versions.0" "rank 0 has NCCL 2.27.3 and rank 1 2.28.9: give all ranks the same"
 check "one with a GPU that is too old" pods arch "2 2" "$any" SHOAL_EMULATION=gpus=2,capability=75 --device cuda

@@ -154,6 +154,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index
 {
     *properties = {};
     snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    properties->uuid.bytes[0] = (char)option_number("node", 0);
+    properties->uuid.bytes[15] = (char)index;
     cudaDeviceGetAttribute(&properties->major, cudaDevAttrComputeCapabilityMajor, index);
     cudaDeviceGetAttribute(&properties->minor, cudaDevAttrComputeCapabilityMinor, index);
     return cudaDeviceGetAttribute(&properties->multiProcessorCount, cudaDevAttrMultiProcessorCount,

@@ -71,6 +71,7 @@ static void test_reasons(void **state)
     setenv("SHOAL_EMULATION", "gpus=2,built_for=80+90", 1);
     assert_ok(device_open("cuda:1", 1, &device, &err), &err);
     assert_string_equal(device_name(device), "cuda");
+    assert_string_equal(device_identity(device), "GPU-00000000-0000-0000-0000-000000000001");
     assert_false(device_is_host(device));
     device_close(device);
     unsetenv("SHOAL_EMULATION");

@@ -52,6 +52,9 @@ enum cudaDeviceAttr {
 };
 struct cudaDeviceProp {
     char name[256];
+    struct {
+        char bytes[16];
+    } uuid;
     int major, minor, multiProcessorCount;
 };
 cudaError_t cudaDriverGetVersion(int *version);
