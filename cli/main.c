@@ -21,6 +21,7 @@ struct command {
 static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
     {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
+    {"recommend", "the sharding flags and machines for a model of that size", recommend_command},
     {"inspect", "what a checkpoint or a model on disk holds", inspect_command},
     {"export", "a checkpoint as a Hugging Face directory", export_command},
     {"generate", "text from a trained language model", generate_command},

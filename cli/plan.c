@@ -36,18 +36,20 @@ static struct table table_of(struct plan_options *o)
     }};
 }
 
-static int print_help(void)
+static int print_help(const char *command)
 {
     struct plan_options none;
     struct table table = table_of(&none);
     auto_str struct str help;
     str_init(&help, TEXT_MAX_BYTES);
+    str_printf(&help,
+               "Usage: shoal %s [--config FILE] [--preset NAME] [--gpus N] [AGENT OPTION...]\n\n",
+               command);
     str_add(&help,
-            "Usage: shoal plan [--config FILE] [--preset NAME] [--gpus N] [AGENT OPTION...]\n"
-            "\n"
             "Tells what a training run will need before any GPU is paid for: parameters, units,\n"
-            "memory per rank for each sharding strategy, bytes sent and FLOPs per step. It takes\n"
-            "all options of the agent (shoal-agent --help), and:\n"
+            "memory per rank for each sharding strategy, bytes sent and FLOPs per step; shoal\n"
+            "recommend only the flags and machines for a model of that size. Both take all\n"
+            "options of the agent (shoal-agent --help), and:\n"
             "\n");
     options_help(table.rows, &help);
     fputs(str_text(&help), stdout);
@@ -108,8 +110,8 @@ static int resolve_paths(struct config *config, struct arena *arena, struct erro
     return resolve_config_paths(config, environment, NULL, arena, err);
 }
 
-static int make_plan(const struct plan_options *o, const struct config *config, struct arena *arena,
-                     struct str *out, struct error *err)
+static int make_plan(const struct plan_options *o, const struct config *config, bool only_advice,
+                     struct arena *arena, struct str *out, struct error *err)
 {
     const struct agent_config *c = &config->value;
     struct model *model;
@@ -120,15 +122,18 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
         return -1;
     run_plan_make(&facts, &plan);
     enum shard_strategy current = build_strategy(c, model);
-    if (o->json)
+    if (only_advice)
+        run_plan_print_advice(&plan, out);
+    else if (o->json)
         run_plan_json(&plan, &facts, current, out);
     else
         run_plan_print(&plan, &facts, current, out);
     return 0;
 }
 
-int plan_command(int argc, char *const *argv)
+static int command(int argc, char *const *argv, bool only_advice)
 {
+    const char *name = only_advice ? "shoal recommend" : "shoal plan";
     auto_arena struct arena *arena = arena_open();
     struct plan_options options = {.gpus = 1, .gpus_per_node = 8};
     const struct table table = table_of(&options);
@@ -139,19 +144,29 @@ int plan_command(int argc, char *const *argv)
     struct error err;
     part(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
     if (options_parse(table.rows, our_count, ours, &err) < 0)
-        return exit_failed("shoal plan", &err);
+        return exit_failed(name, &err);
     if (options.help)
-        return print_help();
+        return print_help(only_advice ? "recommend" : "plan");
     if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
         config_check_variables(environ, arena, &config, &err) < 0 ||
         resolve_paths(&config, arena, &err) < 0)
-        return exit_failed("shoal plan", &err);
+        return exit_failed(name, &err);
     if (config.warning[0])
-        fprintf(stderr, "shoal plan: note: %s\n", config.warning);
+        fprintf(stderr, "%s: note: %s\n", name, config.warning);
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
-    if (make_plan(&options, &config, arena, &text, &err) < 0)
-        return exit_failed("shoal plan", &err);
+    if (make_plan(&options, &config, only_advice, arena, &text, &err) < 0)
+        return exit_failed(name, &err);
     fputs(str_text(&text), stdout);
     return EXIT_DONE;
+}
+
+int plan_command(int argc, char *const *argv)
+{
+    return command(argc, argv, false);
+}
+
+int recommend_command(int argc, char *const *argv)
+{
+    return command(argc, argv, true);
 }

@@ -1,4 +1,5 @@
-/* The command `shoal plan`: what a training run will need, from its configuration alone. */
+/* The commands `shoal plan`, what a training run will need, from its configuration alone, and
+ * `shoal recommend`, the flags and machines for a model of that size. */
 #ifndef SHOAL_CLI_PLAN_H
 #define SHOAL_CLI_PLAN_H
 
@@ -8,6 +9,7 @@ extern "C" {
 
 /* argv[0] is the command's name. Returns the program's exit code; errors are on stderr. */
 int plan_command(int argc, char *const *argv);
+int recommend_command(int argc, char *const *argv);
 
 #ifdef __cplusplus
 }

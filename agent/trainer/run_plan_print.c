@@ -56,7 +56,7 @@ static void add_range(int low, int high, const char *what, struct str *out)
     str_printf(out, "%d %s%s", high, what, high == 1 ? "" : "s");
 }
 
-static void add_advice(const struct run_plan *p, struct str *out)
+void run_plan_print_advice(const struct run_plan *p, struct str *out)
 {
     const struct run_plan_advice a = run_plan_advise(p->parameters);
     str_printf(out, "Advice for %s: --sharding_strategy=%s --offload_activations=%d%s, ", a.size,
@@ -84,7 +84,7 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
                    (double)p->activations / giga, (double)p->logits / giga);
     else
         str_add(out, "Not in the total: activations, which are not known for this model\n");
-    add_advice(p, out);
+    run_plan_print_advice(p, out);
     if (run_plan_units_are_small(p->parameters, p->units))
         str_printf(out,
                    "Units of %.3gM parameters are small (below %dM): one unit "

@@ -111,5 +111,7 @@ sizes=(--model_type=llama_v3 --num_layers=2 --hidden_width=64 --num_heads=4)
 shoal plan "${sizes[@]}" --tokenizer=nobody/nothing >"$work/plan" 2>"$work/note"
 check "a plan needs no tokenizer" contains "$work/plan" " parameters in 3 units"
 check "that the run will is told" contains "$work/note" "the run will need it: data.tokenizer: there is no 'nobody/nothing'"
+check "shoal recommend prints the flags for the size" contains <(shoal recommend "${sizes[@]}" 2>/dev/null) \
+    "Advice for below 1B parameters: --sharding_strategy=NO_SHARD"
 check "a preset's is its own matter" contains <(shoal plan --preset hyperpod 2>&1 | head -n 1) "410,143,488 parameters"
 tap_done
