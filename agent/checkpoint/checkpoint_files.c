@@ -1,6 +1,7 @@
 #include "agent/checkpoint/checkpoint_files.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -100,16 +101,25 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
     return result;
 }
 
-int checkpoint_check_place(const char *path, struct error *err)
+int checkpoint_clear_place(const struct file_ops *files, const char *path, struct error *err)
 {
     struct stat st;
     auto_free char *manifest = xasprintf("%s/" CHECKPOINT_MANIFEST, path);
-    if (lstat(path, &st) < 0 || (checkpoint_is_own(path) && access(manifest, F_OK) == 0))
+    auto_free char *aside = xasprintf("%s.incomplete", path);
+    if (lstat(path, &st) < 0)
         return 0;
-    return error_set(err, ERR_EXISTS,
-                     "%s is in the way: it is no complete checkpoint, or holds other files too; "
-                     "move it away",
-                     path);
+    if (!checkpoint_is_own(path))
+        return error_set(err, ERR_EXISTS,
+                         "%s is in the way: it holds other files too; move it away", path);
+    if (access(manifest, F_OK) == 0)
+        return 0;
+    if (lstat(aside, &st) == 0)
+        return error_set(err, ERR_EXISTS,
+                         "%s is in the way: it is no complete checkpoint, and there is a %s "
+                         "already; remove what is not wanted",
+                         path, aside);
+    log_warning("%s is no complete checkpoint: it is called %s now", path, aside);
+    return durable_rename(files, path, aside, err);
 }
 
 /* Why there is no manifest in a directory. */

@@ -29,8 +29,11 @@ bool checkpoint_is_own(const char *path);
  */
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err);
 
-/* Fails with ERR_EXISTS unless there is nothing at `path`, or a complete checkpoint of ours. */
-int checkpoint_check_place(const char *path, struct error *err);
+/* Makes `path` free for a save, or replaceable by it. A complete checkpoint of ours stays until it
+ * is replaced; one that lacks its manifest, and so can never be loaded, is renamed to
+ * "<path>.incomplete", with a warning. Errors: ERR_EXISTS if anything else is there, or at that
+ * name. */
+int checkpoint_clear_place(const struct file_ops *files, const char *path, struct error *err);
 
 /* The manifest of the checkpoint at `path`. Errors: ERR_NOT_FOUND if there is none, which means
  * that it is not complete; ERR_INPUT if it is damaged; ERR_UNSUPPORTED if it is somebody else's. */

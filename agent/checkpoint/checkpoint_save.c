@@ -171,7 +171,7 @@ static int make_temp(const struct checkpoint_save *save, const char *temp, struc
 {
     auto_free char *place = xasprintf("%s/%s", save->dir, save->name);
     if (durable_make_dirs(save->files, save->dir, err) < 0 ||
-        checkpoint_check_place(place, err) < 0 ||
+        checkpoint_clear_place(save->files, place, err) < 0 ||
         checkpoint_remove_temps(save->files, save->dir, err) < 0 ||
         durable_make_dir(save->files, temp, err) < 0)
         return -1;

@@ -125,22 +125,26 @@ static void test_others_stay(void **state)
         "net-100steps.tmp-0123456789abcde0/model/notes",
         "net-100steps.tmp-0123456789abcde1",
         "net-200steps/notes",
-        "net-300steps/model/shard-1.safetensors",
     };
     for (size_t i = 0; i < array_length(others); i++)
         put(dir, others[i]);
+    put(dir, "net-300steps/model/shard-1.safetensors");
     put(dir, "net-100steps.tmp-0123456789abcde2/model/shard-1.safetensors"); /* debris */
     assert_ok(checkpoints_save(dir, 1, 1, NULL, &err), &err);
     assert_false(is_there(dir, "net-100steps.tmp-0123456789abcde2"));
     assert_fails(checkpoints_save(dir, 1, 2, NULL, &err), &err, ERR_EXISTS,
                  "net-200steps is in the way");
-    assert_fails(checkpoints_save(dir, 1, 3, NULL, &err), &err, ERR_EXISTS,
-                 "net-300steps is in the way");
+    assert_ok(checkpoints_save(dir, 1, 3, NULL, &err), &err); /* the incomplete one goes aside */
+    assert_true(is_there(dir, "net-300steps.incomplete/model/shard-1.safetensors"));
+    put(dir, "net-400steps/model/shard-1.safetensors");
+    put(dir, "net-400steps.incomplete/file");
+    assert_fails(checkpoints_save(dir, 1, 4, NULL, &err), &err, ERR_EXISTS,
+                 "net-400steps is in the way: it is no complete checkpoint, and there is a");
     put(dir, "net-100steps/notes");
     assert_fails(checkpoints_save(dir, 1, 1, NULL, &err), &err, ERR_EXISTS,
                  "holds other files too");
-    assert_ok(checkpoints_save(dir, 1, 4, NULL, &err), &err);
-    assert_ok(checkpoint_prune(&file_ops_system, dir, 400, 1, &err), &err);
+    assert_ok(checkpoints_save(dir, 1, 5, NULL, &err), &err);
+    assert_ok(checkpoint_prune(&file_ops_system, dir, 500, 1, &err), &err);
     assert_true(is_there(dir, "net-100steps/COMPLETE"));
     for (size_t i = 0; i < array_length(others); i++)
         assert_true(is_there(dir, others[i]));
