@@ -80,7 +80,7 @@ check "an ECC error is told to all" broken ecc 214 "uncorrectable ECC error"
 check "... and the checkpoint goes on to the same bits" resumed ecc
 check "a GPU that is lost is told to all" broken lost 999 "unknown error"
 check "a kernel that fails is told to all" broken kernel 719 "unspecified launch failure"
-check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:7 --device cuda
+check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:12 --device cuda
 check "... with its words" says nccl "rank 1 failed (between ranks: NCCL: remote process exited" "NCCL: remote process exited"
 xid() {
     SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=xid llama 1 xid --device cuda --prometheus_port "$(free_port 22000)" &&
