@@ -14,8 +14,7 @@
 #define SMALL "--num_hidden_layers=2 --batch_size=2 --max_steps=4 "
 #define T5                                                                                         \
     SMALL "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "         \
-          "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12 "                 \
-          "--max_position_embeddings=0 "
+          "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12 "
 
 static int make_rows(void **ret_dir)
 {

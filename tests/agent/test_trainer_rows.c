@@ -13,7 +13,7 @@ enum { ROWS = 36, STEPS_PER_EPOCH = 3, STEPS = 2 * STEPS_PER_EPOCH };
 
 #define T5                                                                                         \
     "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "               \
-    "--max_source_length=24 --max_target_length=12 --max_position_embeddings=0 "
+    "--max_source_length=24 --max_target_length=12 "
 #define BERT                                                                                       \
     "--model.type=bert --vocab_size=500 --tokenizer=tests/data/tokenizers/bert_uncased "           \
     "--max_position_embeddings=32 --max_seq_length=24 "
