@@ -50,6 +50,15 @@ static void rank_close(struct rank *r)
     rendezvous_close(r->rendezvous);
 }
 
+/* As the agent does: one that is still waiting would learn only that this one has left. */
+static int rank_leave(struct rank *r, int result, const struct error *err)
+{
+    if (result < 0 && r->rendezvous)
+        rendezvous_fail(r->rendezvous, err->msg);
+    rank_close(r);
+    return result;
+}
+
 static int all_cases(struct process *p, struct error *err)
 {
     struct rank r;
@@ -157,8 +166,7 @@ static int one_dies(struct process *p, struct error *err)
             raise(SIGKILL);
         result = stream_sync(r.stream, err);
     }
-    rank_close(&r);
-    return result;
+    return rank_leave(&r, result, err);
 }
 
 static void test_a_killed_rank_is_named_by_all_survivors(void **state)
@@ -186,10 +194,7 @@ static int one_stops(struct process *p, struct error *err)
         r.comm->fn->all_reduce(r.comm, r.stream, DTYPE_F32, data, 8, COMM_SUM);
         result = stream_sync(r.stream, err);
     }
-    if (r.rendezvous) /* else one that is still waiting learns only that this one has left */
-        rendezvous_fail(r.rendezvous, err->msg);
-    rank_close(&r);
-    return result;
+    return rank_leave(&r, result, err);
 }
 
 /* By all: those whose time is up, and those who hear it from them. */
