@@ -17,6 +17,9 @@ every_file_is_installed() {
 # plain YAML as the kustomize 2.0.3 of kubectl 1.20 has it
 only_files() { ! grep -vE '^(#.*|apiVersion: .*|kind: Kustomization|resources:|  - [a-z_/]+\.yaml)$' deploy/kustomization.yaml; }
 
+# the kustomize of kubectl 1.21 to 1.23 fails at them: "json: unsupported type: map[interface {}]interface {}"
+no_merge_keys() { ! grep -rnE '(^|[ {,])<<:' --include='*.yaml' deploy kustomize; }
+
 value() { # FILE KEY: of a line "KEY: VALUE  # comment"
     sed -n "s/^ *$2: *\"\{0,1\}\([^\"# ]*\).*/\1/p" "$1" | head -n 1
 }
@@ -64,6 +67,7 @@ demo_is_the_overlay() {
 
 check "deploy/kustomization.yaml lists every file" every_file_is_installed
 check "... and nothing that kubectl 1.20 does not know" only_files
+check "no manifest has merge keys" no_merge_keys
 check "the chart's CRD is deploy's" links $chart/crds/pytorchjobs.yaml deploy/crd/pytorchjobs.yaml
 check "the chart's objects are deploy's" links $chart/objects deploy/operator
 check "the chart's monitoring is deploy's" links $chart/monitoring deploy/monitoring

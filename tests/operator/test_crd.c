@@ -321,6 +321,44 @@ static void every_field_that_is_written_is_kept(void **state)
     json_decref(object);
 }
 
+/* ---- what is written twice ---- */
+
+#define REPLICAS "spec.pytorchReplicaSpecs."
+#define POD_SPEC ".template.spec."
+
+/* Two schemas that are the same but for what the second alone says. */
+static const struct copy {
+    const char *one, *other, *more;
+} copies[] = {
+    {REPLICAS "Master.template", REPLICAS "Worker.template", NULL},
+    {REPLICAS "Master.restartPolicy", REPLICAS "Worker.restartPolicy", NULL},
+    {REPLICAS "Master" POD_SPEC "initContainers", REPLICAS "Master" POD_SPEC "containers",
+     "minItems"},
+};
+
+static json_t *schema_at(struct fixture *f, const char *path)
+{
+    json_t *at = f->crd;
+    char *rest = arena_strdup(f->arena, path), *name;
+    while ((name = strsep(&rest, ".")))
+        at = json_object_get(json_object_get(at, "properties"), name);
+    return at;
+}
+
+static void copies_are_alike(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < array_length(copies); i++) {
+        const struct copy *copy = &copies[i];
+        json_t *one = schema_at(f, copy->one), *other = json_copy(schema_at(f, copy->other));
+        if (copy->more)
+            assert_int_equal(json_object_del(other, copy->more), 0);
+        if (!json_equal(one, other))
+            fail_msg("%s and %s differ", copy->one, copy->other);
+        json_decref(other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +369,7 @@ int main(void)
                                         close_fixture),
         cmocka_unit_test_setup_teardown(every_field_that_is_written_is_kept, open_fixture,
                                         close_fixture),
+        cmocka_unit_test_setup_teardown(copies_are_alike, open_fixture, close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
