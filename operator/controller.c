@@ -299,7 +299,7 @@ void controller_view(const struct controller *c, struct metrics_view *view)
         view->jobs_in_state[state] = store_jobs_in_state(c->store, state);
     view->pods = store_count(c->store, STORE_PODS);
     view->services = store_count(c->store, STORE_SERVICES);
-    view->queue_length = queue_length(c->queue);
+    view->queue_length = queue_length(c->queue, c->options.clocks->steady_ms());
     view->passes = c->passes;
     view->failed_passes = c->failed_passes;
     view->requests = kube_requests_sent(c->kube);

@@ -130,7 +130,7 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
                    v->jobs_in_state[state]);
     gauge(out, "shoal_operator_pods", "Pods of PyTorchJobs seen.", (int64_t)v->pods);
     gauge(out, "shoal_operator_services", "Services of PyTorchJobs seen.", (int64_t)v->services);
-    gauge(out, "shoal_operator_queue_length", "Jobs waiting for a pass.", (int64_t)v->queue_length);
+    gauge(out, "shoal_operator_queue_length", "Jobs due for a pass.", (int64_t)v->queue_length);
     counter(out, "shoal_operator_passes_total", "Passes over a job.", v->passes);
     counter(out, "shoal_operator_passes_failed_total", "Passes that ended in an error.",
             v->failed_passes);

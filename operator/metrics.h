@@ -31,7 +31,7 @@ struct metrics_view {
     bool leading, ready;
     size_t jobs, pods, services; /* seen */
     size_t jobs_in_state[CONDITION_TYPES];
-    size_t queue_length;
+    size_t queue_length; /* due now */
     uint64_t passes, failed_passes, requests, failed_requests;
     int64_t resident_bytes; /* -1: not known */
     int64_t start_ms;       /* wall clock, of this process */

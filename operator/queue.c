@@ -221,7 +221,10 @@ int64_t queue_due(const struct queue *queue)
     return queue->length ? queue->heap[0]->at_ms : NEVER;
 }
 
-size_t queue_length(const struct queue *queue)
+size_t queue_length(const struct queue *queue, int64_t now_ms)
 {
-    return queue->length;
+    size_t due = 0;
+    for (size_t i = 0; i < queue->length; i++)
+        due += queue->heap[i]->at_ms <= now_ms;
+    return due;
 }

@@ -36,7 +36,9 @@ void queue_forget(struct queue *queue, const char *key);
 
 /* When the next key is due; INT64_MAX: nothing waits. */
 int64_t queue_due(const struct queue *queue);
-size_t queue_length(const struct queue *queue); /* keys that wait, those worked on not counted */
+/* Keys that are due and not worked on; one that waits for its time, be it a backoff or a deadline,
+ * is no backlog. */
+size_t queue_length(const struct queue *queue, int64_t now_ms);
 
 #ifdef __cplusplus
 }
