@@ -21,9 +21,10 @@ struct choice {
     int64_t step;        /* if it is the latest of a directory */
 };
 
+/* A folder "model" is no sign: a finished run's directory has one, its export. */
 static bool is_checkpoint(const char *path)
 {
-    static const char *const parts[] = {"COMPLETE", "state.json", "model"};
+    static const char *const parts[] = {"COMPLETE", "state.json"};
     for (size_t i = 0; i < array_length(parts); i++) {
         auto_free char *part = xasprintf("%s/%s", path, parts[i]);
         if (access(part, F_OK) == 0)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EPOCH_STEPS = (RUNS_WINDOWS + 11) / 12, STEPS = 2 * EPOCH_STEPS };
 
@@ -105,6 +106,22 @@ static void a_resumed_run_goes_on_with_the_same_bits(void **state)
                 fail_msg("stopped at %d, step %d: %.17g, uninterrupted: %.17g", stop, s,
                          second.seen[0].loss[s], whole.seen[0].loss[s]);
     }
+}
+
+/* A finished run's directory also has its export, a folder "model": it is no checkpoint for that.
+ */
+static void a_finished_runs_directory_is_gone_on_from(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/finished", (char *)*state);
+    struct run first = {0}, second = {0};
+    runs_do_language(
+        &first, arena, *state, 1,
+        arena_printf(arena, "--max_steps 2 --checkpoint_dir %s --save_model auto", dir));
+    assert_int_equal(access(arena_printf(arena, "%s/model/config.json", dir), F_OK), 0);
+    runs_do_language(&second, arena, *state, 1,
+                     arena_printf(arena, "--max_steps 3 --resume_from_checkpoint %s", dir));
+    assert_int_equal(second.seen[0].resumed_step, 2);
 }
 
 /* schedule.resume=checkpoint: what the flags say of the schedule does not count, and a run that
@@ -227,6 +244,7 @@ int main(void)
         cmocka_unit_test(the_layout_does_not_change_the_losses),
         cmocka_unit_test(sparing_memory_changes_no_bit),
         cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
+        cmocka_unit_test(a_finished_runs_directory_is_gone_on_from),
         cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
         cmocka_unit_test(another_models_checkpoint_is_refused),
         cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
