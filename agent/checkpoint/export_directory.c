@@ -198,9 +198,9 @@ static int finish_place(struct arena *arena, const struct export_directory *what
     return durable_remove_tree(files, plan->temp, err); /* what was replaced */
 }
 
-int export_directory(const struct export_directory *what, struct error *err)
+static int build_directory(struct arena *arena, const struct export_directory *what,
+                           struct error *err)
 {
-    auto_arena struct arena *arena = arena_open();
     struct export_writer writer = {0};
     struct plan plan;
     bool is_writer = what->model.comm->rank == 0;
@@ -217,4 +217,16 @@ int export_directory(const struct export_directory *what, struct error *err)
         durable_remove_tree(what->model.files, plan.temp, &ignored);
     }
     return gathered < 0 ? -1 : export_agree(&what->model, &writer, err);
+}
+
+/* "out/" is "out": a temporary name with the slash would lie in the directory it is to replace. */
+int export_directory(const struct export_directory *what, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct export_directory plain = *what;
+    size_t length = strlen(what->model.path);
+    while (length > 1 && what->model.path[length - 1] == '/')
+        length--;
+    plain.model.path = arena_strndup(arena, what->model.path, length);
+    return build_directory(arena, &plain, err);
 }
