@@ -174,8 +174,9 @@ static int refuse_unknown(const json_t *root, const char *path, struct error *er
     for (int i = 0; i < count; i++)
         str_printf(&list, "%s'%s'", i ? ", " : "", names[i]);
     return error_set(err, ERR_CONFIG,
-                     "The config file at %s had unknown keys ([%s]), please fix (and potentially "
-                     "remove) these keys from your config file.",
+                     "The config file at %s had unknown keys ([%s]), please try upgrading "
+                     "your `accelerate` version or fix (and potentially remove) these keys from "
+                     "your config file.",
                      path, str_text(&list));
 }
 

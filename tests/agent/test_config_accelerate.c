@@ -189,8 +189,8 @@ static void what_cannot_be_is_refused(void **state)
         const char *text, *message;
     } rows[] = {
         {"distributed_type: FSDP\nzero: 1\nnum_gpus: 2\n",
-         "had unknown keys (['num_gpus', 'zero']), please fix (and potentially remove) these keys "
-         "from your config file."},
+         "had unknown keys (['num_gpus', 'zero']), please try upgrading your `accelerate` version "
+         "or fix (and potentially remove) these keys from your config file."},
         {"compute_environment: LOCAL_MACHINE\n", "A `distributed_type` must be specified in"},
         {"distributed_type: DEEPSPEED\n", "distributed_type: 'DEEPSPEED' is not supported"},
         {"distributed_type: FSDP\ncompute_environment: AMAZON_SAGEMAKER\n",
