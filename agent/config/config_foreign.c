@@ -1,5 +1,8 @@
-/* Flags of other trainers that are no key's name: what they stand for here, and what is refused. */
+/* Flags of other trainers that are no key's name, or take what the key does not: what they stand
+ * for here, and what is refused. */
 #include "agent/config/config_keys.h"
+
+#define RESUME "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
 
 const struct config_shorthand config_shorthands[] = {
     {"no_cuda", "true", "runtime.device", "cpu", ALWAYS},
@@ -35,10 +38,11 @@ const struct config_shorthand config_shorthands[] = {
     {"lr_decay", "true", "schedule.type", "cosine_to_min", UNLESS_GIVEN},
     {"lr_decay", "false", "schedule.type", "constant", ALWAYS},
     /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR", whose
-     * "--resume=False" holds whatever --checkpoint says, before it or behind. */
-    {"resume", "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_GIVEN},
-    {"resume", "false", "checkpoint.resume_from_checkpoint", "no", ALWAYS},
-    {"resume", "text", "checkpoint.resume_from_checkpoint", NULL, ALWAYS},
+     * "--resume=False" holds whatever --checkpoint says, before it or behind. Trainer has True and
+     * False for the key itself. */
+    {RESUME, "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_GIVEN},
+    {RESUME, "false", "checkpoint.resume_from_checkpoint", "no", ALWAYS},
+    {RESUME, "text", "checkpoint.resume_from_checkpoint", NULL, ALWAYS},
     /* Transformers' Trainer and its examples. */
     {"save_strategy", "epoch", "checkpoint.save_steps", "epoch", ALWAYS},
     {"save_strategy", "steps", "checkpoint.save_steps", "500", UNLESS_GIVEN},

@@ -2,8 +2,9 @@
 #include "agent/config/config_keys.h"
 
 static const struct config_key keys[] = {
-    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw", "adadelta sgd adam adamw",
-               "optim optimizer", "update rule, as in torch.optim"),
+    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw",
+               "adadelta sgd adam adamw=adamw_torch=adamw_torch_fused", "optim optimizer",
+               "update rule, as in torch.optim"),
     KEY_FLOAT("optimizer", "lr", optimizer.lr, "1e-4", 0, 1e6, "learning_rate",
               "learning rate; with a schedule, its highest"),
     KEY_FLOAT("optimizer", "beta1", optimizer.beta1, "0.9", 0, 1, "adam_beta1", "adam, adamw"),
@@ -46,7 +47,8 @@ static const struct config_key keys[] = {
         "AnnealingLR; hf_*: Transformers', down to min_lr; cosine_to_min: hf_cosine, always half a wave; step: StepLR; wsd: constant, then "
         "down over cooldown_steps"),
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
-            "max_training_steps max_step", "stop after this many optimizer steps; 0: by epochs"),
+            "max_training_steps max_step",
+            "stop after this many optimizer steps; 0 or -1: by epochs", .choices = "-1"),
     KEY_INT("schedule", "num_train_epochs", schedule.epochs, "1", 1, 1e6, "epochs number_epochs",
             "whole passes over the training data; max_steps ends the run within one"),
     KEY_INT("schedule", "warmup_steps", schedule.warmup_steps, "0", 0, 1e12, NULL,
@@ -108,7 +110,7 @@ static const struct config_key keys[] = {
         "ranks goes on; FULL adds the whole weights in its folder full",
         .environment = "FSDP_STATE_DICT_TYPE"),
     KEY_TEXT("checkpoint", "resume_from_checkpoint", checkpoint.resume, "", NULL,
-             "a checkpoint, a directory of checkpoints, latest (in checkpoint.dir), or no",
+             "a checkpoint, a directory of checkpoints, latest or true (in checkpoint.dir), or no",
              .implied = "latest"),
     KEY_BOOL("checkpoint", "auto_resume", checkpoint.auto_resume, "true", NULL,
              "after a restart, go on from the latest of the run in checkpoint.dir"),
