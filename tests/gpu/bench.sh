@@ -1,8 +1,9 @@
 #!/bin/bash
 # What a GPU makes of our kernels, against the least time their bytes and multiplications need, and of whole training
-# steps: MNIST's network, T5-small at a batch of 4, GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and
-# with the document's vocabulary and heads), each but T5 beside PyTorch where it can be imported; the small ones also
-# as CUDA graphs (their rows end in -graphs).
+# steps: MNIST's network, T5-small (512 and 128 tokens) at a batch of 4 and of 64, BERT-base's masked LM at 32 x 128,
+# GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and with the document's vocabulary and heads), each
+# beside PyTorch where it can be imported (T5 and BERT: and transformers); MNIST and T5 at 4 also as CUDA graphs (their
+# rows end in -graphs).
 #   tests/gpu/bench.sh [--dry_run]     --dry_run: prints what it would run
 # BUILD: where the programs are (build/release); PYTHON: whose PyTorch is the peer (python3); OUT: where logs,
 # results (gpu.txt) and data go (build/bench). Without a GPU it says so and is done. Takes less than 8 minutes.
@@ -71,11 +72,11 @@ make_data() {
         perl -e 'print pack("N2", 2049, 16384), map { pack("C", rand 10) } 1 .. 16384' \
             >"$out/mnist/$part-labels-idx1-ubyte"
     done
-    # rows of words that are one id each, and fill every sample
-    mkdir -p "$out/t5"
-    perl -e 'print "$_\n" for qw([PAD] [UNK] [CLS] [SEP] [MASK]), map { "w$_" } 0 .. 32122' >"$out/t5/vocab.txt"
-    perl -e 'sub words { join " ", map { "w" . int rand 32123 } 1 .. $_[0] }
-        printf qq({"text": "%s", "summary": "%s"}\n), words(512), words(128) for 1 .. 200' >"$out/t5/rows.jsonl"
+    # rows of words that are one id each, of BERT's 30522 and T5's 32128, and fill every sample
+    mkdir -p "$out/rows"
+    perl -e 'print "$_\n" for qw([PAD] [UNK] [CLS] [SEP] [MASK]), map { "w$_" } 0 .. 30516' >"$out/rows/vocab.txt"
+    perl -e 'sub words { join " ", map { "w" . int rand 30517 } 1 .. $_[0] }
+        printf qq({"text": "%s", "summary": "%s"}\n), words(512), words(128) for 1 .. 3200' >"$out/rows/rows.jsonl"
 }
 
 # Samples/s of a run's log: of language models the mean of what its lines say after the tenth step, else the last line's,
@@ -102,13 +103,14 @@ ours() { # MODEL BATCH TOKENS STEPS FLAGS...
     [ "$dry" ] || echo "shoal $model shoal $(rate_of "$out/shoal-$model.log" "$tokens")" >>"$out/gpu.txt"
 }
 
-theirs() { # MODEL BATCH TOKENS STEPS
-    local variant
+theirs() { # MODEL BATCH TOKENS STEPS FLAGS...; of MODEL-64 the model is MODEL
+    local variant model=${1%-64}
     [ "$torch" ] || return 0
+    case $model in t5 | bert) [ "$transformers" ] || return 0 ;; esac
     for variant in eager fsdp2_compile; do
-        run "torch-$1-$variant.log" 75 "${python[@]}" -W ignore tests/gpu/torch_step.py --model "$1" \
-            --variant "$variant" --batch "$2" --tokens "$3" --steps "$4" || continue
-        [ "$dry" ] || grep "^torch " "$out/torch-$1-$variant.log" >>"$out/gpu.txt"
+        run "torch-$1-$variant.log" 75 "${python[@]}" -W ignore tests/gpu/torch_step.py --model "$model" \
+            --variant "$variant" --batch "$2" --tokens "$3" --steps "$4" "${@:5}" || continue
+        [ "$dry" ] || sed -n "s/^torch $model /torch $1 /p" "$out/torch-$1-$variant.log" >>"$out/gpu.txt"
     done
 }
 
@@ -116,10 +118,10 @@ mnist() { # MODEL FLAGS...
     ours "$1" 64 0 1000 --preset mnist --data.root "$out/mnist" --num_train_epochs 10 "${@:2}"
 }
 
-t5() { # MODEL FLAGS...
-    ours "$1" 4 640 100 --model_name_or_path tests/bench/models/t5 --dataset "$out/t5/rows.jsonl" --tokenizer "$out/t5" \
-        --max_source_length 512 --max_target_length 128 --drop_last --mixed_precision bf16 --grad_clip 1 \
-        --num_train_epochs 10 "${@:2}"
+t5() { # MODEL BATCH STEPS FLAGS...
+    ours "$1" "$2" 640 "$3" --model_name_or_path tests/bench/models/t5 --dataset "$out/rows/rows.jsonl" \
+        --tokenizer "$out/rows" --max_source_length 512 --max_target_length 128 --drop_last --mixed_precision bf16 \
+        --grad_clip 1 --num_train_epochs 10 "${@:4}"
 }
 
 llama() { # MODEL FLAGS...
@@ -130,15 +132,22 @@ llama() { # MODEL FLAGS...
 steps() {
     mnist mnist
     mnist mnist-graphs --cuda_graphs
-    t5 t5
-    t5 t5-graphs --cuda_graphs
+    t5 t5 4 100
+    t5 t5-graphs 4 100 --cuda_graphs
+    t5 t5-64 64 40
+    ours bert 32 128 100 --preset bert-base --head masked_lm --dataset "$out/rows/rows.jsonl" --tokenizer "$out/rows" \
+        --max_seq_length 128 --drop_last --mixed_precision bf16 --grad_clip 1 --num_train_epochs 10
     ours gpt2 16 1024 40 --preset gpt2 --dataset "$out/ids.bin" --data.max_seq_length 1024 --mixed_precision bf16 \
         --optimizer.name adamw --grad_clip 1 --dropout 0 --num_train_epochs 10
     llama llama
     llama llama-document --num_key_value_heads 2 --vocab_size 50432 --tie_word_embeddings false
-    theirs mnist 64 0 1000
+    # what comes last may be left out
+    theirs t5 4 512 100 --targets 128
+    theirs t5-64 64 512 40 --targets 128
+    theirs bert 32 128 100
     theirs gpt2 16 1024 40
     theirs llama 1 8192 20
+    theirs mnist 64 0 1000
     theirs llama-document 1 8192 20
 }
 
@@ -146,7 +155,10 @@ print_table() {
     printf '%-16s %14s %14s %14s %8s %8s   %s\n' model shoal 'torch eager' 'torch compile' ratio ratio unit
     awk '
         { rate[$2, $3] = $4; if (!seen[$2]++) order[++count] = $2 }
-        BEGIN { tokens["t5"] = tokens["t5-graphs"] = 640; tokens["gpt2"] = 1024; tokens["llama"] = tokens["llama-document"] = 8192 }
+        BEGIN {
+            tokens["t5"] = tokens["t5-graphs"] = tokens["t5-64"] = 640; tokens["bert"] = 128; tokens["gpt2"] = 1024
+            tokens["llama"] = tokens["llama-document"] = 8192
+        }
         function cell(x) { return x ? sprintf("%.0f", x) : "-" }
         function ratio(a, b) { return a && b ? sprintf("%.2f", a / b) : "-" }
         END {
@@ -164,7 +176,7 @@ print_table() {
     done
 }
 
-failed=0 name='no GPU' torch=1
+failed=0 name='no GPU' torch=1 transformers=1
 if [ -z "$dry" ]; then
     "$build/tests/gpu/gpu" || {
         [ $? = 77 ] || exit 1
@@ -174,11 +186,13 @@ if [ -z "$dry" ]; then
     name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || name=
     name=${name:-a GPU whose name nvidia-smi does not tell}
     "${python[@]}" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
+    "${python[@]}" -c 'import transformers' 2>/dev/null || transformers=
     mkdir -p "$out"
     rm -f "$out/gpu.txt" "$out"/shoal-*.log "$out"/torch-*.log
     : >"$out/gpu.txt"
     echo "$name, $(date -u +%Y-%m-%d)"
     [ "$torch" ] || echo "${PYTHON:-python3} cannot import a PyTorch that sees the GPU: no peer"
+    [ "$transformers" ] || [ -z "$torch" ] || echo "${PYTHON:-python3} cannot import transformers: no peer for T5 and BERT"
 fi
 make_data
 kernels "$(peaks_of "$name")"

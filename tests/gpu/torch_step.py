@@ -1,11 +1,12 @@
 """Whole training steps in PyTorch on one GPU, as the peer to be compared with.
 
-    torch_step.py --model mnist|gpt2|llama|llama-document --variant eager|fsdp2_compile [--steps N]
+    torch_step.py --model mnist|t5|bert|gpt2|llama|llama-document --variant eager|fsdp2_compile --batch N --steps N
 
 prints `torch MODEL VARIANT SAMPLES_PER_S PEAK_BYTES`. Models are written in plain PyTorch, with the sizes of ours;
-attention is scaled_dot_product_attention. eager: no wrapper, bf16 under autocast (MNIST: fp32, as its tutorial).
-fsdp2_compile: fully_shard for each block and the whole, bf16 with fp32 gradients, each block compiled. Both with the
-fused optimizer, and clipping at 1 but for MNIST. The first steps do not count.
+T5-small and BERT-base (masked LM), with dropout as ours, are transformers'. Attention is scaled_dot_product_attention.
+eager: no wrapper, bf16 under autocast (MNIST: fp32, as its tutorial). fsdp2_compile: fully_shard for each block and the
+whole, bf16 with fp32 gradients, each block compiled. Both with the fused optimizer, and clipping at 1 but for MNIST. The
+first steps do not count. --device cpu, with --warm_up 1 --steps 1, tries it without a GPU.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.functional import scaled_dot_product_attention as attention
 
-WARM_UP = 10
+MASKED = 0.15  # part of the ids that BERT is asked for
 # width, layers, heads, key heads, inner width, vocabulary, tied
 LLAMAS = {
     "llama": (2048, 16, 32, 8, 8192, 128256, True),
@@ -111,20 +112,53 @@ class Llama(nn.Module):
         return self.head(self.norm(x))
 
 
+class T5(nn.Module):
+    def __init__(self):
+        super().__init__()
+        from transformers import T5Config, T5ForConditionalGeneration
+
+        # the rest of its sizes are T5-small's
+        self.model = T5ForConditionalGeneration(T5Config(decoder_start_token_id=0, use_cache=False))
+        self.vocabulary = self.model.config.vocab_size
+        self.blocks = [*self.model.encoder.block, *self.model.decoder.block]
+
+    def forward(self, ids, labels):
+        return self.model(input_ids=ids, labels=labels).loss
+
+
+class Bert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        from transformers import BertConfig, BertForMaskedLM
+
+        self.model = BertForMaskedLM(BertConfig(use_cache=False))  # its sizes are BERT-base's
+        self.vocabulary = self.model.config.vocab_size
+        self.blocks = list(self.model.bert.encoder.layer)
+
+    def forward(self, ids, labels):
+        return self.model(input_ids=ids, labels=labels).loss
+
+
 def make(options):
-    """The model on the GPU, its inputs and targets, the loss."""
-    model = {"mnist": Mnist, "gpt2": Gpt2}.get(options.model, lambda: Llama(options.model))
-    with torch.device("cuda"):
+    """The model on the device, its inputs and targets."""
+    model = {"mnist": Mnist, "gpt2": Gpt2, "t5": T5, "bert": Bert}.get(options.model, lambda: Llama(options.model))
+    with torch.device(options.device):
         model = model()
         if options.model == "mnist":
             inputs, targets = torch.randn(options.batch, 1, 28, 28), torch.randint(0, 10, (options.batch,))
+        elif options.model == "t5":
+            inputs = torch.randint(0, model.vocabulary, (options.batch, options.tokens))
+            targets = torch.randint(0, model.vocabulary, (options.batch, options.targets))
+        elif options.model == "bert":
+            inputs = torch.randint(0, model.vocabulary, (options.batch, options.tokens))
+            targets = torch.where(torch.rand(inputs.shape) < MASKED, inputs, -100)
         else:
             vocabulary = model.tokens.num_embeddings
             inputs, targets = torch.randint(0, vocabulary, (2, options.batch, options.tokens))
     if options.variant == "fsdp2_compile":
         policy = None if options.model == "mnist" else MixedPrecisionPolicy(torch.bfloat16, torch.float32)
         for block in getattr(model, "blocks", []):
-            block.compile()
+            block.compile(dynamic=False)  # T5's decoder is shorter than its encoder
             fully_shard(block, **({"mp_policy": policy} if policy else {}))
         if options.model == "mnist":
             model.compile()
@@ -135,9 +169,12 @@ def make(options):
 def step(model, optimizer, inputs, targets, options):
     optimizer.zero_grad()
     autocast = options.variant == "eager" and options.model != "mnist"
-    with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
-        y = model(inputs)
-    if options.model == "mnist":
+    whole = options.model in ("t5", "bert")  # these make their loss themselves
+    with torch.autocast(options.device, torch.bfloat16, enabled=autocast):
+        y = model(inputs, targets) if whole else model(inputs)
+    if whole:
+        loss = y
+    elif options.model == "mnist":
         loss = F.nll_loss(y, targets, reduction="sum")
     else:
         loss = F.cross_entropy(y.float().view(-1, y.shape[-1]), targets.reshape(-1))
@@ -150,26 +187,31 @@ def step(model, optimizer, inputs, targets, options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", required=True, choices=["mnist", "gpt2", *LLAMAS])
+    parser.add_argument("--model", required=True, choices=["mnist", "t5", "bert", "gpt2", *LLAMAS])
     parser.add_argument("--variant", required=True, choices=["eager", "fsdp2_compile"])
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=0)
+    parser.add_argument("--targets", type=int, default=128, help="ids of T5's targets")
+    parser.add_argument("--warm_up", type=int, default=10)
     parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     arguments = parser.parse_args()
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", WORLD_SIZE="1")
     torch.manual_seed(1)
-    dist.init_process_group("nccl")
+    dist.init_process_group("nccl" if arguments.device == "cuda" else "gloo")
+    device = getattr(torch, arguments.device)
     net, x, y = make(arguments)
     rule = torch.optim.Adadelta if arguments.model == "mnist" else torch.optim.AdamW
     optimizer = rule(net.parameters(), lr=1e-4, **({} if arguments.model == "mnist" else {"fused": True}))
-    for _ in range(WARM_UP):
+    for _ in range(arguments.warm_up):
         step(net, optimizer, x, y, arguments)
-    torch.cuda.synchronize()
+    device.synchronize()
     start = time.perf_counter()
     for _ in range(arguments.steps):
         loss = step(net, optimizer, x, y, arguments)
     loss.item()
-    torch.cuda.synchronize()
+    device.synchronize()
     rate = arguments.batch * arguments.steps / (time.perf_counter() - start)
-    print(f"torch {arguments.model} {arguments.variant} {rate:.3f} {torch.cuda.max_memory_allocated()}", flush=True)
+    peak = device.max_memory_allocated() if arguments.device == "cuda" else 0
+    print(f"torch {arguments.model} {arguments.variant} {rate:.3f} {peak}", flush=True)
     dist.destroy_process_group()

@@ -1,0 +1,26 @@
+#!/bin/bash
+# What `make bench-gpu` would run: the rows that are asked for, PyTorch's beside ours, with flags that the agent takes.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+mkdir "$work/rows" && printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' w0 >"$work/rows/vocab.txt"
+OUT=$work tests/gpu/bench.sh --dry_run >"$work/list" || echo "bench.sh left with $?" >>"$work/list"
+
+lists() { grep -qF -e "$1" <(grep -F -e "$2" "$work/list"); }
+peers() { [ "$(grep -c -e "torch_step.py --model $1 --variant [a-z0-9_]* --batch $2 " "$work/list")" = 2 ]; }
+for batch in 4 64; do
+    check "T5-small at a batch of $batch" lists "--max_source_length 512 --max_target_length 128" "--batch_size $batch --max_steps"
+    check "... beside PyTorch, eager and compiled" peers t5 "$batch"
+done
+check "T5-small at 4 as CUDA graphs" lists "models/t5" "--cuda_graphs"
+check "BERT-base" lists "--preset bert-base --head masked_lm" "--max_seq_length 128"
+check "... beside PyTorch, eager and compiled" peers bert 32
+while read -r _ _ command; do
+    # shellcheck disable=SC2086 # words without blanks
+    check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
+done < <(grep -F /shoal-agent "$work/list")
+if python3 -c '' 2>/dev/null; then
+    check "the peer's script is Python" python3 -c 'compile(open("tests/gpu/torch_step.py").read(), "torch_step.py", "exec")'
+else
+    skip "the peer's script is Python" "no python3"
+fi
+tap_done
