@@ -18,9 +18,5 @@ while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
 done < <(grep -F /shoal-agent "$work/list")
-if python3 -c '' 2>/dev/null; then
-    check "the peer's script is Python" python3 -c 'compile(open("tests/gpu/torch_step.py").read(), "torch_step.py", "exec")'
-else
-    skip "the peer's script is Python" "no python3"
-fi
+check "the peer's script is Python" python3 -c 'compile(open("tests/gpu/torch_step.py").read(), "torch_step.py", "exec")'
 tap_done
