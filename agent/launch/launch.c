@@ -21,7 +21,9 @@
 #include <unistd.h>
 
 struct local_rank {
-    pid_t pid; /* 0: ended */
+    pid_t pid;   /* 0: ended */
+    pid_t ended; /* its pid, between its end and blame(); else 0 */
+    int status;  /* of its end */
     struct pulse_listener pulse;
     bool is_stuck; /* and was killed for it */
 };
@@ -146,6 +148,42 @@ static void report(const struct round *round, int local_rank, pid_t pid, int sta
             round->options->topology->rank + local_rank, local_rank, (int)pid, host, when, how);
 }
 
+static int code_of(const struct local_rank *rank)
+{
+    return rank->is_stuck              ? EXIT_RETRYABLE
+           : WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
+                                       : WEXITSTATUS(rank->status);
+}
+
+/* Who ends by itself has said why; who dies of a signal could not. */
+static bool is_untold(const struct local_rank *rank)
+{
+    return WIFSIGNALED(rank->status) && !rank->is_stuck;
+}
+
+/* Finds the one whose failure it was among those that have ended: a rank that dies of a signal may
+ * take others with it before anybody looks. */
+static void blame(struct round *round)
+{
+    int guilty = -1;
+    for (int i = 0; i < round->count; i++) {
+        const struct local_rank *rank = &round->ranks[i];
+        if (rank->ended && code_of(rank) != 0 &&
+            (guilty < 0 || (is_untold(rank) && !is_untold(&round->ranks[guilty]))))
+            guilty = i;
+    }
+    if (guilty >= 0 && round->exit_code == 0) {
+        const struct local_rank *rank = &round->ranks[guilty];
+        round->exit_code = code_of(rank);
+        round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
+        if ((round->options->is_talkative || is_untold(rank)) && !round->is_stopped)
+            report(round, guilty, rank->ended, rank->status);
+        signal_all(round, SIGTERM);
+    }
+    for (int i = 0; i < round->count; i++)
+        round->ranks[i].ended = 0;
+}
+
 static void note_end(struct round *round, pid_t pid, int status)
 {
     for (int i = 0; i < round->count; i++) {
@@ -153,19 +191,9 @@ static void note_end(struct round *round, pid_t pid, int status)
         if (rank->pid != pid)
             continue;
         rank->pid = 0;
+        rank->ended = pid;
+        rank->status = status;
         round->alive--;
-        int code = rank->is_stuck        ? EXIT_RETRYABLE
-                   : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                         : WEXITSTATUS(status);
-        if (code == 0 || round->exit_code != 0)
-            return;
-        round->exit_code = code;
-        round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
-        /* Who ends by itself has said why; who dies of a signal could not. */
-        bool is_untold = WIFSIGNALED(status) && !rank->is_stuck;
-        if ((round->options->is_talkative || is_untold) && !round->is_stopped)
-            report(round, i, pid, status);
-        signal_all(round, SIGTERM);
     }
 }
 
@@ -174,6 +202,7 @@ static void reap(struct round *round)
     int status;
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG))
         note_end(round, pid, status);
+    blame(round);
 }
 
 /* Ends who is stuck. Returns when to look again. */
