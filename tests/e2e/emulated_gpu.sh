@@ -4,15 +4,8 @@ export SHOAL_CUDA_LIBRARY=$BUILD/emulation/libshoal_cuda.so SHOAL_CUDA_LIBRARY_P
 [ -e "$SHOAL_CUDA_LIBRARY" ] || { skip "training on an emulated GPU" "this build has none"; tap_done; }
 models=$PWD/tests/data/pretrained
 
-# a llm.c token file: 256 int32 of header (magic, version, tokens), then 16-bit tokens 0 .. 31
-le32() { printf '%b' "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255)))"; }
-{
-    le32 20240520
-    le32 1
-    le32 4096
-    head -c 1012 /dev/zero
-    head -c 4096 /dev/zero | od -An -v -tu1 -w1 | awk '{printf "%c%c", 64 + (NR * NR + NR % 3) % 32, 0}' | tr '\100-\137' '\000-\037'
-} >"$work/tokens.bin"
+# shellcheck source=tests/e2e/tokens.sh
+. tests/e2e/tokens.sh
 
 # llama RANKS NAME FLAGS...: a few steps of a tiny Llama; losses go to NAME.csv, all else to NAME.log.
 llama() {
