@@ -132,10 +132,24 @@ static int64_t retry_ms(struct watch *watch, unsigned failures, const struct err
                                failures, &watch->random);
 }
 
+/* Smaller pages, from here on for good: what is large now will be so in the next list. */
+static void ask_for_less(struct watch *watch, const struct error *err, int64_t now_ms)
+{
+    watch->options.page /= 2;
+    struct error less = *err;
+    error_wrap(&less, "%d objects a page from now on", watch->options.page);
+    watch->options.trouble(watch->options.context, less.msg);
+    plan(watch, LIST, now_ms);
+}
+
 static void list_failed(struct watch *watch, const struct error *err, int64_t now_ms)
 {
     if (err->code == ERR_GONE || err->code == ERR_INPUT)
         free(take(watch->token));
+    if (err->code == ERR_LIMIT && watch->options.page > 1) {
+        ask_for_less(watch, err, now_ms);
+        return;
+    }
     plan(watch, LIST, retry_ms(watch, ++watch->list_failures, err, now_ms));
 }
 
@@ -302,6 +316,11 @@ bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms)
 bool watch_is_synced(const struct watch *watch)
 {
     return watch->synced;
+}
+
+bool watch_is_refused(const struct watch *watch)
+{
+    return watch->list_failures > 0 && watch->failure.code == ERR_FORBIDDEN;
 }
 
 bool watch_is_listing(const struct watch *watch)

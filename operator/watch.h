@@ -26,7 +26,7 @@ struct watch;
 struct watch_options {
     const char *path;     /* of the collection, without query, e.g. "/api/v1/pods" */
     const char *selector; /* labelSelector, unescaped; "" for none */
-    int page;             /* objects a page, e.g. 500 */
+    int page;             /* objects a page, e.g. 500; halved when a page is too large to be read */
     int timeout_s;        /* asked of the server for each watch, e.g. 290 */
     int64_t backoff_first_ms, backoff_max_ms;
     uint64_t seed; /* of the jitter */
@@ -35,7 +35,7 @@ struct watch_options {
     void (*put)(void *context, const struct json_t *object);
     void (*gone)(void *context, const struct json_t *object);
     void (*end_list)(void *context);
-    /* An object or line that makes no sense: said and skipped. */
+    /* An object or line that makes no sense: said and skipped. A page that was too large. */
     void (*trouble)(void *context, const char *message);
     void *context;
 };
@@ -57,7 +57,8 @@ enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret
 int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer moves it */
 
 /* The answer to WATCH_WANT_LIST. NULL: it failed with err (ERR_GONE: the continue token is too old,
- * so the list begins anew). */
+ * so the list begins anew; ERR_LIMIT: the page is asked for again, at once, with half as many
+ * objects, as long as there is a half). */
 void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
                      int64_t now_ms);
 /* One event as JSON text. Returns false if the stream must be cancelled (an ERROR event, or one
@@ -76,6 +77,9 @@ bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms);
 
 /* Whether a first list is complete. */
 bool watch_is_synced(const struct watch *watch);
+/* Whether it may not list, so that what is known grows old. Who may list and not watch still knows.
+ */
+bool watch_is_refused(const struct watch *watch);
 /* Whether it lists, or is about to. */
 bool watch_is_listing(const struct watch *watch);
 /* Since when it has been failing, and how (lives until it is fed again); 0: it is not. For people:

@@ -98,7 +98,8 @@ static const struct error *failure(const char *how, struct error *err)
         const char *name;
         enum error_code code;
     } failures[] = {{"gone", ERR_GONE},   {"timeout", ERR_TIMEOUT},     {"missing", ERR_NOT_FOUND},
-                    {"input", ERR_INPUT}, {"forbidden", ERR_FORBIDDEN}, {"good", ERR_NONE}};
+                    {"input", ERR_INPUT}, {"forbidden", ERR_FORBIDDEN}, {"good", ERR_NONE},
+                    {"large", ERR_LIMIT}};
     *err = (struct error){0};
     for (size_t i = 0; i < array_length(failures); i++)
         if (strcmp(how, failures[i].name) == 0) {
@@ -154,7 +155,7 @@ static void say_failing(struct fixture *f)
 /*   next             what it wants
  *   page ...         feed_page
  *   answer JSON      another answer to a list
- *   list HOW         the list failed: gone, timeout, missing, input, forbidden
+ *   list HOW         the list failed: gone, timeout, missing, input, forbidden, large
  *   event ...        feed_event
  *   line TEXT        another line
  *   error CODE       an ERROR event
@@ -162,7 +163,7 @@ static void say_failing(struct fixture *f)
  *   suspect MS       something was changed this long ago
  *   wait             a time passes that any backoff has
  *   tick MS          this time passes
- *   synced, failing  are said */
+ *   synced, failing, refused  are said */
 static void do_one(struct fixture *f, char *command)
 {
     command += strspn(command, SPACES);
@@ -198,6 +199,8 @@ static void do_one(struct fixture *f, char *command)
         f->now_ms += atoi(rest);
     } else if (strcmp(verb, "synced") == 0) {
         str_add(&f->said, watch_is_synced(f->watch) ? "synced " : "not synced ");
+    } else if (strcmp(verb, "refused") == 0) {
+        str_add(&f->said, watch_is_refused(f->watch) ? "may not " : "may ");
     } else if (strcmp(verb, "failing") == 0) {
         say_failing(f);
     } else {
@@ -251,6 +254,21 @@ static const struct story stories[] = {
      "next; list gone; next; list gone; failing; next; wait; next; page a 4; next",
      "LIST /pods?limit=2 LIST /pods?limit=2 since 1: gone waits LIST /pods?limit=2 begin +a "
      "end " WATCH "4"},
+    {"a page that is too large is asked for in halves, and so is all that follows",
+     "next; page a,b 5 t1; next; list large; failing; next; page c 5 t2; next; page d 5; next; "
+     "error 410; next",
+     "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 [1 objects a page from now on: "
+     "large] well LIST /pods?limit=1&continue=t1 +c LIST /pods?limit=1&continue=t2 +d end " WATCH
+     "5 cancel LIST /pods?limit=1"},
+    {"what is too large alone is a failure",
+     "next; list large; next; list large; failing; next; wait; next",
+     "LIST /pods?limit=2 [1 objects a page from now on: large] LIST /pods?limit=1 since 1: large "
+     "waits LIST /pods?limit=1"},
+    {"whether it may list is told apart from whether it may watch",
+     "refused; next; list timeout; refused; wait; next; list forbidden; refused; wait; next; "
+     "page a 5; refused; next; end forbidden; refused",
+     "may LIST /pods?limit=2 may LIST /pods?limit=2 may not LIST /pods?limit=2 begin +a end may " WATCH
+     "5 may"},
     {"an answer that is no list", "next; answer {\"kind\":\"Status\"}; failing; next; wait; next",
      "LIST /pods?limit=2 since 1: GET /pods: the answer is no list of objects waits LIST "
      "/pods?limit=2"},

@@ -8,6 +8,7 @@
 #include "tests/operator/api.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PATH "/api/v1/pods"
@@ -139,6 +140,48 @@ static void pages_then_a_stream_then_the_next(void **state)
     close_fixture(&f); /* with the stream in flight */
 }
 
+/* One event in one chunk. */
+static size_t add_chunk(char *out, size_t size, const char *event)
+{
+    return (size_t)snprintf(out, size, "%zx\r\n%s\r\n", strlen(event), event);
+}
+
+/* Wherever the connection breaks: what was whole was taken once, and the next stream begins behind
+ * it. */
+static void a_stream_cut_at_any_byte_loses_nothing_and_repeats_nothing(void **state)
+{
+    (void)state;
+    static const char *const events[] = {EVENT("ADDED", "b", "8"), EVENT("DELETED", "a", "9"),
+                                         EVENT("MODIFIED", "b", "10")};
+    enum { EVENTS = array_length(events), MAX_BYTES = 1024 };
+    char text[MAX_BYTES] = FAKE_CHUNKED;
+    size_t bytes = strlen(text), ends[EVENTS], starts[EVENTS];
+    for (size_t i = 0; i < EVENTS; i++) {
+        starts[i] = bytes;
+        bytes += add_chunk(text + bytes, sizeof text - bytes, events[i]);
+        ends[i] = bytes - strlen("\r\n"); /* of its line */
+    }
+    for (size_t cut = 1; cut < bytes; cut++) {
+        size_t whole = 0;
+        while (whole < EVENTS && ends[whole] <= cut)
+            whole++;
+        auto_free char *rest =
+            xasprintf(FAKE_CHUNKED "%s", whole < EVENTS ? text + starts[whole] : "");
+        const struct fake_answer answers[] = {
+            PAGE("7", "", "a"),
+            {.bytes = text, .count = cut, .then = FAKE_CLOSE},
+            {.bytes = rest, .then = FAKE_HOLD},
+        };
+        auto_free char *from = xasprintf("resourceVersion=%zu ", 7 + whole);
+        struct fixture f;
+        open_fixture(&f, answers, array_length(answers));
+        run_until(&f, 3, "[ +a ] +b -a +b ");
+        if (!api_request_has(&f.api, 2, from))
+            fail_msg("cut after %zu bytes: the next stream is not from %s", cut, from);
+        close_fixture(&f);
+    }
+}
+
 /* The stream that said so is given up by us; nothing of what follows on it is taken. */
 static void what_is_too_old_is_listed_again(void **state)
 {
@@ -207,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_then_a_stream_then_the_next),
+        cmocka_unit_test(a_stream_cut_at_any_byte_loses_nothing_and_repeats_nothing),
         cmocka_unit_test(what_is_too_old_is_listed_again),
         cmocka_unit_test(a_refused_list_is_asked_for_again),
         cmocka_unit_test(a_silent_stream_is_suspected_once),
