@@ -20,8 +20,8 @@ bool children_is_old_attempt(const struct job *job, const struct history *histor
 
 static void tell_lost(struct plan *plan, const struct child *child)
 {
-    const char *why =
-        child->pod->node_lost_ms ? "its node is lost" : "it should have ended long ago";
+    const char *why = child->pod->node_lost_ms ? "its node is lost"
+                                               : "it has ended and should be gone long since";
     plan_add(plan,
              (struct action){.kind = ACTION_EVENT,
                              .event_type = EVENT_WARNING,

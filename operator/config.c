@@ -58,6 +58,8 @@ static struct table table_of(struct operator_config *c)
          "backoffLimit of jobs without one; -1: no limit (6)", -1, INT32_MAX, NULL},
         {"node-lost-seconds", 0, OPTION_NUMBER, &c->node_lost_s, "SECONDS",
          "replace pods of a node lost for so long; 0: never (300)", 0, 86400, NULL},
+        {"overdue-seconds", 0, OPTION_NUMBER, &c->overdue_s, "SECONDS",
+         "... deleted and so long past their grace period; 0: never (60)", 0, 86400, NULL},
         {"log-level", 0, OPTION_CHOICE, &c->log_level, "LEVEL", "debug, info, warning, error (info)",
          0, 0, log_levels},
         {"zap-devel", 0, OPTION_IGNORED, &c->ignored, NULL, NULL, 0, 0, NULL},
@@ -129,6 +131,7 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
         .init_max_tries = 100,
         .default_backoff_limit = 6,
         .node_lost_s = 300,
+        .overdue_s = 60,
         .log_level = LOG_INFO,
     };
     struct table table = table_of(c);

@@ -27,6 +27,7 @@ struct operator_config {
     int64_t init_max_tries;
     int64_t default_backoff_limit;
     int64_t node_lost_s; /* see struct reconcile_options; 0: never */
+    int64_t overdue_s;   /* likewise */
     int log_level;       /* enum log_level */
     bool help, version;
     struct option_list ignored; /* flags of the training operator that mean nothing here */

@@ -20,8 +20,9 @@ struct obstacle {
 /* Sets *obstacle unless there is one already: the first one told counts. */
 void obstacle_set(struct obstacle *obstacle, const char *reason, const char *message);
 
-/* The first pod that says why it does not begin or go on: no node takes it, its image cannot be
- * pulled, it crashes again and again. Pods that are ended or being deleted say nothing. */
+/* The first pod that should be gone and is not; else the first one that says why it does not begin
+ * or go on: no node takes it, its image cannot be pulled, it crashes again and again. Pods that are
+ * ended or being deleted say nothing. */
 void policy_waiting(const struct job *job, const struct view *view, struct obstacle *obstacle,
                     struct arena *arena);
 

@@ -29,7 +29,6 @@ enum {
     REQUEST_GIVE_UP_MS = 60 * 1000,
     PUBLISH_EVERY_MS = 1000,
     RELEASE_WITHIN_MS = 3 * 1000, /* of the Lease, on the way out */
-    OVERDUE_MS = 60 * 1000,       /* see struct reconcile_options */
 };
 
 struct program {
@@ -110,7 +109,7 @@ static void open_controller(struct program *p)
         .default_backoff_limit = p->config.default_backoff_limit,
         .reconcile = {.gang = gang,
                       .node_lost_ms = p->config.node_lost_s * 1000,
-                      .overdue_ms = OVERDUE_MS},
+                      .overdue_ms = p->config.overdue_s * 1000},
         .pod = {.gang = gang},
         .init = p->init,
         .seed = p->seed,

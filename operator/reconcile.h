@@ -20,8 +20,8 @@ struct reconcile_options {
     /* How long a pod's node may be lost before the pod is deleted by force and made again; 0: for
      * ever. Long enough that a node that was only cut off has evicted it. */
     int64_t node_lost_ms;
-    /* How long past its grace period a pod may take to end before it is deleted by force; 0: for
-     * ever. */
+    /* How long past its grace period a pod may take to end: on a lost node, and if all in it has
+     * ended, it is then deleted by force, else people are told. 0: for ever. */
     int64_t overdue_ms;
 };
 
@@ -39,6 +39,8 @@ struct world {
     /* How the API server refused the last create for this job, in its words; NULL: it did not. What
      * stands in the way need not be in sight: a quota, a name without our labels. */
     const char *refused;
+    /* Why pods and services cannot be seen; NULL: they can. */
+    const char *blind;
     struct reconcile_options options;
     int64_t now_ms; /* wall clock */
 };

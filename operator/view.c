@@ -49,6 +49,14 @@ static void order(struct children *children, const struct job *job, struct arena
     }
 }
 
+/* Whether this moment has come; if not, the view is to be looked at again then. */
+static bool has_come(struct view *view, int64_t at_ms, int64_t now_ms)
+{
+    if (now_ms < at_ms && at_ms < view->lost_ms)
+        view->lost_ms = at_ms;
+    return now_ms >= at_ms;
+}
+
 struct view view_open(const struct world *world, struct arena *arena)
 {
     struct view view = {.lost_ms = POLICY_NEVER};
@@ -57,16 +65,15 @@ struct view view_open(const struct world *world, struct arena *arena)
         const struct pod *pod = &world->pods[i];
         if (!ours(world, pod->owner_uid) || pod->index < 0)
             continue;
-        int64_t lost_ms = policy_lost_ms(pod, &world->options);
-        bool lost = world->now_ms >= lost_ms;
-        if (!lost && lost_ms < view.lost_ms)
-            view.lost_ms = lost_ms;
+        bool lost = has_come(&view, policy_lost_ms(pod, &world->options), world->now_ms);
+        bool overdue = has_come(&view, policy_overdue_ms(pod, &world->options), world->now_ms);
         view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
                                                             .index = pod->index,
                                                             .name = pod->name,
                                                             .uid = pod->uid,
                                                             .deleting = pod->deleted_ms != 0,
                                                             .lost = lost,
+                                                            .overdue = overdue,
                                                             .pod = pod};
     }
     view.services.items = arena_array(arena, struct child, world->service_count);

@@ -20,6 +20,7 @@ struct child {
     bool deleting;
     bool surplus;          /* another child holds this place by right of its name */
     bool lost;             /* a pod that is to be deleted by force: policy_lost */
+    bool overdue;          /* a pod that should be gone by now */
     const struct pod *pod; /* NULL in a service */
 };
 
@@ -32,7 +33,7 @@ struct children {
 struct view {
     struct children pods;
     struct children services;
-    int64_t lost_ms; /* when the next pod may be lost; POLICY_NEVER */
+    int64_t lost_ms; /* when the next pod may be lost or overdue; POLICY_NEVER */
 };
 
 struct view view_open(const struct world *world, struct arena *arena);

@@ -12,6 +12,22 @@ operator_world
 operator_start
 check "the operator is ready" operator_ready
 
+# A node that is never heard of again: what the node controller makes of its pod is looked at further down.
+bind() { api POST "$pods_path/$1/binding" '{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "'"$1"'"}, "target": {"kind": "Node", "name": "'"$2"'"}}' >/dev/null; }
+ready() { # POD True|False: as its node, or the node controller, says it
+    wait_for 10 api PATCH "$pods_path/$1/status" '{"status": {"conditions": [{"type": "Ready", "status": "'"$2"'", "lastTransitionTime": "'"$(date -u +%FT%TZ)"'"},
+        {"type": "ContainersReady", "status": "True"}]}}'
+}
+on_node() { # JOB NODE: a job of one worker, which runs there
+    job "$1" 0 1 Never
+    comes "$1-worker-0" pods "$1" && bind "$1-worker-0" "$2" && play "$1-worker-0" running && ready "$1-worker-0" True
+}
+node() { api POST /api/v1/nodes '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "'"$1"'"}}' >/dev/null; }
+node dying
+api PATCH /api/v1/nodes/dying/status '{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "'"$(date -u +%FT%TZ)"'"}]}}' >/dev/null
+check "a pod on a node" on_node dying dying
+dying=$(pod dying-worker-0 .metadata.uid)
+
 # ---- the operator is killed
 pod_count() { pods "$1" | wc -w; }
 service_count() { services "$1" | wc -w; }
@@ -106,6 +122,22 @@ is_new() { [ "$(pod "$1" .metadata.uid)" != "$2" ]; }
 check "a deleted pod of policy Never comes again" wait_for 20 is_new x21-worker-0 "$uid"
 play x21-worker-0 running
 check "and is no failure" comes Running field x21 '.status.conditions[-1].type'
+operator_stop
+
+# ---- nodes
+operator_start --node-lost-seconds=3 --overdue-seconds=1
+check "ready, with little patience" operator_ready
+check "its node died: the pod is made again" wait_for 90 is_new dying-worker-0 "$dying"
+check "which is told" tells dying "Pod dying-worker-0 is deleted by force: its node is lost"
+check "and is no failure" is null field dying .status.history.failures
+node well
+check "a pod on another node" on_node stuck well
+uid=$(pod stuck-worker-0 .metadata.uid)
+kubectl delete pod stuck-worker-0 --grace-period=1 --wait=false >/dev/null
+check "that does not end is told of" tells stuck "PodTerminating Pod stuck-worker-0 is being deleted and does not end"
+check "and not deleted by force" stays "$uid" pod stuck-worker-0 .metadata.uid
+ready stuck-worker-0 False
+check "until its node is lost" wait_for 20 is_new stuck-worker-0 "$uid"
 operator_stop
 
 # ---- two operators

@@ -65,15 +65,21 @@ static bool is_closed(const struct simulation *s, const struct history *history,
     return done && type == REPLICA_WORKER && s->truth->job->elastic.present;
 }
 
-/* Whether nobody is left to end it, by the operator's options. */
-static bool is_lost(const struct cluster *cluster, const struct pod *pod)
+static bool is_overdue(const struct cluster *cluster, const struct pod *pod)
+{
+    return cluster->options.overdue_ms && pod->deleted_ms &&
+           cluster->now_ms - pod->deleted_ms - pod->grace_ms >= cluster->options.overdue_ms;
+}
+
+/* On a node that is well a pod that runs ends by itself or not at all: two of them would have one
+ * rank. */
+bool simulation_is_lost(const struct cluster *cluster, const struct pod *pod)
 {
     const struct reconcile_options *options = &cluster->options;
     bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
-    int64_t overdue_ms = cluster->now_ms - pod->deleted_ms - pod->grace_ms;
     return (options->node_lost_ms && pod->node_lost_ms && !over &&
             cluster->now_ms - pod->node_lost_ms >= options->node_lost_ms) ||
-           (options->overdue_ms && pod->deleted_ms && overdue_ms >= options->overdue_ms);
+           ((over || pod->node_lost_ms) && is_overdue(cluster, pod));
 }
 
 static void check_creation(struct simulation *s, const struct action *action,
@@ -98,7 +104,7 @@ static void check_deletion(struct simulation *s, const struct action *action,
     const struct pod *pod = cluster_pod(&s->seen, action->name);
     check(s, pod && strcmp(pod->uid, action->uid) == 0, "%s is deleted unseen", action->name);
     if (action->kind == ACTION_FORCE_DELETE_POD)
-        check(s, is_lost(&s->seen, pod), "%s is deleted by force though it is not lost",
+        check(s, simulation_is_lost(&s->seen, pod), "%s is deleted by force though it is not lost",
               action->name);
     else if (wants_work(s, status))
         check(s, pod->phase == POD_FAILED || !has_place(s, pod, status),
@@ -192,6 +198,44 @@ static bool is_excused(const struct simulation *s, enum replica_type type, int32
            is_closed(s, history, type);
 }
 
+static int32_t gang_of(const struct job *job)
+{
+    const struct replica_spec *worker = &job->replicas[REPLICA_WORKER];
+    int32_t workers = worker->present ? (int32_t)worker->replicas.value : 0;
+    if (job->run_policy.scheduling.min_available.set)
+        return (int32_t)job->run_policy.scheduling.min_available.value;
+    return job->replicas[REPLICA_MASTER].present +
+           (job->elastic.present ? (int32_t)job->elastic.min_replicas.value : workers);
+}
+
+/* What stands beside the pods is there, and as the job says it by now. */
+static void check_company(struct simulation *s)
+{
+    const struct cluster *truth = s->truth;
+    const struct elastic_policy *elastic = &truth->job->elastic;
+    bool grouped = truth->options.gang.scheduler != GANG_NONE;
+    bool scaled = truth->options.autoscaling && elastic->metrics;
+    check(s, grouped == (truth->pod_group.name != NULL), "the PodGroup is missing");
+    check(s, !grouped || truth->pod_group.spec.min_member == gang_of(truth->job),
+          "the PodGroup says %d", truth->pod_group.spec.min_member);
+    check(s, scaled == (truth->autoscaler.name != NULL), "the autoscaler is missing");
+    check(s,
+          !scaled || (truth->autoscaler.spec.min_replicas == elastic->min_replicas.value &&
+                      truth->autoscaler.spec.max_replicas == elastic->max_replicas.value),
+          "the autoscaler says %d to %d", truth->autoscaler.spec.min_replicas,
+          truth->autoscaler.spec.max_replicas);
+}
+
+/* With an operator that never gives up, a pod that dies with its node stays, and holds up others.
+ */
+static bool is_held_up(const struct cluster *truth)
+{
+    bool held = false;
+    for (size_t i = 0; i < truth->pod_count; i++)
+        held |= truth->pods[i].deleted_ms && truth->pods[i].node_lost_ms;
+    return held && !truth->options.node_lost_ms && !truth->options.overdue_ms;
+}
+
 static void check_work(struct simulation *s)
 {
     const struct cluster *truth = s->truth;
@@ -208,12 +252,17 @@ static void check_work(struct simulation *s)
         }
     }
     check(s, truth->pod_count <= places && truth->service_count <= places, "something is left");
-    check(s, (truth->options.gang.scheduler != GANG_NONE) == (truth->pod_group.name != NULL),
-          "the PodGroup is missing");
-    check(s,
-          (truth->options.autoscaling && truth->job->elastic.metrics) ==
-              (truth->autoscaler.name != NULL),
-          "the autoscaler is missing");
+    check_company(s);
+}
+
+void simulation_check_overdue(struct simulation *s)
+{
+    const struct cluster *truth = s->truth;
+    for (size_t i = 0; i < truth->pod_count && wants_work(s, &truth->status); i++)
+        check(s,
+              !is_overdue(truth, &truth->pods[i]) ||
+                  condition_is_true(&truth->status, CONDITION_WAITING),
+              "nobody is told that %s does not end", truth->pods[i].name);
 }
 
 void simulation_check_rest(struct simulation *s)
@@ -221,10 +270,11 @@ void simulation_check_rest(struct simulation *s)
     const struct cluster *truth = s->truth;
     enum clean_pod_policy clean = truth->job->run_policy.clean_pod_policy;
     bool finished = condition_finished(&truth->status);
-    if (!finished && truth->job->invalid && !truth->job->run_policy.suspend)
+    if ((!finished && truth->job->invalid && !truth->job->run_policy.suspend) || is_held_up(truth))
         return;
     for (size_t i = 0; i < truth->pod_count && !finished; i++)
-        check(s, !is_lost(truth, &truth->pods[i]), "%s is lost and stays", truth->pods[i].name);
+        check(s, !simulation_is_lost(truth, &truth->pods[i]), "%s is lost and stays",
+              truth->pods[i].name);
     if (!finished && wants_work(s, &truth->status)) {
         check_work(s);
         return;

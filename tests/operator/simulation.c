@@ -2,11 +2,9 @@
 
 #include "base/mem.h"
 #include "operator/decode_status.h"
-#include "operator/history.h"
 #include "operator/job_status.h"
 #include "operator/manifest.h"
 #include "operator/names.h"
-#include "operator/policy_suspend.h"
 #include "operator/restart.h"
 #include "tests/support.h"
 
@@ -77,6 +75,8 @@ struct simulation *simulation_open(uint64_t seed)
     if (chance(s, 30))
         options->gang = chance(s, 50) ? (struct gang){GANG_VOLCANO, "volcano"}
                                       : (struct gang){GANG_PLUGINS, "coscheduler"};
+    str_printf(&s->history, "operator: lost after %" PRId64 " ms, overdue after %" PRId64 " ms\n",
+               options->node_lost_ms, options->overdue_ms);
     s->seen = *s->truth;
     return s;
 }
@@ -127,12 +127,21 @@ static void run_on(struct simulation *s, struct pod *pod)
     }
 }
 
+/* Some do not end when they are told to, on a node that is well: they wait for a disk, say. */
+static bool hangs(const struct pod *pod)
+{
+    return atoi(pod->uid + 1) % 10 == 0 && pod->phase != POD_SUCCEEDED && pod->phase != POD_FAILED;
+}
+
 static void move_pod(struct simulation *s, struct pod *pod)
 {
     bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
     if (pod->node_lost_ms) {
         if (chance(s, 20))
             pod->node_lost_ms = 0;
+    } else if (pod->deleted_ms && hangs(pod)) {
+        if (chance(s, 5))
+            cluster_remove_pod(s->truth, pod);
     } else if (pod->deleted_ms && chance(s, 50)) {
         cluster_remove_pod(s->truth, pod);
     } else if (pod->deleted_ms && !over) {
@@ -154,6 +163,40 @@ static void move_clock(struct simulation *s)
         *now_ms = *now_ms > 601000 ? *now_ms - 600000 : 1000;
 }
 
+/* What of a job that runs may be changed at any time: templates count for pods that are made later,
+ * policies from now on. A limit is only raised: one below what has failed already ends the job. */
+static void edit_spec(struct simulation *s, struct replica_spec *replica)
+{
+    struct job *job = s->truth->job;
+    switch (below(s, 6)) {
+    case 0:
+        replica->restart_policy = RESTART_ALWAYS + below(s, 4);
+        break;
+    case 1:
+        replica->template_.grace_period_s.value = 1 + below(s, 60);
+        break;
+    case 2:
+        job->run_policy.clean_pod_policy = CLEAN_NONE + below(s, 3);
+        break;
+    case 3:
+        job->run_policy.backoff_limit.value +=
+            job->run_policy.backoff_limit.value >= 0 && !s->was_finished;
+        break;
+    case 4:
+        job->elastic.min_replicas.value = 1 + below(s, 3);
+        job->elastic.max_replicas.value = job->elastic.min_replicas.value + below(s, 3);
+        break;
+    default:
+        job->run_policy.scheduling.min_available =
+            (struct optional){.set = chance(s, 50), .value = 1 + below(s, 4)};
+    }
+    str_printf(&s->history, "edit: policy %d, grace %d s, clean %d, limit %d, %d to %d, gang %d\n",
+               replica->restart_policy, (int)replica->template_.grace_period_s.value,
+               job->run_policy.clean_pod_policy, (int)job->run_policy.backoff_limit.value,
+               (int)job->elastic.min_replicas.value, (int)job->elastic.max_replicas.value,
+               (int)job->run_policy.scheduling.min_available.value);
+}
+
 static void move_user(struct simulation *s)
 {
     struct job *job = s->truth->job;
@@ -163,6 +206,8 @@ static void move_user(struct simulation *s)
         job->replicas[REPLICA_WORKER].replicas.value = 1 + below(s, 5);
     if (chance(s, 2))
         job->invalid = job->invalid ? NULL : "spec.x: wrong";
+    if (chance(s, 6))
+        edit_spec(s, &job->replicas[chance(s, 50) ? REPLICA_MASTER : REPLICA_WORKER]);
 }
 
 static void print_truth(struct simulation *s)
@@ -201,10 +246,11 @@ void simulation_move(struct simulation *s)
     print_truth(s);
 }
 
-void simulation_end_deleted(struct simulation *s)
+void simulation_end_deleted(struct simulation *s, bool all)
 {
     for (size_t i = s->truth->pod_count; i-- > 0;)
-        if (s->truth->pods[i].deleted_ms && !s->truth->pods[i].node_lost_ms)
+        if (s->truth->pods[i].deleted_ms && !s->truth->pods[i].node_lost_ms &&
+            (all || !hangs(&s->truth->pods[i])))
             cluster_remove_pod(s->truth, &s->truth->pods[i]);
     print_truth(s);
 }
@@ -270,41 +316,6 @@ void simulation_glance(struct simulation *s)
 
 /* ---- and acts ---- */
 
-static int32_t *counted(struct simulation *s, const char *uid)
-{
-    struct oracle *oracle = &s->oracle;
-    for (size_t i = 0; i < oracle->count; i++)
-        if (strcmp(oracle->uids[i], uid) == 0)
-            return &oracle->counted[i];
-    assert_true(oracle->count < SIMULATION_MAX_UIDS);
-    oracle->uids[oracle->count] = uid;
-    return &oracle->counted[oracle->count++];
-}
-
-/* Counts what the pass that is being stored has seen, on top of the status `before`. */
-static void count(struct simulation *s, const struct job_status *before)
-{
-    const struct job *job = s->truth->job;
-    struct view view = {.pods.count = s->seen.pod_count};
-    bool group = job->run_policy.restart_scope == SCOPE_JOB;
-    int32_t fresh = 0;
-    if (s->was_finished || job->invalid || policy_suspended(job, before, &view))
-        return;
-    for (size_t i = 0; i < s->seen.pod_count; i++) {
-        const struct pod *pod = &s->seen.pods[i];
-        if (pod->index >= job->replicas[pod->type].replicas.value ||
-            (group && pod->attempt < before->history.attempt) || restart_succeeded(pod) ||
-            history_is_complete(&before->history, pod->type, pod->index))
-            continue;
-        int32_t *known = counted(s, pod->uid), failures = restart_failures(pod);
-        if (failures > *known) {
-            fresh += failures - *known;
-            *known = failures;
-        }
-    }
-    s->oracle.failures += group && fresh > 1 ? 1 : fresh;
-}
-
 void simulation_pass(struct simulation *s, bool troubles)
 {
     s->seen.now_ms = s->truth->now_ms;
@@ -319,7 +330,7 @@ void simulation_pass(struct simulation *s, bool troubles)
         carried_out = 0;
     str_printf(&s->history, "- carried out: %zu\n", carried_out);
     if (sets_status && carried_out > 0) {
-        count(s, &s->seen.status);
+        simulation_judge(s, &s->seen.status, s->seen.plan->actions[0].status);
         s->stale_status = true;
     }
     s->truth->plan = s->seen.plan;

@@ -11,14 +11,16 @@
 extern "C" {
 #endif
 
-#define SIMULATION_MAX_UIDS 1024
+#define SIMULATION_MAX_UIDS     1024
+#define SIMULATION_MAX_REPLICAS 8
 
-/* What was counted, by an independent rule: a table of every pod that ever was. */
+/* What was counted and is complete, by independent rules: a table of every pod that ever was. */
 struct oracle {
     const char *uids[SIMULATION_MAX_UIDS];
     int32_t counted[SIMULATION_MAX_UIDS];
     size_t count;
     int32_t failures;
+    bool completed[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
 };
 
 struct simulation {
@@ -40,8 +42,9 @@ bool simulation_chance(struct simulation *s, int percent);
 
 /* One thing or two happen. */
 void simulation_move(struct simulation *s);
-/* What is being deleted goes, if its node is there to end it. */
-void simulation_end_deleted(struct simulation *s);
+/* What is being deleted goes, if its node is there to end it; without `all` not what hangs there.
+ */
+void simulation_end_deleted(struct simulation *s, bool all);
 
 /* The operator's caches catch up: fully, or of each object by chance (events are late, lost,
  * delivered twice). */
@@ -53,10 +56,17 @@ void simulation_glance(struct simulation *s);
  */
 void simulation_pass(struct simulation *s, bool troubles);
 
+/* A pass was stored over the status `before`. Judges what it counted, completed and began anew. */
+void simulation_judge(struct simulation *s, const struct job_status *before,
+                      const struct job_status *after);
+/* Whether nobody is left to end the pod, by the operator's options. */
+bool simulation_is_lost(const struct cluster *cluster, const struct pod *pod);
+
 /* Ends the test if something is not as it must be, with the seed and all that has happened. */
 void simulation_check_plan(struct simulation *s);
 void simulation_check_world(struct simulation *s);
-void simulation_check_rest(struct simulation *s); /* nothing is left to do */
+void simulation_check_rest(struct simulation *s);    /* nothing is left to do */
+void simulation_check_overdue(struct simulation *s); /* nothing can be done about what hangs */
 void simulation_fail(struct simulation *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -45,6 +45,8 @@ static void defaults_are_the_training_operators(void **state)
     assert_null(c.gang_scheduler_name);
     assert_int_equal(c.init_max_tries, 100);
     assert_int_equal(c.default_backoff_limit, 6);
+    assert_int_equal(c.node_lost_s, 300);
+    assert_int_equal(c.overdue_s, 60);
 }
 
 static void the_environment_says_who_we_are(void **state)

@@ -38,27 +38,46 @@ static const struct story overdue[] = {
     {"a pod is given its grace period and then some", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 89999; pass",
      "requeue 91000\n"},
-    {"then it is deleted by force", 1, 1, "OnFailure", "",
-     "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass",
-     "event Warning PodLost: Pod j-worker-0 is deleted by force: it should have ended long ago\n"
+    {"on a node that is well it is waited for all the same, and people are told", 1, 1, "OnFailure",
+     "", "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass",
+     "status Created=T Restarting=T Waiting=T(PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force) Master=1/0/0 Worker=0/0/1 start=1000\n"
+     "event Warning PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force\n"},
+    {"for ever", 1, 1, "OnFailure", "",
+     "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass; wait 9000000; "
+     "pass",
+     ""},
+    {"until it ends", 1, 1, "OnFailure", "",
+     "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass; gone worker-0; "
+     "pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=0/0/0 start=1000\n"
+     "create pod j-worker-0 attempt 0\n"},
+    {"or its node is lost: then it is deleted by force", 1, 1, "OnFailure", "",
+     "patience 60000; settle; run *; settle; delete worker-0; pass; wait 89999; lose worker-0; pass; "
+     "wait 1; pass",
+     "event Warning PodLost: Pod j-worker-0 is deleted by force: its node is lost\n"
      "force delete pod j-worker-0 u4\n"},
+    {"a pod in which nothing runs any more can be deleted by force anywhere", 0, 2, "OnFailure", "",
+     "patience 60000; settle; run *; settle; exit worker-0 1; pass; wait 90000; pass",
+     "event Warning PodLost: Pod j-worker-0 is deleted by force: it has ended and should be gone long since\n"
+     "force delete pod j-worker-0 u3\n"},
     {"and made again", 1, 1, "OnFailure", "",
-     "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass; pass",
+     "patience 60000; settle; run *; settle; delete worker-0; pass; wait 80000; lose worker-0; "
+     "wait 10000; pass; pass",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=0/0/0 start=1000\n"
      "create pod j-worker-0 attempt 0\n"},
     {"suspension gives up what is overdue", 1, 0, "OnFailure", "",
-     "patience 60000; settle; run *; settle; suspend; pass; wait 90000; pass",
-     "event Warning PodLost: Pod j-master-0 is deleted by force: it should have ended long ago\n"
+     "patience 60000; settle; run *; settle; suspend; pass; wait 80000; lose *; wait 10000; pass",
+     "event Warning PodLost: Pod j-master-0 is deleted by force: its node is lost\n"
      "force delete pod j-master-0 u2\n"},
     {"so does a finished job that is cleaned up", 1, 1, "OnFailure", "cleanPodPolicy: All",
-     "patience 60000; settle; run *; exit master-0 0; pass; wait 90000; pass",
-     "event Warning PodLost: Pod j-master-0 is deleted by force: it should have ended long ago\n"
-     "event Warning PodLost: Pod j-worker-0 is deleted by force: it should have ended long ago\n"
+     "patience 60000; settle; run *; exit master-0 0; pass; wait 80000; lose worker-0; wait 10000; pass",
+     "event Warning PodLost: Pod j-master-0 is deleted by force: it has ended and should be gone long since\n"
+     "event Warning PodLost: Pod j-worker-0 is deleted by force: its node is lost\n"
      "force delete pod j-master-0 u3\n"
      "force delete pod j-worker-0 u4\n"},
     {"a job scaled down as well", 0, 2, "OnFailure", "",
-     "patience 60000; settle; run *; settle; scale 1; pass; wait 90000; pass",
-     "event Warning PodLost: Pod j-worker-1 is deleted by force: it should have ended long ago\n"
+     "patience 60000; settle; run *; settle; scale 1; pass; wait 80000; lose worker-1; wait 10000; pass",
+     "event Warning PodLost: Pod j-worker-1 is deleted by force: its node is lost\n"
      "force delete pod j-worker-1 u4\n"},
 };
 

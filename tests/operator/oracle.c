@@ -1,0 +1,163 @@
+/* What the stored status must remember, by rules of its own: nothing here calls what it judges. */
+#include "tests/operator/simulation.h"
+
+#include "tests/support.h"
+
+#include <string.h>
+
+#define check simulation_check
+
+/* ---- one pod ---- */
+
+/* What ends after its deletion was asked for ended by it. */
+static bool ended_by_itself(const struct pod *pod)
+{
+    return !pod->deleted_ms || (pod->exited && pod->exited_ms < pod->deleted_ms);
+}
+
+static bool has_succeeded(const struct pod *pod)
+{
+    return pod->phase == POD_SUCCEEDED && ended_by_itself(pod);
+}
+
+static int32_t failures_of(const struct pod *pod)
+{
+    bool failed = pod->phase == POD_FAILED && !pod->disrupted && ended_by_itself(pod);
+    return pod->restart_count + failed;
+}
+
+static int32_t *counted(struct simulation *s, const char *uid)
+{
+    struct oracle *oracle = &s->oracle;
+    for (size_t i = 0; i < oracle->count; i++)
+        if (strcmp(oracle->uids[i], uid) == 0)
+            return &oracle->counted[i];
+    assert_true(oracle->count < SIMULATION_MAX_UIDS);
+    oracle->uids[oracle->count] = uid;
+    return &oracle->counted[oracle->count++];
+}
+
+/* ---- the job ---- */
+
+static bool holds(const struct job_status *status, enum condition_type type)
+{
+    for (size_t i = 0; i < status->condition_count; i++)
+        if (status->conditions[i].type == type)
+            return status->conditions[i].status;
+    return false;
+}
+
+static int32_t wanted(const struct simulation *s, int type)
+{
+    const struct replica_spec *replica = &s->truth->job->replicas[type];
+    return replica->present ? (int32_t)replica->replicas.value : 0;
+}
+
+static bool is_grouped(const struct simulation *s)
+{
+    return s->truth->job->run_policy.restart_scope == SCOPE_JOB;
+}
+
+/* Whether the pass looked at its pods: it did not if the job was over, wrong, or asleep. */
+static bool is_active(const struct simulation *s, const struct job_status *before)
+{
+    const struct job *job = s->truth->job;
+    bool asleep =
+        job->run_policy.suspend || (holds(before, CONDITION_SUSPENDED) && s->seen.pod_count > 0);
+    return !s->was_finished && !job->invalid && !asleep;
+}
+
+/* A pod of the attempt, in a place that the job has and that is not done with. */
+static bool takes_part(const struct simulation *s, const struct pod *pod,
+                       const struct job_status *before)
+{
+    return pod->index < wanted(s, pod->type) && !s->oracle.completed[pod->type][pod->index] &&
+           (!is_grouped(s) || pod->attempt >= before->history.attempt);
+}
+
+/* Something that ends an attempt: a pod that failed, goes, or is given up; or one that was there
+ * with all others and is there no more. */
+static bool is_broken(const struct simulation *s, const struct job_status *before)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        for (int32_t i = 0; i < wanted(s, type); i++) {
+            bool there = s->oracle.completed[type][i];
+            for (size_t k = 0; k < s->seen.pod_count; k++) {
+                const struct pod *pod = &s->seen.pods[k];
+                if ((int)pod->type != type || pod->index != i || !takes_part(s, pod, before))
+                    continue;
+                there = true;
+                if (pod->phase == POD_FAILED || pod->deleted_ms || pod->restart_count ||
+                    simulation_is_lost(&s->seen, pod))
+                    return true;
+            }
+            if (!there && i < before->history.formed[type])
+                return true;
+        }
+    }
+    return false;
+}
+
+static void forget_completed(struct simulation *s, int type, int32_t from)
+{
+    for (int32_t i = from; i < SIMULATION_MAX_REPLICAS; i++)
+        s->oracle.completed[type][i] = false;
+}
+
+/* Failures that were not counted yet; what has succeeded is not asked again. */
+static int32_t look_at_pods(struct simulation *s, const struct job_status *before)
+{
+    int32_t fresh = 0;
+    bool completed[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
+    memcpy(completed, s->oracle.completed, sizeof completed);
+    for (size_t i = 0; i < s->seen.pod_count; i++) {
+        const struct pod *pod = &s->seen.pods[i];
+        if (!takes_part(s, pod, before))
+            continue;
+        if (has_succeeded(pod)) {
+            completed[pod->type][pod->index] = true;
+            continue;
+        }
+        int32_t *known = counted(s, pod->uid), failures = failures_of(pod);
+        if (failures > *known) {
+            fresh += failures - *known;
+            *known = failures;
+        }
+    }
+    memcpy(s->oracle.completed, completed, sizeof completed);
+    return fresh;
+}
+
+static void check_completed(struct simulation *s, const struct history *history)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        for (int32_t i = 0; i < SIMULATION_MAX_REPLICAS; i++)
+            check(s,
+                  s->oracle.completed[type][i] ==
+                      (i < history->completed_count[type] && history->completed[type][i]),
+                  "replica %d of type %d is %sremembered as complete", i, type,
+                  s->oracle.completed[type][i] ? "not " : "");
+}
+
+void simulation_judge(struct simulation *s, const struct job_status *before,
+                      const struct job_status *after)
+{
+    int32_t attempts = after->history.attempt - before->history.attempt;
+    if (!is_active(s, before)) {
+        check(s, attempts == 0, "an attempt began while the job is not active");
+        check_completed(s, &after->history);
+        return;
+    }
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        forget_completed(s, type, wanted(s, type));
+    bool resumed = holds(before, CONDITION_SUSPENDED) && !holds(after, CONDITION_SUSPENDED);
+    bool broken = is_broken(s, before);
+    int32_t fresh = look_at_pods(s, before);
+    s->oracle.failures += is_grouped(s) && fresh > 1 ? 1 : fresh;
+    check(s, attempts == 0 || (attempts == 1 && is_grouped(s)), "%d attempts at once", attempts);
+    check(s, attempts == 0 || broken || (resumed && before->start_ms),
+          "an attempt began without cause");
+    for (int type = 0; type < REPLICA_TYPES && (resumed || attempts); type++)
+        forget_completed(s, type, 0);
+    check_completed(s, &after->history);
+}
