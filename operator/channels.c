@@ -9,6 +9,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* The label that all we make bear: what is not ours costs no memory. */
+#define OURS LABEL_OPERATOR_NAME "=" OPERATOR_NAME
+
 enum {
     PAGE = 250, /* objects; while they are read, pods cost 30 KiB each */
     WATCH_TIMEOUT_S = 290,
@@ -23,6 +26,7 @@ struct channel {
     struct channels *channels;
     enum store_kind kind;
     const char *what;        /* for people */
+    const char *plural;      /* in paths */
     struct watcher *watcher; /* NULL: it is not watched */
     int64_t told_ms;         /* when its failing was last told about; 0: it is well */
 };
@@ -132,7 +136,10 @@ static void open_channel(struct channels *channels, const struct channel_row *ro
     bool fits = kube_path(path, sizeof path, row->resource->group, row->resource->version,
                           row->resource->plural, channels->options.namespace_, NULL, NULL);
     assert(fits);
-    *channel = (struct channel){.channels = channels, .kind = row->kind, .what = row->what};
+    *channel = (struct channel){.channels = channels,
+                                .kind = row->kind,
+                                .what = row->what,
+                                .plural = row->resource->plural};
     const struct watch_options options = {
         .path = path,
         .selector = row->selector,
@@ -158,7 +165,7 @@ static void open_pod_groups(struct channels *channels)
     enum gang_scheduler gang = channels->options.gang;
     if (gang != GANG_NONE)
         open_channel(channels, &(struct channel_row){STORE_POD_GROUPS, whats[gang],
-                                                     resource_pod_group(gang), ""});
+                                                     resource_pod_group(gang), OURS});
 }
 
 static void open_autoscalers(struct channels *channels)
@@ -166,7 +173,7 @@ static void open_autoscalers(struct channels *channels)
     const char *version = autoscaling_versions[channels->autoscaling];
     if (version)
         open_channel(channels, &(struct channel_row){STORE_AUTOSCALERS, "HorizontalPodAutoscalers",
-                                                     resource_autoscaler(version), ""});
+                                                     resource_autoscaler(version), OURS});
 }
 
 struct channels *channels_open(struct kube *kube, struct store *store,
@@ -174,8 +181,8 @@ struct channels *channels_open(struct kube *kube, struct store *store,
 {
     static const struct channel_row rows[] = {
         {STORE_JOBS, "PyTorchJobs", &resource_job, ""},
-        {STORE_PODS, "pods", &resource_pod, LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
-        {STORE_SERVICES, "services", &resource_service, LABEL_OPERATOR_NAME "=" OPERATOR_NAME},
+        {STORE_PODS, "pods", &resource_pod, OURS},
+        {STORE_SERVICES, "services", &resource_service, OURS},
     };
     struct channels *channels = xcalloc(1, sizeof *channels);
     channels->options = *options;
@@ -264,6 +271,32 @@ bool channels_are_ready(const struct channels *channels)
             return false;
     }
     return true;
+}
+
+const char *channels_watched(const struct channels *channels, enum store_kind kind,
+                             bool *ret_failing)
+{
+    const struct channel *channel = &channels->of[kind];
+    const struct error *err;
+    if (!channel->watcher)
+        return NULL;
+    *ret_failing = watch_failing_since(watcher_machine(channel->watcher), &err) != 0;
+    return channel->plural;
+}
+
+const char *channels_blind(const struct channels *channels)
+{
+    static const enum store_kind children[] = {STORE_PODS, STORE_SERVICES, STORE_POD_GROUPS};
+    if (!is_synced(&channels->of[STORE_JOBS]))
+        return NULL;
+    for (size_t i = 0; i < array_length(children); i++) {
+        const struct channel *channel = &channels->of[children[i]];
+        const struct error *err = NULL;
+        if (channel->watcher && watch_is_refused(watcher_machine(channel->watcher)) &&
+            watch_failing_since(watcher_machine(channel->watcher), &err))
+            return err->msg;
+    }
+    return NULL;
 }
 
 const char *channels_autoscaling(const struct channels *channels)

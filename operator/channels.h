@@ -39,6 +39,16 @@ bool channels_suspect(struct channels *channels, enum store_kind kind, int64_t s
 /* Whether all that is watched has been seen once. */
 bool channels_are_ready(const struct channels *channels);
 
+/* The plural of a kind that is watched, and whether it is failing just now; NULL: it is not
+ * watched.
+ */
+const char *channels_watched(const struct channels *channels, enum store_kind kind,
+                             bool *ret_failing);
+
+/* Why the children of jobs cannot be seen, in words for people: we may not list pods, services or
+ * the gang scheduler's PodGroups. NULL: we may, or of jobs nothing is known either. */
+const char *channels_blind(const struct channels *channels);
+
 /* The version of autoscalers that are watched; NULL: there are none on this server, or they are not
  * ours to read. Settled when the channels are ready. */
 const char *channels_autoscaling(const struct channels *channels);

@@ -37,6 +37,7 @@ struct controller {
     struct channels *channels;
     const char *autoscaling; /* version as of the last turn; NULL: none */
     bool leading;            /* as of the last turn */
+    bool blind;              /* likewise: children cannot be seen */
     struct hold holds[PLANS_MAX];
     size_t hold_count;
     uint64_t passes, failed_passes;
@@ -117,8 +118,8 @@ static void on_over(void *context, const char *key, const struct executor_outcom
         c->failed_passes++;
         int64_t now_ms = c->options.clocks->steady_ms();
         int64_t again_ms = queue_failed(c->queue, key, now_ms);
-        log_warning("%s: %s (again in %" PRId64 " ms)", key, outcome->failure->msg,
-                    clock_until_ms(again_ms, now_ms));
+        log_write(outcome->is_news ? LOG_WARNING : LOG_DEBUG, "%s: %s (again in %" PRId64 " ms)",
+                  key, outcome->failure->msg, clock_until_ms(again_ms, now_ms));
     } else {
         queue_succeeded(c->queue, key);
     }
@@ -158,6 +159,7 @@ static void pass(struct controller *c, const char *key)
     store_world(c->store, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
     world.options.autoscaling = c->autoscaling != NULL;
+    world.blind = channels_blind(c->channels);
     world.refused = executor_refused(c->executor, key, job->job->uid);
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
     if (early_ms) {
@@ -255,6 +257,15 @@ static void follow_autoscaling(struct controller *c)
     store_mark_jobs(c->store);
 }
 
+/* Jobs are told that their children cannot be seen, and go on when they can. */
+static void follow_sight(struct controller *c)
+{
+    bool blind = channels_blind(c->channels) != NULL;
+    if (blind != c->blind)
+        store_mark_jobs(c->store);
+    c->blind = blind;
+}
+
 /* Who does not lead has no work waiting; who begins to lead looks at every job. */
 static void follow_leading(struct controller *c, bool leading)
 {
@@ -275,7 +286,8 @@ int64_t controller_turn(struct controller *c, bool leading)
     int64_t delay_ms = channels_tick(c->channels), now_ms = c->options.clocks->steady_ms();
     follow_autoscaling(c);
     follow_leading(c, leading);
-    if (!leading || !controller_is_ready(c))
+    follow_sight(c);
+    if (!leading || !(controller_is_ready(c) || c->blind))
         return delay_ms;
     const char *key;
     while (c->hold_count < PLANS_MAX && (key = queue_pop(c->queue, now_ms)))
@@ -304,6 +316,16 @@ void controller_view(const struct controller *c, struct metrics_view *view)
     view->failed_passes = c->failed_passes;
     view->requests = kube_requests_sent(c->kube);
     view->failed_requests = kube_requests_failed(c->kube);
+    view->forbidden_requests = kube_requests_forbidden(c->kube);
+    view->watch_count = 0;
+    for (enum store_kind kind = 0; kind < STORE_KINDS; kind++) {
+        bool failing = false;
+        const char *name = channels_watched(c->channels, kind, &failing);
+        if (!name)
+            continue;
+        view->watches[view->watch_count].kind = name;
+        view->watches[view->watch_count++].failing = failing;
+    }
 }
 
 const struct metrics *controller_metrics(const struct controller *c)

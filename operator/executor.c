@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/table.h"
 #include "operator/job_memory.h"
+#include "operator/kube_answer.h"
 #include "operator/reconcile.h"
 #include "operator/request.h"
 #include "operator/steps.h"
@@ -17,6 +18,10 @@
 /* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
  * will tell when it is gone. */
 enum { TAKEN_AGAIN_MS = 10 * 1000 };
+
+/* A status that the API server finds invalid: the stored job breaks a rule that was made after it.
+ * Trying again is useless until somebody changes the job (which is seen), or that rule. */
+enum { INVALID_AGAIN_MS = 5 * 60 * 1000 };
 
 /* A plan under way. */
 struct run {
@@ -33,6 +38,7 @@ struct run {
     bool taken;   /* a name that was to be created was */
     bool created; /* a create went well */
     bool refused; /* one did not: memory has the text */
+    bool invalid; /* the status was found to be */
 };
 
 /* A request in flight. */
@@ -161,8 +167,9 @@ static void end_run(struct run *run)
 {
     struct executor *executor = run->executor;
     table_remove(&executor->runs, &run->entry);
-    run->memory->expect_until_ms = executor->options.clocks->steady_ms() + EXPECT_MAX_MS;
-    run->memory->suspected = false;
+    int64_t patience_ms = run->invalid ? INVALID_AGAIN_MS : EXPECT_MAX_MS;
+    run->memory->expect_until_ms = executor->options.clocks->steady_ms() + patience_ms;
+    run->memory->suspected = run->invalid; /* no change was made that should be heard of */
 }
 
 static void free_run(struct run *run)
@@ -183,8 +190,10 @@ static void finish(struct run *run)
         requeue_ms = taken_ms;
     if (run->created && !run->refused && job_memory_forgive(run->memory) && !requeue_ms)
         requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
+    const struct error *failure = steps_failure(run->steps);
     const struct executor_outcome outcome = {
-        .failure = steps_failure(run->steps),
+        .failure = failure,
+        .is_news = job_memory_fail(run->memory, failure ? failure->msg : NULL),
         .written = run->written,
         .job_deleted = run->job_deleted,
         .awaits = !expect_is_empty(run->memory->expect),
@@ -200,23 +209,10 @@ static const char *text_at(const struct json_t *object, const char *key)
     return json_string_value(json_object_get(json_object_get(object, "metadata"), key));
 }
 
-static bool is_create(enum action_kind kind)
-{
-    return kind == ACTION_CREATE_POD || kind == ACTION_CREATE_SERVICE ||
-           kind == ACTION_CREATE_POD_GROUP || kind == ACTION_CREATE_AUTOSCALER;
-}
-
-/* An answer, as opposed to none: trying again will get the same until something is changed. */
-static bool is_refusal(enum error_code code)
-{
-    return code == ERR_EXISTS || code == ERR_FORBIDDEN || code == ERR_INPUT ||
-           code == ERR_NOT_FOUND || code == ERR_CONFLICT;
-}
-
 static void note_create(struct run *run, const struct error *err)
 {
     run->created |= !err->code;
-    if (run->refused || !is_refusal(err->code))
+    if (run->refused || !kube_answer_is_refusal(err->code))
         return;
     run->refused = true;
     job_memory_refuse(run->memory, err->msg);
@@ -236,7 +232,16 @@ static void note(struct run *run, const struct action *action, const struct json
     }
     run->taken |= err->code == ERR_EXISTS;
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
-    expect_done(expect, action, text_at(answer, "uid"));
+    if (err->code != ERR_EXISTS) /* else it is another's, who may hide it from us */
+        expect_done(expect, action, text_at(answer, "uid"));
+}
+
+/* No pass over this very version of the job will do better. */
+static void note_unwritten(struct run *run, enum error_code code)
+{
+    run->invalid = code == ERR_INPUT;
+    if (run->invalid || code == ERR_CONFLICT)
+        expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
 }
 
 static void on_done(void *context, const struct json_t *answer, const struct error *err);
@@ -267,12 +272,12 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     const struct action *action = flight->action;
     list_remove(flight);
     free(flight);
-    if (is_create(action->kind))
+    if (steps_creates(action->kind))
         note_create(run, err);
     if (steps_done(run->steps, action, err))
         note(run, action, err->code ? NULL : answer, err);
-    else if (action->kind == ACTION_SET_STATUS && err->code == ERR_CONFLICT)
-        expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
+    else if (action->kind == ACTION_SET_STATUS)
+        note_unwritten(run, err->code);
     advance(run);
 }
 

@@ -27,6 +27,7 @@ struct world;
 /* What a plan came to. Lives until `over` returns. */
 struct executor_outcome {
     const struct error *failure;      /* NULL: all went well */
+    bool is_news;                     /* it is not how the job's last plan failed, too */
     const struct job_status *written; /* the status that was stored, or NULL */
     bool job_deleted;
     bool awaits; /* what was done is to be seen: if nothing is heard, look after EXPECT_MAX_MS */

@@ -5,7 +5,8 @@
 #include <string.h>
 
 struct sight {
-    const char *uid;
+    const char *uid;  /* NULL: any object of this name */
+    const char *name; /* with a uid: not needed */
     bool service, gone;
     bool force; /* gone: its end is not waited for */
 };
@@ -42,6 +43,7 @@ static void add(struct expect *expect, struct sight sight)
         expect->first = 0;
     }
     sight.uid = arena_strdup(expect->arena, sight.uid);
+    sight.name = arena_strdup(expect->arena, sight.name);
     expect->sights[expect->first + expect->count++] = sight;
 }
 
@@ -50,9 +52,9 @@ void expect_done(struct expect *expect, const struct action *action, const char 
     switch (action->kind) {
     case ACTION_CREATE_POD:
     case ACTION_CREATE_SERVICE:
-        if (uid)
-            add(expect,
-                (struct sight){.uid = uid, .service = action->kind == ACTION_CREATE_SERVICE});
+        add(expect, (struct sight){.uid = uid,
+                                   .name = uid ? NULL : action->name,
+                                   .service = action->kind == ACTION_CREATE_SERVICE});
         break;
     case ACTION_DELETE_POD:
     case ACTION_FORCE_DELETE_POD:
@@ -78,13 +80,18 @@ static bool is_going(const struct pod *pod, bool force)
     return pod->deleted_ms && (!force || pod->grace_ms == 0);
 }
 
+static bool is_it(const struct sight *sight, const char *uid, const char *name)
+{
+    return sight->uid ? strcmp(uid, sight->uid) == 0 : strcmp(name, sight->name) == 0;
+}
+
 static bool shows(const struct world *world, const struct sight *sight)
 {
     for (size_t i = 0; !sight->service && i < world->pod_count; i++)
-        if (strcmp(world->pods[i].uid, sight->uid) == 0)
+        if (is_it(sight, world->pods[i].uid, world->pods[i].name))
             return !sight->gone || is_going(&world->pods[i], sight->force);
     for (size_t i = 0; sight->service && i < world->service_count; i++)
-        if (strcmp(world->services[i].uid, sight->uid) == 0)
+        if (is_it(sight, world->services[i].uid, world->services[i].name))
             return !sight->gone || world->services[i].deleting;
     return sight->gone;
 }

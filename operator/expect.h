@@ -4,8 +4,8 @@
  * the view shows what was done, for five seconds at most: by then an event was lost or somebody
  * else undid it, and a pass finds out which.
  *
- * Objects are known by UID, which the answer to a create tells; resourceVersions are opaque and
- * only compared with the one that was written over. Pure. */
+ * Objects are known by UID, which the answer to a create tells if it is not lost; resourceVersions
+ * are opaque and only compared with the one that was written over. Pure. */
 #ifndef SHOAL_OPERATOR_EXPECT_H
 #define SHOAL_OPERATOR_EXPECT_H
 
@@ -23,8 +23,8 @@ struct expect;
 struct expect *expect_open(void);
 void expect_close(struct expect *expect); /* NULL-safe */
 
-/* This action was done. uid: of the object that a create made, NULL if it was there already. Only
- * pods and services are expected. */
+/* This action was done. uid: of the object that a create made, NULL if nobody said: then it is
+ * known by its name. Only pods and services are expected. */
 void expect_done(struct expect *expect, const struct action *action, const char *uid);
 /* The job was written, or found to be newer than this version. */
 void expect_newer(struct expect *expect, const char *resource_version);

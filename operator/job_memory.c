@@ -68,3 +68,10 @@ bool job_memory_forgive(struct job_memory *memory)
     memory->refused = NULL;
     return refused;
 }
+
+bool job_memory_fail(struct job_memory *memory, const char *failure)
+{
+    uint64_t before = memory->failure;
+    memory->failure = failure ? table_hash(failure) : 0;
+    return failure && memory->failure != before;
+}

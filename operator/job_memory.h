@@ -20,6 +20,7 @@ struct job_memory {
     int64_t expect_until_ms; /* steady clock; holds once the plan is over */
     bool suspected;          /* what it misses was asked for anew (executor_options.unseen) */
     char *refused;           /* see executor_refused */
+    uint64_t failure;        /* hash of how its last plan failed; 0: it did not */
 };
 
 /* Of this very job; NULL: nothing is remembered. */
@@ -32,6 +33,9 @@ void job_memory_free_all(struct table *memories);
 
 void job_memory_refuse(struct job_memory *memory, const char *text); /* copies */
 bool job_memory_forgive(struct job_memory *memory); /* returns whether anything was refused */
+
+/* How a plan ended, NULL: well. Returns whether it failed otherwise than the one before it. */
+bool job_memory_fail(struct job_memory *memory, const char *failure);
 
 #ifdef __cplusplus
 }

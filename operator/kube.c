@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HTTP_STATUS_FORBIDDEN = 403, HTTP_STATUS_TOO_MANY = 429 };
+
 enum request_state { REQUEST_FLYING, REQUEST_FAILED, REQUEST_RESTING, REQUEST_WAITING };
 
 struct kube_request {
@@ -37,7 +39,8 @@ struct kube_request {
     int64_t due_ms;   /* RESTING */
     unsigned tries, failures;
     bool was_refused;
-    uint64_t login; /* of the last try: kube->login then */
+    bool was_unsure; /* a try may have been carried out, though nobody said so */
+    uint64_t login;  /* of the last try: kube->login then */
     struct error err;
 };
 
@@ -53,7 +56,7 @@ struct kube {
     uint64_t login;              /* counts credentials: a late 401 is about the ones before */
     uint64_t tls_version;
     int64_t last_ms;
-    uint64_t sent, failed;
+    uint64_t sent, failed, forbidden;
 };
 
 /* ---- the list of requests ---- */
@@ -114,6 +117,21 @@ static void refused(struct kube_request *request)
     request->was_refused = true;
 }
 
+/* A POST that finds its object there after a try whose answer was lost: it is very likely the one
+ * that the lost try made. */
+static bool was_made_before(const struct kube_request *request, const struct error *err)
+{
+    return err->code == ERR_EXISTS && request->was_unsure;
+}
+
+static void answered(struct kube_request *request, const struct json_t *object,
+                     const struct error *err, long status)
+{
+    static const struct error none = {.code = ERR_NONE};
+    request->kube->forbidden += status == HTTP_STATUS_FORBIDDEN;
+    finish(request, object, was_made_before(request, err) ? &none : err);
+}
+
 static void on_done(void *context, const struct http_answer *answer)
 {
     struct kube_request *request = context;
@@ -124,7 +142,7 @@ static void on_done(void *context, const struct http_answer *answer)
     switch (kube_answer_read(answer, request->is_stream, request->method, request->path, &object,
                              &err)) {
     case KUBE_DONE:
-        finish(request, object, &err);
+        answered(request, object, &err, answer->status);
         json_decref(object);
         break;
     case KUBE_REFUSE:
@@ -134,6 +152,7 @@ static void on_done(void *context, const struct http_answer *answer)
         break;
     case KUBE_AGAIN:
         request->kube->failed++;
+        request->was_unsure |= answer->status != HTTP_STATUS_TOO_MANY;
         request->err = err;
         fail(request,
              kube_answer_wait_ms(answer, options->backoff_first_ms, options->backoff_max_ms,
@@ -366,4 +385,9 @@ uint64_t kube_requests_sent(const struct kube *kube)
 uint64_t kube_requests_failed(const struct kube *kube)
 {
     return kube->failed;
+}
+
+uint64_t kube_requests_forbidden(const struct kube *kube)
+{
+    return kube->forbidden;
 }

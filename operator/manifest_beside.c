@@ -9,6 +9,16 @@
 
 static const struct pairs no_pairs = {.count = 0};
 
+/* One that bears the job's name, with the labels by which ours are watched. */
+static json_t *object_beside(const struct resource *resource, const struct job *job,
+                             const struct pairs *annotations)
+{
+    struct pair items[] = {{LABEL_OPERATOR_NAME, OPERATOR_NAME}, {LABEL_JOB_NAME, job->name}};
+    const struct pairs labels = {.items = items, .count = 2};
+    return manifest_object(resource->api_version, resource->kind, job->name, job, &labels,
+                           annotations);
+}
+
 static json_t *quantities(const struct quantities *all)
 {
     json_t *object = json_object();
@@ -25,9 +35,7 @@ struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_
                                   enum gang_scheduler gang)
 {
     bool volcano = gang == GANG_VOLCANO;
-    const struct resource *resource = resource_pod_group(gang);
-    json_t *object = manifest_object(resource->api_version, resource->kind, job->name, job,
-                                     &no_pairs, &no_pairs);
+    json_t *object = object_beside(resource_pod_group(gang), job, &no_pairs);
     if (json_object_size(job->annotations))
         json_object_set_new(json_object_get(object, "metadata"), "annotations",
                             json_deep_copy(job->annotations));
@@ -48,11 +56,9 @@ struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_
 struct json_t *manifest_autoscaler(const struct job *job, const struct autoscaler_spec *autoscaler,
                                    const char *version)
 {
-    const struct resource *resource = resource_autoscaler(version);
     struct pair hash = {ANNOTATION_METRICS_HASH, autoscaler->metrics_hash};
     const struct pairs annotations = {.items = &hash, .count = 1};
-    json_t *object = manifest_object(resource->api_version, resource->kind, job->name, job,
-                                     &no_pairs, &annotations);
+    json_t *object = object_beside(resource_autoscaler(version), job, &annotations);
     json_t *spec =
         json_pack("{s:{s:s, s:s, s:s}, s:i, s:i}", "scaleTargetRef", "apiVersion",
                   API_GROUP_VERSION, "kind", API_KIND, "name", job->name, "minReplicas",

@@ -138,6 +138,13 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
             v->requests);
     counter(out, "shoal_operator_api_requests_failed_total",
             "Of them, those without an answer to work with.", v->failed_requests);
+    counter(out, "shoal_operator_api_requests_forbidden_total",
+            "Of them, those refused for want of a right, or by a quota.", v->forbidden_requests);
+    exposition_head("shoal_operator_watch_failing",
+                    "Whether objects of this kind cannot be listed or watched.", "gauge", out);
+    for (size_t i = 0; i < v->watch_count; i++)
+        str_printf(out, "shoal_operator_watch_failing{kind=\"%s\"} %d\n", v->watches[i].kind,
+                   v->watches[i].failing);
     if (v->resident_bytes >= 0)
         gauge(out, "process_resident_memory_bytes", "Memory in use.", v->resident_bytes);
     exposition_head("process_start_time_seconds", "Start of the process since the epoch.", "gauge",

@@ -15,6 +15,7 @@ struct metrics; /* counters per namespace */
 
 #define METRICS_MAX_NAMESPACES 1000
 #define METRICS_OTHERS         "(others)" /* stands for all namespaces that came after those */
+#define METRICS_MAX_WATCHES    8          /* kinds */
 /* Of the page: more than all it can hold. */
 #define METRICS_MAX_BYTES (2 << 20)
 
@@ -32,7 +33,12 @@ struct metrics_view {
     size_t jobs, pods, services; /* seen */
     size_t jobs_in_state[CONDITION_TYPES];
     size_t queue_length; /* due now */
-    uint64_t passes, failed_passes, requests, failed_requests;
+    uint64_t passes, failed_passes, requests, failed_requests, forbidden_requests;
+    struct {
+        const char *kind; /* plural, as in paths */
+        bool failing;     /* what is known of it grows old, or is not known yet */
+    } watches[METRICS_MAX_WATCHES];
+    size_t watch_count;
     int64_t resident_bytes; /* -1: not known */
     int64_t start_ms;       /* wall clock, of this process */
 };

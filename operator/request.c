@@ -58,25 +58,38 @@ static struct request remove_object(const struct resource *resource,
     return request;
 }
 
-/* Puts the whole spec in place: a merge would keep entries of maps that are no longer wanted. The
- * annotations too if `annotations`; otherwise they are as they were made, and others may have added
- * to them. Fails unless the object is the one that is meant. Takes `object`. */
-static struct request update_object(const struct resource *resource,
-                                    const struct request_source *source,
-                                    const struct action *action, json_t *object, bool annotations)
+/* Puts the whole spec in place: a merge would keep entries of maps that are no longer wanted.
+ * Others may have added to the metadata, which are left alone. Fails unless the object is the one
+ * that is meant. Takes `object`. */
+static struct request update_pod_group(const struct request_source *source,
+                                       const struct action *action, json_t *object)
 {
     json_t *patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test", "path",
                               "/metadata/uid", "value", action->uid, "op", "replace", "path",
                               "/spec", "value", json_object_get(object, "spec"));
-    if (annotations)
-        json_array_append_new(
-            patch,
-            json_pack("{s:s, s:s, s:O}", "op", "add", "path", "/metadata/annotations", "value",
-                      json_object_get(json_object_get(object, "metadata"), "annotations")));
     json_decref(object);
     struct request request = {
         .method = "PATCH", .body = patch, .content_type = "application/json-patch+json"};
-    set_path(&request, resource, source, action->name, NULL);
+    set_path(&request, pod_groups(source), source, action->name, NULL);
+    return request;
+}
+
+/* Merges what is ours into it: our annotation among those of others, and of the spec what the job
+ * says (`behavior` it does not). No maps of ours shrink; a list is replaced whole, and one that is
+ * no longer wanted goes with null, for the API server's own. A UID cannot be changed: another
+ * object of that name refuses this. Takes `object`. */
+static struct request update_autoscaler(const struct request_source *source,
+                                        const struct action *action, json_t *object)
+{
+    json_t *metadata = json_object_get(object, "metadata"), *spec = json_object_get(object, "spec");
+    json_t *patch = json_pack("{s:{s:s, s:O}, s:O}", "metadata", "uid", action->uid, "annotations",
+                              json_object_get(metadata, "annotations"), "spec", spec);
+    if (!json_object_get(spec, "metrics"))
+        json_object_set_new(spec, "metrics", json_null());
+    json_decref(object);
+    struct request request = {
+        .method = "PATCH", .body = patch, .content_type = "application/merge-patch+json"};
+    set_path(&request, autoscalers(source), source, action->name, NULL);
     return request;
 }
 
@@ -150,7 +163,7 @@ struct request request_build(const struct action *action, const struct request_s
     case ACTION_CREATE_POD_GROUP:
         return create_object(pod_groups(source), source, pod_group(source, action));
     case ACTION_UPDATE_POD_GROUP:
-        return update_object(pod_groups(source), source, action, pod_group(source, action), false);
+        return update_pod_group(source, action, pod_group(source, action));
     case ACTION_CREATE_SERVICE:
         return create_service(source, action);
     case ACTION_CREATE_POD:
@@ -158,7 +171,7 @@ struct request request_build(const struct action *action, const struct request_s
     case ACTION_CREATE_AUTOSCALER:
         return create_object(autoscalers(source), source, autoscaler(source, action));
     case ACTION_UPDATE_AUTOSCALER:
-        return update_object(autoscalers(source), source, action, autoscaler(source, action), true);
+        return update_autoscaler(source, action, autoscaler(source, action));
     case ACTION_DELETE_JOB:
         return remove_object(&resource_job, source, action);
     case ACTION_REQUEUE:

@@ -16,9 +16,9 @@ static const struct deed {
     int stage;
     enum effect effect;
     const char *reason; /* of its events, behind "Successful" or "Failed"; NULL: nothing is said */
-    const char *done;   /* the message if it went well; the object's name follows */
+    const char *done; /* the message if it went well; the object's name follows. NULL: none then */
 } deeds[] = {
-    [ACTION_SET_STATUS] = {0, CHANGES, NULL, NULL},
+    [ACTION_SET_STATUS] = {0, CHANGES, "UpdateStatus", NULL},
     [ACTION_EVENT] = {1, CHANGES, NULL, NULL},
     [ACTION_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
     [ACTION_FORCE_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
@@ -150,29 +150,48 @@ const struct action *steps_next(struct steps *steps)
     return action;
 }
 
+/* A status that was written over or did not get through comes again by itself; one that is refused
+ * does not, and nothing of the plan is done without it. */
+static bool is_worth_telling(const struct action *action, const struct error *failure)
+{
+    if (!failure)
+        return deeds[action->kind].done != NULL;
+    return action->kind != ACTION_SET_STATUS || failure->code == ERR_FORBIDDEN ||
+           failure->code == ERR_INPUT;
+}
+
 static void tell(struct steps *steps, const struct action *action, const struct error *failure)
 {
     const struct deed *deed = &deeds[action->kind];
-    if (!deed->reason)
+    if (!is_worth_telling(action, failure))
         return;
     static const char *const failed[] = {
         [CHANGES] = "Error updating", [CREATES] = "Error creating", [DELETES] = "Error deleting"};
+    const char *what = action->kind == ACTION_SET_STATUS
+                           ? "Error updating status, without which nothing is done for this job"
+                           : failed[deed->effect];
     steps->told[steps->told_count++] = (struct action){
         .kind = ACTION_EVENT,
         .event_type = failure ? EVENT_WARNING : EVENT_NORMAL,
         .reason =
             arena_printf(steps->arena, "%s%s", failure ? "Failed" : "Successful", deed->reason),
-        .message = arena_printf(steps->arena, "%s: %s", failure ? failed[deed->effect] : deed->done,
+        .message = arena_printf(steps->arena, "%s: %s", failure ? what : deed->done,
                                 failure ? failure->msg : action->name),
     };
 }
 
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
- * object under that name. */
-static bool is_as_good(enum effect effect, enum error_code code)
+ * object under that name. No pod is made for somebody else's group. */
+static bool is_as_good(enum action_kind kind, enum error_code code)
 {
-    return (effect == CREATES && code == ERR_EXISTS) ||
+    enum effect effect = deeds[kind].effect;
+    return (effect == CREATES && code == ERR_EXISTS && kind != ACTION_CREATE_POD_GROUP) ||
            (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT));
+}
+
+bool steps_creates(enum action_kind kind)
+{
+    return deeds[kind].effect == CREATES;
 }
 
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
@@ -180,7 +199,7 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
     assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
     const struct deed *deed = &deeds[action->kind];
     steps->in_flight--;
-    if (err->code && !is_as_good(deed->effect, err->code)) {
+    if (err->code && !is_as_good(action->kind, err->code)) {
         tell(steps, action, err);
         if (!steps->failure.code)
             steps->failure = *err;

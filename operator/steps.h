@@ -38,10 +38,14 @@ void steps_close(struct steps *steps); /* NULL-safe */
 const struct action *steps_next(struct steps *steps);
 
 /* The outcome of an action in flight: err->code ERR_NONE if it went well. Returns whether what it
- * was for is now so: a create that finds its name taken and a delete that finds nothing, or another
- * object of that name (ERR_NOT_FOUND, ERR_CONFLICT), have not failed; the former is told. After a
- * failure nothing new is started except events about outcomes. */
+ * was for is now so: a create (but of a PodGroup) that finds its name taken and a delete that finds
+ * nothing, or another object of that name (ERR_NOT_FOUND, ERR_CONFLICT), have not failed; the
+ * former is told. After a failure nothing new is started except events about outcomes; of a status
+ * only a refusal is told (ERR_FORBIDDEN, ERR_INPUT: the stored job breaks a rule of its
+ * definition). */
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err);
+
+bool steps_creates(enum action_kind kind);
 
 /* Nothing is in flight and nothing will be started any more. */
 bool steps_over(const struct steps *steps);

@@ -69,7 +69,9 @@ static void print_operator(struct str *page)
     struct metrics *metrics = metrics_open();
     const struct job_status none = {0};
     metrics_status_written(metrics, "n", &none, &none);
-    metrics_print(metrics, &(struct metrics_view){.resident_bytes = 1}, page);
+    const struct metrics_view view = {
+        .resident_bytes = 1, .watches = {{"pods", true}}, .watch_count = 1};
+    metrics_print(metrics, &view, page);
     metrics_close(metrics);
 }
 

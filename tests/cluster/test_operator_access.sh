@@ -126,6 +126,17 @@ check "may not write status: the log says so" says 'cannot update resource "pyto
 give_rights
 check "granted: it is written" wait_for 60 is "Created Running" conditions nopods
 operator_stop
+take_right pods list
+restricted_start
+job nosight 1 0 OnFailure
+check "may not list pods: the job tells of it" tells nosight 'cannot list resource "pods" in API group ""'
+check "as its state" comes "Created Waiting" conditions nosight
+check "and so do the metrics" comes 1 metric 'shoal_operator_watch_failing{kind="pods"}'
+give_rights
+check "granted: its pod comes" wait_for 60 is nosight-master-0 pods nosight
+check "and it waits no more" comes Created conditions nosight
+check "the metrics too" comes 0 metric 'shoal_operator_watch_failing{kind="pods"}'
+operator_stop
 take_right services watch
 restricted_start
 check "may not watch services: the log says so" says 'cannot watch resource "services" in API group ""'
@@ -213,4 +224,19 @@ play good-master-0 exit 0
 check "and does not disturb" comes "Created Running=False Succeeded" conditions good
 operator_stop
 check "all that time it was well" test "$exit_code" -eq 0
+
+# ---- a stored job that breaks a rule made after it: nothing can be written into its status
+job late 1 0 Sometimes
+kubectl apply -k deploy/crd >/dev/null
+strict() { ! job probe 1 0 Sometimes || { delete_job probe; false; }; }
+wait_for 20 strict
+operator_start
+log=$work/operator-$((${#operators[@]} - 1)).log
+check "ready with a job that is invalid by now" operator_ready
+check "it is told why nothing is done" tells late "FailedUpdateStatus Error updating status"
+check "with the field" tells late restartPolicy
+job beside 1 0 OnFailure
+check "another job comes to its pods" comes beside-master-0 pods beside
+check "said once" is 1 grep -c "warning default/late: " "$log"
+check "and it has none" is "" pods late
 tap_done

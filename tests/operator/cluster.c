@@ -59,6 +59,7 @@ void cluster_plan(struct cluster *cluster)
         .pod_group = cluster->pod_group.name ? &cluster->pod_group : NULL,
         .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
         .options = cluster->options,
+        .blind = cluster->blind,
         .now_ms = cluster->now_ms,
     };
     cluster->plan = reconcile(&world, cluster->arena);

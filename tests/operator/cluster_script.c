@@ -141,6 +141,10 @@ static bool set_option(struct cluster *cluster, const char *verb, const char *va
         options->autoscaling = true;
     } else if (strcmp(verb, "patience") == 0) {
         options->node_lost_ms = options->overdue_ms = atoi(value);
+    } else if (strcmp(verb, "blind") == 0) {
+        cluster->blind = arena_strdup(cluster->arena, value);
+    } else if (strcmp(verb, "see") == 0) {
+        cluster->blind = NULL;
     } else {
         return false;
     }

@@ -70,6 +70,15 @@ static void on_cancel(struct kube *kube, struct kube_request *request)
 
 const struct executor_transport late_api_transport = {on_send, on_cancel};
 
+static void answer(struct kube *kube, struct kube_request *request, const json_t *object,
+                   const struct error *err)
+{
+    void (*done)(void *, const struct json_t *, const struct error *) = request->done;
+    void *context = request->context;
+    remove_request(kube, request);
+    done(context, object, err);
+}
+
 void late_api_answer(struct kube *kube, struct kube_request *request, enum error_code code)
 {
     struct error err = {.code = ERR_NONE};
@@ -78,11 +87,13 @@ void late_api_answer(struct kube *kube, struct kube_request *request, enum error
     json_t *object = json_pack("{s:{s:s, s:s}}", "metadata", "uid", uid, "resourceVersion", "2");
     if (code)
         error_set(&err, code, "no luck");
-    void (*done)(void *, const struct json_t *, const struct error *) = request->done;
-    void *context = request->context;
-    remove_request(kube, request);
-    done(context, code ? NULL : object, &err);
+    answer(kube, request, code ? NULL : object, &err);
     json_decref(object);
+}
+
+void late_api_confirm(struct kube *kube, struct kube_request *request)
+{
+    answer(kube, request, NULL, &(struct error){.code = ERR_NONE});
 }
 
 struct kube_request *late_api_find(const struct kube *kube, const char *line)

@@ -34,6 +34,10 @@ struct kube_request *late_api_find(const struct kube *kube, const char *line);
 /* Answers it, well with ERR_NONE. */
 void late_api_answer(struct kube *kube, struct kube_request *request, enum error_code code);
 
+/* Answers that it went well without saying what it made, as kube does of a create whose first
+ * answer was lost. */
+void late_api_confirm(struct kube *kube, struct kube_request *request);
+
 /* Answers all but events, well, until nothing more comes. */
 void late_api_answer_all(struct kube *kube);
 

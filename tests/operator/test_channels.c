@@ -6,6 +6,8 @@
 #include "operator/channels.h"
 #include "tests/operator/api.h"
 
+#include <string.h>
+
 enum { KINDS = 4, STEP_MS = 60 * 1000 }; /* jobs, pods, services, autoscalers; past any backoff */
 
 #define EMPTY     API_ANSWER("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}")
@@ -81,6 +83,49 @@ static void what_was_read_once_is_not_given_up(void **state)
     }
 }
 
+/* Of each kind it is known whether it can be had, for the metrics; of children also why not. */
+static void what_fails_is_known_by_kind(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        {.to = "GET /apis/kubeflow.org/",
+         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /api/v1/services",
+         .bytes = API_TEXT("403 Forbidden", "",
+                           "{\"reason\":\"Forbidden\",\"message\":\"may not list services\"}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /",
+         .bytes = API_TEXT("500 Error", "", "{\"reason\":\"InternalError\"}"),
+         .then = FAKE_CLOSE},
+    };
+    static const struct {
+        enum store_kind kind;
+        const char *plural;
+        bool failing;
+    } rows[] = {{STORE_JOBS, "pytorchjobs", false},
+                {STORE_PODS, "pods", true},
+                {STORE_SERVICES, "services", true},
+                {STORE_POD_GROUPS, NULL, false},
+                {STORE_AUTOSCALERS, "horizontalpodautoscalers", true}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    assert_null(channels_blind(f.channels)); /* nothing is known yet */
+    step(&f);
+    kube_tick(f.api.kube, test_now_ms, &(int64_t){0}); /* it decides what failed */
+    for (size_t i = 0; i < array_length(rows); i++) {
+        bool failing = false;
+        const char *plural = channels_watched(f.channels, rows[i].kind, &failing);
+        if (rows[i].plural)
+            assert_string_equal(plural, rows[i].plural);
+        else
+            assert_null(plural);
+        assert_int_equal(failing, rows[i].failing);
+    }
+    assert_non_null(strstr(channels_blind(f.channels), "may not list services"));
+    close_fixture(&f);
+}
+
 static bool was_asked(struct fixture *f, const char *part)
 {
     for (size_t i = 0; i < fake_server_request_count(f->api.server); i++)
@@ -139,6 +184,7 @@ static void a_silent_watch_is_listed_again(void **state)
     step(&f);
     channels_tick(f.channels);
     api_wait_requests(&f.api, (size_t)2 * KINDS);
+    assert_int_equal(count_asked(&f, "labelSelector="), 2 * (KINDS - 1)); /* jobs have no label */
     assert_int_equal(count_asked(&f, "/services?"), 2);
     assert_false(
         channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* the list is as new */
@@ -158,6 +204,7 @@ int main(void)
         cmocka_unit_test(what_was_read_once_is_not_given_up),
         cmocka_unit_test(older_autoscalers_are_tried_and_then_none),
         cmocka_unit_test(a_right_that_is_given_late_counts),
+        cmocka_unit_test(what_fails_is_known_by_kind),
         cmocka_unit_test(a_silent_watch_is_listed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,47 @@ static void what_fails_is_tried_again_later(void **state)
     close_fixture(&f);
 }
 
+#define HIDDEN                                                                                     \
+    API_TEXT("403 Forbidden", "",                                                                  \
+             "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"cannot list resource "   \
+             "pods\"}")
+
+/* What cannot be seen is not guessed at: the job says so, and goes on when it is seen. */
+static void a_missing_right_to_list_is_told_on_the_jobs(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        KEPT("GET " PODS "limit", HIDDEN),
+        KEPT("GET " JOBS "limit", LIST_OF(JOB)),
+        KEPT("GET " SERVICES "limit", LIST_OF("")),
+        KEPT("GET " SCALERS "limit", LIST_OF("")),
+        SILENT("GET " JOBS "watch"),
+        SILENT("GET " SERVICES "watch"),
+        SILENT("GET " SCALERS "watch"),
+        KEPT("POST " IN_NS, MADE),
+        KEPT(STATUS, MADE),
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    while (asked(&f, STATUS) == 0 || count_requests(&f, "POST " IN_NS "events ", "") == 0)
+        turn(&f);
+    assert_false(controller_is_ready(f.controller));
+    assert_int_equal(count_requests(&f, STATUS, "\"type\":\"Waiting\""), 1);
+    assert_int_equal(count_requests(&f, STATUS, "cannot list resource pods"), 1);
+    assert_int_equal(count_requests(&f, "POST " IN_NS "events ", "cannot list resource pods"), 1);
+    for (int i = 0; i < 5; i++)
+        turn(&f);
+    assert_int_equal(asked(&f, STATUS), 1); /* once */
+    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 0);
+    assert_int_equal(asked(&f, "POST " IN_NS "services "), 0);
+    struct metrics_view view = view_of(&f);
+    assert_int_equal(view.watch_count, KINDS);
+    for (size_t i = 0; i < view.watch_count; i++)
+        assert_int_equal(view.watches[i].failing, strcmp(view.watches[i].kind, "pods") == 0);
+    assert_true(view.forbidden_requests > 0);
+    close_fixture(&f);
+}
+
 static void closing_cancels_what_is_under_way(void **state)
 {
     (void)state;
@@ -219,6 +260,7 @@ int main(void)
         cmocka_unit_test(a_job_gets_its_pod_and_service_once),
         cmocka_unit_test(who_does_not_lead_writes_nothing),
         cmocka_unit_test(what_fails_is_tried_again_later),
+        cmocka_unit_test(a_missing_right_to_list_is_told_on_the_jobs),
         cmocka_unit_test(closing_cancels_what_is_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,8 @@
         .bytes = UNAUTHORIZED_TEXT, .then = FAKE_CLOSE                                             \
     }
 
+#define THERE API_STATUS("409 Conflict", "AlreadyExists", "p is there")
+
 static const struct kube_call get_pods = {.method = "GET", .path = PODS "?limit=5"};
 
 /* Sends the call to a server with these answers and waits. The caller closes and forgets. */
@@ -89,8 +91,7 @@ static void refusals_are_told_at_once(void **state)
         {API_STATUS("403 Forbidden", "Forbidden", "pods is forbidden: User u cannot list"),
          ERR_FORBIDDEN, "GET " PODS ": pods is forbidden: User u cannot list (403 Forbidden)"},
         {API_STATUS("404 Not Found", "NotFound", "no p"), ERR_NOT_FOUND, "no p (404 NotFound)"},
-        {API_STATUS("409 Conflict", "AlreadyExists", "p is there"), ERR_EXISTS,
-         "p is there (409 AlreadyExists)"},
+        {THERE, ERR_EXISTS, "p is there (409 AlreadyExists)"},
         {API_STATUS("409 Conflict", "Conflict", "p was modified"), ERR_CONFLICT,
          "p was modified (409 Conflict)"},
         {API_STATUS("410 Gone", "Expired", "too old"), ERR_GONE, "too old (410 Expired)"},
@@ -107,6 +108,7 @@ static void refusals_are_told_at_once(void **state)
         assert_null(result.answer);
         assert_int_equal(kube_requests_sent(api.kube), 1);
         assert_int_equal(kube_requests_failed(api.kube), 0); /* it was answered */
+        assert_int_equal(kube_requests_forbidden(api.kube), rows[i].code == ERR_FORBIDDEN);
         end(&api, &result);
     }
 }
@@ -195,6 +197,39 @@ static void a_cut_connection_is_tried_again(void **state)
     assert_int_equal(result.err.code, ERR_NONE);
     assert_int_equal(kube_requests_sent(api.kube), 3);
     end(&api, &result);
+}
+
+/* What is there after a try that nobody answered is what that try made; after one that was turned
+ * away it is another's. */
+static void a_create_whose_answer_was_lost_went_well(void **state)
+{
+    (void)state;
+    static const struct {
+        struct fake_answer first, second;
+        enum error_code code;
+    } rows[] = {
+        {{.bytes = "HTTP/1.1 201", .then = FAKE_CLOSE}, THERE, ERR_NONE},
+        {{.bytes = "", .then = FAKE_CLOSE}, THERE, ERR_NONE},
+        {API_BUSY, THERE, ERR_NONE},
+        {API_STATUS("504 Gateway Timeout", "Timeout", "slow"), THERE, ERR_NONE},
+        {API_BUSY, API_STATUS("409 Conflict", "Conflict", "p was modified"), ERR_CONFLICT},
+        {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), THERE, ERR_EXISTS},
+        {UNAUTHORIZED, THERE, ERR_EXISTS},
+    };
+    json_t *body = json_object();
+    const struct kube_call call = {.method = "POST", .path = PODS, .body = body};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct fake_answer answers[] = {rows[i].first, rows[i].second};
+        struct api api;
+        struct api_result result;
+        ask(&api, answers, 2, &call, &result);
+        if (result.err.code != rows[i].code)
+            fail_msg("row %zu: %s", i, result.err.msg);
+        assert_null(result.answer);
+        assert_int_equal(kube_requests_sent(api.kube), 2);
+        end(&api, &result);
+    }
+    json_decref(body);
 }
 
 static void nobody_there_is_an_error_with_the_path(void **state)
@@ -367,6 +402,7 @@ int main(void)
         cmocka_unit_test(retry_after_is_honoured),
         cmocka_unit_test(errors_back_off_until_it_gives_up),
         cmocka_unit_test(a_cut_connection_is_tried_again),
+        cmocka_unit_test(a_create_whose_answer_was_lost_went_well),
         cmocka_unit_test(nobody_there_is_an_error_with_the_path),
         cmocka_unit_test(once_means_once),
         cmocka_unit_test(a_late_401_does_not_renew_again),

@@ -241,10 +241,14 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
     decode_close(manifest);
 }
 
+#define BESIDE                                                                                     \
+    ",\"labels\":{\"training.kubeflow.org/operator-name\":\"pytorchjob-controller\","              \
+    "\"training.kubeflow.org/job-name\":\"j\"}"
+
 #define GROUP(version)                                                                             \
     "{\"apiVersion\":\"" version                                                                   \
     "\",\"kind\":\"PodGroup\",\"metadata\":{\"name\":\"j\",\"namespace\":"                         \
-    "\"ns\"," OWNER                                                                                \
+    "\"ns\"," OWNER BESIDE                                                                         \
     ",\"annotations\":{\"team\":\"a\"}},\"spec\":{\"minMember\":3,\"minResources\":"               \
     "{\"cpu\":\"1500m\",\"memory\":\"2048\"}"
 
@@ -276,7 +280,7 @@ static void autoscalers_scale_the_job(void **state)
     assert_json(
         manifest_autoscaler(manifest->jobs[0], &autoscaler, "v2beta2"),
         "{\"apiVersion\":\"autoscaling/v2beta2\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":"
-        "{\"name\":\"j\",\"namespace\":\"ns\"," OWNER
+        "{\"name\":\"j\",\"namespace\":\"ns\"," OWNER BESIDE
         ",\"annotations\":{\"shoal.dev/metrics-hash\":"
         "\"ab\"}},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":"
         "\"PyTorchJob\",\"name\":\"j\"},\"minReplicas\":1,\"maxReplicas\":4,\"metrics\":[{\"type\":"

@@ -21,6 +21,9 @@ static void expect(const struct metrics *m, const char *line)
                                       .pods = 8,
                                       .passes = 3,
                                       .failed_requests = 5,
+                                      .forbidden_requests = 6,
+                                      .watches = {{"pods", true}, {"services", false}},
+                                      .watch_count = 2,
                                       .start_ms = 12034};
     auto_str struct str text;
     str_init(&text, 1 << 16);
@@ -84,6 +87,9 @@ static void the_view_is_printed(void **state)
     expect(m, "shoal_operator_jobs_in_state{state=\"Failed\"} 4\n");
     expect(m, "shoal_operator_jobs_in_state{state=\"Running\"} 0\n");
     expect(m, "shoal_operator_api_requests_failed_total 5\n");
+    expect(m, "shoal_operator_api_requests_forbidden_total 6\n");
+    expect(m, "shoal_operator_watch_failing{kind=\"pods\"} 1\n");
+    expect(m, "shoal_operator_watch_failing{kind=\"services\"} 0\n");
     expect(m, "shoal_operator_pods 8\n");
     expect(m, "shoal_operator_passes_total 3\n");
     expect(m, "process_start_time_seconds 12.034\n");

@@ -56,6 +56,28 @@ static const struct story life[] = {
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/1/0 start=1000 done:worker-0\n"},
 };
 
+static const struct story sight[] = {
+    {"what cannot be seen is told, and nothing is decided", 1, 1, "OnFailure", "",
+     "settle; run *; settle; blind no-right; exit worker-0 1; pass",
+     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"
+     "event Warning Forbidden: no-right\n"},
+    {"once", 1, 1, "OnFailure", "", "settle; run *; settle; blind no-right; pass; wait 5; pass",
+     ""},
+    {"seen again it is acted upon", 1, 1, "OnFailure", "",
+     "settle; run *; settle; blind no-right; exit worker-0 1; pass; see; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"a new job is told too", 1, 1, "OnFailure", "", "blind no-right; pass",
+     "status Created=T Waiting=T(Forbidden: no-right)\n"
+     "event Warning Forbidden: no-right\n"},
+    {"one that sleeps has nothing to wait for", 1, 1, "OnFailure", "suspend: true",
+     "settle; blind no-right; pass", ""},
+    {"nor has one that is done", 1, 0, "OnFailure", "cleanPodPolicy: All",
+     "settle; run *; exit * 0; pass; blind no-right; pass", ""},
+};
+
 static const struct story scaling[] = {
     {"C18 up: missing replicas are made", 1, 1, "OnFailure", "", "settle; scale 3; pass",
      "create service j-worker-1\n"
@@ -192,6 +214,12 @@ static void jobs_live(void **state)
     cluster_tell(life, array_length(life));
 }
 
+static void jobs_are_not_decided_blindly(void **state)
+{
+    (void)state;
+    cluster_tell(sight, array_length(sight));
+}
+
 static void jobs_scale(void **state)
 {
     (void)state;
@@ -279,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_live),
+        cmocka_unit_test(jobs_are_not_decided_blindly),
         cmocka_unit_test(jobs_scale),
         cmocka_unit_test(jobs_suspend_and_resume),
         cmocka_unit_test(jobs_know_their_own),

@@ -72,8 +72,9 @@ static const struct {
     {{.kind = ACTION_UPDATE_AUTOSCALER, .name = "j", .uid = "u", .autoscaler = &autoscaler},
      GANG_NONE,
      "PATCH /apis/autoscaling/v2" NS "/horizontalpodautoscalers/j",
-     "{\"op\":\"add\",\"path\":\"/metadata/annotations\",\"value\":{\"shoal.dev/metrics-hash\":"
-     "\"ab\"}}]"},
+     "{\"metadata\":{\"uid\":\"u\",\"annotations\":{\"shoal.dev/metrics-hash\":\"ab\"}},\"spec\":{"
+     "\"scaleTargetRef\":{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"name\":\"j\"},"
+     "\"minReplicas\":1,\"maxReplicas\":3,\"metrics\":null}}"},
     {{.kind = ACTION_DELETE_AUTOSCALER, .name = "j", .uid = "u"},
      GANG_NONE,
      "DELETE /apis/autoscaling/v2" NS "/horizontalpodautoscalers/j",
@@ -111,8 +112,10 @@ static void each_action_is_one_request(void **state)
         assert_string_equal(line, rows[i].line);
         if (!strstr(body, rows[i].part))
             fail_msg("%s: no %s in %s", line, rows[i].part, body);
-        if (!strcmp(request.method, "PATCH"))
+        if (rows[i].action.kind == ACTION_UPDATE_POD_GROUP)
             assert_string_equal(request.content_type, "application/json-patch+json");
+        else if (rows[i].action.kind == ACTION_UPDATE_AUTOSCALER)
+            assert_string_equal(request.content_type, "application/merge-patch+json");
         else
             assert_null(request.content_type);
     }

@@ -50,9 +50,10 @@ static void driver_close(struct driver *driver)
 static void say(struct driver *driver, const struct action *action)
 {
     static const char *const verbs[] = {
-        [ACTION_SET_STATUS] = "status",   [ACTION_DELETE_POD] = "-pod",
-        [ACTION_DELETE_SERVICE] = "-svc", [ACTION_CREATE_SERVICE] = "+svc",
-        [ACTION_CREATE_POD] = "+pod",     [ACTION_DELETE_JOB] = "-job",
+        [ACTION_SET_STATUS] = "status",    [ACTION_DELETE_POD] = "-pod",
+        [ACTION_DELETE_SERVICE] = "-svc",  [ACTION_CREATE_SERVICE] = "+svc",
+        [ACTION_CREATE_POD] = "+pod",      [ACTION_DELETE_JOB] = "-job",
+        [ACTION_CREATE_POD_GROUP] = "+pg", [ACTION_CREATE_AUTOSCALER] = "+hpa",
     };
     if (action->kind == ACTION_EVENT)
         str_printf(&driver->said, "(%s) ", action->reason);
@@ -190,6 +191,11 @@ static void what_is_so_already_is_no_failure(void **state)
         {ACTION_SET_STATUS, ERR_CONFLICT, false, "\n"},
         {ACTION_SET_STATUS, ERR_NOT_FOUND, false, "\n"},
         {ACTION_SET_STATUS, ERR_EXISTS, false, "\n"},
+        {ACTION_SET_STATUS, ERR_TIMEOUT, false, "\n"},
+        {ACTION_SET_STATUS, ERR_FORBIDDEN, false, "(FailedUpdateStatus) \n"},
+        {ACTION_SET_STATUS, ERR_INPUT, false, "(FailedUpdateStatus) \n"},
+        {ACTION_CREATE_POD_GROUP, ERR_EXISTS, false, "(FailedCreatePodGroup) \n"},
+        {ACTION_CREATE_AUTOSCALER, ERR_EXISTS, true, "(FailedCreateAutoscaler) \n"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct driver driver = driver_open();
