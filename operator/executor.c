@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "base/table.h"
 #include "operator/job_memory.h"
-#include "operator/kube_answer.h"
 #include "operator/reconcile.h"
 #include "operator/request.h"
 #include "operator/steps.h"
@@ -212,7 +211,7 @@ static const char *text_at(const struct json_t *object, const char *key)
 static void note_create(struct run *run, const struct error *err)
 {
     run->created |= !err->code;
-    if (run->refused || !kube_answer_is_refusal(err->code))
+    if (run->refused || !kube_is_refusal(err->code))
         return;
     run->refused = true;
     job_memory_refuse(run->memory, err->msg);

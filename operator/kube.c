@@ -377,6 +377,12 @@ size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_m
     return kubeconfig_fds(kube->config, fds, ret_left_ms);
 }
 
+bool kube_is_refusal(enum error_code code)
+{
+    return code == ERR_EXISTS || code == ERR_FORBIDDEN || code == ERR_INPUT ||
+           code == ERR_NOT_FOUND || code == ERR_CONFLICT;
+}
+
 uint64_t kube_requests_sent(const struct kube *kube)
 {
     return kube->sent;

@@ -69,6 +69,10 @@ void kube_guard(struct kube *kube, bool (*may_write)(void *context), void *conte
 struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, int64_t now_ms);
 struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *stream,
                                 int64_t now_ms);
+/* Of err->code: an answer, as opposed to none; trying again gets the same until something is
+ * changed.
+ */
+bool kube_is_refusal(enum error_code code);
 void kube_cancel(struct kube *kube, struct kube_request *request); /* no `done`; NULL-safe */
 
 /* To be called before each http_poll: decides on what has failed since the last time, and sends

@@ -124,9 +124,3 @@ int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, 
         asked_ms = RETRY_AFTER_MAX_MS;
     return asked_ms + backoff_ms(first_ms, max_ms, failures, random);
 }
-
-bool kube_answer_is_refusal(enum error_code code)
-{
-    return code == ERR_EXISTS || code == ERR_FORBIDDEN || code == ERR_INPUT ||
-           code == ERR_NOT_FOUND || code == ERR_CONFLICT;
-}

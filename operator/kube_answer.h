@@ -31,9 +31,6 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
 int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, int64_t max_ms,
                             unsigned failures, uint64_t *random);
 
-/* An answer, as opposed to none: trying again will get the same until something is changed. */
-bool kube_answer_is_refusal(enum error_code code);
-
 #ifdef __cplusplus
 }
 #endif
