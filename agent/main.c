@@ -3,13 +3,13 @@
 #include "agent/config/model_path.h"
 #include "agent/config/shim.h"
 #include "agent/config/stand_in.h"
+#include "agent/dry_run.h"
 #include "agent/launch/accelerate.h"
 #include "agent/launch/crash.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/stop.h"
 #include "agent/launch/topology.h"
 #include "agent/rank.h"
-#include "agent/trainer/build.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/exit_code.h"
@@ -83,18 +83,14 @@ static void print_help(bool as_page)
     fputs(str_text(&text), stdout);
 }
 
-static int dry_run(const struct config *config, struct arena *arena, struct error *err)
+static int describe(const struct config *config, const struct topology *t, struct error *err)
 {
-    struct model *model = NULL;
-    if (config->warning[0])
-        log_warning("%s", config->warning);
-    if (build_model(&config->value, arena, &model, err))
-        return -1;
     auto_str struct str text;
     str_init(&text, 256 * 1024);
-    build_describe(config, model, &text);
-    fputs(str_text(&text), stdout);
-    return 0;
+    int result = dry_run(config, t->world_size, t->local_size, &text, err);
+    if (result == 0)
+        fputs(str_text(&text), stdout);
+    return result;
 }
 
 static int launch(const struct agent_config *c, const struct topology *t, char *const *argv,
@@ -154,7 +150,7 @@ int main(int argc, char **argv)
     }
     log_set_level((enum log_level)config.value.logging.level);
     if (config.value.runtime.dry_run)
-        return dry_run(&config, arena, &err) ? exit_failed("shoal-agent", &err) : EXIT_DONE;
+        return describe(&config, &topology, &err) ? exit_failed("shoal-agent", &err) : EXIT_DONE;
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
     crash_listen(topology.rank);

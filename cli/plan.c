@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/config/config.h"
+#include "agent/config/config_model.h"
 #include "agent/config/model_path.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/run_plan_facts.h"
@@ -28,9 +29,10 @@ struct table {
 static struct table table_of(struct plan_options *o)
 {
     return (struct table){{
-        {"gpus", 0, OPTION_NUMBER, &o->gpus, "N", "ranks in all (1)", 1, GPUS_MAX, NULL},
+        {"gpus", 0, OPTION_NUMBER, &o->gpus, "N",
+         "ranks in all (nnodes times nproc_per_node, as far as they are given)", 1, GPUS_MAX, NULL},
         {"gpus-per-node", 0, OPTION_NUMBER, &o->gpus_per_node, "N",
-         "ranks of a node, which HYBRID shards among (8)", 1, GPUS_MAX, NULL},
+         "ranks of a node, which HYBRID shards among (nproc_per_node, or 8)", 1, GPUS_MAX, NULL},
         {"json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
     }};
@@ -88,11 +90,38 @@ static const char *environment(void *ctx, const char *name)
     return getenv(name);
 }
 
+/* A model that is not on this machine has its published sizes, if it is known. */
+static int resolve_model(struct agent_config *c, struct arena *arena, struct error *err)
+{
+    const char *path, *name = c->model.name_or_path;
+    struct architecture published;
+    struct error why;
+    if (!name[0] || resolve_model_path(name, environment, NULL, arena, &path, &why) == 0)
+        return 0;
+    if (!c->model.architecture[0] && !architecture_find(name, &published))
+        return error_set(err, why.code,
+                         "model.name_or_path: %s; a plan needs its config.json, or the published "
+                         "sizes of another (--model.architecture=llama3_8b)",
+                         why.msg);
+    fprintf(stderr,
+            "shoal plan: note: the run will need it, planned is with published sizes: "
+            "model.name_or_path: %s\n",
+            why.msg);
+    if (!c->model.architecture[0])
+        c->model.architecture = name;
+    if (c->model.type == MODEL_AUTO && architecture_find(c->model.architecture, &published))
+        c->model.type = config_model_of(published.kind);
+    c->model.name_or_path = "";
+    return 0;
+}
+
 /* A plan needs the model's sizes alone. Another place that is not here is told: the run will miss
  * it, but for a preset's tokenizer. */
 static int resolve_paths(struct config *config, struct arena *arena, struct error *err)
 {
     struct agent_config *c = &config->value;
+    if (c->model.type != MODEL_MNIST_CNN && resolve_model(c, arena, err) < 0)
+        return -1;
     const struct {
         const char *key, **name;
     } rows[] = {{"model.init_weights", &c->model.init_weights},
@@ -108,6 +137,19 @@ static int resolve_paths(struct config *config, struct arena *arena, struct erro
                     why.msg);
     }
     return resolve_config_paths(config, environment, NULL, arena, err);
+}
+
+/* Of what is not given, what the run's own flags say (the Fabric scripts' --devices 4). */
+static void count_ranks(struct plan_options *o, const struct agent_config *c)
+{
+    int64_t local = 0, nodes = 1;
+    bool is_given = str_to_i64(c->runtime.nproc_per_node, 1, GPUS_MAX, &local);
+    if (!str_to_i64(c->runtime.nnodes, 1, GPUS_MAX, &nodes))
+        nodes = 1;
+    if (o->gpus_per_node == 0)
+        o->gpus_per_node = is_given ? local : 8;
+    if (o->gpus == 0)
+        o->gpus = is_given ? local * nodes : 1;
 }
 
 static int make_plan(const struct plan_options *o, const struct config *config, bool only_advice,
@@ -135,7 +177,7 @@ static int command(int argc, char *const *argv, bool only_advice)
 {
     const char *name = only_advice ? "shoal recommend" : "shoal plan";
     auto_arena struct arena *arena = arena_open();
-    struct plan_options options = {.gpus = 1, .gpus_per_node = 8};
+    struct plan_options options = {0};
     const struct table table = table_of(&options);
     char **ours = arena_array(arena, char *, argc);
     const char **agents = arena_array(arena, const char *, argc);
@@ -153,6 +195,7 @@ static int command(int argc, char *const *argv, bool only_advice)
         return exit_failed(name, &err);
     if (config.warning[0])
         fprintf(stderr, "%s: note: %s\n", name, config.warning);
+    count_ranks(&options, &config.value);
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
     if (make_plan(&options, &config, only_advice, arena, &text, &err) < 0)

@@ -36,7 +36,7 @@ enum memory_kind {
     MEMORY_GRADIENT,   /* gradients, gathered and sharded */
     MEMORY_OPTIMIZER,  /* optimizer state */
     MEMORY_ACTIVATION, /* what forward keeps for backward, and gradients of activations */
-    MEMORY_INPUT,      /* batches */
+    MEMORY_INPUT,      /* batches, and sums of a step */
     MEMORY_KINDS,
 };
 const char *memory_kind_name(enum memory_kind kind); /* "shard", "unit", ... */

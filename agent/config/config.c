@@ -75,8 +75,9 @@ static int apply_variable(struct config_parser *p, int index, const char *name,
     return 0;
 }
 
-/* Accelerate's variables that are no key's: what its launcher tells its processes by them. A
- * variable that is a key's says more of the same (FSDP_SHARDING_STRATEGY), so these come first. */
+/* Variables that are no key's: what accelerate's launcher tells its processes by them, and what is
+ * told as ignored. A variable that is a key's says more of the same (FSDP_SHARDING_STRATEGY), so
+ * these come first. */
 static int apply_launcher(struct config_parser *p, config_getenv lookup, void *ctx,
                           struct error *err)
 {
@@ -93,6 +94,9 @@ static int apply_launcher(struct config_parser *p, config_getenv lookup, void *c
         {"ACCELERATE_USE_DEEPSPEED", "use_deepspeed"},
         {"ACCELERATE_USE_MEGATRON_LM", "use_megatron_lm"},
         {"ACCELERATE_DYNAMO_BACKEND", "dynamo_backend"},
+        {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"},
+        {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"},
+        {"HF_DATASETS_CACHE", "HF_DATASETS_CACHE"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         const char *text = lookup(ctx, rows[i].variable);
@@ -219,7 +223,7 @@ int config_check_variables(char *const *variables, struct arena *arena, struct c
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err)
 {
-    struct config config = {.preset = "", .warning = ""};
+    struct config config = {.preset = "", .warning = "", .no_tokenizer = ""};
     struct config_parser *p = arena_new(arena, struct config_parser);
     assert(config_key_count() <= CONFIG_MAX_KEYS);
     p->arena = arena;

@@ -133,9 +133,9 @@ struct agent_config {
         int64_t state_dtype;       /* enum config_state_dtype */
     } optimizer;
     struct {
-        int64_t type;      /* enum schedule_type */
-        int64_t max_steps; /* 0: by epochs */
-        int64_t epochs;
+        int64_t type;         /* enum schedule_type */
+        int64_t max_steps;    /* 0: by epochs */
+        double epochs;        /* above 0; Transformers counts parts of one, too */
         int64_t warmup_steps; /* at most one of the two is above 0 */
         double warmup_ratio;  /* of decay_steps; not rounded */
         int64_t decay_steps;  /* 0: the steps of the run */
@@ -250,11 +250,12 @@ enum { CONFIG_MAX_KEYS = 200 };
 struct config {
     struct agent_config value;
     enum config_source source[CONFIG_MAX_KEYS]; /* per row of the table */
-    const char *preset;  /* all that were applied, separated by ","; "" if none */
-    bool help;           /* --help was asked for: print config_help and leave */
-    bool help_markdown;  /* --help=markdown: print config_markdown and leave */
-    bool version;        /* --version was asked for */
-    const char *warning; /* what is ignored, and why, in one line; "" if nothing */
+    const char *preset;       /* all that were applied, separated by ","; "" if none */
+    bool help;                /* --help was asked for: print config_help and leave */
+    bool help_markdown;       /* --help=markdown: print config_markdown and leave */
+    bool version;             /* --version was asked for */
+    const char *warning;      /* what is ignored, and why, in one line; "" if nothing */
+    const char *no_tokenizer; /* why a preset's tokenizer was left out (resolve_config_paths); "" */
 };
 
 /* The environment, as getenv. */

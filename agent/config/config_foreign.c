@@ -2,6 +2,7 @@
  * for here, and what is refused. */
 #include "agent/config/config_keys.h"
 
+#define REPORT "report_to logging.report_to"
 #define RESUME "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
 
 const struct config_shorthand config_shorthands[] = {
@@ -48,12 +49,12 @@ const struct config_shorthand config_shorthands[] = {
     {"save_strategy", "steps", "checkpoint.save_steps", "500", UNLESS_GIVEN},
     {"pad_to_max_length", "true", "data.padding", "max_length", ALWAYS},
     {"pad_to_max_length", "false", "data.padding", "longest", ALWAYS},
-    {"report_to", "tensorboard", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},
-    {"report_to", "wandb", "logging.wandb", "offline", ALWAYS},
-    {"report_to", "all", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},
-    {"report_to", "all", "logging.wandb", "offline", ALWAYS},
-    {"report_to", "none", "logging.tensorboard_dir", "", ALWAYS},
-    {"report_to", "none", "logging.wandb", "off", ALWAYS},
+    {REPORT, "tensorboard", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},
+    {REPORT, "wandb", "logging.wandb", "offline", ALWAYS},
+    {REPORT, "all", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},
+    {REPORT, "all", "logging.wandb", "offline", ALWAYS},
+    {REPORT, "none", "logging.tensorboard_dir", "", ALWAYS},
+    {REPORT, "none", "logging.wandb", "off", ALWAYS},
     {"checkpoint", NULL, "checkpoint.resume_from_checkpoint", NULL, UNLESS_NO},
 };
 const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
@@ -108,6 +109,11 @@ const struct config_refusal config_refusals[] = {
      "it trains, evaluates as eval_strategy says and goes on from what is there"},
     {"do_predict predict_with_generate push_to_hub", NULL, "false 0", true,
      "not supported: it trains and evaluates by loss, and uploads nothing"},
+    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, false,
+     "it tunes PyTorch's allocator; this one keeps what a step needs and gives it out again"},
+    {"HF_DATASETS_CACHE", NULL, NULL, false,
+     "data sets are looked for at their paths, below data.root and in the hub's cache"},
+    {"data.format format", "idx", NULL, false, "mnist_cnn reads IDX files, and no other model"},
     {"rotary_pct", NULL, NULL, false, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, false, "there is no summary head"},
     {"runtime.oom_policy oom_policy", NULL, NULL, true,

@@ -184,8 +184,9 @@ static const struct config_key keys[] = {
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,
         "unknown flags and variables are errors, as is a broken line of data; false: one warning names them"),
-    KEY_BOOL("runtime", "dry_run", runtime.dry_run, "false", NULL,
-             "print the resolved configuration and the units, then leave"),
+    KEY_BOOL(
+        "runtime", "dry_run", runtime.dry_run, "false", NULL,
+        "print the resolved configuration, the units, the memory and what is missing, then leave"),
 };
 
 const struct config_table config_table_run = {keys, sizeof keys / sizeof keys[0]};

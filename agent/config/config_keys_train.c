@@ -49,8 +49,10 @@ static const struct config_key keys[] = {
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
             "max_training_steps max_step",
             "stop after this many optimizer steps; 0 or -1: by epochs", .choices = "-1"),
-    KEY_INT("schedule", "num_train_epochs", schedule.epochs, "1", 1, 1e6, "epochs number_epochs",
-            "whole passes over the training data; max_steps ends the run within one"),
+    KEY_FLOAT(
+        "schedule", "num_train_epochs", schedule.epochs, "1", 1e-6, 1e6, "epochs number_epochs",
+        "passes over the training data, or a part of one (0.5, 2.5) where its length is known; "
+        "max_steps ends the run within one"),
     KEY_INT("schedule", "warmup_steps", schedule.warmup_steps, "0", 0, 1e12, NULL,
             "optimizer steps of linear growth at the start"),
     KEY_FLOAT("schedule", "warmup_ratio", schedule.warmup_ratio, "0", 0, 1,
@@ -95,7 +97,7 @@ static const struct config_key keys[] = {
     KEY_TEXT(
         "checkpoint", "name_format", checkpoint.name_format, "{prefix}-{step}steps",
         "checkpoint_name_format",
-        "name of a checkpoint, with {prefix}, {step}, {epoch} and {strategy}; {step:06} is of six digits"),
+        "name of a checkpoint, with {prefix}, {step}, {epoch} (from 1) and {strategy}; {step:06} is of six digits"),
     KEY_INT("checkpoint", "save_steps", checkpoint.save_steps, "0", 0, 1e12,
             "checkpoint_freq save_step_interval checkpointing_steps",
             "optimizer steps between checkpoints; epoch or 0: each epoch's end",

@@ -57,6 +57,9 @@ struct config_parser {
 int config_read_words(struct config_parser *p, int argc, const char *const *argv,
                       struct error *err);
 
+/* Flags that take several values, in as many words or one. */
+#define CONFIG_LISTS "report_to logging.report_to"
+
 /* One setting, under any name that a flag can have. value: NULL if there is none. Errors:
  * ERR_CONFIG without the setting's name; ERR_NOT_FOUND if the name is unknown. */
 int config_apply(struct config_parser *p, const char *name, const char *value,

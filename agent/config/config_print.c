@@ -7,6 +7,26 @@ static const char *const source_names[] = {
     [SOURCE_ENVIRONMENT] = "environment", [SOURCE_FLAG] = "flag",
 };
 
+/* The AWS guide's table. */
+static void add_strategies(struct str *out)
+{
+    static const struct {
+        const char *name, *model, *meaning;
+    } rows[] = {
+        {"strategy", "model size", ""},
+        {"FULL_SHARD", "10B and more", "everything in slices: least memory, most traffic"},
+        {"SHARD_GRAD_OP", "1B to 10B", "parameters stay whole within a step: less traffic"},
+        {"NO_SHARD", "below 1B", "everything whole on each rank: gradients are summed only"},
+        {"HYBRID_SHARD", "several nodes", "FULL_SHARD within a node, copies between nodes"},
+        {"HYBRID_SHARD_ZERO2", "several nodes", "SHARD_GRAD_OP within a node, likewise"},
+    };
+    str_add(out, "\nSharding strategies (auto chooses by size; shoal recommend names machines, "
+                 "too):\n");
+    for (size_t i = 0; i < array_length(rows); i++)
+        str_printf(out, rows[i].meaning[0] ? "  %-18s  %-13s  %s\n" : "  %-18s  %s\n", rows[i].name,
+                   rows[i].model, rows[i].meaning);
+}
+
 void config_help(struct str *out)
 {
     str_add(
@@ -21,6 +41,7 @@ void config_help(struct str *out)
         "Presets:\n");
     for (int i = 0; i < config_preset_count; i++)
         str_printf(out, "  %-10s %s\n", config_presets[i].name, config_presets[i].help);
+    add_strategies(out);
     const char *group = "";
     for (int i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key(i);

@@ -93,6 +93,9 @@ int config_read_words(struct config_parser *p, int argc, const char *const *argv
             flag->value = equals + 1;
         else if (i + 1 < p->word_count && takes_value(p, name, p->words[i + 1]))
             flag->value = p->words[++i];
+        while (flag->value && config_names_have(CONFIG_LISTS, name, false) &&
+               i + 1 < p->word_count && takes_value(p, name, p->words[i + 1]))
+            flag->value = arena_printf(p->arena, "%s,%s", flag->value, p->words[++i]);
     }
     return 0;
 }

@@ -49,12 +49,31 @@ static const char *find_snapshot(const char *model, struct arena *arena)
     return is_there(path) ? path : NULL;
 }
 
-static const char *model_directory(const char *cache, const char *id, struct arena *arena)
+/* kind: "models" or "datasets". */
+static const char *directory_of(const char *cache, const char *kind, const char *id,
+                                struct arena *arena)
 {
     const char *slash = strchr(id, '/');
     if (!slash)
-        return arena_printf(arena, "%s/models--%s", cache, id);
-    return arena_printf(arena, "%s/models--%.*s--%s", cache, (int)(slash - id), id, slash + 1);
+        return arena_printf(arena, "%s/%s--%s", cache, kind, id);
+    return arena_printf(arena, "%s/%s--%.*s--%s", cache, kind, (int)(slash - id), id, slash + 1);
+}
+
+/* NULL: no cache has it; they are added to `tried`. */
+static const char *find_cached(const char *kind, const char *name, config_getenv lookup, void *ctx,
+                               struct arena *arena, struct str *tried)
+{
+    for (size_t i = 0; is_id(name) && i < array_length(caches); i++) {
+        const char *value = lookup(ctx, caches[i].variable);
+        if (!value || !*value)
+            continue;
+        const char *cache = arena_printf(arena, "%s%s", value, caches[i].directory);
+        const char *path = find_snapshot(directory_of(cache, kind, name, arena), arena);
+        if (path)
+            return path;
+        str_printf(tried, "%s%s", tried->length ? ", " : ", nor in the cache ", cache);
+    }
+    return NULL;
 }
 
 int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
@@ -62,23 +81,28 @@ int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct
 {
     auto_str struct str tried;
     str_init(&tried, 512);
-    if (is_there(name)) {
-        *ret_path = name;
-        return 0;
-    }
-    for (size_t i = 0; is_id(name) && i < array_length(caches); i++) {
-        const char *value = lookup(ctx, caches[i].variable);
-        if (!value || !*value)
-            continue;
-        const char *cache = arena_printf(arena, "%s%s", value, caches[i].directory);
-        const char *path = find_snapshot(model_directory(cache, name, arena), arena);
-        if (path) {
-            *ret_path = path;
-            return 0;
-        }
-        str_printf(&tried, "%s%s", tried.length ? ", " : ", nor in the cache ", cache);
-    }
-    return error_set(err, ERR_NOT_FOUND, "there is no '%s' here%s", name, str_text(&tried));
+    const char *path =
+        is_there(name) ? name : find_cached("models", name, lookup, ctx, arena, &tried);
+    if (!path)
+        return error_set(err, ERR_NOT_FOUND, "there is no '%s' here%s", name, str_text(&tried));
+    *ret_path = path;
+    return 0;
+}
+
+/* A data set that is neither here nor below the root, under its whole name or its last part, may
+ * be in a cache. What is nowhere is told when it is opened. */
+static void resolve_dataset(struct agent_config *c, config_getenv lookup, void *ctx,
+                            struct arena *arena)
+{
+    auto_str struct str tried;
+    const char *name = c->data.dataset, *slash = strchr(name, '/');
+    str_init(&tried, 512);
+    if (!slash || is_there(name) || is_there(arena_printf(arena, "%s/%s", c->data.root, name)) ||
+        is_there(arena_printf(arena, "%s%s", c->data.root, slash)))
+        return;
+    const char *path = find_cached("datasets", name, lookup, ctx, arena, &tried);
+    if (path)
+        c->data.dataset = path;
 }
 
 int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
@@ -93,11 +117,13 @@ int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
     if (c->model.init_weights[0] &&
         resolve_model_path(c->model.init_weights, lookup, ctx, arena, &c->model.init_weights, err))
         return error_wrap(err, "model.init_weights");
+    resolve_dataset(c, lookup, ctx, arena);
     if (c->data.tokenizer[0] == '\0' ||
         resolve_model_path(c->data.tokenizer, lookup, ctx, arena, &c->data.tokenizer, err) == 0)
         return 0;
     if (config_source_of(config, &c->data.tokenizer) > SOURCE_PRESET)
         return error_wrap(err, "data.tokenizer");
+    config->no_tokenizer = arena_strdup(arena, err->msg);
     c->data.tokenizer = "";
     return 0;
 }

@@ -1,6 +1,8 @@
 #include "agent/models/architecture.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 /* The published sizes (config.json of each model). hd is D / heads everywhere. */
 static const struct row {
@@ -160,14 +162,26 @@ static struct architecture from_bert_row(const struct bert_row *row)
     return a;
 }
 
-/* Whether the name is the table's, whoever published it and with hyphens or dots in it. */
+static const char *next_sign(const char *text)
+{
+    while (*text && !isalnum((unsigned char)*text))
+        text++;
+    return text;
+}
+
+/* Whether the name is the table's, whoever published it and however it writes hyphens and capitals:
+ * "meta-llama/Meta-Llama-3-8B", "meta-llama/Llama-2-7b-hf". */
 static bool is_name(const char *name, const char *row)
 {
     const char *slash = strrchr(name, '/');
-    for (name = slash ? slash + 1 : name; *name && *row; name++, row++)
-        if (*name != *row && !(*row == '_' && (*name == '-' || *name == '.')))
+    name = slash ? slash + 1 : name;
+    if (strncasecmp(name, "meta-", 5) == 0)
+        name += 5;
+    for (name = next_sign(name), row = next_sign(row); *row;
+         name = next_sign(name + 1), row = next_sign(row + 1))
+        if (tolower((unsigned char)*name) != tolower((unsigned char)*row))
             return false;
-    return *name == *row;
+    return !*name || strcasecmp(name, "hf") == 0 || strcasecmp(name, "instruct") == 0;
 }
 
 bool architecture_find(const char *name, struct architecture *ret_architecture)

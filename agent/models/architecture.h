@@ -39,7 +39,8 @@ const char *architecture_kind_name(enum architecture_kind kind); /* "llama", "gp
 struct architecture architecture_default(enum architecture_kind kind);
 
 /* A model by its name, "llama3_2_1b" or "gpt2": the published sizes. Hugging Face's way to write
- * it, "google-t5/t5-small", is the same name. False if there is none. */
+ * it, "google-t5/t5-small" or "meta-llama/Meta-Llama-3-8B", is the same name. False if there is
+ * none. */
 bool architecture_find(const char *name, struct architecture *ret_architecture);
 /* The names, for messages: i = 0, 1, ..; NULL behind the last. */
 const char *architecture_name(int i);

@@ -136,7 +136,7 @@ static int open_states(struct optim *optim, struct error *err)
             device_ops(home)->fill(stream, memory, 0, (int64_t)(bytes / sizeof(float)));
         }
     }
-    if (device_alloc(home, MEMORY_GRADIENT, sizeof(double), "gradient norm", &optim->sum_of_squares,
+    if (device_alloc(home, MEMORY_INPUT, sizeof(double), "gradient norm", &optim->sum_of_squares,
                      err))
         return -1;
     return device_host_alloc(home, sizeof(double), "gradient norm on the host", &optim->sum_there,

@@ -130,7 +130,7 @@ static int open_scratch(struct shard *shard, struct device *home, const struct l
     }
     if (!shard->offload)
         return 0;
-    if (device_alloc(device, MEMORY_GRADIENT, sizeof(double), "sum", &sum, err) < 0)
+    if (device_alloc(device, MEMORY_INPUT, sizeof(double), "sum", &sum, err) < 0)
         return -1;
     shard->sum = sum;
     if (!c->accumulate_sharded)

@@ -2,6 +2,24 @@
  * its place stands our own step line. */
 #include "agent/telemetry/log_lines.h"
 
+#include <math.h>
+#include <string.h>
+
+/* The name alone, and how far the epoch is (counted from 1). */
+static void add_save(const struct run_moment *m, const struct run_state *s, struct str *out)
+{
+    const char *slash = strrchr(m->path, '/');
+    double part = s->last.epoch - floor(s->last.epoch);
+    str_printf(out, "Saving checkpoint to '%s'", slash ? slash + 1 : m->path);
+    if (m->at_epoch_end)
+        str_add(out, " (end of epoch)\n");
+    else if (part > 0)
+        str_printf(out, " (%.1f%% of epoch %lld)\n", 100 * part, (long long)m->epoch + 1);
+    else
+        str_printf(out, " (step %lld in epoch %lld)\n", (long long)s->last.step,
+                   (long long)m->epoch + 1);
+}
+
 void log_lines_fabric(const struct run_moment *m, const struct run_state *s, struct str *out)
 {
     switch (m->event) {
@@ -19,8 +37,7 @@ void log_lines_fabric(const struct run_moment *m, const struct run_state *s, str
                    s->eval.loss, 1000 * s->eval.seconds);
         break;
     case RUN_SAVE_BEGIN:
-        str_printf(out, "Saving checkpoint to '%s'%s\n", m->path,
-                   m->at_epoch_end ? " (end of epoch)" : "");
+        add_save(m, s, out);
         break;
     case RUN_END:
         str_printf(out, "Training time: %.2fs\nMemory used: %.2f GB\n", s->elapsed_s,

@@ -1,4 +1,5 @@
-/* From the configuration to a model cut into units. Touches no data, device or network. */
+/* From the configuration to a model cut into units, and its tokenizer. Touches no data, device or
+ * network. */
 #ifndef SHOAL_AGENT_BUILD_H
 #define SHOAL_AGENT_BUILD_H
 
@@ -19,6 +20,13 @@ int build_architecture(const struct agent_config *config, struct arena *arena,
 /* The configured model with its wrap policy applied. Memory from `arena`. Errors: ERR_CONFIG. */
 int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
                 struct error *err);
+
+/* The tokenizer that the configuration names, or the model's own; NULL: neither is there, which
+ * data of token ids does not need. Errors: ERR_NOT_FOUND, ERR_INPUT, a vocabulary that the model
+ * does not have. */
+struct tokenizer;
+int build_tokenizer(const struct agent_config *config, const struct model *model,
+                    struct tokenizer **ret_tokenizer, struct error *err);
 
 /* The strategy that is configured or, where that is auto, the guide's for a model of its size. */
 enum shard_strategy build_strategy(const struct agent_config *config, const struct model *model);

@@ -3,6 +3,7 @@
 #include "agent/telemetry/json_row.h"
 #include "agent/trainer/report_parts.h"
 #include "agent/trainer/run_plan_facts.h"
+#include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ static struct run_facts facts_of(const struct report_setting *s, const struct tr
         .restarts = s->restarts,
         .parameters = f->parameters,
         .steps = f->steps,
-        .epochs = c->schedule.epochs,
+        .epochs = trainer_epochs(c),
         .peak_flops_per_s = flops_peak_per_s(f->device),
     };
     for (int i = 0; f->T > 0 && i < FLOPS_CONVENTIONS; i++)

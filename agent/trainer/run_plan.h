@@ -116,6 +116,9 @@ bool run_plan_units_are_small(int64_t parameters, int units);
 /* As a table for people. current: the strategy that is configured; it is marked. */
 void run_plan_print(const struct run_plan *plan, const struct run_plan_facts *facts,
                     enum shard_strategy current, struct str *out);
+/* The strategy that is configured, in a few lines. */
+void run_plan_print_short(const struct run_plan *plan, const struct run_plan_facts *facts,
+                          enum shard_strategy current, struct str *out);
 /* The line of it that names flags and machines for the model's size. */
 void run_plan_print_advice(const struct run_plan *plan, struct str *out);
 /* As one JSON object. */

@@ -18,7 +18,8 @@ struct flops_shape run_plan_flops_shape(const struct agent_config *config,
                                         int64_t tokens);
 
 /* world_size, node_size: ranks in all and on a node, which is HYBRID's default group. Memory from
- * `arena`. Errors: ERR_CONFIG if the group does not divide the world. */
+ * `arena`. Errors: ERR_CONFIG if the strategy is HYBRID and its group does not divide the
+ * world; for others the group is the default one then. */
 int run_plan_facts_make(const struct agent_config *config, const struct model *model,
                         int world_size, int node_size, struct arena *arena,
                         struct run_plan_facts *ret_facts, struct error *err);

@@ -49,6 +49,33 @@ static void add_strategy(const struct run_plan_strategy *s, enum shard_strategy 
     str_add(out, "\n");
 }
 
+void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts *f,
+                          enum shard_strategy current, struct str *out)
+{
+    const struct run_plan_strategy *s = &p->strategies[current - FULL_SHARD];
+    const struct {
+        const char *what;
+        int64_t bytes;
+    } rows[] = {
+        {"shards", s->values + s->masters},
+        {"optimizer", s->states},
+        {"gradients", s->gradients},
+        {"gathered", s->gathered},
+        {"whole gradients", s->whole_gradients},
+        {"activations", p->activations},
+        {"logits", p->logits},
+    };
+    str_printf(out,
+               "%d rank%s, %s in groups of %d: about %.3f GB per rank on its device, %.3f on the "
+               "host (shoal plan tells more)\n",
+               f->world_size, f->world_size == 1 ? "" : "s", shard_strategy_name(current),
+               s->group_size, (double)s->device / giga, (double)s->host / giga);
+    bool known = f->activations.L > 0;
+    for (size_t i = 0; i < array_length(rows) - (known ? 0 : 2); i++)
+        str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, (double)rows[i].bytes / giga);
+    str_add(out, known ? "\n" : "; activations are not known for this model\n");
+}
+
 static void add_range(int low, int high, const char *what, struct str *out)
 {
     if (low < high)

@@ -4,6 +4,7 @@
 #include "agent/comm/agree.h"
 #include "agent/comm/comm_device.h"
 #include "agent/launch/device_choice.h"
+#include "agent/trainer/build.h"
 #include "agent/trainer/encoder.h"
 #include "agent/trainer/run_plan.h"
 #include "agent/trainer/trainer_parts.h"
@@ -11,20 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The tokenizer that the configuration names, or the model's own if text is to be read. */
 static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, struct error *err)
 {
-    const struct agent_config *c = t->config;
-    const char *path = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
     *ret_encoder = (struct token_encoder){.bos = -1, .eos = -1};
-    if (!trainer_is_language(t) || !path[0])
-        return 0;
-    int result = tokenizer_open(path, &t->tokenizer, err);
-    if (result && err->code == ERR_NOT_FOUND && !c->data.tokenizer[0])
-        return 0; /* a model without one; data of token ids needs none */
-    if (result || tokenizer_check_fits(t->tokenizer, t->model->language.V, err))
-        return error_wrap(err, "data.tokenizer");
-    return encoder_of(t->tokenizer, ret_encoder, err);
+    if (build_tokenizer(t->config, t->model, &t->tokenizer, err))
+        return -1;
+    return t->tokenizer ? encoder_of(t->tokenizer, ret_encoder, err) : 0;
 }
 
 static int open_data(struct trainer *t, struct source_place *ret_place, struct error *err)
@@ -216,9 +209,9 @@ static void tell_too_few_steps(struct trainer *t)
     if (c->logging.style != STYLE_FABRIC || most == 0 || most >= steps)
         return;
     snprintf(text, sizeof text,
-             "schedule.max_steps: %lld steps end before the %lld epochs do, which are %lld steps; "
+             "schedule.max_steps: %lld steps end before the %.6g epochs do, which are %lld steps; "
              "leave it out, and it is computed",
-             (long long)most, (long long)c->schedule.epochs, (long long)steps);
+             (long long)most, c->schedule.epochs, (long long)steps);
     t->listener->notice(t->listener->ctx, text);
 }
 
@@ -280,10 +273,23 @@ static int tell_began(struct trainer *t, struct error *err)
     return 0;
 }
 
+/* A part of an epoch is so many of its steps. */
+static int check_epochs(const struct trainer *t, struct error *err)
+{
+    double epochs = t->config->schedule.epochs;
+    if (t->train->batches >= 0 || epochs == (double)trainer_epochs(t->config))
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "schedule.num_train_epochs: %.6g: how long an epoch of this data is, is not "
+                     "known before its end: give whole epochs, or schedule.max_steps",
+                     epochs);
+}
+
 /* What comes after the data, in the order that people know from the logs of others. */
 static int open_engine(struct trainer *t, struct error *err)
 {
-    if (tell_began(t, err) || trainer_check_memory(t, err) || open_shard(t, err))
+    if (check_epochs(t, err) || tell_began(t, err) || trainer_check_memory(t, err) ||
+        open_shard(t, err))
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
     tell_small_units(t);

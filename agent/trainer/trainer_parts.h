@@ -81,6 +81,7 @@ struct trainer {
     struct tokenizer *tokenizer; /* NULL: none is needed */
     struct source *train, *test; /* test: NULL without evaluation */
     bool epoch_ended;            /* train had nothing more in the epoch of `position` */
+    bool save_is_due;            /* as soon as the position stands behind the epoch that ended */
     const char *data_state;      /* train's, to go on with after a resume; "" else */
 
     double *sums;   /* device double[MODEL_MAX_SUMS]: loss, hits, rows of this rank since they were

@@ -1,6 +1,7 @@
 /* The loop: epochs, and what is done between two steps. */
 #include "agent/trainer/trainer_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Image models: steps between two looks at whether any rank was asked to stop, each a tiny
@@ -52,13 +53,20 @@ int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
     return 0;
 }
 
-int64_t trainer_epoch_steps(const struct trainer *t)
+/* Optimizer steps of one epoch. */
+static int64_t steps_of_one(const struct trainer *t)
 {
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
     bool drops = t->config->optimizer.drop_incomplete;
+    return (t->train->batches + (drops ? 0 : group - 1)) / group;
+}
+
+/* A part of an epoch rounds up, as Transformers' Trainer does. */
+int64_t trainer_epoch_steps(const struct trainer *t)
+{
     if (t->train->batches < 0)
         return 0;
-    return (t->train->batches + (drops ? 0 : group - 1)) / group * t->config->schedule.epochs;
+    return (int64_t)ceil((double)steps_of_one(t) * t->config->schedule.epochs);
 }
 
 int64_t trainer_steps(const struct trainer *t)
@@ -69,10 +77,23 @@ int64_t trainer_steps(const struct trainer *t)
 
 /* ---- between steps ---- */
 
+/* Whether this is a last epoch that is to be done in part only, and that part is done: in samples,
+ * which mean the same after a resume with other batches. */
+static bool part_is_over(const struct trainer *t)
+{
+    double epochs = t->config->schedule.epochs;
+    if (epochs == floor(epochs) || t->position.epoch < (int64_t)epochs)
+        return false;
+    int64_t steps = trainer_epoch_steps(t) - (int64_t)epochs * steps_of_one(t);
+    int64_t step_samples =
+        t->config->optimizer.gradient_accumulation_steps * t->train->batch_rows * t->world->size;
+    return t->position.epoch_samples >= steps * step_samples;
+}
+
 static bool steps_are_over(const struct trainer *t)
 {
     int64_t most = t->config->schedule.max_steps;
-    return most > 0 && t->position.step >= most;
+    return (most > 0 && t->position.step >= most) || part_is_over(t);
 }
 
 int trainer_sum(struct trainer *t, double *number, struct error *err)
@@ -130,6 +151,12 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
     return ended >= t->world->size ? trainer_end_save(t, err) : 0;
 }
 
+static bool epoch_is_over(const struct trainer *t)
+{
+    return t->epoch_ended ||
+           (t->train->samples >= 0 && t->position.epoch_samples >= t->train->samples);
+}
+
 /* samples: of the epoch, before the step. */
 static int after_step(struct trainer *t, int64_t samples, struct error *err)
 {
@@ -139,7 +166,9 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
     if (agree_between_steps(t, &stop, err))
         return -1;
     int64_t every = t->config->checkpoint.save_steps;
-    if (every > 0 && t->position.step % every == 0 && trainer_save(t, SAVE_BESIDE, err))
+    bool is_due = every > 0 && t->position.step % every == 0;
+    t->save_is_due = is_due && epoch_is_over(t) && !stop; /* it is the epoch's end: run_epochs */
+    if (is_due && !t->save_is_due && trainer_save(t, SAVE_BESIDE, err))
         return -1;
     if (!stop)
         return 0;
@@ -151,12 +180,6 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
 }
 
 /* ---- epochs ---- */
-
-static bool epoch_is_over(const struct trainer *t)
-{
-    return t->epoch_ended ||
-           (t->train->samples >= 0 && t->position.epoch_samples >= t->train->samples);
-}
 
 static int run_epoch(struct trainer *t, struct error *err)
 {
@@ -205,10 +228,11 @@ static int run_epoch(struct trainer *t, struct error *err)
 static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
-    while (t->position.epoch < t->config->schedule.epochs && !steps_are_over(t)) {
+    while (t->position.epoch < trainer_epochs(t->config) && !steps_are_over(t)) {
         if (run_epoch(t, err))
             return -1;
-        /* max_steps came first: the position stays within the epoch, and so do its sums. */
+        /* max_steps or a part came first: the position stays within the epoch, and so do its sums.
+         */
         bool over = epoch_is_over(t);
         if (!over && trainer_save(t, SAVE_NOW, err))
             return -1;
@@ -220,7 +244,9 @@ static int run_epochs(struct trainer *t, struct error *err)
         t->position.epoch++;
         t->position.epoch_samples = 0;
         trainer_set_sums(t, 0, 0, 0);
-        if (t->config->checkpoint.save_steps == 0 && trainer_save(t, SAVE_BESIDE, err))
+        bool saves = t->config->checkpoint.save_steps == 0 || t->save_is_due;
+        t->save_is_due = false;
+        if (saves && trainer_save(t, SAVE_BESIDE, err))
             return -1;
     }
     return trainer_save(t, SAVE_LAST, err);

@@ -16,7 +16,7 @@ static void name_snapshot(struct trainer *t)
         {"prefix", .text = c->checkpoint.prefix},
         {"strategy", .text = shard_strategy_name(t->strategy)},
         {"step", .number = t->position.step},
-        {"epoch", .number = t->position.epoch},
+        {"epoch", .number = t->position.epoch + (t->position.epoch_samples > 0)},
     };
     name_format(c->checkpoint.name_format, fields, array_length(fields), t->snapshot_name,
                 sizeof t->snapshot_name);

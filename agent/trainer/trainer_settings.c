@@ -1,5 +1,6 @@
 #include "agent/trainer/trainer_settings.h"
 
+#include <math.h>
 #include <regex.h>
 #include <string.h>
 
@@ -94,6 +95,11 @@ struct optim_config trainer_optim_config(const struct agent_config *c, struct de
 }
 
 /* ---- the learning rate ---- */
+
+int64_t trainer_epochs(const struct agent_config *c)
+{
+    return (int64_t)ceil(c->schedule.epochs);
+}
 
 int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
                      struct error *err)

@@ -150,7 +150,7 @@ static void tell(struct trainer *t, const struct source_fetched *fetched, double
         .lr = t->lr,
         .next_lr = schedule_lr(&t->schedule,
                                (struct schedule_position){t->position.epoch, t->position.step}),
-        .epochs = t->config->schedule.epochs,
+        .epochs = trainer_epochs(t->config),
         .steps = trainer_steps(t),
     };
     bool finite = isfinite(loss) && (isfinite(step.grad_norm) || !measures_norm(t));

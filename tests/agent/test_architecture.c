@@ -58,6 +58,22 @@ static void published_models_have_their_published_sizes(void **state)
     assert_int_equal(none.t5.d_ff, 1024);
     assert_true(architecture_find("google-bert/bert-base-cased", &none));
     assert_int_equal(none.bert.vocab_size, 28996);
+    static const struct {
+        const char *id;
+        int64_t count;
+    } ids[] = {
+        {"meta-llama/Meta-Llama-3-8B", 8030261248},       {"meta-llama/Llama-2-7b-hf", 6738415616},
+        {"meta-llama/Llama-3.1-70B", 70553706496},        {"meta-llama/Llama-3.2-1B", 1235814400},
+        {"meta-llama/Llama-3.2-3B-Instruct", 3212749824}, {"openai-community/gpt2-xl", 1557611200},
+    };
+    for (size_t i = 0; i < array_length(ids); i++) {
+        struct architecture architecture = named(ids[i].id);
+        assert_int_equal(count_of(&architecture), ids[i].count);
+    }
+    static const char *const others[] = {"meta-llama/Llama-3.2-11B-Vision", "meta-llama/", "gpt2-",
+                                         "Meta-Llama-3-8B-mine"};
+    for (size_t i = 0; i < array_length(others); i++)
+        assert_int_equal(architecture_find(others[i], &none), i == 2);
 }
 
 /* The table of transformers' sizes by what is learned. */

@@ -3,7 +3,6 @@
 #include "tests/support.h"
 
 #include "agent/config/config.h"
-#include "agent/dataset/token_source.h"
 #include "agent/models/rope.h"
 #include "agent/nn/module.h"
 #include "agent/shard/optim.h"
@@ -11,12 +10,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/schedule.h"
-#include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static int parse(struct arena *arena, const char *line, struct config *config, struct error *err)
 {
@@ -301,120 +295,6 @@ static void presets_give_way(void **state)
     assert_int_equal(config.value.model.init, INIT_PRETRAINED); /* its scripts take no other */
 }
 
-/* Keys that only other choices use are told. */
-static void what_has_no_use_is_told(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line, *warning;
-    } rows[] = {
-        {"--momentum 0.9", "optimizer.momentum is ignored: it needs optimizer.name=sgd"},
-        {"--optim sgd --beta1 0.8", "optimizer.beta1 is ignored: it needs adam or adamw"},
-        {"--model_type gpt2 --target_column x",
-         "data.target_column is ignored: it needs a sequence-to-sequence model"},
-        {"--model_type bert --head masked_lm --label_names a,b --packing none",
-         "data.label_names is ignored: it needs sequence classification"},
-        {"--model_type t5 --max_seq_length 64",
-         "data.max_seq_length is ignored: it needs another model (sequence to sequence: "
-         "data.max_source_length and max_target_length)"},
-        {"--text_column x", "data.text_column is ignored: it needs a language model"},
-        {"--shard_group_size 2",
-         "parallel.shard_group_size is ignored: it needs a HYBRID strategy"},
-        {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
-        {"--optim sgd --momentum 0.9", ""},
-        {"--momentum 0", ""},
-        {"--step_size 3 --unit step",
-         "schedule.step_size is ignored: it needs schedule.type=step; schedule.unit is ignored: it "
-         "needs schedule.type=step"},
-        {"--schedule.type step --step_size 3 --unit step", ""},
-        {"--schedule.type step --min_lr 1e-6",
-         "schedule.min_lr is ignored: it needs another schedule.type than step"},
-        {"--schedule.type cosine --num_cycles 2",
-         "schedule.num_cycles is ignored: it needs schedule.type=hf_cosine or "
-         "hf_cosine_with_restarts"},
-        {"--model_type llama --rope_type none --factor 2",
-         "model.rope_scaling.factor is ignored: it needs rope_type linear, dynamic or llama3"},
-        {"--model_type llama_v3 --low_freq_factor 2",
-         "model.rope_scaling.low_freq_factor is ignored: it needs rope_type=llama3"},
-        {"--model_type llama --auto_wrap_policy NO_WRAP --transformer_layer_cls_to_wrap A",
-         "parallel.transformer_layer_cls_to_wrap is ignored: it needs "
-         "auto_wrap_policy=TRANSFORMER_BASED_WRAP"},
-        {"--state_dict_type FULL_STATE_DICT",
-         "checkpoint.state_dict_type is ignored: it needs checkpoint.dir"},
-        {"--keep_last 2 --checkpoint_dir c --async", ""},
-        {"--checkpoint.prefix a", "checkpoint.prefix is ignored: it needs checkpoint.dir"},
-        {"--max_shard_size 2GiB",
-         "checkpoint.max_shard_size is ignored: it needs checkpoint.save_model of a language "
-         "model, or FULL_STATE_DICT"},
-        {"--log_dir d", "runtime.log_dir is ignored: it needs runtime.redirects or runtime.tee"},
-        {"--no_cuda --share_gpus",
-         "runtime.share_gpus is ignored: it needs another runtime.device than cpu"},
-        {"--dump_path d --dump_on_timeout=false",
-         "runtime.dump_path is ignored: it needs GPUs, and runtime.dump_on_timeout"},
-        {"--activation_loading_horizon 3",
-         "memory.activation_loading_horizon is ignored: it needs memory.offload_activations"},
-        {"--model_type llama --num_workers 0 --prefetch_factor 9",
-         "data.prefetch_factor is ignored: it needs data.num_workers above 0"},
-        {"--eval_strategy no --max_batches 3",
-         "eval.max_batches is ignored: it needs an eval.eval_strategy"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        auto_arena struct arena *arena = arena_open();
-        struct config config;
-        struct error err;
-        assert_ok(parse(arena, rows[i].line, &config, &err), &err);
-        assert_string_equal(config.warning, rows[i].warning);
-    }
-}
-
-/* Choices are numbered as other headers number them. */
-static void choices_are_in_the_order_of_their_enums(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line;
-        size_t offset; /* of the field */
-        int64_t value;
-    } rows[] = {
-        {"--scheduler constant", offsetof(struct agent_config, schedule.type), SCHEDULE_CONSTANT},
-        {"--scheduler step", offsetof(struct agent_config, schedule.type), SCHEDULE_STEP_LR},
-        {"--scheduler linear", offsetof(struct agent_config, schedule.type), SCHEDULE_LINEAR},
-        {"--scheduler plateau", offsetof(struct agent_config, schedule.type), SCHEDULE_PLATEAU},
-        {"--scheduler warmup_linear", offsetof(struct agent_config, schedule.type),
-         SCHEDULE_HF_LINEAR},
-        {"--scheduler cosine_with_restarts", offsetof(struct agent_config, schedule.type),
-         SCHEDULE_HF_COSINE_WITH_RESTARTS},
-        {"--scheduler wsd", offsetof(struct agent_config, schedule.type), SCHEDULE_WSD},
-        {"--unit step", offsetof(struct agent_config, schedule.unit), SCHEDULE_PER_STEP},
-        {"--optim adamw", offsetof(struct agent_config, optimizer.name), OPTIM_ADAMW},
-        {"--format jsonl", offsetof(struct agent_config, data.format), TOKENS_JSONL},
-        {"--format hf_arrow", offsetof(struct agent_config, data.format), TOKENS_ARROW},
-        {"--packing none", offsetof(struct agent_config, data.packing), TOKENS_NONE},
-        {"--add_bos false", offsetof(struct agent_config, data.add_bos), TOKENS_AFFIX_FALSE},
-        {"--style none", offsetof(struct agent_config, logging.style), STYLE_NONE},
-        {"--style fabric", offsetof(struct agent_config, logging.style), STYLE_FABRIC},
-        {"--log_level error", offsetof(struct agent_config, logging.level), LOG_ERROR},
-        {"--sharding_strategy 5", offsetof(struct agent_config, parallel.strategy),
-         HYBRID_SHARD_ZERO2 - 1},
-        {"--sharding_strategy auto", offsetof(struct agent_config, parallel.strategy),
-         STRATEGY_AUTO},
-        {"--backward_prefetch BACKWARD_POST",
-         offsetof(struct agent_config, parallel.backward_prefetch), BACKWARD_POST},
-        {"--rope_type llama3 --factor 8 --low_freq_factor 1 --high_freq_factor 4 "
-         "--original_max_position_embeddings 8",
-         offsetof(struct agent_config, rope.type), 1 + ROPE_LLAMA3},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        auto_arena struct arena *arena = arena_open();
-        struct config config;
-        struct error err;
-        int64_t value;
-        assert_ok(parse(arena, rows[i].line, &config, &err), &err);
-        memcpy(&value, (const char *)&config.value + rows[i].offset, sizeof value);
-        assert_int_equal(value, rows[i].value);
-    }
-}
-
 static void presets_fill_every_part(void **state)
 {
     (void)state;
@@ -435,22 +315,6 @@ static void presets_fill_every_part(void **state)
     assert_int_equal(c->model.loss_reduction, LOSS_MEAN);
 }
 
-static void the_page_in_the_tree_is_what_the_table_makes(void **state)
-{
-    (void)state;
-    auto_free char *page = NULL;
-    size_t bytes;
-    struct error err;
-    assert_ok(file_read("docs/configuration.md", 1 << 20, &page, &bytes, &err), &err);
-    auto_str struct str made;
-    str_init(&made, 1 << 20);
-    config_markdown(&made);
-    if (bytes != made.length || memcmp(page, str_text(&made), bytes) != 0)
-        print_error("make it anew: shoal-agent --help=markdown > docs/configuration.md\n");
-    assert_int_equal(bytes, made.length);
-    assert_memory_equal(page, str_text(&made), bytes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,10 +324,7 @@ int main(void)
         cmocka_unit_test(models_have_the_published_sizes),
         cmocka_unit_test(argument_files_say_what_they_ask_in_vain),
         cmocka_unit_test(presets_give_way),
-        cmocka_unit_test(what_has_no_use_is_told),
-        cmocka_unit_test(choices_are_in_the_order_of_their_enums),
         cmocka_unit_test(presets_fill_every_part),
-        cmocka_unit_test(the_page_in_the_tree_is_what_the_table_makes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

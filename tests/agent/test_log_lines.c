@@ -42,8 +42,9 @@ static const struct row fabric_rows[] = {
     {{AT(RUN_MODEL_DONE), .seconds = 1.234}, "Time to instantiate model: 1.23 seconds.\n"},
     {{AT(RUN_LOAD_BEGIN), .path = "e-000-gs-000002"}, "Resuming training from 'e-000-gs-000002'\n"},
     {{AT(RUN_EVAL)}, "step 3: val loss 2.2500, val time: 750.00ms\n"},
-    {{AT(RUN_SAVE_BEGIN), .path = "e-000-gs-000003"}, "Saving checkpoint to 'e-000-gs-000003'\n"},
-    {{AT(RUN_SAVE_BEGIN), .path = "e-001-gs-000003", .at_epoch_end = true},
+    {{AT(RUN_SAVE_BEGIN), .path = "c/e-001-gs-000003"},
+     "Saving checkpoint to 'e-001-gs-000003' (3.0% of epoch 1)\n"},
+    {{AT(RUN_SAVE_BEGIN), .path = "c/e-001-gs-000003", .at_epoch_end = true},
      "Saving checkpoint to 'e-001-gs-000003' (end of epoch)\n"},
     {{AT(RUN_END)}, "Training time: 5.00s\nMemory used: 5.37 GB\n"},
 };

@@ -65,6 +65,9 @@ static void make_caches(void)
     write_text("hub/models--org--gone/refs/main", "deadbeef");
     make_directories("home/.cache/huggingface/hub/models--org--two/snapshots/main");
     make_directories("org/here");
+    make_directories("hub/datasets--org--texts/snapshots/main");
+    make_directories("hub/datasets--org--here/snapshots/main");
+    make_directories("data/here");
 }
 
 static void ids_are_found_where_the_hub_keeps_them(void **state)
@@ -148,8 +151,33 @@ static void a_configuration_gets_its_paths(void **state)
                  "model.name_or_path: there is no 'org/three'");
     assert_ok(resolve(arena, 1, preset, &config, &err), &err);
     assert_string_equal(config.value.data.tokenizer, "");
+    assert_non_null(strstr(config.no_tokenizer, "there is no 'EleutherAI/gpt-neox-20b' here"));
     assert_fails(resolve(arena, 2, tokenizer, &config, &err), &err, ERR_NOT_FOUND,
                  "data.tokenizer: there is no 'org/three'");
+}
+
+static void a_data_set_may_be_in_the_hubs_cache(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dataset, *path;
+    } rows[] = {
+        {"--dataset=org/texts", "hub/datasets--org--texts/snapshots/main"},
+        {"--dataset=org/here", "org/here"},
+        {"--dataset=other/here", "other/here"}, /* below the root, without what is before the / */
+        {"--dataset=org/none", "org/none"},
+        {"--dataset=texts", "texts"},
+        {"--dataset=/org/texts", "/org/texts"},
+    };
+    make_caches();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *words[] = {"--preset=gpt2", "--data.root=data", rows[i].dataset};
+        struct config config;
+        struct error err;
+        assert_ok(resolve(arena, 3, words, &config, &err), &err);
+        assert_string_equal(config.value.data.dataset, rows[i].path);
+    }
 }
 
 int main(void)
@@ -159,6 +187,7 @@ int main(void)
         IN_DIR(ids_are_found_where_the_hub_keeps_them),
         IN_DIR(what_is_nowhere_is_told_with_the_places),
         IN_DIR(a_configuration_gets_its_paths),
+        IN_DIR(a_data_set_may_be_in_the_hubs_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,6 +268,11 @@ static void it_is_told_as_text_and_as_json(void **state)
         strstr(str_text(&text), "65,536 tokens in all, 589.8 TFLOP (causal), 655.4 TFLOP"));
     assert_non_null(strstr(str_text(&text), "\n* FULL_SHARD "));
     assert_non_null(strstr(str_text(&text), "\n  SHARD_GRAD_OP "));
+    str_clear(&text);
+    run_plan_print_short(&plan, &f, HYBRID_SHARD, &text);
+    assert_non_null(strstr(str_text(&text), "8 ranks, HYBRID_SHARD in groups of 8: about "));
+    assert_non_null(
+        strstr(str_text(&text), "\nGB: shards 0.927, optimizer 1.236, gradients 0.618"));
     json_t *json = json_loads(str_text(&object), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(json);
     assert_int_equal(json_integer_value(json_object_get(json, "parameters")), 1235814400);

@@ -108,6 +108,51 @@ static void a_resumed_run_goes_on_with_the_same_bits(void **state)
     }
 }
 
+/* As Transformers' Trainer counts: of epochs of 4 steps, rounded up. What is done is what the whole
+ * run does first, and can be gone on from. */
+static void a_part_of_an_epoch_is_some_of_its_steps(void **state)
+{
+    static const struct {
+        const char *epochs;
+        int steps;
+    } rows[] = {{"0.01", 1}, {"0.5", 2}, {"0.99", 4}, {"1.1", 5}, {"1.5", 6}, {"2.0", STEPS}};
+    auto_arena struct arena *arena = arena_open();
+    struct run whole = {0};
+    runs_do_language(&whole, arena, *state, 2, "");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const char *flags = arena_printf(arena, "--checkpoint_dir %s/part%zu --decay_steps %d",
+                                         (char *)*state, i, STEPS);
+        struct run first = {0}, second = {.restarted = true};
+        runs_do_language(&first, arena, *state, 2,
+                         arena_printf(arena, "%s --epochs %s", flags, rows[i].epochs));
+        assert_int_equal(first.seen[0].last_step, rows[i].steps);
+        assert_int_equal(first.seen[0].facts.steps, rows[i].steps);
+        runs_do_language(&second, arena, *state, 2, flags);
+        assert_int_equal(second.seen[0].resumed_step, rows[i].steps);
+        for (int s = 0; s < STEPS; s++)
+            assert_true((s < rows[i].steps ? first : second).seen[0].loss[s] ==
+                        whole.seen[0].loss[s]);
+    }
+}
+
+/* {epoch} counts from 1, and what is saved at an epoch's end stands at it. */
+static void checkpoints_tell_their_epoch(void **state)
+{
+    static const char *const names[] = {"e-001-gs-000002", "e-001-gs-000004", "e-002-gs-000006",
+                                        "e-002-gs-000008"};
+    auto_arena struct arena *arena = arena_open();
+    struct run run = {0};
+    runs_do_language(&run, arena, *state, 2,
+                     arena_printf(arena,
+                                  "--checkpoint_dir %s/named --save_steps 2 "
+                                  "--name_format e-{epoch:03}-gs-{step:06}",
+                                  (char *)*state));
+    assert_int_equal(run.seen[0].saves, array_length(names));
+    for (size_t i = 0; i < array_length(names); i++)
+        assert_int_equal(access(arena_printf(arena, "%s/named/%s", (char *)*state, names[i]), F_OK),
+                         0);
+}
+
 /* A finished run's directory also has its export, a folder "model": it is no checkpoint for that.
  */
 static void a_finished_runs_directory_is_gone_on_from(void **state)
@@ -244,6 +289,8 @@ int main(void)
         cmocka_unit_test(the_layout_does_not_change_the_losses),
         cmocka_unit_test(sparing_memory_changes_no_bit),
         cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
+        cmocka_unit_test(a_part_of_an_epoch_is_some_of_its_steps),
+        cmocka_unit_test(checkpoints_tell_their_epoch),
         cmocka_unit_test(a_finished_runs_directory_is_gone_on_from),
         cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
         cmocka_unit_test(another_models_checkpoint_is_refused),

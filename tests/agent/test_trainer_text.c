@@ -107,6 +107,20 @@ static void notices_tell_of_the_data(void **state)
     assert_non_null(strstr(run.seen[0].notice, " lines of the data were left out so far"));
 }
 
+static void a_part_of_a_stream_is_refused(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    write_texts(*state, false);
+    struct config config;
+    struct run run = {.config = &config.value, .size = 2};
+    runs_configure_language(&config, arena, *state, 2,
+                            arena_printf(arena, FROM_TEXT "--epochs 0.5", (char *)*state));
+    runs_start(&run);
+    for (int rank = 0; rank < 2; rank++)
+        assert_fails(run.result[rank], &run.err[rank], ERR_CONFIG,
+                     "schedule.num_train_epochs: 0.5: how long an epoch of this data is");
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
@@ -114,6 +128,7 @@ int main(void)
         IN_DIR(worlds_see_the_same_texts),
         IN_DIR(a_resumed_run_reads_on),
         IN_DIR(notices_tell_of_the_data),
+        IN_DIR(a_part_of_a_stream_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
