@@ -154,13 +154,10 @@ static void no_step_after_the_first_allocates(void **state)
         w.config.param_dtype = choice & 8192 ? DTYPE_BF16 : DTYPE_F32;
         w.config.reduce_dtype = choice & 16384 ? DTYPE_BF16 : DTYPE_F32;
         w.optim.grad_clip = 1;
-        world_must_run(&w, &result, "allocations");
-        assert_true(result.fresh_blocks[0] > 0);
-        for (int step = 1; step < w.steps; step++)
-            if (result.fresh_blocks[step] != result.fresh_blocks[0])
-                fail_msg("turn %d: %lld blocks after step 1, %lld after step %d", turn,
-                         (long long)result.fresh_blocks[0], (long long)result.fresh_blocks[step],
-                         step + 1);
+        char what[32];
+        snprintf(what, sizeof what, "turn %d", turn);
+        world_must_run(&w, &result, what);
+        world_assert_no_fresh_blocks(&result, w.steps, what);
         world_result_free(&result);
     }
 }

@@ -114,11 +114,38 @@ static void sparing_memory_changes_no_bit(void **state)
     }
 }
 
+/* The first step leaves all that later ones need. */
+static void no_step_after_the_first_allocates(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 9 * MODELS; turn++) {
+        const struct architecture a = model_of(turn % MODELS);
+        int layout = turn / MODELS;
+        struct world w = world_of(&a, 2, (enum shard_strategy)(FULL_SHARD + layout % 3));
+        struct world_result result;
+        uint32_t choice = world_hash((uint32_t)turn, 2);
+        char what[32];
+        snprintf(what, sizeof what, "turn %d", turn);
+        w.steps = 3;
+        w.min_num_params = cuts[layout / 3];
+        w.keeps = (enum tape_keeps)(choice % 3);
+        w.horizon = (int)(choice >> 4) % 3;
+        w.offload = choice & 256;
+        w.micro_batches = choice & 512 ? 2 : 1;
+        w.config.accumulate_sharded = choice & 1024;
+        w.config.param_dtype = choice & 2048 ? DTYPE_BF16 : DTYPE_F32;
+        world_must_run(&w, &result, what);
+        world_assert_no_fresh_blocks(&result, w.steps, what);
+        world_result_free(&result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_layout_trains_the_same),
         cmocka_unit_test(sparing_memory_changes_no_bit),
+        cmocka_unit_test(no_step_after_the_first_allocates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

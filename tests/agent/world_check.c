@@ -40,6 +40,16 @@ void world_assert_same(const struct world_result *got, const struct world_result
     assert_memory_equal(got->gathered, got->weights, (size_t)got->count * sizeof(float));
 }
 
+void world_assert_no_fresh_blocks(const struct world_result *got, int steps, const char *what)
+{
+    const int64_t *blocks = got->fresh_blocks;
+    assert_true(blocks[0] > 0);
+    for (int step = 1; step < steps; step++)
+        if (blocks[step] != blocks[0])
+            fail_msg("%s: %lld blocks after step 1, %lld after step %d", what, (long long)blocks[0],
+                     (long long)blocks[step], step + 1);
+}
+
 void world_assert_bits(const struct world_result *got, const struct world_result *expected,
                        const char *what)
 {
