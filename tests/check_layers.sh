@@ -97,6 +97,7 @@ agent/checkpoint/pretrained_unread.[ch]:base/mem.h|agent/checkpoint/pretrained_u
 agent/checkpoint/pretrained.[ch]:base/.*|kernels/ops.h|agent/checkpoint/(pretrained.*|safetensors).h|agent/(models/model|nn/module|shard/shard).h
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/telemetry/.*
+agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
 agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|text/tokenizer|trainer/(build|run_plan_facts)).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
 agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|shard).h|agent/trainer/(schedule|trainer_settings).h

@@ -24,8 +24,9 @@ struct telemetry {
     struct append_file *files[SINKS]; /* NULL: not written */
     struct wandb *wandb;              /* likewise */
     int exit_code;
-    struct run_server *server; /* NULL: not served */
-    struct gpu_poller *poller; /* NULL: no GPU metrics */
+    struct run_server *server;        /* NULL: not served */
+    struct gpu_poller *poller;        /* NULL: no GPU metrics */
+    struct trainjob_status *trainjob; /* NULL: nobody asks */
     int64_t published_us;
     struct str text; /* of the rows or lines that are being written */
 };
@@ -151,16 +152,38 @@ static void open_server(struct telemetry *t)
         open_poller(t);
 }
 
+/* Without it the run goes on all the same. */
+static void open_trainjob(struct telemetry *t)
+{
+    const struct trainjob_status_setting *s = &t->setting.trainjob;
+    struct error err;
+    if (t->setting.facts.rank == 0 && s->url && s->url[0] &&
+        trainjob_status_open(&t->trainjob, s, &err) < 0)
+        log_warning("the TrainJob does not show this run's progress: %s", err.msg);
+}
+
+static void tell_trainjob(struct telemetry *t, bool is_done)
+{
+    if (!t->trainjob)
+        return;
+    str_clear(&t->text);
+    trainjob_status_format(&t->state, is_done, &t->text);
+    trainjob_status_tell(t->trainjob, str_text(&t->text));
+}
+
 /* Steps of a millisecond do not each write the pages anew. */
 static void serve(struct telemetry *t, enum field_event event)
 {
-    if (!t->server)
+    if (!t->server && !t->trainjob)
         return;
-    run_server_push(t->server, event, &t->state);
+    if (t->server)
+        run_server_push(t->server, event, &t->state);
     int64_t now_us = t->setting.steady_us();
     if (event == FIELD_STEP && now_us - t->published_us < PUBLISH_EVERY_US)
         return;
-    run_server_publish(t->server, &t->state);
+    if (t->server)
+        run_server_publish(t->server, &t->state);
+    tell_trainjob(t, false);
     t->published_us = now_us;
 }
 
@@ -225,6 +248,8 @@ int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_sett
         return -1;
     }
     open_server(t);
+    open_trainjob(t);
+    tell_trainjob(t, false);
     *ret_telemetry = t;
     return 0;
 }
@@ -240,6 +265,8 @@ void telemetry_close(struct telemetry *t)
         return;
     if (t->exit_code == 0 || t->state.steps > 0) /* what failed before has no times to tell */
         telemetry_tell(t, &(struct run_moment){.event = RUN_END});
+    tell_trainjob(t, t->exit_code == 0);
+    trainjob_status_close(t->trainjob);
     gpu_poller_close(t->poller);
     run_server_close(t->server);
     for (int i = 0; i < SINKS; i++)

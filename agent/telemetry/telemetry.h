@@ -10,6 +10,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
 #include "agent/telemetry/run_state.h"
+#include "agent/telemetry/trainjob_status.h"
 #include "agent/telemetry/wandb.h"
 #include "base/error.h"
 
@@ -38,6 +39,7 @@ struct telemetry_setting {
     enum gpu_names gpu_names;
     struct gpu_place gpu_place;
     double gpu_interval_s;
+    struct trainjob_status_setting trainjob; /* rank 0's; url NULL: none */
     double healthy_within_s;  /* /healthz fails when nothing ended for so long: more than the first
                                  step, an evaluation or a save may take */
     int64_t (*wall_us)(void); /* since 1970 */

@@ -6,6 +6,7 @@
 
 #include "agent/config/config.h"
 #include "agent/nn/module.h"
+#include "agent/telemetry/trainjob_status.h"
 #include "agent/trainer/trainer.h"
 
 #ifdef __cplusplus
@@ -16,15 +17,16 @@ struct report;
 
 struct report_setting {
     const struct config *config;
-    int rank, local_rank, world_size; /* ranks above 0 print nothing */
-    int restarts;                     /* how often this rank was started before */
-    const char *job, *node;           /* "": not known */
-    const char *pod_namespace, *pod;  /* likewise */
-    const char *gpus_visible;         /* CUDA_VISIBLE_DEVICES; NULL: not set */
-    const char *progress_socket;      /* where progress goes; NULL: nowhere */
-    int64_t start_us;                 /* when the process started, by steady_us */
-    int64_t (*wall_us)(void);         /* since 1970 */
-    int64_t (*steady_us)(void);       /* monotonic */
+    int rank, local_rank, world_size;        /* ranks above 0 print nothing */
+    int restarts;                            /* how often this rank was started before */
+    const char *job, *node;                  /* "": not known */
+    const char *pod_namespace, *pod;         /* likewise */
+    const char *gpus_visible;                /* CUDA_VISIBLE_DEVICES; NULL: not set */
+    const char *progress_socket;             /* where progress goes; NULL: nowhere */
+    struct trainjob_status_setting trainjob; /* where a TrainJob's progress goes */
+    int64_t start_us;                        /* when the process started, by steady_us */
+    int64_t (*wall_us)(void);                /* since 1970 */
+    int64_t (*steady_us)(void);              /* monotonic */
 };
 
 struct report *report_open(const struct report_setting *setting);

@@ -110,6 +110,7 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
                       .container = "",
                       .job = s->job},
         .gpu_interval_s = c->logging.gpu_interval_s,
+        .trainjob = s->trainjob,
         .healthy_within_s = c->runtime.timeout_s,
         .wall_us = s->wall_us,
         .steady_us = s->steady_us,
