@@ -151,6 +151,14 @@ api PATCH "$jobs_path/x10/scale" '{"spec": {"replicas": 3}}' >/dev/null
 check "X10 up" comes "x10-master-0 x10-worker-0 x10-worker-1 x10-worker-2" pods x10
 check "X10 new pods know the new size" is 4 env_of x10-worker-2 WORLD_SIZE
 
+# ---- a template is edited while its pods run
+uid=$(pod x10-worker-1 .metadata.uid)
+edit_job x10 '{"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "image:2"}]}}}}}}'
+check "an edited template leaves pods alone" stays "image:1 $uid" pod x10-worker-1 '"\(.spec.containers[0].image) \(.metadata.uid)"'
+kubectl delete pod x10-worker-1 --wait=false >/dev/null
+check "a pod that is made later follows it" comes image:2 pod x10-worker-1 '.spec.containers[0].image'
+check "and no other" is image:1 pod x10-worker-0 '.spec.containers[0].image'
+
 # ---- in the way
 api POST "$pods_path" '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x16-worker-0"}, "spec": {"containers":
     [{"name": "c", "image": "i:1"}]}}' >/dev/null

@@ -1,6 +1,7 @@
 /* Streams of the API client over real sockets, and its credentials over TLS. */
 #include "tests/support.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/operator/api.h"
@@ -16,6 +17,7 @@ struct stream {
     struct kube_request *request;
     struct str lines; /* each with a newline */
     bool cancel;      /* at the first line */
+    int64_t idle_timeout_ms;
     bool is_done;
     struct error err;
 };
@@ -42,10 +44,11 @@ static void on_end(void *context, const struct error *err)
 static void watch(struct api *api, struct stream *stream)
 {
     bool cancel = stream->cancel;
+    int64_t idle_ms = stream->idle_timeout_ms ? stream->idle_timeout_ms : 60000;
     *stream = (struct stream){.api = api, .cancel = cancel};
     str_init(&stream->lines, 1000);
     struct kube_stream what = {.path = WATCH_PATH,
-                               .idle_timeout_ms = 60000,
+                               .idle_timeout_ms = idle_ms,
                                .line = on_line,
                                .done = on_end,
                                .context = stream};
@@ -97,6 +100,27 @@ static void ends_of_streams_are_told_and_not_tried_again(void **state)
         str_free(&stream.lines);
         api_close(&api);
     }
+}
+
+/* The server is gone, and nobody closed the connection: what came before is kept, and the watch may
+ * go on from there. */
+static void a_half_open_stream_ends_after_its_idle_time(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        {.bytes = FAKE_CHUNKED "6\r\n{}\n{}\n\r\n4\r\n{\"a\"", .then = FAKE_HOLD}};
+    struct api api;
+    struct stream stream = {.idle_timeout_ms = 150};
+    api_open(&api, answers, 1, NULL);
+    int64_t begin_ms = clock_monotonic_ms();
+    watch(&api, &stream);
+    assert_true(clock_monotonic_ms() - begin_ms >= 150);
+    assert_int_equal(stream.err.code, ERR_TIMEOUT);
+    assert_non_null(strstr(stream.err.msg, "/api/v1/pods"));
+    assert_string_equal(str_text(&stream.lines), "{}\n{}\n");
+    assert_int_equal(http_in_flight(api.http), 0);
+    str_free(&stream.lines);
+    api_close(&api);
 }
 
 static void a_refused_token_is_renewed_for_the_next_stream(void **state)
@@ -189,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_as_they_are),
         cmocka_unit_test(ends_of_streams_are_told_and_not_tried_again),
+        cmocka_unit_test(a_half_open_stream_ends_after_its_idle_time),
         cmocka_unit_test(a_refused_token_is_renewed_for_the_next_stream),
         cmocka_unit_test(a_line_may_cancel_its_stream),
         cmocka_unit_test(client_certificates_are_shown_and_renewed),
