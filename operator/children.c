@@ -37,7 +37,10 @@ void children_delete(struct plan *plan, enum action_kind kind, const struct chil
         tell_lost(plan, child);
     }
     if (child->lost || !child->deleting)
-        plan_add(plan, (struct action){.kind = kind, .name = child->name, .uid = child->uid});
+        plan_add(plan, (struct action){.kind = kind,
+                                       .name = child->name,
+                                       .uid = child->uid,
+                                       .version = child->lost ? child->pod->version : NULL});
 }
 
 void children_delete_all(struct plan *plan, const struct view *view)

@@ -251,6 +251,7 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
     struct pod pod = {
         .name = identity->name,
         .uid = identity->uid,
+        .version = identity->resource_version,
         .owner_uid = identity->owner_uid,
         .type = identity->type,
         .index = identity->index,

@@ -231,7 +231,8 @@ static void note(struct run *run, const struct action *action, const struct json
     }
     run->taken |= err->code == ERR_EXISTS;
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
-    if (err->code != ERR_EXISTS) /* else it is another's, who may hide it from us */
+    bool is_changed = err->code == ERR_CONFLICT && action->kind == ACTION_FORCE_DELETE_POD;
+    if (err->code != ERR_EXISTS && !is_changed) /* another's, who may hide it; not gone after all */
         expect_done(expect, action, text_at(answer, "uid"));
 }
 

@@ -55,6 +55,9 @@ struct json_t *manifest_delete(const struct manifest_delete *options)
 {
     json_t *object = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
                                "preconditions", "uid", options->uid);
+    if (options->version)
+        json_object_set_new(json_object_get(object, "preconditions"), "resourceVersion",
+                            json_string(options->version));
     if (options->at_once)
         json_object_set_new(object, "gracePeriodSeconds", json_integer(0));
     if (options->background)

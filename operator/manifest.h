@@ -49,9 +49,10 @@ struct json_t *manifest_event(const struct job *job, const char *name, enum even
                               const char *reason, const char *message, int64_t now_ms);
 
 struct manifest_delete {
-    const char *uid; /* only the object with this UID; another one of its name: a conflict */
-    bool at_once;    /* gracePeriodSeconds 0 */
-    bool background; /* what it owns goes after it */
+    const char *uid;     /* only the object with this UID; another one of its name: a conflict */
+    const char *version; /* only in this version, likewise; NULL: in any */
+    bool at_once;        /* gracePeriodSeconds 0 */
+    bool background;     /* what it owns goes after it */
 };
 
 /* The body of a DELETE. */

@@ -25,7 +25,8 @@ enum action_kind {
                           be done */
     ACTION_EVENT,      /* tell people; losing one is no failure */
     ACTION_DELETE_POD, /* the pod with this name and UID; gone or another UID: success */
-    ACTION_FORCE_DELETE_POD, /* the same at once, gracePeriodSeconds 0: nobody is left to end it */
+    ACTION_FORCE_DELETE_POD, /* the same at once, gracePeriodSeconds 0: nobody is left to end it;
+                                only if it is as it was seen, as its node may have come back */
     ACTION_DELETE_SERVICE,
     ACTION_DELETE_POD_GROUP,  /* the one with this name and UID */
     ACTION_DELETE_AUTOSCALER, /* the one with this name and UID */
@@ -49,6 +50,7 @@ struct action {
     enum action_kind kind;
     const char *name;       /* of the object, whatever its kind */
     const char *uid;        /* deletes, updates: which object is meant */
+    const char *version;    /* deletes by force: in which version it was seen; NULL: in any */
     enum replica_type type; /* creates */
     int32_t index;
     int32_t attempt;

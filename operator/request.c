@@ -50,6 +50,7 @@ static struct request remove_object(const struct resource *resource,
 {
     const struct manifest_delete options = {
         .uid = action->uid,
+        .version = action->version,
         .at_once = action->kind == ACTION_FORCE_DELETE_POD,
         .background = action->kind == ACTION_DELETE_JOB,
     };

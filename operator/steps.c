@@ -83,6 +83,7 @@ static struct action copy_of(const struct action *action, struct arena *arena)
     struct action copy = *action;
     copy.name = arena_strdup(arena, action->name);
     copy.uid = arena_strdup(arena, action->uid);
+    copy.version = arena_strdup(arena, action->version);
     copy.reason = arena_strdup(arena, action->reason);
     copy.message = arena_strdup(arena, action->message);
     copy.pod_group = copy_of_pod_group(action->pod_group, arena);
@@ -181,7 +182,8 @@ static void tell(struct steps *steps, const struct action *action, const struct 
 }
 
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
- * object under that name. No pod is made for somebody else's group. */
+ * object under that name, or, if it is by force, one that has changed: the next pass looks at it.
+ * No pod is made for somebody else's group. */
 static bool is_as_good(enum action_kind kind, enum error_code code)
 {
     enum effect effect = deeds[kind].effect;

@@ -39,10 +39,10 @@ const struct action *steps_next(struct steps *steps);
 
 /* The outcome of an action in flight: err->code ERR_NONE if it went well. Returns whether what it
  * was for is now so: a create (but of a PodGroup) that finds its name taken and a delete that finds
- * nothing, or another object of that name (ERR_NOT_FOUND, ERR_CONFLICT), have not failed; the
- * former is told. After a failure nothing new is started except events about outcomes; of a status
- * only a refusal is told (ERR_FORBIDDEN, ERR_INPUT: the stored job breaks a rule of its
- * definition). */
+ * nothing, or another object of that name or (by force) a changed one (ERR_NOT_FOUND,
+ * ERR_CONFLICT), have not failed; the former is told. After a failure nothing new is started except
+ * events about outcomes; of a status only a refusal is told (ERR_FORBIDDEN, ERR_INPUT: the stored
+ * job breaks a rule of its definition). */
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err);
 
 bool steps_creates(enum action_kind kind);

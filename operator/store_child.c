@@ -117,6 +117,8 @@ static struct stored_child *copy(struct stored_child *read, const struct identit
     struct texts texts = texts_of(child);
     for (size_t i = 0; i < texts.count; i++)
         *texts.at[i] = append(&at, *texts.at[i]);
+    if (child->kind == STORE_PODS)
+        child->pod.version = child->version;
     return child;
 }
 

@@ -223,6 +223,7 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 struct pod {
     const char *name;
     const char *uid;       /* unique for ever: a re-created pod of the same name has another */
+    const char *version;   /* of what is seen of it (resourceVersion); NULL: its backend has none */
     const char *owner_uid; /* of its controller; "" if it has none */
     enum replica_type type;
     int32_t index;   /* -1: its index label is not a number */

@@ -99,6 +99,7 @@ static void create_pod(struct cluster *cluster, const struct action *action)
     cluster->pods[cluster->pod_count++] = (struct pod){
         .name = action->name,
         .uid = fresh_uid(cluster),
+        .version = "seen",
         .owner_uid = cluster->job->uid,
         .type = action->type,
         .index = action->index,

@@ -316,6 +316,23 @@ void simulation_glance(struct simulation *s)
 
 /* ---- and acts ---- */
 
+/* A deletion by force is of what was seen, and refused if there is something else by now. */
+static bool is_refused(struct simulation *s, const struct action *action)
+{
+    if (action->kind != ACTION_FORCE_DELETE_POD)
+        return false;
+    const struct pod *seen = cluster_pod(&s->seen, action->name);
+    const struct pod *now = cluster_pod(s->truth, action->name);
+    simulation_check(s, action->version, "%s is deleted by force whatever it is by now",
+                     action->name);
+    if (!now || strcmp(now->uid, seen->uid) != 0 || now->phase != seen->phase ||
+        now->deleted_ms != seen->deleted_ms || now->node_lost_ms != seen->node_lost_ms)
+        return true;
+    simulation_check(s, simulation_is_lost(s->truth, now), "%s is well and deleted by force",
+                     action->name);
+    return false;
+}
+
 void simulation_pass(struct simulation *s, bool troubles)
 {
     s->seen.now_ms = s->truth->now_ms;
@@ -334,5 +351,7 @@ void simulation_pass(struct simulation *s, bool troubles)
         s->stale_status = true;
     }
     s->truth->plan = s->seen.plan;
-    cluster_apply(s->truth, carried_out);
+    for (size_t i = 0; i < carried_out; i++)
+        if (!is_refused(s, &s->truth->plan->actions[i]))
+            cluster_carry_out(s->truth, &s->truth->plan->actions[i]);
 }

@@ -151,6 +151,26 @@ static void after_a_conflict_a_newer_job_is_awaited(void **state)
     executor_fixture_close(f);
 }
 
+/* Nor is the end of a pod that turned out to have changed: it is looked at first. */
+static void a_refused_deletion_by_force_is_not_awaited(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){
+                       .kind = ACTION_FORCE_DELETE_POD, .name = "p", .uid = "u", .version = "1"});
+    f->cluster->pods[0] = (struct pod){.name = "p", .uid = "u"};
+    f->cluster->pod_count = 1;
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_NONE);
+    assert_int_equal(executor_fixture_early_ms(f), 5000);
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_CONFLICT);
+    assert_int_equal(f->failure.code, ERR_NONE);
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +181,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_ever),
         cmocka_unit_test(what_is_never_seen_may_be_read_anew),
         cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
+        cmocka_unit_test(a_refused_deletion_by_force_is_not_awaited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,22 @@ static void only_news_are_told(void **state)
     assert_world(f, "ns/j", "j-worker-0:p:Running j-worker-0:s");
 }
 
+/* So that it can be deleted as it was seen, or not at all. */
+static void a_pod_keeps_the_version_it_was_seen_in(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "j", "o", 1, 1);
+    for (int version = 4; version < 6; version++) {
+        put_pod(f, "j-worker-0", "p", "o", version, "Running");
+        struct store_job *job = store_take_job(f->store, "ns/j");
+        auto_arena struct arena *arena = arena_open();
+        struct world world;
+        store_world(f->store, job, 0, arena, &world);
+        assert_string_equal(world.pods[0].version, version == 4 ? "4" : "5");
+        store_release_job(job);
+    }
+}
+
 static void what_is_gone_is_told_and_not_found(void **state)
 {
     struct fixture *f = *state;
@@ -218,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_job_finds_what_is_its_own),
         test(only_news_are_told),
+        test(a_pod_keeps_the_version_it_was_seen_in),
         test(what_is_gone_is_told_and_not_found),
         test(what_is_gone_has_a_uid),
         test(a_name_in_the_way_is_seen),
