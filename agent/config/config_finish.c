@@ -65,6 +65,20 @@ static void follow(struct config_parser *p, size_t to, size_t from)
     p->config->source[target] = p->config->source[origin];
 }
 
+/* What a checkpoint of the model at `path` is called: never by a hidden name. */
+static const char *name_of(struct arena *arena, const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    size_t begin = length;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    if (begin == length || path[begin] == '.')
+        return "checkpoint";
+    return arena_strndup(arena, path + begin, length - begin);
+}
+
 static int finish_model(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
@@ -97,13 +111,12 @@ static int finish_model(struct config_parser *p, struct error *err)
     }
     if (c->checkpoint.prefix[0])
         return 0;
-    const char *slash = strrchr(c->model.name_or_path, '/');
     if (p->model_type && c->model.type != MODEL_AUTO)
         c->checkpoint.prefix = p->model_type;
     else if (c->model.type == MODEL_MNIST_CNN)
         c->checkpoint.prefix = "mnist_cnn";
     else
-        c->checkpoint.prefix = slash && slash[1] ? slash + 1 : c->model.name_or_path;
+        c->checkpoint.prefix = name_of(p->arena, c->model.name_or_path);
     return 0;
 }
 

@@ -37,6 +37,35 @@ static int check_optimizer(const struct agent_config *c, struct error *err)
     return 0;
 }
 
+/* Some run gets the longest of names: it must be one that is found again, in any directory. */
+static int check_checkpoint_name(const struct agent_config *c, struct error *err)
+{
+    enum { LONGEST = 200 }; /* bytes; the suffix of what is being written comes on top */
+    const struct name_field fields[] = {
+        {"prefix", .text = c->checkpoint.prefix},
+        {"strategy", .text = "_HYBRID_SHARD_ZERO2"},
+        {"step", .number = INT64_MAX},
+        {"epoch", .number = INT64_MAX},
+    };
+    const char *names[array_length(fields)];
+    for (size_t i = 0; i < array_length(fields); i++)
+        names[i] = fields[i].name;
+    if (name_format_check(c->checkpoint.name_format, names, array_length(names), err))
+        return error_wrap(err, "checkpoint.name_format");
+    char name[LONGEST + 2];
+    name_format(c->checkpoint.name_format, fields, array_length(fields), name, sizeof name);
+    const char *wrong = strchr(name, '/')        ? "has a '/'"
+                        : name[0] == '.'         ? "begins with a '.', which hides it"
+                        : strlen(name) > LONGEST ? "is longer than 200 bytes"
+                                                 : NULL;
+    if (wrong)
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.prefix, checkpoint.name_format: '%.80s...', a checkpoint's "
+                         "name, %s",
+                         name, wrong);
+    return 0;
+}
+
 static int check_checkpoint(const struct agent_config *c, struct error *err)
 {
     if (c->checkpoint.async && c->checkpoint.state_dict_type == STATE_DICT_FULL)
@@ -54,10 +83,7 @@ static int check_checkpoint(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "checkpoint.name_format: '%s' has no {step}: all checkpoints would be one",
                          c->checkpoint.name_format);
-    static const char *const fields[] = {"prefix", "step", "epoch", "strategy"};
-    if (name_format_check(c->checkpoint.name_format, fields, array_length(fields), err))
-        return error_wrap(err, "checkpoint.name_format");
-    return 0;
+    return check_checkpoint_name(c, err);
 }
 
 /* 0 asks for config.json's size: where there is none it would be a size that nobody chose. */

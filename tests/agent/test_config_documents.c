@@ -255,6 +255,25 @@ static void models_have_the_published_sizes(void **state)
     }
 }
 
+static void checkpoints_have_their_models_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *prefix;
+    } rows[] = {
+        {"meta-llama/Llama-3.2-1B", "Llama-3.2-1B"}, {"./tiny//", "tiny"}, {".", "checkpoint"},
+        {"/models/.hidden", "checkpoint"},           {"/", "checkpoint"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        const char *words = arena_printf(arena, "--model_name_or_path %s", rows[i].model);
+        assert_ok(parse(arena, words, &config, &err), &err);
+        assert_string_equal(config.value.checkpoint.prefix, rows[i].prefix);
+    }
+}
+
 static void argument_files_say_what_they_ask_in_vain(void **state)
 {
     (void)state;
@@ -322,6 +341,7 @@ int main(void)
         cmocka_unit_test(the_fabric_scripts_are_understood),
         cmocka_unit_test(the_chapter_is_understood),
         cmocka_unit_test(models_have_the_published_sizes),
+        cmocka_unit_test(checkpoints_have_their_models_name),
         cmocka_unit_test(argument_files_say_what_they_ask_in_vain),
         cmocka_unit_test(presets_give_way),
         cmocka_unit_test(presets_fill_every_part),

@@ -187,6 +187,11 @@ static const struct {
     {"--init pretrained", "", "model.init=pretrained needs model.name_or_path"},
     {"--init_weights w --resume c", "", "only one can be given"},
     {"--name_format latest", "", "checkpoint.name_format: 'latest' has no {step}"},
+    {"--name_format .{step}", "", "a checkpoint's name, begins with a '.'"},
+    {"--checkpoint.prefix a/b", "", "a checkpoint's name, has a '/'"},
+    {"--name_format {step:020}{step:020}{step:020}{step:020}{step:020}{step:020}{step:020}"
+     "{step:020}{step:020}{step:020}{step:020}",
+     "", "a checkpoint's name, is longer than 200 bytes"},
     {"--hidden_width 64", "", "model.type is not set"},
     {"--model_type llama --hidden_width 65", "", "hidden_size"},
     {"--model_type llama --num_heads 32 --num_key_value_heads 5", "", "num_key_value_heads"},
