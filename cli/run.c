@@ -1,7 +1,10 @@
 #include "cli/run.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/contract.h"
 #include "base/file.h"
@@ -86,11 +89,16 @@ static int run_jobs(const struct work *work, const struct run_options *options, 
     for (size_t i = 0; i < work->manifest_count; i++)
         for (size_t j = 0; j < work->manifests[i]->notes.count; j++)
             fprintf(stderr, "shoal: note: %s\n", work->manifests[i]->notes.items[j]);
+    uint64_t number; /* of this start: what it runs is no run of before */
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return error_errno(err, errno, "getrandom");
     struct signals signals;
     int code = signals_open(&signals, err);
     for (size_t i = 0; i < work->job_count && code == 0; i++) {
-        work->jobs[i]->uid = work->jobs[i]->name; /* unique in a world of one job */
+        auto_free char *uid = xasprintf("%016" PRIx64 "-%zu", number, i);
+        work->jobs[i]->uid = uid;
         code = job_run(work->jobs[i], options, &signals);
+        work->jobs[i]->uid = "";
     }
     signals_close(&signals);
     return code;

@@ -136,14 +136,29 @@ static struct env_list environment(const struct job *job, const struct pod_spec 
     return env;
 }
 
-static struct env_var *joined(const struct container *container, const struct env_list *env,
-                              struct arena *arena)
+static bool has_variable(const struct container *container, const char *name)
 {
-    struct env_var *all = arena_array(arena, struct env_var, container->env_count + env->count);
-    if (container->env_count)
-        memcpy(all, container->env, container->env_count * sizeof *all);
-    memcpy(all + container->env_count, env->items, env->count * sizeof *all);
-    return all;
+    for (size_t i = 0; i < container->env_count; i++)
+        if (strcmp(container->env[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The job's variables behind the container's own, over which they win. Only which run it is may be
+ * said in the manifest: a job that is made anew can so be the run of the one before. */
+static void add_environment(struct container *container, const struct job *job,
+                            const struct env_list *env, struct arena *arena)
+{
+    struct env_var *all = arena_array(arena, struct env_var, container->env_count + env->count + 1);
+    size_t count = container->env_count;
+    if (count)
+        memcpy(all, container->env, count * sizeof *all);
+    memcpy(all + count, env->items, env->count * sizeof *all);
+    count += env->count;
+    if (!has_variable(container, ENV_RUN_ID))
+        all[count++] = (struct env_var){.name = ENV_RUN_ID, .value = job->uid};
+    container->env = all;
+    container->env_count = count;
 }
 
 /* In the order in which tools print them; later values win over the user's. */
@@ -251,8 +266,7 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
     pod->containers = arena_array(arena, struct container, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {
         pod->containers[i] = template_->containers[i];
-        pod->containers[i].env = joined(&template_->containers[i], &env, arena);
-        pod->containers[i].env_count += env.count;
+        add_environment(&pod->containers[i], job, &env, arena);
     }
     if (type == REPLICA_WORKER && job->replicas[REPLICA_MASTER].present)
         pod->wait_for = names_child(arena, job, REPLICA_MASTER, 0);

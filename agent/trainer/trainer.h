@@ -117,7 +117,7 @@ struct trainer_place {
     int local_rank;           /* on this node: which of its GPUs */
     int local_size;           /* ranks on this node: HYBRID's default group */
     int threads;              /* CPU threads per op */
-    bool restarted;           /* this rank was started before (auto_resume) */
+    bool restarted;           /* this rank is known to have been started before (auto_resume) */
     const char *run;          /* the run's id, the same after a restart; "" or NULL: not known */
     const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */
 };

@@ -94,6 +94,19 @@ static void tell_others(struct trainer *t)
     free(found.path);
 }
 
+/* Whether this run has saved something before. That tells a restart of which nobody else knows: a
+ * kubelet starts a container again with the variables of its first start. */
+static bool was_here(const struct trainer *t)
+{
+    struct checkpoint_found found;
+    struct error ignored;
+    if (!t->run[0] || checkpoint_find_latest(t->config->checkpoint.dir, t->run, INT64_MAX, NULL,
+                                             &found, &ignored))
+        return false;
+    free(found.path);
+    return true;
+}
+
 /* A restart without a word of where from goes on only with what its own run saved, if it is known
  * which that is. */
 static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
@@ -106,7 +119,7 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         snprintf(choice->path, sizeof choice->path, "%s", asked);
     else if (asked[0]) /* a run that saves where it resumes from has to begin somewhere */
         choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
-    else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && any_restarted) {
+    else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && (any_restarted || was_here(t))) {
         choice->own_only = t->run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
     }

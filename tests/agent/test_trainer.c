@@ -236,7 +236,7 @@ static void what_differs_on_resume_is_told(void **state)
 }
 
 /* A directory in which an older run got further: a restart goes on only from what its own run
- * saved, if it is known which that is. */
+ * saved, if it is known which that is. What its own run saved is itself a sign of a restart. */
 static void a_restart_goes_on_from_its_own_run(void **state)
 {
     static const struct {
@@ -246,10 +246,13 @@ static void a_restart_goes_on_from_its_own_run(void **state)
         int resumed_step;
         const char *notice;
     } rows[] = {
-        {"second", false, "", 0, "own has checkpoints of another run, the latest "},
+        {"second", false, "", 3, ""},
         {"second", true, "", 3, ""},
+        {"second", false, "--checkpoint.auto_resume=false", 0, "own has checkpoints of another"},
         {"third", true, "", 0, "and leaves the rest; to go on from them"},
-        {"third", false, "--keep_last=1", 0, "and removes those of fewer steps"},
+        {"fourth", false, "--keep_last=1", 0, "own has checkpoints of another run, the latest "},
+        {"fifth", false, "--keep_last=1", 0, "and removes those of fewer steps"},
+        {NULL, false, "", 0, "own has checkpoints of another run, the latest "},
         {NULL, true, "", 5, ""}, /* nobody knows */
         {"second", true, "--resume_from_checkpoint=latest", 5, ""},
     };

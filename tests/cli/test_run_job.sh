@@ -32,8 +32,14 @@ check "but not if its reader leaves early" eval "shoal run -f '$work/job.yaml' -
 # ---- environment
 pod='terminationGracePeriodSeconds: 1'
 show='env | grep -E "^(PYTHONUNBUFFERED|MASTER|WORLD|RANK|PET_|LOCAL|SHOAL|HOSTNAME)" | sed "s#=.*/progress#=SOCKET#" | sort >"$DATA/$HOSTNAME"'
-job "$show" "$show" 2 | RANK=77 LOCAL_RANK=5 PET_RDZV_ID=leaks run
+again='echo SHOAL_RUN_ID=$SHOAL_RUN_ID >>"$DATA/$HOSTNAME"; [ $SHOAL_RESTART_COUNT = 1 ]'
+run_id() { sed -n 's/^SHOAL_RUN_ID=//p' "$DATA/job-$1"; }
+job "$again" "$again" | run
+before=$(run_id master-0)
+check "all starts of all replicas are told of one run" test "$(run_id worker-0)" = "$before" -a "$(uniq -c <<<"$before" | awk '{ print $1 }')" = 2
+job "$show" "$show" 2 | SHOAL_RUN_ID=leaks RANK=77 LOCAL_RANK=5 PET_RDZV_ID=leaks run
 port=$(sed -n 's/^MASTER_PORT=//p' "$DATA/job-master-0")
+check "... and those of the next run of another" test "$(grep -cvxF -e '' -e leaks -e "$before" <<<"$(run_id master-0)")" = 1
 check "the port is a free one" test "$port" -ge 20000 -a "$port" -lt 32768
 expected() { # NAME RANK
     cat <<END
@@ -49,6 +55,7 @@ PYTHONUNBUFFERED=1
 RANK=$2
 SHOAL_PROGRESS_SOCKET=SOCKET
 SHOAL_RESTART_COUNT=0
+SHOAL_RUN_ID=$(run_id master-0)
 WORLD_SIZE=3
 END
 }
@@ -59,12 +66,13 @@ job "$show" | run --keep-ports
 check "--keep-ports keeps the manifest's" contains "$DATA/job-master-0" MASTER_PORT=23456
 
 job '' "$show" 2 | run
-check "workers without a master have no rank or address, as in a cluster" same 'HOSTNAME=job-worker-0
+check "workers without a master have no rank or address, as in a cluster" same "HOSTNAME=job-worker-0
 PET_NNODES=2
 PET_NPROC_PER_NODE=auto
 PYTHONUNBUFFERED=1
 SHOAL_PROGRESS_SOCKET=SOCKET
-SHOAL_RESTART_COUNT=0' "$DATA/job-worker-0"
+SHOAL_RESTART_COUNT=0
+SHOAL_RUN_ID=$(run_id worker-0)" "$DATA/job-worker-0"
 
 elastic() { job '' "$1" 2 | sed 's/^spec:/spec:\n  elasticPolicy: {minReplicas: 1, maxReplicas: 2}/'; }
 elastic 'echo $PET_RDZV_ENDPOINT' | run

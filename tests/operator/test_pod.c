@@ -32,7 +32,7 @@ static struct pod_spec *build(const struct manifest *manifest, enum replica_type
 #define TEMPLATE    "template: {spec: {containers: [{name: pytorch, image: i}]}}"
 #define MASTER      "Master: {replicas: 1, " TEMPLATE "}"
 #define SPECS(m, n) "pytorchReplicaSpecs: {" m "Worker: {replicas: " n ", " TEMPLATE "}}"
-#define TAIL        " SHOAL_RESTART_COUNT=0"
+#define TAIL        " SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID=u"
 
 struct env_row {
     const char *name;
@@ -91,6 +91,12 @@ static const struct env_row env_rows[] = {
      "[{name: PET_NNODES, value: '7'}]}]}}}}",
      REPLICA_WORKER, 0,
      "PET_NNODES=7 PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_NNODES=1" TAIL},
+    {"which run it is may be said",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, env: "
+     "[{name: SHOAL_RUN_ID, value: mine}]}]}}}}",
+     REPLICA_WORKER, 0,
+     "SHOAL_RUN_ID=mine PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_NNODES=1 "
+     "SHOAL_RESTART_COUNT=0"},
     {"P01 the port by its name",
      "pytorchReplicaSpecs: {Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, "
      "image: i, ports: [{name: http, containerPort: 1}, {name: pytorchjob-port, containerPort: "
