@@ -20,22 +20,54 @@ check "kubectl apply -k deploy/" kubectl apply -k deploy/
 check "the operator becomes available" \
     kubectl -n shoal-system wait --for=condition=Available --timeout=120s deployment/shoal-operator
 
-# of jobs in the namespace of the context
+# ---- jobs in the namespace of the context
+of_job() { echo "training.kubeflow.org/job-name=$1"; }
 state() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[-1:].type}'; }
 is_state() { [ "$(state "$1")" = "$2" ]; }
-ends() { # JOB STATE
-    wait_for 240 is_state "$1" "$2" || {
-        kubectl describe pytorchjob "$1" | tail -n 30
-        kubectl get pods
-        kubectl logs "$1-master-0" --tail=10
+uids() { kubectl get pods -l "$(of_job "$1")" -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'; }
+restarts() { kubectl get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
+logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; } # JOB REGEX
+ends() { wait_for 240 is_state "$1" "$2"; }               # JOB STATE
+
+# row JOB WHAT COMMAND...: a check that, if it fails, also shows what a stranger needs to see of the job.
+row() { check "$1: $2" explained "$1" "${@:3}"; }
+explained() {
+    "${@:2}" || {
+        why "$1"
         return 1
     }
 }
-# agent JOB POD: the process of that pod's agent, by its hostname.
-agent() {
+why() {
+    local pod
+    kubectl get pytorchjob "$1" -o wide
+    kubectl get pytorchjob "$1" -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.message}{"\n"}{end}'
+    kubectl get pods -l "$(of_job "$1")"
+    echo "--- events"
+    kubectl get events --sort-by=.lastTimestamp | grep -F "/$1" | tail -n 16
+    for pod in $(kubectl get pods -l "$(of_job "$1")" -o name); do
+        echo "--- the log of $pod, and before it that of the container before"
+        kubectl logs "$pod" --previous --tail=5 2>/dev/null
+        kubectl logs "$pod" --tail=8
+    done
+    echo "--- the operators' logs"
+    kubectl -n shoal-system logs -l app.kubernetes.io/component=operator --tail=8 --prefix
+}
+
+# ---- processes of pods, known by their control groups: no other cluster on this machine has the pod's uid
+# processes PROGRAM POD [KUBECTL_FLAGS]: oldest first
+processes() {
+    local uid pid
+    uid=$(kubectl get pod "${@:2}" -o jsonpath='{.metadata.uid}') && [ -n "$uid" ] || return
+    grep -lsF "/pod$uid/" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | while read -r pid; do
+        [[ $(readlink "/proc/$pid/exe") != */"$1" ]] || echo "$pid"
+    done | grep .
+}
+agent() { processes shoal-agent "$1" | sed -n '1p' | grep .; }
+# what an agent that launches has started as local rank 0
+rank() {
     local pid
-    for pid in $(pgrep -x shoal-agent); do
-        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "HOSTNAME=$1" && echo "$pid" && return
+    for pid in $(processes shoal-agent "$1"); do
+        grep -qszx LOCAL_RANK=0 "/proc/$pid/environ" && echo "$pid" && return
     done
     return 1
 }
