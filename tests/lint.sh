@@ -34,9 +34,19 @@ check_analysis() {
 }
 check_scripts() { { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-sources --exclude=SC2317; }
 
+# The marks of tests/cluster/test_operator_rows.sh, each the name of a check or of a test in C.
+check_marks() {
+    local missing
+    missing=$(comm -23 <(printf '%s\n' C{01..35} D0{1..8} I0{1..3} P{01..12} W{01..12} X{01..25}) \
+        <(grep -ohE '(check "|^/\* )([CDIPWX][0-9]{2}[ :])+' tests/cluster/*.sh tests/newer/*.sh tests/operator/*.c |
+            grep -oE '[CDIPWX][0-9]{2}' | sort -u))
+    [ -z "$missing" ] || { echo "no check is named after: ${missing//$'\n'/ }"; return 1; }
+}
+
 step "format" check_format
 step "headers stand alone, in C and C++" check_headers
 step "doors between rooms" tests/check_layers.sh
 step "shell scripts" check_scripts
+step "marks of the training operator's behaviour" check_marks
 step "static analysis" check_analysis
 exit "$failed"

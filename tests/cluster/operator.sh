@@ -88,7 +88,7 @@ edit_job() { api PATCH "$jobs_path/$1" "$2" >/dev/null; }
 delete_job() { api DELETE "$jobs_path/$1" >/dev/null; }
 
 # play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N (running again
-# after N restarts) | evicted | waiting REASON MESSAGE
+# after N restarts) | crashing N (its init container has crashed N times) | evicted | waiting REASON MESSAGE
 play() {
     local pod=$1 status phase
     case $2 in
@@ -98,6 +98,7 @@ play() {
         phase=$([ "$3" -eq 0 ] && echo Succeeded || echo Failed)
         status='"phase": "'$phase'", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]'
         ;;
+    crashing) status='"phase": "Pending", "initContainerStatuses": [{"name": "init-pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": '$3', "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]' ;;
     evicted) status='"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."' ;;
     waiting) status='"phase": "Pending", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "'$3'", "message": "'$4'"}}}]' ;;
     esac
@@ -113,14 +114,25 @@ play_all() { # JOB STATE...: all its pods
 of_job() { echo "?labelSelector=training.kubeflow.org/job-name=$1"; }
 pods() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[] | select(.metadata.deletionTimestamp == null) | .metadata.name' | sort | xargs; }
 services() { api GET "$services_path$(of_job "$1")" | jq -r '.items[].metadata.name' | sort | xargs; }
+uids() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[].metadata.uid' | sort; }
 pod() { api GET "$pods_path/$1" | jq -r "$2"; }
+env_of() { pod "$1" "[.spec.containers[${3-0}].env[] | select(.name == \"$2\") | .value] | join(\" \")"; } # POD NAME [CONTAINER]
+is_new() { # POD UID: there is one, and it is not that one
+    local uid
+    uid=$(pod "$1" .metadata.uid)
+    [ -n "$uid" ] && [ "$uid" != null ] && [ "$uid" != "$2" ]
+}
 service() { api GET "$services_path/$1" | jq -r "$2"; }
+gone() { ! api GET "$1"; } # PATH
 field() { api GET "$jobs_path/$1" | jq -r "$2"; }
 # "Created Running=False Suspended": in order, those that are True by name alone.
 conditions() { field "$1" '[.status.conditions[]? | if .status == "True" then .type else .type + "=" + .status end] | join(" ")'; }
+told() { field "$1" '[.status.conditions[]? | "\(.type)=\(.status) \(.reason): \(.message)"] | join(" ")'; } # all of it
+last() { field "$1" '.status.conditions[-1] | "\(.type) \(.reason): \(.message)"'; }
+owners() { api GET "$1" | jq -r '[.metadata.ownerReferences[] | "\(.apiVersion) \(.kind) \(.name) \(.uid) \(.controller) \(.blockOwnerDeletion)"] | join(", ")'; }
 events() { api GET "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=$1" | jq -r '.items[] | .type + " " + .reason + " " + .message'; }
 
-# Checks: "is TEXT COMMAND...": its output is TEXT; "comes" waits up to 20 s for it; "stays" looks for 2 s.
+# Checks: "is TEXT COMMAND...": its output is TEXT; "comes" waits up to 20 s for it; "stays" looks for 3 s.
 is() {
     local want=$1 got
     shift
@@ -129,9 +141,10 @@ is() {
 }
 comes() { wait_for 20 is "$@" || { is "$@"; tail -n 5 "$work"/operator-*.log; return 1; }; }
 stays() {
-    local end=$((SECONDS + 2))
+    local end=$((SECONDS + 3))
     while [ "$SECONDS" -lt "$end" ]; do is "$@" || return; done
 }
+belongs_to() { is "kubeflow.org/v1 PyTorchJob $1 $(field "$1" .metadata.uid) true true" owners "$2"; } # JOB PATH: it and nobody else owns it
 tells() { wait_for 20 has_event "$@" || { events "$1"; return 1; }; } # JOB TEXT
 has_event() { events "$1" | grep -F -- "$2"; }
 metric() { curl -s "http://127.0.0.1:$metrics/metrics" | sed -n "s/^$1 //p"; }

@@ -97,9 +97,9 @@ check "kubectl scale" scales
 check "kubectl explain" explains
 
 path=spec.pytorchReplicaSpecs
-check "two masters" refused k "pytorchReplicaSpecs: {Master: {replicas: 2, template: $pod}}" $path.Master.replicas
+check "W06 two masters" refused k "pytorchReplicaSpecs: {Master: {replicas: 2, template: $pod}}" $path.Master.replicas
 check "a master without a number" refused k "pytorchReplicaSpecs: {Master: {template: $pod}}" replicas
-check "no worker" refused k "pytorchReplicaSpecs: {Worker: {replicas: 0, template: $pod}}" $path.Worker.replicas
+check "W12 no worker" refused k "pytorchReplicaSpecs: {Worker: {replicas: 0, template: $pod}}" $path.Worker.replicas
 check "... by scale" fails 1 $path.Worker.replicas kubectl scale pytorchjob j --replicas=0
 check "a misspelt role" refused k "pytorchReplicaSpecs: {$master, worker: {template: $pod}}" worker
 check "no role" refused k "pytorchReplicaSpecs: {}" $path
@@ -107,11 +107,11 @@ check "a misspelt field" refused k "runPolicy: {backoffLimits: 1}, pytorchReplic
 check "an unknown word" refused k "pytorchReplicaSpecs: {Worker: {restartPolicy: onFailure, template: $pod}}" \
     "$path.Worker.restartPolicy: Unsupported value: \"onFailure\": supported values: \"Always\", \"OnFailure\""
 check "a negative limit" refused k "runPolicy: {backoffLimit: -2}, pytorchReplicaSpecs: {$master}" spec.runPolicy.backoffLimit
-check "another's controller" refused k "runPolicy: {managedBy: x}, pytorchReplicaSpecs: {$master}" spec.runPolicy.managedBy
-check "no containers" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}" \
+check "W09 another's controller" refused k "runPolicy: {managedBy: x}, pytorchReplicaSpecs: {$master}" spec.runPolicy.managedBy
+check "W03 no containers" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}" \
     $path.Worker.template.spec.containers
-check "no image" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch}]}}}}" image
-check "a wrong name" refused 0-test "pytorchReplicaSpecs: {$master}" metadata.name
+check "W04 no image" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch}]}}}}" image
+check "W02 a wrong name" refused 0-test "pytorchReplicaSpecs: {$master}" metadata.name
 check "a name too long for a service" refused "$(printf 'a%.0s' {1..55})" "pytorchReplicaSpecs: {$master}" metadata.name
 check "the overlay's job" kubectl apply -k kustomize/overlays/mnist
 

@@ -168,7 +168,6 @@ check "services" comes "life-master-0 life-worker-0" services life
 play_all life running
 uid=$(pod life-worker-0 .metadata.uid)
 play life-worker-0 exit 137
-is_new() { [ "$(pod "$1" .metadata.uid)" != "$2" ]; }
 check "a restart" wait_for 20 is_new life-worker-0 "$uid"
 edit_job life '{"spec": {"runPolicy": {"suspend": true}}}'
 check "suspended" comes "" pods life
@@ -177,16 +176,14 @@ check "resumed" comes "life-master-0 life-worker-0" pods life
 edit_job scaled '{"spec": {"elasticPolicy": {"maxReplicas": 5}}}'
 check "an autoscaler follows" comes 5 autoscaler scaled
 play scaled-worker-0 exit 0
-no_autoscaler() { ! api GET "$autoscalers_path/$1"; }
-check "and goes" wait_for 20 no_autoscaler scaled
+check "and goes" wait_for 20 gone "$autoscalers_path/scaled"
 
 # ---- the token is replaced, and the old one is worth nothing
 api DELETE $account/shoal-operator >/dev/null
 api POST $account '{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "shoal-operator"}}' >/dev/null
 new_token
 play life-master-0 exit 0
-gone() { ! api GET "$jobs_path/$1"; }
-check "another token: the job ends and is deleted" wait_for 40 gone life
+check "another token: the job ends and is deleted" wait_for 40 gone "$jobs_path/life"
 job again 0 1 OnFailure "" "$metered"
 check "a new job" comes again-worker-0 pods again
 check "and its autoscaler" comes 3 autoscaler again

@@ -15,12 +15,18 @@ check "the operator is ready" operator_ready
 # ---- autoscalers
 autoscalers_path=/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers
 autoscaler() { api GET "$autoscalers_path/$1" | jq -r "$2"; }
-no_autoscaler() { ! api GET "$autoscalers_path/$1" >/dev/null 2>&1; }
 metered='elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvBackend: c10d, maxRestarts: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}'
-job p10 0 1 OnFailure "" "$metered"
-check "P10 autoscaler" comes "1-3 PyTorchJob/p10 p10" autoscaler p10 \
-    '"\(.spec.minReplicas)-\(.spec.maxReplicas) \(.spec.scaleTargetRef.kind)/\(.spec.scaleTargetRef.name) \(.metadata.ownerReferences[0].name)"'
+job p10 0 1 OnFailure "" "$metered" 'ports: [{name: pytorchjob-port, containerPort: 8080}]'
+check "P10 autoscaler" comes "1-3 80 kubeflow.org/v1 PyTorchJob p10" autoscaler p10 '.spec |
+    "\(.minReplicas)-\(.maxReplicas) \(.targetCPUUtilizationPercentage) \(.scaleTargetRef.apiVersion) \(.scaleTargetRef.kind) \(.scaleTargetRef.name)"'
 check "P10 pod" comes p10-worker-0 pods p10
+check "P10 service" comes p10-worker-0 services p10
+for row in "PET_RDZV_BACKEND c10d" "PET_NNODES 1:3" "PET_RDZV_ENDPOINT p10-worker-0:8080" "PET_MAX_RESTARTS 3"; do
+    check "P10 ${row% *}" is "${row#* }" env_of p10-worker-0 "${row% *}"
+done
+for path in "$pods_path/p10-worker-0" "$services_path/p10-worker-0" "$autoscalers_path/p10"; do
+    check "P10 owner of ${path#*default/}" belongs_to p10 "$path"
+done
 check "P10 is at rest" requests_rest
 api PATCH "$autoscalers_path/p10" '{"metadata": {"annotations": {"team": "a"}, "labels": {"team": "a"}}}' >/dev/null
 edit_job p10 '{"spec": {"elasticPolicy": {"maxReplicas": 5}}}'
@@ -30,46 +36,60 @@ edit_job p10 '{"spec": {"elasticPolicy": {"metrics": []}}}'
 check "another list of metrics" comes 1 field p10 '.spec.elasticPolicy | select(.metrics == []) | .minReplicas'
 check "P10 is at rest after it" requests_rest
 edit_job p10 '{"spec": {"runPolicy": {"suspend": true}}}'
-check "P12 suspending deletes it" wait_for 20 no_autoscaler p10
+check "P12 suspending deletes it" wait_for 20 gone "$autoscalers_path/p10"
 edit_job p10 '{"spec": {"runPolicy": {"suspend": false}}}'
 check "resuming makes it again" comes 1 autoscaler p10 .spec.minReplicas
 check "and the pod" comes p10-worker-0 pods p10
 play p10-worker-0 exit 0
-check "P11 one success is the job's" comes 1 field p10 .status.replicaStatuses.Worker.succeeded
-check "X22 and its autoscaler goes" wait_for 20 no_autoscaler p10
+check "P11 one success is the job's" comes "Succeeded PyTorchJobSucceeded: PyTorchJob default/p10 successfully completed." last p10
+check "P11 counted" is 1 field p10 .status.replicaStatuses.Worker.succeeded
+check "X22 and its autoscaler goes" wait_for 20 gone "$autoscalers_path/p10"
 operator_stop
 
 # ---- gangs
-kubectl apply -f - >/dev/null <<'END'
+pod_groups() { # GROUP VERSION: installs the API of a gang scheduler; leaves $groups_path
+    kubectl apply -f - <<END && kubectl wait --for=condition=Established --timeout=30s "crd/podgroups.$1"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: podgroups.scheduling.volcano.sh, annotations: {api-approved.kubernetes.io: unapproved}}
+metadata: {name: podgroups.$1, annotations: {api-approved.kubernetes.io: unapproved}}
 spec:
-  group: scheduling.volcano.sh
+  group: $1
   scope: Namespaced
   names: {plural: podgroups, singular: podgroup, kind: PodGroup, listKind: PodGroupList}
   versions:
-  - name: v1beta1
+  - name: $2
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 END
-kubectl wait --for=condition=Established --timeout=30s crd/podgroups.scheduling.volcano.sh >/dev/null
-groups_path=/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups
+    groups_path=/apis/$1/$2/namespaces/default/podgroups
+}
+pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 group() { api GET "$groups_path/$1" | jq -r "$2"; }
-no_group() { ! api GET "$groups_path/$1" >/dev/null 2>&1; }
 set_group() { api PATCH "$groups_path/$1" "{\"status\": $2}" >/dev/null; }
 operator_start --gang-scheduler-name=volcano
 check "ready with a gang scheduler" operator_ready
 
+job x18 0 1 OnFailure "" "$metered"
+check "X18 the group" wait_for 20 belongs_to x18 "$groups_path/x18"
+set_group x18 '{"phase": "Inqueue"}'
+check "X18 the pod" comes x18-worker-0 pods x18
+check "X18 the service" comes x18-worker-0 services x18
+check "X18 the autoscaler" comes 1 autoscaler x18 .spec.minReplicas
+delete_job x18 # what becomes of it is looked at last: the collector looks for new kinds every 30 s
+job c31 0 2 OnFailure "schedulingPolicy: {minAvailable: 10}"
+check "C31 the group needs more than there is" comes 10 group c31 .spec.minMember
+set_group c31 '{"phase": "Pending"}'
+
 job x24 1 2 OnFailure "schedulingPolicy: {queue: q, priorityClass: high}" "" 'resources: {requests: {cpu: 500m, memory: 1Gi}}'
 check "X24 the group is made" comes "3 q high 1500m 3221225472" group x24 \
     '"\(.spec.minMember) \(.spec.queue) \(.spec.priorityClassName) \(.spec.minResources.cpu) \(.spec.minResources.memory)"'
-check "X24 and no pod" stays "" pods x24
+no_pods() { pods x24 && pods c31; }
+check "X24 C31 and no pod" stays "" no_pods
 set_group x24 '{"phase": "Pending", "conditions": [{"type": "Unschedulable", "status": "True", "message": "3/3 tasks in gang unschedulable"}]}'
 check "X24 the scheduler's reason is told" tells x24 "PodGroup x24 is not admitted yet: 3/3 tasks in gang unschedulable"
 check "X24 and is the state" comes "Created Waiting" conditions x24
-check "X24 no pod while it is pending" stays "" pods x24
+check "X24 C31 no pod while it is pending" stays "" no_pods
 edit_job x24 '{"spec": {"runPolicy": {"schedulingPolicy": {"queue": "other"}}}}' # refused only with deploy/cel
 set_group x24 '{"phase": "Inqueue", "conditions": []}'
 check "X24 all pods after it" comes "x24-master-0 x24-worker-0 x24-worker-1" pods x24
@@ -78,23 +98,38 @@ check "X24 they are marked" comes "volcano x24 worker" pod x24-worker-0 \
 play_all x24 running
 check "X24 and the job runs" comes "Created Running" conditions x24
 check "X24 at rest" requests_rest
-check "P04 the group keeps its queue" is q group x24 .spec.queue
+check "P04 where the edit was not refused the group keeps its queue" is q group x24 .spec.queue
 play x24-master-0 exit 0
-check "X25 the group goes when the job is finished" wait_for 20 no_group x24
+check "X25 the group goes when the job is finished" wait_for 20 gone "$groups_path/x24"
 
-for scheduler in volcano other; do
-    manifest "c14-$scheduler" 0 1 OnFailure | sed "s/spec: {containers/spec: {schedulerName: $scheduler, containers/" | kubectl create -f - >/dev/null
-    check "C14 $scheduler: the group" comes 1 group "c14-$scheduler" .spec.minMember
-    set_group "c14-$scheduler" '{"phase": "Inqueue"}'
-    check "C14 $scheduler: the pod has it" comes $scheduler pod "c14-$scheduler-worker-0" .spec.schedulerName
+schedulers() { api GET "$pods_path$(of_job "$1")" | jq -r '[.items[] | .spec.schedulerName] | join(" ")'; } # of master and worker
+scheduled() { # NAME SCRIPT SCHEDULERS: the job whose manifest sed makes has pods with these
+    manifest "$1" 1 1 OnFailure | sed "$2" | kubectl create -f - >/dev/null
+    wait_for 20 is 2 group "$1" .spec.minMember
+    set_group "$1" '{"phase": "Inqueue"}'
+    comes "$3" schedulers "$1"
+}
+own='s/spec: {containers/spec: {schedulerName: volcano, containers/'
+check "C14 unset" scheduled c14-unset "" "volcano volcano"
+check "C14 equal" scheduled c14-equal "$own" "volcano volcano"
+check "C14 other" scheduled c14-other "${own/volcano/other}" "other other"
+check "C14 other in one type" scheduled c14-one "/Worker:/,$ ${own/volcano/other}" "volcano other"
+for name in c14-other c14-one; do
+    check "C14 $name is told of it" tells $name "Warning SetPodTemplateSchedulerName"
 done
-check "C14 another scheduler is told of" tells c14-other "Warning SetPodTemplateSchedulerName"
-check "C14 its own is not" lacks <(events c14-volcano) SetPodTemplateSchedulerName
+for name in c14-unset c14-equal; do
+    check "C14 $name has nothing to be told" lacks <(events $name) SetPodTemplateSchedulerName
+done
 
-job c31 0 2 OnFailure "schedulingPolicy: {minAvailable: 10}"
-check "C31 more than there is" comes 10 group c31 .spec.minMember
+check "C31 it never ran" is "Created Waiting" conditions c31
 edit_job c31 '{"spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}}}'
 check "C31 and then less" comes 2 group c31 .spec.minMember
+set_group c31 '{"phase": "Inqueue"}'
+check "C31 pods" comes "c31-worker-0 c31-worker-1" pods c31
+play_all c31 running
+check "C31 running" comes "Created Running" conditions c31
+play_all c31 exit 0
+check "C31 succeeded" comes "Created Running=False Succeeded" conditions c31
 
 api POST "$groups_path" '{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "taken"}, "spec": {"minMember": 1}}' >/dev/null
 job taken 0 1 OnFailure
@@ -102,6 +137,21 @@ check "a foreign group is told of" tells taken '"taken" already exists'
 check "and waited for" stays "" pods taken
 api DELETE "$groups_path/taken" >/dev/null
 check "until it is gone" comes 1 group taken .spec.minMember
+for path in "$pods_path/x18-worker-0" "$services_path/x18-worker-0" "$autoscalers_path/x18" "$groups_path/x18"; do
+    check "X18 ${path#*default/} goes with its job" wait_for 60 gone "$path"
+done
+operator_stop
+
+pod_groups scheduling.x-k8s.io v1alpha1 >/dev/null
+operator_start --gang-scheduler-name=coscheduler
+check "ready with scheduler-plugins" operator_ready
+job plugins 1 1 OnFailure "schedulingPolicy: {scheduleTimeoutSeconds: 9}"
+check "its group" comes "2 9" group plugins '"\(.spec.minMember) \(.spec.scheduleTimeoutSeconds)"'
+check "which no pod waits for" comes "plugins-master-0 plugins-worker-0" pods plugins
+check "they are marked" is "coscheduler plugins" pod plugins-worker-0 \
+    '"\(.spec.schedulerName) \(.metadata.labels["scheduling.x-k8s.io/pod-group"])"'
+play plugins-master-0 exit 0
+check "the group goes when the job is finished" wait_for 20 gone "$groups_path/plugins"
 
 operator_stop
 check "it leaves in good order" is 0 echo "$exit_code"

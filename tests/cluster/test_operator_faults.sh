@@ -36,7 +36,6 @@ at_least() { # NUMBER COMMAND...
     shift
     [ "$("$@")" -ge "$least" ]
 }
-uids() { api GET "$pods_path$(of_job "$1")" | jq -r '.items[].metadata.uid' | sort; }
 # One pod for each index and no other, alive or not.
 indices() {
     api GET "$pods_path$(of_job "$1")" |
@@ -118,7 +117,6 @@ play_all x21 running
 check "X21 runs again" comes "Created Suspended=False Running" conditions x21
 uid=$(pod x21-worker-0 .metadata.uid)
 kubectl delete pod x21-worker-0 --wait=false >/dev/null
-is_new() { [ "$(pod "$1" .metadata.uid)" != "$2" ]; }
 check "a deleted pod of policy Never comes again" wait_for 20 is_new x21-worker-0 "$uid"
 play x21-worker-0 running
 check "and is no failure" comes Running field x21 '.status.conditions[-1].type'

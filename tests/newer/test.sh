@@ -70,26 +70,27 @@ check "... either" refused "$long" "pytorchReplicaSpecs: {Worker: {replicas: 11,
 check "... nor at once" refused "b${long#a}" "pytorchReplicaSpecs: {Worker: {replicas: 11, template: $pod}}" \
     "metadata.name: the service of its last worker"
 check "elastic with workers" apply elastic "elasticPolicy: {minReplicas: 2, maxReplicas: 2}, $both"
-check "... without" refused e "elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: {$master}" \
+check "W11 ... without" refused e "elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: {$master}" \
     "${path}[Worker]: must be configured if elastic policy is used"
 check "... with the wrong bounds" refused e "$elastic, $both" "minReplicas must not be greater than maxReplicas"
 check "... that names its field" refused e "$elastic, $both" "spec.elasticPolicy: Invalid value"
 check "processes per node, once" apply procs "elasticPolicy: {nProcPerNode: 2}, $both"
-check "... twice" refused procs "nprocPerNode: \"2\", elasticPolicy: {nProcPerNode: 2}, $both" \
+check "W08 ... twice" refused procs "nprocPerNode: \"2\", elasticPolicy: {nProcPerNode: 2}, $both" \
     "spec.elasticPolicy.nProcPerNode: must not be used with spec.nprocPerNode"
-check "a master without our container" refused m "pytorchReplicaSpecs: {Master: {replicas: 1, template: $nameless}}" \
+check "W05 a master without our container" refused m "pytorchReplicaSpecs: {Master: {replicas: 1, template: $nameless}}" \
     "$path.Master.template.spec: Invalid value"
-check "a worker without" refused m "pytorchReplicaSpecs: {Worker: {template: $nameless}}" \
+check "W05 a worker without" refused m "pytorchReplicaSpecs: {Worker: {template: $nameless}}" \
     "must have at least one container with name pytorch"
 check "a manager" apply managed "runPolicy: {managedBy: kueue.x-k8s.io/multikueue, suspend: true}, $both"
 check "... that stays, while the rest changes" apply managed "runPolicy: {managedBy: kueue.x-k8s.io/multikueue, suspend: false}, $both"
-check "... changed" refused managed "runPolicy: {managedBy: kubeflow.org/training-operator}, $both" \
+check "W10 ... changed" refused managed "runPolicy: {managedBy: kubeflow.org/training-operator}, $both" \
     "spec.runPolicy.managedBy: field is immutable"
-check "... taken away" refused managed "$both" "spec.runPolicy.managedBy: field is immutable"
-check "... come late" refused elastic "runPolicy: {managedBy: kueue.x-k8s.io/multikueue}, $both" "spec.runPolicy.managedBy: field is immutable"
+check "W10 ... taken away" refused managed "$both" "spec.runPolicy.managedBy: field is immutable"
+check "W10 ... come late" refused elastic "runPolicy: {managedBy: kueue.x-k8s.io/multikueue}, $both" "spec.runPolicy.managedBy: field is immutable"
 check "a queue" apply queued "runPolicy: {schedulingPolicy: {queue: a}}, $both"
 check "... that stays, while the rest changes" apply queued "runPolicy: {schedulingPolicy: {queue: a, minAvailable: 2}}, $both"
-check "... changed" refused queued "runPolicy: {schedulingPolicy: {queue: b}}, $both" "spec.runPolicy.schedulingPolicy.queue is immutable"
+check "P04 ... changed" refused queued "runPolicy: {schedulingPolicy: {queue: b}}, $both" "spec.runPolicy.schedulingPolicy.queue is immutable"
+check "P04 ... and is as it was" stored_field a queued .spec.runPolicy.schedulingPolicy.queue
 
 # ---- what the old server's tests look at, as a new kubectl asks for it ----
 check "a misspelt field" refused k "runPolicy: {backoffLimits: 1}, $both" 'unknown field "spec.runPolicy.backoffLimits"'

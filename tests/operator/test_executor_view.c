@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <string.h>
 
+/* C35: a service and a pod are expected, and one of them seen, then both. */
 static void a_view_without_our_own_writes_is_too_early(void **state)
 {
     (void)state;
@@ -94,6 +95,7 @@ static void a_write_that_changes_nothing_is_not_awaited(void **state)
     executor_fixture_close(f);
 }
 
+/* C35: nothing is seen, for as long as is waited (the training operator: five minutes). */
 static void nobody_waits_for_ever(void **state)
 {
     (void)state;
