@@ -271,6 +271,12 @@ bench-torch: deps
 	@tests/bench/bench_torch.sh
 	@tests/bench/bench_all_models.sh torch
 
+#> make check-torch    what the agent writes, read by safetensors, PyTorch and transformers (likewise from PyPI)
+.PHONY: check-torch
+check-torch: deps
+	@$(MAKE) --no-print-directory V=release programs
+	@BUILD=$(CURDIR)/build/release tests/parity/check.sh
+
 #> make bench-llama    tokens/s and memory of a 25M-parameter Llama; WITH=torch: beside transformers and PyTorch
 #> make bench-t5       the same of T5-small, 512 and 128 tokens; make bench-bert: of a BERT of 4 layers, masked LM
 BENCH_MODELS := $(notdir $(wildcard tests/bench/models/*))

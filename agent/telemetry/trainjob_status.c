@@ -33,6 +33,7 @@ struct trainjob_status {
 /* ---- one request ---- */
 
 struct answer {
+    const char *url;
     bool done;
     struct error err;
 };
@@ -43,12 +44,13 @@ static void on_done(void *ctx, const struct http_answer *answer)
     a->done = true;
     a->err = answer->err;
     if (answer->err.code == ERR_NONE && answer->status / 100 != 2)
-        error_set(&a->err, ERR_IO, "HTTP %ld: %.200s", answer->status, answer->body);
+        error_set(&a->err, ERR_IO, "POST %s: HTTP %ld: %.200s", a->url, answer->status,
+                  answer->body);
 }
 
 static int exchange(struct http *http, const struct http_call *call, struct error *err)
 {
-    struct answer answer = {0};
+    struct answer answer = {.url = call->url};
     struct http_call mine = *call;
     mine.done = on_done;
     mine.context = &answer;
@@ -122,8 +124,7 @@ static void *run(void *ctx)
     int64_t next_ms = 0;
     for (char *body; (body = take_next(s, next_ms)); free(body)) {
         if ((result < 0 || post(s, http, body, &err) < 0) && !s->told) {
-            log_warning("the TrainJob does not show this run's progress: %s: %s", s->setting.url,
-                        err.msg);
+            log_warning("the TrainJob does not show this run's progress: %s", err.msg);
             s->told = true;
         }
         next_ms = clock_monotonic_ms() + s->setting.interval_ms;

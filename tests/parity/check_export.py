@@ -1,6 +1,6 @@
-"""Reads a T5 or a BERT classifier that shoal-agent saved with transformers, and gives its loss for rows. By hand:
+"""Reads a T5 or a BERT classifier that shoal-agent saved with transformers, and gives its loss for rows, as
+`make check-torch` does:
 
-    pip install torch transformers sentencepiece
     shoal-agent --model.name_or_path DIR --dataset ROWS.jsonl --dropout 0 --lr 0 --weight_decay 0 --mixed_precision no \\
         --max_steps 1 --train_batch_size ROWS --label_pad_token_id -100 --save_model OUT ...
     python3 tests/parity/check_export.py OUT ROWS.jsonl

@@ -1,6 +1,5 @@
-"""Reads what shoal-agent wrote with the programs it is meant for. By hand:
+"""Reads what shoal-agent wrote with the programs it is meant for, as `make check-torch` does:
 
-    pip install safetensors numpy torch
     shoal-agent --preset mnist ... --checkpoint.dir=ckpt --save-model=net.safetensors
     python3 tests/parity/check_formats.py net.safetensors ckpt/mnist_cnn-...steps
 

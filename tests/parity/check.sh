@@ -1,0 +1,44 @@
+#!/bin/bash
+# What shoal-agent writes, read by the programs that it is meant for: the safetensors library, PyTorch's distributed
+# checkpoints, transformers. `make check-torch` runs it, with PyTorch from PyPI, which is why `make check` does not;
+# PYTHON=...: one that has torch, transformers and sentencepiece.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/bench/torch/install.sh
+. tests/bench/torch/install.sh
+# shellcheck source=tests/e2e/t5.sh
+. tests/e2e/t5.sh
+if [ -z "${PYTHON:-}" ]; then
+    PYTHON=build/torch-venv/bin/python
+    install_torch build/torch-venv && build/torch-venv/bin/pip install --quiet sentencepiece || exit
+fi
+
+formats() { # RANKS: the export and the checkpoint of a run's end hold the same weights
+    local out=$work/formats$1
+    shoal-agent --preset=mnist --nproc_per_node="$1" --data.root=/usr/share/datasets/fashion-mnist --train_size=128 \
+        --eval_size=64 --batch_size=32 --epochs=1 --checkpoint.dir="$out" --save-model="$out.safetensors" &&
+        "$PYTHON" tests/parity/check_formats.py "$out.safetensors" "$out"/mnist_cnn-*steps
+}
+check "the safetensors library and PyTorch read the same weights: one rank" formats 1
+check "the safetensors library and PyTorch read the same weights: two ranks" formats 2
+
+# same_loss NAME MODEL DATA FLAG...: of four rows, as transformers computes it from what a step without effect saved.
+same_loss() {
+    local ours theirs
+    shoal-agent --model_name="$2" --dataset="$3" --train_size=4 --train_batch_size=4 --shuffle=false --dropout=0 --lr=0 \
+        --weight_decay=0 --mixed_precision=no --max_steps=1 --eval_strategy=no --prometheus_port=0 --csv="$work/$1.csv" \
+        --save_model="$work/$1" "${@:4}" || return
+    ours=$(tail -n 1 "$work/$1.csv" | cut -d, -f3)
+    theirs=$("$PYTHON" tests/parity/check_export.py "$work/$1" "$3" | tee /dev/stderr | sed -n 's/^loss //p')
+    echo "loss $ours, of transformers $theirs"
+    awk -v a="$ours" -v b="$theirs" 'BEGIN {exit !(b > 0 && (a - b) ^ 2 < 1e-10 * b * b)}'
+}
+mkdir -p "$work/bert"
+cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased/tokenizer.json "$work/bert"
+seq 0 3 | sed 's/.*/{"text": "the fox & jumps", "label": &}/; s/3}/0}/' >"$work/classes.jsonl"
+check "transformers computes a BERT classifier's loss" same_loss classifier "$work/bert" "$work/classes.jsonl" \
+    --head=sequence_classification --num_labels=3
+t5_place "$work/place" 4
+check "transformers computes a T5's loss" same_loss t5 "$work/place/hf/hub/models--google-t5--t5-small/snapshots/abc" \
+    "$work/place/datasets/billsum/train.jsonl" --label_pad_token_id=-100 --source_prefix=
+tap_done
