@@ -34,10 +34,10 @@ struct run {
     struct flight *flights;
     const struct job_status *written;
     bool job_deleted;
-    bool taken;   /* a name that was to be created was */
-    bool created; /* a create went well */
-    bool refused; /* one did not: memory has the text */
-    bool invalid; /* the status was found to be */
+    bool taken;     /* a name that was to be created was */
+    bool went_well; /* something was done */
+    bool refused;   /* something was not: memory has the text */
+    bool invalid;   /* the status was found to be */
 };
 
 /* A request in flight. */
@@ -187,7 +187,7 @@ static void finish(struct run *run)
     int64_t taken_ms = options->clocks->wall_ms() + TAKEN_AGAIN_MS;
     if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
         requeue_ms = taken_ms;
-    if (run->created && !run->refused && job_memory_forgive(run->memory) && !requeue_ms)
+    if (run->went_well && !run->refused && job_memory_forgive(run->memory) && !requeue_ms)
         requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
     const struct error *failure = steps_failure(run->steps);
     const struct executor_outcome outcome = {
@@ -208,10 +208,16 @@ static const char *text_at(const struct json_t *object, const char *key)
     return json_string_value(json_object_get(json_object_get(object, "metadata"), key));
 }
 
-static void note_create(struct run *run, const struct error *err)
+/* What stands in the way of the job: a create that was refused, or a right that is missing. Not of
+ * its status: nobody could read it there. */
+static void note_refusal(struct run *run, const struct action *action, const struct error *err)
 {
-    run->created |= !err->code;
-    if (run->refused || !kube_is_refusal(err->code))
+    if (action->kind == ACTION_SET_STATUS)
+        return;
+    run->went_well |= !err->code;
+    bool refused =
+        steps_creates(action->kind) ? kube_is_refusal(err->code) : err->code == ERR_FORBIDDEN;
+    if (run->refused || !refused)
         return;
     run->refused = true;
     job_memory_refuse(run->memory, err->msg);
@@ -272,8 +278,7 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     const struct action *action = flight->action;
     list_remove(flight);
     free(flight);
-    if (steps_creates(action->kind))
-        note_create(run, err);
+    note_refusal(run, action, err);
     if (steps_done(run->steps, action, err))
         note(run, action, err->code ? NULL : answer, err);
     else if (action->kind == ACTION_SET_STATUS)

@@ -78,8 +78,9 @@ size_t executor_running(const struct executor *executor); /* plans under way */
  * what the last plan did; 0: pass. Another look is worth it whenever the view has changed. */
 int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
                           const struct json_t *object);
-/* How the API server refused a create of the job's last plan (taken names included), in its words;
- * NULL: it did not. Lives until the job's next plan, or executor_forget. */
+/* How the API server refused a create (taken names included) or, for want of a right, any other
+ * part of the job's last plan, in its words; NULL: it did not. Lives until the job's next plan, or
+ * executor_forget. */
 const char *executor_refused(struct executor *executor, const char *key, const char *uid);
 /* A pass has found nothing to create: what was refused is not wanted any more. Returns whether
  * anything was, so that another pass is due. */

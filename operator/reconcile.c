@@ -195,7 +195,7 @@ static void go_on(struct pass *pass, const struct news *news, struct obstacle *o
     policy_autoscaler_sync(pass->world, pass->plan, obstacle);
     policy_waiting(pass->job, &pass->view, obstacle, pass->arena);
     if (pass->world->refused)
-        obstacle_set(obstacle, "FailedCreate", pass->world->refused);
+        obstacle_set(obstacle, "Refused", pass->world->refused);
     wait_for(pass, obstacle);
     pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
     pass_requeue(pass, pass->view.lost_ms);

@@ -36,8 +36,9 @@ struct world {
     /* Those of the job's name, whoever owns them; NULL: there is none, or the option is off. */
     const struct pod_group *pod_group;
     const struct autoscaler *autoscaler;
-    /* How the API server refused the last create for this job, in its words; NULL: it did not. What
-     * stands in the way need not be in sight: a quota, a name without our labels. */
+    /* How the API server refused the last create for this job, or for want of a right something
+     * else, in its words; NULL: it did not. What stands in the way need not be in sight: a quota, a
+     * name without our labels. */
     const char *refused;
     /* Why pods and services cannot be seen; NULL: they can. */
     const char *blind;

@@ -125,6 +125,16 @@ play nopods-master-0 running
 check "may not write status: the log says so" says 'cannot update resource "pytorchjobs/status" in API group "kubeflow.org"'
 give_rights
 check "granted: it is written" wait_for 60 is "Created Running" conditions nopods
+take_right pods delete
+sleep 1
+uid=$(pod nopods-master-0 .metadata.uid)
+play nopods-master-0 exit 1
+waits_for() { field "$1" '.status.conditions[] | select(.type == "Waiting") | .message' | grep -F -- "$2"; }
+check "may not delete pods: the event says so" tells nopods 'cannot delete resource "pods" in API group ""'
+check "and the condition" wait_for 20 waits_for nopods 'cannot delete resource "pods" in API group ""'
+give_rights
+check "granted: another pod comes" wait_for 60 is_new nopods-master-0 "$uid"
+check "and the job waits no more" comes "Created Restarting" conditions nopods
 operator_stop
 take_right pods list
 restricted_start

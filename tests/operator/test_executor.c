@@ -94,6 +94,29 @@ static void what_was_refused_is_forgiven(void **state)
     }
 }
 
+static void a_right_that_is_missing_is_remembered_until_it_is_there(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        bool refused; /* is remembered afterwards */
+    } answers[] = {{ERR_TIMEOUT, false}, {ERR_FORBIDDEN, true}, {ERR_IO, true}, {ERR_NONE, false}};
+    static const enum action_kind kinds[] = {ACTION_DELETE_POD, ACTION_DELETE_SERVICE};
+    for (size_t k = 0; k < array_length(kinds); k++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = kinds[k], .name = "p", .uid = "u"});
+        for (size_t i = 0; i < array_length(answers); i++) {
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), answers[i].code);
+            const char *refused = executor_refused(f->executor, "ns/j", "job");
+            assert_int_equal(refused != NULL, answers[i].refused);
+        }
+        assert_int_equal(f->requeue_ms, executor_fixture_now_ms); /* to tell that it is there */
+        executor_fixture_close(f);
+    }
+}
+
 static void what_is_in_flight_at_a_failure_is_waited_for(void **state)
 {
     (void)state;
@@ -235,6 +258,7 @@ int main(void)
         cmocka_unit_test(a_new_job_is_carried_out),
         cmocka_unit_test(outcomes_decide_what_follows),
         cmocka_unit_test(what_was_refused_is_forgiven),
+        cmocka_unit_test(a_right_that_is_missing_is_remembered_until_it_is_there),
         cmocka_unit_test(what_is_in_flight_at_a_failure_is_waited_for),
         cmocka_unit_test(a_deleted_job_is_told),
         cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),
