@@ -93,6 +93,8 @@ agent/checkpoint/export_checkpoint.[ch]:base/.*|kernels/ops.h|agent/comm/comm.h|
 agent/checkpoint/export(_parts|_directory)?.[ch]:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(export.*|safetensors|pretrained_index).h
 agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrained_names.h
 agent/checkpoint/pretrained_index.[ch]:base/.*|agent/checkpoint/pretrained_index.h
+agent/checkpoint/pretrained_values.[ch]:base/error.h|kernels/ops.h|agent/checkpoint/(pretrained_values|safetensors).h
+agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_config)?.h|agent/models/(architecture|config_json).h
 agent/checkpoint/pretrained_unread.[ch]:base/mem.h|agent/checkpoint/pretrained_unread.h
 agent/checkpoint/pretrained.[ch]:base/.*|kernels/ops.h|agent/checkpoint/(pretrained.*|safetensors).h|agent/(models/model|nn/module|shard/shard).h
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h

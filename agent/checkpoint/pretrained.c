@@ -3,6 +3,7 @@
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_names.h"
 #include "agent/checkpoint/pretrained_unread.h"
+#include "agent/checkpoint/pretrained_values.h"
 #include "agent/checkpoint/safetensors.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -190,7 +191,7 @@ static int check_param(const struct pretrained *p, const struct param *param, st
     if (!t)
         return error_set(err, ERR_INPUT, "%s: tensor %s is missing", p->dir, param->name);
     const char *file = p->names[place.file];
-    if (t->dtype != SAFETENSORS_F32 && t->dtype != SAFETENSORS_F16 && t->dtype != SAFETENSORS_BF16)
+    if (!pretrained_has_values(t->dtype))
         return error_set(err, ERR_INPUT, "%s/%s: tensor %s is %s: F32, F16 and BF16 can be read",
                          p->dir, file, t->name, safetensors_dtype_name(t->dtype));
     if (t->dims == param->dims &&
@@ -268,40 +269,33 @@ int pretrained_check(const struct pretrained *pretrained, const struct model *mo
 
 /* ---- loading ---- */
 
-/* IEEE half precision; subnormal numbers and infinities too. */
-static float float_of_half(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 0x1f;
-    uint32_t fraction = half & 0x3ff;
-    float value;
-    if (exponent == 0) {
-        value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    uint32_t bits = sign | fraction << 13 | (exponent == 31 ? 0xff : exponent + 112) << 23;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* Elements of a tensor as floats; raw: room for them as they are stored. */
 static int read_floats(const struct pretrained *p, struct place place, int64_t first, int64_t count,
                        void *raw, float *ret_values, struct error *err)
 {
-    if (safetensors_read(p->files[place.file], place.tensor, first, count, raw, err) < 0)
+    return pretrained_read_values(p->files[place.file], place.tensor, first, count, raw, ret_values,
+                                  err);
+}
+
+/* What is told apart at all differs early: more is not read. */
+int pretrained_differ(const struct pretrained *p, const char *name, const char *other,
+                      bool *ret_differ, struct error *err)
+{
+    struct place one = find(p, name), two = find(p, other);
+    *ret_differ = false;
+    if (!one.tensor || !two.tensor || !pretrained_has_values(one.tensor->dtype) ||
+        !pretrained_has_values(two.tensor->dtype))
+        return 0;
+    *ret_differ = one.tensor->count != two.tensor->count;
+    if (*ret_differ)
+        return 0;
+    int64_t count = one.tensor->count < CHUNK_ELEMENTS ? one.tensor->count : CHUNK_ELEMENTS;
+    auto_free float *values = xmalloc((size_t)count * sizeof *values);
+    auto_free float *others = xmalloc((size_t)count * sizeof *others);
+    auto_free float *raw = xmalloc((size_t)count * sizeof *raw);
+    if (read_floats(p, one, 0, count, raw, values, err) < 0 ||
+        read_floats(p, two, 0, count, raw, others, err) < 0)
         return -1;
-    const uint16_t *halves = raw;
-    switch (place.tensor->dtype) {
-    case SAFETENSORS_BF16:
-        for (int64_t i = 0; i < count; i++)
-            ret_values[i] = bf16_to_float(halves[i]);
-        break;
-    case SAFETENSORS_F16:
-        for (int64_t i = 0; i < count; i++)
-            ret_values[i] = float_of_half(halves[i]);
-        break;
-    default:
-        memcpy(ret_values, raw, (size_t)count * sizeof *ret_values);
-    }
+    *ret_differ = memcmp(values, others, (size_t)count * sizeof *values) != 0;
     return 0;
 }
 

@@ -35,6 +35,11 @@ void pretrained_close(struct pretrained *pretrained); /* NULL-safe */
 int pretrained_check(const struct pretrained *pretrained, const struct model *model,
                      struct lines *notes, struct error *err);
 
+/* Whether the directory has two tensors of these names, with other values in their first million.
+ * Errors: ERR_IO. */
+int pretrained_differ(const struct pretrained *pretrained, const char *name, const char *other,
+                      bool *ret_differ, struct error *err);
+
 /* Fills this rank's slices, which have their initial values (shard_init_values()), and waits for
  * it. What is there twice (model.ties) must be equal. The model is checked first; errors as
  * pretrained_check(). */

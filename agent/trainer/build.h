@@ -1,5 +1,5 @@
 /* From the configuration to a model cut into units, and its tokenizer. Touches no data, device or
- * network. */
+ * network, but for the directory of a model that is named. */
 #ifndef SHOAL_AGENT_BUILD_H
 #define SHOAL_AGENT_BUILD_H
 

@@ -2,32 +2,17 @@
  * field by field. */
 #include "agent/trainer/build.h"
 
+#include "agent/checkpoint/pretrained_config.h"
 #include "agent/config/config_model.h"
-#include "agent/models/config_json.h"
 #include "agent/text/tokenizer.h"
-#include "base/file.h"
-
-static int read_config(const char *directory, struct arena *arena, struct architecture *a,
-                       struct error *err)
-{
-    const char *path = arena_printf(arena, "%s/config.json", directory);
-    auto_free char *text = NULL;
-    size_t bytes;
-    struct lines notes;
-    lines_init(&notes, arena);
-    if (file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, err) ||
-        config_json_read(arena, path, text, bytes, a, &notes, err))
-        return error_wrap(err, "model.name_or_path");
-    return 0;
-}
 
 int build_architecture(const struct agent_config *c, struct arena *arena,
                        struct architecture *ret_architecture, struct error *err)
 {
     struct architecture published;
     const char *directory = c->model.name_or_path;
-    if (directory[0] && read_config(directory, arena, &published, err))
-        return -1;
+    if (directory[0] && pretrained_read_config(directory, arena, &published, NULL, err))
+        return error_wrap(err, "model.name_or_path");
     return config_architecture(c, directory[0] ? &published : NULL, ret_architecture, err);
 }
 

@@ -1,13 +1,12 @@
 #include "agent/trainer/generate.h"
 
 #include "agent/checkpoint/pretrained.h"
+#include "agent/checkpoint/pretrained_config.h"
 #include "agent/comm/comm.h"
-#include "agent/models/config_json.h"
 #include "agent/models/rope.h"
 #include "agent/shard/shard.h"
 #include "agent/shard/wrap.h"
 #include "agent/text/tokenizer.h"
-#include "base/file.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -30,11 +29,7 @@ struct generator {
 
 static int open_model(struct generator *g, const char *dir, struct error *err)
 {
-    const char *path = arena_printf(g->arena, "%s/config.json", dir);
-    auto_free char *text = NULL;
-    size_t bytes;
-    if (file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, err) ||
-        config_json_read(g->arena, path, text, bytes, &g->architecture, NULL, err) ||
+    if (pretrained_read_config(dir, g->arena, &g->architecture, NULL, err) ||
         architecture_check(&g->architecture, err))
         return -1;
     g->model = architecture_build(g->arena, &g->architecture);

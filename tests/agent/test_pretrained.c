@@ -3,8 +3,8 @@
  * want a part. */
 #include "agent/checkpoint/pretrained.h"
 
+#include "agent/checkpoint/pretrained_config.h"
 #include "agent/checkpoint/pretrained_index.h"
-#include "agent/models/config_json.h"
 #include "agent/shard/wrap.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -33,11 +33,7 @@ static struct architecture read_architecture(struct arena *arena, const char *di
 {
     struct architecture architecture;
     struct error err;
-    auto_free char *text = NULL;
-    size_t bytes;
-    const char *path = arena_printf(arena, "%s/config.json", dir);
-    assert_ok(file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, &err), &err);
-    assert_ok(config_json_read(arena, path, text, bytes, &architecture, NULL, &err), &err);
+    assert_ok(pretrained_read_config(dir, arena, &architecture, NULL, &err), &err);
     return architecture;
 }
 
@@ -110,7 +106,7 @@ static void each_rank_gets_its_part(void **state)
     } rows[] = {
         {DATA "llama_sharded", 0, 0},        {DATA "llama_tied_bf16", 0x1p-8, 0},
         {DATA "gpt2_f16", 0x1p-11, 0x1p-25}, {DATA "t5_bf16", 0x1p-8, 0},
-        {DATA "bert_f16", 0x1p-11, 0x1p-25},
+        {DATA "bert_f16", 0x1p-11, 0x1p-25}, {DATA "t5_v1_1", 0x1p-8, 0},
     };
     for (size_t i = 0; i < array_length(rows); i++)
         for (int size = 1; size <= 3; size++) {
@@ -241,6 +237,27 @@ static void a_head_that_is_not_the_embedding_is_not_tied(void **state)
                                       "(config.json's tie_word_embeddings)");
 }
 
+/* transformers 5 writes tie_word_embeddings and scale_decoder_outputs, and a head, if there is one
+ * of its own. */
+static void t5_has_the_head_that_its_weights_have(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct architecture tied =
+        read_architecture(arena, DATA "t5_bf16"); /* a copy of the embedding */
+    struct architecture untied = read_architecture(arena, DATA "t5_v1_1");
+    assert_true(tied.t5.tie_word_embeddings);
+    assert_true(t5_scales(&tied.t5));
+    assert_false(untied.t5.tie_word_embeddings);
+    assert_false(t5_scales(&untied.t5));
+    struct architecture none;
+    struct error err;
+    assert_fails(pretrained_read_config(DATA "t5_v1_1/config.json", arena, &none, NULL, &err), &err,
+                 ERR_CONFIG, "config.json is a file: name the directory");
+    assert_fails(pretrained_read_config(DATA "none", arena, &none, NULL, &err), &err, ERR_NOT_FOUND,
+                 DATA "none/config.json");
+}
+
 /* ---- broken directories ---- */
 
 static void put(const char *dir, const char *name, const char *text)
@@ -314,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_new_head_begins_with_random_values),
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(a_head_that_is_not_the_embedding_is_not_tied),
+        cmocka_unit_test(t5_has_the_head_that_its_weights_have),
         cmocka_unit_test_setup_teardown(broken_directories_are_refused, support_enter_dir,
                                         support_leave_dir),
     };

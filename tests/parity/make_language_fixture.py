@@ -118,6 +118,7 @@ def write_pretrained():
     tensors = {name: value.clone() for name, value in model.state_dict().items()}  # the embedding four times
     tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = torch.zeros(8, 3)
     save_file(tensors, os.path.join(PRETRAINED, "t5_bf16", "model.safetensors"), {"format": "pt"})
+    build("t5_v1_1", torch.bfloat16).save_pretrained(os.path.join(PRETRAINED, "t5_v1_1"))  # calls itself tied
     model = build("bert_pretraining", torch.float16)
     model.save_pretrained(os.path.join(PRETRAINED, "bert_f16"))
     tensors = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"):
