@@ -104,8 +104,12 @@ int columns_read_names(struct columns *columns, const char *line, size_t bytes, 
             return -1;
         list_name(str_text(&name), name.length, &names);
         for (size_t i = 0; i < columns->count; i++) {
-            if (found[i] || strcmp(columns->wanted[i].column, str_text(&name)) != 0)
+            if (strcmp(columns->wanted[i].column, str_text(&name)) != 0)
                 continue;
+            if (found[i])
+                return error_set(err, ERR_INPUT,
+                                 "two columns \"%s\": which of them is meant? Rename one",
+                                 str_text(&name));
             columns->places[i] = field;
             found[i] = true;
         }

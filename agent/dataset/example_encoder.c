@@ -63,6 +63,21 @@ static bool adds(const struct examples_options *o, enum token_affix asked, bool 
     return asked == TOKENS_AFFIX_AUTO ? tokenizers : asked == TOKENS_AFFIX_TRUE;
 }
 
+/* Beside bos and eos there must be something to read and to learn. */
+static int check_room(const struct example_encoder *e, struct error *err)
+{
+    const struct examples_options *o = e->options;
+    int64_t least = e->add_bos + e->add_eos + 1;
+    if (o->max_source >= least && o->max_target >= least)
+        return 0;
+    bool is_source = o->max_source < least;
+    return error_set(
+        err, ERR_CONFIG,
+        "data.max_%s_length: %lld leaves no room for a text, whose %s: at least %lld",
+        is_source ? "source" : "target", (long long)(is_source ? o->max_source : o->max_target),
+        e->add_bos && e->add_eos ? "bos and eos count, too" : "eos counts, too", (long long)least);
+}
+
 int example_encoder_init(struct example_encoder *encoder, const struct examples_options *options,
                          enum token_format format, const char *name, struct error *err)
 {
@@ -80,6 +95,8 @@ int example_encoder_init(struct example_encoder *encoder, const struct examples_
                          encoder->add_bos && t->bos < 0 ? "bos ([CLS])" : "eos ([SEP])",
                          o->kind == EXAMPLES_TRANSLATION ? "data.add_bos or data.add_eos"
                                                          : "the model");
+    if (o->kind == EXAMPLES_TRANSLATION && check_room(encoder, err) < 0)
+        return -1;
     json_line_prepare();
     want_columns(&encoder->columns, o);
     return o->kind == EXAMPLES_CLASSES ? read_label_names(encoder, err) : 0;

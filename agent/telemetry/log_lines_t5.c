@@ -21,12 +21,12 @@ static const char *const elapsed[] = {
     [LANG_KO] = "코드 블록 실행 시간: %.4f 초\n",
 };
 
-/* Of the step's micro-batches, the one that is due. */
+/* Of the step's micro-batches, those that are due; the loss is the mean of all. */
 static void add_step(const struct run_state *s, int64_t every, struct str *out)
 {
     const struct run_numbers *n = &s->last;
     int64_t due = (n->micro_batch + every - 1) / every * every;
-    if (due < n->micro_batch + n->micro_batches)
+    for (; due < n->micro_batch + n->micro_batches; due += every)
         str_printf(out, "Epoch %lld | Step %lld | Loss: %.4f | Strategy: %s\n",
                    (long long)n->epochs_done, (long long)due, n->loss, s->facts.strategy);
 }

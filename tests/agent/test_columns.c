@@ -98,6 +98,7 @@ static void test_what_is_wrong(void **state)
          "no column \"sum\"; it has text, label: set data.target_column"},
         {TOKENS_CSV, "text;sum;label", NULL,
          "no column \"text\"; it has text;sum;label: set data.text_column"},
+        {TOKENS_TSV, "text\tsum\tlabel\ttext", NULL, "two columns \"text\": which of them"},
         {TOKENS_CSV, "\"text\"x,label", NULL, "a field begins with \" but does not end with one"},
         {TOKENS_TSV, "text\tsum\tlabel", "a\tb", "it has only 2 fields, fewer than"},
         {TOKENS_CSV, "text,sum,label", "\"a\" b,c,d",

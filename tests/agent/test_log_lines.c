@@ -115,6 +115,13 @@ static void the_chapter_has_its_words_in_two_languages(void **state)
          4,
          "Epoch 1 | Step 10 | Loss: 2.5000 | Strategy: FULL_SHARD\n",
          "Epoch 1 | Step 10 | Loss: 2.5000 | Strategy: FULL_SHARD\n"},
+        {{AT(RUN_STEP)},
+         10,
+         20,
+         "Epoch 1 | Step 10 | Loss: 2.5000 | Strategy: FULL_SHARD\n"
+         "Epoch 1 | Step 20 | Loss: 2.5000 | Strategy: FULL_SHARD\n",
+         "Epoch 1 | Step 10 | Loss: 2.5000 | Strategy: FULL_SHARD\n"
+         "Epoch 1 | Step 20 | Loss: 2.5000 | Strategy: FULL_SHARD\n"},
         {{AT(RUN_SAVE_DONE), .path = "c/checkpoint_FULL_SHARD-3steps", .epoch = 1,
           .at_epoch_end = true},
          0,
