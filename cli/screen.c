@@ -77,11 +77,11 @@ static void add_progress(const struct progress *p, int columns, struct str *out)
     str_init(&line, LINE_MAX_BYTES);
     if (p->epoch >= 0)
         str_printf(&line, "  epoch %" PRId64, p->epoch);
-    if (p->epoch >= 0 && p->epochs >= 0)
+    if (p->epoch >= 0 && p->epochs > 0)
         str_printf(&line, "/%" PRId64, p->epochs);
     if (p->step >= 0)
         str_printf(&line, "  step %" PRId64, p->step);
-    if (p->step >= 0 && p->steps >= 0)
+    if (p->step >= 0 && p->steps > 0)
         str_printf(&line, "/%" PRId64, p->steps);
     if (p->has_loss)
         str_printf(&line, "  loss %.4f", p->loss);

@@ -135,7 +135,7 @@ struct agent_config {
     struct {
         int64_t type;         /* enum schedule_type */
         int64_t max_steps;    /* 0: by epochs */
-        double epochs;        /* above 0; Transformers counts parts of one, too */
+        double epochs;        /* 0: as many as max_steps takes; Transformers counts parts, too */
         int64_t warmup_steps; /* at most one of the two is above 0 */
         double warmup_ratio;  /* of decay_steps; not rounded */
         int64_t decay_steps;  /* 0: the steps of the run */

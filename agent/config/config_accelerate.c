@@ -83,7 +83,8 @@ static bool is_of_tpu(const char *name)
 static int apply(struct config_parser *p, const char *name, const char *key, const char *text,
                  struct error *err)
 {
-    if (strcmp(key, "xla_fsdp_grad_ckpt") == 0)
+    bool is_true = false;
+    if (strcmp(key, "xla_fsdp_grad_ckpt") == 0 && config_parse_bool(text, &is_true) && is_true)
         config_note(p, "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing");
     if (config_apply(p, key, text, SOURCE_FILE, err) == 0)
         return 0;
@@ -94,6 +95,53 @@ static int apply(struct config_parser *p, const char *name, const char *key, con
 
 /* ---- fsdp_config ---- */
 
+/* torch's name of a type as ours: "torch.bfloat16" and "bfloat16" are bf16. */
+static const char *dtype_name(const char *text)
+{
+    static const char *const names[][2] = {
+        {"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"}, {"float32", "fp32"}};
+    if (str_starts_with(text, "torch."))
+        text += strlen("torch.");
+    for (size_t i = 0; i < array_length(names); i++)
+        if (strcmp(text, names[i][0]) == 0)
+            return names[i][1];
+    return text;
+}
+
+/* The policy as torch has it: a type each for parameters, sums of gradients, and what there is none
+ * of here. */
+static int apply_precisions(struct config_parser *p, const char *name, const json_t *policy,
+                            struct error *err)
+{
+    static const struct {
+        const char *name, *key; /* NULL: nothing is to be done */
+    } rows[] = {{"param_dtype", "precision.mixed_precision"},
+                {"reduce_dtype", "precision.reduce_dtype"},
+                {"buffer_dtype", NULL},
+                {"output_dtype", NULL},
+                {"cast_forward_inputs", NULL}};
+    const char *part;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)policy, part, value)
+    {
+        size_t i = 0;
+        while (i < array_length(rows) && strcmp(part, rows[i].name) != 0)
+            i++;
+        const char *text = config_json_text(p->arena, value);
+        if (i == array_length(rows) || !text)
+            return error_set(err, ERR_CONFIG,
+                             "%s.%s: it has param_dtype and reduce_dtype, a type "
+                             "each",
+                             name, part);
+        const char *full = arena_printf(p->arena, "%s.%s", name, part);
+        if (!rows[i].key)
+            config_note(p, "%s is ignored: there is nothing that it could change", full);
+        else if (apply(p, full, rows[i].key, dtype_name(text), err))
+            return -1;
+    }
+    return 0;
+}
+
 /* Its keys have the prefix or not; those for TPUs never do. */
 static int apply_fsdp_key(struct config_parser *p, const char *name, const json_t *value,
                           struct error *err)
@@ -103,6 +151,8 @@ static int apply_fsdp_key(struct config_parser *p, const char *name, const json_
     bool is_settings = strcmp(name, "xla_fsdp_settings") == 0;
     if (is_empty(value))
         return 0;
+    if (strcmp(key, "fsdp_mixed_precision_policy") == 0 && json_is_object(value))
+        return apply_precisions(p, name, value, err);
     const char *text = is_settings ? "true" : config_json_text(p->arena, value);
     if (!text)
         return error_set(err, ERR_CONFIG, "%s: must be a single value or a list", name);
@@ -222,7 +272,8 @@ static int apply_top_key(struct config_parser *p, const struct top_key *row, con
         return error_set(err, ERR_CONFIG, "%s: %s%s%s%s", row->name, text ? "'" : "",
                          text ? text : "", text ? "': " : "",
                          row->why ? row->why : "must be a single value");
-    config_note(p, "%s is ignored: it changes nothing here", row->name);
+    if (!is_of_tpu(row->name)) /* those are told together */
+        config_note(p, "%s is ignored: it changes nothing here", row->name);
     return 0;
 }
 
@@ -306,6 +357,7 @@ int config_apply_fsdp_words(struct config_parser *p, const char *words, enum con
                              words);
         if (config_apply(p, rows[i].key, rows[i].value, source, err))
             return -1;
+        p->auto_wrap |= strcmp(rows[i].words, "auto_wrap") == 0;
         rest += length;
         rest += strspn(rest, "_");
     }

@@ -13,8 +13,10 @@ static int set(struct config_parser *p, int index, const char *text, enum config
     p->config->source[index] = source;
     if (key->offset == KEY_AT(model.type))
         p->model_type = arena_strdup(p->arena, text);
-    if (key->offset == KEY_AT(parallel.wrap_policy))
+    if (key->offset == KEY_AT(parallel.wrap_policy)) {
         p->wrap_policy = arena_strdup(p->arena, text);
+        p->auto_wrap = false;
+    }
     return 0;
 }
 
@@ -23,6 +25,7 @@ static int refuse(struct config_parser *p, const char *name, const char *value, 
                   struct error *err)
 {
     const char *given = value ? value : "true";
+    bool ignored;
     for (int i = 0; i < config_refusal_count; i++) {
         const struct config_refusal *row = &config_refusals[i];
         if (!config_names_have(row->names, name, false) ||
@@ -31,8 +34,10 @@ static int refuse(struct config_parser *p, const char *name, const char *value, 
         *ret_done = true;
         if (row->harmless && config_names_have(row->harmless, given, false))
             return 0;
-        if (row->fatal)
+        if (row->verdict == REFUSED)
             return error_set(err, ERR_CONFIG, "'%s': %s", given, row->why);
+        if (row->verdict == IGNORED_SWITCH && !config_parse_bool(given, &ignored))
+            return error_set(err, ERR_CONFIG, "'%s' is not true or false", given);
         config_note(p, "%s is ignored: %s", name, row->why);
         return 0;
     }

@@ -85,6 +85,9 @@ static int finish_model(struct config_parser *p, struct error *err)
     bool is_named = c->model.name_or_path[0];
     if (is_named)
         forget_preset_sizes(p);
+    else if (c->model.init == INIT_PRETRAINED && SOURCE_OF(model.init) == SOURCE_PRESET)
+        /* the values of a model that the preset names */
+        c->model.init = INIT_AUTO;
     if (c->model.type == MODEL_AUTO && !is_named && c->model.architecture[0])
         c->model.type = type_of(c->model.architecture);
     if (c->model.type != MODEL_AUTO && c->model.type != MODEL_MNIST_CNN)
@@ -118,6 +121,26 @@ static int finish_model(struct config_parser *p, struct error *err)
     else
         c->checkpoint.prefix = name_of(p->arena, c->model.name_or_path);
     return 0;
+}
+
+/* Whether the preset that was applied last is accelerate's: no script has one of its own. */
+static bool is_trainers(const struct config_parser *p)
+{
+    const char *comma = strrchr(p->config->preset, ',');
+    return strcmp(comma ? comma + 1 : p->config->preset, "accelerate") == 0;
+}
+
+/* Transformers' Trainer: "max_steps overrides num_train_epochs". */
+static void finish_steps(struct config_parser *p)
+{
+    struct agent_config *c = &p->config->value;
+    if (!is_trainers(p) || c->schedule.max_steps == 0)
+        return;
+    if (SOURCE_OF(schedule.epochs) > SOURCE_PRESET && c->schedule.epochs > 0)
+        config_note(p, "schedule.num_train_epochs is ignored: schedule.max_steps decides, as in "
+                       "Trainer");
+    c->schedule.epochs = 0;
+    follow(p, KEY_AT(schedule.epochs), KEY_AT(schedule.max_steps));
 }
 
 /* Processes of a pod from those of all pods: accelerate's way to count. */
@@ -160,6 +183,10 @@ static void finish_wrap(struct config_parser *p)
     for (size_t i = 0; p->wrap_policy && i < array_length(rows); i++)
         if (!c->parallel.wrap_classes[0] && strcasecmp(p->wrap_policy, rows[i].written) == 0)
             c->parallel.wrap_classes = rows[i].class_name;
+    /* Trainer's "auto_wrap": by size where one is given, else by class. */
+    if (p->auto_wrap && SOURCE_OF(parallel.min_num_params) > SOURCE_PRESET &&
+        c->parallel.min_num_params > 0)
+        c->parallel.wrap_policy = WRAP_SIZE;
     if (c->parallel.wrap_policy == WRAP_SIZE && c->parallel.min_num_params == 0)
         c->parallel.wrap_policy = WRAP_NONE;
 }
@@ -225,6 +252,7 @@ int config_finish(struct config_parser *p, struct error *err)
         return -1;
     finish_by_model(&p->config->value);
     finish_optimizer(p);
+    finish_steps(p);
     finish_wrap(p);
     finish_places(p);
     if (config_check_rules(p, err))

@@ -102,14 +102,18 @@ struct config_shorthand {
 extern const struct config_shorthand config_shorthands[];
 extern const int config_shorthand_count;
 
+/* What becomes of them. IGNORED: the warning says so; a switch must be true or false all the same.
+ */
+enum config_verdict { REFUSED, IGNORED, IGNORED_SWITCH };
+
 /* What others have and this agent has not: keys of its own schema that come later, and flags of
  * other trainers. */
 struct config_refusal {
     const char *names;    /* separated by spaces */
     const char *values;   /* refused only with one of these; NULL: with any but the harmless */
     const char *harmless; /* values that ask for what is so anyway, separated by spaces; or NULL */
-    bool fatal;           /* false: ignored, and the warning says so */
-    const char *why;      /* "... is ignored: WHY" or "...: WHY" */
+    enum config_verdict verdict;
+    const char *why; /* "... is ignored: WHY" or "...: WHY" */
 };
 extern const struct config_refusal config_refusals[];
 extern const int config_refusal_count;

@@ -47,12 +47,12 @@ static const struct config_key keys[] = {
         "AnnealingLR; hf_*: Transformers', down to min_lr; cosine_to_min: hf_cosine, always half a wave; step: StepLR; wsd: constant, then "
         "down over cooldown_steps"),
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
-            "max_training_steps max_step",
+            "max_training_steps max_step max_train_steps",
             "stop after this many optimizer steps; 0 or -1: by epochs", .choices = "-1"),
     KEY_FLOAT(
-        "schedule", "num_train_epochs", schedule.epochs, "1", 1e-6, 1e6, "epochs number_epochs",
+        "schedule", "num_train_epochs", schedule.epochs, "1", 0, 1e6, "epochs number_epochs",
         "passes over the training data, or a part of one (0.5, 2.5) where its length is known; "
-        "max_steps ends the run within one"),
+        "max_steps ends the run within one; 0: as many as max_steps takes"),
     KEY_INT("schedule", "warmup_steps", schedule.warmup_steps, "0", 0, 1e12, NULL,
             "optimizer steps of linear growth at the start"),
     KEY_FLOAT("schedule", "warmup_ratio", schedule.warmup_ratio, "0", 0, 1,

@@ -49,6 +49,7 @@ struct config_parser {
     void *lookup_ctx;
     const char *model_type;  /* as it was written last; NULL: nowhere but in the table */
     const char *wrap_policy; /* likewise */
+    bool auto_wrap;          /* it was written as --fsdp's word */
     struct str unknown;      /* names of unknown flags */
     struct str notes;        /* what is ignored and why */
 };

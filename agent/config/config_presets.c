@@ -120,6 +120,7 @@ static const char *const fabric[] = {
  * padding of targets (token 0) in the loss. */
 static const char *const t5_fsdp[] = {
     "model.name_or_path=google-t5/t5-small",
+    "model.init=pretrained",
     "model.head=seq2seq_lm",
     "data.dataset=billsum",
     "data.text_column=text",

@@ -32,6 +32,10 @@ static int check_optimizer(const struct agent_config *c, struct error *err)
     if (c->schedule.warmup_steps > 0 && c->schedule.warmup_ratio > 0)
         return error_set(err, ERR_CONFIG,
                          "schedule.warmup_steps and schedule.warmup_ratio: only one can be given");
+    if (c->schedule.epochs == 0 && c->schedule.max_steps == 0)
+        return error_set(err, ERR_CONFIG,
+                         "schedule.num_train_epochs=0 needs schedule.max_steps: else nothing ends "
+                         "the run, or nothing is trained");
     if (c->eval.strategy == EVAL_STEPS && c->eval.steps == 0)
         return error_set(err, ERR_CONFIG, "eval.eval_strategy=steps needs eval.eval_steps");
     return 0;

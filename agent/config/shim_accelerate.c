@@ -135,7 +135,7 @@ static int read_flag(struct shim_writer *w, char *const **words, struct error *e
 
 int shim_read_accelerate(struct shim_writer *w, char *const **words, struct error *err)
 {
-    bool is_module = false, has_file = false;
+    bool is_module = false, has_file = false, is_copied = false, is_sharded = false;
     if (!**words || strcmp(**words, "launch") != 0)
         return error_set(err, ERR_CONFIG,
                          "accelerate: '%s' is not one of: launch, config, env, merge-weights",
@@ -145,9 +145,15 @@ int shim_read_accelerate(struct shim_writer *w, char *const **words, struct erro
     for (++*words; **words && (**words)[0] == '-'; ++*words) {
         is_module |= strcmp(**words, "-m") == 0 || shim_is_flag(**words, "module");
         has_file |= shim_is_flag(**words, "config_file");
+        is_copied |= shim_is_flag(**words, "multi_gpu");
+        is_sharded |= shim_is_flag(**words, "use_fsdp");
         if (read_flag(w, words, err))
             return -1;
     }
+    if (is_copied && is_sharded)
+        return error_set(err, ERR_CONFIG,
+                         "accelerate launch: --multi_gpu gives each rank a copy, --use_fsdp a "
+                         "slice: only one of them can be used at a time");
     if (!**words)
         return error_set(err, ERR_CONFIG, "accelerate launch: names no script");
     const char *file = has_file ? NULL : accelerate_find_file(w->lookup, w->ctx, w->arena);

@@ -31,7 +31,10 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
     };
     if (open_tokenizer(t, &ret_place->encoder, err))
         return -1;
-    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err);
+    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err) ||
+                   trainer_check_epoch(t, t->train->batches, err)
+               ? -1
+               : 0;
 }
 
 /* Whether a stream has anything is known once something of it was read. */

@@ -147,6 +147,9 @@ int trainer_open_model(struct trainer *t, struct error *err);
 /* trainer_run.c */
 int64_t trainer_steps(const struct trainer *t);       /* of the whole run; 0: not known */
 int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: not known */
+/* Whether an epoch of so many micro-batches of each rank (below 0: not known) has a step at all.
+ * Errors: ERR_CONFIG. */
+int trainer_check_epoch(const struct trainer *t, int64_t batches, struct error *err);
 
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer.
  * Collective. */

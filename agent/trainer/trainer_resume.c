@@ -21,16 +21,16 @@ struct choice {
     int64_t step;        /* if it is the latest of a directory */
 };
 
+static bool has_file(const char *path, const char *name)
+{
+    auto_free char *file = xasprintf("%s/%s", path, name);
+    return access(file, F_OK) == 0;
+}
+
 /* A folder "model" is no sign: a finished run's directory has one, its export. */
 static bool is_checkpoint(const char *path)
 {
-    static const char *const parts[] = {"COMPLETE", "state.json"};
-    for (size_t i = 0; i < array_length(parts); i++) {
-        auto_free char *part = xasprintf("%s/%s", path, parts[i]);
-        if (access(part, F_OK) == 0)
-            return true;
-    }
-    return false;
+    return has_file(path, "COMPLETE") || has_file(path, "state.json");
 }
 
 static void take_found(struct choice *choice, const char *dir, struct checkpoint_found *found)
@@ -107,19 +107,38 @@ static bool was_here(const struct trainer *t)
     return true;
 }
 
+/* t5-fsdp.py looks into a directory of this name, whatever its --save_path is. */
+static void choose_scripts(struct trainer *t, struct choice *choice)
+{
+    const char *path = arena_printf(t->arena, "checkpoint_%s", shard_strategy_name(t->strategy));
+    if (t->config->logging.style != STYLE_T5)
+        return;
+    if (has_file(path, "COMPLETE"))
+        snprintf(choice->path, sizeof choice->path, "%s", path);
+    else if (has_file(path, ".metadata"))
+        t->listener->notice(t->listener->ctx,
+                            arena_printf(t->arena,
+                                         "%s: a checkpoint of PyTorch's, whose pickles are not "
+                                         "read: it is passed over",
+                                         path));
+}
+
 /* A restart without a word of where from goes on only with what its own run saved, if it is known
  * which that is. */
 static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
 {
     const struct agent_config *c = t->config;
     const char *asked = c->checkpoint.resume;
-    if (strcmp(asked, "latest") == 0)
+    if (strcmp(asked, "latest") == 0) {
         choose_latest(t, c->checkpoint.dir, false, choice);
-    else if (asked[0] && is_checkpoint(asked))
+        if (!choice->path[0] && !choice->outcome.failed)
+            choose_scripts(t, choice);
+    } else if (asked[0] && is_checkpoint(asked)) {
         snprintf(choice->path, sizeof choice->path, "%s", asked);
-    else if (asked[0]) /* a run that saves where it resumes from has to begin somewhere */
+    } else if (asked[0]) { /* a run that saves where it resumes from has to begin somewhere */
         choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
-    else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] && (any_restarted || was_here(t))) {
+    } else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] &&
+               (any_restarted || was_here(t))) {
         choice->own_only = t->run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
     }

@@ -72,7 +72,25 @@ int64_t trainer_epoch_steps(const struct trainer *t)
 int64_t trainer_steps(const struct trainer *t)
 {
     int64_t most = t->config->schedule.max_steps, steps = trainer_epoch_steps(t);
-    return t->train->batches < 0 || (most > 0 && most < steps) ? most : steps;
+    return steps == 0 || (most > 0 && most < steps) ? most : steps;
+}
+
+int trainer_check_epoch(const struct trainer *t, int64_t batches, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    int64_t group = c->optimizer.gradient_accumulation_steps;
+    if (batches == 0)
+        return error_set(err, ERR_CONFIG,
+                         "data.drop_last: %s has too few samples for one batch of %lld on each "
+                         "rank: nothing would be trained",
+                         t->train->what, (long long)t->train->batch_rows);
+    if (batches < 0 || batches >= group || !c->optimizer.drop_incomplete)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "optimizer.gradient_accumulation_steps: %lld micro-batches make a step, but "
+                     "an epoch has only %lld on each rank: nothing would be trained; take fewer, "
+                     "or optimizer.drop_incomplete_accumulation=false",
+                     (long long)group, (long long)batches);
 }
 
 /* ---- between steps ---- */
@@ -206,6 +224,8 @@ static int run_epoch(struct trainer *t, struct error *err)
         t->epoch_ended =
             fetched.batches == 0 || (fetched.batches < group && c->optimizer.drop_incomplete);
         int64_t samples = t->position.epoch_samples;
+        if (t->epoch_ended && samples == 0 && trainer_check_epoch(t, fetched.batches, err))
+            return -1;
         if (!t->epoch_ended && (trainer_step(t, &fetched, err) || after_step(t, samples, err)))
             return -1;
         trainer_profile_step_ends(t, !t->epoch_ended);
@@ -228,7 +248,8 @@ static int run_epoch(struct trainer *t, struct error *err)
 static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
-    while (t->position.epoch < trainer_epochs(t->config) && !steps_are_over(t)) {
+    int64_t epochs = trainer_epochs(t->config);
+    while ((epochs == 0 || t->position.epoch < epochs) && !steps_are_over(t)) {
         if (run_epoch(t, err))
             return -1;
         /* max_steps or a part came first: the position stays within the epoch, and so do its sums.

@@ -23,7 +23,8 @@ int trainer_decay_rule(const struct agent_config *c, struct arena *arena,
                        struct decay_rule **ret_rule, struct error *err);
 void trainer_decay_rule_free(struct decay_rule *rule); /* NULL-safe */
 struct optim_config trainer_optim_config(const struct agent_config *c, struct decay_rule *rule);
-/* Passes over the data that the run begins: the last may be a part of one. */
+/* Passes over the data that the run begins: the last may be a part of one. 0: as many as max_steps
+ * takes. */
 int64_t trainer_epochs(const struct agent_config *c);
 /* steps: of the whole run; <= 0: not known. */
 int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,

@@ -136,6 +136,7 @@ static void the_chapter_is_understood(void **state)
     const struct agent_config *c = &config.value;
     assert_string_equal(config.warning, "");
     assert_string_equal(c->model.name_or_path, "google-t5/t5-small");
+    assert_int_equal(c->model.init, INIT_PRETRAINED); /* its from_pretrained() */
     assert_string_equal(c->data.dataset, "billsum");
     assert_string_equal(c->data.source_prefix, "summarize: ");
     assert_int_equal(c->data.max_source_length, 512);

@@ -133,6 +133,8 @@ static void what_nobody_stands_in_for_is_refused(void **state)
          "accelerate launch: unknown flag '--nodes' before the script"},
         {"accelerate launch --use_deepspeed x.py",
          "accelerate launch: --use_deepspeed: not supported: the ranks shard as FSDP does"},
+        {"accelerate launch --multi_gpu --use_fsdp x.py",
+         "accelerate launch: --multi_gpu gives each rank a copy, --use_fsdp a slice: only one"},
         {"accelerate launch --fp8_margin 1 x.py",
          "accelerate launch: --fp8_margin: there is no fp8"},
         {"accelerate launch --tpu x.py", "accelerate launch: --tpu: there is no TPU backend"},

@@ -29,6 +29,8 @@ check "a run goes on from a checkpoint" trains accelerate launch --config_file "
     --resume_from_checkpoint "$work/ckpt/checkpoint-2"
 check "... and says so" contains "$work/out" "Resumed from $work/ckpt/checkpoint-2"
 
+check "more steps than an epoch has" accelerate launch --num_processes 2 my-trainer-script.py "${arguments[@]}" --max_steps 7 --csv "$work/steps.csv"
+check "... go on into the next" grep -q '^7,' "$work/steps.csv"
 check "Trainer's words, and whole weights with each checkpoint" trains accelerate launch --num_processes 2 --fsdp="full shard" \
     --fsdp_config='{"transformer_layer_cls_to_wrap": ["BertLayer", "BertEmbeddings"], "min_num_params": 0}' my-trainer-script.py \
     --output_dir "$work/full" --checkpointing_steps 4

@@ -3,6 +3,8 @@
 # the original repository renders, of which only the image is another.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/e2e/t5.sh
+. tests/e2e/t5.sh
 if ! command -v kubectl >/dev/null; then
     skip "overlays" "kubectl is not on the PATH"
     tap_done
@@ -40,7 +42,10 @@ tiny() { # OVERLAY MODEL: a place as the claim has it
     mkdir -p "$hub/refs" "$hub/snapshots/abc" && printf abc >"$hub/refs/main"
     case $1 in
     bert) cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased_files/* "$hub/snapshots/abc" ;;
-    *) cp tests/data/tiny/t5/config.json tests/data/tokenizers/spm_t5/spiece.model "$hub/snapshots/abc" ;;
+    *)
+        cp tests/data/tiny/t5/config.json tests/data/tokenizers/spm_t5/spiece.model "$hub/snapshots/abc"
+        draw_weights "$hub/snapshots/abc" --dataset "$work/fsx/datasets/billsum" --max_target_length 8
+        ;;
     esac
 }
 job() { # OVERLAY FLAGS...

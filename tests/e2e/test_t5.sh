@@ -61,6 +61,15 @@ lines() { # PATTERN FLAGS...
     grep -qE -- "$1" "$work/out" || { cat "$work/out"; return 1; }
 }
 check "every tenth micro-batch is told" lines '^Epoch 1 \| Step 10 \| Loss: ' --epochs 2 --grad_acc_steps 4
+check "a step of several such" lines '^Epoch 0 \| Step 10 \| Loss: ' --grad_acc_steps 16
+check "more micro-batches a step than there are" fails 2 "32 micro-batches make a step, but an epoch has only 16 on each rank" script --grad_acc_steps 32
+check "... all in one step, if that is asked for" lines "$step" --grad_acc_steps 32 --drop_incomplete_accumulation false
+mkdir -p "$work/old" "$work/pickles/checkpoint_FULL_SHARD" && touch "$work/pickles/checkpoint_FULL_SHARD/.metadata"
+check "a run" script --train_size 8 --save_path "$work/run"
+mv "$work"/run/checkpoint_FULL_SHARD-* "$work/old/checkpoint_FULL_SHARD"
+beside() { cd "$work/$1" && script --train_size 8 --epochs 2 --save_path "$work/of_$1"; }
+check "... whose checkpoint has the name that the script gives it" fails 0 "Training goes on from epoch 1" beside old
+check "... but not PyTorch's of that name" fails 0 "checkpoint_FULL_SHARD: a checkpoint of PyTorch's, whose pickles are not read" beside pickles
 check "recomputed, offloaded and prefetched" lines "$step" --use_checkpointing --use_offload --use_prefetch
 check "in fp32, without shards" lines 'Strategy: NO_SHARD$' --precision fp32 --sharding_strategy NO_SHARD
 check "as one unit" lines "$step" --auto_wrap_policy NO_WRAP
@@ -69,6 +78,10 @@ check "an unknown strategy" fails 2 "'SOME_SHARD' is not one of: FULL_SHARD" scr
 check "a model that is no T5" fails 2 "model.head: seq2seq_lm is not for a bert model" script --model_id "$PWD/tests/data/tiny/bert"
 mkdir "$work/cut" && cp tests/data/tiny/t5/config.json "$work/cut" && head -c 3000 tests/data/tokenizers/spm_t5/spiece.model >"$work/cut/spiece.model"
 check "a part of a SentencePiece model" fails 2 "spiece.model: not a SentencePiece model: another file, or a part of one" script --model_id "$work/cut"
+mkdir "$work/bare" && cp "$work/cut/config.json" tests/data/tokenizers/spm_t5/spiece.model "$work/bare"
+check "a model without weights" fails 2 "model.safetensors.index.json is there; model.init=random draws the values" script --model_id "$work/bare"
+check "... which may be drawn" lines "$step" --model_id "$work/bare" --init random
+check "a file in the place of a model" fails 2 "config.json is a file: name the directory" script --model_id "$work/bare/config.json"
 mkdir "$work/holes" && cp "$work/cut/config.json" tests/data/tokenizers/spm_t5/spiece.model "$work/holes" && cp tests/data/pretrained/bert_f16/model.safetensors "$work/holes"
 no_time() { ! script --model_id "$work/holes" >"$work/out" && grep -q "is missing" "$work/out" && ! grep -q "Elapsed time" "$work/out"; }
 check "weights that are not T5's: no time is told" no_time
