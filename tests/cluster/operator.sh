@@ -18,13 +18,15 @@ operator_world_end() {
 }
 trap operator_world_end EXIT
 
-# With SHOAL_TEST_NEWER on a new server (tests/newer/server.sh).
+# With SHOAL_TEST_NEWER on a new server (tests/newer/server.sh). `installed` is what a user of that server would install,
+# unless the test says otherwise.
 install_crd() {
     if [ -n "${SHOAL_TEST_NEWER:-}" ]; then
         . tests/newer/server.sh
-        newer_start && newer_crd crd
+        newer_start && newer_crd "${installed:=deploy}/crd"
     else
-        kubectl apply -k deploy/crd && kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org
+        : "${installed:=$(deploy_folder)}"
+        kubectl apply -k "$installed/crd" && kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org
     fi
 }
 

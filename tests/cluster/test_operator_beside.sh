@@ -90,7 +90,14 @@ set_group x24 '{"phase": "Pending", "conditions": [{"type": "Unschedulable", "st
 check "X24 the scheduler's reason is told" tells x24 "PodGroup x24 is not admitted yet: 3/3 tasks in gang unschedulable"
 check "X24 and is the state" comes "Created Waiting" conditions x24
 check "X24 C31 no pod while it is pending" stays "" no_pods
-edit_job x24 '{"spec": {"runPolicy": {"schedulingPolicy": {"queue": "other"}}}}' # refused only with deploy/cel
+other_queue='{"spec": {"runPolicy": {"schedulingPolicy": {"queue": "other"}}}}'
+if knows_cel; then
+    check "P04 another queue is refused" fails 22 "spec.runPolicy.schedulingPolicy.queue is immutable" \
+        api PATCH "$jobs_path/x24" "$other_queue"
+    check "P04 and what is stored stays" is q field x24 .spec.runPolicy.schedulingPolicy.queue
+else
+    edit_job x24 "$other_queue"
+fi
 set_group x24 '{"phase": "Inqueue", "conditions": []}'
 check "X24 all pods after it" comes "x24-master-0 x24-worker-0 x24-worker-1" pods x24
 check "X24 they are marked" comes "volcano x24 worker" pod x24-worker-0 \

@@ -5,7 +5,8 @@
 # D01-D08 and I01-I03 what pods get, C01-C35 the rest, X01-X25 what it does not test itself. Checks are named after them;
 # lint looks that none is missing. Most are here and in test_operator_life.sh; in test_operator_beside.sh those of
 # autoscalers and PodGroups, in test_install.sh those of the schema, in operator/test_executor_view.c C35, which is inside the
-# operator. What is said in CEL (P04 W05 W08 W10 W11) this API server is too old for: ../newer/test.sh (make check-newer).
+# operator. P04 W05 W08 W10 W11 are rules in CEL: an API server that knows it refuses them (make check-newer; ../newer/test.sh has each
+# rule), elsewhere the operator finds them.
 # We answer W05 W07 W08 W10 W11 C07 C08 C28 X04 X21 differently on purpose (docs/pytorchjob.md).
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
@@ -41,10 +42,7 @@ api POST "$services_path" '{"apiVersion": "v1", "kind": "Service", "metadata": {
 full='elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvBackend: c10d, rdzvHost: localhost, rdzvPort: 1234, rdzvId: id, rdzvConf: [{key: a, value: b}, {key: c, value: d}], maxRestarts: 3}'
 {
     manifest w01 1 2 Never
-    manifest w05 0 1 Never | sed 's/name: pytorch,/name: main,/'
     manifest w07 0 1 Never "" 'elasticPolicy: {nProcPerNode: 2}'
-    manifest w08 0 1 Never "" "$(printf 'nprocPerNode: "2"\n  elasticPolicy: {nProcPerNode: 2}')"
-    manifest w11 1 0 Never "" 'elasticPolicy: {minReplicas: 1}'
     manifest d01 0 2 Always "" 'elasticPolicy: {minReplicas: 1, maxReplicas: 2}'
     manifest d02 0 1 Never "" 'elasticPolicy: {maxReplicas: 1}'
     manifest d03 0 1 OnFailure "" 'elasticPolicy: {minReplicas: 1}'
@@ -127,11 +125,25 @@ without_a_word() { # of warning
 check "W01 the jobs are admitted without a warning" without_a_word "$work/jobs.yaml"
 
 # ---- rules
-check "W05 no container pytorch" ends w05 'must have at least one container with name pytorch'
+manifest w05 0 1 Never | sed 's/name: pytorch,/name: main,/' >"$work/w05.yaml"
+manifest w08 0 1 Never "" "$(printf 'nprocPerNode: "2"\n  elasticPolicy: {nProcPerNode: 2}')" >"$work/w08.yaml"
+manifest w11 1 0 Never "" 'elasticPolicy: {minReplicas: 1}' >"$work/w11.yaml"
+breaks_rule() { # JOB ENDS REFUSED: the operator fails it with the one text, or the API server refuses it with the other
+    if knows_cel; then
+        fails 1 "$3" kubectl create -f "$work/$1.yaml"
+    else
+        kubectl create -f "$work/$1.yaml" && ends "$1" "$2" && is PyTorchJobFailedValidation field "$1" '.status.conditions[-1].reason'
+    fi
+}
+check "W05 no container pytorch" breaks_rule w05 \
+    'spec.pytorchReplicaSpecs[Worker].template.spec.containers: Required value: must have at least one container with name pytorch' \
+    'must have at least one container with name pytorch'
 check "W07 the old nProcPerNode is taken" comes w07-worker-0 pods w07 # only kubectl could show a warning, from a webhook
-check "W08 both fields" ends w08 'spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode'
-check "W11 elastic without workers" ends w11 'spec.pytorchReplicaSpecs[Worker]: Required value: must be configured if elastic policy is used'
-check "W11 is a failed validation" is PyTorchJobFailedValidation field w11 '.status.conditions[-1].reason'
+check "W08 both fields" breaks_rule w08 'spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode' \
+    'spec.elasticPolicy.nProcPerNode: must not be used with spec.nprocPerNode'
+check "W11 elastic without workers" breaks_rule w11 \
+    'spec.pytorchReplicaSpecs[Worker]: Required value: must be configured if elastic policy is used' \
+    'spec.pytorchReplicaSpecs[Worker]: must be configured if elastic policy is used'
 check "C12 an empty managedBy" fails 1 spec.runPolicy.managedBy job c12b 1 0 Never 'managedBy: ""'
 check "C33 another's" fails 1 spec.runPolicy.managedBy job c33 1 0 Never "managedBy: other-job-controller"
 
@@ -193,11 +205,19 @@ uid=$(uids c18)
 scale c18 3
 check "C18 three" comes "c18-worker-0 c18-worker-1 c18-worker-2" pods c18
 check "C18 the first is the same" is "$uid" pod c18-worker-0 .metadata.uid
-edit_job c18 '{"spec": {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}}' # refused only with deploy/cel
-scale c18 1
-check "W10 a job given away is left alone" stays "c18-worker-0 c18-worker-1 c18-worker-2" pods c18
-edit_job c18 '{"spec": {"runPolicy": {"managedBy": null}}}'
-check "W10 and taken up again" comes c18-worker-0 pods c18
+given_away='{"spec": {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}}'
+if knows_cel; then
+    check "W10 a job cannot be given away" fails 22 "spec.runPolicy.managedBy: field is immutable" \
+        api PATCH "$jobs_path/c18" "$given_away"
+    scale c18 1
+    check "W10 and is ours as before" comes c18-worker-0 pods c18
+else
+    edit_job c18 "$given_away"
+    scale c18 1
+    check "W10 a job given away is left alone" stays "c18-worker-0 c18-worker-1 c18-worker-2" pods c18
+    edit_job c18 '{"spec": {"runPolicy": {"managedBy": null}}}'
+    check "W10 and taken up again" comes c18-worker-0 pods c18
+fi
 check "X17 the user's service is left" comes x17-user services x17
 
 # ---- limits

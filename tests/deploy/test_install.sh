@@ -8,14 +8,17 @@ links() { # LINK FILE: a relative link within the tree to that very file or fold
     [ -L "$1" ] && [[ $(readlink "$1") != /* ]] && [ "$1" -ef "$2" ]
 }
 
-# listed: the entries of `resources` of deploy/kustomization.yaml
-listed() { sed -n 's/^  - //p' deploy/kustomization.yaml | sort; }
-every_file_is_installed() {
-    diff <(listed) <(cd deploy && printf '%s\n' namespace.yaml crd/pytorchjobs.yaml operator/*.yaml | sort)
-}
+listed() { sed -n 's/^  - //p' "$1/kustomization.yaml" | sort; } # FOLDER: what its kustomization builds on
+every_file_is_installed() { diff <(listed "$1") <(cd "$1" && printf '%s\n' *.yaml | grep -vx kustomization.yaml | sort); }
+installs() { diff <(listed "$1") <(printf '%s\n' "${@:2}"); } # FOLDER ENTRY...
 
-# plain YAML as the kustomize 2.0.3 of kubectl 1.20 has it
-only_files() { ! grep -vE '^(#.*|apiVersion: .*|kind: Kustomization|resources:|  - [a-z_/]+\.yaml)$' deploy/kustomization.yaml; }
+# what the kustomize 2.0.3 of kubectl 1.20 knows: files among resources, folders among bases, and no `patches`
+for_old_kubectl() { # FOLDER
+    ! grep -vE '^(#.*|apiVersion: .*|kind: Kustomization|(resources|bases|patchesJson6902):|  - ([a-z_]+\.yaml|[a-z./]+|path: .*)|    target:|      [a-z]+: [A-Za-z0-9.]+)$' \
+        "$1/kustomization.yaml" &&
+        ! sed -n '/^resources:/,/^[^ ]/s/^  - //p' "$1/kustomization.yaml" | grep -v '\.yaml$' &&
+        ! sed -n '/^bases:/,/^[^ ]/s/^  - //p' "$1/kustomization.yaml" | grep '\.yaml$'
+}
 
 # the kustomize of kubectl 1.21 to 1.23 fails at them: "json: unsupported type: map[interface {}]interface {}"
 no_merge_keys() { ! grep -rnE '(^|[ {,])<<:' --include='*.yaml' deploy kustomize; }
@@ -49,12 +52,19 @@ values_are_described() {
 # small enough to be kept in the annotation of a plain `kubectl apply`, twice over
 crd_is_small() { [ "$(wc -c <deploy/crd/pytorchjobs.yaml)" -lt 100000 ]; }
 
-# every path of a rule is in the CRD: the last names before x-kubernetes-validations
-rules_have_their_places() {
-    local name
-    sed -n 's|.*/properties/\([A-Za-z]*\)/x-kubernetes-validations$|\1|p' deploy/cel/rules.yaml | while read -r name; do
-        grep -qE "^ +$name:" deploy/crd/pytorchjobs.yaml || { echo "the CRD has no $name"; exit 1; }
-    done
+# Helm itself, where it is installed, against kustomize; both go through kustomize, which sorts
+normal() { # reads objects
+    local folder
+    folder=$(mktemp -d -p "$work")
+    cat >"$folder/objects.yaml" && echo 'resources: [objects.yaml]' >"$folder/kustomization.yaml" && kubectl kustomize "$folder"
+}
+without_namespace() { awk 'BEGIN { RS = "---\n" } !/\nkind: Namespace\n/ { printf "---\n%s", $0 }'; }
+rendered() { helm template shoal "$chart" --namespace shoal-system --include-crds "$@" | normal; } # OPTION...
+renders_the_same() {
+    diff <(rendered "$@") <({ kubectl kustomize deploy/crd && echo --- && kubectl kustomize deploy/operator; } | without_namespace | normal)
+}
+leaves_out() { # LINE OPTION...
+    rendered "${@:2}" >"$work/rendered" && contains "$work/rendered" "kind: Deployment" && ! grep -x -- "$1" "$work/rendered"
 }
 
 # the job of the demo is that of the overlay, less what only a cluster has
@@ -65,8 +75,14 @@ demo_is_the_overlay() {
     done
 }
 
-check "deploy/kustomization.yaml lists every file" every_file_is_installed
-check "... and nothing that kubectl 1.20 does not know" only_files
+check "deploy/ installs all" installs deploy crd operator
+check "... and so does deploy/before-1.23" installs deploy/before-1.23 ../operator crd
+for folder in deploy/crd deploy/operator; do
+    check "$folder lists every file" every_file_is_installed $folder
+done
+for folder in deploy/crd deploy/operator deploy/before-1.23 deploy/before-1.23/crd; do
+    check "$folder has nothing that kubectl 1.20 does not know" for_old_kubectl $folder
+done
 check "no manifest has merge keys" no_merge_keys
 check "the chart's CRD is deploy's" links $chart/crds/pytorchjobs.yaml deploy/crd/pytorchjobs.yaml
 check "the chart's objects are deploy's" links $chart/objects deploy/operator
@@ -82,6 +98,14 @@ check "the chart's replicas are deploy's" same "$(value $chart/values.yaml repli
     "$(value deploy/operator/deployment.yaml replicas)"
 check "every value is described" values_are_described
 check "the CRD is small" crd_is_small
-check "the CEL rules have their places" rules_have_their_places
+if command -v helm >/dev/null; then # Debian has none
+    check "helm lint" helm lint --strict $chart
+    check "helm renders what deploy/ installs" renders_the_same
+    check "... for an old server" renders_the_same --kube-version 1.20.0
+    check "... and a new one" renders_the_same --kube-version 1.36.0
+    check "... without what is not wanted" leaves_out "kind: NetworkPolicy" --set networkPolicy=false
+    check "... nor that" leaves_out "  name: kubeflow-training-edit" --set userRoles=false
+    check "a value that is misspelt" fails 1 "replica" helm template shoal $chart --set replica=1
+fi
 check "the demo is the overlay's job" demo_is_the_overlay
 tap_done

@@ -9,7 +9,8 @@
 . tests/cluster/lib.sh
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
-operator_world # with the CRD as on an old server
+installed=deploy/before-1.23 # first the CRD as on an old server
+operator_world
 
 kubectl=newer_kubectl
 # quietly COMMAND...: it succeeds and warns of nothing
@@ -43,13 +44,13 @@ elastic='elasticPolicy: {minReplicas: 3, maxReplicas: 2}'
 check "without the rules a wrong job is taken" apply early "$elastic, pytorchReplicaSpecs: {$master}"
 early=$(printf 'n%.0s' {1..54})
 check "... whatever its name" apply "$early" "pytorchReplicaSpecs: {Worker: {replicas: 20, template: $pod}}"
-check "kubectl apply -k deploy/cel, without a warning" quietly $kubectl apply -k deploy/cel
+check "kubectl apply -k deploy/crd, without a warning" quietly $kubectl apply -k deploy/crd
 rules_are_there() { $kubectl get crd pytorchjobs.kubeflow.org -o yaml | grep -q x-kubernetes-validations; }
 check "the server keeps the rules" rules_are_there
 rules_hold() { ! apply probe "$elastic, $both" && $kubectl delete pytorchjob probe --ignore-not-found; }
 check "... and applies them" wait_for 20 rules_hold
 check "once more changes nothing" is "customresourcedefinition.apiextensions.k8s.io/pytorchjobs.kubeflow.org unchanged" \
-    $kubectl apply -k deploy/cel
+    $kubectl apply -k deploy/crd
 check "its schema breaks no rule of structure" is "" $kubectl get crd pytorchjobs.kubeflow.org \
     -o 'jsonpath={.status.conditions[?(@.type=="NonStructuralSchema")].message}'
 check "the status of a job of before is written" status_is_written early

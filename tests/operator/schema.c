@@ -142,7 +142,8 @@ void schema_check(const struct json_t *schema, const struct json_t *value, const
                                             "x-kubernetes-preserve-unknown-fields",
                                             "x-kubernetes-int-or-string",
                                             "x-kubernetes-list-type",
-                                            "x-kubernetes-list-map-keys"};
+                                            "x-kubernetes-list-map-keys",
+                                            "x-kubernetes-validations"};
     const char *type = json_string_value(json_object_get(schema, "type"));
     if (type && !has_type(type, value)) {
         lines_add(problems, "%s: must be %s", path, type);

@@ -18,8 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CRD       "deploy/crd/pytorchjobs.yaml"
-#define MAX_BYTES (64 << 10)
+#define CRD           "deploy/crd/pytorchjobs.yaml"
+#define WITHOUT_RULES "deploy/before-1.23/crd/without_rules.yaml"
+#define MAX_BYTES     (64 << 10)
 
 #define POD    "{spec: {containers: [{name: pytorch, image: i}]}}"
 #define MASTER "Master: {replicas: 1, template: " POD "}"
@@ -359,6 +360,52 @@ static void copies_are_alike(void **state)
     }
 }
 
+/* ---- servers that know no rules ---- */
+
+/* The JSON pointers to all rules. */
+static void find_rules(const json_t *at, const char *path, struct lines *found)
+{
+    const char *name;
+    size_t i;
+    json_t *value;
+    if (json_object_get(at, "x-kubernetes-validations"))
+        lines_add(found, "%s/x-kubernetes-validations", path);
+    json_object_foreach((json_t *)at, name, value)
+        find_rules(value, arena_printf(found->arena, "%s/%s", path, name), found);
+    json_array_foreach(at, i, value)
+        find_rules(value, arena_printf(found->arena, "%s/%zu", path, i), found);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void the_overlay_takes_every_rule_away(void **state)
+{
+    struct fixture *f = *state;
+    struct lines rules, removed;
+    struct error err;
+    auto_free char *text = NULL;
+    size_t bytes, i;
+    json_t *documents, *step;
+    lines_init(&rules, f->arena);
+    lines_init(&removed, f->arena);
+    find_rules(f->crd, "/spec/versions/0/schema/openAPIV3Schema", &rules);
+    assert_ok(file_read(WITHOUT_RULES, MAX_BYTES, &text, &bytes, &err), &err);
+    assert_ok(yaml_parse(text, bytes, WITHOUT_RULES, &documents, &err), &err);
+    json_array_foreach(json_array_get(documents, 0), i, step)
+    {
+        assert_string_equal(json_string_value(json_object_get(step, "op")), "remove");
+        lines_add(&removed, "%s", json_string_value(json_object_get(step, "path")));
+    }
+    json_decref(documents);
+    qsort(rules.items, rules.count, sizeof *rules.items, by_text);
+    qsort(removed.items, removed.count, sizeof *removed.items, by_text);
+    assert_true(rules.count > 0);
+    assert_string_equal(lines_join(&removed), lines_join(&rules));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +417,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_field_that_is_written_is_kept, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(copies_are_alike, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(the_overlay_takes_every_rule_away, open_fixture,
+                                        close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void roles_are_bound_to_the_pods(void **state)
     (void)state;
     json_t *deployment = documents("deploy/operator/deployment.yaml"), *roles = documents(ROLES);
     json_t *account = documents("deploy/operator/service_account.yaml");
-    json_t *namespace_ = documents("deploy/namespace.yaml");
+    json_t *namespace_ = documents("deploy/operator/namespace.yaml");
     const char *name = text_at(deployment, "0.spec.template.spec.serviceAccountName");
     assert_string_equal(text_at(account, "0.metadata.name"), name);
     assert_string_equal(text_at(account, "0.metadata.namespace"),

@@ -16,7 +16,8 @@ trap 'tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1; rm -rf "$work"' E
 make --no-print-directory image >"$work/image.log" 2>&1 || { tail "$work/image.log"; exit 1; }
 tests/cluster/up.sh node "$cluster" $$ >"$work/up.log" 2>&1 || { tail "$work/up.log"; exit 1; }
 cluster_import build/image/shoal-agent.tar build/image/shoal-operator.tar >/dev/null || exit
-check "kubectl apply -k deploy/" kubectl apply -k deploy/
+installed=$(deploy_folder)
+check "kubectl apply -k $installed" kubectl apply -k "$installed"
 check "the operator becomes available" \
     kubectl -n shoal-system wait --for=condition=Available --timeout=120s deployment/shoal-operator
 
