@@ -125,7 +125,7 @@ is_new() { # POD UID: there is one, and it is not that one
     [ -n "$uid" ] && [ "$uid" != null ] && [ "$uid" != "$2" ]
 }
 service() { api GET "$services_path/$1" | jq -r "$2"; }
-gone() { ! api GET "$1"; } # PATH
+gone() { [ "$(api GET "$1" | jq -r .code)" = 404 ]; } # PATH
 field() { api GET "$jobs_path/$1" | jq -r "$2"; }
 # "Created Running=False Suspended": in order, those that are True by name alone.
 conditions() { field "$1" '[.status.conditions[]? | if .status == "True" then .type else .type + "=" + .status end] | join(" ")'; }

@@ -119,6 +119,8 @@ check "W09 another's controller" refused k "runPolicy: {managedBy: x}, pytorchRe
 check "W03 no containers" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}" \
     $path.Worker.template.spec.containers
 check "W04 no image" refused k "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch}]}}}}" image
+check "W04 an empty one" refused k 'pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: ""}]}}}}' \
+    'image: Invalid value'
 check "W02 a wrong name" refused 0-test "pytorchReplicaSpecs: {$master}" metadata.name
 check "a name too long for a service" refused "$(printf 'a%.0s' {1..55})" "pytorchReplicaSpecs: {$master}" metadata.name
 check "the overlay's job" kubectl apply -k kustomize/overlays/mnist
