@@ -2,6 +2,13 @@
  * for here, and what is refused. */
 #include "agent/config/config_keys.h"
 
+/* With their groups, too: in files a key stands in one. */
+#define BF16     "bf16 precision.bf16"
+#define PREFETCH "use_prefetch parallel.use_prefetch"
+#define ZERO     "zero_stage parallel.zero_stage"
+#define LR_DECAY "lr_decay schedule.lr_decay"
+#define LOADING                                                                                    \
+    "cpu_ram_efficient_loading fsdp_cpu_ram_efficient_loading parallel.cpu_ram_efficient_loading"
 #define REPORT "report_to logging.report_to"
 #define RESUME "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
 
@@ -10,12 +17,12 @@ const struct config_shorthand config_shorthands[] = {
     {"no_cuda", "false", "runtime.device", "auto", ALWAYS},
     {"max_context_width", NULL, "model.config_overrides.max_position_embeddings", NULL, ALWAYS},
     {"max_context_width", NULL, "data.max_seq_length", NULL, ALWAYS},
-    {"bf16", "true", "precision.mixed_precision", "bf16", ALWAYS},
-    {"bf16", "false", "precision.mixed_precision", "no", ALWAYS},
-    {"use_prefetch", "true", "parallel.backward_prefetch", "BACKWARD_PRE", ALWAYS},
-    {"use_prefetch", "true", "parallel.forward_prefetch", "true", ALWAYS},
-    {"use_prefetch", "false", "parallel.backward_prefetch", "NO_PREFETCH", ALWAYS},
-    {"use_prefetch", "false", "parallel.forward_prefetch", "false", ALWAYS},
+    {BF16, "true", "precision.mixed_precision", "bf16", ALWAYS},
+    {BF16, "false", "precision.mixed_precision", "no", ALWAYS},
+    {PREFETCH, "true", "parallel.backward_prefetch", "BACKWARD_PRE", ALWAYS},
+    {PREFETCH, "true", "parallel.forward_prefetch", "true", ALWAYS},
+    {PREFETCH, "false", "parallel.backward_prefetch", "NO_PREFETCH", ALWAYS},
+    {PREFETCH, "false", "parallel.forward_prefetch", "false", ALWAYS},
     {"use_cpu", "true", "runtime.device", "cpu", ALWAYS},
     {"use_cpu", "false", "runtime.device", "auto", UNLESS_GIVEN},
     /* "0 = pick a free one", which is a pod's alone. */
@@ -31,13 +38,16 @@ const struct config_shorthand config_shorthands[] = {
     {"fsdp_reshard_after_forward", "number", "parallel.shard_group_size", NULL, ALWAYS},
     {"fsdp_reshard_after_forward", "word", "parallel.sharding_strategy", NULL, ALWAYS},
     {"fsdp_mixed_precision_policy", NULL, "precision.mixed_precision", NULL, ALWAYS},
-    {"zero_stage", "0", "parallel.sharding_strategy", "NO_SHARD", ALWAYS},
-    {"zero_stage", "2", "parallel.sharding_strategy", "SHARD_GRAD_OP", ALWAYS},
-    {"zero_stage", "3", "parallel.sharding_strategy", "FULL_SHARD", ALWAYS},
+    {ZERO, "0", "parallel.sharding_strategy", "NO_SHARD", ALWAYS},
+    {ZERO, "2", "parallel.sharding_strategy", "SHARD_GRAD_OP", ALWAYS},
+    {ZERO, "3", "parallel.sharding_strategy", "FULL_SHARD", ALWAYS},
+    {LOADING, "true", "parallel.cpu_ram_efficient_loading", "true", ALWAYS},
+    {LOADING, "each", "parallel.cpu_ram_efficient_loading", "true", ALWAYS},
+    {LOADING, "false", "parallel.cpu_ram_efficient_loading", "false", ALWAYS},
     {"xla_fsdp_grad_ckpt", "true", "memory.activation_checkpointing", "full", ALWAYS},
     {"xla_fsdp_grad_ckpt", "false", "memory.activation_checkpointing", "none", UNLESS_GIVEN},
-    {"lr_decay", "true", "schedule.type", "cosine_to_min", UNLESS_GIVEN},
-    {"lr_decay", "false", "schedule.type", "constant", ALWAYS},
+    {LR_DECAY, "true", "schedule.type", "cosine_to_min", UNLESS_GIVEN},
+    {LR_DECAY, "false", "schedule.type", "constant", ALWAYS},
     /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR", whose
      * "--resume=False" holds whatever --checkpoint says, before it or behind. Trainer has True and
      * False for the key itself. */
@@ -71,7 +81,9 @@ const struct config_refusal config_refusals[] = {
      "not supported: nothing is computed in 64 bits; " PRECISIONS},
     {"precision.mixed_precision mixed_precision precision", "fp8 transformer-engine", NULL, REFUSED,
      "not supported: there are no 8-bit kernels; " PRECISIONS},
-    {"fp16 precision.loss_scale loss_scale", NULL, "false 0", REFUSED,
+    {LOADING, "rank0", NULL, IGNORED,
+     "each rank reads its own slices, and no rank more than those"},
+    {"fp16 precision.fp16 precision.loss_scale loss_scale", NULL, "false 0", REFUSED,
      "there is no fp16, and bf16 needs no loss scale: use bf16"},
     {"precision.param_dtype param_dtype precision.buffer_dtype buffer_dtype", NULL, NULL, REFUSED,
      "it follows from precision.mixed_precision; what gradients are summed in is "

@@ -63,14 +63,25 @@ static const char *after_group(const char *name, const char *group)
                : NULL;
 }
 
-/* The same for any of the key's names. "group." may stand before each, and must before a name that
- * is a word for many things; of "group.map.", "map." will do. */
-static bool names_key(const struct config_key *key, const char *name, bool beginning)
+/* What follows the key's group in name: of "group.map.", "map." and "group." will do, and so will
+ * what newer config.json call the map with rope_theta in it. NULL: it begins otherwise. */
+static const char *after_own_group(const struct config_key *key, const char *name)
 {
+    static const char *const others[] = {"model.rope_parameters", "rope_parameters", "model"};
     const char *map = strrchr(key->group, '.');
     const char *rest = after_group(name, key->group);
     if (!rest && map)
         rest = after_group(name, map + 1);
+    for (size_t i = 0; !rest && map && i < array_length(others); i++)
+        rest = after_group(name, others[i]);
+    return rest;
+}
+
+/* The same for any of the key's names. The group may stand before each, and must before a name that
+ * is a word for many things. */
+static bool names_key(const struct config_key *key, const char *name, bool beginning)
+{
+    const char *rest = after_own_group(key, name);
     if (rest)
         name = rest;
     return ((rest || !key->needs_group) && config_names_have(key->name, name, beginning)) ||

@@ -75,7 +75,8 @@ static void sources_reach_every_kind_of_key(void **state)
                                   "        rope_scaling: {rope_type: linear, factor: 2}}\n"
                                   "parallel: {transformer_layer_cls_to_wrap: [A, B]}\n"
                                   "data: {packing: none}\n"
-                                  "logging: {report_to: [wandb, tensorboard]}\n");
+                                  "logging: {report_to: [wandb, tensorboard]}\n"
+                                  "schedule: {lr_decay: false}\n");
     struct config config;
     struct error err;
     assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s", path),

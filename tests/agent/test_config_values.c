@@ -51,6 +51,14 @@ static const struct {
      "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
     {"--model.config_overrides.vocab-size 100 --model_type llama",
      "model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)"},
+    {"--model.attention_dropout=0.5 --model_type gpt2",
+     "model.type=gpt2 (flag), model.config_overrides.attn_pdrop=0.5 (flag)"},
+    {"--model_type llama --model.rope_parameters.rope_type linear --rope_parameters.factor 2 "
+     "--model.rope_parameters.rope_theta 5e5",
+     "model.type=llama (flag), model.config_overrides.rope_theta=500000 (flag), "
+     "model.rope_scaling.rope_type=linear (flag), model.rope_scaling.factor=2 (flag)"},
+    {"--parallel.zero_stage 2", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+    {"--cpu_ram_efficient_loading=each", "parallel.cpu_ram_efficient_loading=true (flag)"},
     {"--bf16=0", "precision.mixed_precision=no (flag)"},
     {"--bf16", "precision.mixed_precision=bf16 (flag)"},
     {"--precision 32-true", "precision.mixed_precision=no (flag)"},
@@ -154,6 +162,7 @@ static const struct {
     {"--save_steps sometimes", "",
      "'sometimes' is not a whole number from 0 to 1000000000000 or epoch"},
     {"--no_cuda=perhaps", "", "--no_cuda: 'perhaps' is not one of: true false"},
+    {"--cpu_ram_efficient_loading=some", "", "'some' is not one of: true each false"},
     {"--bf16=2", "", "--bf16: '2' is not one of: true false"},
     {"--lr_decay=zzz", "", "--lr_decay: 'zzz' is not one of: true false"},
     {"--zero_stage 1", "", "--zero_stage: '1' is not one of: 0 2 3"},
