@@ -4,6 +4,9 @@
  * launched. So what a graph reads is always what the ops were just given: neither scratch that grew
  * nor memory that moved can be met by an old one.
  *
+ * A capture and its update cost the host more than a few launches: a piece that never had FEWEST
+ * nodes is launched op by op.
+ *
  * A few forms of a piece are kept, for micro-batches that add to gradients or write them, and for
  * the shorter last batch. A piece is a chain, so its length tells most of them apart; among those
  * of one length it is the one that takes the arguments.
@@ -16,7 +19,10 @@
 
 #include <stdlib.h>
 
-enum { FORMS = 4 }; /* of one piece; the one used longest ago makes room */
+enum {
+    FORMS = 4, /* of one piece; the one used longest ago makes room */
+    FEWEST = 4,
+};
 
 struct form {
     cudaGraphExec_t exec; /* NULL: free; used_at is 0 then */
@@ -25,6 +31,7 @@ struct form {
 };
 
 struct piece {
+    size_t longest; /* nodes, so far; 0: it was not met */
     struct form forms[FORMS];
 };
 
@@ -33,6 +40,7 @@ struct cuda_graph {
     cudaStream_t handle;
     bool met;       /* it ran once, op by op */
     bool capturing; /* the stream is */
+    size_t alone;   /* launches of the piece so far, if it is too short to be captured */
     struct piece *pieces;
     int count, room, next; /* next: the piece that is captured next or now */
     struct graph_use use;
@@ -111,7 +119,10 @@ static cudaError_t launch(struct cuda_graph *g, cudaGraph_t captured)
     cudaError_t status = cudaGraphGetNodes(captured, NULL, &nodes);
     if (status != cudaSuccess || nodes == 0)
         return status;
-    status = form_find(g, piece_at(g, g->next++), captured, nodes, &form);
+    struct piece *piece = piece_at(g, g->next++);
+    if (piece->longest < nodes)
+        piece->longest = nodes;
+    status = form_find(g, piece, captured, nodes, &form);
     if (status == cudaSuccess)
         status = cudaGraphLaunch(form->exec, g->handle);
     form->used_at = ++g->use.launched;
@@ -137,9 +148,18 @@ static cudaError_t end_capture(struct cuda_graph *g)
     return status;
 }
 
+static bool is_short(const struct piece *piece)
+{
+    return piece->longest > 0 && piece->longest < FEWEST;
+}
+
 void cuda_graph_capture(struct cuda_graph *g)
 {
-    if (g->met && !g->capturing)
+    if (!g->met || g->capturing)
+        return;
+    if (g->alone || is_short(piece_at(g, g->next)))
+        g->alone++;
+    else
         cuda_check(g->base.stream, begin_capture(g), "capture a graph of ops");
 }
 
@@ -147,6 +167,12 @@ void cuda_graph_part(struct cuda_graph *g)
 {
     if (g->capturing)
         cuda_check(g->base.stream, end_capture(g), "launch a graph of ops");
+    if (!g->alone)
+        return;
+    struct piece *piece = piece_at(g, g->next++);
+    if (piece->longest < g->alone)
+        piece->longest = g->alone;
+    g->alone = 0;
 }
 
 static void forget_forms(struct cuda_graph *g)
@@ -156,6 +182,7 @@ static void forget_forms(struct cuda_graph *g)
     for (int i = 0; i < g->count; i++)
         for (int k = 0; k < FORMS; k++)
             form_clear(&g->pieces[i].forms[k]);
+    g->count = 0;
 }
 
 /* Takes one memset all the way twice, made anew and with new arguments. */
