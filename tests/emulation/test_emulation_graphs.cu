@@ -1,5 +1,6 @@
 /* Graphs of the emulated GPU: a capture queues nothing, a launch runs what the nodes then hold, and
  * what CUDA forbids meanwhile is an error. */
+#include "tests/emulation/asan.h"
 #include "tests/emulation/emulation.h"
 #include "tests/support.h"
 
@@ -237,17 +238,12 @@ static const struct {
     {"destroy-running", destroy_running, false},
 };
 
-#ifdef __SANITIZE_ADDRESS__
-static const bool has_asan = true;
-#else
-static const bool has_asan = false;
-#endif
 static std::string program;
 
 static void test_ends(void **)
 {
     for (const auto &e : ends)
-        if ((!e.needs_asan || has_asan) &&
+        if ((!e.needs_asan || HAS_ASAN) &&
             system((program + " " + e.name + " 2>/dev/null").c_str()) == 0)
             fail_msg("%s was not found", e.name);
 }
