@@ -19,11 +19,14 @@ typedef void trace_add(void *ctx, const struct trace_event *event);
 struct device {
     const struct backend *backend;
     char identity[DEVICE_IDENTITY_BYTES]; /* see device_identity(); set by device_open */
+    int driver;                           /* see device_driver(); likewise */
     int threads;                          /* CPU threads an op may use */
     struct memory *memory;                /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
     struct stream *streams; /* all that are open */
     struct trace *trace;    /* NULL: nobody looks on. Changes while its streams are idle */
+    int (*is_well)(void *ctx, struct error *err); /* see device_guard() */
+    void *is_well_ctx;
 };
 enum { STREAM_MAX_RANGES = 16 }; /* within each other; deeper ones are not in a trace */
 struct stream {
@@ -49,8 +52,10 @@ struct backend {
 
     /* Devices there are; 0 with the reason in *ret_reason. */
     int (*device_count)(struct error *ret_reason);
+    /* See device_pci(). NULL: no such devices. */
+    bool (*device_pci)(int index, char *out);
     /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct
-     * device other than identity. */
+     * device other than identity and driver. */
     int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */
@@ -73,6 +78,7 @@ struct backend {
     int (*event_open)(struct device *device, struct event **ret_event, struct error *err);
     void (*event_close)(struct event *event);
     void (*event_record)(struct event *event, struct stream *stream);
+    bool (*event_has_passed)(const struct event *event);
     void (*stream_wait)(struct stream *stream, struct event *event);
 
     /* The namesakes in trace.h, for the vendor's tools; NULL: there are none. */

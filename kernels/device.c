@@ -100,6 +100,20 @@ const char *device_identity(const struct device *device)
     return device->identity;
 }
 
+int device_driver(const struct device *device)
+{
+    return device->driver;
+}
+
+bool device_pci(const char *name, char *out)
+{
+    const struct backend *backend;
+    struct error ignored;
+    int index;
+    return find_backend(name, &backend, &index, &ignored) == 0 && backend->device_pci &&
+           backend->device_pci(index, out);
+}
+
 bool device_is_host(const struct device *device)
 {
     return device->backend->is_host;
@@ -216,7 +230,15 @@ void *stream_native(struct stream *stream)
 
 int stream_sync(struct stream *stream, struct error *err)
 {
-    return stream->device->backend->stream_sync(stream, err);
+    const struct device *device = stream->device;
+    int result = device->backend->stream_sync(stream, err);
+    return result == 0 && device->is_well ? device->is_well(device->is_well_ctx, err) : result;
+}
+
+void device_guard(struct device *device, int (*is_well)(void *ctx, struct error *err), void *ctx)
+{
+    device->is_well = is_well;
+    device->is_well_ctx = ctx;
 }
 
 void stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
@@ -274,6 +296,11 @@ void event_close(struct event *event)
 void event_record(struct event *event, struct stream *stream)
 {
     event->device->backend->event_record(event, stream);
+}
+
+bool event_has_passed(const struct event *event)
+{
+    return event->device->backend->event_has_passed(event);
 }
 
 void stream_wait(struct stream *stream, struct event *event)

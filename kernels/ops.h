@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "kernels/dtype.h"
 #include "kernels/graph.h"
+#include "kernels/shapes.h"
 #include "kernels/trace.h"
 
 #include <stdbool.h>
@@ -69,6 +70,12 @@ const char *device_name(const struct device *device); /* "cpu", "cuda" */
  * CPU. */
 enum { DEVICE_IDENTITY_BYTES = 48 };
 const char *device_identity(const struct device *device);
+/* The newest CUDA that its driver knows: 12030 is 12.3; 0 on the CPU. */
+int device_driver(const struct device *device);
+/* The PCI id of the GPU that device_open(name) would open, as Linux writes it ("0000:1b:00.0"),
+ * without opening it. False if that is no GPU, or there is none. out: DEVICE_PCI_BYTES. */
+enum { DEVICE_PCI_BYTES = 16 };
+bool device_pci(const char *name, char *out);
 /* GPUs that device_open("cuda:N") could open; 0 with the reason in ret_reason (error's text). */
 int device_count_gpus(struct error *ret_reason);
 /* Whether the host may read and write the device's memory: false for a GPU, whose memory only
@@ -125,8 +132,13 @@ struct device *stream_device(const struct stream *stream);
 void *stream_native(struct stream *stream);
 
 /* Waits until everything queued so far is done. Returns the first failure of the stream since it
- * was opened (the stream stays failed and skips all later work), else 0. */
+ * was opened (the stream stays failed and skips all later work), else what the device's guard says,
+ * else 0. */
 int stream_sync(struct stream *stream, struct error *err);
+/* is_well(ctx, err) knows of failures that streams do not: those of libraries that put work on
+ * them. When a stream of the device is done, stream_sync() asks it, on its own thread. One at a
+ * time; NULL: nobody. */
+void device_guard(struct device *device, int (*is_well)(void *ctx, struct error *err), void *ctx);
 
 enum { STREAM_CALL_MAX_BYTES = 256 };
 /* Puts a host function on the stream: it runs in stream order on a thread of the backend's
@@ -148,6 +160,9 @@ int event_open(struct device *device, struct event **ret_event, struct error *er
 void event_close(struct event *event); /* NULL-safe */
 /* Marks the point the stream has reached; an event can be recorded again and again. */
 void event_record(struct event *event, struct stream *stream);
+/* Whether the stream has come to the point last recorded, or never will (no record: true). From any
+ * thread, while no other records it. */
+bool event_has_passed(const struct event *event);
 /* What is queued on `stream` from now on waits for the point last recorded in `event` (no record:
  * does not wait). If the recorded stream has failed, this one fails with the same error. */
 void stream_wait(struct stream *stream, struct event *event);
@@ -162,49 +177,6 @@ float random_uniform(uint64_t key, uint64_t counter); /* host; in [0, 1), 24 bit
 uint64_t random_key(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
 
 /* ---- ops ---- */
-
-/* Geometry of a convolution without padding, stride 1 (the MNIST network's), images channels-last.
- * Output is [B, H - KH + 1, W - KW + 1, C_out]. */
-struct conv2d_shape {
-    int64_t B, H, W, C_in, C_out, KH, KW;
-};
-
-/* y = x w^T (+ bias). Rows of y and dy are y_stride elements apart, so that several products can
- * fill the columns of one tensor. */
-struct linear_shape {
-    int64_t rows, in, out;
-    int64_t y_stride; /* >= out */
-    bool in_out;      /* w is [in, out], GPT-2's Conv1D; else [out, in], torch.nn.Linear */
-};
-
-/* torch.nn.Linear with a y of its own. */
-static inline struct linear_shape linear_dense(int64_t rows, int64_t in, int64_t out)
-{
-    struct linear_shape shape = {rows, in, out, out, false};
-    return shape;
-}
-
-/* Scaled dot-product attention over heads of width hd. Query head h reads key and value head h /
- * (heads / kv_heads). Element (b, t, h, i) of q lies at (b * T_q + t) * q_stride + h * hd + i; so k
- * and v with T_k and kv_heads: q, k and v may be columns of one tensor. */
-struct attention_shape {
-    int64_t B, T_q, T_k, heads, kv_heads, hd;
-    int64_t q_stride, k_stride, v_stride; /* elements between tokens */
-    bool causal;                          /* query t sees keys 0 .. t; needs T_q = T_k */
-    float scale;                          /* of the scores, before softmax and the bias; > 0 */
-    /* dropout of the probabilities: element (b, h, q, k) is dropped if random_uniform(key, ((g *
-     * heads + h) * T_q + q) * T_k + k) < dropout, with g = first_row + b * row_stride; what is left
-     * is divided by 1 - dropout. 0: none. */
-    float dropout;
-    uint64_t key, first_row, row_stride;
-    /* [T_q + T_k - 1, heads], of the op's dtype, or NULL: row k - q + T_q - 1 is added to the
-     * scores of query q and key k: a bias that depends on their distance alone, as T5's (Raffel et
-     * al. 2020). */
-    const void *bias;
-    /* [B], or NULL: queries of sequence b see its first key_counts[b] keys (1 .. T_k); the others
-     * are padding, and their gradients are 0. */
-    const int32_t *key_counts;
-};
 
 /* One Adam step (torch.optim.Adam; decoupled: AdamW). */
 struct adam_step {

@@ -1,9 +1,10 @@
 /* One thread looks at everything that is watched, a few times a second. When it finds a failure it
  * asks the other ranks what they wait for, publishes the failure, and has the communicators aborted
- * by a second thread, because an abort may hang. */
+ * by a second thread, because an abort may hang. A third follows what has ended, because asking a
+ * device may hang, too: a driver that waits for the device lets no other thread in. */
 #include "agent/comm/collective_watch.h"
 
-#include "agent/comm/collective_notes.h"
+#include "agent/comm/collective_news.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/log.h"
@@ -21,11 +22,12 @@ enum { LOOK_MS = 100, LOGGED_NOTES = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 
 struct watch {
     struct watch_options options;
     struct store_watcher lost;
-    pthread_t thread, aborter;
+    pthread_t thread, follower, aborter;
     pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t changed;
+    pthread_cond_t changed, asked;
     bool has_aborter;
     struct watched *watched;
+    const struct watched *asks; /* of whom it is asked just now what has ended; else NULL */
     struct collective_notes *notes;
     struct error failure; /* the first; code ERR_NONE while there is none */
     bool closing;
@@ -56,48 +58,6 @@ static struct watched *find_late(const struct watch *w, int64_t now_ms)
     while (late && (late->queued == late->ended || now_ms - late->since_ms < w->options.timeout_ms))
         late = late->next;
     return late;
-}
-
-/* ---- who is missing ---- */
-
-/* What a rank of a communicator tells the others. */
-struct news {
-    char id[COLLECTIVE_ID_BYTES];
-    int rank, size, *world_ranks;
-    uint64_t queued;
-};
-
-static struct news news_of(const struct watched *w)
-{
-    struct news news = {.rank = w->rank, .size = w->size, .queued = w->queued};
-    snprintf(news.id, sizeof news.id, "%s", w->id);
-    news.world_ranks = xcalloc((size_t)w->size, sizeof *news.world_ranks);
-    memcpy(news.world_ranks, w->world_ranks, (size_t)w->size * sizeof *news.world_ranks);
-    return news;
-}
-
-/* Tells how far this rank has come and adds who has not come as far: those who do not say so within
- * a while have no collective that is late. */
-static void ask_others(struct store *store, const struct news *news, struct str *out)
-{
-    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-    struct error ignored;
-    int64_t queued, deadline_ms = clock_monotonic_ms() + WATCH_TELL_MS;
-    int missing = 0;
-    snprintf(key, sizeof key, "late/%s/%d", news->id, news->rank);
-    snprintf(value, sizeof value, "%" PRIu64, news->queued);
-    store->fn->set(store, key, value, &ignored);
-    for (int r = 0; r < news->size; r++) {
-        int64_t left_ms = deadline_ms - clock_monotonic_ms();
-        if (r == news->rank)
-            continue;
-        snprintf(key, sizeof key, "late/%s/%d", news->id, r);
-        if (store->fn->get(store, key, left_ms > 0 ? (int)left_ms : 0, value, &ignored) == 0 &&
-            str_to_i64(value, 0, INT64_MAX, &queued) && (uint64_t)queued >= news->queued)
-            continue;
-        str_printf(out, "%s%d", missing++ ? ", " : ": it was not reached by rank ",
-                   news->world_ranks[r]);
-    }
 }
 
 /* ---- telling; without the mutex ---- */
@@ -147,7 +107,8 @@ static void dump(struct watch *w, bool is_late)
 /* Makes the failure of a collective that does not end; the mutex is given up meanwhile. */
 static void fail_late(struct watch *w, const struct watched *late)
 {
-    struct news news = news_of(late);
+    struct collective_news news =
+        collective_news_make(late->id, late->rank, late->size, late->world_ranks, late->queued);
     const struct collective_note *note = collective_notes_find(w->notes, late->id, late->ended);
     struct error err;
     auto_str struct str missing;
@@ -156,8 +117,8 @@ static void fail_late(struct watch *w, const struct watched *late)
               note ? note->op : "collective", late->ended, late->id, note ? note->bytes : 0,
               (double)w->options.timeout_ms / 1000);
     pthread_mutex_unlock(&w->mutex);
-    ask_others(w->options.store, &news, &missing);
-    free(news.world_ranks);
+    collective_news_exchange(&news, w->options.store, WATCH_TELL_MS, &missing);
+    collective_news_free(&news);
     pthread_mutex_lock(&w->mutex);
     struct error whole;
     error_set(&whole, ERR_TIMEOUT, "%s%s", err.msg, str_text(&missing));
@@ -252,6 +213,42 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* ---- the thread that follows ---- */
+
+/* What ends after a failure may have been aborted. */
+static void note_ended(struct watch *w, struct watched *one, uint64_t ended)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    if (w->failure.code && w->options.aborts)
+        return;
+    if (one->ended < ended)
+        one->since_ms = now_ms;
+    for (; one->ended < ended; one->ended++)
+        collective_notes_end(w->notes, one->id, one->ended, now_ms);
+}
+
+static void *follow(void *arg)
+{
+    struct watch *w = arg;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->closing) {
+        for (struct watched *one = w->watched; one; one = one->next) {
+            w->asks = one;
+            pthread_mutex_unlock(&w->mutex);
+            uint64_t ended = one->count_ended(one->ctx);
+            pthread_mutex_lock(&w->mutex);
+            w->asks = NULL;
+            pthread_cond_broadcast(&w->asked);
+            note_ended(w, one, ended);
+        }
+        int64_t next_ms = clock_monotonic_ms() + LOOK_MS;
+        while (!w->closing && clock_monotonic_ms() < next_ms)
+            cond_wait_until(&w->changed, &w->mutex, next_ms);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
 static void on_lost(void *ctx, const char *reason)
 {
     struct error err;
@@ -261,6 +258,37 @@ static void on_lost(void *ctx, const char *reason)
 
 /* ---- the doors ---- */
 
+static void close_threads(struct watch *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    w->closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+/* Its threads; none if one cannot be had. */
+static int start(struct watch *w)
+{
+    int failure = pthread_create(&w->thread, NULL, run, w);
+    if (failure)
+        return failure;
+    failure = pthread_create(&w->follower, NULL, follow, w);
+    if (failure) {
+        close_threads(w);
+        pthread_join(w->thread, NULL);
+    }
+    return failure;
+}
+
+static void destroy(struct watch *w)
+{
+    pthread_cond_destroy(&w->changed);
+    pthread_cond_destroy(&w->asked);
+    pthread_mutex_destroy(&w->mutex);
+    collective_notes_close(w->notes);
+    free(w);
+}
+
 int watch_open(const struct watch_options *options, struct watch **ret_watch, struct error *err)
 {
     struct watch *w = xcalloc(1, sizeof *w);
@@ -268,15 +296,13 @@ int watch_open(const struct watch_options *options, struct watch **ret_watch, st
     w->notes = collective_notes_open(options->notes);
     pthread_mutex_init(&w->mutex, NULL);
     cond_init(&w->changed);
+    cond_init(&w->asked);
     give_sign(w, options->alive_ms);
-    int failure = pthread_create(&w->thread, NULL, run, w);
+    int failure = start(w);
     if (failure) {
-        error_errno(err, failure, "a thread to watch collectives with");
+        error_errno(err, failure, "threads to watch collectives with");
         give_sign(w, 0);
-        pthread_cond_destroy(&w->changed);
-        pthread_mutex_destroy(&w->mutex);
-        collective_notes_close(w->notes);
-        free(w);
+        destroy(w);
         return -1;
     }
     w->lost = (struct store_watcher){.on_lost = on_lost, .ctx = w};
@@ -290,17 +316,12 @@ void watch_close(struct watch *w)
     if (!w)
         return;
     store_unwatch(w->options.store, &w->lost);
-    pthread_mutex_lock(&w->mutex);
-    w->closing = true;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->mutex);
+    close_threads(w);
     pthread_join(w->thread, NULL);
+    pthread_join(w->follower, NULL);
     if (w->has_aborter)
         pthread_join(w->aborter, NULL);
-    pthread_cond_destroy(&w->changed);
-    pthread_mutex_destroy(&w->mutex);
-    collective_notes_close(w->notes);
-    free(w);
+    destroy(w);
 }
 
 void watch_add(struct watch *w, struct watched *one)
@@ -318,6 +339,8 @@ bool watch_remove(struct watch *w, struct watched *one)
     bool is_coming = w->failure.code && w->options.aborts;
     while (w->abort == ABORT_RUNS || (is_coming && w->abort == ABORT_NOT_BEGUN))
         pthread_cond_wait(&w->changed, &w->mutex);
+    while (w->asks == one)
+        pthread_cond_wait(&w->asked, &w->mutex);
     struct watched **at = &w->watched;
     while (*at != one)
         at = &(*at)->next;
@@ -327,7 +350,7 @@ bool watch_remove(struct watch *w, struct watched *one)
     return was_aborted;
 }
 
-uint64_t watch_begin(struct watch *w, struct watched *one, const char *op, int64_t bytes)
+void watch_begin(struct watch *w, struct watched *one, const char *op, int64_t bytes)
 {
     int64_t now_ms = clock_monotonic_ms();
     pthread_mutex_lock(&w->mutex);
@@ -339,22 +362,6 @@ uint64_t watch_begin(struct watch *w, struct watched *one, const char *op, int64
     if (w->options.tells_each)
         log_info("rank %d: %s %" PRIu64 " of %s, %" PRId64 " bytes", w->options.rank, op, number,
                  one->id, bytes);
-    return number;
-}
-
-int watch_end(struct watch *w, struct watched *one, uint64_t number, struct error *err)
-{
-    pthread_mutex_lock(&w->mutex);
-    int result = w->failure.code && w->options.aborts ? -1 : 0;
-    if (result < 0) {
-        *err = w->failure;
-    } else {
-        one->ended = number + 1;
-        one->since_ms = clock_monotonic_ms();
-        collective_notes_end(w->notes, one->id, number, one->since_ms);
-    }
-    pthread_mutex_unlock(&w->mutex);
-    return result;
 }
 
 void watch_fail(struct watch *w, const struct error *err)
@@ -364,10 +371,18 @@ void watch_fail(struct watch *w, const struct error *err)
     pthread_mutex_unlock(&w->mutex);
 }
 
-bool watch_has_failed(struct watch *w)
+int watch_check(struct watch *w, struct error *err)
 {
     pthread_mutex_lock(&w->mutex);
-    bool failed = w->failure.code && w->options.aborts;
+    int result = w->failure.code && w->options.aborts ? -1 : 0;
+    if (result < 0)
+        *err = w->failure;
     pthread_mutex_unlock(&w->mutex);
-    return failed;
+    return result;
+}
+
+bool watch_has_failed(struct watch *w)
+{
+    struct error ignored;
+    return watch_check(w, &ignored) < 0;
 }

@@ -1,6 +1,6 @@
 /* Watches over collectives that run where no host sees them (on GPUs): each has a deadline, is
  * noted while it runs, and when one does not end, or another rank is lost, all communicators are
- * aborted, so that streams go on to the error. Has a thread of its own. Knows no NCCL: a
+ * aborted, so that streams go on to the error. Has threads of its own. Knows no NCCL: a
  * communicator tells how it is asked whether it is well, and how it is aborted. */
 #ifndef SHOAL_AGENT_COLLECTIVE_WATCH_H
 #define SHOAL_AGENT_COLLECTIVE_WATCH_H
@@ -55,11 +55,14 @@ struct watched {
     const int *world_ranks; /* [size] */
     /* -1 if it is broken. Called often, by the watch's thread. */
     int (*check)(void *ctx, struct error *err);
+    /* How many of its collectives have ended, which they do in their order. Called often, by
+     * another thread of the watch: it may have to wait for the device. */
+    uint64_t (*count_ended)(void *ctx);
     void *ctx;
     /* The watch's own: */
     struct watched *next;   /* NULL: the last */
-    uint64_t queued, ended; /* collectives so far */
-    int64_t since_ms;       /* when the one that runs could begin */
+    uint64_t queued, ended; /* collectives so far, as the watch has seen them */
+    int64_t since_ms;       /* when the one that runs could begin, as far as it has seen */
 };
 
 struct watch;
@@ -71,14 +74,15 @@ void watch_close(struct watch *watch); /* NULL-safe; nobody is watched any more 
 void watch_add(struct watch *watch, struct watched *one);
 bool watch_remove(struct watch *watch, struct watched *one);
 
-/* A collective is about to be queued. Returns its number, from 0; ops outlive the watch. */
-uint64_t watch_begin(struct watch *watch, struct watched *one, const char *op, int64_t bytes);
-/* It ended, or was aborted: then -1 and why. From any thread. */
-int watch_end(struct watch *watch, struct watched *one, uint64_t number, struct error *err);
+/* A collective is about to be queued; ops outlive the watch. */
+void watch_begin(struct watch *watch, struct watched *one, const char *op, int64_t bytes);
 
 /* Fails everything that runs and comes later. From any thread; only the first failure counts. */
 void watch_fail(struct watch *watch, const struct error *err);
-bool watch_has_failed(struct watch *watch); /* and nothing is to be queued any more */
+/* -1 and why, if something has failed and is aborted: nothing is to be queued any more, and what
+ * ended since may not have been done. From any thread. */
+int watch_check(struct watch *watch, struct error *err);
+bool watch_has_failed(struct watch *watch); /* the same */
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,8 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
         return facts;
     }
     facts.nccl_version = ret_api->version;
-    facts.is_concurrent = o->nccl.is_concurrent && ret_api->orders_launches;
+    facts.is_concurrent = o->nccl.is_concurrent && ret_api->orders_launches &&
+                          device_driver(o->device) >= NCCL_ORDERS_DRIVER;
     facts.registers = o->nccl.registers && ret_api->comm_register && ret_api->comm_deregister;
     return facts;
 }

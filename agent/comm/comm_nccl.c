@@ -3,6 +3,7 @@
 #include "agent/comm/comm_split.h"
 #include "agent/comm/nccl_buffers.h"
 #include "agent/comm/nccl_meet.h"
+#include "agent/comm/stream_marks.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -38,6 +39,7 @@ struct comm_nccl {
     int splits; /* done */
     nccl_comm nccl;
     void *token; /* a float on the device, for barriers */
+    struct stream_marks *marks;
     struct watched watched;
 };
 
@@ -47,19 +49,6 @@ static struct comm_nccl *nccl_of(struct comm *c)
 }
 
 /* ---- collectives ---- */
-
-/* A collective that was queued. */
-struct call {
-    struct comm_nccl *c;
-    uint64_t number;
-};
-
-/* On the stream, behind the collective. */
-static int end_call(void *args, struct error *err)
-{
-    const struct call *call = args;
-    return watch_end(call->c->shared->watch, &call->c->watched, call->number, err);
-}
 
 /* A non-blocking communicator goes on with the call beside us: it takes no other one before. Mostly
  * that is over in less than the shortest sleep, so the first looks only let others run. Returns
@@ -83,18 +72,17 @@ static int settle(struct comm_nccl *c, int result)
 /* Before NCCL is called. bytes: this rank's part of whole_bytes. False: there is nothing to call
  * any more. */
 static bool begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
-                  int64_t whole_bytes, struct call *ret_call)
+                  int64_t whole_bytes)
 {
     comm_range_begin(&c->head, s, op, whole_bytes);
-    *ret_call = (struct call){c, watch_begin(c->shared->watch, &c->watched, op, bytes)};
+    watch_begin(c->shared->watch, &c->watched, op, bytes);
     pthread_mutex_lock(&c->shared->calls);
     return !watch_has_failed(c->shared->watch);
 }
 
 /* result: of the call, or NCCL_SUCCESS. */
-static void end(struct stream *s, const char *op, const struct call *call, int result)
+static void end(struct comm_nccl *c, struct stream *s, const char *op, int result)
 {
-    struct comm_nccl *c = call->c;
     struct error err;
     result = settle(c, result);
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
@@ -103,7 +91,8 @@ static void end(struct stream *s, const char *op, const struct call *call, int r
     }
     pthread_mutex_unlock(&c->shared->calls);
     stream_range_end(s);
-    stream_call(s, end_call, call, sizeof *call);
+    if (stream_marks_add(c->marks, s, &err))
+        watch_fail(c->shared->watch, &err);
 }
 
 static int type_of(enum dtype t)
@@ -125,11 +114,11 @@ static void count_sent(struct comm_nccl *c, int64_t total, int steps)
 /* Whether NCCL may be called: begin(), and the memory is registered if it is to be. all: what all
  * ranks have of a collective, part: this rank's, [bytes]. */
 static bool begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
-                       const void *part, int64_t bytes, struct call *ret_call, int *ret_result)
+                       const void *part, int64_t bytes, int *ret_result)
 {
     struct nccl_buffers *buffers = c->shared->buffers;
     int64_t whole = bytes * c->head.size;
-    if (!begin(c, s, op, bytes, whole, ret_call))
+    if (!begin(c, s, op, bytes, whole))
         return false;
     *ret_result = settle(c, nccl_buffers_use(buffers, c->nccl, all, (size_t)whole));
     if (*ret_result == NCCL_SUCCESS)
@@ -142,14 +131,13 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
 {
     struct comm_nccl *c = nccl_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t);
-    struct call call;
     int result = NCCL_SUCCESS;
     head->stats.all_gathers++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (begin_with(c, s, "all_gather", recv, send, bytes, &call, &result))
+    if (begin_with(c, s, "all_gather", recv, send, bytes, &result))
         result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
                                            stream_native(s));
-    end(s, "all_gather", &call, result);
+    end(c, s, "all_gather", result);
 }
 
 static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, void *recv,
@@ -157,25 +145,23 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
 {
     struct comm_nccl *c = nccl_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t);
-    struct call call;
     int result = NCCL_SUCCESS;
     head->stats.reduce_scatters++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (begin_with(c, s, "reduce_scatter", send, recv, bytes, &call, &result))
+    if (begin_with(c, s, "reduce_scatter", send, recv, bytes, &result))
         result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
                                                c->nccl, stream_native(s));
-    end(s, "reduce_scatter", &call, result);
+    end(c, s, "reduce_scatter", result);
 }
 
 static void reduce(struct comm_nccl *c, struct stream *s, const char *name, int type,
                    int64_t element_bytes, void *data, int64_t count, enum comm_reduce how)
 {
-    struct call call;
     int result = NCCL_SUCCESS;
-    if (begin(c, s, name, count * element_bytes, count * element_bytes, &call))
+    if (begin(c, s, name, count * element_bytes, count * element_bytes))
         result = c->shared->api.all_reduce(data, data, (size_t)count, type, op_of(how), c->nccl,
                                            stream_native(s));
-    end(s, name, &call, result);
+    end(c, s, name, result);
 }
 
 static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *data, int64_t count,
@@ -198,15 +184,14 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
 {
     assert(root >= 0 && root < head->size);
     struct comm_nccl *c = nccl_of(head);
-    struct call call;
     int result = NCCL_SUCCESS;
     head->stats.broadcasts++;
     if ((head->rank + 1) % head->size != root)
         head->stats.bytes_sent += bytes;
-    if (begin(c, s, "broadcast", bytes, bytes, &call))
+    if (begin(c, s, "broadcast", bytes, bytes))
         result = c->shared->api.broadcast(data, data, (size_t)bytes, NCCL_UINT8, root, c->nccl,
                                           stream_native(s));
-    end(s, "broadcast", &call, result);
+    end(c, s, "broadcast", result);
 }
 
 static void barrier(struct comm *head, struct stream *s)
@@ -231,6 +216,11 @@ static int check(void *ctx, struct error *err)
     if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
         return 0;
     return nccl_api_fail(&c->shared->api, c->nccl, result, "between ranks", err);
+}
+
+static uint64_t count_ended(void *ctx)
+{
+    return stream_marks_count(((struct comm_nccl *)ctx)->marks);
 }
 
 /* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
@@ -280,10 +270,12 @@ static int connect_ranks(struct comm_nccl *c, struct error *err)
 
 static void release(struct comm_nccl *c)
 {
+    stream_marks_close(c->marks);
     device_free(c->shared->device, c->token);
     if (--c->shared->references == 0) {
         if (c->shared->buffers)
             device_memory_on_release(c->shared->device, NULL, NULL);
+        device_guard(c->shared->device, NULL, NULL);
         nccl_buffers_close(c->shared->buffers);
         watch_close(c->shared->watch);
         pthread_mutex_destroy(&c->shared->calls);
@@ -341,6 +333,7 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
     c->shared = shared;
     shared->references++;
     comm_group_copy(group, &c->group);
+    c->marks = stream_marks_open(shared->device);
     if (connect_ranks(c, err)) {
         release(c);
         return -1;
@@ -350,6 +343,7 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
                                   .size = c->group.size,
                                   .world_ranks = c->group.world_ranks,
                                   .check = check,
+                                  .count_ended = count_ended,
                                   .ctx = c};
     watch_add(shared->watch, &c->watched);
     *ret_comm = &c->head;
@@ -362,6 +356,12 @@ static void forget_memory(void *ctx, void *block, size_t bytes)
     pthread_mutex_lock(&shared->calls);
     nccl_buffers_forget(shared->buffers, block, bytes, !watch_has_failed(shared->watch));
     pthread_mutex_unlock(&shared->calls);
+}
+
+/* What ended after a failure may have been aborted: no stream of the device is to be trusted. */
+static int is_well(void *ctx, struct error *err)
+{
+    return watch_check(ctx, err);
 }
 
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
@@ -383,6 +383,7 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
         free(shared);
         return -1;
     }
+    device_guard(device, is_well, shared->watch);
     if (options->registers) {
         shared->buffers = nccl_buffers_open(&shared->api);
         device_memory_on_release(device, forget_memory, shared);

@@ -21,6 +21,8 @@ enum {
      * events put them all into one order (NCCL's user guide, "Using multiple NCCL communicators
      * concurrently"). */
     NCCL_ORDERS_LAUNCHES = 22600,
+    /* ... and if the driver knows this CUDA: NCCL lets them run one after the other before. */
+    NCCL_ORDERS_DRIVER = 12030,
     /* From here on communicators may be aborted in one group: all are told to end before any is
      * waited for. Before, each waits for all that the device runs, the others' collectives too. */
     NCCL_ABORTS_TOGETHER = 22200,

@@ -88,6 +88,7 @@ const struct backend cpu_backend = {
     .event_open = cpu_event_open,
     .event_close = cpu_event_close,
     .event_record = cpu_event_record,
+    .event_has_passed = cpu_event_has_passed,
     .stream_wait = cpu_stream_wait,
     .graph_open = cpu_graph_open,
 };

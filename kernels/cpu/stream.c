@@ -292,32 +292,6 @@ void cpu_stream_call(struct stream *s, int (*function)(void *args, struct error 
     cpu_queue(s, __func__, call_run, &call, sizeof call);
 }
 
-struct pieces_args {
-    cpu_piece *piece;
-    int64_t count, grain;
-    _Alignas(16) unsigned char args[STREAM_CALL_MAX_BYTES];
-};
-
-static void pieces_run(void *args)
-{
-    const struct pieces_args *a = args;
-    int64_t pieces = (a->count + a->grain - 1) / a->grain;
-#pragma omp parallel for schedule(static) if (pieces > 1)
-    for (int64_t i = 0; i < pieces; i++) {
-        int64_t last = (i + 1) * a->grain;
-        a->piece(a->args, i * a->grain, last < a->count ? last : a->count);
-    }
-}
-
-void cpu_queue_pieces(struct stream *s, const char *name, cpu_piece *piece, int64_t count,
-                      int64_t grain, const void *args, size_t bytes)
-{
-    assert(count >= 0 && grain >= 1 && bytes <= STREAM_CALL_MAX_BYTES);
-    struct pieces_args pieces = {.piece = piece, .count = count, .grain = grain};
-    memcpy(pieces.args, args, bytes);
-    cpu_queue(s, name, pieces_run, &pieces, sizeof pieces);
-}
-
 struct copy_args {
     void *dst;
     const void *src;
@@ -376,6 +350,17 @@ void cpu_event_record(struct event *event, struct stream *stream)
     pthread_mutex_lock(&s->lock);
     e->point = s->queued;
     pthread_mutex_unlock(&s->lock);
+}
+
+bool cpu_event_has_passed(const struct event *event)
+{
+    const struct cpu_event *e = (const struct cpu_event *)event;
+    if (!e->stream)
+        return true;
+    pthread_mutex_lock(&e->stream->lock);
+    bool has_passed = e->stream->done >= e->point;
+    pthread_mutex_unlock(&e->stream->lock);
+    return has_passed;
 }
 
 void cpu_stream_wait(struct stream *stream, struct event *event)

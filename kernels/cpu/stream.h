@@ -22,6 +22,7 @@ void cpu_stream_stamp(struct stream *s, int64_t *ret_ns);
 int cpu_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cpu_event_close(struct event *event);
 void cpu_event_record(struct event *event, struct stream *stream);
+bool cpu_event_has_passed(const struct event *event);
 void cpu_stream_wait(struct stream *stream, struct event *event);
 
 /* Returns when all that is queued on the device's streams is done. */

@@ -43,7 +43,7 @@ __global__ void attention_bias_rows(float *y, const T *x, int64_t distances, int
 enum { DISTANCES = 32, PARTS = 8 };
 __global__ void attention_dbias(float *dbias, struct attention_args a, int queries)
 {
-    __shared__ float parts[PARTS][DISTANCES];
+    CUDA_BLOCK(float, parts, [PARTS][DISTANCES]);
     const struct attention_shape &z = a.shape;
     int64_t distances = z.T_q + z.T_k - 1, h = blockIdx.y;
     int64_t distance = (int64_t)blockIdx.x * DISTANCES + threadIdx.x;

@@ -212,7 +212,7 @@ static __global__ void __launch_bounds__(THREADS)
     image_kernel(float *y, const struct patches patches, const float *weights, const float *bias,
                  bool relu, uint32_t m_count, uint32_t n_count, uint32_t k_count)
 {
-    __shared__ struct tile<TILE_N> tile;
+    CUDA_BLOCK(struct tile<TILE_N>, tile);
     float sum[tile.ROWS][COLS];
     const image_product<TILE_N> product(patches, weights, m_count, n_count, k_count);
     multiply<TILE_N>(sum, tile, product, 0, k_count);
@@ -232,7 +232,7 @@ static __global__ void __launch_bounds__(THREADS)
     weights_kernel(float *parts, const struct patches patches, const float *dy, uint32_t m_count,
                    uint32_t part_places, uint32_t out, uint32_t k_count)
 {
-    __shared__ struct tile<TILE_N> tile;
+    CUDA_BLOCK(struct tile<TILE_N>, tile);
     float sum[tile.ROWS][COLS];
     const uint32_t first = blockIdx.x * part_places;
     const uint32_t last = first + part_places < m_count ? first + part_places : m_count;

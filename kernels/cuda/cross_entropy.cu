@@ -47,7 +47,7 @@ static __device__ inline struct softmax no_logits(void)
 /* The whole row's, in every thread. */
 static __device__ inline struct softmax join_block(struct softmax mine)
 {
-    __shared__ struct softmax warps[MOST_THREADS / 32];
+    CUDA_BLOCK(struct softmax, warps, [MOST_THREADS / 32]);
     int lane = (int)threadIdx.x % 32;
     mine = join_warp(mine);
     if (lane == 0)

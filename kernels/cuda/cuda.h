@@ -36,6 +36,11 @@ int cuda_architecture(const struct stream *s);
 /* Bytes of shared memory that a block can ask for (227 KiB on Hopper). */
 int64_t cuda_shared_bytes(const struct stream *s);
 
+/* Before `kernel` is launched with more than CUDA_SHARED_AT_ONCE bytes of dynamic shared memory:
+ * lets it have them, of which CUDA is asked once for a kernel and device. what: the kernel, for the
+ * message. */
+void cuda_share(struct stream *s, const void *kernel, int64_t bytes, const char *what);
+
 /* Fails the stream if `status` is an error; what: the kernel or call, for the message. The first
  * failure stays and comes out of stream_sync(). */
 void cuda_check(struct stream *s, cudaError_t status, const char *what);
@@ -58,19 +63,19 @@ static inline unsigned cuda_blocks(int64_t count, int threads, int64_t most)
 
 /* CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, arguments...): grid and block: int or dim3; a
  * template's name in parentheses if it has commas. Much shared memory is asked for: a block has 48
- * KiB at once, in which the static one counts, too. */
+ * KiB at once, in which the static one counts, too. CUDA_SHARED is dynamic shared memory;
+ * CUDA_BLOCK(type, name) and CUDA_BLOCK(type, name, [ROWS][COLUMNS]) are static. */
+enum { CUDA_SHARED_AT_ONCE = 32 * 1024 };
 #ifndef SHOAL_EMULATION
+#define CUDA_BLOCK(type, name, ...) __shared__ type name __VA_ARGS__
 #define CUDA_SHARED(type, name)                                                                    \
     extern __shared__ __align__(16) unsigned char name##_bytes[];                                  \
     type *name = (type *)name##_bytes
 #define CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, ...)                                     \
     do {                                                                                           \
         auto kernel_ = (kernel);                                                                   \
-        if ((shared_bytes) > 32 * 1024)                                                            \
-            cuda_check((s),                                                                        \
-                       cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,  \
-                                            (int)(shared_bytes)),                                  \
-                       #kernel);                                                                   \
+        if ((shared_bytes) > CUDA_SHARED_AT_ONCE)                                                  \
+            cuda_share((s), (const void *)kernel_, (shared_bytes), #kernel);                       \
         kernel_<<<(grid), (block), (shared_bytes), cuda_captured(s)>>>(__VA_ARGS__);               \
         cuda_check((s), cudaGetLastError(), #kernel);                                              \
     } while (0)

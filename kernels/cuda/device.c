@@ -6,6 +6,7 @@
 #include "kernels/cuda/range.h"
 #include "kernels/cuda/stream.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,6 +58,19 @@ static int cuda_device_count(struct error *ret_reason)
         return 0;
     }
     return count;
+}
+
+static bool cuda_device_pci(int index, char *out)
+{
+    struct error ignored;
+    if (index >= cuda_device_count(&ignored) ||
+        cudaDeviceGetPCIBusId(out, DEVICE_PCI_BYTES, index) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    for (char *c = out; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return true;
 }
 
 static void identify(struct cuda_device *d, const struct cudaDeviceProp *properties)
@@ -147,6 +161,7 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
                          index, count);
     struct cuda_device *d = xcalloc(1, sizeof *d);
     d->index = index;
+    cudaDriverGetVersion(&d->base.driver);
     if (attention_mode_read(getenv(ENV_ATTENTION), &attention, err) < 0 ||
         read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
         blas_open(&d->blas, err) < 0) {
@@ -210,6 +225,7 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .ops = &cuda_ops,
     BACKEND_TABLE_SIZES,
     .device_count = cuda_device_count,
+    .device_pci = cuda_device_pci,
     .device_open = cuda_device_open,
     .device_close = cuda_device_close,
     .memory = {cuda_memory_alloc, cuda_memory_free, cuda_memory_wait_idle},
@@ -227,6 +243,7 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .event_open = cuda_event_open,
     .event_close = cuda_event_close,
     .event_record = cuda_event_record,
+    .event_has_passed = cuda_event_has_passed,
     .stream_wait = cuda_stream_wait,
     .stream_range_begin = cuda_stream_range_begin,
     .stream_range_end = cuda_stream_range_end,

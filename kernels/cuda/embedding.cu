@@ -56,7 +56,7 @@ static __device__ inline int64_t row_of(uint64_t key)
 static __global__ void sort_chunks(uint64_t *keys, const int32_t *ids, int64_t rows, int64_t V,
                                    int length)
 {
-    __shared__ uint64_t chunk[CHUNK];
+    CUDA_BLOCK(uint64_t, chunk, [CHUNK]);
     int64_t first = (int64_t)blockIdx.x * length;
     for (int i = (int)threadIdx.x; i < length; i += (int)blockDim.x) {
         int64_t row = first + i;

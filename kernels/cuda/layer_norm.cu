@@ -27,7 +27,7 @@ static __global__ void layer_norm_forward(T *__restrict__ y, float *stats, T *__
                                           const T *__restrict__ bias, int64_t rows, int D,
                                           float eps, int lanes)
 {
-    __shared__ struct group_room<1> room;
+    CUDA_BLOCK(struct group_room<1>, room);
     int64_t row = row_of(lanes), at = row * D;
     int lane = (int)threadIdx.x % lanes, length = row < rows ? D : 0;
     const T *none = nullptr, *added = residual ? residual + at : none;
@@ -114,7 +114,7 @@ static __global__ void layer_norm_backward(T *dx, bool add_dx, const T *dy, cons
                                            int64_t rows, int D, struct norm_plan plan)
 {
     CUDA_SHARED(float, shared);
-    __shared__ struct group_room<2> room;
+    CUDA_BLOCK(struct group_room<2>, room);
     int lanes = plan.lanes, groups = ROW_THREADS / lanes, turn = 0;
     float *dw = norm_sums<N>(&plan, shared, D);
     for (int64_t first = (int64_t)blockIdx.x * groups; first < rows;

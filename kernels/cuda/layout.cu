@@ -9,7 +9,7 @@ enum { TILE = 32, DEPTH = 8 };
 static __global__ void transpose_kernel(float *y, const float *x, int rows, int cols,
                                         struct divider row_tiles, struct divider col_tiles)
 {
-    __shared__ float tile[TILE][TILE + 1];
+    CUDA_BLOCK(float, tile, [TILE][TILE + 1]);
     uint32_t row_tile, col_tile;
     const uint64_t image = divide(divide(blockIdx.x, col_tiles, &col_tile), row_tiles, &row_tile);
     const uint64_t start = image * rows * cols;

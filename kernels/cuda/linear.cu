@@ -12,7 +12,8 @@ enum { TILE = 16 };
 template <class T, class C>
 static __global__ void product_kernel(struct product p, const T *a, const T *b, const C *bias, C *c)
 {
-    __shared__ float part_a[TILE][TILE + 1], part_b[TILE][TILE + 1];
+    CUDA_BLOCK(float, part_a, [TILE][TILE + 1]);
+    CUDA_BLOCK(float, part_b, [TILE][TILE + 1]);
     const int x = threadIdx.x, y = threadIdx.y;
     const int64_t row = (int64_t)blockIdx.x * TILE + y, col = (int64_t)blockIdx.y * TILE + x;
     float sum = 0;

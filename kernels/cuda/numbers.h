@@ -160,7 +160,7 @@ template <typename T> __device__ static inline T warp_max(T x)
  * ends with barriers where more than one warp takes part. */
 template <typename T> __device__ static inline T block_sum(T x)
 {
-    __shared__ T sums[32];
+    CUDA_BLOCK(T, sums, [32]);
     int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     x = warp_sum(x);
     if (warps == 1)
@@ -173,7 +173,7 @@ template <typename T> __device__ static inline T block_sum(T x)
 }
 template <typename T> __device__ static inline T block_max(T x)
 {
-    __shared__ T largest[32];
+    CUDA_BLOCK(T, largest, [32]);
     int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     x = warp_max(x);
     if (warps == 1)

@@ -8,7 +8,7 @@ static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, T *__res
                                         const T *__restrict__ residual, const T *__restrict__ w,
                                         int64_t rows, int D, float eps, int lanes)
 {
-    __shared__ struct group_room<1> room;
+    CUDA_BLOCK(struct group_room<1>, room);
     int64_t row = row_of(lanes);
     int lane = (int)threadIdx.x % lanes, length = row < rows ? D : 0;
     float squares[1] = {0}, a[N], b[N];
@@ -56,7 +56,7 @@ static __global__ void rms_norm_backward(T *dx, bool add_dx, const T *dy, const 
                                          int D, struct norm_plan plan)
 {
     CUDA_SHARED(float, shared);
-    __shared__ struct group_room<1> room;
+    CUDA_BLOCK(struct group_room<1>, room);
     int lanes = plan.lanes, lane = (int)threadIdx.x % lanes, groups = ROW_THREADS / lanes, turn = 0;
     float *dw = norm_sums<N>(&plan, shared, D), a[N], b[N], c[N];
     for (int64_t first = (int64_t)blockIdx.x * groups; first < rows;

@@ -1,42 +1,23 @@
-/* Streams and events of the CUDA backend. CUDA orders the work; what it does not know is a failure
- * of ours (a host function that failed), which goes where CUDA's order goes. So a stream's calls,
- * records and waits are numbered points; an event carries the point it was recorded at, and what
- * fails in a stream up to there fails those that waited for it. */
+/* Streams and events of the CUDA backend. CUDA orders the work; failures of our own go the same
+ * ways (progress.h). */
 #include "kernels/cuda/stream.h"
 #include "base/mem.h"
 #include "kernels/cuda/host_calls.h"
+#include "kernels/cuda/progress.h"
 #include "kernels/cuda/stamps.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What events and waits keep of a stream. */
-struct progress {
-    int references;
-    uint64_t points;    /* so far */
-    uint64_t failed_at; /* the first that failed; 0: none */
-    struct error failure;
-};
-
-/* A wait: if `source` fails up to its `point`, we fail at `at`. */
-struct wait {
-    struct progress *source; /* a reference */
-    uint64_t point, at;
-};
-
 struct cuda_stream {
     struct stream base;
-    struct cuda_stream *next; /* of all */
     cudaStream_t handle;
     struct cuda_graph *graph; /* that takes its ops, or NULL */
     void *scratch;
     size_t scratch_bytes;
     struct host_calls *calls; /* NULL before the first */
     struct progress *progress;
-    struct wait *waits; /* since the last sync */
-    size_t wait_count, wait_room;
     struct stamps stamps;
 };
 
@@ -47,62 +28,9 @@ struct cuda_event {
     uint64_t point;
 };
 
-/* Guards the list, and progress and waits of all streams: host functions run on other threads. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cuda_stream *streams;
-
 static struct cuda_device *device_of(const struct stream *s)
 {
     return (struct cuda_device *)s->device;
-}
-
-/* ---- failures; lock held in all of these ---- */
-
-static void unreference(struct progress *p)
-{
-    if (p && !--p->references)
-        free(p);
-}
-
-static bool has_failed(const struct progress *p, uint64_t point)
-{
-    return p->failed_at && p->failed_at <= point;
-}
-
-/* Fails s where it waited for what has failed. Whether that is news. */
-static bool follow_sources(struct cuda_stream *s)
-{
-    bool news = false;
-    for (size_t i = 0; i < s->wait_count; i++) {
-        const struct wait *w = &s->waits[i];
-        if (!has_failed(w->source, w->point) || has_failed(s->progress, w->at))
-            continue;
-        s->progress->failed_at = w->at;
-        s->progress->failure = w->source->failure;
-        news = true;
-    }
-    return news;
-}
-
-/* Point `at` of s failed. */
-static void fail(struct cuda_stream *s, uint64_t at, const struct error *err)
-{
-    if (has_failed(s->progress, at))
-        return;
-    s->progress->failed_at = at;
-    s->progress->failure = *err;
-    for (bool news = true; news;) {
-        news = false;
-        for (struct cuda_stream *each = streams; each; each = each->next)
-            news |= follow_sources(each);
-    }
-}
-
-static void drop_waits(struct cuda_stream *s)
-{
-    for (size_t i = 0; i < s->wait_count; i++)
-        unreference(s->waits[i].source);
-    s->wait_count = 0;
 }
 
 /* ---- what kernels use ---- */
@@ -147,6 +75,24 @@ int64_t cuda_shared_bytes(const struct stream *s)
     return device_of(s)->shared_bytes;
 }
 
+void cuda_share(struct stream *stream, const void *kernel, int64_t bytes, const char *what)
+{
+    struct cuda_device *d = device_of(stream);
+    size_t i = 0;
+    while (i < d->sharing_count && d->sharing[i].kernel != kernel)
+        i++;
+    if (i < d->sharing_count && d->sharing[i].bytes >= bytes)
+        return;
+    cuda_use(d);
+    cudaError_t status =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    cuda_check(stream, status, what);
+    if (status != cudaSuccess || i == CUDA_SHARING_MAX)
+        return;
+    d->sharing[i] = (struct cuda_sharing){kernel, bytes};
+    d->sharing_count += i == d->sharing_count;
+}
+
 struct blas *cuda_blas(struct stream *s)
 {
     return device_of(s)->blas;
@@ -164,9 +110,7 @@ void cuda_check(struct stream *stream, cudaError_t status, const char *what)
     if (status == cudaSuccess)
         return;
     cuda_error(&err, status, what);
-    pthread_mutex_lock(&lock);
-    fail(s, ++s->progress->points, &err);
-    pthread_mutex_unlock(&lock);
+    progress_fail(s->progress, progress_step(s->progress), &err);
 }
 
 void *cuda_scratch(struct stream *stream, size_t bytes)
@@ -192,9 +136,7 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
     error_set(&err, ERR_MEMORY,
               "no device memory for an op's scratch: %zu bytes asked for, %zu free", bytes,
               free_bytes);
-    pthread_mutex_lock(&lock);
-    fail(s, ++s->progress->points, &err);
-    pthread_mutex_unlock(&lock);
+    progress_fail(s->progress, progress_step(s->progress), &err);
     return NULL;
 }
 
@@ -217,12 +159,7 @@ int cuda_stream_open(struct device *device, const char *name, bool is_first,
         return error_wrap(err, "stream %s", name);
     }
     nvtxNameCudaStreamA(s->handle, name);
-    s->progress = xcalloc(1, sizeof *s->progress);
-    s->progress->references = 1;
-    pthread_mutex_lock(&lock);
-    s->next = streams;
-    streams = s;
-    pthread_mutex_unlock(&lock);
+    s->progress = progress_open();
     *ret_stream = &s->base;
     return 0;
 }
@@ -232,18 +169,10 @@ void cuda_stream_close(struct stream *stream)
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cudaStreamSynchronize(cuda_uncaptured(stream));
     host_calls_close(s->calls);
-    pthread_mutex_lock(&lock);
-    struct cuda_stream **link = &streams;
-    while (*link != s)
-        link = &(*link)->next;
-    *link = s->next;
-    drop_waits(s);
-    unreference(s->progress);
-    pthread_mutex_unlock(&lock);
+    progress_close(s->progress);
     stamps_close(&s->stamps);
     cudaFree(s->scratch);
     cudaStreamDestroy(s->handle);
-    free(s->waits);
     free(s);
 }
 
@@ -256,34 +185,16 @@ int cuda_stream_sync(struct stream *stream, struct error *err)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_check(stream, cudaStreamSynchronize(cuda_uncaptured(stream)), "wait for its work");
-    pthread_mutex_lock(&lock);
-    bool failed = s->progress->failed_at != 0;
-    if (failed)
-        *err = s->progress->failure;
-    else
-        drop_waits(s); /* what they waited for did not fail either */
-    pthread_mutex_unlock(&lock);
+    bool failed = progress_end(s->progress, err);
     cudaError_t status = stamps_take(&s->stamps, device_of(stream), !failed);
     if (status != cudaSuccess)
         return cuda_error(err, status, "read its clock");
     return failed ? -1 : 0;
 }
 
-/* The device's stream number i, or NULL. */
-static struct stream *stream_number(const struct cuda_device *device, int i)
-{
-    pthread_mutex_lock(&lock);
-    struct cuda_stream *s = streams;
-    while (s && (device_of(&s->base) != device || i-- > 0))
-        s = s->next;
-    pthread_mutex_unlock(&lock);
-    return s ? &s->base : NULL;
-}
-
 void cuda_streams_wait_idle(const struct cuda_device *device)
 {
-    struct stream *s;
-    for (int i = 0; (s = stream_number(device, i)); i++)
+    for (struct stream *s = device->base.streams; s; s = s->next)
         cuda_check(s, cudaStreamSynchronize(cuda_uncaptured(s)), "wait for its work");
 }
 
@@ -298,22 +209,9 @@ static void run_call(void *arg)
 {
     struct call *call = arg;
     struct error err = {0};
-    pthread_mutex_lock(&lock);
-    bool skip = has_failed(call->s->progress, call->point);
-    pthread_mutex_unlock(&lock);
-    if (!skip && call->function(call->args, &err) < 0) {
-        pthread_mutex_lock(&lock);
-        fail(call->s, call->point, &err);
-        pthread_mutex_unlock(&lock);
-    }
-}
-
-static uint64_t next_point(struct cuda_stream *s)
-{
-    pthread_mutex_lock(&lock);
-    uint64_t point = ++s->progress->points;
-    pthread_mutex_unlock(&lock);
-    return point;
+    if (!progress_has_failed(call->s->progress, call->point) &&
+        call->function(call->args, &err) < 0)
+        progress_fail(call->s->progress, call->point, &err);
 }
 
 void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
@@ -322,7 +220,7 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
     struct cuda_stream *s = (struct cuda_stream *)stream;
     struct call *call = xcalloc(1, sizeof *call);
     call->s = s;
-    call->point = next_point(s);
+    call->point = progress_step(s->progress);
     call->function = function;
     if (bytes)
         memcpy(call->args, args, bytes);
@@ -369,9 +267,7 @@ void cuda_event_close(struct event *event)
 {
     struct cuda_event *e = (struct cuda_event *)event;
     cudaEventDestroy(e->handle);
-    pthread_mutex_lock(&lock);
-    unreference(e->source);
-    pthread_mutex_unlock(&lock);
+    progress_unreference(e->source);
     free(e);
 }
 
@@ -380,12 +276,20 @@ void cuda_event_record(struct event *event, struct stream *stream)
     struct cuda_event *e = (struct cuda_event *)event;
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_check(stream, cudaEventRecord(e->handle, cuda_uncaptured(stream)), "record an event");
-    pthread_mutex_lock(&lock);
-    unreference(e->source);
-    e->source = s->progress;
-    e->source->references++;
-    e->point = ++s->progress->points;
-    pthread_mutex_unlock(&lock);
+    progress_unreference(e->source);
+    e->source = progress_reference(s->progress);
+    e->point = progress_step(s->progress);
+}
+
+/* A GPU in a fault passes nothing any more. */
+bool cuda_event_has_passed(const struct event *event)
+{
+    const struct cuda_event *e = (const struct cuda_event *)event;
+    if (!e->source)
+        return true;
+    cudaError_t status = cudaEventQuery(e->handle);
+    cudaGetLastError(); /* "not yet" is no error of this thread's */
+    return status != cudaErrorNotReady;
 }
 
 void cuda_stream_wait(struct stream *stream, struct event *event)
@@ -396,13 +300,5 @@ void cuda_stream_wait(struct stream *stream, struct event *event)
         return; /* a stream is in order with itself */
     cuda_check(stream, cudaStreamWaitEvent(cuda_uncaptured(stream), e->handle, 0),
                "wait for an event");
-    pthread_mutex_lock(&lock);
-    if (s->wait_count == s->wait_room) {
-        s->wait_room = s->wait_room ? 2 * s->wait_room : 16;
-        s->waits = xrealloc(s->waits, s->wait_room * sizeof *s->waits);
-    }
-    s->waits[s->wait_count++] = (struct wait){e->source, e->point, ++s->progress->points};
-    e->source->references++;
-    follow_sources(s);
-    pthread_mutex_unlock(&lock);
+    progress_wait(s->progress, e->source, e->point);
 }

@@ -10,6 +10,13 @@
 extern "C" {
 #endif
 
+/* A kernel that may have that much dynamic shared memory. */
+struct cuda_sharing {
+    const void *kernel;
+    int64_t bytes;
+};
+enum { CUDA_SHARING_MAX = 128 }; /* of a device; more are asked for at each launch */
+
 struct cuda_device {
     struct device base;
     int index;           /* CUDA's number of it, among those this process may see */
@@ -20,6 +27,8 @@ struct cuda_device {
      * over a second only, so the tick moves on with the stamps. */
     cudaEvent_t tick;
     int64_t tick_ns;
+    struct cuda_sharing sharing[CUDA_SHARING_MAX];
+    size_t sharing_count;
     struct blas *blas;   /* matrix products; its own */
     struct cudnn *cudnn; /* attention, where it is cuDNN's; its own */
 };
@@ -47,6 +56,7 @@ void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns);
 int cuda_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cuda_event_close(struct event *event);
 void cuda_event_record(struct event *event, struct stream *stream);
+bool cuda_event_has_passed(const struct event *event);
 void cuda_stream_wait(struct stream *stream, struct event *event);
 
 /* Waits for all of the device's streams. For the thread that queues on them. */

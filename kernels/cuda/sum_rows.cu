@@ -9,7 +9,7 @@ template <class T>
 static __global__ void sum_rows(float *sums, const T *__restrict__ x, int64_t rows, int64_t cols,
                                 int64_t stride, bool accumulate)
 {
-    __shared__ float columns[MOST_DEPTH][WIDTH];
+    CUDA_BLOCK(float, columns, [MOST_DEPTH][WIDTH]);
     int64_t col = (int64_t)blockIdx.x * WIDTH + threadIdx.x, parts = gridDim.y, part = blockIdx.y;
     int64_t last = rows * (part + 1) / parts;
     float sum = 0;

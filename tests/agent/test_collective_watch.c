@@ -3,11 +3,13 @@
 #include "agent/comm/collective_watch.h"
 #include "agent/comm/comm_local.h"
 
+#include "base/clock.h"
 #include "tests/support.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TIMEOUT_MS = 60000 };
 
@@ -45,6 +47,11 @@ static int is_well(void *ctx, struct error *err)
     return 0;
 }
 
+static uint64_t count_ended(void *ctx)
+{
+    return atomic_load((atomic_int *)ctx);
+}
+
 static int is_broken(void *ctx, struct error *err)
 {
     (void)ctx;
@@ -78,6 +85,7 @@ struct fixture {
     struct comm_local *group;
     struct watch *watch;
     struct watched one;
+    atomic_int ended;
     int world_ranks[2];
 };
 
@@ -90,8 +98,13 @@ static void open_watch(struct fixture *f, int (*check)(void *, struct error *),
     sem_init(&released, 0, 0);
     f->group = comm_local_open();
     f->world_ranks[0] = 0, f->world_ranks[1] = 1;
-    f->one =
-        (struct watched){.id = "world", .size = 2, .world_ranks = f->world_ranks, .check = check};
+    atomic_init(&f->ended, 0);
+    f->one = (struct watched){.id = "world",
+                              .size = 2,
+                              .world_ranks = f->world_ranks,
+                              .check = check,
+                              .count_ended = count_ended,
+                              .ctx = &f->ended};
     whole.abort = abort;
     whole.store = comm_local_store(f->group);
     whole.notes = 4;
@@ -115,12 +128,12 @@ static void test_who_is_well_is_left_alone(void **state)
     struct error err;
     open_watch(&f, is_well, abort_at_once,
                &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
-    uint64_t number = watch_begin(f.watch, &f.one, "barrier", 4);
+    watch_begin(f.watch, &f.one, "barrier", 4);
     int seen = atomic_load(&checks);
     while (atomic_load(&checks) < seen + 2)
         ;
-    assert_ok(watch_end(f.watch, &f.one, number, &err), &err);
-    assert_false(watch_has_failed(f.watch));
+    atomic_store(&f.ended, 1);
+    assert_ok(watch_check(f.watch, &err), &err);
     close_watch(&f, false);
     assert_int_equal(atomic_load(&aborts), 0);
 }
@@ -134,9 +147,30 @@ static void test_who_is_broken_is_aborted_once(void **state)
                &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
     while (!watch_has_failed(f.watch))
         ;
-    assert_fails(watch_end(f.watch, &f.one, 0, &err), &err, ERR_PEER, "the wire is cut");
+    assert_fails(watch_check(f.watch, &err), &err, ERR_PEER, "the wire is cut");
     close_watch(&f, true);
     assert_int_equal(atomic_load(&aborts), 1);
+}
+
+/* Each may take as long as the deadline, however many are queued at once; the next does not. */
+static void test_a_deadline_is_one_collectives(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    open_watch(&f, is_well, abort_at_once,
+               &(struct watch_options){.timeout_ms = 1000, .aborts = true});
+    int64_t begin_ms = clock_monotonic_ms();
+    for (int i = 0; i < 3; i++)
+        watch_begin(f.watch, &f.one, "barrier", 4);
+    while (clock_monotonic_ms() - begin_ms < 600)
+        usleep(1000);
+    atomic_store(&f.ended, 1);
+    while (watch_check(f.watch, &err) == 0)
+        usleep(1000);
+    assert_true(clock_monotonic_ms() - begin_ms >= 1600);
+    assert_fails(-1, &err, ERR_TIMEOUT, "barrier 1 of world (4 bytes) did not end within 1 s");
+    close_watch(&f, true);
 }
 
 /* One call ends all: who is aborted alone may wait for what another runs. */
@@ -175,11 +209,11 @@ static void test_failures_may_be_waited_out(void **state)
     struct fixture f;
     struct error err;
     open_watch(&f, is_well, abort_at_once, &(struct watch_options){.timeout_ms = TIMEOUT_MS});
-    uint64_t number = watch_begin(f.watch, &f.one, "barrier", 4);
+    watch_begin(f.watch, &f.one, "barrier", 4);
     error_set(&err, ERR_TIMEOUT, "late");
     watch_fail(f.watch, &err);
     assert_false(watch_has_failed(f.watch));
-    assert_ok(watch_end(f.watch, &f.one, number, &err), &err);
+    assert_ok(watch_check(f.watch, &err), &err);
     close_watch(&f, false);
     assert_int_equal(atomic_load(&aborts), 0);
 }
@@ -190,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_notes_are_the_last_ones),
         cmocka_unit_test(test_who_is_well_is_left_alone),
         cmocka_unit_test(test_who_is_broken_is_aborted_once),
+        cmocka_unit_test(test_a_deadline_is_one_collectives),
         cmocka_unit_test(test_all_are_aborted_at_once),
         cmocka_unit_test(test_an_abort_that_hangs_is_told_of),
         cmocka_unit_test(test_failures_may_be_waited_out),

@@ -60,6 +60,8 @@ check "... in registered memory" ordered registered registered=1 --register_buff
 check "... to the same bits" same beside registered
 check "... and with an NCCL that cannot do it" ordered before version=22500
 check "... to the same bits" same beside before
+SHOAL_EMULATION=gpus=2,runtime=12040,driver=12020 check "... and with a driver that cannot" ordered driver ""
+check "... to the same bits" same beside driver
 # loose PAIR: without that wait of streams something else comes out, under one of a few orders.
 loose() {
     local seed

@@ -123,6 +123,7 @@ struct warp {
 
 struct {
     const launch *work;
+    uint64_t number; /* of all blocks so far */
     int threads, done;
     int waiting, votes, last_votes; /* at the block's barrier */
     site at;                        /* where that is */
@@ -275,6 +276,7 @@ void run_block(random_numbers *random)
 
 void prepare_block(const launch &work)
 {
+    block.number++;
     block.done = block.waiting = block.votes = 0;
     for (int i = 0; i < block.threads; i++)
         block.all[i] = {state::ready, nullptr, {"", 0}, 0};
@@ -329,6 +331,14 @@ bool run_kernel(const launch &work)
 void *dynamic_shared()
 {
     return block.shared;
+}
+
+void static_shared(void *memory, size_t bytes, uint64_t *number)
+{
+    if (*number == block.number)
+        return;
+    *number = block.number;
+    memset(memory, 0xff, bytes);
 }
 
 int lane()

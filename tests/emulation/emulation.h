@@ -31,6 +31,7 @@ namespace emulation
  *   capability   10 major + minor (90)
  *   built_for    the capabilities the library has code for, joined by + (any)
  *   driver       the newest CUDA version the driver knows (13000); 0: no driver
+ *   runtime      the CUDA version of the library (13000)
  *   memory_mib   of each GPU (1024)
  *   breaks       N:STATUS: after its Nth kernel the GPU is of no use any more and says so by that
  *                cudaError_t

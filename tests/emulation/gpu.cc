@@ -120,16 +120,17 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-    *version = CUDART_VERSION;
+    *version = (int)option_number("runtime", CUDART_VERSION);
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = (int)option_number("gpus", 1);
-    int driver = 0;
+    int driver = 0, runtime = 0;
     cudaDriverGetVersion(&driver);
-    if (driver < CUDART_VERSION)
+    cudaRuntimeGetVersion(&runtime);
+    if (driver / 1000 < runtime / 1000) /* minor versions get on with each other */
         return noted(cudaErrorInsufficientDriver);
     return *count ? cudaSuccess : noted(cudaErrorNoDevice);
 }
@@ -147,6 +148,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
              : attribute == cudaDevAttrComputeCapabilityMajor ? (int)capability / 10
              : attribute == cudaDevAttrComputeCapabilityMinor ? (int)capability % 10
                                                               : 227 * 1024; /* shared memory */
+    return cudaSetDevice(index);
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
+{
+    snprintf(id, (size_t)bytes, "0000:%02X:00.0", 0xa0 + index);
     return cudaSetDevice(index);
 }
 

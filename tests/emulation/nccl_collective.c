@@ -127,10 +127,11 @@ static void read_chunk(const struct collective *k, size_t count)
 
 static bool may_overlap(void)
 {
-    const char *order = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-    const char *text = fake_nccl_setting("version");
+    const char *order = getenv("NCCL_LAUNCH_ORDER_IMPLICIT"), *gpu = getenv("SHOAL_EMULATION");
+    const char *text = fake_nccl_setting("version"), *driver = gpu ? strstr(gpu, "driver=") : NULL;
     int version = text ? atoi(text) : NCCL_ORDERS_LAUNCHES;
-    return version >= NCCL_ORDERS_LAUNCHES && order && strcmp(order, "1") == 0;
+    return version >= NCCL_ORDERS_LAUNCHES && order && strcmp(order, "1") == 0 &&
+           (!driver || atoi(driver + strlen("driver=")) >= NCCL_ORDERS_DRIVER);
 }
 
 static void note_begin(const struct collective *k)

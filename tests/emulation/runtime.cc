@@ -3,6 +3,7 @@
  * while its stream stands still; nobody else holds up the queues. */
 #include "tests/emulation/streams.h"
 
+#include <map>
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <thread>
 
@@ -146,14 +147,29 @@ static void break_in_time(gpu *g)
         g->broken = (cudaError_t)status;
 }
 
+/* The most dynamic shared memory that a kernel may have. */
+static size_t &shared_limit(const void *kernel)
+{
+    static std::map<const void *, size_t> limits;
+    return limits.try_emplace(kernel, 48 * 1024).first->second;
+}
+
+static bool may_share(const launch &work)
+{
+    std::unique_lock held = the_gpu()->locked();
+    return work.shared_bytes <= shared_limit(work.function);
+}
+
 cudaError_t launch_on(cudaStream_t stream, launch work)
 {
     unsigned long threads = (unsigned long)work.block.x * work.block.y * work.block.z;
     unsigned long blocks = (unsigned long)work.grid.x * work.grid.y * work.grid.z;
     bool possible = threads && blocks && threads <= 1024 && blocks < 1ul << 31 &&
                     work.grid.y < 65536 && work.grid.z < 65536 && work.block.z <= 64;
-    if (!possible || work.shared_bytes > 227 * 1024)
+    if (!possible)
         return noted(cudaErrorInvalidConfiguration);
+    if (!may_share(work))
+        return noted(cudaErrorInvalidValue);
     return put_node(stream, {node::KERNEL, [stream, work = std::move(work)] {
                                  uint64_t begin = cupti_now();
                                  if (!run_kernel(work))
@@ -167,6 +183,15 @@ cudaError_t launch_on(cudaStream_t stream, launch work)
 } // namespace emulation
 
 using namespace emulation;
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
+{
+    if (value < 0 || value > 227 * 1024)
+        return noted(cudaErrorInvalidValue);
+    std::unique_lock held = the_gpu()->locked();
+    shared_limit(kernel) = (size_t)value;
+    return cudaSuccess;
+}
 
 cudaError_t cudaDeviceSynchronize(void)
 {

@@ -1,6 +1,7 @@
 /* The emulated GPU itself: what it computes, and what it finds. A kernel with a mistake must fail,
  * with the place in the message. */
 #include "kernels/cuda/numbers.h"
+#include "tests/emulation/asan.h"
 #include "tests/emulation/emulation.h"
 #include "tests/support.h"
 
@@ -120,16 +121,17 @@ static void test_lanes(void **)
     cudaStreamDestroy(stream);
 }
 
-/* Dynamic shared memory: NaN when the block starts, then each thread's. */
+/* Shared memory, of both kinds: NaN when the block starts, then each thread's. */
 static __global__ void reverse_kernel(float *y, int *fresh)
 {
     CUDA_SHARED(float, all);
+    CUDA_BLOCK(float, fixed, [THREADS]);
     int i = (int)threadIdx.x;
-    fresh[i] = all[i] != all[i];
+    fresh[i] = all[i] != all[i] && fixed[i] != fixed[i];
     __syncthreads();
-    all[i] = (float)i;
+    all[i] = fixed[i] = (float)i;
     __syncthreads();
-    y[i] = all[THREADS - 1 - i];
+    y[i] = all[THREADS - 1 - i] + fixed[i] - (float)i;
 }
 
 static void test_shared_memory(void **)
@@ -140,7 +142,7 @@ static void test_shared_memory(void **)
     float *y = memory_new<float>(THREADS);
     int *fresh = memory_new<int>(THREADS);
     for (int run = 0; run < 2; run++)
-        LAUNCH(stream, reverse_kernel, 1, THREADS, THREADS * sizeof(float), y, fresh);
+        LAUNCH(stream, reverse_kernel, 2, THREADS, THREADS * sizeof(float), y, fresh);
     copy<float>(stream, host, y, THREADS);
     copy<int>(stream, host_fresh, fresh, THREADS);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
@@ -246,8 +248,14 @@ static void test_limits(void **)
     assert_int_equal(LAUNCH(stream, whole_warp, 1, 1056, 0, nullptr),
                      cudaErrorInvalidConfiguration);
     assert_int_equal(LAUNCH(stream, whole_warp, 0, 32, 0, nullptr), cudaErrorInvalidConfiguration);
-    assert_int_equal(LAUNCH(stream, whole_warp, 1, 32, 228 * 1024, nullptr),
-                     cudaErrorInvalidConfiguration);
+    const void *kernel = (const void *)whole_warp; /* much shared memory is asked for */
+    assert_int_equal(LAUNCH(stream, whole_warp, 1, 32, 48 * 1024, nullptr), cudaSuccess);
+    assert_int_equal(LAUNCH(stream, whole_warp, 1, 32, 49 * 1024, nullptr), cudaErrorInvalidValue);
+    const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    assert_int_equal(cudaFuncSetAttribute(kernel, limit, 227 * 1024), cudaSuccess);
+    assert_int_equal(LAUNCH(stream, whole_warp, 1, 32, 227 * 1024, nullptr), cudaSuccess);
+    assert_int_equal(LAUNCH(stream, whole_warp, 1, 32, 228 * 1024, nullptr), cudaErrorInvalidValue);
+    assert_int_equal(cudaFuncSetAttribute(kernel, limit, 228 * 1024), cudaErrorInvalidValue);
     assert_int_equal(cudaMalloc(&memory, (size_t)1 << 40), cudaErrorMemoryAllocation);
     cudaGetLastError();
     assert_int_equal(cudaGetLastError(), cudaSuccess);
@@ -348,17 +356,12 @@ static const end ends[] = {
     {"write-from-host", write_from_host, true},
 };
 
-#ifdef __SANITIZE_ADDRESS__
-static const bool has_asan = true;
-#else
-static const bool has_asan = false;
-#endif
 static std::string program;
 
 static void test_ends(void **)
 {
     for (const end &e : ends) {
-        if (e.needs_asan && !has_asan)
+        if (e.needs_asan && !HAS_ASAN)
             continue;
         if (system((program + " " + e.name + " 2>/dev/null").c_str()) == 0)
             fail_msg("%s was not found", e.name);

@@ -63,6 +63,7 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index);
+cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceReset(void);
 
@@ -92,6 +93,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 typedef void (*cudaHostFn_t)(void *args);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *args);
+
+/* More than 48 KiB of dynamic shared memory are asked for. */
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
 
 /* Knows cuStreamWaitValue32 alone. */
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };

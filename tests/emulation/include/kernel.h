@@ -18,7 +18,6 @@
 #define __device__
 #define __host__
 #define __constant__
-#define __shared__      static /* blocks run one after the other */
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __grid_constant__
@@ -81,6 +80,7 @@ struct site {
 /* A kernel with its arguments, ready to run once per thread. */
 struct launch {
     const char *kernel;
+    const void *function;
     site from;
     dim3 grid, block;
     size_t shared_bytes;
@@ -96,12 +96,15 @@ cudaError_t launch_kernel(cudaStream_t stream, const char *name, site from, dim3
                           const Arguments &...arguments)
 {
     std::tuple<std::decay_t<Parameters>...> held(arguments...);
-    return launch_on(stream, {name, from, grid, block, shared_bytes,
+    return launch_on(stream, {name, (const void *)kernel, from, grid, block, shared_bytes,
                               [kernel, held] { std::apply(kernel, held); }});
 }
 
 /* The block's dynamic shared memory, 16-byte aligned and full of NaNs when the block starts. */
 void *dynamic_shared();
+/* A thread comes to static shared memory: the block's first fills it with NaNs. *block: which one
+ * that was, the memory's own. */
+void static_shared(void *memory, size_t bytes, uint64_t *block);
 
 /* All 32 threads of the warp come here, at the same site, each with `bytes` (<= WARP_SLOT_BYTES) at
  * `mine`. Lane i's are then at the result + i * WARP_SLOT_BYTES, until the warp's next call but
@@ -143,10 +146,16 @@ template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a
     return emulation::has_code();
 }
 
+#define CUDA_BLOCK(type, name, ...) /* blocks run one after the other */                           \
+    static type name __VA_ARGS__;                                                                  \
+    static uint64_t name##_block;                                                                  \
+    emulation::static_shared((void *)&name, sizeof name, &name##_block)
 #define CUDA_SHARED(type, name) type *name = (type *)emulation::dynamic_shared()
 #define CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, ...)                                     \
     do {                                                                                           \
         auto kernel_ = (kernel);                                                                   \
+        if ((shared_bytes) > CUDA_SHARED_AT_ONCE)                                                  \
+            cuda_share((s), (const void *)kernel_, (shared_bytes), #kernel);                       \
         cuda_check((s),                                                                            \
                    emulation::launch_kernel(cuda_captured(s), #kernel, {__FILE__, __LINE__},       \
                                             dim3(grid), dim3(block), (size_t)(shared_bytes),       \

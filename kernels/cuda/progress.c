@@ -1,0 +1,159 @@
+#include "kernels/cuda/progress.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* If `source` fails up to its `point`, we fail at `at`. */
+struct wait {
+    struct progress *source; /* a reference */
+    uint64_t point, at;
+};
+
+struct progress {
+    struct progress *next; /* of those whose stream is there */
+    int references;
+    uint64_t points;    /* so far */
+    uint64_t failed_at; /* the first that failed; 0: none */
+    struct error failure;
+    struct wait *waits; /* since the last end */
+    size_t wait_count, wait_room;
+};
+
+/* Guards all there is. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct progress *first;
+
+/* ---- with the lock held ---- */
+
+static void unreference(struct progress *p)
+{
+    if (p && !--p->references)
+        free(p);
+}
+
+static bool has_failed(const struct progress *p, uint64_t point)
+{
+    return p->failed_at && p->failed_at <= point;
+}
+
+/* Fails p where it waited for what has failed. Whether that is news. */
+static bool follow_sources(struct progress *p)
+{
+    bool news = false;
+    for (size_t i = 0; i < p->wait_count; i++) {
+        const struct wait *w = &p->waits[i];
+        if (!has_failed(w->source, w->point) || has_failed(p, w->at))
+            continue;
+        p->failed_at = w->at;
+        p->failure = w->source->failure;
+        news = true;
+    }
+    return news;
+}
+
+static void drop_waits(struct progress *p)
+{
+    for (size_t i = 0; i < p->wait_count; i++)
+        unreference(p->waits[i].source);
+    p->wait_count = 0;
+}
+
+/* ---- the doors ---- */
+
+struct progress *progress_open(void)
+{
+    struct progress *p = xcalloc(1, sizeof *p);
+    p->references = 1;
+    pthread_mutex_lock(&lock);
+    p->next = first;
+    first = p;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+void progress_close(struct progress *p)
+{
+    pthread_mutex_lock(&lock);
+    struct progress **link = &first;
+    while (*link != p)
+        link = &(*link)->next;
+    *link = p->next;
+    drop_waits(p);
+    free(p->waits);
+    p->waits = NULL;
+    unreference(p);
+    pthread_mutex_unlock(&lock);
+}
+
+struct progress *progress_reference(struct progress *p)
+{
+    pthread_mutex_lock(&lock);
+    p->references++;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+void progress_unreference(struct progress *p)
+{
+    pthread_mutex_lock(&lock);
+    unreference(p);
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t progress_step(struct progress *p)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t point = ++p->points;
+    pthread_mutex_unlock(&lock);
+    return point;
+}
+
+void progress_wait(struct progress *p, struct progress *source, uint64_t point)
+{
+    pthread_mutex_lock(&lock);
+    if (p->wait_count == p->wait_room) {
+        p->wait_room = p->wait_room ? 2 * p->wait_room : 16;
+        p->waits = xrealloc(p->waits, p->wait_room * sizeof *p->waits);
+    }
+    p->waits[p->wait_count++] = (struct wait){source, point, ++p->points};
+    source->references++;
+    follow_sources(p);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_fail(struct progress *p, uint64_t at, const struct error *err)
+{
+    pthread_mutex_lock(&lock);
+    if (!has_failed(p, at)) {
+        p->failed_at = at;
+        p->failure = *err;
+        for (bool news = true; news;) {
+            news = false;
+            for (struct progress *each = first; each; each = each->next)
+                news |= follow_sources(each);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool progress_has_failed(struct progress *p, uint64_t point)
+{
+    pthread_mutex_lock(&lock);
+    bool result = has_failed(p, point);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+bool progress_end(struct progress *p, struct error *ret_failure)
+{
+    pthread_mutex_lock(&lock);
+    bool failed = p->failed_at != 0;
+    if (failed)
+        *ret_failure = p->failure;
+    else
+        drop_waits(p);
+    pthread_mutex_unlock(&lock);
+    return failed;
+}
