@@ -3,6 +3,7 @@
 #include "agent/comm/comm_ring.h"
 #include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
+#include "agent/launch/device_choice.h"
 #include "agent/launch/numa.h"
 #include "agent/launch/pulse.h"
 #include "agent/launch/stop.h"
@@ -13,6 +14,7 @@
 #include "base/contract.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "kernels/ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +129,20 @@ static void end_at_once(void)
     _exit(EXIT_RETRYABLE);
 }
 
+/* On the cores beside its GPU, if it has one; *ret_sharing: how many of the pod's ranks have them.
+ * What is wrong with the device is told when it is opened. */
+static int stay_near(const struct agent_config *c, const struct topology *t, int *ret_sharing,
+                     struct error *err)
+{
+    struct device_choice choice;
+    struct error ignored;
+    char pci[DEVICE_PCI_BYTES];
+    bool has_gpu = device_choose_here(c->runtime.device, c->runtime.share_gpus, t->local_rank,
+                                      &choice, &ignored) == 0 &&
+                   device_pci(choice.name, pci);
+    return numa_stay(has_gpu ? pci : NULL, t->local_rank, t->local_size, ret_sharing, err);
+}
+
 static int train(const struct config *config, const struct topology *t, const struct meeting *m,
                  struct report *report, struct error *err)
 {
@@ -135,7 +151,7 @@ static int train(const struct config *config, const struct topology *t, const st
     auto_str struct str yaml;
     str_init(&yaml, 256 * 1024);
     config_yaml(config, &yaml);
-    if (c->runtime.cpu_affinity && numa_stay(t->local_rank, t->local_size, &on_node, err))
+    if (c->runtime.cpu_affinity && stay_near(c, t, &on_node, err))
         return -1;
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;

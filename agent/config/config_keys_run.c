@@ -93,9 +93,11 @@ static const struct config_key keys[] = {
     KEY_TEXT("runtime", "gpu_ids", runtime.gpu_ids, "all", NULL,
              "GPUs that the ranks of a node take: all, or their numbers separated by commas, as "
              "CUDA_VISIBLE_DEVICES"),
-    KEY_BOOL("runtime", "cpu_affinity", runtime.cpu_affinity, "false", "enable_cpu_affinity",
-             "each rank of a node stays on the cores of one of its NUMA nodes, in their order",
-             .environment = "ACCELERATE_CPU_AFFINITY"),
+    KEY_BOOL(
+        "runtime", "cpu_affinity", runtime.cpu_affinity, "false", "enable_cpu_affinity",
+        "each rank of a node stays on the cores of one NUMA node: its GPU's, else the nodes are "
+        "dealt out in order",
+        .environment = "ACCELERATE_CPU_AFFINITY"),
     KEY_CHOICE(
         "runtime", "collectives", runtime.collectives, "auto", "auto nccl host", NULL,
         "between GPUs: nccl; host: through host memory and sockets; auto: nccl where it is to be "

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,21 +46,42 @@ void numa_read(const char *root, const cpu_set_t *allowed, struct numa_nodes *re
             !numa_parse_cores(list, &cores)) /* a node without cores has an empty list */
             continue;
         CPU_AND(&cores, &cores, allowed);
-        if (CPU_COUNT(&cores) > 0)
-            ret_nodes->cores[ret_nodes->count++] = cores;
+        if (CPU_COUNT(&cores) == 0)
+            continue;
+        ret_nodes->numbers[ret_nodes->count] = i;
+        ret_nodes->cores[ret_nodes->count++] = cores;
     }
 }
 
-int numa_choose(int count, int local_rank, int local_size, int *ret_sharing)
+int numa_of_device(const char *root, const char *pci)
 {
-    int node = local_rank * count / local_size;
+    auto_free char *path = pci ? xasprintf("%s/%s/numa_node", root, pci) : NULL;
+    auto_free char *text = NULL;
+    size_t bytes;
+    int64_t node;
+    struct error ignored; /* a virtual machine may tell of no devices */
+    if (!path || file_read(path, LIST_MAX_BYTES, &text, &bytes, &ignored) < 0)
+        return -1;
+    text[strcspn(text, "\n")] = '\0';
+    return str_to_i64(text, 0, INT_MAX, &node) ? (int)node : -1;
+}
+
+int numa_choose(const struct numa_nodes *nodes, int wanted, int local_rank, int local_size,
+                int *ret_sharing)
+{
+    int count = nodes->count, node = local_rank * count / local_size;
     *ret_sharing = 0;
     for (int rank = 0; rank < local_size; rank++)
         *ret_sharing += rank * count / local_size == node;
+    for (int i = 0; i < count; i++)
+        if (nodes->numbers[i] == wanted) {
+            *ret_sharing = (local_size + count - 1) / count;
+            return i;
+        }
     return node;
 }
 
-int numa_stay(int local_rank, int local_size, int *ret_sharing, struct error *err)
+int numa_stay(const char *pci, int local_rank, int local_size, int *ret_sharing, struct error *err)
 {
     cpu_set_t allowed;
     struct numa_nodes nodes;
@@ -70,7 +92,8 @@ int numa_stay(int local_rank, int local_size, int *ret_sharing, struct error *er
         return error_set(err, ERR_UNSUPPORTED,
                          "runtime.cpu_affinity: this system tells of no NUMA nodes "
                          "(/sys/devices/system/node): leave it out");
-    int node = numa_choose(nodes.count, local_rank, local_size, ret_sharing);
+    int wanted = numa_of_device("/sys/bus/pci/devices", pci);
+    int node = numa_choose(&nodes, wanted, local_rank, local_size, ret_sharing);
     if (sched_setaffinity(0, sizeof nodes.cores[node], &nodes.cores[node]) < 0)
         return error_errno(err, errno, "runtime.cpu_affinity: sched_setaffinity");
     return 0;
