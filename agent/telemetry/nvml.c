@@ -24,6 +24,8 @@ static const struct library_symbol symbols[] = {
     NEEDED(DeviceGetCount_v2),
     NEEDED(DeviceGetHandleByIndex_v2),
     NEEDED(DeviceGetUUID),
+    OPTIONAL(DeviceGetHandleByUUID),
+    OPTIONAL(DeviceGetDeviceHandleFromMigDeviceHandle),
     OPTIONAL(SystemGetDriverVersion),
     OPTIONAL(DeviceGetName),
     OPTIONAL(DeviceGetMinorNumber),
@@ -71,6 +73,25 @@ static int find_gpu(char uuids[][GPU_TEXT_BYTES], int count, const char *entry)
     return -1;
 }
 
+static bool is_mig(const char *entry)
+{
+    return strncmp(entry, "MIG-", strlen("MIG-")) == 0;
+}
+
+/* The GPU that an instance is a part of; -1: none. Power, clocks and temperature are the whole's.
+ */
+static int find_mig(const struct nvml *n, char uuids[][GPU_TEXT_BYTES], int count,
+                    const char *entry)
+{
+    nvml_device instance, gpu;
+    char uuid[GPU_TEXT_BYTES];
+    if (!works(n->fn.DeviceGetHandleByUUID, entry, &instance) ||
+        !works(n->fn.DeviceGetDeviceHandleFromMigDeviceHandle, instance, &gpu) ||
+        !works(n->fn.DeviceGetUUID, gpu, uuid, GPU_TEXT_BYTES))
+        return -1;
+    return find_gpu(uuids, count, uuid);
+}
+
 static void take_gpu(struct nvml *n, nvml_device device)
 {
     if (n->count < GPU_MAX)
@@ -85,10 +106,12 @@ static void take_visible(struct nvml *n, const char *visible, nvml_device *all,
     while ((entry = strsep(&rest, ","))) {
         entry += strspn(entry, " ");
         entry[strcspn(entry, " ")] = '\0';
-        int i = find_gpu(uuids, count, entry);
+        int i = is_mig(entry) ? find_mig(n, uuids, count, entry) : find_gpu(uuids, count, entry);
         if (i < 0)
             return;
         take_gpu(n, all[i]);
+        if (is_mig(entry)) /* CUDA shows a process one instance */
+            return;
     }
 }
 

@@ -32,9 +32,10 @@ static void visible_gpus_are_counted_as_cuda_counts_them(void **state)
         int count;
         const char *first; /* its UUID begins so */
     } rows[] = {
-        {NULL, 2, "GPU-a"},     {"0,1", 2, "GPU-a"},       {"1", 1, "GPU-b"},
-        {"1, 0", 2, "GPU-b"},   {"GPU-b0", 1, "GPU-b"},    {"0,7,1", 1, "GPU-a"},
-        {"0,-1,1", 1, "GPU-a"}, {"0,GPU-c,1", 1, "GPU-a"},
+        {NULL, 2, "GPU-a"},      {"0,1", 2, "GPU-a"},       {"1", 1, "GPU-b"},
+        {"1, 0", 2, "GPU-b"},    {"GPU-b0", 1, "GPU-b"},    {"0,7,1", 1, "GPU-a"},
+        {"0,-1,1", 1, "GPU-a"},  {"0,GPU-c,1", 1, "GPU-a"}, {"MIG-cccc,0", 1, "GPU-b"},
+        {"0,MIG-d", 1, "GPU-a"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct nvml *nvml = open_fake("", rows[i].visible);

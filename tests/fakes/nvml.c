@@ -13,7 +13,7 @@ enum { GPUS = 2, UNINITIALIZED = 1, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9 };
 
 static struct nvml_device_ {
     int index;
-} gpus[GPUS] = {{0}, {1}};
+} gpus[GPUS] = {{0}, {1}}, instance; /* the instance is a part of the second */
 static struct nvml_event_set_ {
     bool watches[GPUS];
     int told;
@@ -72,6 +72,18 @@ int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length)
 {
     snprintf(uuid, length, "GPU-%c%07d-aaaa", "ab"[device->index], device -> index);
     return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *device)
+{
+    *device = &instance;
+    return strcmp(uuid, "MIG-cccc") == 0 ? NVML_SUCCESS : NOT_FOUND;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device device, nvml_device *ret_gpu)
+{
+    *ret_gpu = &gpus[1];
+    return device == &instance ? NVML_SUCCESS : NOT_FOUND;
 }
 
 int nvmlDeviceGetName(nvml_device device, char *name, unsigned length)
