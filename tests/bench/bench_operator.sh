@@ -1,8 +1,9 @@
 #!/bin/bash
 # shellcheck disable=SC2119 # operator_start without flags is meant so
 # How fast and how small the operator is, against a real API server on this machine (etcd and API server share its
-# cores): pods/s of one job, API calls of a job's life, start to ready and memory with many jobs.
-#   tests/bench/bench_operator.sh [JOBS]     JOBS of 8 pods for the last rows; 1000 unless stated
+# cores): start to ready and memory, alone, beside pods of others and with many jobs; pods/s of one job; the first pod of a
+# new job behind many; API requests of a job's life and of passes that change nothing.
+#   tests/bench/bench_operator.sh [JOBS]     how many jobs, of 8 pods each, and pods of others many are; 1000 unless stated
 set -u
 BUILD=${BUILD:-$PWD/build/release}
 # shellcheck source=tests/tap.sh
@@ -15,56 +16,117 @@ jobs=${1:-1000}
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 pod_count() { pods "$1" | wc -w; }
-memory_mib() { awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status"; }
-row() { printf '%-58s %10s\n' "$1" "$2"; }
-ready() { # the last one started; else its last words, and the end
-    wait_for 120 curl -sf "http://127.0.0.1:$health/readyz" && return
-    echo "bench: the operator is not ready after 2 minutes" >&2
-    tail -n 20 "$work/operator-$((${#operators[@]} - 1)).log" >&2
+row() { printf '%-70s %10s\n' "$1" "$2"; }
+die() {
+    echo "bench: $*" >&2
     exit 1
 }
 until_is() { # NUMBER COMMAND...
-    local end=$((SECONDS + 120))
+    local end=$((SECONDS + 300))
     until [ "$("${@:2}")" = "$1" ]; do
-        [ "$SECONDS" -lt "$end" ] || { echo "bench: not within 2 minutes: $*" >&2; exit 1; }
+        [ "$SECONDS" -lt "$end" ] || die "not within 5 minutes: $*"
     done
+}
+requests() { metric shoal_operator_api_requests_total; }
+requests_row() { # WHAT COMMAND...: how many API requests are sent while it runs and in the two seconds after it
+    local before
+    before=$(requests)
+    "${@:2}" || die "in vain: ${*:2}"
+    sleep 2 # the page is published once a second
+    row "$1: API requests" "$(($(requests) - before))"
+}
+requests_in_two_seconds() {
+    local before
+    before=$(requests)
+    sleep 2
+    echo $(($(requests) - before))
+}
+until_at_rest() { until_is 0 requests_in_two_seconds; }
+
+start() { # WITH FLAGS...: starts an operator; WITH: with what there is
+    local begin
+    begin=$(now_ms)
+    operator_start "${@:2}"
+    wait_for 120 curl -sf "http://127.0.0.1:$health/readyz" || {
+        tail -n 20 "$work/operator-$((${#operators[@]} - 1)).log" >&2
+        die "the operator is not ready after 2 minutes"
+    }
+    row "start to ready, $1" "$(($(now_ms) - begin)) ms"
+}
+memory() { # WHEN
+    row "memory, $1" "$(awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status") MiB"
 }
 
 # A job of this many workers and no master, as JSON.
-job_json() { # NAME WORKERS
+job_json() { # NAME WORKERS [RUN_POLICY: the inside of an object]
     printf '{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "%s"}, "spec": {"runPolicy":
-        {"cleanPodPolicy": "None"}, "pytorchReplicaSpecs": {"Worker": {"replicas": %d, "restartPolicy": "Never", "template":
-        {"spec": {"containers": [{"name": "pytorch", "image": "image:1"}]}}}}}}' "$1" "$2"
-}
-
-one_job() { # WORKERS
-    local name=wide-$1 start end calls
-    calls=$(metric shoal_operator_api_requests_total)
-    start=$(now_ms)
-    api POST "$jobs_path" "$(job_json "$name" "$1")" >/dev/null
-    until_is "$1" pod_count "$name"
-    end=$(now_ms)
-    row "$1 pods: from the job to the last pod" "$((end - start)) ms"
-    row "$1 pods: pods/s" "$(($1 * 1000 / (end - start)))"
-    sleep 2 # what comes after the last pod is counted too
-    row "$1 pods: API requests" "$(($(metric shoal_operator_api_requests_total) - calls))"
-}
-
-# Jobs that succeeded long ago, in a namespace of their own, as an operator finds them when it starts.
-finished_jobs() { # NUMBER
-    local path=/apis/kubeflow.org/v1/namespaces/finished/pytorchjobs i
-    kubectl create namespace finished >/dev/null
-    for i in $(seq "$1"); do job_json "old-$i" 8; done | jq -c . | post_all "$path"
-    for i in $(seq "$1"); do
-        printf 'url = "http://localhost%s/old-%d/status"\n' "$path" "$i"
-    done >"$work/urls"
-    curl -sS -o /dev/null --unix-socket "$socket" -X PATCH -H 'Content-Type: application/merge-patch+json' -K "$work/urls" \
-        -d '{"status": {"conditions": [{"type": "Created", "status": "True"}, {"type": "Succeeded", "status": "True"}],
-            "completionTime": "2026-01-01T00:00:00Z"}}' >/dev/null
+        {%s}, "pytorchReplicaSpecs": {"Worker": {"replicas": %d, "restartPolicy": "Never", "template":
+        {"spec": {"containers": [{"name": "pytorch", "image": "image:1"}]}}}}}}' "$1" "${3-}" "$2"
 }
 post_all() { # PATH: each line of standard input is an object
     xargs -P 4 -d '\n' -n 1 curl -sS -o /dev/null --unix-socket "$socket" -X POST -H 'Content-Type: application/json' \
         "http://localhost$1" --data-binary
+}
+# The same request to every path of standard input, over one connection.
+each_path() { # METHOD TYPE BODY
+    sed 's|.*|url = "http://localhost&"\noutput = "/dev/null"|' |
+        curl -sS --fail --fail-early --unix-socket "$socket" -X "$1" -H "Content-Type: $2" --data-binary "$3" -K -
+}
+
+# Pods without our labels, which nobody runs, in a namespace of their own.
+pods_of_others() { # NUMBER
+    kubectl create namespace others >/dev/null
+    wait_for 30 kubectl get serviceaccount default --namespace others # which the API server gives to pods
+    yes /api/v1/namespaces/others/pods | head -n "$1" |
+        each_path POST application/json '{"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "other-"},
+            "spec": {"containers": [{"name": "c", "image": "image:1"}]}}'
+}
+# Jobs that succeeded long ago and whose pods are gone, in a namespace of their own, as an operator finds them.
+finished_jobs() { # NUMBER
+    local path=/apis/kubeflow.org/v1/namespaces/finished/pytorchjobs i
+    kubectl create namespace finished >/dev/null
+    wait_for 30 kubectl get serviceaccount default --namespace finished
+    for i in $(seq "$1"); do job_json "old-$i" 8; done | jq -c . | post_all "$path"
+    for i in $(seq "$1"); do echo "$path/old-$i/status"; done |
+        each_path PATCH application/merge-patch+json '{"status": {"conditions": [{"type": "Created", "status": "True"},
+            {"type": "Succeeded", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"}}'
+}
+
+first_pod() { # NAME NAMESPACE WHEN
+    local begin end=$((SECONDS + 120))
+    begin=$(now_ms)
+    api POST "/apis/kubeflow.org/v1/namespaces/$2/pytorchjobs" "$(job_json "$1" 8)" >/dev/null
+    until api GET "/api/v1/namespaces/$2/pods/$1-worker-0" >/dev/null 2>&1; do # which is cheap, beside a list of thousands
+        [ "$SECONDS" -lt "$end" ] || die "no pod of $1 after 2 minutes"
+    done
+    row "first pod of a new job, $3" "$(($(now_ms) - begin)) ms"
+}
+make_job() { # NAME WORKERS [RUN_POLICY]: and wait for all its pods
+    api POST "$jobs_path" "$(job_json "$@")" >/dev/null
+    until_is "$2" pod_count "$1"
+}
+one_job() { # WORKERS
+    local begin took
+    begin=$(now_ms)
+    make_job "wide-$1" "$1"
+    took=$(($(now_ms) - begin))
+    row "$1 pods: from the job to the last pod" "$took ms"
+    row "$1 pods: pods/s" "$(($1 * 1000 / took))"
+}
+whole_life() { # from the job to the time when nothing is left of it
+    make_job life 8 '"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1'
+    play_all life running
+    until_is Running field life '.status.conditions[-1].type'
+    play_all life exit 0
+    wait_for 60 gone "$jobs_path/life"
+}
+passed_since() { [ $(($(metric shoal_operator_passes_total) - $1)) -ge "$jobs" ]; }
+touch_all() { # changes of every job what is nothing to us, until there was a pass for each
+    local before i
+    before=$(metric shoal_operator_passes_total)
+    for i in $(seq "$jobs"); do echo "$jobs_path/many-$i"; done |
+        each_path PATCH application/merge-patch+json '{"metadata": {"annotations": {"touched": "1"}}}' &&
+        wait_for 60 passed_since "$before"
 }
 
 # What the operators wrote stays, whatever became of the run.
@@ -77,42 +139,49 @@ keep_logs() {
 trap 'keep_logs; operator_world_end' EXIT
 
 operator_world
-finished_jobs "$jobs"
-start=$(now_ms)
-operator_start --namespace finished
-ready
-row "start to ready, $jobs finished jobs" "$(($(now_ms) - start)) ms"
+row "load of this machine of $(nproc) cores at the start" "$(cut -d' ' -f1 /proc/loadavg)"
+start "nothing there"
+memory "right after that start"
+until_at_rest
+memory "idle"
+requests_row "$jobs pods of others are made" pods_of_others "$jobs"
+memory "idle, $jobs pods of others there"
 operator_stop
-start=$(now_ms)
-operator_start --namespace default
-ready
-row "start to ready, nothing there" "$(($(now_ms) - start)) ms"
-row "memory, idle" "$(memory_mib) MiB"
-for workers in 1 8 64 512; do one_job "$workers"; done
+start "$jobs pods of others there"
+until_at_rest
+memory "idle, after that start"
+operator_stop
 
+finished_jobs "$jobs" || die "no finished jobs"
+start "$jobs finished jobs" --namespace finished
+first_pod new finished "right after that start"
+until_at_rest
+first_pod newer finished "behind $jobs finished ones"
+until_at_rest
+memory "$jobs finished jobs"
+operator_stop
+
+operator_start --namespace default
+operator_ready
+for workers in 1 8 64 512; do requests_row "$workers pods, until they are there" one_job "$workers"; done
+requests_row "8 pods, made, run, finished and removed with their job" whole_life
+
+begin=$(now_ms)
 for i in $(seq "$jobs"); do job_json "many-$i" 8; done | jq -c . | post_all "$jobs_path"
 total() { metric shoal_operator_pods; }
 until_is $((jobs * 8 + 585)) total
-row "memory, $jobs jobs with 8 pods each, after making them" "$(memory_mib) MiB"
-at_rest() { # no request within two seconds
-    local before
-    before=$(metric shoal_operator_api_requests_total)
-    sleep 2
-    echo $(($(metric shoal_operator_api_requests_total) - before))
-}
-start=$(now_ms)
-until_is 0 at_rest
-row "$jobs jobs: from the last pod to rest" "$(($(now_ms) - start)) ms"
-calls=$(metric shoal_operator_api_requests_total)
-sleep 10
-row "$jobs jobs at rest: API requests in 10 s" "$(($(metric shoal_operator_api_requests_total) - calls))"
+took=$(($(now_ms) - begin))
+row "$jobs jobs with 8 pods each: from the first job to the last pod" "$took ms"
+row "... pods/s" "$((jobs * 8 * 1000 / took))"
+begin=$(now_ms)
+until_at_rest
+row "... from the last pod to rest" "$(($(now_ms) - begin)) ms"
+memory "$jobs jobs with 8 pods each, after making them"
+requests_row "... at rest for 10 s" sleep 8
+requests_row "... an annotation of each is changed, which is a pass for each" touch_all
 operator_stop
-start=$(now_ms)
-operator_start --namespace default
-ready
-row "start to ready, $jobs jobs" "$(($(now_ms) - start)) ms"
-row "memory right after that restart" "$(memory_mib) MiB"
-start=$(now_ms)
-api POST "$jobs_path" "$(job_json late 1)" >/dev/null
-until_is 1 pod_count late
-row "first pod of a new job right after that restart" "$(($(now_ms) - start)) ms"
+start "$jobs jobs with 8 pods each" --namespace default
+first_pod late default "right after that start"
+until_at_rest
+memory "$jobs jobs with 8 pods each, after that start"
+row "load of this machine at the end" "$(cut -d' ' -f1 /proc/loadavg)"
