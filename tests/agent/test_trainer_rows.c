@@ -122,6 +122,25 @@ static void rows_are_evaluated(void **state)
     assert_true(losses[0] > 0 && fabs(losses[0] - losses[1]) < 2e-5);
 }
 
+/* Batches of one size: a step takes what the one before gave back. */
+static void no_step_after_the_first_asks_for_memory(void **state)
+{
+    write_rows(*state);
+    for (int task = 0; task < TASKS; task++) {
+        auto_arena struct arena *arena = arena_open();
+        struct run run = {0};
+        train(&run, arena, *state, task, 2, "--padding=max_length");
+        for (int rank = 0; rank < 2; rank++) {
+            const int64_t *blocks = run.seen[rank].fresh_blocks;
+            assert_true(blocks[0] > 0);
+            for (int s = 1; s < STEPS; s++)
+                if (blocks[s] != blocks[0])
+                    fail_msg("task %d: %lld blocks after step 1, %lld after step %d", task,
+                             (long long)blocks[0], (long long)blocks[s], s + 1);
+        }
+    }
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
@@ -129,6 +148,7 @@ int main(void)
         IN_DIR(worlds_see_the_same_rows),
         IN_DIR(another_world_goes_on),
         IN_DIR(rows_are_evaluated),
+        IN_DIR(no_step_after_the_first_asks_for_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
