@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/exit_code.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -123,12 +124,19 @@ static bool is_aside(char *const *argv, int *ret_exit_code)
     return true;
 }
 
+/* The end of what only prints. */
+static int printed(void)
+{
+    struct error err;
+    return file_flush_standard(&err) < 0 ? exit_failed("shoal-agent", &err) : EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     int exit_aside;
     if (is_aside(argv, &exit_aside))
-        return exit_aside;
+        return exit_aside ? exit_aside : printed();
     int64_t start_us = clock_monotonic_us();
     signal(SIGPIPE, SIG_IGN);
     auto_arena struct arena *arena = arena_open();
@@ -142,15 +150,15 @@ int main(int argc, char **argv)
         return exit_failed("shoal-agent", &err);
     if (config.help || config.help_markdown) {
         print_help(config.help_markdown);
-        return EXIT_DONE;
+        return printed();
     }
     if (config.version) {
         printf("shoal-agent %s\n", SHOAL_VERSION);
-        return EXIT_DONE;
+        return printed();
     }
     log_set_level((enum log_level)config.value.logging.level);
     if (config.value.runtime.dry_run)
-        return describe(&config, &topology, &err) ? exit_failed("shoal-agent", &err) : EXIT_DONE;
+        return describe(&config, &topology, &err) ? exit_failed("shoal-agent", &err) : printed();
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
     crash_listen(topology.rank);

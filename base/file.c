@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -72,4 +73,14 @@ int file_open_standard(struct error *err)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) /* the lowest that is free */
             return error_errno(err, errno, "open /dev/null");
     return 0;
+}
+
+int file_flush_standard(struct error *err)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+        return 0;
+    if (errno)
+        return error_errno(err, errno, "write to stdout");
+    return error_set(err, ERR_IO, "write to stdout: not all of it could be written");
 }

@@ -25,6 +25,9 @@ void file_unmap(const uint8_t *bytes, size_t size); /* NULL-safe */
 /* Opens /dev/null for each of stdin, stdout and stderr that the parent left closed: otherwise the
  * next file that is opened would get its number, and what is printed. Call it first. */
 int file_open_standard(struct error *err);
+/* Writes out what stdout still holds. ERR_IO if something that was printed is lost, but to a reader
+ * that went away by its own will. Call it last. */
+int file_flush_standard(struct error *err);
 
 #ifdef __cplusplus
 }

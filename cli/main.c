@@ -46,13 +46,8 @@ static int unknown(const char *name)
     return 2;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    struct error err;
-    if (file_open_standard(&err) < 0) {
-        fprintf(stderr, "shoal: %s\n", err.msg);
-        return 1;
-    }
     if (argc < 2) {
         print_help(stderr);
         return 2;
@@ -69,4 +64,18 @@ int main(int argc, char **argv)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].run(argc - 1, argv + 1);
     return unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    struct error err;
+    if (file_open_standard(&err) < 0) {
+        fprintf(stderr, "shoal: %s\n", err.msg);
+        return 1;
+    }
+    int exit_code = run(argc, argv);
+    if (file_flush_standard(&err) == 0)
+        return exit_code;
+    fprintf(stderr, "shoal: %s\n", err.msg);
+    return exit_code ? exit_code : 1;
 }

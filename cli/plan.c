@@ -26,27 +26,30 @@ struct table {
     struct option_row rows[5];
 };
 
-static struct table table_of(struct plan_options *o)
+static struct table table_of(struct plan_options *o, bool only_advice)
 {
-    return (struct table){{
+    struct table table = {{
         {"gpus", 0, OPTION_NUMBER, &o->gpus, "N",
          "ranks in all (nnodes times nproc_per_node, as far as they are given)", 1, GPUS_MAX, NULL},
         {"gpus-per-node", 0, OPTION_NUMBER, &o->gpus_per_node, "N",
          "ranks of a node, which HYBRID shards among (nproc_per_node, or 8)", 1, GPUS_MAX, NULL},
-        {"json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
     }};
+    if (!only_advice)
+        table.rows[3] = (struct option_row){
+            "json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL};
+    return table;
 }
 
-static int print_help(const char *command)
+static int print_help(bool only_advice)
 {
     struct plan_options none;
-    struct table table = table_of(&none);
+    struct table table = table_of(&none, only_advice);
     auto_str struct str help;
     str_init(&help, TEXT_MAX_BYTES);
     str_printf(&help,
                "Usage: shoal %s [--config FILE] [--preset NAME] [--gpus N] [AGENT OPTION...]\n\n",
-               command);
+               only_advice ? "recommend" : "plan");
     str_add(&help,
             "Tells what a training run will need before any GPU is paid for: parameters, units,\n"
             "memory per rank for each sharding strategy, bytes sent and FLOPs per step; shoal\n"
@@ -178,7 +181,7 @@ static int command(int argc, char *const *argv, bool only_advice)
     const char *name = only_advice ? "shoal recommend" : "shoal plan";
     auto_arena struct arena *arena = arena_open();
     struct plan_options options = {0};
-    const struct table table = table_of(&options);
+    const struct table table = table_of(&options, only_advice);
     char **ours = arena_array(arena, char *, argc);
     const char **agents = arena_array(arena, const char *, argc);
     int our_count = 0, agent_count = 0;
@@ -188,7 +191,7 @@ static int command(int argc, char *const *argv, bool only_advice)
     if (options_parse(table.rows, our_count, ours, &err) < 0)
         return exit_failed(name, &err);
     if (options.help)
-        return print_help(only_advice ? "recommend" : "plan");
+        return print_help(only_advice);
     if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
         config_check_variables(environ, arena, &config, &err) < 0 ||
         resolve_paths(&config, arena, &err) < 0)

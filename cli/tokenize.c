@@ -201,8 +201,8 @@ static int run(struct job *job, struct error *err)
     if (tokenizer_open(job->options.tokenizer, &job->tokenizer, err) < 0 ||
         (job->options.out && create_out(job, err) < 0) || take_files(job, err) < 0)
         return -1;
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return error_errno(err, errno, "write to stdout");
+    if (file_flush_standard(err) < 0)
+        return -1;
     if (!job->out)
         return 0;
     int64_t ids;

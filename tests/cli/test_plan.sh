@@ -36,7 +36,14 @@ check "a number that is none is refused" fails 2 "--gpus many: must be a whole n
 check "groups that do not divide the ranks are refused" fails 2 "do not divide 12 ranks" \
     shoal plan --preset=gpt2 --gpus=12 --shard_group_size=8 --sharding_strategy=hybrid
 check "an option that is none is refused" fails 2 "no_such_option" shoal plan --strict --no_such_option=1
+check "what recommend does not do is refused" fails 2 "json" shoal recommend --strict --preset=gpt2 --json
 check "--help tells of it" fails 0 "--gpus-per-node" shoal plan --help
+full() { # COMMAND...
+    fails 1 "write to stdout: " eval "$* >/dev/full"
+}
+check "a plan that cannot be written is no success" full shoal plan --preset=gpt2
+check "nor is the agent's" full shoal-agent --dry_run --preset=mnist --data.root=$data
+check "nor is its help" full shoal-agent --help
 
 # planned STRATEGY FIELD: a number of the configured strategy.
 planned() {
