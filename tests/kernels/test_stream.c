@@ -198,6 +198,52 @@ static void test_calls_wait_for_each_other(void **state)
     assert_ok(stream_sync(world->b, &err), &err);
 }
 
+/* Who asks does not wait; of a stream that failed, all has passed. */
+static void test_events_are_asked(void **state)
+{
+    struct world *world = *state;
+    struct gate gate = GATE_CLOSED, *at = &gate;
+    struct event *event;
+    struct error err;
+    assert_ok(event_open(world->device, &event, &err), &err);
+    assert_true(event_has_passed(event)); /* no record */
+    stream_call(world->a, wait_at_gate, &at, sizeof at);
+    event_record(event, world->a);
+    assert_false(event_has_passed(event));
+    gate_open(&gate);
+    assert_ok(stream_sync(world->a, &err), &err);
+    assert_true(event_has_passed(event));
+    int one = 1;
+    stream_call(world->a, fail_call, &one, sizeof one);
+    event_record(event, world->a);
+    assert_fails(stream_sync(world->a, &err), &err, ERR_PEER, "call 1 failed");
+    assert_true(event_has_passed(event));
+    event_close(event);
+}
+
+static int is_well(void *ctx, struct error *err)
+{
+    return *(const bool *)ctx ? 0 : error_set(err, ERR_PEER, "a library failed");
+}
+
+/* The guard is asked when a stream is waited for; the stream's own failure comes first. */
+static void test_guard(void **state)
+{
+    struct world *world = *state;
+    struct error err;
+    bool well = true;
+    int one = 1;
+    device_guard(world->device, is_well, &well);
+    assert_ok(stream_sync(world->a, &err), &err);
+    well = false;
+    assert_fails(stream_sync(world->a, &err), &err, ERR_PEER, "a library failed");
+    stream_call(world->a, fail_call, &one, sizeof one);
+    assert_fails(stream_sync(world->a, &err), &err, ERR_PEER, "call 1 failed");
+    assert_fails(stream_sync(world->b, &err), &err, ERR_PEER, "a library failed");
+    device_guard(world->device, NULL, NULL);
+    assert_ok(stream_sync(world->b, &err), &err);
+}
+
 static void test_first_failure_stays(void **state)
 {
     struct world *world = *state;
@@ -296,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_events_order_two_streams, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wait_is_for_the_recorded_point, setup, teardown),
         cmocka_unit_test_setup_teardown(test_calls_wait_for_each_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_events_are_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_guard, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_failure_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failure_crosses_events, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_while_waited_for, setup, teardown),
