@@ -73,6 +73,16 @@ static void test_reasons(void **state)
     assert_string_equal(device_name(device), "cuda");
     assert_string_equal(device_identity(device), "GPU-00000000-0000-0000-0000-000000000001");
     assert_false(device_is_host(device));
+    char pci[DEVICE_PCI_BYTES];
+    assert_true(device_pci("cuda:1", pci));
+    assert_string_equal(pci, "0000:a1:00.0");
+    assert_false(device_pci("cuda:2", pci) || device_pci("cpu", pci));
+    assert_int_equal(device_driver(device), 13000);
+    device_close(device);
+    /* the driver of an older minor version */
+    setenv("SHOAL_EMULATION", "runtime=12080,driver=12020", 1);
+    assert_ok(device_open("cuda", 1, &device, &err), &err);
+    assert_int_equal(device_driver(device), 12020);
     device_close(device);
     unsetenv("SHOAL_EMULATION");
     if (before)
