@@ -339,6 +339,9 @@ int config_apply_fsdp_words(struct config_parser *p, const char *words, enum con
         {"auto_wrap", "parallel.auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
         {"offload", "memory.cpu_offload", "true"},
     };
+    bool is_on;
+    if (words[0] && config_parse_bool(words, &is_on)) /* later versions': fsdp_config says how */
+        return is_on ? 0 : config_apply(p, "parallel.sharding_strategy", "NO_SHARD", source, err);
     char *rest = arena_strdup(p->arena, words);
     for (char *c = rest; *c; c++)
         if (strchr(" ,-", *c))

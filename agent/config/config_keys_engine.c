@@ -68,7 +68,7 @@ static const struct config_key keys[] = {
     KEY_INT("memory", "activation_loading_horizon", memory.activation_loading_horizon, "2", 1, 1e3,
             NULL, "offload_activations: blocks brought back ahead"),
     KEY_BOOL("memory", "cpu_offload", memory.cpu_offload, "false",
-             "use_offload fsdp_offload_params offload_params",
+             "use_offload fsdp_offload_params offload_params fsdp_cpu_offload",
              "parameters, gradients and optimizer live on the host",
              .environment = "FSDP_OFFLOAD_PARAMS"),
     KEY_BOOL("memory", "log_memory", memory.log_memory, "false", "with_tracking",

@@ -131,6 +131,12 @@ static int check_model(const struct agent_config *c, struct error *err)
 
 static int check_places(const struct agent_config *c, struct error *err)
 {
+    const char *slash = strrchr(c->checkpoint.save_model, '/');
+    if (c->model.type == MODEL_MNIST_CNN && slash && !slash[1])
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.save_model: '%s' is a directory; mnist_cnn is saved as one "
+                         "file: add its name (mnist_cnn.safetensors)",
+                         c->checkpoint.save_model);
     if (!c->data.root[0])
         return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
     if (strchr(c->logging.wandb_run_id, '/'))

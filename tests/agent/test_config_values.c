@@ -141,6 +141,7 @@ static const struct {
     {"--epochs 0 --max_steps 5", "", ""},
     {"--epochs -1", "", "--epochs: '-1' is not a number from 0 to 1000000"},
     {"--epochs all", "", "--epochs: 'all' is not a number"},
+    {"--preset mnist --save_model x/", "", "checkpoint.save_model: 'x/' is a directory; mnist_cnn"},
     {"--pin_memory=maybe", "", "--pin_memory: 'maybe' is not true or false"},
     {"--pin_memory=False", "", ""},
     {"--num_processes 0", "", "--num_processes: '0': at least one process"},
