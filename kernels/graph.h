@@ -12,8 +12,7 @@
  *
  * The graphs are kept. When the stream comes to begin and end again, each takes the new arguments;
  * only one whose ops changed (another count, another kind) is made anew, beside a few older forms.
- * Where parts of a few ops lie between others, those are run one by one after the first time: that
- * is less work.
+ * Parts of very few ops are run one by one after the first time: that takes fewer calls.
  * The first time, ops run one by one: kernels are loaded and memory is found before anything is
  * recorded. */
 #ifndef SHOAL_KERNELS_GRAPH_H
