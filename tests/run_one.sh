@@ -30,7 +30,8 @@ run_one() { # NAME COMMAND...
         grep -E '# SKIP' "$log" | sed 's/^/    /'
     else
         printf ', %d FAILED (exit code %d)\n' "$bad" "$status"
-        sed 's/^/    /' "$log" | tail -n 80
+        # without what passed, which may be long behind what failed; its last line shows how far a crash came
+        { sed '/^ok /d' "$log"; grep '^ok ' "$log" | tail -n 1; } | sed 's/^/    /' | tail -n 150
     fi
 }
 

@@ -1,72 +1,218 @@
 #!/bin/bash
-# Training in real pods: what README and docs/install.md say, on a node of this machine, and through kills.
+# Training in real pods: what README and docs/install.md say, on a node of this machine, and through kills of whatever can
+# be killed. Whatever happened in between, a job that succeeds has the weights of one to which nothing happened.
 # shellcheck source=tests/pods/node.sh
 . "$(dirname "$0")/node.sh"
 image_mib() { echo $(($(stat -c %s "build/image/$1.tar") >> 20)); }
 check "the operator's image is small ($(image_mib shoal-operator) MiB)" test "$(image_mib shoal-operator)" -le 25
 
-# overlay NAME POLICY: the MNIST overlay as a job of this name on a part of the data, with a folder of its own. By jq: no
-# patch of a kustomization works with every kubectl since 1.20.
-overlay() {
-    mkdir -p "$work/$1-checkpoints"
-    kubectl kustomize kustomize/overlays/mnist | kubectl create --dry-run=client -o json -f - |
-        jq --arg name "$1" --arg policy "$2" --arg folder "$work/$1-checkpoints" '
-            .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
-            .spec.pytorchReplicaSpecs |= map_values(.restartPolicy = $policy |
-                .template.spec.volumes[1].hostPath.path = $folder |
-                .template.spec.containers[0].args += ["--train_size=1024", "--eval_size=256", "--batch_size=32",
-                    "--epochs=2", "--save_steps=3", "--save-model=/checkpoints/mnist_cnn.safetensors"])' |
-        kubectl apply -f -
+# ---- jobs, made of the MNIST overlay by jq: no patch of a kustomization works with every kubectl since 1.20
+kubectl kustomize kustomize/overlays/mnist | kubectl create --dry-run=client -o json -f - >"$work/mnist.json" || exit
+# shellcheck disable=SC2016 # the variables are jq's
+words='
+def replicas(f): .spec.pytorchReplicaSpecs |= map_values(f);
+def containers(f): replicas(.template.spec.containers[0] |= f);
+def policy($name): replicas(.restartPolicy = $name);
+def scope($name): .spec.runPolicy.restartScope = $name;
+def workers($n): .spec.pytorchReplicaSpecs.Worker.replicas = $n;
+def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
+'
+# apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with a folder of its own, /checkpoints in the pods. Of all pods together
+# the node could not keep what the overlay requests.
+apply() {
+    mkdir -p "$work/$1"
+    jq "${@:3}" --arg name "$1" --arg folder "$work/$1" "$words"'
+        del(.metadata.namespace) | .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
+        replicas(.template.spec.volumes[1].hostPath.path = $folder) |
+        containers(del(.resources) | .args += ["--train_size=192", "--eval_size=64", "--batch_size=4",
+            "--epochs=6", "--save_steps=4", "--save-model=/checkpoints/mnist_cnn.safetensors"]) |
+        '"${2:-.}" "$work/mnist.json" | kubectl apply -f -
 }
-logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; }
+saved() { find "$work/$1" -name COMPLETE | grep -q .; }
+resumed() { logs "$1" 'Resumed at step'; }
+same() { cmp "$work/$1/mnist_cnn.safetensors" "$work/$2/mnist_cnn.safetensors"; } # JOB OTHER
+fate() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[*].message}' | grep -F -- "$2"; }
 
 # ---- a whole life
-check "kubectl apply -k of the MNIST overlay" overlay whole OnFailure
+check "kubectl apply -k of the MNIST overlay" apply whole
 waits() { kubectl get pod whole-worker-0 -o jsonpath='{.spec.initContainers[0].args}{.spec.initContainers[0].command}' | grep whole-master-0; }
-check "a worker waits for its master's name" wait_for 60 waits
+row whole "a worker waits for its master's name" wait_for 60 waits
 headless() { kubectl get service whole-master-0 --no-headers | grep -qE 'ClusterIP +None .*23456/TCP'; }
-check "services are headless" wait_for 60 headless
-check "the job succeeds" ends whole Succeeded
-check "the master's log has the tutorial's lines" logs whole $'^Train Epoch: 2 \tLoss: '
-check "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
-check "kubectl describe tells the story" bash -c "kubectl describe pytorchjob whole | grep -q 'Created pod: whole-worker-2'"
-same() { cmp "$work/whole-checkpoints/mnist_cnn.safetensors" "$work/$1-checkpoints/mnist_cnn.safetensors"; }
+row whole "services are headless" wait_for 60 headless
+row whole "the job succeeds" ends whole Succeeded
+row whole "the master's log has the tutorial's lines" logs whole $'^Train Epoch: 6 \tLoss: '
+row whole "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
+row whole "kubectl describe tells the story" bash -c "kubectl describe pytorchjob whole | grep -q 'Created pod: whole-worker-2'"
 
-# ---- kills
-saved() { find "$work/$1-checkpoints" -name COMPLETE | grep -q .; }
-killed() { # JOB POLICY COMMAND...: does that once there is a checkpoint
-    local name=$1
-    check "$name: apply" overlay "$name" "$2"
-    check "$name: a checkpoint appears" wait_for 120 saved "$name"
-    check "$name: ${*:3}" "${@:3}"
-    check "$name: the job succeeds all the same" ends "$name" Succeeded
-    check "$name: it resumed" logs "$name" 'Resumed at step'
-    check "$name: the weights are those of the uninterrupted run" same "$name"
+# ---- kill -9 of the agent, in the master and in a worker, under each policy; two pods a job
+# Each line: JOB POLICY SCOPE VICTIM
+killed() {
+    cat <<END
+on-failure-master OnFailure Replica master-0
+on-failure-worker OnFailure Replica worker-0
+exit-code-master ExitCode Replica master-0
+exit-code-worker ExitCode Replica worker-0
+always-master Always Replica master-0
+always-worker Always Replica worker-0
+never-master Never Replica master-0
+never-worker Never Replica worker-0
+group-master OnFailure Job master-0
+group-worker ExitCode Job worker-0
+END
 }
-kill_agent() { kill -KILL "$(agent "$1")"; }
-killed worker-killed OnFailure kill_agent worker-killed-worker-1
-killed master-killed ExitCode kill_agent master-killed-master-0
-killed pod-deleted OnFailure kubectl delete pod pod-deleted-worker-0 --wait=false
-operator_killed() { pkill -KILL -f '^shoal-operator .*--leader-elect' && kill_agent operator-killed-worker-2; }
-killed operator-killed OnFailure operator_killed
+# strike JOB VICTIM: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
+strike() {
+    {
+        wait_for 120 agent "$1-$2" && uids "$1" >"$work/$1.uids" && pid=$(agent "$1-$2") && wait_for 120 saved "$1" && kill -KILL "$pid"
+        echo $? >"$work/$1.struck"
+    } >"$work/$1.strike" 2>&1 &
+}
+struck() {
+    wait_for 240 test -e "$work/$1.struck"
+    cat "$work/$1.strike"
+    [ "$(<"$work/$1.struck")" = 0 ]
+}
+lives_on() { # JOB VICTIM: as the same pod
+    uids "$1" | grep -qF "$(grep -F "$1-$2 " "$work/$1.uids")"
+}
+again() { lives_on "$1" "$2" && [ "$(restarts "$1-$2")" -ge 1 ]; }
+another() { ! lives_on "$1" "$2"; }
+group() { another "$1" master-0 && another "$1" worker-0 && [ "$(kubectl get pods -l "$(of_job "$1"),shoal.dev/restart-attempt=1" -o name | wc -l)" -eq 2 ]; }
+untouched() { lives_on "$1" master-0 && lives_on "$1" worker-0 && [ "$(restarts "$1-master-0")$(restarts "$1-worker-0")" = 00 ]; }
+never_done() { ! is_state "$1" Succeeded && kubectl delete pytorchjob "$1" --wait=false; }
+
+wave() { # a part of the table
+    local name policy scope victim
+    while read -r name policy scope victim; do
+        check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1)"
+        strike "$name" "$victim"
+    done <"$1"
+    while read -r name policy scope victim; do
+        row "$name" "kill -9 of the agent in $victim, under $policy" struck "$name"
+        if [ "$policy" = Never ]; then
+            row "$name" "the job fails" ends "$name" Failed
+            row "$name" "... which is told" fate "$name" "PyTorchJob $name is failed because"
+            row "$name" "... and nothing starts again" untouched "$name"
+            continue
+        fi
+        if [ "$policy" = Always ]; then # a success is started again, too, and so never the job's
+            row "$name" "the model is saved all the same" wait_for 240 test -e "$work/$name/mnist_cnn.safetensors"
+        else
+            row "$name" "the job succeeds all the same" ends "$name" Succeeded
+        fi
+        case $policy/$scope in
+        */Job) row "$name" "all started again as attempt 1" group "$name" ;;
+        ExitCode/*) row "$name" "another pod came" another "$name" "$victim" ;;
+        *) row "$name" "the same pod started again" wait_for 30 again "$name" "$victim" ;;
+        esac
+        row "$name" "it resumed" wait_for 60 resumed "$name"
+        row "$name" "the weights are those of the undisturbed run" wait_for 10 same "$name" two
+        [ "$policy" != Always ] || row "$name" "the job goes on" never_done "$name"
+    done <"$1"
+}
+# two more that need only time: what fails again and again, and what goes when it is done
+check "limited: apply, with the document's backoffLimit" apply limited \
+    'del(.spec.runPolicy.backoffLimit) | .spec.backoffLimit = 1 | scope("Replica") | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 3")'
+check "expires: apply, with a time to live" apply expires \
+    '.spec.runPolicy.ttlSecondsAfterFinished = 2 | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 0")'
+
+check "two: apply" apply two 'workers(1)'
+row two "the job succeeds" ends two Succeeded
+killed | head -n 5 >"$work/wave"
+wave "$work/wave"
+killed | tail -n +6 >"$work/wave"
+wave "$work/wave"
+
+row limited "the job fails" ends limited Failed
+row limited "... at its limit" fate limited "Job limited has failed because it has reached the specified backoff limit"
+row limited "... after one restart of its container" test "$(restarts limited-master-0)" -ge 1
+no_pods() { [ -z "$(kubectl get pods -l "$(of_job "$1")" -o name)" ]; }
+gone() { ! kubectl get pytorchjob "$1" && no_pods "$1"; }
+row expires "the job goes after its time to live, and its pod" wait_for 90 gone expires
+
+# ---- a pod is deleted
+check "deleted: apply" apply deleted
+row deleted "a checkpoint appears" wait_for 120 saved deleted
+row deleted "kubectl delete pod" kubectl delete pod deleted-worker-0 --wait=false
+row deleted "the job succeeds all the same" ends deleted Succeeded
+row deleted "it resumed" resumed deleted
+row deleted "the weights are those of the undisturbed run" same deleted whole
 
 # ---- a pause, and an API server that goes away meanwhile
 suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
-no_pods() { [ -z "$(kubectl get pods -l "training.kubeflow.org/job-name=$1" -o name)" ]; }
-check "paused: apply" overlay paused OnFailure
-check "paused: a checkpoint appears" wait_for 120 saved paused
-check "paused: suspend" suspend paused true
+check "paused: apply" apply paused
+row paused "a checkpoint appears" wait_for 120 saved paused
+row paused "suspend" suspend paused true
 cluster_stop kube-apiserver KILL
 cluster_start kube-apiserver
 check "paused: the API server is back" cluster_wait 60 kube-apiserver kubectl get --raw /readyz
-check "paused: its pods go" wait_for 90 no_pods paused
-check "paused: resume" suspend paused false
-check "paused: the job succeeds all the same" ends paused Succeeded
-check "paused: it resumed" logs paused 'Resumed at step'
-check "paused: the weights are those of the uninterrupted run" same paused
+row paused "its pods go" wait_for 90 no_pods paused
+row paused "resume" suspend paused false
+row paused "the job succeeds all the same" ends paused Succeeded
+row paused "it resumed" resumed paused
+row paused "the weights are those of the undisturbed run" same paused whole
+
+# ---- one of two operators is killed while it makes a job's pods: it may only make two of the four
+holder() { kubectl -n shoal-system get lease shoal-operator -o jsonpath='{.spec.holderIdentity}'; } # POD_NUMBER
+two_operators() { [ "$(kubectl -n shoal-system get deployment shoal-operator -o jsonpath='{.status.readyReplicas}')" -eq 2 ]; }
+check "two operators are ready" wait_for 60 two_operators
+kubectl create namespace few >/dev/null
+kubectl config set-context --current --namespace few >/dev/null
+kubectl create quota few --hard=pods=2 >/dev/null
+check "halfway: apply" apply halfway
+count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; }
+row halfway "two of its four pods are made" wait_for 60 count halfway 2
+row halfway "... and the job says what stands in the way" wait_for 30 fate halfway "exceeded quota"
+uids halfway >"$work/halfway.uids"
+holder >"$work/holder"
+kill_leader() { kill -KILL "$(processes shoal-operator "$(sed 's/_.*//' "$work/holder")" --namespace shoal-system | head -n 1)"; }
+row halfway "the operator that makes them is killed" kill_leader
+kubectl delete quota few >/dev/null
+other_holder() { [ "$(holder)" != "$(<"$work/holder")" ]; }
+row halfway "another one takes over" wait_for 60 other_holder
+row halfway "... and makes the others" wait_for 60 count halfway 4
+kept() { [ "$(uids halfway | grep -cFf "$work/halfway.uids")" -eq 2 ]; }
+row halfway "... beside the two" kept
+row halfway "the job succeeds" ends halfway Succeeded
+row halfway "the weights are those of the undisturbed run" same halfway whole
+
+# ---- both operators are killed while the whole job restarts: its pods take their time to end
+# shellcheck disable=SC2016 # expands in the pods, whose image has nothing but bash
+rounds='
+say() { echo "$1 $SHOAL_RESTART_COUNT $PET_RDZV_ID" >>/checkpoints/marks; }
+pause() { read -rt "$1" <> <(:); }
+trap "pause 5; say end; exit 0" TERM
+say begin
+lines=3; [ "$SHOAL_RESTART_COUNT" = 0 ] || lines=8
+until mapfile -t marks </checkpoints/marks; [ "${#marks[@]}" -ge "$lines" ]; do pause 0.1; done
+[ "$SHOAL_RESTART_COUNT" = 0 ] || exit 0
+[ "$HOSTNAME" != rounds-worker-0 ] || exit 138
+while :; do pause 1; done
+'
+check "rounds: apply" apply rounds "del(.spec.pytorchReplicaSpecs.Master) | scope(\"Job\") | runs(\$script) |
+    .spec.elasticPolicy = {minReplicas: 3, maxReplicas: 3, rdzvId: \"blue\"}" --arg script "$rounds"
+ending() { kubectl get pods -l "$(of_job rounds)" -o jsonpath='{.items[*].metadata.deletionTimestamp}' | grep -q .; }
+row rounds "one fails, and all are asked to end" wait_for 60 ending
+kill_operators() {
+    local pod
+    for pod in $(kubectl -n shoal-system get pods -l app.kubernetes.io/component=operator -o jsonpath='{.items[*].metadata.name}'); do
+        kill -KILL "$(processes shoal-operator "$pod" --namespace shoal-system | head -n 1)" || return
+    done
+}
+row rounds "both operators are killed" kill_operators
+not_yet() { ! grep '^begin 1 ' "$work/rounds/marks"; }
+row rounds "... before anything started again" not_yet
+row rounds "the job succeeds" ends rounds Succeeded
+in_order() { # all that began end before any begins again, in a rendezvous of its own
+    printf '%s\n' 'begin 0 blue' 'begin 0 blue' 'begin 0 blue' 'end 0 blue' 'end 0 blue' \
+        'begin 1 blue-1' 'begin 1 blue-1' 'begin 1 blue-1' | diff - "$work/rounds/marks"
+}
+row rounds "all had ended before the next attempt began, which has a rendezvous of its own" in_order
+one_failure() { [ "$(kubectl get pytorchjob rounds -o jsonpath='{.status.history.failures}')" = 1 ]; }
+row rounds "one failure is counted" one_failure
 
 # ---- ends
-check "kubectl delete" kubectl delete pytorchjob --all
-none() { [ -z "$(kubectl get pods,services -l training.kubeflow.org/operator-name -o name)" ]; }
+check "kubectl delete" kubectl delete pytorchjob --all --all-namespaces
+none() { [ -z "$(kubectl get pods,services --all-namespaces -l training.kubeflow.org/operator-name -o name)" ]; }
 check "removes all pods and services" wait_for 90 none
 tap_done
