@@ -223,13 +223,36 @@ int durable_make_dirs(const struct file_ops *ops, const char *path, struct error
     return 0;
 }
 
+/* exchange() by renames, where the file system has none. Whole at any time is what has the name
+ * `to`, or the name of the old one meanwhile, which is not one of those that are removed as left
+ * over. */
+static int exchange_by_renames(const struct file_ops *ops, const char *from, const char *to)
+{
+    auto_free char *old = xasprintf("%s.replaced", to);
+    if (ops->rename(ops->ctx, to, old) < 0)
+        return -1;
+    if (ops->rename(ops->ctx, from, to) == 0)
+        return ops->rename(ops->ctx, old, from);
+    int why = errno;
+    ops->rename(ops->ctx, old, to);
+    errno = why;
+    return -1;
+}
+
+static int exchange(const struct file_ops *ops, const char *from, const char *to)
+{
+    int result = ops->exchange(ops->ctx, from, to);
+    bool can = result == 0 || (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP);
+    return can ? result : exchange_by_renames(ops, from, to);
+}
+
 int durable_rename(const struct file_ops *ops, const char *from, const char *to, struct error *err)
 {
     struct stat st;
     /* rename(2) cannot replace a directory that is not empty, nor by a file: which shall not be. */
-    bool exchange =
+    bool both =
         lstat(to, &st) == 0 && S_ISDIR(st.st_mode) && lstat(from, &st) == 0 && S_ISDIR(st.st_mode);
-    int result = exchange ? ops->exchange(ops->ctx, from, to) : ops->rename(ops->ctx, from, to);
+    int result = both ? exchange(ops, from, to) : ops->rename(ops->ctx, from, to);
     if (result < 0)
         return error_errno(err, errno, "rename %s to %s", from, to);
     return sync_parent(ops, to, err);

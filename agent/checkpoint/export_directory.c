@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -71,6 +72,14 @@ static bool is_ours(const struct export_directory *what, const char *name)
     return false;
 }
 
+/* A volume's root has its name from elsewhere: nothing else can take it. */
+static bool is_mount(const char *path)
+{
+    struct statx st;
+    return statx(AT_FDCWD, path, 0, 0, &st) == 0 &&
+           (st.stx_attributes & st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
+}
+
 /* What is replaced must be an export. */
 static int check_place(const struct export_directory *what, struct error *err)
 {
@@ -80,6 +89,11 @@ static int check_place(const struct export_directory *what, struct error *err)
         return errno == ENOENT ? 0 : error_errno(err, errno, "%s", path);
     if (!S_ISDIR(st.st_mode))
         return error_set(err, ERR_EXISTS, "%s is a file; name a directory", path);
+    if (is_mount(path))
+        return error_set(err, ERR_EXISTS,
+                         "%s is where a volume is mounted: an export, which comes whole or not at "
+                         "all, can only be in it; name %s/model",
+                         path, path);
     DIR *dir = opendir(path);
     if (!dir)
         return error_errno(err, errno, "%s", path);
@@ -114,12 +128,31 @@ static int remove_left_over(const struct export_model *model, const char *parent
     return result;
 }
 
+/* "out/" is "out", since a temporary name with the slash would lie in the directory it is to
+ * replace; and a link is what it names, if that is there: the directory is replaced, not the link.
+ */
+static const char *place_of(struct arena *arena, const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    const char *plain = arena_strndup(arena, path, length);
+    struct stat st;
+    if (lstat(plain, &st) < 0 || !S_ISLNK(st.st_mode))
+        return plain;
+    auto_free char *target = realpath(plain, NULL);
+    return target ? arena_strndup(arena, target, strlen(target)) : plain;
+}
+
 int export_try_directory(const struct export_directory *what, struct error *err)
 {
-    auto_free char *copy = xstrdup(what->model.path); /* dirname writes into it */
-    if (check_place(what, err) < 0)
+    auto_arena struct arena *arena = arena_open();
+    struct export_directory plain = *what;
+    plain.model.path = place_of(arena, what->model.path);
+    char *copy = arena_strndup(arena, plain.model.path, strlen(plain.model.path));
+    if (check_place(&plain, err) < 0)
         return -1;
-    return durable_try_dir(what->model.files, dirname(copy), err);
+    return durable_try_dir(what->model.files, dirname(copy), err); /* which writes into it */
 }
 
 static int open_place(const struct export_directory *what, struct plan *plan, struct error *err)
@@ -219,14 +252,10 @@ static int build_directory(struct arena *arena, const struct export_directory *w
     return gathered < 0 ? -1 : export_agree(&what->model, &writer, err);
 }
 
-/* "out/" is "out": a temporary name with the slash would lie in the directory it is to replace. */
 int export_directory(const struct export_directory *what, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct export_directory plain = *what;
-    size_t length = strlen(what->model.path);
-    while (length > 1 && what->model.path[length - 1] == '/')
-        length--;
-    plain.model.path = arena_strndup(arena, what->model.path, length);
+    plain.model.path = place_of(arena, what->model.path);
     return build_directory(arena, &plain, err);
 }

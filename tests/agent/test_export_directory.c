@@ -230,6 +230,34 @@ static void other_peoples_directories_stay(void **state)
     assert_fails(export(&part, &err), &err, ERR_EXISTS, "is a file; name a directory");
 }
 
+static void volumes_roots_are_refused_before_training(void **state)
+{
+    (void)state;
+    struct part part = plain_part(&file_ops_system, "/proc/");
+    struct error err;
+    assert_fails(export_try_directory(&part.what, &err), &err, ERR_EXISTS,
+                 "/proc is where a volume is mounted");
+}
+
+/* The directory behind a link is replaced; the link stays one. */
+static void links_are_followed(void **state)
+{
+    auto_free char *path = xasprintf("%s/model", (char *)*state);
+    auto_free char *link = xasprintf("%s/link", (char *)*state);
+    struct part part = plain_part(&file_ops_system, link);
+    struct error err;
+    assert_ok(durable_make_dir(&file_ops_system, path, &err), &err);
+    assert_int_equal(symlink("model", link), 0);
+    assert_ok(export_try_directory(&part.what, &err), &err);
+    for (int i = 0; i < 2; i++)
+        assert_ok(export(&part, &err), &err);
+    safetensors_close(open_weights(path, "model.safetensors"));
+    struct stat st;
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(support_count_entries(*state), 2);
+}
+
 /* Whatever rank 0 cannot do, all ranks gather to the end and fail alike; a whole export stays, the
  * old one unless only its removal failed. */
 static void failure_anywhere_leaves_a_whole_one(void **state)
@@ -299,6 +327,8 @@ int main(void)
         ROW(several_files_and_their_index),
         ROW(in_bf16_half_the_bytes),
         ROW(other_peoples_directories_stay),
+        ROW(volumes_roots_are_refused_before_training),
+        ROW(links_are_followed),
         ROW(failure_anywhere_leaves_a_whole_one),
         ROW(crash_anywhere_leaves_a_whole_one),
         ROW(a_lost_peer_leaves_nothing),

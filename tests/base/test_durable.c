@@ -121,6 +121,71 @@ static void test_rename_directory(void **state)
     assert_string_equal(text_of(in_b, text, sizeof text), "newer");
 }
 
+/* As NFS has it. */
+static int no_exchange(void *ctx, const char *a, const char *b)
+{
+    (void)ctx, (void)a, (void)b;
+    errno = EINVAL;
+    return -1;
+}
+
+/* Where nothing is swapped in one step, the old directory or the new one is there after a crash,
+ * and under no name that is removed as left over. */
+static void test_rename_directory_without_exchange(void **state)
+{
+    auto_free char *a = xasprintf("%s/a.tmp-0123456789abcdef", (char *)*state);
+    auto_free char *b = xasprintf("%s/b", (char *)*state);
+    auto_free char *old = xasprintf("%s.replaced", b);
+    auto_free char *in_a = xasprintf("%s/file", a);
+    auto_free char *in_b = xasprintf("%s/file", b);
+    auto_free char *in_old = xasprintf("%s/file", old);
+    bool finished = false;
+    for (int n = 0; !finished; n++) {
+        struct durable_result result;
+        struct error err;
+        assert_ok(durable_make_dir(&file_ops_system, a, &err), &err);
+        assert_ok(durable_write_file(&file_ops_system, in_a, "new", 3, &result, &err), &err);
+        assert_ok(durable_make_dir(&file_ops_system, b, &err), &err);
+        assert_ok(durable_write_file(&file_ops_system, in_b, "old", 3, &result, &err), &err);
+        struct faulty_files f;
+        faulty_init(&f, n, 0);
+        f.ops.exchange = no_exchange;
+        finished = durable_rename(&f.ops, a, b, &err) == 0;
+        faulty_free(&f);
+        assert_int_equal(f.crashed, !finished);
+        assert_in_range(n, 0, 4);
+        char text[16];
+        if (finished)
+            assert_string_equal(text_of(in_a, text, sizeof text), "old");
+        const char *now = text_of(in_b, text, sizeof text);
+        if (finished || (strcmp(now, "old") != 0 && now[0]))
+            assert_string_equal(now, "new");
+        if (!now[0])
+            assert_string_equal(text_of(in_old, text, sizeof text), "old");
+        assert_ok(durable_remove_tree(&file_ops_system, a, &err), &err);
+        assert_ok(durable_remove_tree(&file_ops_system, b, &err), &err);
+        assert_ok(durable_remove_tree(&file_ops_system, old, &err), &err);
+    }
+}
+
+/* What cannot take its place leaves the other where it was. */
+static void test_rename_without_exchange_undone(void **state)
+{
+    auto_free char *a = xasprintf("%s/a", (char *)*state);
+    auto_free char *b = xasprintf("%s/b", (char *)*state);
+    struct error err;
+    assert_ok(durable_make_dir(&file_ops_system, a, &err), &err);
+    assert_ok(durable_make_dir(&file_ops_system, b, &err), &err);
+    struct faulty_files f;
+    faulty_init(&f, 1, EIO);
+    f.ops.exchange = no_exchange;
+    assert_fails(durable_rename(&f.ops, a, b, &err), &err, ERR_IO, "rename ");
+    faulty_free(&f);
+    assert_int_equal(access(a, F_OK), 0);
+    assert_int_equal(access(b, F_OK), 0);
+    assert_int_equal(support_count_entries(*state), 2);
+}
+
 static void test_make_dirs(void **state)
 {
     auto_free char *path = xasprintf("%s/x/y/z", (char *)*state);
@@ -166,6 +231,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write_file_fails, support_enter_dir,
                                         support_leave_dir),
         cmocka_unit_test_setup_teardown(test_replace_crashes, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_rename_directory_without_exchange, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_rename_without_exchange_undone, support_enter_dir,
+                                        support_leave_dir),
         cmocka_unit_test_setup_teardown(test_rename_directory, support_enter_dir,
                                         support_leave_dir),
         cmocka_unit_test_setup_teardown(test_try_dir, support_enter_dir, support_leave_dir),
