@@ -118,16 +118,15 @@ static void sparing_memory_changes_no_bit(void **state)
 static void no_step_after_the_first_allocates(void **state)
 {
     (void)state;
-    for (int turn = 0; turn < 9 * MODELS; turn++) {
+    for (int turn = 0; turn < 3 * MODELS; turn++) {
         const struct architecture a = model_of(turn % MODELS);
-        int layout = turn / MODELS;
-        struct world w = world_of(&a, 2, (enum shard_strategy)(FULL_SHARD + layout % 3));
+        struct world w = world_of(&a, 2, (enum shard_strategy)(FULL_SHARD + turn / MODELS));
         struct world_result result;
         uint32_t choice = world_hash((uint32_t)turn, 2);
         char what[32];
         snprintf(what, sizeof what, "turn %d", turn);
         w.steps = 3;
-        w.min_num_params = cuts[layout / 3];
+        w.min_num_params = cuts[turn % 3];
         w.keeps = (enum tape_keeps)(choice % 3);
         w.horizon = (int)(choice >> 4) % 3;
         w.offload = choice & 256;

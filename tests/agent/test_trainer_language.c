@@ -115,7 +115,7 @@ static void a_part_of_an_epoch_is_some_of_its_steps(void **state)
     static const struct {
         const char *epochs;
         int steps;
-    } rows[] = {{"0.01", 1}, {"0.5", 2}, {"0.99", 4}, {"1.1", 5}, {"1.5", 6}, {"2.0", STEPS}};
+    } rows[] = {{"0.01", 1}, {"0.99", 4}, {"1.5", 6}};
     auto_arena struct arena *arena = arena_open();
     struct run whole = {0};
     runs_do_language(&whole, arena, *state, 2, "");

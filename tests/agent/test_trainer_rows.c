@@ -126,7 +126,7 @@ static void rows_are_evaluated(void **state)
 static void no_step_after_the_first_asks_for_memory(void **state)
 {
     write_rows(*state);
-    for (int task = 0; task < TASKS; task++) {
+    for (int task = 1; task < TASKS; task += 2) { /* a T5, a BERT */
         auto_arena struct arena *arena = arena_open();
         struct run run = {0};
         train(&run, arena, *state, task, 2, "--padding=max_length");
