@@ -164,8 +164,9 @@ int main(int argc, char **argv)
     crash_listen(topology.rank);
     if (rank_run(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
-    if (!err.shared || topology.local_rank == 0)
-        return exit_failed("shoal-agent", &err);
-    stop_await_first_rank();
+    if (err.shared && topology.local_rank != 0)
+        stop_await_first_rank();
+    else
+        exit_failed("shoal-agent", &err);
     return stop_exit_code(&err);
 }

@@ -41,10 +41,12 @@ static const struct shim_flag shim_flags[] = {
 
 static const struct {
     const char *script, *preset;
+    bool
+        for_accelerate; /* no: anybody's script may have that name, and AWS's knows no accelerate */
 } scripts[] = {
-    {"train.py", "hyperpod"},      {"FSDP_mnist.py", "mnist-fsdp"},
-    {"DDP_mnist.py", "mnist-ddp"}, {"mnist-ddp.py", "mnist-ddp-adam"},
-    {"t5-fsdp.py", "t5-fsdp"},
+    {"train.py", "hyperpod", false},     {"FSDP_mnist.py", "mnist-fsdp", true},
+    {"DDP_mnist.py", "mnist-ddp", true}, {"mnist-ddp.py", "mnist-ddp-adam", true},
+    {"t5-fsdp.py", "t5-fsdp", true},
 };
 
 struct rewriter {
@@ -173,8 +175,9 @@ const char *shim_script_preset(struct shim_writer *w, const char *script, bool i
     const char *name = base_name(script), *dot = strrchr(script, '.');
     if (is_module)
         name = arena_printf(w->arena, "%s.py", dot ? dot + 1 : script);
+    bool by_accelerate = strcmp(w->tool, "accelerate") == 0;
     for (size_t i = 0; i < array_length(scripts); i++)
-        if (strcmp(scripts[i].script, name) == 0)
+        if (strcmp(scripts[i].script, name) == 0 && (scripts[i].for_accelerate || !by_accelerate))
             return scripts[i].preset;
     return NULL;
 }

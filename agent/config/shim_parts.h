@@ -23,7 +23,8 @@ struct shim_writer {
 /* Errors: ERR_CONFIG if there are too many. */
 int shim_add_word(struct shim_writer *w, const char *word, struct error *err);
 
-/* The preset that stands in for a script (a path, or a module's name); NULL: nobody knows it. */
+/* The preset that stands in for a script (a path, or a module's name) under the tool; NULL: nobody
+ * knows it. */
 const char *shim_script_preset(struct shim_writer *w, const char *script, bool is_module);
 
 /* Whether the flag `word` ("--name", "--name=value", '-' and '_' equal) has this name. */

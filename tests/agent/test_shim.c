@@ -96,6 +96,7 @@ static void command_lines_become_our_own(void **state)
         {"accelerate launch my.py", "HF_HOME=tests/data",
          "shoal-agent --preset=accelerate --config_file=tests/data/accelerate/default_config.yaml"},
         {"accelerate launch my.py", "HOME=/nonexistent", "shoal-agent --preset=accelerate"},
+        {"accelerate launch train.py", "HOME=/nonexistent", "shoal-agent --preset=accelerate"},
         /* none of them: left as it is */
         {"shoal-agent --preset mnist", "", NULL},
         {"shoal-agent", "", NULL},

@@ -48,6 +48,13 @@ wait "$long"
 check "a signal ends it as ever" test "$?" = 143
 lacks_port() { ! get /healthz; }
 check "and its server with it" lacks_port
+interrupted() { # the exit code of a run that is stopped by Ctrl-C
+    shoal-agent "${network[@]}" --train_size=4096 --epochs=1000 --prometheus_port=0 --dir="$work/interrupted" --save_steps=1 &
+    wait_for 120 compgen -G "$work/interrupted/*steps" >/dev/null
+    kill -INT $!
+    wait $!
+}
+check "Ctrl-C is told as such" fails 130 "" interrupted
 
 # ---- the files ----
 files=(--train_size=256 --prometheus_port=0 --csv="$work/run.csv" --jsonl="$work/logs/run.jsonl"
