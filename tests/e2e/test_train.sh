@@ -73,7 +73,7 @@ agent_of() { # JOB RANK
     done
     return 1
 }
-has_checkpoint() { find "$work/$1/ck" -mindepth 2 -name COMPLETE | grep -q .; }
+has_checkpoint() { find "$work/$1/ck" -path '*steps/COMPLETE' | grep -q .; }
 
 # killed NAME POLICY RANK SIGNAL: kills one rank once there is a checkpoint, and compares the end with the reference.
 killed() {

@@ -28,7 +28,7 @@ apply() {
             "--epochs=6", "--save_steps=4", "--save-model=/checkpoints/mnist_cnn.safetensors"]) |
         '"${2:-.}" "$work/mnist.json" | kubectl apply -f -
 }
-saved() { find "$work/$1" -name COMPLETE | grep -q .; }
+saved() { find "$work/$1" -path '*steps/COMPLETE' | grep -q .; }
 resumed() { logs "$1" 'Resumed at step'; }
 same() { cmp "$work/$1/mnist_cnn.safetensors" "$work/$2/mnist_cnn.safetensors"; } # JOB OTHER
 fate() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[*].message}' | grep -F -- "$2"; }
