@@ -75,8 +75,13 @@ static int run(struct export_options *o, int argc, char *const *argv)
         .dtype = (enum export_dtype)o->dtype,
         .max_file_bytes = o->max_shard_mib << 20,
     };
-    if (export_checkpoint(&request, &err) < 0)
+    bool has_tokenizer = false;
+    if (export_checkpoint(&request, &has_tokenizer, &err) < 0)
         return exit_failed("shoal export", &err);
+    if (!has_tokenizer)
+        fputs("shoal export: no tokenizer goes along: the checkpoint names none that is there; "
+              "--tokenizer DIR gives one\n",
+              stderr);
     printf("Model saved: %s\n", request.directory);
     return EXIT_DONE;
 }

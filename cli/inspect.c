@@ -61,7 +61,7 @@ static int inspect(const char *path, const struct inspect_options *o)
     else
         inspect_print(&in, path, o->tensors, &text);
     fputs(str_text(&text), stdout);
-    return in.problems.count > 0 && in.kind != INSPECT_DIRECTORY ? EXIT_FAILED : EXIT_DONE;
+    return in.problems.count > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
 int inspect_command(int argc, char *const *argv)

@@ -95,6 +95,17 @@ struct checkpoint_skipped {
     struct lines paths, reasons;
 };
 
+/* One of a list. */
+struct checkpoint_listed {
+    const char *path;
+    int64_t step;
+};
+
+/* All complete checkpoints in `dir`, by steps, those of one step by name; what else looks like one
+ * is added to `skipped` (NULL: nobody asks). Memory from `arena`. Errors: no such directory. */
+int checkpoint_list(struct arena *arena, const char *dir, struct checkpoint_skipped *skipped,
+                    struct checkpoint_listed **ret_found, int *ret_count, struct error *err);
+
 /* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`, of those
  * that `run` saved (NULL: anyone). Only the manifest decides what is complete; others are added to
  * `skipped` (NULL: nobody asks). Errors: ERR_NOT_FOUND if there is none (or no such directory). */

@@ -10,15 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A complete checkpoint. */
-struct found {
-    const char *path;
-    int64_t step;
-};
-
 static int compare(const void *a, const void *b)
 {
-    const struct found *x = a, *y = b;
+    const struct checkpoint_listed *x = a, *y = b;
     if (x->step != y->step)
         return x->step < y->step ? -1 : 1;
     return strcmp(x->path, y->path);
@@ -35,7 +29,8 @@ static bool is_export(struct arena *arena, const char *path)
 }
 
 static void consider(struct arena *arena, const char *dir, const struct dirent *entry,
-                     struct found *found, int *count, struct checkpoint_skipped *skipped)
+                     struct checkpoint_listed *found, int *count,
+                     struct checkpoint_skipped *skipped)
 {
     if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
         return;
@@ -44,7 +39,7 @@ static void consider(struct arena *arena, const char *dir, const struct dirent *
     struct error err;
     bool is_temp = durable_is_temp(entry->d_name, NULL);
     if (!is_temp && checkpoint_read_manifest(arena, path, &manifest, &err) == 0) {
-        found[(*count)++] = (struct found){path, manifest.step};
+        found[(*count)++] = (struct checkpoint_listed){path, manifest.step};
         return;
     }
     if (!skipped || is_export(arena, path))
@@ -56,15 +51,14 @@ static void consider(struct arena *arena, const char *dir, const struct dirent *
         lines_add(&skipped->reasons, "%s", err.msg);
 }
 
-/* All complete checkpoints in `dir`, by steps. Memory from `arena`. */
-static int find_all(struct arena *arena, const char *dir, struct checkpoint_skipped *skipped,
-                    struct found **ret_found, int *ret_count, struct error *err)
+int checkpoint_list(struct arena *arena, const char *dir, struct checkpoint_skipped *skipped,
+                    struct checkpoint_listed **ret_found, int *ret_count, struct error *err)
 {
     struct dirent **entries;
     int count = scandir(dir, &entries, NULL, alphasort);
     if (count < 0)
         return error_errno(err, errno, "checkpoint directory %s", dir);
-    struct found *found = arena_array(arena, struct found, count + 1);
+    struct checkpoint_listed *found = arena_array(arena, struct checkpoint_listed, count + 1);
     *ret_count = 0;
     for (int i = 0; i < count; i++) {
         consider(arena, dir, entries[i], found, ret_count, skipped);
@@ -93,9 +87,9 @@ int checkpoint_find_latest(const char *dir, const char *run, int64_t below,
                            struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
-    struct found *found;
+    struct checkpoint_listed *found;
     int count;
-    if (find_all(arena, dir, skipped, &found, &count, err) < 0)
+    if (checkpoint_list(arena, dir, skipped, &found, &count, err) < 0)
         return -1;
     while (count > 0 &&
            (found[count - 1].step >= below || (run && !is_of_run(found[count - 1].path, run))))
@@ -112,9 +106,9 @@ int checkpoint_prune(const struct file_ops *files, const char *dir, int64_t step
 {
     assert(keep >= 1);
     auto_arena struct arena *arena = arena_open();
-    struct found *found;
+    struct checkpoint_listed *found;
     int count;
-    if (find_all(arena, dir, NULL, &found, &count, err) < 0)
+    if (checkpoint_list(arena, dir, NULL, &found, &count, err) < 0)
         return -1;
     while (count > 0 && found[count - 1].step > step)
         count--;

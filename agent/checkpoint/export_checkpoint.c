@@ -103,7 +103,8 @@ static int gather(void *ctx, int i, float *values, struct error *err)
 }
 
 /* Where the run that wrote the checkpoint had its tokenizer, as agent_config.yaml tells; "": it
- * does not, or what it names is not there. */
+ * does not, or what it names is not there. What is below some current directory (runs before paths
+ * were kept whole) is not known: another tokenizer may be there now. */
 static const char *find_tokenizer(struct arena *arena, const char *checkpoint)
 {
     static const char *const keys[][2] = {{"data", "tokenizer"}, {"model", "name_or_path"}};
@@ -120,7 +121,7 @@ static const char *find_tokenizer(struct arena *arena, const char *checkpoint)
     for (size_t i = 0; i < array_length(keys) && !found[0]; i++) {
         const char *value =
             json_string_value(json_object_get(json_object_get(root, keys[i][0]), keys[i][1]));
-        if (value && value[0] && stat(value, &st) == 0)
+        if (value && value[0] == '/' && stat(value, &st) == 0)
             found = arena_strdup(arena, value);
     }
     json_decref(documents);
@@ -147,12 +148,14 @@ static int open_source(const struct export_request *r, struct export_source *s, 
 /* ---- the directory ---- */
 
 static int export_source(const struct export_request *r, struct export_source *s, struct comm *comm,
-                         struct stream *stream, struct error *err)
+                         struct stream *stream, bool *ret_tokenizer, struct error *err)
 {
     struct export_texts texts = {0};
     export_texts_add_model(&texts, s->arena, &s->architecture, r->dtype);
+    int before = texts.count;
     if (export_texts_add_tokenizer(&texts, s->arena, s->tokenizer, err) < 0)
         return -1;
+    *ret_tokenizer = texts.count > before;
     const struct export_directory what = {.model = {.files = &file_ops_system,
                                                     .path = r->directory,
                                                     .tensors = s->tensors,
@@ -168,7 +171,7 @@ static int export_source(const struct export_request *r, struct export_source *s
     return export_directory(&what, err);
 }
 
-int export_checkpoint(const struct export_request *request, struct error *err)
+int export_checkpoint(const struct export_request *request, bool *ret_tokenizer, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct export_source source = {.arena = arena};
@@ -181,7 +184,7 @@ int export_checkpoint(const struct export_request *request, struct error *err)
          stream_open(device, "export", &stream, err) < 0 || comm_self_open(&comm, err) < 0))
         result = -1;
     if (result == 0)
-        result = export_source(request, &source, comm, stream, err);
+        result = export_source(request, &source, comm, stream, ret_tokenizer, err);
     stream_close(stream);
     comm_close(comm);
     device_close(device);

@@ -6,6 +6,7 @@
 #include "agent/checkpoint/export.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -22,9 +23,9 @@ struct export_request {
     int64_t max_file_bytes;
 };
 
-/* Errors: ERR_NOT_FOUND without a checkpoint, a config.json or a tokenizer that is named; those of
- * checkpoint_load() and export_directory(). */
-int export_checkpoint(const struct export_request *request, struct error *err);
+/* *ret_tokenizer: a tokenizer's files went along. Errors: ERR_NOT_FOUND without a checkpoint, a
+ * config.json or a tokenizer that is named; those of checkpoint_load() and export_directory(). */
+int export_checkpoint(const struct export_request *request, bool *ret_tokenizer, struct error *err);
 
 #ifdef __cplusplus
 }

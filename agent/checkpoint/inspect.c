@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { FOUND_MAX = 1024, OTHER_MAX_BYTES = 64 << 20 };
+enum { OTHER_MAX_BYTES = 64 << 20 };
 
 static void add_problem(struct inspection *in, const struct error *err)
 {
@@ -175,26 +175,41 @@ static int read_checkpoint(struct arena *arena, const char *path, bool verified,
     return 0;
 }
 
-/* The complete checkpoints of a directory, the newest first; ERR_NOT_FOUND if there is none. */
-static int read_directory(struct arena *arena, const char *path, struct inspection *in,
-                          struct error *err)
+/* Looks at one of a directory's checkpoints: what is wrong with it is a problem of the directory.
+ */
+static void check_found(struct arena *arena, const char *path, bool verified, struct inspection *in)
 {
-    struct checkpoint_found found;
+    struct inspection one = {0};
+    struct error err;
+    lines_init(&one.problems, arena);
+    lines_init(&one.passed_over, arena);
+    if (read_checkpoint(arena, path, verified, &one, &err) < 0)
+        add_problem(in, &err);
+    for (size_t i = 0; i < one.problems.count; i++)
+        lines_add(&in->problems, "%s", one.problems.items[i]);
+}
+
+/* The complete checkpoints of a directory, the newest first; ERR_NOT_FOUND if there is none. */
+static int read_directory(struct arena *arena, const char *path, bool verified,
+                          struct inspection *in, struct error *err)
+{
+    struct checkpoint_listed *found;
     struct checkpoint_skipped skipped;
+    int count;
     lines_init(&skipped.paths, arena);
     lines_init(&skipped.reasons, arena);
-    if (checkpoint_find_latest(path, NULL, INT64_MAX, &skipped, &found, err) < 0)
+    if (checkpoint_list(arena, path, &skipped, &found, &count, err) < 0)
         return -1;
-    in->problems = skipped.reasons;
+    if (count == 0)
+        return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it", path);
+    in->passed_over = skipped.reasons;
     in->kind = INSPECT_DIRECTORY;
-    in->found = arena_array(arena, struct inspect_found, FOUND_MAX);
-    do {
-        in->found[in->found_count++] =
-            (struct inspect_found){arena_strdup(arena, found.path), found.step};
-        free(found.path);
-    } while (in->found_count < FOUND_MAX &&
-             checkpoint_find_latest(path, NULL, in->found[in->found_count - 1].step, NULL, &found,
-                                    err) == 0);
+    in->verified = verified;
+    in->found = arena_array(arena, struct checkpoint_listed, count);
+    for (int i = count - 1; i >= 0; i--) {
+        in->found[in->found_count++] = found[i];
+        check_found(arena, found[i].path, verified, in);
+    }
     return 0;
 }
 
@@ -287,6 +302,7 @@ int inspect_read(struct arena *arena, const char *path, bool verified,
     struct stat info;
     *ret_inspection = (struct inspection){0};
     lines_init(&ret_inspection->problems, arena);
+    lines_init(&ret_inspection->passed_over, arena);
     if (stat(path, &info) < 0)
         return error_errno(err, errno, "%s", path);
     if (!S_ISDIR(info.st_mode))
@@ -298,7 +314,7 @@ int inspect_read(struct arena *arena, const char *path, bool verified,
     if (checkpoint_is_own(path) && is_there(arena, path, checkpoint_part_name(CHECKPOINT_MODEL)))
         return error_set(err, ERR_INPUT, "%s: a save that did not finish: there is no %s in it",
                          path, CHECKPOINT_MANIFEST);
-    if (read_directory(arena, path, ret_inspection, err) < 0)
+    if (read_directory(arena, path, verified, ret_inspection, err) < 0)
         return error_set(err, ERR_INPUT,
                          "%s: no checkpoint, no directory of checkpoints and no Hugging Face model",
                          path);

@@ -40,12 +40,6 @@ struct inspect_tensor {
     int pieces;                          /* in how many boxes it is stored */
 };
 
-/* A complete checkpoint of a directory. */
-struct inspect_found {
-    const char *path;
-    int64_t step;
-};
-
 struct inspection {
     enum inspect_kind kind;
     struct checkpoint_state state; /* of a checkpoint, where has_state */
@@ -55,10 +49,12 @@ struct inspection {
     int file_count;
     struct inspect_tensor *tensors; /* by part and name */
     int tensor_count, tensor_room;
-    struct inspect_found *found; /* of a directory: the newest first */
+    struct checkpoint_listed *found; /* of a directory: the newest first */
     int found_count;
-    struct lines problems; /* what is missing or damaged; none: all is well */
-    bool verified;         /* the files were compared with their checksums */
+    struct lines problems;    /* what is missing or damaged; none: all is well */
+    struct lines passed_over; /* of a directory: what is no complete checkpoint, as saves that were
+                                 killed leave it */
+    bool verified;            /* the files were compared with their checksums */
 };
 
 /* verified: read all data and compare it with the checksums that checkpoints have; without it only

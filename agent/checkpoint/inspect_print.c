@@ -1,5 +1,7 @@
 #include "agent/checkpoint/inspect.h"
 
+#include "agent/checkpoint/checkpoint.h"
+
 #include "agent/telemetry/json_row.h"
 
 #include <inttypes.h>
@@ -61,12 +63,13 @@ static void add_sums(const struct inspection *in, struct str *out)
 
 static void add_verdict(const struct inspection *in, struct str *out)
 {
+    for (size_t i = 0; i < in->passed_over.count; i++)
+        str_printf(out, "passed over: %s\n", in->passed_over.items[i]);
     for (size_t i = 0; i < in->problems.count; i++)
-        str_printf(out, "%s%s\n", in->kind == INSPECT_DIRECTORY ? "passed over: " : "PROBLEM: ",
-                   in->problems.items[i]);
-    if (in->problems.count > 0 || in->kind == INSPECT_DIRECTORY)
+        str_printf(out, "PROBLEM: %s\n", in->problems.items[i]);
+    if (in->problems.count > 0)
         return;
-    if (in->kind == INSPECT_CHECKPOINT)
+    if (in->kind == INSPECT_CHECKPOINT || in->kind == INSPECT_DIRECTORY)
         str_printf(out, "complete, %s\n",
                    in->verified ? "and undamaged: all checksums fit" : "checksums not looked at");
     else
@@ -119,12 +122,21 @@ static void add_tensor_json(int i, const struct inspect_tensor *t, struct str *o
     str_printf(out, "],\"bytes\":%" PRId64 ",\"pieces\":%d}", tensor_bytes(t), t->pieces);
 }
 
+static void add_lines_json(const char *key, const struct lines *lines, struct str *out)
+{
+    str_printf(out, ",\"%s\":[", key);
+    for (size_t i = 0; i < lines->count; i++) {
+        str_add(out, i ? "," : "");
+        json_text(lines->items[i], out);
+    }
+    str_add(out, "]");
+}
+
 void inspect_json(const struct inspection *in, const char *path, struct str *out)
 {
     begin_item(0, "path", path, out);
     str_printf(out, ",\"kind\":\"%s\",\"complete\":%s,\"verified\":%s", kind_name(in->kind),
-               in->problems.count == 0 || in->kind == INSPECT_DIRECTORY ? "true" : "false",
-               in->verified ? "true" : "false");
+               in->problems.count == 0 ? "true" : "false", in->verified ? "true" : "false");
     if (in->has_state)
         add_state_json(&in->state, out);
     str_add(out, ",\"checkpoints\":[");
@@ -140,10 +152,8 @@ void inspect_json(const struct inspection *in, const char *path, struct str *out
     str_add(out, "],\"tensors\":[");
     for (int i = 0; i < in->tensor_count; i++)
         add_tensor_json(i, &in->tensors[i], out);
-    str_add(out, "],\"problems\":[");
-    for (size_t i = 0; i < in->problems.count; i++) {
-        str_add(out, i ? "," : "");
-        json_text(in->problems.items[i], out);
-    }
-    str_add(out, "]}\n");
+    str_add(out, "]");
+    add_lines_json("problems", &in->problems, out);
+    add_lines_json("passed_over", &in->passed_over, out);
+    str_add(out, "}\n");
 }

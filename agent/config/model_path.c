@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_REF_BYTES = 256 };
 
@@ -105,6 +106,32 @@ static void resolve_dataset(struct agent_config *c, config_getenv lookup, void *
         c->data.dataset = path;
 }
 
+/* Links stay: where one leads, a tokenizer's files have other names. */
+static const char *absolute_path(const char *path, struct arena *arena)
+{
+    if (!path[0] || path[0] == '/')
+        return path;
+    auto_free char *current = getcwd(NULL, 0);
+    while (path[0] == '.' && path[1] == '/')
+        for (path += 2; path[0] == '/';)
+            path++;
+    return current ? arena_printf(arena, "%s/%s", current, path) : path;
+}
+
+static int resolve_tokenizer(struct config *config, config_getenv lookup, void *ctx,
+                             struct arena *arena, struct error *err)
+{
+    struct agent_config *c = &config->value;
+    if (c->data.tokenizer[0] == '\0' ||
+        resolve_model_path(c->data.tokenizer, lookup, ctx, arena, &c->data.tokenizer, err) == 0)
+        return 0;
+    if (config_source_of(config, &c->data.tokenizer) > SOURCE_PRESET)
+        return error_wrap(err, "data.tokenizer");
+    config->no_tokenizer = arena_strdup(arena, err->msg);
+    c->data.tokenizer = "";
+    return 0;
+}
+
 int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
                          struct arena *arena, struct error *err)
 {
@@ -118,12 +145,9 @@ int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
         resolve_model_path(c->model.init_weights, lookup, ctx, arena, &c->model.init_weights, err))
         return error_wrap(err, "model.init_weights");
     resolve_dataset(c, lookup, ctx, arena);
-    if (c->data.tokenizer[0] == '\0' ||
-        resolve_model_path(c->data.tokenizer, lookup, ctx, arena, &c->data.tokenizer, err) == 0)
-        return 0;
-    if (config_source_of(config, &c->data.tokenizer) > SOURCE_PRESET)
-        return error_wrap(err, "data.tokenizer");
-    config->no_tokenizer = arena_strdup(arena, err->msg);
-    c->data.tokenizer = "";
+    if (resolve_tokenizer(config, lookup, ctx, arena, err))
+        return -1;
+    c->data.tokenizer = absolute_path(c->data.tokenizer, arena);
+    c->model.name_or_path = absolute_path(c->model.name_or_path, arena);
     return 0;
 }

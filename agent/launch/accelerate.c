@@ -144,7 +144,8 @@ static int merge(struct place *p, char *const *words, struct error *err)
         .tokenizer = "",
         .dtype = EXPORT_F32,
     };
-    if (export_checkpoint(&request, err))
+    bool has_tokenizer; /* merge-weights is about weights alone */
+    if (export_checkpoint(&request, &has_tokenizer, err))
         return -1;
     printf("Successfully merged FSDP weights and saved to %s/model.safetensors\n", paths[1]);
     return 0;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,6 +132,13 @@ static int resolve(struct arena *arena, int count, const char *const *words, str
     return resolve_config_paths(config, lookup, environment, arena, err);
 }
 
+static void assert_path(const char *path, const char *dir, const char *below)
+{
+    char expected[PATH_MAX + 256];
+    snprintf(expected, sizeof expected, "%s/%s", dir, below);
+    assert_string_equal(path, expected);
+}
+
 static void a_configuration_gets_its_paths(void **state)
 {
     (void)state;
@@ -139,16 +147,21 @@ static void a_configuration_gets_its_paths(void **state)
     static const char *const unknown[] = {"--model_name=org/three"};
     static const char *const preset[] = {"--preset=hyperpod"};
     static const char *const tokenizer[] = {"--preset=hyperpod", "--tokenizer=org/three"};
+    static const char *const relative[] = {"--model_type=llama", "--tokenizer=././/org/here"};
+    char here[PATH_MAX];
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct error err;
     make_caches();
     assert_ok(resolve(arena, 3, known, &config, &err), &err);
-    assert_string_equal(config.value.model.name_or_path, "hub/models--org--one/snapshots/abc123");
-    assert_string_equal(config.value.data.tokenizer, "hub/models--gpt2/snapshots/main");
+    assert_non_null(getcwd(here, sizeof here));
+    assert_path(config.value.model.name_or_path, here, "hub/models--org--one/snapshots/abc123");
+    assert_path(config.value.data.tokenizer, here, "hub/models--gpt2/snapshots/main");
     assert_string_equal(config.value.checkpoint.prefix, "one");
     assert_fails(resolve(arena, 1, unknown, &config, &err), &err, ERR_NOT_FOUND,
                  "model.name_or_path: there is no 'org/three'");
+    assert_ok(resolve(arena, 2, relative, &config, &err), &err);
+    assert_path(config.value.data.tokenizer, here, "org/here");
     assert_ok(resolve(arena, 1, preset, &config, &err), &err);
     assert_string_equal(config.value.data.tokenizer, "");
     assert_non_null(strstr(config.no_tokenizer, "there is no 'EleutherAI/gpt-neox-20b' here"));

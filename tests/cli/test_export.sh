@@ -31,6 +31,7 @@ size() { wc -c <"$work/$1/model.safetensors"; }
 is_half() { [ "$(size half)" -lt $(($(size out) * 6 / 10)) ]; }
 check "to be exact" is_half
 check "and config.json says so" contains "$work/half/config.json" '"torch_dtype": "bfloat16"'
+check "that there is no tokenizer is told" fails 0 "no tokenizer goes along" shoal export "$work/steps" "$work/half" "${config[@]}"
 mkdir "$work/words"
 echo '{}' >"$work/words/tokenizer.json"
 check "a tokenizer goes along" shoal export "$work/steps" "$work/with" --tokenizer "$work/words" "${config[@]}"
@@ -39,6 +40,23 @@ check "one that is not there" fails 2 "tokenizer $work/none: No such file" shoal
 cp "$work/words/tokenizer.json" "$work/words.json"
 check "one that is a file of its own, too" shoal export "$work/steps" "$work/with" --tokenizer "$work/words.json" "${config[@]}"
 check "under the name it is found by" cmp "$work/words.json" "$work/with/tokenizer.json"
+
+# a run whose tokenizer lies below its directory: found from everywhere; and as older runs named it, nowhere
+bytes=$PWD/deploy/demo/bytes
+mkdir -p "$work/run/words" && cp "$bytes"/* "$work/run/words"
+echo "some words to learn from, and some more of them" >"$work/run/text.txt"
+relative() {
+    (cd "$work/run" && shoal-agent --device cpu --model_type llama --hidden_size 16 --num_hidden_layers 1 --num_attention_heads 2 \
+        --intermediate_size 32 --vocab_size 257 --max_position_embeddings 8 --dataset text.txt --format text --tokenizer words \
+        --max_steps 1 --eval_strategy no --prometheus_port 0 --checkpoint_dir ck)
+}
+check "a tokenizer of a relative path" relative
+check "is found from elsewhere" shoal export "$work/run/ck" "$work/run/out"
+check "and goes along" cmp "$bytes/tokenizer.json" "$work/run/out/tokenizer.json"
+sed -i "s|$work/run/words|words|" "$work"/run/ck/*/agent_config.yaml
+stray() { (cd "$work/run" && shoal export ck stray); }
+check "none is taken of the current directory" fails 0 "no tokenizer goes along" stray
+check "by accident" test ! -e "$work/run/stray/tokenizer.json"
 
 check "no checkpoint" fails 2 "$work/words" shoal export "$work/words" "$work/none" "${config[@]}"
 check "another model's config.json is told from the checkpoint" fails 2 "embed_tokens" \

@@ -59,6 +59,16 @@ check "but not by --quick" tells "complete, checksums not looked at" --quick "$w
 damaged cut
 truncate -s -8 "$shard"
 check "a file that was cut is found, by --quick too" fails 1 "PROBLEM: $shard" shoal inspect --quick "$work/cut"
+mkdir "$work/several"
+cp -r "$one" "$work/several/good"
+cp -r "$one" "$work/several/too"
+check "two of one step are both there" tells "/good" "$work/several"
+check "and neither is damaged" contains "$work/out" "complete, and undamaged: all checksums fit"
+contains_too() { contains "$work/out" "/too  (the newest)"; }
+check "the other one" contains_too
+cp -r "$work/cut" "$work/several/cut"
+check "damage in a directory of checkpoints is found" fails 1 "PROBLEM: $work/several/cut" shoal inspect "$work/several"
+check "and in its JSON" fails 1 '"complete":false' shoal inspect --json "$work/several"
 damaged lost
 rm "$shard"
 check "a file that is missing is found in a checkpoint" fails 1 "$shard: No such file" shoal inspect "$work/lost"
