@@ -10,7 +10,7 @@ int config_check_data(const struct agent_config *c, struct error *err)
                          "data.label_pad_token_id: %lld is neither -100 nor the number of a token",
                          (long long)c->data.label_pad_token_id);
     if (c->data.mlm_probability <= 0 || c->data.mlm_probability >= 1)
-        return error_set(err, ERR_CONFIG, "data.mlm_probability must be between 0 and 1");
+        return error_set(err, ERR_CONFIG, "data.mlm_probability must be above 0 and below 1");
     if (!c->data.text_column[0] || !c->data.target_column[0] || !c->data.label_column[0])
         return error_set(err, ERR_CONFIG, "data.%s is empty; name a field of the rows",
                          !c->data.text_column[0]     ? "text_column"
@@ -85,7 +85,7 @@ void config_note_data(struct config_parser *p)
     for (int i = 0; i < config_key_count(); i++)
         for (size_t k = 0; k < array_length(rows); k++)
             if (config_key(i)->offset == rows[k].field && !(rows[k].readers & learned) &&
-                p->config->source[i] > SOURCE_PRESET)
+                p->config->source[i] > SOURCE_PRESET && !config_is_at_default(p, i))
                 config_note(p, "data.%s is ignored: it needs %s", config_key(i)->name,
                             rows[k].needs);
 }

@@ -195,7 +195,10 @@ static void finish_wrap(struct config_parser *p)
 static void finish_places(struct config_parser *p)
 {
     struct agent_config *c = &p->config->value;
-    if (strcmp(c->checkpoint.save_model, "auto") == 0)
+    bool is_auto = strcmp(c->checkpoint.save_model, "auto") == 0;
+    if (is_auto && !c->checkpoint.dir[0] && SOURCE_OF(checkpoint.save_model) > SOURCE_PRESET)
+        config_note(p, "checkpoint.save_model=auto is ignored: it needs checkpoint.dir");
+    if (is_auto)
         c->checkpoint.save_model =
             c->checkpoint.dir[0]
                 ? arena_printf(p->arena, "%s/model%s", c->checkpoint.dir,

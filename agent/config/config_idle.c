@@ -2,6 +2,7 @@
 #include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
 
+#include "agent/dataset/token_source.h"
 #include "agent/shard/optim.h"
 #include "agent/trainer/schedule.h"
 #include "base/mem.h"
@@ -14,8 +15,7 @@ struct need {
     const char *what; /* "... is ignored: it needs WHAT" */
 };
 
-/* Who gives a key the value it has anyway asks for nothing. */
-static bool is_at_default(struct config_parser *p, int index)
+bool config_is_at_default(struct config_parser *p, int index)
 {
     const struct config_key *key = config_key(index);
     struct agent_config plain = {0};
@@ -34,7 +34,7 @@ static void note_unmet(struct config_parser *p, const struct need *needs, size_t
     for (int i = 0; i < config_key_count(); i++)
         for (size_t k = 0; k < count; k++)
             if (config_key(i)->offset == needs[k].field && !needs[k].is_met &&
-                p->config->source[i] > SOURCE_PRESET && !is_at_default(p, i))
+                p->config->source[i] > SOURCE_PRESET && !config_is_at_default(p, i))
                 config_note(p, "%s.%s is ignored: it needs %s", config_key(i)->group,
                             config_key(i)->name, needs[k].what);
 }
@@ -49,14 +49,18 @@ static void note_training(struct config_parser *p)
                  c->schedule.type == SCHEDULE_HF_COSINE_WITH_RESTARTS;
     bool evaluates = c->eval.strategy != EVAL_NO;
     bool full = c->checkpoint.dir[0] && c->checkpoint.state_dict_type == STATE_DICT_FULL;
-    /* A resolved configuration that is read back has the prefix that was filled in. */
+    /* A resolved configuration that is read back has the values that were filled in. */
     bool has_dir = c->checkpoint.dir[0];
     bool prefix = has_dir || SOURCE_OF(checkpoint.prefix) == SOURCE_FILE;
+    bool eps =
+        adam || c->optimizer.name == OPTIM_ADADELTA || SOURCE_OF(optimizer.eps) == SOURCE_FILE;
+    bool eval_batch = evaluates || SOURCE_OF(data.eval_batch_size) <= SOURCE_FILE;
     const struct need needs[] = {
         {KEY_AT(optimizer.momentum), c->optimizer.name == OPTIM_SGD, "optimizer.name=sgd"},
         {KEY_AT(optimizer.rho), c->optimizer.name == OPTIM_ADADELTA, "optimizer.name=adadelta"},
         {KEY_AT(optimizer.beta1), adam, "adam or adamw"},
         {KEY_AT(optimizer.beta2), adam, "adam or adamw"},
+        {KEY_AT(optimizer.eps), eps, "adam, adamw or adadelta"},
         {KEY_AT(optimizer.decay_exclude), c->optimizer.weight_decay > 0, "optimizer.weight_decay"},
         {KEY_AT(optimizer.accumulation_sync), accumulates, "gradient_accumulation_steps above 1"},
         {KEY_AT(optimizer.drop_incomplete), accumulates, "gradient_accumulation_steps above 1"},
@@ -74,6 +78,9 @@ static void note_training(struct config_parser *p)
         {KEY_AT(eval.steps), c->eval.strategy == EVAL_STEPS, "eval.eval_strategy=steps"},
         {KEY_AT(eval.max_batches), evaluates, "an eval.eval_strategy"},
         {KEY_AT(eval.reduction), evaluates, "an eval.eval_strategy"},
+        {KEY_AT(data.eval_split), evaluates, "an eval.eval_strategy"},
+        {KEY_AT(data.eval_size), evaluates, "an eval.eval_strategy"},
+        {KEY_AT(data.eval_batch_size), eval_batch, "an eval.eval_strategy"},
         {KEY_AT(checkpoint.prefix), prefix, "checkpoint.dir"},
         {KEY_AT(checkpoint.name_format), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.save_steps), has_dir, "checkpoint.dir"},
@@ -94,6 +101,8 @@ static void note_layout(struct config_parser *p)
         c->parallel.strategy + 1 == HYBRID_SHARD || c->parallel.strategy + 1 == HYBRID_SHARD_ZERO2;
     bool stretched = c->rope.type > 1 + ROPE_DEFAULT, llama3 = c->rope.type == 1 + ROPE_LLAMA3;
     bool pads = c->data.padding == PADDING_LONGEST, threads = c->data.num_workers > 0;
+    bool ids = c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
+    bool columns = !ids && c->data.format != TOKENS_TEXT;
     const struct need needs[] = {
         {KEY_AT(rope.factor), stretched, "rope_type linear, dynamic or llama3"},
         {KEY_AT(rope.low_freq_factor), llama3, "rope_type=llama3"},
@@ -101,6 +110,10 @@ static void note_layout(struct config_parser *p)
         {KEY_AT(rope.original_max_position_embeddings), llama3, "rope_type=llama3"},
         {KEY_AT(data.pad_to_multiple_of), pads, "data.padding=longest"},
         {KEY_AT(data.prefetch_factor), threads, "data.num_workers above 0"},
+        {KEY_AT(data.text_column), columns, "rows: data.format jsonl, hf_arrow, tsv or csv"},
+        {KEY_AT(data.shuffle_buffer), !ids, "documents: token files are shuffled whole"},
+        {KEY_AT(data.add_bos), !ids, "documents: token files have their ids"},
+        {KEY_AT(data.add_eos), !ids, "documents: token files have their ids"},
         {KEY_AT(parallel.min_num_params), c->parallel.wrap_policy == WRAP_SIZE,
          "auto_wrap_policy=SIZE_BASED_WRAP"},
         {KEY_AT(parallel.wrap_classes), c->parallel.wrap_policy == WRAP_TRANSFORMER,
@@ -148,6 +161,13 @@ static void note_run(struct config_parser *p)
         {KEY_AT(runtime.gpu_ids), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.cuda_graphs), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.register_buffers), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.collectives), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.concurrent_collectives), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.heartbeat_timeout_s), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.collective_notes), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.abort_collectives), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.exit_if_stuck), gpus, "another runtime.device than cpu"},
+        {KEY_AT(runtime.dump_on_timeout), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.dump_path), gpus && c->runtime.dump_on_timeout,
          "GPUs, and runtime.dump_on_timeout"},
     };

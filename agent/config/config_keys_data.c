@@ -42,9 +42,10 @@ static const struct config_key keys[] = {
     KEY_INT("data", "label_pad_token_id", data.label_pad_token_id, "-100", -100, 1e9, NULL,
             "sequence to sequence: what targets are padded with; -100 does not count in the loss, "
             "a token (T5's pad is 0) does"),
-    KEY_FLOAT("data", "mlm_probability", data.mlm_probability, "0.15", 0, 1, NULL,
-              "masked words: part of the tokens that is to be guessed; of those 80 % are masked, "
-              "10 % are others at random, 10 % stay"),
+    KEY_FLOAT(
+        "data", "mlm_probability", data.mlm_probability, "0.15", 0, 1, NULL,
+        "masked words: part of the tokens that is to be guessed, above 0 and below 1; of those 80 % are masked, "
+        "10 % are others at random, 10 % stay"),
     KEY_CHOICE("data", "packing", data.packing, "concat", "concat per_document none", NULL,
                "concat: documents end to end, cut into sequences; per_document: likewise, but none "
                "across two; none: one document a sequence"),

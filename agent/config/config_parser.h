@@ -99,6 +99,8 @@ int config_check_rules(const struct config_parser *p, struct error *err);
 void config_note_idle(struct config_parser *p);
 /* Of these, the keys that need another setting, one note for each. */
 void config_note_unmet(struct config_parser *p);
+/* Who gives a key the value it has anyway asks for nothing. */
+bool config_is_at_default(struct config_parser *p, int index);
 
 /* Adds a line to the warning. */
 void config_note(struct config_parser *p, const char *format, ...)

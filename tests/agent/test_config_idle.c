@@ -59,6 +59,21 @@ static void what_has_no_use_is_told(void **state)
          "memory.activation_loading_horizon is ignored: it needs memory.offload_activations"},
         {"--model_type llama --num_workers 0 --prefetch_factor 9",
          "data.prefetch_factor is ignored: it needs data.num_workers above 0"},
+        {"--no_cuda --collectives nccl",
+         "runtime.collectives is ignored: it needs another runtime.device than cpu"},
+        {"--no_cuda --exit_if_stuck 0 --heartbeat_timeout 9",
+         "runtime.exit_if_stuck is ignored: it needs another runtime.device than cpu; "
+         "runtime.heartbeat_timeout is ignored: it needs another runtime.device than cpu"},
+        {"--collectives nccl", ""},
+        {"--optim sgd --eps 1", "optimizer.eps is ignored: it needs adam, adamw or adadelta"},
+        {"--save_model auto", "checkpoint.save_model=auto is ignored: it needs checkpoint.dir"},
+        {"--model_type llama --format text --text_column x",
+         "data.text_column is ignored: it needs rows: data.format jsonl, hf_arrow, tsv or csv"},
+        {"--model_type llama --format llmc_bin --add_bos",
+         "data.add_bos is ignored: it needs documents: token files have their ids"},
+        {"--eval_strategy no --eval_batch_size 3 --eval_split x",
+         "data.eval_split is ignored: it needs an eval.eval_strategy; data.eval_batch_size is "
+         "ignored: it needs an eval.eval_strategy"},
         {"--eval_strategy no --max_batches 3",
          "eval.max_batches is ignored: it needs an eval.eval_strategy"},
     };
