@@ -6,8 +6,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,6 +86,25 @@ bool checkpoint_is_own(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_only_own(path, TOP);
 }
 
+int checkpoint_lock_temp(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return -1;
+}
+
+/* Another run writes into it: its lock ends with the process. */
+static bool is_in_use(const char *path)
+{
+    auto_close int fd = checkpoint_lock_temp(path);
+    return fd < 0 && errno == EWOULDBLOCK;
+}
+
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err)
 {
     struct dirent **entries;
@@ -93,7 +114,8 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
     int result = 0;
     for (int i = 0; i < count; i++) {
         auto_free char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
-        if (result == 0 && durable_is_temp(entries[i]->d_name, NULL) && checkpoint_is_own(path))
+        if (result == 0 && durable_is_temp(entries[i]->d_name, NULL) && checkpoint_is_own(path) &&
+            !is_in_use(path))
             result = durable_remove_tree(files, path, err);
         free(entries[i]);
     }

@@ -25,8 +25,13 @@ const char *checkpoint_part_name(enum checkpoint_part part); /* "model", "optimi
  * Only such a directory may ever be removed. */
 bool checkpoint_is_own(const char *path);
 
-/* Removes every directory in `dir` with a temporary name (durable_is_temp) that checkpoint_is_own.
- */
+/* Locks a directory that is being written, so that no other run's save takes it for left over.
+ * Returns a descriptor whose end, or the process's, is that of the lock; -1 with errno if it is
+ * locked already (EWOULDBLOCK) or the file system has no locks. */
+int checkpoint_lock_temp(const char *path);
+
+/* Removes every directory in `dir` with a temporary name (durable_is_temp) that checkpoint_is_own
+ * and that nobody has locked. */
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err);
 
 /* Makes `path` free for a save, or replaceable by it. A complete checkpoint of ours stays until it

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 /* What one rank wrote of one part. */
@@ -161,13 +162,19 @@ static int write_parts(const struct checkpoint_save *save, const char *temp,
 {
     for (int part = 0; part < CHECKPOINT_PARTS; part++)
         if (write_part(save, temp, part, &report->parts[part], err) < 0)
-            return -1;
+            return access(temp, F_OK) < 0
+                       ? error_wrap(err,
+                                    "somebody removed %s, maybe another run that saves there: "
+                                    "give each a checkpoint.dir of its own",
+                                    temp)
+                       : -1;
     return 0;
 }
 
 /* ---- rank 0: the directory and the manifest ---- */
 
-static int make_temp(const struct checkpoint_save *save, const char *temp, struct error *err)
+static int make_temp(const struct checkpoint_save *save, const char *temp, int *ret_lock,
+                     struct error *err)
 {
     auto_free char *place = xasprintf("%s/%s", save->dir, save->name);
     if (durable_make_dirs(save->files, save->dir, err) < 0 ||
@@ -175,6 +182,7 @@ static int make_temp(const struct checkpoint_save *save, const char *temp, struc
         checkpoint_remove_temps(save->files, save->dir, err) < 0 ||
         durable_make_dir(save->files, temp, err) < 0)
         return -1;
+    *ret_lock = checkpoint_lock_temp(temp);
     for (int part = 0; part < CHECKPOINT_PARTS; part++) {
         auto_free char *path = xasprintf("%s/%s", temp, checkpoint_part_name(part));
         if (durable_make_dir(save->files, path, err) < 0)
@@ -257,7 +265,8 @@ static int commit(const struct checkpoint_save *save, const char *temp,
 
 /* ---- the whole ---- */
 
-static int prepare(const struct checkpoint_save *save, struct notice *notice, struct error *err)
+static int prepare(const struct checkpoint_save *save, struct notice *notice, int *ret_lock,
+                   struct error *err)
 {
     *notice = (struct notice){0};
     if (save->comm->rank == 0) {
@@ -268,7 +277,7 @@ static int prepare(const struct checkpoint_save *save, struct notice *notice, st
             result = error_set(err, ERR_CONFIG, "checkpoint directory %s: the path is too long",
                                save->dir);
         else
-            result = make_temp(save, notice->temp, err);
+            result = make_temp(save, notice->temp, ret_lock, err);
         outcome_set(&notice->outcome, result, err);
     }
     return share_notice(save, notice, err);
@@ -306,7 +315,8 @@ int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, stru
 {
     assert(!strchr(save->name, '/') && !durable_is_temp(save->name, NULL));
     struct notice notice;
-    int result = prepare(save, &notice, err);
+    auto_close int lock = -1;
+    int result = prepare(save, &notice, &lock, err);
     if (result == 0)
         result = write_and_commit(save, &notice, ret_bytes, err);
     /* After a failure all that was written; after a replacement the one that was replaced. */

@@ -186,6 +186,19 @@ enum config_source config_source_of(const struct config *config, const void *fie
     return SOURCE_DEFAULT;
 }
 
+/* Whether the variable has the key's name behind almost its group's. */
+static bool is_almost(struct arena *arena, const struct config_key *key, const char *variable,
+                      size_t length)
+{
+    const char *begin = variable + strlen("AGENT_"), *end = variable_of(arena, "", key->name);
+    end += strlen("AGENT_"); /* with the '_' before it */
+    if (length <= strlen("AGENT_") + strlen(end) ||
+        strncmp(variable + length - strlen(end), end, strlen(end)) != 0)
+        return false;
+    const char *group = arena_strndup(arena, begin, length - strlen("AGENT_") - strlen(end));
+    return config_name_distance(group, key->group) <= 2;
+}
+
 /* Whether a variable (its name is of `length` bytes) looks like a key's, and is none's. */
 static bool is_mistaken(struct arena *arena, const char *variable, size_t length)
 {
@@ -195,7 +208,8 @@ static bool is_mistaken(struct arena *arena, const char *variable, size_t length
         const char *name = variable_of(arena, key->group, key->name);
         if (strlen(name) == length && memcmp(name, variable, length) == 0)
             return false;
-        looks_ours |= str_starts_with(variable, variable_of(arena, key->group, ""));
+        looks_ours |= str_starts_with(variable, variable_of(arena, key->group, "")) ||
+                      is_almost(arena, key, variable, length);
     }
     return looks_ours;
 }

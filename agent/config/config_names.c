@@ -102,8 +102,7 @@ static int count_matches(const char *name, bool beginning, int *ret_index, struc
     return count;
 }
 
-/* Levenshtein's distance, for names of keys. */
-static int distance(const char *a, const char *b)
+int config_name_distance(const char *a, const char *b)
 {
     enum { MAX = 64 };
     int row[MAX + 1];
@@ -130,7 +129,7 @@ static const struct config_key *nearest_key(const char *name)
     /* Farther than this is no help: a third of the name, at most 3. */
     int third = (int)strlen(dot ? dot + 1 : name) / 3, least = 1 + (third < 3 ? third : 3);
     for (int i = 0; i < config_key_count(); i++) {
-        int d = distance(dot ? dot + 1 : name, config_key(i)->name);
+        int d = config_name_distance(dot ? dot + 1 : name, config_key(i)->name);
         if (d < least) {
             least = d;
             best = config_key(i);

@@ -222,8 +222,9 @@ void config_note_idle(struct config_parser *p)
     config_note_unmet(p);
     config_note_data(p);
     if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
-        (SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET ||
-         SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET ||
-         SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET || c->model.dropout > 0))
+        ((SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET && c->overrides.resid_pdrop >= 0) ||
+         (SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET && c->overrides.embd_pdrop >= 0) ||
+         (SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET && c->overrides.attn_pdrop >= 0) ||
+         c->model.dropout > 0))
         config_note(p, "dropout is ignored: the model has none");
 }

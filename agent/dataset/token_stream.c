@@ -91,11 +91,11 @@ static void note_lines(struct token_stream *s, const char *why)
 static int count_bad(struct token_stream *s, const struct error *why, struct error *err)
 {
     int64_t bad = ++s->place.bad_lines - s->bad_before, lines = s->place.lines - s->lines_before;
-    note_lines(s, why->msg);
-    if (s->o.strict) {
+    if (s->o.strict) { /* it is not left out: it ends the run */
         *err = *why;
         return -1;
     }
+    note_lines(s, why->msg);
     if (bad > TOKENS_BAD_LINES_FREE && bad * 100 > lines * TOKENS_BAD_LINES_PERCENT)
         return error_set(err, ERR_INPUT,
                          "%lld of %lld lines are bad, more than %d in a hundred; the last: %.300s",

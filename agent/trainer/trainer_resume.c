@@ -246,6 +246,9 @@ static int check_kind(struct trainer *t, const char *path, struct checkpoint *ch
         return -1;
     if (model && t->model_config)
         config_json_compare(model, t->model_config, &lines);
+    if (model && !t->model_config)
+        lines_add(&lines,
+                  "model.type mnist_cnn (saved: a language model, whose config.json is there)");
     if (saved->optimizer[0] && strcmp(saved->optimizer, optimizer) != 0)
         lines_add(&lines, "optimizer.name %s (saved: %s)", optimizer, saved->optimizer);
     if (lines.count == 0)

@@ -1,6 +1,7 @@
 /* Saving on several ranks (threads), loading on as many or others; finding the latest, and what is
  * removed. */
 #include "agent/checkpoint/checkpoint.h"
+#include "agent/checkpoint/checkpoint_files.h"
 
 #include "base/mem.h"
 #include "tests/agent/checkpoints.h"
@@ -130,12 +131,19 @@ static void test_others_stay(void **state)
         put(dir, others[i]);
     put(dir, "net-300steps/model/shard-1.safetensors");
     put(dir, "net-100steps.tmp-0123456789abcde2/model/shard-1.safetensors"); /* debris */
+    put(dir, "net-100steps.tmp-0123456789abcde3/model/shard-1.safetensors"); /* being written */
+    auto_free char *living = xasprintf("%s/net-100steps.tmp-0123456789abcde3", dir);
+    int lock = checkpoint_lock_temp(living);
+    assert_true(lock >= 0);
     assert_ok(checkpoints_save(dir, 1, 1, NULL, &err), &err);
     assert_false(is_there(dir, "net-100steps.tmp-0123456789abcde2"));
+    assert_true(is_there(dir, "net-100steps.tmp-0123456789abcde3"));
+    close(lock);
     assert_fails(checkpoints_save(dir, 1, 2, NULL, &err), &err, ERR_EXISTS,
                  "net-200steps is in the way");
     assert_ok(checkpoints_save(dir, 1, 3, NULL, &err), &err); /* the incomplete one goes aside */
     assert_true(is_there(dir, "net-300steps.incomplete/model/shard-1.safetensors"));
+    assert_false(is_there(dir, "net-100steps.tmp-0123456789abcde3"));
     put(dir, "net-400steps/model/shard-1.safetensors");
     put(dir, "net-400steps.incomplete/file");
     assert_fails(checkpoints_save(dir, 1, 4, NULL, &err), &err, ERR_EXISTS,

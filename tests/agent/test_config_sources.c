@@ -25,18 +25,20 @@ static void mistaken_variables_are_told(void **state)
     auto_arena struct arena *arena = arena_open();
     char foo[] = "AGENT_OPTIMIZER_FOO=3", lr[] = "AGENT_OPTIMIZER_LR=1",
          map[] = "AGENT_MODEL_CONFIG_OVERRIDES_HEAD_DIM=4", preset[] = "AGENT_PRESET=mnist",
-         port[] = "AGENT_PORT=tcp://10.0.0.1", size[] = "AGENT_DATA_SIZE";
-    char *variables[] = {foo, lr, map, preset, port, size, NULL};
+         port[] = "AGENT_PORT=tcp://10.0.0.1", size[] = "AGENT_DATA_SIZE",
+         british[] = "AGENT_OPTIMISER_LR=1", service[] = "AGENT_SERVICE_PORT=1";
+    char *variables[] = {foo, lr, map, preset, port, size, british, service, NULL};
     struct config config;
     struct error err;
     assert_ok(config_line_parse(arena, "--foo", "", &config, &err), &err);
     assert_ok(config_check_variables(variables, arena, &config, &err), &err);
     assert_string_equal(config.warning,
                         "unknown flags are ignored: --foo; unknown variables are ignored: "
-                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE");
+                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, AGENT_OPTIMISER_LR");
     assert_ok(config_line_parse(arena, "--strict", "", &config, &err), &err);
     assert_fails(config_check_variables(variables, arena, &config, &err), &err, ERR_CONFIG,
-                 "environment: no key has AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE; --help lists all");
+                 "environment: no key has AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, "
+                 "AGENT_OPTIMISER_LR; --help lists all");
 }
 
 static void stronger_sources_win(void **state)
