@@ -107,7 +107,7 @@ static int resolve_model(struct agent_config *c, struct arena *arena, struct err
                          "sizes of another (--model.architecture=llama3_8b)",
                          why.msg);
     fprintf(stderr,
-            "shoal plan: note: the run will need it, planned is with published sizes: "
+            "note: the run will need it, planned is with published sizes: "
             "model.name_or_path: %s\n",
             why.msg);
     if (!c->model.architecture[0])
@@ -136,8 +136,7 @@ static int resolve_paths(struct config *config, struct arena *arena, struct erro
         *rows[i].name = "";
         if (is_asked && name[0] &&
             resolve_model_path(name, environment, NULL, arena, &path, &why) < 0)
-            fprintf(stderr, "shoal plan: note: the run will need it: %s: %s\n", rows[i].key,
-                    why.msg);
+            fprintf(stderr, "note: the run will need it: %s: %s\n", rows[i].key, why.msg);
     }
     return resolve_config_paths(config, environment, NULL, arena, err);
 }

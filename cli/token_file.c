@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PART_IDS = 4096 };
@@ -39,6 +40,9 @@ static int write_header(struct token_file *file, struct error *err)
 
 int token_file_create(const char *path, bool wide, struct token_file **ret_file, struct error *err)
 {
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return error_set(err, ERR_EXISTS, "%s is a directory: name a file", path);
     struct token_file *file = xcalloc(1, sizeof *file);
     file->path = xstrdup(path);
     file->temporary = durable_temp_name(path);

@@ -56,6 +56,8 @@ int checkpoint_list(struct arena *arena, const char *dir, struct checkpoint_skip
 {
     struct dirent **entries;
     int count = scandir(dir, &entries, NULL, alphasort);
+    if (count < 0 && errno == ENOTDIR)
+        return error_set(err, ERR_INPUT, "checkpoint directory %s: it is a file", dir);
     if (count < 0)
         return error_errno(err, errno, "checkpoint directory %s", dir);
     struct checkpoint_listed *found = arena_array(arena, struct checkpoint_listed, count + 1);

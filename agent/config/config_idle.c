@@ -159,7 +159,6 @@ static void note_run(struct config_parser *p)
          "runtime.redirects or runtime.tee"},
         {KEY_AT(runtime.share_gpus), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.gpu_ids), gpus, "another runtime.device than cpu"},
-        {KEY_AT(runtime.cuda_graphs), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.register_buffers), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.collectives), gpus, "another runtime.device than cpu"},
         {KEY_AT(runtime.concurrent_collectives), gpus, "another runtime.device than cpu"},

@@ -137,6 +137,10 @@ static int check_places(const struct agent_config *c, struct error *err)
                          "checkpoint.save_model: '%s' is a directory; mnist_cnn is saved as one "
                          "file: add its name (mnist_cnn.safetensors)",
                          c->checkpoint.save_model);
+    if (c->logging.csv[0] && strcmp(c->logging.csv, c->logging.jsonl) == 0)
+        return error_set(err, ERR_CONFIG,
+                         "logging.csv and logging.jsonl are both '%s': name a file for each",
+                         c->logging.csv);
     if (!c->data.root[0])
         return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
     if (strchr(c->logging.wandb_run_id, '/'))

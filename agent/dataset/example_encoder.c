@@ -31,9 +31,15 @@ static int check_format(const struct examples_options *o, enum token_format form
                         const char *name, struct error *err)
 {
     bool one_column = o->kind == EXAMPLES_MASKED || o->kind == EXAMPLES_PRETRAINING;
+    bool ids = format == TOKENS_LLMC || format == TOKENS_MEGATRON;
     if (format == TOKENS_JSONL || format == TOKENS_TSV || format == TOKENS_CSV ||
         (format == TOKENS_TEXT && one_column))
         return 0;
+    if (ids)
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: %s has ids, but the model learns rows of text: give JSON lines, TSV "
+                         "or CSV%s",
+                         name, token_format_name(format), one_column ? ", or lines of text" : "");
     return error_set(err, ERR_UNSUPPORTED,
                      "%s: %s has no columns of text: give JSON lines, TSV or CSV%s", name,
                      token_format_name(format), one_column ? ", or lines of text" : "");
@@ -84,10 +90,11 @@ int example_encoder_init(struct example_encoder *encoder, const struct examples_
     const struct examples_options *o = options;
     const struct token_encoder *t = &o->data.encoder;
     *encoder = (struct example_encoder){.options = o, .columns = {.format = format}};
-    if (!t->encode)
-        return error_set(err, ERR_CONFIG, "%s is text: set data.tokenizer", name);
     if (check_format(o, format, name, err) < 0)
         return -1;
+    if (!t->encode)
+        return error_set(err, ERR_CONFIG, "%s is %s: set data.tokenizer", name,
+                         token_format_name(format));
     encoder->add_bos = adds(o, o->data.add_bos, t->adds_bos);
     encoder->add_eos = adds(o, o->data.add_eos, t->adds_eos);
     if ((encoder->add_bos && t->bos < 0) || (encoder->add_eos && t->eos < 0))

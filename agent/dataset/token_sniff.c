@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 enum { SNIFF_BYTES = 4096 };
@@ -80,6 +81,12 @@ int token_sniff(const char *path, enum token_format wanted, enum token_format *r
                 struct error *err)
 {
     uint8_t bytes[SNIFF_BYTES];
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: a pipe or a device, and data is read more than once: put it into a "
+                         "file",
+                         path);
     if (wanted != TOKENS_AUTO) {
         *ret_format = wanted;
         return 0;

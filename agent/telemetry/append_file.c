@@ -62,6 +62,8 @@ int append_file_open(const char *path, const char *head, struct append_file **re
     if (make_directories(path, err) < 0)
         return -1;
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EISDIR)
+        return error_set(err, ERR_EXISTS, "%s is a directory: name a file", path);
     if (fd < 0)
         return error_errno(err, errno, "open %s", path);
     struct append_file *file = xcalloc(1, sizeof *file);

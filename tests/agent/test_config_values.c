@@ -218,6 +218,7 @@ static const struct {
      "model.head: masked_lm is not for a llama model: it learns causal_lm"},
     {"--label_pad_token_id -1", "", "data.label_pad_token_id: -1 is neither -100 nor"},
     {"--mlm_probability 1", "", "data.mlm_probability must be above 0 and below 1"},
+    {"--csv x --jsonl x", "", "logging.csv and logging.jsonl are both 'x': name a file for each"},
     {"--mlm_probability 0", "", "data.mlm_probability must be above 0 and below 1"},
     {"--target_column=", "", "data.target_column is empty; name a field of the rows"},
     {"--architecture llama9 --model_type llama", "",

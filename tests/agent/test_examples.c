@@ -324,6 +324,9 @@ static const struct {
     {{.kind = EXAMPLES_PRETRAINING, .file = "train.txt", .content = "abc\n\ndef\n"},
      ERR_INPUT,
      "train.txt: no sentence that has a next one in train"},
+    {{.kind = EXAMPLES_TRANSLATION, .file = "train.bin", .content = "\x88\xd8\x34\x01----"},
+     ERR_UNSUPPORTED,
+     "llmc_bin has ids, but the model learns rows of text: give JSON lines, TSV or CSV"},
     {{.kind = EXAMPLES_TRANSLATION, .file = "train-00000-of-00001.parquet", .content = "PAR1"},
      ERR_NOT_FOUND,
      "; Parquet is not read: write JSON lines, in Python by datasets' to_json()"},
@@ -382,7 +385,7 @@ static void test_tokenizers_that_do_not_fit(void **state)
                  "data.tokenizer: it has no bos ([CLS]), which the model needs");
     options.data.encoder = (struct token_encoder){.bos = -1};
     assert_fails(examples_open(&options, &x, &err), &err, ERR_CONFIG,
-                 "train.tsv is text: set data.tokenizer");
+                 "train.tsv is tsv: set data.tokenizer");
     support_remove_tree(dir);
 }
 

@@ -60,6 +60,8 @@ check "Llama 3's header" says "20240801 7 $(body "$work/large.bin" u4 | wc -w)" 
 check "32 bits" says "$bos 70000" eval 'body "$work/large.bin" u4 | cut -d" " -f1-2'
 
 # ---- what cannot be
+check "a directory for the token file is refused first" fails 2 "$work is a directory: name a file" \
+    tokenize llama3 --out "$work" "$work/none"
 check "no tokenizer" fails 2 "shoal tokenize: --tokenizer PATH must be given" shoal tokenize "$work/hello"
 check "no file" fails 2 "shoal tokenize: nothing to read: give FILE..., or - for stdin" tokenize llama3
 check "a tokenizer that is not there" fails 2 "shoal tokenize: $work/none: No such file or directory" shoal tokenize -t "$work/none" -
