@@ -153,6 +153,10 @@ memory "idle, after that start"
 operator_stop
 
 finished_jobs "$jobs" || die "no finished jobs"
+start "$jobs jobs that somebody else finished" --namespace finished
+first_pod first finished "right after that start, as each one's status is written once"
+until_at_rest
+operator_stop
 start "$jobs finished jobs" --namespace finished
 first_pod new finished "right after that start"
 until_at_rest
