@@ -43,12 +43,25 @@ check "a label over 9" one_line 2 "label" agent "${small[@]}" --data.root "$work
 # Outputs that cannot be written are found before training; four ranks tell it once.
 : >"$work/file"
 mkdir "$work/folder"
-four=("${small[@]}" --data.root "$data" --nproc_per_node 4)
+port=$(free_port 20000)
+four=("${small[@]}" --data.root "$data" --nproc_per_node 4 --master_port "$port")
 check "a folder as the model's file" one_line 2 "folder is a directory" agent "${four[@]}" --save_model "$work/folder"
 check "a model where nothing can be" one_line 2 "make directory /proc/x" agent "${four[@]}" --save_model /proc/x/m.st
 check "a checkpoint directory that is a file" one_line 2 "file is not a directory" agent "${four[@]}" --checkpoint_dir "$work/file"
 check "they end before training" lacks <(agent "${four[@]}" --save_model "$work/folder" 2>&1) "First step"
-check "no data: once" one_line 2 "train-images-idx3-ubyte" agent "${small[@]}" --data.root "$work/none" --nproc_per_node 4
+check "no data: once" one_line 2 "train-images-idx3-ubyte" agent "${four[@]}" --data.root "$work/none"
+
+# Pods with other arguments than the master's.
+node() { # RANK ARG...
+    agent "${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --master_addr 127.0.0.1 --master_port "$port" --node_rank "$@"
+}
+unlike() {
+    node 1 --lr 0.5 &
+    fails 2 "optimizer.lr: rank 1 has '0.5', rank 0 has '1'; give all ranks the same" node 0 || return
+    wait $!
+    test $? = 2
+}
+check "ranks with other learning rates" unlike
 
 # A port in use: the first master waits for a rank that never comes, the second finds the port taken.
 master() { # JOIN_TIMEOUT

@@ -1,0 +1,177 @@
+#include "agent/alike.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { SHOWN_BYTES = 40 }; /* of a value: two of them and a key fit into one value of the store */
+
+struct recipe {
+    struct config_entry *entries; /* of what must be alike */
+    int count;
+    char digest[17];
+};
+
+static bool starts_with_any(const char *key, const char *const *beginnings, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(key, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The rest is each rank's own: where it runs, what it logs. */
+static bool must_be_alike(const char *key)
+{
+    static const char *const beginnings[] = {
+        "model.",
+        "data.",
+        "optimizer.",
+        "schedule.",
+        "eval.",
+        "checkpoint.",
+        "parallel.",
+        "precision.",
+        "memory.",
+        "runtime.seed",
+        "runtime.same_seed",
+        "runtime.collectives",
+        "runtime.concurrent_collectives",
+        "runtime.nan_policy",
+    };
+    return starts_with_any(key, beginnings, array_length(beginnings));
+}
+
+static bool is_place(const char *key)
+{
+    static const char *const places[] = {
+        "model.name_or_path",
+        "model.init_weights",
+        "data.root",
+        "data.dataset",
+        "data.tokenizer",
+        "checkpoint.dir",
+        "checkpoint.prefix",
+        "checkpoint.resume_from_checkpoint",
+        "checkpoint.save_model",
+    };
+    for (size_t i = 0; i < array_length(places); i++)
+        if (strcmp(key, places[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A long value is shown by its beginning, and told from others by its hash. */
+static const char *shown(struct arena *arena, const struct config_entry *entry)
+{
+    if (is_place(entry->key))
+        return entry->value[0] ? "given" : "not given";
+    size_t bytes = strlen(entry->value);
+    if (bytes <= SHOWN_BYTES)
+        return entry->value;
+    return arena_printf(arena, "%.16s... (xxh64 %016llx)", entry->value,
+                        (unsigned long long)XXH64(entry->value, bytes, 0));
+}
+
+static void take_recipe(const struct config *config, struct arena *arena, struct recipe *recipe)
+{
+    struct config_entry *all;
+    int count = config_entries(config, arena, &all);
+    auto_str struct str text;
+    str_init(&text, 256 * 1024);
+    *recipe = (struct recipe){.entries = arena_array(arena, struct config_entry, count)};
+    for (int i = 0; i < count; i++) {
+        if (!must_be_alike(all[i].key))
+            continue;
+        all[i].value = shown(arena, &all[i]);
+        recipe->entries[recipe->count++] = all[i];
+        str_printf(&text, "%s=%s\n", all[i].key, all[i].value);
+    }
+    snprintf(recipe->digest, sizeof recipe->digest, "%016llx",
+             (unsigned long long)XXH64(str_text(&text), text.length, 0));
+}
+
+static int say(struct store *store, const char *name, int number, const char *value,
+               struct error *err)
+{
+    char key[STORE_KEY_MAX];
+    snprintf(key, sizeof key, "alike/%s/%d", name, number);
+    return store->fn->set(store, key, value, err);
+}
+
+static int hear(struct store *store, const char *name, int number, int timeout_ms, char *ret_value,
+                struct error *err)
+{
+    char key[STORE_KEY_MAX];
+    snprintf(key, sizeof key, "alike/%s/%d", name, number);
+    return store->fn->get(store, key, timeout_ms, ret_value, err);
+}
+
+/* Rank 0's part: tells what it has, hears what the others find, and tells all of that. */
+static int ask_all(const struct recipe *mine, struct store *store, int size, int timeout_ms,
+                   char *ret_verdict, struct error *err)
+{
+    char found[STORE_VALUE_MAX];
+    ret_verdict[0] = '\0';
+    for (int i = 0; i < mine->count; i++)
+        if (say(store, "value", i, mine->entries[i].value, err) < 0)
+            return -1;
+    if (say(store, "digest", 0, mine->digest, err) < 0)
+        return -1;
+    for (int r = 1; r < size; r++) {
+        if (hear(store, "rank", r, timeout_ms, found, err) < 0)
+            return -1;
+        if (!ret_verdict[0])
+            memcpy(ret_verdict, found, sizeof found);
+    }
+    return say(store, "verdict", 0, ret_verdict, err);
+}
+
+static int find_difference(const struct recipe *mine, struct store *store, int rank, int timeout_ms,
+                           char *ret_found, struct error *err)
+{
+    char value[STORE_VALUE_MAX];
+    if (hear(store, "digest", 0, timeout_ms, value, err) < 0)
+        return -1;
+    ret_found[0] = '\0';
+    bool differs = strcmp(value, mine->digest) != 0;
+    for (int i = 0; differs && !ret_found[0] && i < mine->count; i++) {
+        const struct config_entry *entry = &mine->entries[i];
+        if (hear(store, "value", i, timeout_ms, value, err) < 0)
+            return -1;
+        if (strcmp(value, entry->value) != 0)
+            snprintf(ret_found, STORE_VALUE_MAX, "%.64s: rank %d has '%.48s', rank 0 has '%.48s'",
+                     entry->key, rank, entry->value, value);
+    }
+    return 0;
+}
+
+static int ask_first(const struct recipe *mine, struct store *store, int rank, int timeout_ms,
+                     char *ret_verdict, struct error *err)
+{
+    char found[STORE_VALUE_MAX];
+    if (find_difference(mine, store, rank, timeout_ms, found, err) < 0 ||
+        say(store, "rank", rank, found, err) < 0)
+        return -1;
+    return hear(store, "verdict", 0, timeout_ms, ret_verdict, err);
+}
+
+int alike_check(const struct config *config, struct store *store, int rank, int size,
+                int timeout_ms, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct recipe mine;
+    char verdict[STORE_VALUE_MAX];
+    take_recipe(config, arena, &mine);
+    int result = rank == 0 ? ask_all(&mine, store, size, timeout_ms, verdict, err)
+                           : ask_first(&mine, store, rank, timeout_ms, verdict, err);
+    if (result < 0)
+        return error_wrap(err, "comparing the ranks' configurations");
+    if (!verdict[0])
+        return 0;
+    error_set(err, ERR_CONFIG, "%s; give all ranks the same", verdict);
+    err->shared = true;
+    return -1;
+}

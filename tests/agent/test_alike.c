@@ -1,0 +1,81 @@
+#include "agent/alike.h"
+
+#include "base/mem.h"
+#include "tests/agent/config_line.h"
+#include "tests/agent/ranks.h"
+#include "tests/support.h"
+
+#include <string.h>
+
+enum { RANKS = 3 };
+
+static int compare(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
+{
+    (void)comm, (void)stream;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    if (config_line_parse(arena, r->arg, "", &config, err) < 0)
+        return -1;
+    return alike_check(&config, comm_local_store(r->group), r->rank, r->size, r->timeout_ms, err);
+}
+
+/* Rank 0 and 1 have one line; what rank 2 has besides; what all ranks then hear. */
+static void ranks_are_told_what_differs(void **state)
+{
+    (void)state;
+    char long_a[] =
+        "--preset mnist --decay_exclude aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    char long_b[] =
+        "--preset mnist --decay_exclude aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+    const struct {
+        char *first, *last;
+        const char *error; /* NULL: they may differ so */
+    } rows[] = {
+        {"--preset mnist", "--preset mnist", NULL},
+        {"--preset mnist", "--preset mnist --lr 1", NULL}, /* that is its own */
+        {"--preset mnist", "--preset mnist --node_rank 1 --jsonl x --device cpu", NULL},
+        {"--preset mnist --data.root /a", "--preset mnist --data.root /b", NULL},
+        {"--preset mnist", "--preset mnist --lr 0.5",
+         "optimizer.lr: rank 2 has '0.5', rank 0 has '1'; give all ranks the same"},
+        {"--preset mnist", "--preset mnist --seed 7",
+         "runtime.seed: rank 2 has '7', rank 0 has '1'"},
+        {"--preset mnist", "--preset mnist --checkpoint_dir /c",
+         "checkpoint.dir: rank 2 has 'given', rank 0 has 'not given'"},
+        {long_a, long_b, "optimizer.decay_exclude: rank 2 has 'aaaaaaaaaaaaaaaa... (xxh64 "},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct rank ranks[RANKS] = {
+            {.arg = rows[i].first}, {.arg = rows[i].first}, {.arg = rows[i].last}};
+        ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, compare);
+        for (int r = 0; r < RANKS; r++) {
+            if (!rows[i].error) {
+                assert_ok(ranks[r].result, &ranks[r].err);
+                continue;
+            }
+            assert_fails(ranks[r].result, &ranks[r].err, ERR_CONFIG, rows[i].error);
+            assert_true(ranks[r].err.shared);
+        }
+    }
+}
+
+/* Rank 0 names the first that differs, whoever else does. */
+static void one_difference_is_told_to_all(void **state)
+{
+    (void)state;
+    struct rank ranks[RANKS] = {{.arg = "--preset mnist"},
+                                {.arg = "--preset mnist --epochs 3"},
+                                {.arg = "--preset mnist --lr 2"}};
+    ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, compare);
+    for (int r = 0; r < RANKS; r++)
+        assert_fails(ranks[r].result, &ranks[r].err, ERR_CONFIG,
+                     "schedule.num_train_epochs: rank 1 has '3', rank 0 has '");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_are_told_what_differs),
+        cmocka_unit_test(one_difference_is_told_to_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
