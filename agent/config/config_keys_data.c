@@ -25,7 +25,7 @@ static const struct config_key keys[] = {
              "classification: the field with the class"),
     KEY_TEXT("data", "label_names", data.label_names, "", NULL,
              "classification: names of the classes in their order, separated by commas; empty: "
-             "labels are numbers from 0 on"),
+             "config.json's names, or numbers from 0 on"),
     KEY_TEXT(
         "data", "tokenizer", data.tokenizer, "", NULL,
         "tokenizer.json, tokenizer.model, a directory or an id with one of them; empty: the model's"),

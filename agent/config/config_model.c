@@ -295,6 +295,8 @@ int config_architecture(const struct agent_config *config, const struct architec
     if (config->model.type != MODEL_AUTO && a.kind != kind)
         return error_set(err, ERR_CONFIG, "model.type: the sizes given are a %s's",
                          architecture_kind_name(a.kind));
+    if (config->data.label_names[0])
+        a.bert.label_names = config->data.label_names;
     if (override(config, &a, err) || config_check_head(config, config_model_of(a.kind), err) ||
         architecture_check(&a, err))
         return -1;

@@ -48,14 +48,15 @@ static int check_format(const struct examples_options *o, enum token_format form
 static int read_label_names(struct example_encoder *e, struct error *err)
 {
     const struct examples_options *o = e->options;
-    if (!o->label_names[0])
+    const char *names = o->label_names[0] ? o->label_names : o->model_names;
+    if (!names)
         return 0;
-    auto_free char *list = xstrdup(o->label_names);
+    auto_free char *list = xstrdup(names);
     char *rest = list;
     e->label_names = xcalloc(EXAMPLES_MAX_NAMES, sizeof *e->label_names);
     for (char *name; (name = strsep(&rest, ",")) && e->label_count < EXAMPLES_MAX_NAMES;)
         e->label_names[e->label_count++] = xstrdup(name);
-    if ((int64_t)e->label_count == o->classes)
+    if ((int64_t)e->label_count == o->classes || !o->label_names[0])
         return 0;
     return error_set(err, ERR_CONFIG, "data.label_names: %zu names, but the model has %lld classes",
                      e->label_count, (long long)o->classes);
@@ -209,10 +210,10 @@ static int find_label(const struct example_encoder *e, const struct json_line_te
 {
     auto_free char *label = xasprintf("%.*s", (int)text->bytes, text->text);
     int64_t number = -1;
-    for (size_t i = 0; i < e->label_count && number < 0; i++)
+    for (size_t i = 0; i < e->label_count && (int64_t)i < e->options->classes && number < 0; i++)
         if (strcmp(e->label_names[i], label) == 0)
             number = (int64_t)i;
-    if (number < 0 && e->label_count > 0)
+    if (number < 0 && e->options->label_names[0])
         return error_set(err, ERR_INPUT, "its \"%s\" is \"%.40s\", which data.label_names has not",
                          text->column, label);
     if (number < 0 && !str_to_i64(label, 0, e->options->classes - 1, &number))

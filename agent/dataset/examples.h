@@ -38,6 +38,7 @@ struct examples_options {
     const char *target_column, *source_prefix;
     const char *text_pair_column, *label_column; /* text_pair_column "": there is none */
     const char *label_names; /* separated by commas, in the order of the classes; "": numbers */
+    const char *model_names; /* the model's own, which labels may be as well as numbers; or NULL */
     int64_t classes;         /* labels are below */
     int64_t max_source,
         max_target;     /* TRANSLATION: ids, bos and eos included; the rest is cut off */

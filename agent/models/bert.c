@@ -243,6 +243,7 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
         .task = tasks[c->head],
         .root = root,
         .classes = net->labels ? net->labels->params[0]->shape[0] : 0,
+        .label_names = c->label_names,
         .language = {.V = c->vocab_size,
                      .max_tokens = c->max_position_embeddings,
                      .L = c->num_hidden_layers,

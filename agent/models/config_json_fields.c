@@ -94,14 +94,32 @@ static void read_t5_scaling(struct json_reader *reader, const json_t *value, voi
         a->t5.scaling = json_is_true(value) ? T5_SCALES : T5_SCALES_NOT;
 }
 
+/* "a,b,c" of {"0": "a", "1": "b", "2": "c"}; NULL if names are missing or have commas. */
+static const char *join_labels(struct arena *arena, const json_t *object)
+{
+    const char *list = NULL;
+    for (size_t i = 0; i < json_object_size(object); i++) {
+        char id[24];
+        snprintf(id, sizeof id, "%zu", i);
+        const char *name = json_string_value(json_object_get(object, id));
+        if (!name || !name[0] || strchr(name, ','))
+            return NULL;
+        list = list ? arena_printf(arena, "%s,%s", list, name) : arena_strdup(arena, name);
+    }
+    return list;
+}
+
 /* The number of labels is that of their names. */
 static void read_labels(struct json_reader *reader, const json_t *value, void *field)
 {
     struct architecture *a = field;
     if (!json_is_object(value) || json_object_size(value) == 0)
         json_problem(reader, "must be an object with a name for each label");
+    else if (json_object_size(value) > LANGUAGE_MAX_WIDTH)
+        json_problem(reader, "more labels than %lld", (long long)LANGUAGE_MAX_WIDTH);
     else
         a->bert.num_labels = (int64_t)json_object_size(value);
+    a->bert.label_names = join_labels(reader->arena, value);
 }
 
 static void read_problem_type(struct json_reader *reader, const json_t *value, void *field)

@@ -131,16 +131,30 @@ static void set_t5(json_t *object, const struct t5_config *c)
     set_bool(object, "is_encoder_decoder", true);
 }
 
-/* Labels have numbers for names: what they mean is the data's. */
-static void set_labels(json_t *object, int64_t count)
+static int64_t count_names(const char *list)
+{
+    int64_t count = list && list[0] ? 1 : 0;
+    for (const char *c = list; count && *c; c++)
+        count += *c == ',';
+    return count;
+}
+
+/* list: of names, separated by commas; else, if they are not so many, labels have numbers for
+ * names: what they mean is the data's. */
+static void set_labels(json_t *object, int64_t count, const char *list)
 {
     json_t *names = json_object(), *ids = json_object();
+    const char *rest = count_names(list) == count ? list : NULL;
     for (int64_t i = 0; i < count; i++) {
-        char id[24], name[32];
+        char id[24], number[32];
         snprintf(id, sizeof id, "%lld", (long long)i);
-        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        snprintf(number, sizeof number, "LABEL_%lld", (long long)i);
+        size_t length = rest ? strcspn(rest, ",") : 0;
+        auto_free char *name = rest ? xasprintf("%.*s", (int)length, rest) : xstrdup(number);
         set_text(names, id, name);
         set_integer(ids, name, i);
+        if (rest)
+            rest += length + (rest[length] == ',');
     }
     json_object_set_new(object, "id2label", names);
     json_object_set_new(object, "label2id", ids);
@@ -167,7 +181,7 @@ static void set_bert(json_t *object, const struct bert_config *c)
     set_real(object, "layer_norm_eps", c->layer_norm_eps);
     set_text(object, "position_embedding_type", "absolute");
     if (c->head == BERT_CLASSIFICATION)
-        set_labels(object, c->num_labels);
+        set_labels(object, c->num_labels, c->label_names);
 }
 
 /* Keys in their order, numbers as short as they are exact for people. Consumes the object. */

@@ -88,6 +88,7 @@ struct model {
     struct module *root;
     int64_t input_shape[3];         /* H, W, C of a sample; 0 for language models */
     int64_t classes;                /* images, and labels of MODEL_PRETRAINING and _CLASSES */
+    const char *label_names;        /* of MODEL_CLASSES, separated by commas; NULL: none */
     struct language_shape language; /* V is 0 for image models */
     struct model_tie ties[MODEL_MAX_TIES];
     int tie_count;

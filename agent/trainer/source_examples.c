@@ -192,6 +192,7 @@ static struct examples_options options_of(const struct agent_config *c, bool tra
         .text_pair_column = c->data.text_pair_column,
         .label_column = c->data.label_column,
         .label_names = c->data.label_names,
+        .model_names = model->label_names,
         .classes = model->classes,
         .max_source = c->data.max_source_length,
         .max_target = c->data.max_target_length,

@@ -153,14 +153,18 @@ static void berts_class_says_what_is_learned(void **state)
         const char *text;
         enum bert_head head;
         int64_t labels;
+        const char *names; /* NULL: none are kept */
     } rows[] = {
-        {"\"model_type\": \"bert\"", BERT_MASKED_LM, 2},
-        {"\"architectures\": [\"BertModel\"]", BERT_MASKED_LM, 2},
+        {"\"model_type\": \"bert\"", BERT_MASKED_LM, 2, NULL},
+        {"\"architectures\": [\"BertModel\"]", BERT_MASKED_LM, 2, NULL},
         {"\"model_type\": \"bert\", \"architectures\": [\"BertForPreTraining\"]", BERT_PRETRAINING,
-         2},
+         2, NULL},
         {"\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"no\", "
          "\"1\": \"so\", \"2\": \"yes\"}",
-         BERT_CLASSIFICATION, 3},
+         BERT_CLASSIFICATION, 3, "no,so,yes"},
+        {"\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"a,b\", "
+         "\"1\": \"c\"}",
+         BERT_CLASSIFICATION, 2, NULL},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
@@ -169,6 +173,8 @@ static void berts_class_says_what_is_learned(void **state)
         assert_int_equal(r.architecture.kind, ARCHITECTURE_BERT);
         assert_int_equal(r.architecture.bert.head, rows[i].head);
         assert_int_equal(r.architecture.bert.num_labels, rows[i].labels);
+        const char *names = r.architecture.bert.label_names;
+        assert_string_equal(names ? names : "", rows[i].names ? rows[i].names : "");
     }
 }
 
@@ -243,6 +249,7 @@ static void written_files_read_back(void **state)
         assert_true(architecture_find(architecture_name(i), &a));
         a.bert.head = (enum bert_head)(i % BERT_HEADS);
         a.bert.num_labels = 3;
+        a.bert.label_names = i % 2 ? "bad,so so,good" : NULL;
         a.bert.classifier_dropout = i % 2 ? 0.3 : -1;
         a.llama.head_dim = llama_head_dim(&a.llama); /* the file always says it */
         auto_str struct str text, again;
@@ -253,6 +260,9 @@ static void written_files_read_back(void **state)
         assert_ok(r.result, &r.err);
         assert_int_equal(r.notes.count, 0);
         assert_int_equal(r.architecture.kind, a.kind);
+        if (a.kind == ARCHITECTURE_BERT && a.bert.head == BERT_CLASSIFICATION)
+            assert_string_equal(r.architecture.bert.label_names,
+                                i % 2 ? "bad,so so,good" : "LABEL_0,LABEL_1,LABEL_2");
         config_json_write(&r.architecture, "float32", &again);
         assert_string_equal(str_text(&again), str_text(&text));
         assert_int_equal(module_param_count(architecture_build(arena, &r.architecture)->root),

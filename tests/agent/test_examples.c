@@ -17,6 +17,7 @@ struct asked {
     enum examples_kind kind;
     const char *file, *content;
     const char *split, *label_names, *pair, *prefix; /* NULL: train, none, none, none */
+    const char *model_names;
     enum token_packing packing;
     int64_t max_tokens, max_source, max_target; /* 0: 12, 100, 100 */
     int64_t max_rows;
@@ -41,6 +42,7 @@ static struct examples_options options_of(const struct asked *a, const char *dir
         .text_pair_column = a->pair ? a->pair : "",
         .label_column = "label",
         .label_names = a->label_names ? a->label_names : "",
+        .model_names = a->model_names,
         .classes = 3,
         .max_source = a->max_source ? a->max_source : 100,
         .max_target = a->max_target ? a->max_target : 100,
@@ -136,6 +138,11 @@ static const struct {
       .content = "label\ttext\nno\ta\nyes\tb\n",
       .label_names = "yes,no,perhaps"},
      "<a>#1\n<b>#0"},
+    {{.kind = EXAMPLES_CLASSES,
+      .file = "train.tsv",
+      .content = "label\ttext\nno\ta\n2\tb\n",
+      .model_names = "yes,no,perhaps"},
+     "<a>#1\n<b>#2"},
     {{.kind = EXAMPLES_CLASSES,
       .file = "train.tsv",
       .content = "label\ttext\tother\n1\ta\tbc\n",

@@ -31,6 +31,13 @@ check "... which begins with random values, as is told" contains "$work/labels.l
     "tensor classifier.weight is missing: it begins with random values"
 check "... its config.json says how many" contains "$work/labels/config.json" '"LABEL_2": 2'
 check "... and what was saved goes on" train again 1 "$work/labels" auto classes
+mkdir "$work/named"
+sed 's/: 0}/: "bad"}/; s/: 1}/: "so so"}/; s/: 2}/: "good"}/' "$work/classes/train.jsonl" >"$work/named/train.jsonl"
+check "classes by names" train names 1 "$work/pretraining" sequence_classification named --num_labels 3 --label_names "bad,so so,good"
+check "... which its config.json has" contains "$work/names/config.json" '"so so": 1'
+check "... and data may have then, too" train named_again 1 "$work/names" auto named
+check "... or numbers" train numbered 1 "$work/names" auto classes
+check "... that mean the same" near named_again numbered
 fails_text() { fails 2 "$1" train none 1 "${@:2}"; }
 check "a head that BERT has not" fails_text "model.head: seq2seq_lm is not for a bert model" "$work/model" seq2seq_lm words
 told_once() { # by two ranks
