@@ -32,7 +32,7 @@ static struct table table_of(struct tokenize_options *o)
 int tokenize_options_parse(struct tokenize_options *options, int argc, char *const *argv,
                            struct error *err)
 {
-    *options = (struct tokenize_options){.text_column = "text"};
+    *options = (struct tokenize_options){0};
     struct table table = table_of(options);
     if (options_parse(table.rows, argc, argv, err) < 0)
         return -1;
@@ -44,8 +44,13 @@ int tokenize_options_parse(struct tokenize_options *options, int argc, char *con
         return error_set(err, ERR_CONFIG, "nothing to read: give FILE..., or - for stdin");
     if (options->decode && (options->out || options->jsonl || options->pieces))
         return error_set(err, ERR_CONFIG, "--decode goes with none of --out, --jsonl, --pieces");
-    if (options->out && options->pieces)
-        return error_set(err, ERR_CONFIG, "--pieces is for printing: not with --out");
+    if (options->out && (options->pieces || options->no_special))
+        return error_set(err, ERR_CONFIG, "--%s is for printing: not with --out",
+                         options->pieces ? "pieces" : "no_special");
+    if (options->text_column && !options->jsonl)
+        return error_set(err, ERR_CONFIG, "--text_column is for JSON lines: give --jsonl, too");
+    if (!options->text_column)
+        options->text_column = "text";
     return 0;
 }
 

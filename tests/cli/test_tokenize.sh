@@ -60,6 +60,8 @@ check "Llama 3's header" says "20240801 7 $(body "$work/large.bin" u4 | wc -w)" 
 check "32 bits" says "$bos 70000" eval 'body "$work/large.bin" u4 | cut -d" " -f1-2'
 
 # ---- what cannot be
+check "a column without rows" fails 2 "--text_column is for JSON lines" tokenize llama3 --text_column x "$work/hello"
+check "what only printing has" fails 2 "--no_special is for printing" tokenize llama3 --no_special --out "$work/none" "$work/hello"
 check "a directory for the token file is refused first" fails 2 "$work is a directory: name a file" \
     tokenize llama3 --out "$work" "$work/none"
 check "no tokenizer" fails 2 "shoal tokenize: --tokenizer PATH must be given" shoal tokenize "$work/hello"
