@@ -69,7 +69,8 @@ static void failures_name_the_file(void **state)
 {
     struct append_file *file = NULL;
     struct error err;
-    assert_fails(append_file_open(*state, "", &file, &err), &err, ERR_IO, *state);
+    assert_fails(append_file_open(*state, "", &file, &err), &err, ERR_EXISTS,
+                 "is a directory: name a file");
     append_file_close(NULL);
     assert_ok(append_file_open("/dev/full", "", &file, &err), &err);
     assert_fails(append_file_write(file, "1\n", 2, &err), &err, ERR_NO_SPACE, "write /dev/full");

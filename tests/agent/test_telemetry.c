@@ -191,7 +191,8 @@ static void a_file_that_cannot_be_opened_is_an_error(void **state)
     struct telemetry *t = NULL;
     struct error err;
     setting.csv = *state;
-    assert_fails(telemetry_open(&t, &setting, &err), &err, ERR_IO, *state);
+    assert_fails(telemetry_open(&t, &setting, &err), &err, ERR_EXISTS,
+                 "is a directory: name a file");
     assert_null(t);
 }
 
