@@ -40,18 +40,18 @@ static void assert_holds(const char *path, const char *expected)
 /* The table of 512 replicas, say. */
 static void test_long_text(void **state)
 {
-    (void)state;
+    auto_free char *path = xasprintf("%s/err", (char *)*state);
     enum { BYTES = 512 * 1024 };
     auto_free char *text = xcalloc(1, BYTES + 2);
     memset(text, 'x', BYTES);
     struct terminal terminal;
     terminal_open(&terminal, TERMINAL_NEVER, -1);
-    int old = redirect(STDERR_FILENO, "err");
+    int old = redirect(STDERR_FILENO, path);
     terminal_line(&terminal, "%s", text);
     put_back(STDERR_FILENO, old);
     terminal_close(&terminal);
     text[BYTES] = '\n';
-    assert_holds("err", text);
+    assert_holds(path, text);
 }
 
 /* A screen of our own as stdout and stderr; returns the end that shows what was written. */
