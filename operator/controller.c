@@ -128,8 +128,10 @@ static void on_over(void *context, const char *key, const struct executor_outcom
 
 static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
 {
-    static const enum store_kind kinds[EXPECT_KINDS] = {
-        [EXPECT_JOB] = STORE_JOBS, [EXPECT_POD] = STORE_PODS, [EXPECT_SERVICE] = STORE_SERVICES};
+    static const enum store_kind kinds[EXPECT_KINDS] = {[EXPECT_JOB] = STORE_JOBS,
+                                                        [EXPECT_POD] = STORE_PODS,
+                                                        [EXPECT_SERVICE] = STORE_SERVICES,
+                                                        [EXPECT_POD_GROUP] = STORE_POD_GROUPS};
     const struct controller *c = context;
     return channels_suspect(c->channels, kinds[kind], since_ms);
 }

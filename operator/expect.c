@@ -7,7 +7,8 @@
 struct sight {
     const char *uid;  /* NULL: any object of this name */
     const char *name; /* with a uid: not needed */
-    bool service, gone;
+    enum expect_kind kind;
+    bool gone;
     bool force; /* gone: its end is not waited for */
 };
 
@@ -32,8 +33,9 @@ void expect_close(struct expect *expect)
         arena_close(expect->arena);
 }
 
-static void add(struct expect *expect, struct sight sight)
+static void await(struct expect *expect, enum expect_kind kind, struct sight sight)
 {
+    sight.kind = kind;
     if (expect->first + expect->count == expect->size) {
         expect->size = expect->size ? 2 * expect->size : 16;
         struct sight *more = arena_array(expect->arena, struct sight, expect->size);
@@ -49,20 +51,27 @@ static void add(struct expect *expect, struct sight sight)
 
 void expect_done(struct expect *expect, const struct action *action, const char *uid)
 {
+    struct sight made = {.uid = uid, .name = uid ? NULL : action->name};
+    struct sight deleted = {.uid = action->uid, .gone = true};
     switch (action->kind) {
     case ACTION_CREATE_POD:
+        await(expect, EXPECT_POD, made);
+        break;
     case ACTION_CREATE_SERVICE:
-        add(expect, (struct sight){.uid = uid,
-                                   .name = uid ? NULL : action->name,
-                                   .service = action->kind == ACTION_CREATE_SERVICE});
+        await(expect, EXPECT_SERVICE, made);
+        break;
+    case ACTION_CREATE_POD_GROUP:
+        await(expect, EXPECT_POD_GROUP, made);
+        break;
+    case ACTION_FORCE_DELETE_POD:
+        deleted.force = true;
+        await(expect, EXPECT_POD, deleted);
         break;
     case ACTION_DELETE_POD:
-    case ACTION_FORCE_DELETE_POD:
+        await(expect, EXPECT_POD, deleted);
+        break;
     case ACTION_DELETE_SERVICE:
-        add(expect, (struct sight){.uid = action->uid,
-                                   .gone = true,
-                                   .service = action->kind == ACTION_DELETE_SERVICE,
-                                   .force = action->kind == ACTION_FORCE_DELETE_POD});
+        await(expect, EXPECT_SERVICE, deleted);
         break;
     default:
         break;
@@ -87,10 +96,13 @@ static bool is_it(const struct sight *sight, const char *uid, const char *name)
 
 static bool shows(const struct world *world, const struct sight *sight)
 {
-    for (size_t i = 0; !sight->service && i < world->pod_count; i++)
+    const struct pod_group *group = world->pod_group;
+    if (sight->kind == EXPECT_POD_GROUP)
+        return group && is_it(sight, group->uid, group->name);
+    for (size_t i = 0; sight->kind == EXPECT_POD && i < world->pod_count; i++)
         if (is_it(sight, world->pods[i].uid, world->pods[i].name))
             return !sight->gone || is_going(&world->pods[i], sight->force);
-    for (size_t i = 0; sight->service && i < world->service_count; i++)
+    for (size_t i = 0; sight->kind == EXPECT_SERVICE && i < world->service_count; i++)
         if (is_it(sight, world->services[i].uid, world->services[i].name))
             return !sight->gone || world->services[i].deleting;
     return sight->gone;
@@ -119,9 +131,9 @@ void expect_missing(const struct expect *expect, const struct world *world,
                     const char *resource_version, bool ret_missing[EXPECT_KINDS])
 {
     ret_missing[EXPECT_JOB] = !is_newer(expect, resource_version);
-    ret_missing[EXPECT_POD] = ret_missing[EXPECT_SERVICE] = false;
+    ret_missing[EXPECT_POD] = ret_missing[EXPECT_SERVICE] = ret_missing[EXPECT_POD_GROUP] = false;
     for (size_t i = 0; i < expect->count; i++) {
         const struct sight *sight = &expect->sights[expect->first + i];
-        ret_missing[sight->service ? EXPECT_SERVICE : EXPECT_POD] |= !shows(world, sight);
+        ret_missing[sight->kind] |= !shows(world, sight);
     }
 }

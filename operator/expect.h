@@ -24,7 +24,7 @@ struct expect *expect_open(void);
 void expect_close(struct expect *expect); /* NULL-safe */
 
 /* This action was done. uid: of the object that a create made, NULL if nobody said: then it is
- * known by its name. Only pods and services are expected. */
+ * known by its name. Only pods, services and a new PodGroup are expected. */
 void expect_done(struct expect *expect, const struct action *action, const char *uid);
 /* The job was written, or found to be newer than this version. */
 void expect_newer(struct expect *expect, const char *resource_version);
@@ -34,7 +34,7 @@ bool expect_is_empty(const struct expect *expect); /* nothing is expected */
  * view. */
 bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version);
 
-enum expect_kind { EXPECT_JOB, EXPECT_POD, EXPECT_SERVICE, EXPECT_KINDS };
+enum expect_kind { EXPECT_JOB, EXPECT_POD, EXPECT_SERVICE, EXPECT_POD_GROUP, EXPECT_KINDS };
 /* Of which kinds something is missing that expect_is_met has just found missing. */
 void expect_missing(const struct expect *expect, const struct world *world,
                     const char *resource_version, bool ret_missing[EXPECT_KINDS]);

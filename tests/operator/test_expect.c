@@ -96,6 +96,26 @@ static void what_a_view_must_show(void **state)
     }
 }
 
+static void a_pod_group_that_was_made_must_be_shown(void **state)
+{
+    (void)state;
+    static const struct action create = {.kind = ACTION_CREATE_POD_GROUP, .name = "j"};
+    struct pod pod = {.uid = "a", .name = "j"};
+    struct pod_group group = {.uid = "a", .name = "j"};
+    bool missing[EXPECT_KINDS];
+    for (int known = 0; known < 2; known++) { /* its UID */
+        struct world world = {.pods = &pod, .pod_count = 1};
+        struct expect *expect = expect_open();
+        expect_done(expect, &create, known ? "a" : NULL);
+        assert_false(expect_is_met(expect, &world, "1"));
+        expect_missing(expect, &world, "1", missing);
+        assert_true(missing[EXPECT_POD_GROUP] && !missing[EXPECT_POD] && !missing[EXPECT_SERVICE]);
+        world.pod_group = &group;
+        assert_true(expect_is_met(expect, &world, "1"));
+        expect_close(expect);
+    }
+}
+
 static void what_was_seen_once_need_not_be_seen_again(void **state)
 {
     (void)state;
@@ -133,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_view_must_show),
+        cmocka_unit_test(a_pod_group_that_was_made_must_be_shown),
         cmocka_unit_test(what_was_seen_once_need_not_be_seen_again),
         cmocka_unit_test(a_job_that_was_written_is_newer),
     };
