@@ -183,6 +183,15 @@ static void wait_for(struct pass *pass, const struct obstacle *obstacle)
                    obstacle->message);
 }
 
+/* What was refused may be what an expected obstacle waits for, and stands behind no pod's trouble:
+ * a missing right concerns all of them. */
+static void tell_refused(const struct pass *pass, struct obstacle *obstacle)
+{
+    const char *refused = pass->world->refused;
+    if (refused && (!obstacle->reason || obstacle->expected))
+        *obstacle = (struct obstacle){.reason = "Refused", .message = refused};
+}
+
 /* The job goes on: its pods and what stands beside them become as they shall be. */
 static void go_on(struct pass *pass, const struct news *news, struct obstacle *obstacle)
 {
@@ -192,10 +201,9 @@ static void go_on(struct pass *pass, const struct news *news, struct obstacle *o
         history_next_attempt(&pass->status.history);
     policy_gang_sync(pass->world, pass->plan);
     children_sync(pass->plan, pass->world, &pass->view, &pass->status.history, obstacle);
+    tell_refused(pass, obstacle);
     policy_autoscaler_sync(pass->world, pass->plan, obstacle);
     policy_waiting(pass->job, &pass->view, obstacle, pass->arena);
-    if (pass->world->refused)
-        obstacle_set(obstacle, "Refused", pass->world->refused);
     wait_for(pass, obstacle);
     pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
     pass_requeue(pass, pass->view.lost_ms);

@@ -140,7 +140,9 @@ check "C31 succeeded" comes "Created Running=False Succeeded" conditions c31
 
 api POST "$groups_path" '{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "taken"}, "spec": {"minMember": 1}}' >/dev/null
 job taken 0 1 OnFailure
-check "a foreign group is told of" tells taken '"taken" already exists'
+check "a foreign group is told of" tells taken 'Refused POST /apis/scheduling.volcano.sh'
+says_taken() { told taken | grep -F 'Waiting=True Refused: POST' | grep -F '"taken" already exists'; }
+check "in its condition, too" wait_for 20 says_taken
 check "and waited for" stays "" pods taken
 api DELETE "$groups_path/taken" >/dev/null
 check "until it is gone" comes 1 group taken .spec.minMember

@@ -60,6 +60,7 @@ void cluster_plan(struct cluster *cluster)
         .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
         .options = cluster->options,
         .blind = cluster->blind,
+        .refused = cluster->refused,
         .now_ms = cluster->now_ms,
     };
     cluster->plan = reconcile(&world, cluster->arena);

@@ -24,7 +24,7 @@ struct cluster {
     struct pod_group pod_group; /* no name: there is none */
     struct autoscaler autoscaler;
     struct reconcile_options options; /* all zero at first */
-    const char *blind;                /* of struct world */
+    const char *blind, *refused;      /* of struct world */
     int64_t now_ms;                   /* 1000 at first */
     int uids;
     bool job_deleted;
@@ -76,6 +76,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   autoscale              ... autoscalers are made,
  *   patience MS            ... lost nodes and overdue pods are given this long
  *   blind WORD, see        pods and services cannot be seen from now on, for this reason; can
+ *   deny WORD, allow       the last create was refused, for this reason; it was not
  *   state                  the last plan becomes one that sets the status as it is: to look at it
  */
 void cluster_do(struct cluster *cluster, const char *script);

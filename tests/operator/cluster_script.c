@@ -145,6 +145,10 @@ static bool set_option(struct cluster *cluster, const char *verb, const char *va
         cluster->blind = arena_strdup(cluster->arena, value);
     } else if (strcmp(verb, "see") == 0) {
         cluster->blind = NULL;
+    } else if (strcmp(verb, "deny") == 0) {
+        cluster->refused = arena_strdup(cluster->arena, value);
+    } else if (strcmp(verb, "allow") == 0) {
+        cluster->refused = NULL;
     } else {
         return false;
     }

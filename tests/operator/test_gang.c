@@ -85,6 +85,15 @@ static const struct story volcano[] = {
      "gang volcano; foreign group; pass",
      "status Created=T Waiting=T(FailedCreatePodGroup: Error creating: PodGroup \"j\" already exists and belongs to another owner) Worker=0/0/0\n"
      "event Warning FailedCreatePodGroup: Error creating: PodGroup \"j\" already exists and belongs to another owner\n"},
+    {"one that is not in sight is told of, as the server refuses ours", 0, 1, "OnFailure", "",
+     "gang volcano; deny already-there; pass",
+     "status Created=T Waiting=T(Refused: already-there) Worker=0/0/0\n"
+     "event Warning Refused: already-there\n"
+     "create podgroup j min=1 queue=default\n"},
+    {"until ours is made", 0, 1, "OnFailure", "",
+     "gang volcano; deny already-there; pass; settle; allow; pass",
+     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been seen by its scheduler) Worker=0/0/0\n"
+     "event Normal PodGroupPending: PodGroup j has not been seen by its scheduler\n"},
     {"and left alone at the end", 0, 1, "OnFailure", "",
      "gang volcano; foreign group; pass; suspend; pass",
      "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Worker=0/0/0\n"
