@@ -94,10 +94,10 @@ CASES = {
     "gpt2": (gpt2(), 33, True),
     "gpt2_untied_gelu": (gpt2(n_inner=40, activation_function="gelu", tie_word_embeddings=False), 7, False),
     "t5": (t5(), 13, True),
-    "t5_v1_1": (t5(feed_forward_proj="gated-gelu", num_decoder_layers=1, tie_word_embeddings=False), 13, False),
+    "t5_v1_1": (t5(feed_forward_proj="gated-gelu", num_decoder_layers=1, tie_word_embeddings=False), 13, True),
     "bert_masked_lm": (bert(), 11, True),
     "bert_pretraining": (bert(hidden_act="gelu_new"), 11, True),
-    "bert_classification": (bert(num_labels=3), 11, False),
+    "bert_classification": (bert(num_labels=3), 11, True),
 }
 CLASSES = {"llama": LlamaForCausalLM, "mistral": MistralForCausalLM, "gpt2": GPT2LMHeadModel,
            "t5": T5ForConditionalGeneration}
