@@ -25,6 +25,7 @@ check "the original's manifest trains with only the image changed" original
 check "... on four pods" contains "$work/original.out" "4 ranks on 4 nodes"
 check "... starts from the beginning" says original '^--- There is no checkpoint. Training starts from the beginning. ---$'
 check "... tells its steps" says original "$step"
+check "... and that its blocks are small units" says original '5 units of [0-9.e-]+M parameters are small \(below [0-9]+M\): one unit '
 check "... and its time" says original '^Elapsed time of the code block: [0-9]+\.[0-9]{4} seconds$'
 
 # Our own overlay, on a volume that is a folder here.
