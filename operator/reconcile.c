@@ -253,6 +253,7 @@ static void pass_suspended(struct pass *pass)
         pass_condition(pass, CONDITION_RUNNING, false, REASON_SUSPENDED, message);
     if (pass_condition(pass, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
         pass_event(pass, EVENT_NORMAL, REASON_SUSPENDED, message);
+    wait_for(pass, &(struct obstacle){.reason = NULL}); /* of a resumption that was not seen */
     observe_rest(pass);
     children_delete_all(pass->plan, &pass->view);
     pass_requeue(pass, pass->view.lost_ms);
@@ -294,8 +295,10 @@ static void pass_spoilt(struct pass *pass)
 static void pass_blind(struct pass *pass)
 {
     struct obstacle obstacle = {.reason = "Forbidden", .message = pass->world->blind};
-    if (condition_finished(&pass->status) || condition_is_true(&pass->status, CONDITION_SUSPENDED))
+    if (condition_finished(&pass->status))
         return;
+    if (pass->job->run_policy.suspend && condition_is_true(&pass->status, CONDITION_SUSPENDED))
+        obstacle.reason = NULL; /* it sleeps, and is to */
     created(pass);
     wait_for(pass, &obstacle);
 }

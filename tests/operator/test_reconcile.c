@@ -74,6 +74,22 @@ static const struct story sight[] = {
      "event Warning Forbidden: no-right\n"},
     {"one that sleeps has nothing to wait for", 1, 1, "OnFailure", "suspend: true",
      "settle; blind no-right; pass", ""},
+    {"one that is woken has", 1, 1, "OnFailure", "suspend: true",
+     "settle; blind no-right; resume; pass",
+     "status Created=T Suspended=T Waiting=T(Forbidden: no-right) Master=0/0/0 Worker=0/0/0\n"
+     "event Warning Forbidden: no-right\n"},
+    {"until it sleeps again", 1, 1, "OnFailure", "suspend: true",
+     "settle; blind no-right; resume; pass; suspend; pass",
+     "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0 Worker=0/0/0\n"},
+    {"seen or not", 1, 1, "OnFailure", "suspend: true",
+     "settle; blind no-right; resume; pass; suspend; see; pass",
+     "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0 Worker=0/0/0\n"},
+    {"or can be seen to go on", 0, 1, "OnFailure", "suspend: true",
+     "settle; blind no-right; resume; pass; see; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Worker=0/0/0 start=1000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-worker-0\n"
+     "create pod j-worker-0 attempt 0\n"},
     {"nor has one that is done", 1, 0, "OnFailure", "cleanPodPolicy: All",
      "settle; run *; exit * 0; pass; blind no-right; pass", ""},
 };
