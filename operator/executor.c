@@ -57,6 +57,7 @@ struct executor {
     struct flight *events;
     size_t event_count;
     uint64_t event_number;
+    bool told_mute; /* that events may not be created */
 };
 
 static const struct executor_transport kube_transport = {kube_send, kube_cancel};
@@ -112,6 +113,7 @@ static void send_request(struct run *run, const struct action *action, struct fl
         .body = request.body,
         .content_type = request.content_type,
         .once = action->kind == ACTION_EVENT,
+        .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
         .done = done,
         .context = flight,
     };
@@ -125,9 +127,13 @@ static void on_event_done(void *context, const struct json_t *answer, const stru
 {
     (void)answer;
     struct flight *flight = context;
+    struct executor *executor = flight->executor;
+    bool is_news = err->code == ERR_FORBIDDEN && !executor->told_mute;
     if (err->code)
-        log_debug("an event is lost: %s", err->msg);
-    flight->executor->event_count--;
+        log_write(is_news ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
+                  is_news ? " (further ones are not told of)" : "");
+    executor->told_mute |= is_news;
+    executor->event_count--;
     list_remove(flight);
     free(flight);
 }
@@ -235,7 +241,6 @@ static void note(struct run *run, const struct action *action, const struct json
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expect_newer(expect, before);
     }
-    run->taken |= err->code == ERR_EXISTS;
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
     bool is_changed = err->code == ERR_CONFLICT && action->kind == ACTION_FORCE_DELETE_POD;
     if (err->code != ERR_EXISTS && !is_changed) /* another's, who may hide it; not gone after all */
@@ -279,6 +284,7 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     list_remove(flight);
     free(flight);
     note_refusal(run, action, err);
+    run->taken |= err->code == ERR_EXISTS;
     if (steps_done(run->steps, action, err))
         note(run, action, err->code ? NULL : answer, err);
     else if (action->kind == ACTION_SET_STATUS)

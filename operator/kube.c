@@ -26,7 +26,7 @@ struct kube_request {
 
     /* what was asked for; a stream has `line` */
     char *method, *path, *content_type, *body;
-    bool once, unguarded, is_stream;
+    bool once, exact, unguarded, is_stream;
     int64_t timeout_ms, idle_timeout_ms;
     void (*line)(void *context, const char *line, size_t bytes);
     void (*done)(void *context, const struct json_t *answer, const struct error *err);
@@ -121,7 +121,7 @@ static void refused(struct kube_request *request)
  * that the lost try made. */
 static bool was_made_before(const struct kube_request *request, const struct error *err)
 {
-    return err->code == ERR_EXISTS && request->was_unsure;
+    return err->code == ERR_EXISTS && request->was_unsure && !request->exact;
 }
 
 static void answered(struct kube_request *request, const struct json_t *object,
@@ -284,6 +284,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
             xstrdup(call->content_type ? call->content_type : "application/json");
     }
     request->once = call->once;
+    request->exact = call->exact;
     request->unguarded = call->unguarded;
     request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
     request->done = call->done;

@@ -34,6 +34,7 @@ struct kube_call {
     const struct json_t *body; /* NULL: none; printed at once */
     const char *content_type;  /* NULL: application/json */
     bool once;                 /* no tries again: for leases, whose holder decides in time */
+    bool exact;                /* AlreadyExists is told even if an earlier answer was lost */
     bool unguarded;            /* the leader's own lease: sent at once, even if the guard says no */
     int64_t timeout_ms;        /* of one try; 0: that of the options */
     /* The answer's object: NULL with err set if there is none. err->code: ERR_NOT_FOUND 404,
@@ -41,7 +42,7 @@ struct kube_call {
      * ERR_INPUT 400 and 422, ERR_TIMEOUT, ERR_IO ...; its text is the server's Status.message with
      * verb and path. ERR_NONE for an answer that is no error; there is none with it (NULL) if a
      * try was refused with AlreadyExists after an earlier one of the same POST whose answer was
-     * lost: that one made it, or so it seems. Borrowed until it returns. */
+     * lost, unless `exact`: that one made it, or so it seems. Borrowed until it returns. */
     void (*done)(void *context, const struct json_t *answer, const struct error *err);
     void *context;
 };
@@ -89,7 +90,7 @@ size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_m
 uint64_t kube_requests_sent(const struct kube *kube);
 /* Of them, those without an answer to work with: connection trouble, 401, 408, 429, 5xx. */
 uint64_t kube_requests_failed(const struct kube *kube);
-/* Of them, those that were answered with 403: a right is missing, or a quota is used up. */
+/* Of those sent, those that were answered with 403: a right is missing, or a quota is used up. */
 uint64_t kube_requests_forbidden(const struct kube *kube);
 
 /* "/api/v1/namespaces/NS/pods/NAME" and its like. group "" is the core; namespace_ and name may be

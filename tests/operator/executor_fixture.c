@@ -29,7 +29,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
 
 static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
 {
-    static const char *const kinds[] = {"job", "pod", "service"};
+    static const char *const kinds[] = {"job", "pod", "service", "podgroup"};
     struct executor_fixture *f = context;
     str_printf(&f->asked, "%s since %d;", kinds[kind], (int)since_ms);
     return f->rereads;
@@ -42,6 +42,7 @@ struct executor_fixture *executor_fixture_open(int workers)
     late_api_open(&f->kube);
     str_init(&f->asked, 1000);
     const struct executor_options options = {.transport = &late_api_transport,
+                                             .pod.gang = {GANG_VOLCANO, "volcano"},
                                              .parallel_max = 8,
                                              .clocks = &clocks,
                                              .over = on_over,

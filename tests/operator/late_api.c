@@ -42,6 +42,7 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
         reason ? xasprintf("(%s)", reason)
                : xasprintf("%s %s%s%s", call->method, end, name ? " " : "", name ? name : "");
     assert_int_equal(call->once, request->event);
+    assert_int_equal(call->exact, strcmp(request->line, "POST podgroups j") == 0);
     request->done = call->done;
     request->context = call->context;
     str_printf(&kube->said, "%s\n", request->line);

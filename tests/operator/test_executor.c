@@ -117,6 +117,30 @@ static void a_right_that_is_missing_is_remembered_until_it_is_there(void **state
     }
 }
 
+/* Nothing will tell when a group that is not in sight is gone: it is looked for in time. */
+static void a_group_that_is_taken_is_looked_at_again(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        int64_t again_ms;
+    } rows[] = {{ERR_EXISTS, 10000}, {ERR_FORBIDDEN, 0}};
+    static const struct pod_group_spec spec = {.queue = "", .priority_class = ""};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan,
+                 (struct action){.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &spec});
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "POST podgroups j"), rows[i].code);
+        assert_int_equal(f->failure.code, rows[i].code);
+        assert_non_null(executor_refused(f->executor, "ns/j", "job"));
+        int64_t again_ms = rows[i].again_ms ? executor_fixture_now_ms + rows[i].again_ms : 0;
+        assert_int_equal(f->requeue_ms, again_ms);
+        executor_fixture_close(f);
+    }
+}
+
 static void what_is_in_flight_at_a_failure_is_waited_for(void **state)
 {
     (void)state;
@@ -259,6 +283,7 @@ int main(void)
         cmocka_unit_test(outcomes_decide_what_follows),
         cmocka_unit_test(what_was_refused_is_forgiven),
         cmocka_unit_test(a_right_that_is_missing_is_remembered_until_it_is_there),
+        cmocka_unit_test(a_group_that_is_taken_is_looked_at_again),
         cmocka_unit_test(what_is_in_flight_at_a_failure_is_waited_for),
         cmocka_unit_test(a_deleted_job_is_told),
         cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),

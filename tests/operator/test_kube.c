@@ -207,19 +207,22 @@ static void a_create_whose_answer_was_lost_went_well(void **state)
     static const struct {
         struct fake_answer first, second;
         enum error_code code;
+        bool exact;
     } rows[] = {
-        {{.bytes = "HTTP/1.1 201", .then = FAKE_CLOSE}, THERE, ERR_NONE},
-        {{.bytes = "", .then = FAKE_CLOSE}, THERE, ERR_NONE},
-        {API_BUSY, THERE, ERR_NONE},
-        {API_STATUS("504 Gateway Timeout", "Timeout", "slow"), THERE, ERR_NONE},
-        {API_BUSY, API_STATUS("409 Conflict", "Conflict", "p was modified"), ERR_CONFLICT},
-        {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), THERE, ERR_EXISTS},
-        {UNAUTHORIZED, THERE, ERR_EXISTS},
+        {{.bytes = "HTTP/1.1 201", .then = FAKE_CLOSE}, THERE, ERR_NONE, false},
+        {{.bytes = "", .then = FAKE_CLOSE}, THERE, ERR_NONE, false},
+        {API_BUSY, THERE, ERR_NONE, false},
+        {API_STATUS("504 Gateway Timeout", "Timeout", "slow"), THERE, ERR_NONE, false},
+        {API_BUSY, API_STATUS("409 Conflict", "Conflict", "p was modified"), ERR_CONFLICT, false},
+        {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), THERE, ERR_EXISTS, false},
+        {UNAUTHORIZED, THERE, ERR_EXISTS, false},
+        {API_BUSY, THERE, ERR_EXISTS, true},
     };
     json_t *body = json_object();
-    const struct kube_call call = {.method = "POST", .path = PODS, .body = body};
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct fake_answer answers[] = {rows[i].first, rows[i].second};
+        const struct kube_call call = {
+            .method = "POST", .path = PODS, .body = body, .exact = rows[i].exact};
         struct api api;
         struct api_result result;
         ask(&api, answers, 2, &call, &result);
