@@ -96,7 +96,7 @@ static const char *advice(const struct channel *channel, const struct error *err
 {
     if (channel->kind == STORE_JOBS && err->code == ERR_NOT_FOUND)
         return "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
-               "(kubectl apply -k deploy/crd)";
+               "(kubectl apply -k deploy/crd, or deploy/before-1.23/crd: see docs/install.md)";
     if (channel->kind == STORE_AUTOSCALERS && err->code == ERR_FORBIDDEN)
         return "; no autoscalers are made meanwhile";
     return "";

@@ -75,7 +75,7 @@ kubectl delete -k "$installed/crd" >/dev/null
 operator_start
 log=$work/operator-$((${#operators[@]} - 1)).log
 check "without the CRD it says what to do" wait_for 10 grep -F \
-    "CustomResourceDefinition pytorchjobs.kubeflow.org installed? (kubectl apply -k deploy/crd)" "$log"
+    "CustomResourceDefinition pytorchjobs.kubeflow.org installed? (kubectl apply -k deploy/crd, or deploy/before-1.23/crd: see docs/install.md)" "$log"
 code_of() { curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$health/$1"; }
 check "it is alive" comes 200 code_of healthz
 check "but not ready" is 503 code_of readyz
