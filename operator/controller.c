@@ -305,6 +305,8 @@ bool controller_is_ready(const struct controller *c)
     return channels_are_ready(c->channels);
 }
 
+_Static_assert(STORE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watches");
+
 void controller_view(const struct controller *c, struct metrics_view *view)
 {
     view->ready = controller_is_ready(c);

@@ -137,9 +137,10 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
     counter(out, "shoal_operator_api_requests_total", "Requests sent to the API server.",
             v->requests);
     counter(out, "shoal_operator_api_requests_failed_total",
-            "Of them, those without an answer to work with.", v->failed_requests);
+            "Of the requests sent, those without an answer to work with.", v->failed_requests);
     counter(out, "shoal_operator_api_requests_forbidden_total",
-            "Of them, those refused for want of a right, or by a quota.", v->forbidden_requests);
+            "Of the requests sent, those refused for want of a right, or by a quota.",
+            v->forbidden_requests);
     exposition_head("shoal_operator_watch_failing",
                     "Whether objects of this kind cannot be listed or watched.", "gauge", out);
     for (size_t i = 0; i < v->watch_count; i++)
