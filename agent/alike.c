@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -11,7 +12,7 @@ enum { SHOWN_BYTES = 40 }; /* of a value: two of them and a key fit into one val
 struct recipe {
     struct config_entry *entries; /* of what must be alike */
     int count;
-    char digest[17];
+    char digest[48]; /* with the count in front: another one is of another version */
 };
 
 static bool starts_with_any(const char *key, const char *const *beginnings, size_t count)
@@ -40,8 +41,12 @@ static bool must_be_alike(const char *key)
         "runtime.collectives",
         "runtime.concurrent_collectives",
         "runtime.nan_policy",
+        "profiler.enable",
     };
-    return starts_with_any(key, beginnings, array_length(beginnings));
+    static const char *const own[] = {"data.num_workers", "data.prefetch_factor",
+                                      "data.loader_timeout"};
+    return starts_with_any(key, beginnings, array_length(beginnings)) &&
+           !starts_with_any(key, own, array_length(own));
 }
 
 static bool is_place(const char *key)
@@ -89,7 +94,7 @@ static void take_recipe(const struct config *config, struct arena *arena, struct
         recipe->entries[recipe->count++] = all[i];
         str_printf(&text, "%s=%s\n", all[i].key, all[i].value);
     }
-    snprintf(recipe->digest, sizeof recipe->digest, "%016llx",
+    snprintf(recipe->digest, sizeof recipe->digest, "%d keys %016llx", recipe->count,
              (unsigned long long)XXH64(str_text(&text), text.length, 0));
 }
 
@@ -137,7 +142,8 @@ static int find_difference(const struct recipe *mine, struct store *store, int r
         return -1;
     ret_found[0] = '\0';
     bool differs = strcmp(value, mine->digest) != 0;
-    for (int i = 0; differs && !ret_found[0] && i < mine->count; i++) {
+    bool comparable = atoi(value) == mine->count;
+    for (int i = 0; differs && comparable && !ret_found[0] && i < mine->count; i++) {
         const struct config_entry *entry = &mine->entries[i];
         if (hear(store, "value", i, timeout_ms, value, err) < 0)
             return -1;
@@ -145,6 +151,8 @@ static int find_difference(const struct recipe *mine, struct store *store, int r
             snprintf(ret_found, STORE_VALUE_MAX, "%.64s: rank %d has '%.48s', rank 0 has '%.48s'",
                      entry->key, rank, entry->value, value);
     }
+    if (differs && !ret_found[0])
+        snprintf(ret_found, STORE_VALUE_MAX, "rank %d is of another version than rank 0", rank);
     return 0;
 }
 

@@ -16,7 +16,8 @@
 #include <xxhash.h>
 
 enum { WRITE_MAX_BYTES = 16 << 20, TREE_MAX_DEPTH = 8, TEMP_DIGITS = 16 };
-#define TEMP_MARK ".tmp-"
+#define TEMP_MARK     ".tmp-"
+#define REPLACED_MARK ".shoal-replaced"
 
 /* ---- the system's own operations ---- */
 
@@ -228,7 +229,12 @@ int durable_make_dirs(const struct file_ops *ops, const char *path, struct error
  * over. */
 static int exchange_by_renames(const struct file_ops *ops, const char *from, const char *to)
 {
-    auto_free char *old = xasprintf("%s.replaced", to);
+    auto_free char *old = xasprintf("%s" REPLACED_MARK, to);
+    struct error err;
+    if (durable_remove_tree(ops, old, &err) < 0) { /* of one who was killed, and `to` is whole */
+        errno = EEXIST;
+        return -1;
+    }
     if (ops->rename(ops->ctx, to, old) < 0)
         return -1;
     if (ops->rename(ops->ctx, from, to) == 0)
@@ -288,6 +294,15 @@ bool durable_is_temp(const char *name, const char *of)
     const char *digits = name + length - TEMP_DIGITS;
     return strncmp(name + length - tail, TEMP_MARK, strlen(TEMP_MARK)) == 0 &&
            strspn(digits, "0123456789abcdef") == TEMP_DIGITS;
+}
+
+bool durable_is_replaced(const char *path)
+{
+    size_t length = strlen(path), tail = strlen(REPLACED_MARK);
+    if (length <= tail || strcmp(path + length - tail, REPLACED_MARK) != 0)
+        return false;
+    auto_free char *successor = xasprintf("%.*s", (int)(length - tail), path);
+    return access(successor, F_OK) == 0;
 }
 
 int durable_remove_temp_files(const struct file_ops *ops, const char *path, struct error *err)

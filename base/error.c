@@ -71,7 +71,7 @@ const char *error_name(enum error_code code)
         [ERR_LIMIT] = "limit",         [ERR_TIMEOUT] = "timeout",
         [ERR_PEER] = "peer",           [ERR_SHAPE] = "shape",
         [ERR_MEMORY] = "memory",       [ERR_UNSUPPORTED] = "unsupported",
-        [ERR_CANCELLED] = "cancelled",
+        [ERR_CANCELLED] = "cancelled", [ERR_DIVERGED] = "diverged",
     };
     if ((unsigned)code >= sizeof names / sizeof names[0])
         return "unknown";

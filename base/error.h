@@ -31,6 +31,7 @@ enum error_code {
     ERR_MEMORY,    /* device memory is exhausted */
     ERR_UNSUPPORTED, /* understood, but not built */
     ERR_CANCELLED,   /* someone asked to stop */
+    ERR_DIVERGED,    /* what is computed is no number any more */
 };
 
 struct error {

@@ -35,6 +35,8 @@ static void consider(struct arena *arena, const char *dir, const struct dirent *
     if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
         return;
     const char *path = arena_printf(arena, "%s/%s", dir, entry->d_name);
+    if (durable_is_replaced(path))
+        return;
     struct manifest manifest;
     struct error err;
     bool is_temp = durable_is_temp(entry->d_name, NULL);

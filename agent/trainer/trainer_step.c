@@ -78,6 +78,17 @@ static bool measures_norm(const struct trainer *t)
            t->config->runtime.nan_policy != NAN_WARN;
 }
 
+/* The norm is that of all ranks' gradients: they find the same. */
+static int diverged(const struct trainer *t, struct error *err)
+{
+    error_set(err, ERR_DIVERGED,
+              "step %lld: the gradient's norm is no number (runtime.nan_policy=abort): try a "
+              "smaller learning rate, or clip gradients",
+              (long long)t->position.step + 1);
+    err->shared = true;
+    return -1;
+}
+
 /* The update, unless the policy for gradients that are no numbers forbids it. */
 static int update(struct trainer *t, struct error *err)
 {
@@ -88,10 +99,7 @@ static int update(struct trainer *t, struct error *err)
             return -1;
         double norm = optim_norm(t->optim);
         if (!isfinite(norm) && t->config->runtime.nan_policy == NAN_ABORT)
-            return error_set(err, ERR_LIMIT,
-                             "step %lld: the gradient's norm is no number (runtime.nan_policy="
-                             "abort): try a smaller learning rate, or clip gradients",
-                             (long long)t->position.step + 1);
+            return diverged(t, err);
         if (!isfinite(norm)) {
             t->skipped_steps++;
             return 0;

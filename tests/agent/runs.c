@@ -94,6 +94,8 @@ static void on_step(void *ctx, const struct trainer_step *step)
     seen->loss[step->position.step - 1] = step->loss;
     seen->fresh_blocks[step->position.step - 1] = step->memory.fresh_blocks;
     seen->last_step = (int)step->position.step;
+    seen->nonfinite_steps = step->nonfinite_steps;
+    seen->skipped_steps = step->skipped_steps;
     seen->steps++;
 }
 

@@ -22,6 +22,7 @@ struct seen {
     int64_t fresh_blocks[RUNS_MAX_STEPS]; /* asked of the system by then */
     double epoch_loss, test_loss, test_samples;
     int steps, resumed_step, last_step;
+    int64_t nonfinite_steps, skipped_steps;
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], not_saved[512];
     char notice[1024]; /* the last one */

@@ -135,7 +135,7 @@ static void test_rename_directory_without_exchange(void **state)
 {
     auto_free char *a = xasprintf("%s/a.tmp-0123456789abcdef", (char *)*state);
     auto_free char *b = xasprintf("%s/b", (char *)*state);
-    auto_free char *old = xasprintf("%s.replaced", b);
+    auto_free char *old = xasprintf("%s.shoal-replaced", b);
     auto_free char *in_a = xasprintf("%s/file", a);
     auto_free char *in_b = xasprintf("%s/file", b);
     auto_free char *in_old = xasprintf("%s/file", old);
@@ -162,9 +162,23 @@ static void test_rename_directory_without_exchange(void **state)
             assert_string_equal(now, "new");
         if (!now[0])
             assert_string_equal(text_of(in_old, text, sizeof text), "old");
+        assert_int_equal(durable_is_replaced(old), access(b, F_OK) == 0);
+        assert_false(durable_is_replaced(b));
+
+        /* Whoever comes next replaces it, and twice. */
+        for (int again = 0; again < 2; again++) {
+            assert_ok(durable_remove_tree(&file_ops_system, a, &err), &err);
+            assert_ok(durable_make_dir(&file_ops_system, a, &err), &err);
+            assert_ok(durable_write_file(&file_ops_system, in_a, "next", 4, &result, &err), &err);
+            faulty_init(&f, -1, 0);
+            f.ops.exchange = no_exchange;
+            assert_ok(durable_rename(&f.ops, a, b, &err), &err);
+            faulty_free(&f);
+            assert_string_equal(text_of(in_b, text, sizeof text), "next");
+        }
+        assert_int_equal(access(old, F_OK), -1);
         assert_ok(durable_remove_tree(&file_ops_system, a, &err), &err);
         assert_ok(durable_remove_tree(&file_ops_system, b, &err), &err);
-        assert_ok(durable_remove_tree(&file_ops_system, old, &err), &err);
     }
 }
 
