@@ -48,6 +48,7 @@ static const struct field fields[] = {
          "train/tokens_per_second"),
     REAL(STEP, flops_per_s[FLOPS_FULL], "flops_per_second", "throughput/flops_per_sec",
          "train/flops_per_second"),
+    REAL(STEP, steps_per_s, NULL, "throughput/device/batches_per_sec", NULL), /* all take part */
     REAL(STEP, device_samples_per_s, NULL, "throughput/device/samples_per_sec", NULL),
     REAL(STEP, device_tokens_per_s, "tokens_per_second_per_device",
          "throughput/device/tokens_per_sec", "train/tokens_per_second_per_device"),

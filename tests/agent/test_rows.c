@@ -73,6 +73,7 @@ static void the_fabric_scripts_have_their_names(void **state)
         "throughput/samples_per_sec",
         "throughput/tokens_per_sec",
         "throughput/flops_per_sec",
+        "throughput/device/batches_per_sec",
         "throughput/device/samples_per_sec",
         "throughput/device/tokens_per_sec",
         "throughput/device/flops_per_sec",
