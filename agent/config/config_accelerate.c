@@ -159,37 +159,10 @@ static int apply_fsdp_key(struct config_parser *p, const char *name, const json_
     return apply(p, name, key, text, err);
 }
 
-static const char *fsdp_text(struct config_parser *p, const json_t *keys, const char *name)
-{
-    const json_t *value = json_object_get(keys, arena_printf(p->arena, "fsdp_%s", name));
-    const char *text = config_json_text(p->arena, value ? value : json_object_get(keys, name));
-    return text ? text : "";
-}
-
-/* What accelerate refuses of its second version, and the default that is another there. */
-static int apply_version(struct config_parser *p, const json_t *keys, struct error *err)
-{
-    bool forward = false;
-    if (strcmp(fsdp_text(p, keys, "version"), "2") != 0)
-        return 0;
-    const char *state_dict = fsdp_text(p, keys, "state_dict_type");
-    if (strcasecmp(state_dict, "LOCAL_STATE_DICT") == 0 || strcmp(state_dict, "2") == 0)
-        return error_set(err, ERR_CONFIG,
-                         "fsdp_state_dict_type: fsdp_version 2 has no LOCAL_STATE_DICT");
-    if (config_parse_bool(fsdp_text(p, keys, "forward_prefetch"), &forward) && forward)
-        return error_set(err, ERR_CONFIG,
-                         "fsdp_forward_prefetch: fsdp_version 2 has none; leave it out");
-    return state_dict[0]
-               ? 0
-               : apply(p, "fsdp_version", "checkpoint.state_dict_type", "SHARDED_STATE_DICT", err);
-}
-
 int config_apply_fsdp_keys(struct config_parser *p, const json_t *keys, struct error *err)
 {
     const char *name;
     json_t *value;
-    if (apply_version(p, keys, err))
-        return -1;
     json_object_foreach((json_t *)(uintptr_t)keys, name, value)
     {
         if (apply_fsdp_key(p, name, value, err))

@@ -150,6 +150,10 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
         return apply_list(p, name, value, source, err);
     if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))
         return -1;
+    if (config_names_have(CONFIG_FSDP_VERSION, name, false)) {
+        p->is_fsdp2 = value && strcmp(value, "2") == 0;
+        p->fsdp2_source = source;
+    }
     if (done)
         return 0;
     if (config_find_key(name, &index, &known, err)) {
@@ -177,6 +181,8 @@ static int apply_preset(struct config_parser *p, const char *name, struct error 
             const char *key = arena_strndup(p->arena, *line, (size_t)(equals - *line));
             if (config_apply(p, key, equals + 1, SOURCE_PRESET, err))
                 return error_wrap(err, "preset %s: %s", name, key);
+            if (strcmp(key, "logging.style") == 0) /* sizes have none */
+                p->trainer = preset->name;
         }
         const char *before = p->config->preset;
         p->config->preset =

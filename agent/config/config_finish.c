@@ -51,18 +51,21 @@ static enum config_model type_of(const char *architecture)
     return architecture_find(architecture, &a) ? config_model_of(a.kind) : MODEL_LLAMA;
 }
 
+/* The key whose field is at the offset. */
+static int key_of(size_t offset)
+{
+    int i = 0;
+    while (config_key(i)->offset != offset) {
+        i++;
+        assert(i < config_key_count());
+    }
+    return i;
+}
+
 /* The value of the field at `to` follows from that of the key at `from`, whose source it gets. */
 static void follow(struct config_parser *p, size_t to, size_t from)
 {
-    int target = -1, origin = -1;
-    for (int i = 0; i < config_key_count(); i++) {
-        if (config_key(i)->offset == to)
-            target = i;
-        if (config_key(i)->offset == from)
-            origin = i;
-    }
-    assert(target >= 0 && origin >= 0);
-    p->config->source[target] = p->config->source[origin];
+    p->config->source[key_of(to)] = p->config->source[key_of(from)];
 }
 
 /* What a checkpoint of the model at `path` is called: never by a hidden name. */
@@ -77,6 +80,12 @@ static const char *name_of(struct arena *arena, const char *path)
     if (begin == length || path[begin] == '.')
         return "checkpoint";
     return arena_strndup(arena, path + begin, length - begin);
+}
+
+/* Whether the trainer is a script that accelerate starts. */
+static bool is_launched(const struct config_parser *p)
+{
+    return p->trainer && strcmp(p->trainer, "accelerate") == 0;
 }
 
 static int finish_model(struct config_parser *p, struct error *err)
@@ -97,7 +106,7 @@ static int finish_model(struct config_parser *p, struct error *err)
             return error_set(err, ERR_CONFIG,
                              "model.type is not set, although model.config_overrides is; "
                              "it can be llama, gpt2, t5 or bert");
-        if (strstr(p->config->preset, "accelerate"))
+        if (is_launched(p))
             return error_set(
                 err, ERR_CONFIG,
                 "model.name_or_path is not set: scripts are not opened, so their "
@@ -123,18 +132,11 @@ static int finish_model(struct config_parser *p, struct error *err)
     return 0;
 }
 
-/* Whether the preset that was applied last is accelerate's: no script has one of its own. */
-static bool is_trainers(const struct config_parser *p)
-{
-    const char *comma = strrchr(p->config->preset, ',');
-    return strcmp(comma ? comma + 1 : p->config->preset, "accelerate") == 0;
-}
-
 /* Transformers' Trainer: "max_steps overrides num_train_epochs". */
 static void finish_steps(struct config_parser *p)
 {
     struct agent_config *c = &p->config->value;
-    if (!is_trainers(p) || c->schedule.max_steps == 0)
+    if (!is_launched(p) || c->schedule.max_steps == 0)
         return;
     if (SOURCE_OF(schedule.epochs) > SOURCE_PRESET && c->schedule.epochs > 0)
         config_note(p, "schedule.num_train_epochs is ignored: schedule.max_steps decides, as in "
@@ -162,6 +164,26 @@ static int finish_processes(struct config_parser *p, struct error *err)
                          (long long)all, (long long)nodes);
     c->runtime.nproc_per_node =
         all < 0 ? "auto" : arena_printf(p->arena, "%lld", (long long)(all / nodes));
+    return 0;
+}
+
+/* What accelerate refuses of its second version, and the default that is another there. */
+static int finish_version(struct config_parser *p, struct error *err)
+{
+    struct agent_config *c = &p->config->value;
+    bool is_asked = SOURCE_OF(checkpoint.state_dict_type) > SOURCE_PRESET;
+    if (!p->is_fsdp2)
+        return 0;
+    if (is_asked && c->checkpoint.state_dict_type == STATE_DICT_LOCAL)
+        return error_set(err, ERR_CONFIG,
+                         "fsdp_state_dict_type: fsdp_version 2 has no LOCAL_STATE_DICT");
+    if (c->parallel.forward_prefetch && SOURCE_OF(parallel.forward_prefetch) > SOURCE_PRESET)
+        return error_set(err, ERR_CONFIG,
+                         "fsdp_forward_prefetch: fsdp_version 2 has none; leave it out");
+    if (!is_asked) {
+        c->checkpoint.state_dict_type = STATE_DICT_SHARDED;
+        p->config->source[key_of(KEY_AT(checkpoint.state_dict_type))] = p->fsdp2_source;
+    }
     return 0;
 }
 
@@ -251,7 +273,7 @@ static void finish_optimizer(struct config_parser *p)
 
 int config_finish(struct config_parser *p, struct error *err)
 {
-    if (finish_model(p, err) || finish_processes(p, err))
+    if (finish_model(p, err) || finish_processes(p, err) || finish_version(p, err))
         return -1;
     finish_by_model(&p->config->value);
     finish_optimizer(p);

@@ -99,7 +99,7 @@ const struct config_refusal config_refusals[] = {
      "choose units by fsdp_transformer_layer_cls_to_wrap, or NO_SHARD"},
     {"parallel.use_orig_params use_orig_params fsdp_use_orig_params", NULL, "true 1",
      IGNORED_SWITCH, "parameters keep their own names and shapes anyway"},
-    {"parallel.fsdp_version fsdp_version", NULL, "1 2", REFUSED, "only 1 and 2 exist"},
+    {CONFIG_FSDP_VERSION, NULL, "1 2", REFUSED, "only 1 and 2 exist"},
     {"data.pin_memory pin_memory", NULL, NULL, IGNORED_SWITCH,
      "what goes to a GPU is always page-locked, nothing else ever"},
     {"num_processes", "0", NULL, REFUSED, "at least one process; -1: one for each GPU"},

@@ -115,6 +115,8 @@ struct config_refusal {
     enum config_verdict verdict;
     const char *why; /* "... is ignored: WHY" or "...: WHY" */
 };
+/* 1 or 2, which only says what else can be asked for. */
+#define CONFIG_FSDP_VERSION "parallel.fsdp_version fsdp_version"
 extern const struct config_refusal config_refusals[];
 extern const int config_refusal_count;
 

@@ -50,8 +50,11 @@ struct config_parser {
     const char *model_type;  /* as it was written last; NULL: nowhere but in the table */
     const char *wrap_policy; /* likewise */
     bool auto_wrap;          /* it was written as --fsdp's word */
-    struct str unknown;      /* names of unknown flags */
-    struct str notes;        /* what is ignored and why */
+    const char *trainer;     /* the preset of a whole trainer that was applied last; or NULL */
+    bool is_fsdp2;           /* fsdp_version is 2 */
+    enum config_source fsdp2_source;
+    struct str unknown; /* names of unknown flags */
+    struct str notes;   /* what is ignored and why */
 };
 
 /* Splits the command line into flags, argument files expanded. */

@@ -323,6 +323,8 @@ static void flags_and_variables_have_their_meaning(void **state)
          "schedule.num_train_epochs=0 (flag)"},
         {"--preset accelerate --model_name m --max_train_steps 500 --num_train_epochs 2", "",
          "schedule.num_train_epochs=0 (flag)"},
+        {"--preset accelerate,bert-base --max_steps 500", "", "schedule.num_train_epochs=0 (flag)"},
+        {"--preset bert-base,accelerate --max_steps 500", "", "schedule.num_train_epochs=0 (flag)"},
         {"--preset accelerate,hyperpod --max_steps 500", "",
          "schedule.num_train_epochs=3 (preset)"},
         {"--fsdp --fsdp_config={\"reshard_after_forward\":false}", "",
@@ -330,6 +332,15 @@ static void flags_and_variables_have_their_meaning(void **state)
         {"--fsdp true --fsdp_sharding_strategy 2", "",
          "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
         {"--fsdp false", "", "parallel.sharding_strategy=NO_SHARD (flag)"},
+        {"--preset accelerate,bert-base --fsdp_version 2 --checkpoint_dir d", "",
+         "checkpoint.state_dict_type=SHARDED_STATE_DICT (flag)"},
+        {"--preset accelerate,bert-base --checkpoint_dir d", "FSDP_VERSION=2",
+         "checkpoint.state_dict_type=SHARDED_STATE_DICT (environment)"},
+        {"--preset accelerate,bert-base --checkpoint_dir d --fsdp_version 1", "FSDP_VERSION=2",
+         "checkpoint.state_dict_type=FULL_STATE_DICT (preset)"},
+        {"--preset accelerate,bert-base --checkpoint_dir d --fsdp_version 2",
+         "FSDP_STATE_DICT_TYPE=FULL_STATE_DICT",
+         "checkpoint.state_dict_type=FULL_STATE_DICT (environment)"},
         {"--zero_stage 2", "", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
         {"--zero_stage 0", "", "parallel.sharding_strategy=NO_SHARD (flag)"},
         {"--num_processes 4", "", "runtime.num_processes=4 (flag)"},
@@ -360,6 +371,13 @@ static void flags_and_variables_have_their_meaning(void **state)
     struct error err;
     assert_fails(config_line_parse(arena, "--fsdp fullshard", "", &config, &err), &err, ERR_CONFIG,
                  "--fsdp: 'fullshard': it knows full_shard, shard_grad_op");
+    assert_fails(
+        config_line_parse(arena, "--fsdp_version 2 --fsdp_state_dict_type 2", "", &config, &err),
+        &err, ERR_CONFIG, "fsdp_version 2 has no LOCAL_STATE_DICT");
+    assert_fails(config_line_parse(arena, "--forward_prefetch", "FSDP_VERSION=2", &config, &err),
+                 &err, ERR_CONFIG, "fsdp_forward_prefetch: fsdp_version 2 has none");
+    assert_fails(config_line_parse(arena, "--fsdp_version 3", "", &config, &err), &err, ERR_CONFIG,
+                 "--fsdp_version: '3': only 1 and 2 exist");
     assert_fails(config_line_parse(arena, "--zero_stage 1", "", &config, &err), &err, ERR_CONFIG,
                  "--zero_stage: '1' is not one of: 0 2 3");
     assert_fails(config_line_parse(arena, "--preset accelerate --lr 1", "", &config, &err), &err,
