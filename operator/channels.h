@@ -46,7 +46,8 @@ const char *channels_watched(const struct channels *channels, enum store_kind ki
                              bool *ret_failing);
 
 /* Why the children of jobs cannot be seen, in words for people: we may not list pods, services or
- * the gang scheduler's PodGroups. NULL: we may, or of jobs nothing is known either. */
+ * the gang scheduler's PodGroups, and that not only for a moment. NULL: we may, or of jobs nothing
+ * is known either. */
 const char *channels_blind(const struct channels *channels);
 
 /* The version of autoscalers that are watched; NULL: there are none on this server, or they are not

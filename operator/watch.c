@@ -15,6 +15,7 @@
 #define MAX_TOKEN        4096 /* escaped it may be three times as long */
 #define MAX_VERSION      128
 #define STREAM_TRIES     3
+#define REFUSALS         6 /* with their backoffs some seconds */
 #define SETTLED_MS       15000
 #define HTTP_STATUS_GONE 410
 
@@ -30,6 +31,7 @@ struct watch {
     char *version;     /* from which to watch; NULL before the first list */
     bool synced;
     unsigned list_failures, stream_failures; /* in a row */
+    unsigned refusals;                       /* lists that were, since the last good one */
     int64_t failing_since;                   /* 0: it is not */
     struct error failure;
     uint64_t random;
@@ -150,6 +152,7 @@ static void list_failed(struct watch *watch, const struct error *err, int64_t no
         ask_for_less(watch, err, now_ms);
         return;
     }
+    watch->refusals += err->code == ERR_FORBIDDEN;
     plan(watch, LIST, retry_ms(watch, ++watch->list_failures, err, now_ms));
 }
 
@@ -224,7 +227,7 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
     put_items(watch, json_object_get(answer, "items"));
     const json_t *metadata = json_object_get(answer, "metadata");
     set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
-    watch->list_failures = 0;
+    watch->list_failures = watch->refusals = 0;
     list_is_well(watch);
     if (watch->token) {
         plan(watch, LIST, now_ms);
@@ -320,7 +323,7 @@ bool watch_is_synced(const struct watch *watch)
 
 bool watch_is_refused(const struct watch *watch)
 {
-    return watch->list_failures > 0 && watch->failure.code == ERR_FORBIDDEN;
+    return watch->refusals >= REFUSALS && watch->failure.code == ERR_FORBIDDEN;
 }
 
 bool watch_is_listing(const struct watch *watch)

@@ -78,7 +78,8 @@ bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms);
 /* Whether a first list is complete. */
 bool watch_is_synced(const struct watch *watch);
 /* Whether it may not list, so that what is known grows old. Who may list and not watch still knows.
- */
+ * One refusal is not believed, nor are five: an API server that has just started refuses everybody
+ * until it has read who may do what. */
 bool watch_is_refused(const struct watch *watch);
 /* Whether it lists, or is about to. */
 bool watch_is_listing(const struct watch *watch);

@@ -224,9 +224,12 @@ static void a_missing_right_to_list_is_told_on_the_jobs(void **state)
     };
     struct fixture f;
     open_fixture(&f, answers, array_length(answers));
-    while (asked(&f, STATUS) == 0 || count_requests(&f, "POST " IN_NS "events ", "") == 0)
+    while (asked(&f, STATUS) == 0 || count_requests(&f, "POST " IN_NS "events ", "") == 0) {
         turn(&f);
+        test_now_ms += 100;
+    }
     assert_false(controller_is_ready(f.controller));
+    assert_true(count_requests(&f, "GET " PODS, "?limit=") >= 6); /* not for a mere moment */
     assert_int_equal(count_requests(&f, STATUS, "\"type\":\"Waiting\""), 1);
     assert_int_equal(count_requests(&f, STATUS, "cannot list resource pods"), 1);
     assert_int_equal(count_requests(&f, "POST " IN_NS "events ", "cannot list resource pods"), 1);

@@ -212,7 +212,14 @@ static void do_one(struct fixture *f, char *command)
 
 #define WATCH  "STREAM /pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion="
 #define LISTED "next; page a,b 5; next; "
-#define SAID   "LIST /pods?limit=2 begin +a +b end " WATCH "5 "
+/* five lists that are refused, and what is said then */
+#define REFUSED   "next; list forbidden; wait; "
+#define REFUSED_5 REFUSED REFUSED REFUSED REFUSED REFUSED
+#define AGAIN_5   "next; error 410; " REFUSED_5
+#define LIST_5                                                                                     \
+    "LIST /pods?limit=2 LIST /pods?limit=2 LIST /pods?limit=2 LIST /pods?limit=2 "                 \
+    "LIST /pods?limit=2 "
+#define SAID "LIST /pods?limit=2 begin +a +b end " WATCH "5 "
 
 struct story {
     const char *name, *script, *said;
@@ -265,10 +272,13 @@ static const struct story stories[] = {
      "LIST /pods?limit=2 [1 objects a page from now on: large] LIST /pods?limit=1 since 1: large "
      "waits LIST /pods?limit=1"},
     {"whether it may list is told apart from whether it may watch",
-     "refused; next; list timeout; refused; wait; next; list forbidden; refused; wait; next; "
-     "page a 5; refused; next; end forbidden; refused",
-     "may LIST /pods?limit=2 may LIST /pods?limit=2 may not LIST /pods?limit=2 begin +a end may " WATCH
-     "5 may"},
+     "refused; " REFUSED_5 REFUSED "refused; next; page a 5; refused; next; end forbidden; refused",
+     "may " LIST_5 "LIST /pods?limit=2 may not LIST /pods?limit=2 begin +a end may " WATCH "5 may"},
+    {"which is not believed at once", REFUSED_5 "refused; next; page a 5; " AGAIN_5 "refused",
+     LIST_5 "may LIST /pods?limit=2 begin +a end " WATCH "5 cancel " LIST_5 "may"},
+    {"nor forgotten over another failure",
+     REFUSED_5 REFUSED "next; list timeout; refused; wait; " REFUSED "refused",
+     LIST_5 "LIST /pods?limit=2 LIST /pods?limit=2 may LIST /pods?limit=2 may not"},
     {"an answer that is no list", "next; answer {\"kind\":\"Status\"}; failing; next; wait; next",
      "LIST /pods?limit=2 since 1: GET /pods: the answer is no list of objects waits LIST "
      "/pods?limit=2"},
