@@ -336,11 +336,15 @@ void watch_add(struct watch *w, struct watched *one)
 bool watch_remove(struct watch *w, struct watched *one)
 {
     pthread_mutex_lock(&w->mutex);
-    bool is_coming = w->failure.code && w->options.aborts;
-    while (w->abort == ABORT_RUNS || (is_coming && w->abort == ABORT_NOT_BEGUN))
-        pthread_cond_wait(&w->changed, &w->mutex);
-    while (w->asks == one)
-        pthread_cond_wait(&w->asked, &w->mutex);
+    for (;;) { /* each wait gives up the mutex: all is asked anew after it */
+        bool is_coming = w->failure.code && w->options.aborts;
+        if (w->abort == ABORT_RUNS || (is_coming && w->abort == ABORT_NOT_BEGUN))
+            pthread_cond_wait(&w->changed, &w->mutex);
+        else if (w->asks == one)
+            pthread_cond_wait(&w->asked, &w->mutex);
+        else
+            break;
+    }
     struct watched **at = &w->watched;
     while (*at != one)
         at = &(*at)->next;

@@ -205,6 +205,58 @@ static void test_an_abort_that_hangs_is_told_of(void **state)
     close_watch(&f, true); /* waits for the abort, which only `stuck` lets go on */
 }
 
+static sem_t asked, answered;
+
+/* As a device that does not answer; only the first question. */
+static uint64_t count_hangs(void *ctx)
+{
+    if (atomic_exchange((atomic_int *)ctx, 1) == 0) {
+        sem_post(&asked);
+        sem_wait(&answered);
+    }
+    return 0;
+}
+
+static void *remove_one(void *ctx)
+{
+    struct fixture *f = ctx;
+    return watch_remove(f->watch, &f->one) ? f : NULL;
+}
+
+/* A failure that comes while a question is waited for: nobody goes while all are aborted. */
+static void test_who_goes_waits_for_an_abort_that_begins_meanwhile(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    pthread_t goes;
+    void *was_aborted;
+    open_watch(&f, is_well, abort_hangs,
+               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    sem_init(&asked, 0, 0);
+    sem_init(&answered, 0, 0);
+    assert_false(watch_remove(f.watch, &f.one));
+    f.one.count_ended = count_hangs;
+    watch_add(f.watch, &f.one);
+    sem_wait(&asked);
+    assert_int_equal(pthread_create(&goes, NULL, remove_one, &f), 0);
+    usleep(100000); /* it waits for the answer */
+    error_set(&err, ERR_PEER, "rank 1 is lost");
+    watch_fail(f.watch, &err);
+    while (atomic_load(&aborts) == 0)
+        usleep(1000);
+    sem_post(&answered);
+    usleep(100000); /* it would go */
+    release();
+    pthread_join(goes, &was_aborted);
+    assert_non_null(was_aborted);
+    watch_close(f.watch);
+    comm_local_close(f.group);
+    sem_destroy(&released);
+    sem_destroy(&asked);
+    sem_destroy(&answered);
+}
+
 static void test_failures_may_be_waited_out(void **state)
 {
     (void)state;
@@ -229,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_a_deadline_is_one_collectives),
         cmocka_unit_test(test_all_are_aborted_at_once),
         cmocka_unit_test(test_an_abort_that_hangs_is_told_of),
+        cmocka_unit_test(test_who_goes_waits_for_an_abort_that_begins_meanwhile),
         cmocka_unit_test(test_failures_may_be_waited_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
