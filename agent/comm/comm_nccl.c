@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +31,10 @@ struct shared {
      * takes no two calls at a time, not even a question for its state, and is not aborted under
      * one. */
     pthread_mutex_t calls;
+    /* The first call that NCCL refused: it left its result unwritten, so nothing is well any more,
+     * whether or not collectives are aborted. Written under `calls`, once, before the flag. */
+    struct error refused;
+    atomic_bool has_refused;
 };
 
 struct comm_nccl {
@@ -88,6 +93,10 @@ static void end(struct comm_nccl *c, struct stream *s, const char *op, int resul
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
         nccl_api_fail(&c->shared->api, c->nccl, result, op, &err);
         watch_fail(c->shared->watch, &err);
+        if (!atomic_load(&c->shared->has_refused)) {
+            c->shared->refused = err;
+            atomic_store(&c->shared->has_refused, true);
+        }
     }
     pthread_mutex_unlock(&c->shared->calls);
     stream_range_end(s);
@@ -361,7 +370,13 @@ static void forget_memory(void *ctx, void *block, size_t bytes)
 /* What ended after a failure may have been aborted: no stream of the device is to be trusted. */
 static int is_well(void *ctx, struct error *err)
 {
-    return watch_check(ctx, err);
+    const struct shared *shared = ctx;
+    if (watch_check(shared->watch, err))
+        return -1;
+    if (!atomic_load(&shared->has_refused))
+        return 0;
+    *err = shared->refused;
+    return -1;
 }
 
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
@@ -383,7 +398,7 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
         free(shared);
         return -1;
     }
-    device_guard(device, is_well, shared->watch);
+    device_guard(device, is_well, shared);
     if (options->registers) {
         shared->buffers = nccl_buffers_open(&shared->api);
         device_memory_on_release(device, forget_memory, shared);

@@ -20,6 +20,7 @@ struct wish {
     int (*body)(struct rank *, struct comm *, struct stream *, struct error *);
     struct watch_options watch;
     bool registers;
+    bool waits_out; /* failures: nothing is aborted */
 };
 
 static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct error *err)
@@ -48,7 +49,7 @@ static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct 
 static void run_ranks(struct rank *ranks, int size, const char *faults, const struct wish *wish)
 {
     struct wish whole = *wish;
-    whole.watch.aborts = true;
+    whole.watch.aborts = !wish->waits_out;
     setenv("FAKE_NCCL", faults, 1);
     for (int i = 0; i < size; i++)
         ranks[i].arg = &whole;
@@ -186,6 +187,18 @@ static void test_an_error_of_nccls_aborts(void **state)
     assert_fails(ranks[0].result, &ranks[0].err, ERR_TIMEOUT, "it was not reached by rank 1");
 }
 
+/* What was refused has written nothing: that is no failure to be waited out. */
+static void test_a_refused_call_ends_in_any_case(void **state)
+{
+    (void)state;
+    for (int waits_out = 0; waits_out < 2; waits_out++) {
+        struct rank ranks[2] = {0};
+        run_ranks(ranks, 2, "refuse=1", &(struct wish){.body = two, .waits_out = waits_out});
+        for (int i = 0; i < 2; i++)
+            assert_fails(ranks[i].result, &ranks[i].err, ERR_CONFIG, "all_gather: NCCL: ");
+    }
+}
+
 static int is_lost(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
     float data[4] = {0};
@@ -242,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
         cmocka_unit_test(test_who_did_not_come_is_named),
         cmocka_unit_test(test_an_error_of_nccls_aborts),
+        cmocka_unit_test(test_a_refused_call_ends_in_any_case),
         cmocka_unit_test(test_a_lost_rank_aborts_at_once),
         cmocka_unit_test(test_old_libraries_are_refused),
     };

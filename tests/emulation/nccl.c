@@ -11,8 +11,9 @@
  * FAKE_NCCL holds faults as "name=value,name=value"; a collective is named RANK:NUMBER, counted
  * from 0 in its communicator: hang (it never begins), fail (an asynchronous error then), lose (the
  * process is killed then), stop (it is stopped then), abort_hangs=RANK (ncclCommAbort does not
- * return), version=22703; ordered=1: all ranks must launch everything in one order; registered=1:
- * what is gathered and reduce-scattered must lie in registered memory. */
+ * return), refuse=NUMBER (of every rank: the call fails at once), version=22703; ordered=1: all
+ * ranks must launch everything in one order; registered=1: what is gathered and reduce-scattered
+ * must lie in registered memory. */
 #include "tests/emulation/nccl_fake.h"
 
 #include <fcntl.h>

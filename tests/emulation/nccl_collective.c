@@ -261,6 +261,11 @@ int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *s
                   size_t total, void *stream)
 {
     fake_nccl_enter(c, header->op);
+    const char *refused = fake_nccl_setting("refuse");
+    if (refused && strtoull(refused, NULL, 10) == c->numbers) {
+        c->numbers++;
+        return fake_nccl_leave(c, NCCL_INVALID_USAGE);
+    }
     struct collective *k = calloc(1, sizeof *k);
     check_memory(c, header, send, recv, total);
     k->c = c;
