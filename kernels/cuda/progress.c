@@ -15,9 +15,10 @@ struct progress {
     struct progress *next; /* of those whose stream is there */
     int references;
     uint64_t points;    /* so far */
+    uint64_t passed;    /* up to here all went well */
     uint64_t failed_at; /* the first that failed; 0: none */
     struct error failure;
-    struct wait *waits; /* since the last end */
+    struct wait *waits; /* for what may not have passed yet */
     size_t wait_count, wait_room;
 };
 
@@ -39,18 +40,34 @@ static bool has_failed(const struct progress *p, uint64_t point)
 }
 
 /* Fails p where it waited for what has failed. Whether that is news. */
+static bool follow_source(struct progress *p, const struct wait *w)
+{
+    if (!has_failed(w->source, w->point) || has_failed(p, w->at))
+        return false;
+    p->failed_at = w->at;
+    p->failure = w->source->failure;
+    return true;
+}
+
 static bool follow_sources(struct progress *p)
 {
     bool news = false;
-    for (size_t i = 0; i < p->wait_count; i++) {
-        const struct wait *w = &p->waits[i];
-        if (!has_failed(w->source, w->point) || has_failed(p, w->at))
-            continue;
-        p->failed_at = w->at;
-        p->failure = w->source->failure;
-        news = true;
-    }
+    for (size_t i = 0; i < p->wait_count; i++)
+        news |= follow_source(p, &p->waits[i]);
     return news;
+}
+
+/* Forgets what has passed. */
+static void drop_passed(struct progress *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->wait_count; i++) {
+        if (p->waits[i].point > p->waits[i].source->passed)
+            p->waits[kept++] = p->waits[i];
+        else
+            unreference(p->waits[i].source);
+    }
+    p->wait_count = kept;
 }
 
 static void drop_waits(struct progress *p)
@@ -58,6 +75,19 @@ static void drop_waits(struct progress *p)
     for (size_t i = 0; i < p->wait_count; i++)
         unreference(p->waits[i].source);
     p->wait_count = 0;
+}
+
+/* Some streams are never waited for themselves, but those they wait for are. Half of the room is
+ * free then, so the waits are looked through once for as many new ones. */
+static void make_room(struct progress *p)
+{
+    if (p->wait_count < p->wait_room)
+        return;
+    drop_passed(p);
+    if (p->wait_count > p->wait_room / 2 || !p->wait_room) {
+        p->wait_room = p->wait_room ? 2 * p->wait_room : 16;
+        p->waits = xrealloc(p->waits, p->wait_room * sizeof *p->waits);
+    }
 }
 
 /* ---- the doors ---- */
@@ -113,13 +143,11 @@ uint64_t progress_step(struct progress *p)
 void progress_wait(struct progress *p, struct progress *source, uint64_t point)
 {
     pthread_mutex_lock(&lock);
-    if (p->wait_count == p->wait_room) {
-        p->wait_room = p->wait_room ? 2 * p->wait_room : 16;
-        p->waits = xrealloc(p->waits, p->wait_room * sizeof *p->waits);
-    }
-    p->waits[p->wait_count++] = (struct wait){source, point, ++p->points};
+    make_room(p);
+    struct wait *fresh = &p->waits[p->wait_count++];
+    *fresh = (struct wait){source, point, ++p->points};
     source->references++;
-    follow_sources(p);
+    follow_source(p, fresh); /* the others were followed when they failed */
     pthread_mutex_unlock(&lock);
 }
 
@@ -150,10 +178,12 @@ bool progress_end(struct progress *p, struct error *ret_failure)
 {
     pthread_mutex_lock(&lock);
     bool failed = p->failed_at != 0;
-    if (failed)
+    if (failed) {
         *ret_failure = p->failure;
-    else
+    } else {
         drop_waits(p);
+        p->passed = p->points;
+    }
     pthread_mutex_unlock(&lock);
     return failed;
 }

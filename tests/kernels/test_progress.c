@@ -1,0 +1,68 @@
+/* What the CUDA backend keeps of the order of streams, without a GPU. */
+#include "kernels/cuda/progress.h"
+
+#include "tests/support.h"
+
+#include <malloc.h>
+
+enum { WAITS = 100000, MOST_BYTES = 100000 };
+
+static bool end(struct progress *p)
+{
+    struct error err;
+    return progress_end(p, &err);
+}
+
+/* A stream that nobody waits for, but that waits for one that is. */
+static void test_waits_that_passed_are_forgotten(void **state)
+{
+    (void)state;
+    struct error err;
+    struct progress *compute = progress_open(), *staging = progress_open();
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < WAITS; i++) {
+        progress_wait(staging, compute, progress_step(compute));
+        if (i % 8 == 7)
+            assert_false(end(compute));
+    }
+    assert_true(mallinfo2().uordblks < before + MOST_BYTES);
+    /* what has not passed is still waited for, however many have */
+    uint64_t last = progress_step(compute);
+    progress_wait(staging, compute, last);
+    for (int i = 0; i < 100; i++)
+        progress_wait(staging, compute, 1);
+    assert_false(progress_has_failed(staging, UINT64_MAX));
+    error_set(&err, ERR_PEER, "lost");
+    progress_fail(compute, last, &err);
+    assert_true(end(staging));
+    progress_close(staging);
+    progress_close(compute);
+}
+
+static void test_failures_go_where_they_are_waited_for(void **state)
+{
+    (void)state;
+    struct error err;
+    struct progress *a = progress_open(), *b = progress_open(), *c = progress_open();
+    uint64_t well = progress_step(a), ill = progress_step(a);
+    progress_wait(c, a, well);
+    error_set(&err, ERR_PEER, "lost");
+    progress_fail(a, ill, &err);
+    assert_false(progress_has_failed(c, UINT64_MAX));
+    progress_wait(b, a, ill); /* it failed before */
+    assert_true(end(b));
+    progress_wait(c, b, 1);
+    assert_true(end(c));
+    progress_close(a);
+    progress_close(b);
+    progress_close(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_that_passed_are_forgotten),
+        cmocka_unit_test(test_failures_go_where_they_are_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
