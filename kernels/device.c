@@ -48,6 +48,12 @@ int device_count_gpus(struct error *ret_reason)
 
 /* ---- the host's side of another device ---- */
 
+static int check_source(struct device *device, struct error *err)
+{
+    const struct memory_source *source = &device->backend->memory;
+    return source->check ? source->check(device, err) : 0;
+}
+
 static void *peer_alloc(void *ctx, size_t bytes)
 {
     struct device *peer = ((struct device *)ctx)->peer;
@@ -58,6 +64,12 @@ static void peer_free(void *ctx, void *block)
 {
     struct device *peer = ((struct device *)ctx)->peer;
     peer->backend->host_free(peer, block);
+}
+
+static int peer_check(void *ctx, struct error *err)
+{
+    struct device *peer = ((struct device *)ctx)->peer;
+    return check_source(peer, err);
 }
 
 /* Streams of both may use the memory. */
@@ -71,7 +83,7 @@ static void peer_wait_idle(void *ctx)
 int device_open_host(struct device *peer, int threads, struct device **ret_device,
                      struct error *err)
 {
-    static const struct memory_source source = {peer_alloc, peer_free, peer_wait_idle};
+    static const struct memory_source source = {peer_alloc, peer_free, peer_wait_idle, peer_check};
     struct device *device;
     if (device_open("cpu", threads, &device, err) < 0)
         return -1;
@@ -128,6 +140,8 @@ int device_host_alloc(struct device *device, size_t bytes, const char *what, voi
                       struct error *err)
 {
     *ret_memory = device->backend->host_alloc(device, bytes);
+    if (!*ret_memory && check_source(device, err) < 0)
+        return error_wrap(err, "host memory for %s", what);
     if (!*ret_memory)
         return error_set(err, ERR_MEMORY, "%s: no %zu bytes of host memory for copies", what,
                          bytes);

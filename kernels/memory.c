@@ -138,6 +138,8 @@ int memory_alloc(struct memory *memory, enum memory_kind kind, size_t bytes, con
         int class = size_class(bytes, &block_bytes);
         block = take_block(memory, class, block_bytes);
     }
+    if (!block && memory->source.check && memory->source.check(memory->ctx, err) < 0)
+        return error_wrap(err, "memory for %s", what);
     if (!block)
         return error_set(err, ERR_MEMORY,
                          "no device memory for %s (%s): %zu bytes asked for, %" PRId64 " in use",

@@ -19,6 +19,9 @@ struct memory_source {
     /* Returns when no queued work can touch freed blocks any more: called before blocks go back to
      * the source while the device is at work. */
     void (*wait_idle)(void *ctx);
+    /* When there was no more: whether the device works at all; else ERR_PEER, or what its fault
+     * is. NULL: it always does. */
+    int (*check)(void *ctx, struct error *err);
 };
 
 struct memory;

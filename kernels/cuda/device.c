@@ -194,6 +194,15 @@ static void cuda_memory_wait_idle(void *ctx)
     cuda_streams_wait_idle(ctx);
 }
 
+/* Every call reports a fault that was before it: one more that needs no memory tells them apart. */
+static int cuda_memory_check(void *ctx, struct error *err)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    cuda_use(ctx);
+    cudaError_t status = cudaMemGetInfo(&free_bytes, &total_bytes);
+    return status == cudaSuccess ? 0 : cuda_error(err, status, "ask for memory");
+}
+
 static int64_t cuda_memory_free_bytes(const struct device *device, int64_t *ret_total)
 {
     size_t free_bytes = 0, total_bytes = 0;
@@ -228,7 +237,7 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .device_pci = cuda_device_pci,
     .device_open = cuda_device_open,
     .device_close = cuda_device_close,
-    .memory = {cuda_memory_alloc, cuda_memory_free, cuda_memory_wait_idle},
+    .memory = {cuda_memory_alloc, cuda_memory_free, cuda_memory_wait_idle, cuda_memory_check},
     .is_host = false,
     .memory_free_bytes = cuda_memory_free_bytes,
     .host_alloc = cuda_host_alloc,

@@ -129,9 +129,13 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
         s->scratch_bytes = bytes;
         return s->scratch;
     }
+    cudaGetLastError();
+    if (status != cudaErrorMemoryAllocation) { /* a fault before it */
+        cuda_check(stream, status, "ask for an op's scratch");
+        return NULL;
+    }
     struct error err;
     size_t free_bytes = 0, total_bytes = 0;
-    cudaGetLastError();
     cudaMemGetInfo(&free_bytes, &total_bytes);
     error_set(&err, ERR_MEMORY,
               "no device memory for an op's scratch: %zu bytes asked for, %zu free", bytes,
@@ -266,6 +270,7 @@ int cuda_event_open(struct device *device, struct event **ret_event, struct erro
 void cuda_event_close(struct event *event)
 {
     struct cuda_event *e = (struct cuda_event *)event;
+    cuda_use((struct cuda_device *)event->device);
     cudaEventDestroy(e->handle);
     progress_unreference(e->source);
     free(e);
@@ -281,12 +286,14 @@ void cuda_event_record(struct event *event, struct stream *stream)
     e->point = progress_step(s->progress);
 }
 
-/* A GPU in a fault passes nothing any more. */
+/* A GPU in a fault passes nothing any more. From any thread: one that has chosen no device would
+ * begin to use GPU 0. */
 bool cuda_event_has_passed(const struct event *event)
 {
     const struct cuda_event *e = (const struct cuda_event *)event;
     if (!e->source)
         return true;
+    cuda_use((struct cuda_device *)event->device);
     cudaError_t status = cudaEventQuery(e->handle);
     cudaGetLastError(); /* "not yet" is no error of this thread's */
     return status != cudaErrorNotReady;

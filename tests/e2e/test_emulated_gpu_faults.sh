@@ -79,6 +79,7 @@ resumed() {
 check "an ECC error is told to all" broken ecc 214 "uncorrectable ECC error"
 check "... and the checkpoint goes on to the same bits" resumed ecc
 check "a GPU that is lost is told to all" broken lost 999 "unknown error"
+check "a GPU that fails in the first step is one that failed, whatever met it" pods early "138 138" "$any" SHOAL_EMULATION=gpus=2,breaks=20:719 --device cuda
 check "a kernel that fails is told to all" broken kernel 719 "unspecified launch failure"
 check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:12 --device cuda
 check "... with its words" says nccl "rank 1 failed (between ranks: NCCL: remote process exited" "NCCL: remote process exited"

@@ -51,6 +51,12 @@ long option_number(const char *name, long otherwise);
 /* Remembers a failure for cudaGetLastError(). Returns it. gpu.cc */
 cudaError_t noted(cudaError_t status);
 
+/* What made the GPU of no use; cudaSuccess: nothing yet. runtime.cc */
+cudaError_t the_fault();
+
+/* Ends the test if this thread has chosen no device: CUDA would begin to use GPU 0. gpu.cc */
+void must_have_device(const char *call);
+
 /* For libraries: ends the test if this thread is capturing, when a call may allocate, compile or
  * load kernels. graph.cc */
 void must_not_capture(const char *call);

@@ -23,12 +23,14 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    must_have_device("cudaEventDestroy");
     delete event;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    must_have_device("cudaEventRecord");
     if (!stream) { /* the default stream, which has no other work */
         event->on = std::make_shared<queue>();
         event->when = std::make_shared<emulation::clock::time_point>(emulation::clock::now());
@@ -63,6 +65,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    must_have_device("cudaEventQuery");
     if (event->is_captured)
         return noted(cudaErrorCapturedEvent);
     gpu *g = the_gpu();

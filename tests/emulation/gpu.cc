@@ -8,6 +8,15 @@ namespace emulation
 {
 
 static thread_local cudaError_t last_error;
+static thread_local bool has_device;
+
+void must_have_device(const char *call)
+{
+    if (has_device)
+        return;
+    fprintf(stderr, "emulation: %s by a thread that has chosen no device\n", call);
+    abort();
+}
 
 cudaError_t noted(cudaError_t status)
 {
@@ -135,10 +144,17 @@ cudaError_t cudaGetDeviceCount(int *count)
     return *count ? cudaSuccess : noted(cudaErrorNoDevice);
 }
 
-cudaError_t cudaSetDevice(int index)
+static cudaError_t check_index(int index)
 {
     return index >= 0 && index < option_number("gpus", 1) ? cudaSuccess
                                                           : noted(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaSetDevice(int index)
+{
+    cudaError_t status = check_index(index);
+    has_device |= status == cudaSuccess;
+    return status;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index)
@@ -148,13 +164,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
              : attribute == cudaDevAttrComputeCapabilityMajor ? (int)capability / 10
              : attribute == cudaDevAttrComputeCapabilityMinor ? (int)capability % 10
                                                               : 227 * 1024; /* shared memory */
-    return cudaSetDevice(index);
+    return check_index(index);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
 {
     snprintf(id, (size_t)bytes, "0000:%02X:00.0", 0xa0 + index);
-    return cudaSetDevice(index);
+    return check_index(index);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)

@@ -106,6 +106,9 @@ using namespace emulation;
 
 cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
 {
+    must_have_device("cudaMalloc");
+    if (the_fault() != cudaSuccess)
+        return noted(the_fault());
     std::lock_guard guard(memory.lock);
     if (bytes > total_bytes() || memory.used_bytes + bytes > total_bytes())
         return cudaErrorMemoryAllocation;
@@ -142,6 +145,8 @@ cudaError_t cudaFree(void *block)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
+    if (the_fault() != cudaSuccess)
+        return noted(the_fault());
     std::lock_guard guard(memory.lock);
     *total = total_bytes();
     *free_bytes = *total - memory.used_bytes;
@@ -151,6 +156,8 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 cudaError_t cudaHostAlloc(void **ret_memory, size_t bytes, unsigned flags)
 {
     (void)flags;
+    if (the_fault() != cudaSuccess)
+        return noted(the_fault());
     *ret_memory = aligned_alloc(GUARD_BYTES, rounded(bytes ? bytes : 1));
     if (!*ret_memory)
         return cudaErrorMemoryAllocation;

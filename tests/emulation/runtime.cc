@@ -136,6 +136,11 @@ cudaError_t put(cudaStream_t stream, work &&w)
     return cudaSuccess;
 }
 
+cudaError_t the_fault()
+{
+    return the_gpu()->broken;
+}
+
 /* After as many kernels as option("breaks") says. */
 static void break_in_time(gpu *g)
 {

@@ -6,6 +6,7 @@
 #ifdef __cplusplus
 #include "tests/emulation/emulation.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -67,8 +68,8 @@ struct gpu {
     std::vector<std::shared_ptr<queue>> queues;
     std::deque<host_call> host_calls;
     random_numbers random{(uint64_t)option_number("seed", 1)};
-    cudaError_t broken = cudaSuccess; /* a kernel failed: nothing works any more */
-    unsigned long kernels = 0;        /* so far */
+    std::atomic<cudaError_t> broken = cudaSuccess; /* a kernel failed: nothing works any more */
+    unsigned long kernels = 0;                     /* so far */
     uint64_t moves = 0; /* works done and waits begun, for the one who looks now and then */
     std::unique_lock<std::mutex> locked()
     {

@@ -371,6 +371,7 @@ static void test_ends(void **)
 int main(int argc, char **argv)
 {
     program = argv[0];
+    cudaSetDevice(0);
     for (const end &e : ends)
         if (argc > 1 && argv[1] == std::string(e.name))
             return e.run();

@@ -251,6 +251,7 @@ static void test_ends(void **)
 int main(int argc, char **argv)
 {
     program = argv[0];
+    cudaSetDevice(0);
     for (const auto &e : ends)
         if (argc > 1 && argv[1] == std::string(e.name))
             return e.run();

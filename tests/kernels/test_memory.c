@@ -10,6 +10,7 @@ struct source {
     size_t free_bytes; /* left to give */
     size_t given;      /* blocks out */
     int idle_waits;
+    bool is_broken;
 };
 
 /* Each block carries its size in front, to give it back. */
@@ -39,7 +40,13 @@ static void source_wait_idle(void *ctx)
     ((struct source *)ctx)->idle_waits++;
 }
 
-static const struct memory_source functions = {source_alloc, source_free, source_wait_idle};
+static int source_check(void *ctx, struct error *err)
+{
+    return ((struct source *)ctx)->is_broken ? error_set(err, ERR_PEER, "fell off the bus") : 0;
+}
+
+static const struct memory_source functions = {source_alloc, source_free, source_wait_idle,
+                                               source_check};
 
 static void *alloc(struct memory *memory, enum memory_kind kind, size_t bytes)
 {
@@ -143,6 +150,9 @@ static void test_exhausted(void **state)
                  ERR_MEMORY, "fc1 gradient (gradient): 2000 bytes asked for, 8192 in use");
     assert_fails(memory_alloc(memory, MEMORY_UNIT, SIZE_MAX, "all", &block, &err), &err, ERR_MEMORY,
                  "all");
+    source.is_broken = true; /* then it is that, not the memory */
+    assert_fails(memory_alloc(memory, MEMORY_GRADIENT, 2000, "fc1 gradient", &block, &err), &err,
+                 ERR_PEER, "memory for fc1 gradient: fell off the bus");
     memory_free(memory, large);
     memory_free(memory, small);
     memory_close(memory);
