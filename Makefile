@@ -78,7 +78,13 @@ $(BUILD)/%.cc.o: %.cc
 # ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
 # It is the same in every variant, so it is built once for a choice of architectures.
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_ARCHS ?= 80 86 89 90a 100
+# An older toolkit does not know all of them (one that does not tell is thought to); CUDA_ARCHS is taken as it is.
+ifeq ($(origin CUDA_ARCHS),undefined)
+CUDA_WANTED := 80 86 89 90a 100
+CUDA_KNOWN := $(if $(NVCC),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
+CUDA_ARCHS := $(if $(CUDA_KNOWN),$(strip $(foreach a,$(CUDA_WANTED),$(if $(filter $(CUDA_KNOWN),$(a:a=)),$(a)))),$(CUDA_WANTED))
+CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
+endif
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c $(patsubst %,base/%.c,clock error log mem)
@@ -93,6 +99,7 @@ gpu:
 	@echo "no nvcc (CUDA Toolkit): built without GPUs"
 else
 gpu: $(CUDA)/libshoal_cuda.so
+	@[ -z "$(CUDA_LEFT_OUT)" ] || echo "$(NVCC) knows no compute capability $(CUDA_LEFT_OUT): built without"
 	@mkdir -p $(BUILD) && ln -f $< $(BUILD)/
 endif
 
