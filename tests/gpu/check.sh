@@ -11,6 +11,8 @@ limit_s=${TEST_LIMIT_S:-120}
 sanitizer_until_s=${SANITIZER_UNTIL_S:-330} # no new one after this, so that all ends within 8 minutes
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$PWD/$build/libshoal_cuda.so"
 
+export CUDA_MODULE_LOADING=EAGER # tests run ranks as threads: loading a kernel late may wait for another rank's, which waits for us
+
 "$build/tests/gpu/gpu"
 case $? in
 0) ;;
