@@ -1,7 +1,10 @@
 /* The rules of the data's keys: what is wrong, and what the model that is named does not read. */
 #include "agent/config/config_parser.h"
 
+#include "agent/text/utf8.h"
 #include "base/mem.h"
+
+#include <string.h>
 
 int config_check_data(const struct agent_config *c, struct error *err)
 {
@@ -16,6 +19,9 @@ int config_check_data(const struct agent_config *c, struct error *err)
                          !c->data.text_column[0]     ? "text_column"
                          : !c->data.target_column[0] ? "target_column"
                                                      : "label_column");
+    size_t bytes = strlen(c->data.label_names);
+    if (utf8_well_formed(c->data.label_names, bytes) < bytes)
+        return error_set(err, ERR_CONFIG, "data.label_names is not UTF-8, as config.json has it");
     return 0;
 }
 

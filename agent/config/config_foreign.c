@@ -75,6 +75,8 @@ const int config_shorthand_count = sizeof config_shorthands / sizeof config_shor
 const struct config_refusal config_refusals[] = {
     {"model.type model_type", "gpt_neox mixtral bloom flash_gptneox", NULL, REFUSED,
      LATER "; mnist_cnn, llama (llama_v2, llama_v3, mistral), gpt2, t5 and bert are"},
+    {"model_dir", NULL, NULL, REFUSED,
+     "--model_id takes a directory, too; an id is looked up in HF_HOME and HF_HUB_CACHE"},
     {"precision.mixed_precision mixed_precision precision", "fp16 16-mixed 16-true", NULL, REFUSED,
      "not supported: fp16's gradients need a loss scale, which bf16 does without; " PRECISIONS},
     {"precision.mixed_precision mixed_precision precision", "64-true 64 fp64", NULL, REFUSED,

@@ -98,8 +98,8 @@ static void resolve_dataset(struct agent_config *c, config_getenv lookup, void *
     auto_str struct str tried;
     const char *name = c->data.dataset, *slash = strchr(name, '/');
     str_init(&tried, 512);
-    if (!slash || is_there(name) || is_there(arena_printf(arena, "%s/%s", c->data.root, name)) ||
-        is_there(arena_printf(arena, "%s%s", c->data.root, slash)))
+    if (is_there(name) || is_there(arena_printf(arena, "%s/%s", c->data.root, name)) ||
+        (slash && is_there(arena_printf(arena, "%s%s", c->data.root, slash))))
         return;
     const char *path = find_cached("datasets", name, lookup, ctx, arena, &tried);
     if (path)

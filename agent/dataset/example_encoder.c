@@ -53,8 +53,11 @@ static int read_label_names(struct example_encoder *e, struct error *err)
         return 0;
     auto_free char *list = xstrdup(names);
     char *rest = list;
-    e->label_names = xcalloc(EXAMPLES_MAX_NAMES, sizeof *e->label_names);
-    for (char *name; (name = strsep(&rest, ",")) && e->label_count < EXAMPLES_MAX_NAMES;)
+    size_t most = 1;
+    for (const char *c = names; *c; c++)
+        most += *c == ',';
+    e->label_names = xcalloc(most, sizeof *e->label_names);
+    for (char *name; (name = strsep(&rest, ","));)
         e->label_names[e->label_count++] = xstrdup(name);
     if ((int64_t)e->label_count == o->classes || !o->label_names[0])
         return 0;
@@ -209,14 +212,17 @@ static int find_label(const struct example_encoder *e, const struct json_line_te
                       int32_t *ret_label, struct error *err)
 {
     auto_free char *label = xasprintf("%.*s", (int)text->bytes, text->text);
+    bool named = e->options->label_names[0];
     int64_t number = -1;
-    for (size_t i = 0; i < e->label_count && (int64_t)i < e->options->classes && number < 0; i++)
+    /* Without names of the user's a number is a class, whatever the model calls its own. */
+    bool is_number = !named && str_to_i64(label, INT64_MIN, INT64_MAX, &number);
+    for (size_t i = 0; i < e->label_count && !is_number && number < 0; i++)
         if (strcmp(e->label_names[i], label) == 0)
             number = (int64_t)i;
-    if (number < 0 && e->options->label_names[0])
+    if (number < 0 && named)
         return error_set(err, ERR_INPUT, "its \"%s\" is \"%.40s\", which data.label_names has not",
                          text->column, label);
-    if (number < 0 && !str_to_i64(label, 0, e->options->classes - 1, &number))
+    if (number < 0 || number >= e->options->classes)
         return error_set(err, ERR_INPUT,
                          "its \"%s\" is \"%.40s\", not a class from 0 to %lld: give names in "
                          "data.label_names, or the model more classes (num_labels)",

@@ -17,7 +17,6 @@ extern "C" {
 
 enum {
     EXAMPLES_MAX_IDS = INT32_MAX, /* of one split: 8 GiB */
-    EXAMPLES_MAX_NAMES = 4096,    /* of classes */
 };
 
 enum examples_kind {

@@ -68,6 +68,8 @@ static void make_caches(void)
     make_directories("org/here");
     make_directories("hub/datasets--org--texts/snapshots/main");
     make_directories("hub/datasets--org--here/snapshots/main");
+    make_directories("hub/datasets--words/snapshots/main");
+    make_directories("hub/datasets--here/snapshots/main");
     make_directories("data/here");
 }
 
@@ -180,6 +182,9 @@ static void a_data_set_may_be_in_the_hubs_cache(void **state)
         {"--dataset=other/here", "other/here"}, /* below the root, without what is before the / */
         {"--dataset=org/none", "org/none"},
         {"--dataset=texts", "texts"},
+        {"--dataset=words", "hub/datasets--words/snapshots/main"},
+        {"--dataset=here", "here"}, /* below the root */
+        {"--dataset=", ""},
         {"--dataset=/org/texts", "/org/texts"},
     };
     make_caches();
