@@ -9,8 +9,10 @@
 #define LR_DECAY "lr_decay schedule.lr_decay"
 #define LOADING                                                                                    \
     "cpu_ram_efficient_loading fsdp_cpu_ram_efficient_loading parallel.cpu_ram_efficient_loading"
-#define REPORT "report_to logging.report_to"
-#define RESUME "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
+#define REPORT  "report_to logging.report_to"
+#define RESHARD "fsdp_reshard_after_forward reshard_after_forward parallel.reshard_after_forward"
+#define POLICY  "fsdp_mixed_precision_policy mixed_precision_policy precision.mixed_precision_policy"
+#define RESUME  "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
 
 const struct config_shorthand config_shorthands[] = {
     {"no_cuda", "true", "runtime.device", "cpu", ALWAYS},
@@ -32,12 +34,12 @@ const struct config_shorthand config_shorthands[] = {
     {"debug", "true", "logging.level", "debug", ALWAYS},
     {"debug", "false", "logging.level", "info", UNLESS_GIVEN},
     /* Accelerate's second version: true, false, or how many ranks share a copy. */
-    {"fsdp_reshard_after_forward", "true", "parallel.sharding_strategy", "FULL_SHARD", ALWAYS},
-    {"fsdp_reshard_after_forward", "false", "parallel.sharding_strategy", "SHARD_GRAD_OP", ALWAYS},
-    {"fsdp_reshard_after_forward", "number", "parallel.sharding_strategy", "HYBRID_SHARD", ALWAYS},
-    {"fsdp_reshard_after_forward", "number", "parallel.shard_group_size", NULL, ALWAYS},
-    {"fsdp_reshard_after_forward", "word", "parallel.sharding_strategy", NULL, ALWAYS},
-    {"fsdp_mixed_precision_policy", NULL, "precision.mixed_precision", NULL, ALWAYS},
+    {RESHARD, "true", "parallel.sharding_strategy", "FULL_SHARD", ALWAYS},
+    {RESHARD, "false", "parallel.sharding_strategy", "SHARD_GRAD_OP", ALWAYS},
+    {RESHARD, "number", "parallel.sharding_strategy", "HYBRID_SHARD", ALWAYS},
+    {RESHARD, "number", "parallel.shard_group_size", NULL, ALWAYS},
+    {RESHARD, "word", "parallel.sharding_strategy", NULL, ALWAYS},
+    {POLICY, NULL, "precision.mixed_precision", NULL, ALWAYS},
     {ZERO, "0", "parallel.sharding_strategy", "NO_SHARD", ALWAYS},
     {ZERO, "2", "parallel.sharding_strategy", "SHARD_GRAD_OP", ALWAYS},
     {ZERO, "3", "parallel.sharding_strategy", "FULL_SHARD", ALWAYS},
@@ -71,6 +73,20 @@ const int config_shorthand_count = sizeof config_shorthands / sizeof config_shor
 
 #define LATER      "not supported yet"
 #define PRECISIONS "no (32-true), bf16 (bf16-mixed) and bf16-true work"
+
+/* Fields of config.json, each under the names that a setting of it can have. */
+/* clang-format off */
+#define FIELD(name) name " model." name " config_overrides." name " model.config_overrides." name " "
+#define JSON_SIZES                                                                                 \
+    FIELD("attention_bias") FIELD("mlp_bias") FIELD("hidden_act") FIELD("activation_function")     \
+    FIELD("num_decoder_layers") FIELD("relative_attention_num_buckets")                            \
+    FIELD("relative_attention_max_distance") FIELD("feed_forward_proj")                            \
+    FIELD("initializer_factor") FIELD("type_vocab_size") FIELD("sliding_window")                   \
+    FIELD("decoder_start_token_id")
+#define JSON_DROPOUTS                                                                              \
+    FIELD("hidden_dropout_prob") FIELD("attention_probs_dropout_prob") FIELD("dropout_rate")       \
+    FIELD("classifier_dropout")
+/* clang-format on */
 
 const struct config_refusal config_refusals[] = {
     {"model.type model_type", "gpt_neox mixtral bloom flash_gptneox", NULL, REFUSED,
@@ -131,6 +147,16 @@ const struct config_refusal config_refusals[] = {
     {"HF_DATASETS_CACHE", NULL, NULL, IGNORED,
      "data sets are looked for at their paths, below data.root and in the hub's cache"},
     {"data.format format", "idx", NULL, IGNORED, "mnist_cnn reads IDX files, and no other model"},
+    {JSON_SIZES, NULL, NULL, REFUSED,
+     "it is read from a config.json alone: name its directory by model.name_or_path (without "
+     "weights there the values are random)"},
+    {JSON_DROPOUTS, NULL, NULL, REFUSED,
+     "it is read from a config.json alone; model.dropout sets that of every layer"},
+    {"parallel.auto_wrap_policy auto_wrap_policy fsdp_auto_wrap_policy fsdp_wrap_policy", "MANUAL",
+     NULL, REFUSED,
+     "there is no code of yours that could wrap modules: TRANSFORMER_BASED_WRAP by the class names "
+     "of transformer_layer_cls_to_wrap, SIZE_BASED_WRAP by min_num_params, NO_WRAP"},
+    {"logging.lang lang", "es", NULL, REFUSED, "not supported yet; en and ko are"},
     {"rotary_pct", NULL, NULL, IGNORED, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, IGNORED, "there is no summary head"},
     {"runtime.oom_policy oom_policy", NULL, NULL, REFUSED,

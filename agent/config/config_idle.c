@@ -99,6 +99,7 @@ static void note_layout(struct config_parser *p)
     const struct agent_config *c = &p->config->value;
     bool hybrid =
         c->parallel.strategy + 1 == HYBRID_SHARD || c->parallel.strategy + 1 == HYBRID_SHARD_ZERO2;
+    bool shards = c->parallel.strategy + 1 != NO_SHARD;
     bool stretched = c->rope.type > 1 + ROPE_DEFAULT, llama3 = c->rope.type == 1 + ROPE_LLAMA3;
     bool pads = c->data.padding == PADDING_LONGEST, threads = c->data.num_workers > 0;
     bool ids = c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
@@ -119,6 +120,9 @@ static void note_layout(struct config_parser *p)
         {KEY_AT(parallel.wrap_classes), c->parallel.wrap_policy == WRAP_TRANSFORMER,
          "auto_wrap_policy=TRANSFORMER_BASED_WRAP"},
         {KEY_AT(parallel.shard_group_size), hybrid, "a HYBRID strategy"},
+        {KEY_AT(parallel.backward_prefetch), shards, "another strategy than NO_SHARD"},
+        {KEY_AT(parallel.forward_prefetch), shards, "another strategy than NO_SHARD"},
+        {KEY_AT(parallel.limit_all_gathers), shards, "another strategy than NO_SHARD"},
         {KEY_AT(memory.activation_loading_horizon), c->memory.offload_activations,
          "memory.offload_activations"},
     };

@@ -24,6 +24,12 @@ static void what_has_no_use_is_told(void **state)
         {"--text_column x", "data.text_column is ignored: it needs a language model"},
         {"--shard_group_size 2",
          "parallel.shard_group_size is ignored: it needs a HYBRID strategy"},
+        {"--sharding_strategy NO_SHARD --backward_prefetch BACKWARD_POST --forward_prefetch=false "
+         "--limit_all_gathers=false",
+         "parallel.backward_prefetch is ignored: it needs another strategy than NO_SHARD; "
+         "parallel.forward_prefetch is ignored: it needs another strategy than NO_SHARD; "
+         "parallel.limit_all_gathers is ignored: it needs another strategy than NO_SHARD"},
+        {"--sharding_strategy SHARD_GRAD_OP --forward_prefetch=false", ""},
         {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
         {"--optim sgd --momentum 0.9", ""},
         {"--momentum 0", ""},

@@ -59,6 +59,9 @@ static const struct {
      "model.rope_scaling.rope_type=linear (flag), model.rope_scaling.factor=2 (flag)"},
     {"--parallel.zero_stage 2", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
     {"--cpu_ram_efficient_loading=each", "parallel.cpu_ram_efficient_loading=true (flag)"},
+    {"--reshard_after_forward=4", "parallel.sharding_strategy=HYBRID_SHARD (flag), "
+                                  "parallel.shard_group_size=4 (flag)"},
+    {"--mixed_precision_policy bf16", "precision.mixed_precision=bf16 (flag)"},
     {"--bf16=0", "precision.mixed_precision=no (flag)"},
     {"--bf16", "precision.mixed_precision=bf16 (flag)"},
     {"--precision 32-true", "precision.mixed_precision=no (flag)"},
@@ -237,6 +240,17 @@ static const struct {
     {"--model_type llama", "FSDP_IGNORED_MODULES=x",
      "environment variable FSDP_IGNORED_MODULES: 'x': not supported"},
     {"", "ACCELERATE_USE_DEEPSPEED=true", "environment variable ACCELERATE_USE_DEEPSPEED: 'true'"},
+    {"--model_type llama --attention_bias", "",
+     "--attention_bias: 'true': it is read from a config.json alone: name its directory"},
+    {"--model.config_overrides.feed_forward_proj relu", "",
+     "'relu': it is read from a config.json"},
+    {"--model_type t5 --dropout_rate 0.1", "", "model.dropout sets that of every layer"},
+    {"--lang es", "", "--lang: 'es': not supported yet; en and ko are"},
+    {"--fsdp_auto_wrap_policy MANUAL", "", "'MANUAL': there is no code of yours that could wrap"},
+    {"--model_type t5 --config_overrides.num_decoder_layers=2", "",
+     "'2': it is read from a config"},
+    {"--reshard_after_forward some", "", "'some' is not one of"},
+    {"--mixed_precision_policy some", "", "'some' is not one of"},
     {"--device tpu", "", "runtime.device: 'tpu' is not one of: auto cpu cuda cuda:N"},
 };
 
