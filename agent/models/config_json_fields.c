@@ -1,6 +1,9 @@
 /* The fields of each kind's config.json. */
 #include "agent/models/config_json_parts.h"
 
+#include "agent/models/config_json.h"
+#include "base/str.h"
+
 #include <jansson.h>
 #include <string.h>
 
@@ -97,16 +100,17 @@ static void read_t5_scaling(struct json_reader *reader, const json_t *value, voi
 /* "a,b,c" of {"0": "a", "1": "b", "2": "c"}; NULL if names are missing or have commas. */
 static const char *join_labels(struct arena *arena, const json_t *object)
 {
-    const char *list = NULL;
+    auto_str struct str list;
+    str_init(&list, CONFIG_JSON_MAX_BYTES);
     for (size_t i = 0; i < json_object_size(object); i++) {
         char id[24];
         snprintf(id, sizeof id, "%zu", i);
         const char *name = json_string_value(json_object_get(object, id));
         if (!name || !name[0] || strchr(name, ','))
             return NULL;
-        list = list ? arena_printf(arena, "%s,%s", list, name) : arena_strdup(arena, name);
+        str_printf(&list, "%s%s", i ? "," : "", name);
     }
-    return list;
+    return arena_strdup(arena, str_text(&list));
 }
 
 /* The number of labels is that of their names. */
@@ -117,9 +121,10 @@ static void read_labels(struct json_reader *reader, const json_t *value, void *f
         json_problem(reader, "must be an object with a name for each label");
     else if (json_object_size(value) > LANGUAGE_MAX_WIDTH)
         json_problem(reader, "more labels than %lld", (long long)LANGUAGE_MAX_WIDTH);
-    else
+    else {
         a->bert.num_labels = (int64_t)json_object_size(value);
-    a->bert.label_names = join_labels(reader->arena, value);
+        a->bert.label_names = join_labels(reader->arena, value);
+    }
 }
 
 static void read_problem_type(struct json_reader *reader, const json_t *value, void *field)
