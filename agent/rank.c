@@ -200,6 +200,13 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
+/* On the host's network HOSTNAME is the node's name. */
+static const char *pod_name(void)
+{
+    const char *told = getenv("POD_NAME");
+    return told && told[0] ? told : or_empty(getenv("HOSTNAME"));
+}
+
 static int64_t wall_us(void)
 {
     return clock_now_ms() * 1000;
@@ -224,7 +231,7 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .job = t->job_id,
             .node = or_empty(getenv("NODE_NAME")),
             .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
-            .pod = or_empty(getenv("HOSTNAME")),
+            .pod = pod_name(),
             .gpus_visible = getenv("CUDA_VISIBLE_DEVICES"),
             .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
             .trainjob = {.url = getenv("KUBEFLOW_TRAINER_SERVER_URL"),
