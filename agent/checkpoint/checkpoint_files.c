@@ -98,11 +98,14 @@ int checkpoint_lock_temp(const char *path)
     return -1;
 }
 
-/* Another run writes into it: its lock ends with the process. */
-static bool is_in_use(const char *path)
+/* Unless another run writes into it: its lock ends with the process. Locked until it is gone, so
+ * that nobody begins to write into it meanwhile. */
+static int remove_unused(const struct file_ops *files, const char *path, struct error *err)
 {
     auto_close int fd = checkpoint_lock_temp(path);
-    return fd < 0 && errno == EWOULDBLOCK;
+    if (fd < 0 && errno == EWOULDBLOCK)
+        return 0;
+    return durable_remove_tree(files, path, err);
 }
 
 int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struct error *err)
@@ -114,9 +117,8 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
     int result = 0;
     for (int i = 0; i < count; i++) {
         auto_free char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
-        if (result == 0 && durable_is_temp(entries[i]->d_name, NULL) && checkpoint_is_own(path) &&
-            !is_in_use(path))
-            result = durable_remove_tree(files, path, err);
+        if (result == 0 && durable_is_temp(entries[i]->d_name, NULL) && checkpoint_is_own(path))
+            result = remove_unused(files, path, err);
         free(entries[i]);
     }
     free(entries);

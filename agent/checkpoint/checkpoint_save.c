@@ -11,6 +11,7 @@
 #include "agent/comm/agree.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+enum { TEMP_ATTEMPTS = 8 };
 
 /* What one rank wrote of one part. */
 struct part_report {
@@ -173,18 +176,43 @@ static int write_parts(const struct checkpoint_save *save, const char *temp,
 
 /* ---- rank 0: the directory and the manifest ---- */
 
-static int make_temp(const struct checkpoint_save *save, const char *temp, int *ret_lock,
+/* A directory of a new name, locked where the file system can, else *ret_lock is -1. Another save
+ * may take it for left over before it is locked: then there is one more name. */
+static int make_locked(const struct checkpoint_save *save, struct notice *notice, int *ret_lock,
+                       struct error *err)
+{
+    for (int attempt = 0; attempt < TEMP_ATTEMPTS; attempt++) {
+        auto_free char *name = durable_temp_name(save->name);
+        int length = snprintf(notice->temp, sizeof notice->temp, "%s/%s", save->dir, name);
+        if (length >= (int)sizeof notice->temp)
+            return error_set(err, ERR_CONFIG, "checkpoint directory %s: the path is too long",
+                             save->dir);
+        if (durable_make_dir(save->files, notice->temp, err) < 0)
+            return -1;
+        *ret_lock = checkpoint_lock_temp(notice->temp);
+        bool is_taken = *ret_lock < 0 && errno == EWOULDBLOCK;
+        if (!is_taken && access(notice->temp, F_OK) == 0)
+            return 0;
+        if (*ret_lock >= 0)
+            close(*ret_lock);
+        *ret_lock = -1;
+    }
+    return error_set(err, ERR_EXISTS,
+                     "other runs remove what is saved in %s: give each a checkpoint.dir of its own",
+                     save->dir);
+}
+
+static int make_temp(const struct checkpoint_save *save, struct notice *notice, int *ret_lock,
                      struct error *err)
 {
     auto_free char *place = xasprintf("%s/%s", save->dir, save->name);
     if (durable_make_dirs(save->files, save->dir, err) < 0 ||
         checkpoint_clear_place(save->files, place, err) < 0 ||
         checkpoint_remove_temps(save->files, save->dir, err) < 0 ||
-        durable_make_dir(save->files, temp, err) < 0)
+        make_locked(save, notice, ret_lock, err) < 0)
         return -1;
-    *ret_lock = checkpoint_lock_temp(temp);
     for (int part = 0; part < CHECKPOINT_PARTS; part++) {
-        auto_free char *path = xasprintf("%s/%s", temp, checkpoint_part_name(part));
+        auto_free char *path = xasprintf("%s/%s", notice->temp, checkpoint_part_name(part));
         if (durable_make_dir(save->files, path, err) < 0)
             return -1;
     }
@@ -270,14 +298,7 @@ static int prepare(const struct checkpoint_save *save, struct notice *notice, in
 {
     *notice = (struct notice){0};
     if (save->comm->rank == 0) {
-        auto_free char *name = durable_temp_name(save->name);
-        int length = snprintf(notice->temp, sizeof notice->temp, "%s/%s", save->dir, name);
-        int result = 0;
-        if (length >= (int)sizeof notice->temp)
-            result = error_set(err, ERR_CONFIG, "checkpoint directory %s: the path is too long",
-                               save->dir);
-        else
-            result = make_temp(save, notice->temp, ret_lock, err);
+        int result = make_temp(save, notice, ret_lock, err);
         outcome_set(&notice->outcome, result, err);
     }
     return share_notice(save, notice, err);

@@ -158,6 +158,38 @@ static void test_others_stay(void **state)
         assert_true(is_there(dir, others[i]));
 }
 
+/* A save on another node, which looks at each new directory once before it can be locked: as long
+ * as it holds its lock, or until it has removed it. */
+struct rival {
+    int lock; /* of the directory that it looks at; -1: none yet */
+    bool removes;
+};
+
+static int mkdir_before_rival(void *ctx, const char *path)
+{
+    struct rival *rival = ctx;
+    int result = file_ops_system.mkdir(NULL, path);
+    if (result < 0 || rival->lock >= 0 || !strstr(path, ".tmp-"))
+        return result;
+    rival->lock = checkpoint_lock_temp(path);
+    return rival->removes ? file_ops_system.remove(NULL, path) : 0;
+}
+
+static void test_another_save_looks_at_the_new_directory(void **state)
+{
+    for (int removes = 0; removes < 2; removes++) {
+        struct rival rival = {.lock = -1, .removes = removes};
+        struct faulty_files files = {.ops = file_ops_system};
+        files.ops.ctx = &rival;
+        files.ops.mkdir = mkdir_before_rival;
+        struct error err;
+        assert_ok(checkpoints_save(*state, 1, 1 + removes, &files, &err), &err);
+        assert_true(rival.lock >= 0);
+        close(rival.lock);
+        assert_int_equal(checkpoints_check_latest(*state), 1 + removes);
+    }
+}
+
 /* Tensors that the checkpoint does not have as asked for. */
 static void test_other_model(void **state)
 {
@@ -198,6 +230,7 @@ int main(void)
         IN_DIR(test_any_world_to_any_world),
         IN_DIR(test_find_latest),
         IN_DIR(test_others_stay),
+        IN_DIR(test_another_save_looks_at_the_new_directory),
         IN_DIR(test_prune),
         IN_DIR(test_other_model),
     };
