@@ -157,7 +157,7 @@ static void no_step_after_the_first_allocates(void **state)
         char what[32];
         snprintf(what, sizeof what, "turn %d", turn);
         world_must_run(&w, &result, what);
-        world_assert_no_fresh_blocks(&result, w.steps, what);
+        world_assert_no_fresh_blocks(result.fresh_blocks, w.steps, what);
         world_result_free(&result);
     }
 }

@@ -134,7 +134,7 @@ static void no_step_after_the_first_allocates(void **state)
         w.config.accumulate_sharded = choice & 1024;
         w.config.param_dtype = choice & 2048 ? DTYPE_BF16 : DTYPE_F32;
         world_must_run(&w, &result, what);
-        world_assert_no_fresh_blocks(&result, w.steps, what);
+        world_assert_no_fresh_blocks(result.fresh_blocks, w.steps, what);
         world_result_free(&result);
     }
 }

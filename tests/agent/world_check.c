@@ -40,9 +40,8 @@ void world_assert_same(const struct world_result *got, const struct world_result
     assert_memory_equal(got->gathered, got->weights, (size_t)got->count * sizeof(float));
 }
 
-void world_assert_no_fresh_blocks(const struct world_result *got, int steps, const char *what)
+void world_assert_no_fresh_blocks(const int64_t *blocks, int steps, const char *what)
 {
-    const int64_t *blocks = got->fresh_blocks;
     assert_true(blocks[0] > 0);
     for (int step = 1; step < steps; step++)
         if (blocks[step] != blocks[0])

@@ -19,8 +19,8 @@ void world_must_run(const struct world *w, struct world_result *ret_result, cons
  * order and five steps of Adadelta leave them. Both ways out of the engine give the same bits. */
 void world_assert_same(const struct world_result *got, const struct world_result *expected,
                        int steps, const char *what);
-/* The first step asked the system for memory, and no later one did. */
-void world_assert_no_fresh_blocks(const struct world_result *got, int steps, const char *what);
+/* The first step asked the system for memory, and no later one did; blocks[step]: by its end. */
+void world_assert_no_fresh_blocks(const int64_t *blocks, int steps, const char *what);
 /* Losses, gradients and weights are the very same. */
 void world_assert_bits(const struct world_result *got, const struct world_result *expected,
                        const char *what);
