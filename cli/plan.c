@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "agent/config/config.h"
 #include "agent/config/config_model.h"
 #include "agent/config/model_path.h"
+#include "agent/launch/topology.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/run_plan_facts.h"
 #include "base/contract.h"
@@ -141,17 +143,28 @@ static int resolve_paths(struct config *config, struct arena *arena, struct erro
     return resolve_config_paths(config, environment, NULL, arena, err);
 }
 
-/* Of what is not given, what the run's own flags say (the Fabric scripts' --devices 4). */
-static void count_ranks(struct plan_options *o, const struct agent_config *c)
+/* Of what is not given, what the run's own flags say (the Fabric scripts' --devices 4); what they
+ * leave to the place of the run is told. */
+static int count_ranks(struct plan_options *o, const struct agent_config *c, struct error *err)
 {
-    int64_t local = 0, nodes = 1;
-    bool is_given = str_to_i64(c->runtime.nproc_per_node, 1, GPUS_MAX, &local);
-    if (!str_to_i64(c->runtime.nnodes, 1, GPUS_MAX, &nodes))
-        nodes = 1;
+    const char *per_node = c->runtime.nproc_per_node;
+    int64_t local = 1, all = c->runtime.num_processes;
+    int nodes = 1;
+    bool is_known = strcasecmp(per_node, "cpu") == 0 || str_to_i64(per_node, 1, GPUS_MAX, &local);
+    if (c->runtime.nnodes[0] &&
+        topology_parse_nodes("runtime.nnodes", c->runtime.nnodes, &nodes, err) < 0)
+        return -1;
     if (o->gpus_per_node == 0)
-        o->gpus_per_node = is_given ? local : 8;
-    if (o->gpus == 0)
-        o->gpus = is_given ? local * nodes : 1;
+        o->gpus_per_node = is_known ? local : 8;
+    if (o->gpus > 0)
+        return 0;
+    o->gpus = all > 0 ? all : local * nodes;
+    if (all < 0 || (all == 0 && !is_known && (per_node[0] || nodes > 1)))
+        fprintf(stderr,
+                "note: how many GPUs a node has is known only where it runs: planned is one rank "
+                "on each, %lld in all; --gpus says how many\n",
+                (long long)o->gpus);
+    return 0;
 }
 
 static int make_plan(const struct plan_options *o, const struct config *config, bool only_advice,
@@ -175,6 +188,16 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     return 0;
 }
 
+/* It begins the name of an option of the agent's, which is not what is meant. */
+static int refuse_json(int count, const char *const *agents, struct error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (is_option(agents[i], "json"))
+            return error_set(err, ERR_CONFIG,
+                             "--json: shoal recommend has text only; see shoal plan");
+    return 0;
+}
+
 static int command(int argc, char *const *argv, bool only_advice)
 {
     const char *name = only_advice ? "shoal recommend" : "shoal plan";
@@ -187,7 +210,8 @@ static int command(int argc, char *const *argv, bool only_advice)
     struct config config;
     struct error err;
     part(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
-    if (options_parse(table.rows, our_count, ours, &err) < 0)
+    if ((only_advice && refuse_json(agent_count, agents, &err) < 0) ||
+        options_parse(table.rows, our_count, ours, &err) < 0)
         return exit_failed(name, &err);
     if (options.help)
         return print_help(only_advice);
@@ -197,7 +221,8 @@ static int command(int argc, char *const *argv, bool only_advice)
         return exit_failed(name, &err);
     if (config.warning[0])
         fprintf(stderr, "%s: note: %s\n", name, config.warning);
-    count_ranks(&options, &config.value);
+    if (count_ranks(&options, &config.value, &err) < 0)
+        return exit_failed(name, &err);
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
     if (make_plan(&options, &config, only_advice, arena, &text, &err) < 0)

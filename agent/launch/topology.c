@@ -70,8 +70,7 @@ static int parse_processes(const char *name, const char *text, const struct topo
     return 0;
 }
 
-/* "4" or "MIN:MAX", which starts with MIN here: nodes are not awaited beyond what is needed. */
-static int parse_nodes(const char *name, const char *text, int *ret_count, struct error *err)
+int topology_parse_nodes(const char *name, const char *text, int *ret_count, struct error *err)
 {
     char low[16];
     const char *colon = strchr(text, ':');
@@ -147,7 +146,7 @@ static int read_pod(const struct reader *r, const struct topology_wish *wish, st
     if (wish->standalone)
         text = "1";
     if (text) {
-        if (parse_nodes(name, text, &t->nodes, err))
+        if (topology_parse_nodes(name, text, &t->nodes, err))
             return -1;
     } else {
         /* Without torchrun's variables: the pods' own count times their processes. */

@@ -53,6 +53,10 @@ typedef const char *(*topology_getenv)(void *ctx, const char *name);
 int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish *wish,
                   struct topology *ret_topology, struct error *err);
 
+/* How many nodes "4" or "MIN:MAX" starts with: MIN, as nodes are not awaited beyond what is needed.
+ * Errors: ERR_CONFIG names `name`, the text and what is allowed. */
+int topology_parse_nodes(const char *name, const char *text, int *ret_count, struct error *err);
+
 #ifdef __cplusplus
 }
 #endif

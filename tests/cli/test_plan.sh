@@ -36,7 +36,14 @@ check "a number that is none is refused" fails 2 "--gpus many: must be a whole n
 check "groups that do not divide the ranks are refused" fails 2 "do not divide 12 ranks" \
     shoal plan --preset=gpt2 --gpus=12 --shard_group_size=8 --sharding_strategy=hybrid
 check "an option that is none is refused" fails 2 "no_such_option" shoal plan --strict --no_such_option=1
-check "what recommend does not do is refused" fails 2 "json" shoal recommend --strict --preset=gpt2 --json
+check "what recommend does not do is refused" fails 2 "--json: shoal recommend has text only" \
+    shoal recommend --preset=gpt2 --json
+check "a number of nodes that is none is refused" fails 2 "runtime.nnodes: '4:2' is not a number of nodes" \
+    shoal plan --preset=gpt2 --nnodes=4:2
+check "of MIN:MAX nodes MIN are planned" has "6 ranks" --preset=gpt2 --nnodes=2:4 --nproc_per_node=3
+check "accelerate's processes are all" has "6 ranks" --preset=gpt2 --num_processes=6 --num_machines=2
+check "what only the nodes know is told" contains <(shoal plan --preset=gpt2 --nnodes=2 --nproc_per_node=auto 2>&1) \
+    "planned is one rank on each, 2 in all; --gpus says how many"
 check "--help tells of it" fails 0 "--gpus-per-node" shoal plan --help
 full() { # COMMAND...
     fails 1 "write to stdout: " eval "$* >/dev/full"
