@@ -67,6 +67,17 @@ static bool takes_value(const struct config_parser *p, const char *name, const c
     return config_set_value(config_key(index), &scratch, next, p->arena, &ignored) == 0;
 }
 
+static int unexpected(const struct config_parser *p, const char *word, struct error *err)
+{
+    const struct config_flag *last = p->flag_count > 0 ? &p->flags[p->flag_count - 1] : NULL;
+    if (last && last->value)
+        return error_set(err, ERR_CONFIG,
+                         "unexpected argument '%s' behind --%s=%s, which takes one value; flags "
+                         "begin with --",
+                         word, last->name, last->value);
+    return error_set(err, ERR_CONFIG, "unexpected argument '%s'; flags begin with --", word);
+}
+
 int config_read_words(struct config_parser *p, int argc, const char *const *argv, struct error *err)
 {
     for (int i = 0; i < argc; i++)
@@ -79,8 +90,7 @@ int config_read_words(struct config_parser *p, int argc, const char *const *argv
         if (strcmp(word, "-h") == 0)
             word = "--help";
         if (!str_starts_with(word, "--") || !word[2])
-            return error_set(err, ERR_CONFIG, "unexpected argument '%s'; flags begin with --",
-                             word);
+            return unexpected(p, word, err);
         const char *equals = strchr(word, '=');
         char *name = arena_strndup(p->arena, word + 2,
                                    equals ? (size_t)(equals - word - 2) : strlen(word + 2));

@@ -155,6 +155,8 @@ static const struct {
     {"--strict --optimiser.lr 1", "",
      "unknown flag --optimiser.lr (the nearest is optimizer.lr); --help lists all"},
     {"--strict --epoch_count 1 --foo", "", "unknown flags --epoch_count, --foo; --help lists all"},
+    {"--tensorboard_dir a b", "",
+     "unexpected argument 'b' behind --tensorboard_dir=a, which takes one value; flags begin"},
     {"train", "", "unexpected argument 'train'; flags begin with --"},
     {"--preset cifar", "", "--preset: 'cifar' is not one of: mnist, mnist-fsdp"},
     {"--config /nonexistent.yaml", "", "--config: "},
