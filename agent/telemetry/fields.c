@@ -66,7 +66,7 @@ static const struct field fields[] = {
          "time/optimizer"),
     REAL(STEP, train_s, "train_seconds", "time/train", NULL),
     REAL(EVAL, phase_s[PHASE_EVAL], NULL, "time/val", NULL),
-    REAL(STEP, elapsed_s, "elapsed_seconds", "time/total", NULL),
+    REAL(STEP, elapsed_s, "elapsed_seconds", "time/total", "time/total"),
     WHOLE(STEP, last.memory.current_total_bytes, "memory_bytes", "memory/current_bytes",
           "memory/current_bytes"),
     WHOLE(STEP, last.memory.peak_total_bytes, "memory_peak_bytes", "memory/peak_bytes",

@@ -54,6 +54,8 @@ static const struct row rows[] = {
          "Tokens per second of all ranks, over the last steps."),
     REAL(OF_JOB, "gauge", samples_per_s, "fsdp_samples_per_second",
          "Samples per second of all ranks, over the last steps."),
+    REAL(OF_JOB, "gauge", elapsed_s, "fsdp_elapsed_seconds",
+         "From the start of this process to its last step, evaluation or save."),
     WHOLE(OF_JOB, "gauge", saved_step, "fsdp_checkpoint_last_step",
           "Step of the last durable checkpoint of this process; 0: none."),
     WHOLE(OF_JOB, "gauge", saved_bytes, "fsdp_checkpoint_bytes",

@@ -159,6 +159,7 @@ static void tensorboard_gets_what_is_known(void **state)
     assert_true(event_reader_value(step, "train/loss") == 2.5f);
     assert_true(event_reader_value(step, "train/learning_rate") == 1e-4f);
     assert_true(event_reader_value(step, "train/epoch") == 0.03f);
+    assert_true(event_reader_value(step, "time/total") == 5);
     assert_false(event_reader_has(step, "train/grad_norm"));
     assert_false(event_reader_has(step, "eval/loss"));
     assert_true(event_reader_value(eval, "eval/loss") == 2.25f);

@@ -52,6 +52,7 @@ static void rank_0_tells_of_the_job_and_of_itself(void **state)
         {"fsdp_tokens_per_second{" JOB "}", 8192},
         {"fsdp_model_flops_utilization_ratio{convention=\"causal\"," JOB "}", 0.5},
         {"fsdp_model_flops_utilization_ratio{convention=\"full\"," JOB "}", 0.6},
+        {"fsdp_elapsed_seconds{" JOB "}", 5},
         {"fsdp_checkpoint_last_step{" JOB "}", 3},
         {"fsdp_checkpoint_last_success_timestamp_seconds{" JOB "}", 1750177497.123},
         {"fsdp_checkpoint_save_duration_seconds_bucket{le=\"1\"," JOB "}", 0},
