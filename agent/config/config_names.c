@@ -63,17 +63,27 @@ static const char *after_group(const char *name, const char *group)
                : NULL;
 }
 
-/* What follows the key's group in name: of "group.map.", "map." and "group." will do, and so will
- * what newer config.json call the map with rope_theta in it. NULL: it begins otherwise. */
+/* Whether newer config.json have the key in rope_parameters. */
+static bool is_of_rope(const struct config_key *key)
+{
+    return strcmp(key->group, "model.rope_scaling") == 0 ||
+           key->offset == KEY_AT(overrides.rope_theta);
+}
+
+/* What follows the key's group in name: of "group.map.", "map." and "group." will do, and of RoPE's
+ * so will what newer config.json call the map with rope_theta in it. NULL: it begins otherwise. */
 static const char *after_own_group(const struct config_key *key, const char *name)
 {
-    static const char *const others[] = {"model.rope_parameters", "rope_parameters", "model"};
     const char *map = strrchr(key->group, '.');
     const char *rest = after_group(name, key->group);
     if (!rest && map)
         rest = after_group(name, map + 1);
-    for (size_t i = 0; !rest && map && i < array_length(others); i++)
-        rest = after_group(name, others[i]);
+    if (!rest && is_of_rope(key))
+        rest = after_group(name, "model.rope_parameters");
+    if (!rest && is_of_rope(key))
+        rest = after_group(name, "rope_parameters");
+    if (!rest && map)
+        rest = after_group(name, "model");
     return rest;
 }
 

@@ -154,6 +154,8 @@ static const struct {
     {"--learning_rat 1", "", ""}, /* an unambiguous beginning: right */
     {"--strict --optimiser.lr 1", "",
      "unknown flag --optimiser.lr (the nearest is optimizer.lr); --help lists all"},
+    {"--strict --model_type llama --rope_parameters.hidden_size 64", "",
+     "unknown flag --rope_parameters.hidden_size"},
     {"--strict --epoch_count 1 --foo", "", "unknown flags --epoch_count, --foo; --help lists all"},
     {"--tensorboard_dir a b", "",
      "unexpected argument 'b' behind --tensorboard_dir=a, which takes one value; flags begin"},
