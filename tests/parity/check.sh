@@ -22,6 +22,23 @@ formats() { # RANKS: the export and the checkpoint of a run's end hold the same 
 check "the safetensors library and PyTorch read the same weights: one rank" formats 1
 check "the safetensors library and PyTorch read the same weights: two ranks" formats 2
 
+# causal NAME TOKENIZER CONFIG: a language model's directory, without weights.
+causal() {
+    mkdir -p "$work/$1" && cp "tests/data/tokenizers/$2/tokenizer.json" "$work/$1" && echo "$3" >"$work/$1/config.json"
+}
+causal llama_sizes llama3 '{"model_type": "llama", "vocab_size": 1024, "hidden_size": 32, "intermediate_size": 48,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}'
+causal gpt2_sizes gpt2 '{"model_type": "gpt2", "vocab_size": 1024, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}'
+printf '{"text": "%s"}\n' "the fox" "the quick fox & jumps" "over the lazy dogs, 12 of them" "a dog" >"$work/texts.jsonl"
+
+formats_of_llama() {
+    shoal-agent --model_name="$work/llama_sizes" --dataset="$work/texts.jsonl" --packing=none --train_batch_size=2 \
+        --nproc_per_node=2 --max_steps=1 --mixed_precision=no --eval_strategy=no --prometheus_port=0 \
+        --checkpoint.dir="$work/sharded" --save_model="$work/whole" &&
+        "$PYTHON" tests/parity/check_formats.py "$work/whole/model.safetensors" "$work"/sharded/*steps
+}
+check "... and a Llama's that two ranks share" formats_of_llama
+
 # same_loss NAME MODEL DATA FLAG...: of four rows, as transformers computes it from what a step without effect saved.
 same_loss() {
     local ours theirs
@@ -41,4 +58,6 @@ check "transformers computes a BERT classifier's loss" same_loss classifier "$wo
 t5_place "$work/place" 4
 check "transformers computes a T5's loss" same_loss t5 "$work/place/hf/hub/models--google-t5--t5-small/snapshots/abc" \
     "$work/place/datasets/billsum/train.jsonl" --label_pad_token_id=-100 --source_prefix=
+check "transformers computes a Llama's loss" same_loss llama "$work/llama_sizes" "$work/texts.jsonl" --packing=none
+check "transformers computes a GPT-2's loss" same_loss gpt2 "$work/gpt2_sizes" "$work/texts.jsonl" --packing=none
 tap_done

@@ -1,5 +1,5 @@
-"""Reads a T5 or a BERT classifier that shoal-agent saved with transformers, and gives its loss for rows, as
-`make check-torch` does:
+"""Reads a Llama, a GPT-2, a T5 or a BERT classifier that shoal-agent saved, with transformers, and gives its loss for
+rows, as `make check-torch` does:
 
     shoal-agent --model.name_or_path DIR --dataset ROWS.jsonl --dropout 0 --lr 0 --weight_decay 0 --mixed_precision no \\
         --max_steps 1 --train_batch_size ROWS --label_pad_token_id -100 --save_model OUT ...
@@ -13,7 +13,9 @@ import os
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5ForConditionalGeneration
+from tokenizers import Tokenizer
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer,
+                          T5ForConditionalGeneration)
 
 
 def t5_ids(directory, texts):
@@ -40,17 +42,26 @@ def bert_inputs(directory, rows):
     return {**inputs, "labels": torch.tensor([row["label"] for row in rows])}
 
 
+def causal_inputs(directory, rows):
+    tokenizer = Tokenizer.from_file(os.path.join(directory, "tokenizer.json"))
+    ids = [tokenizer.encode(row["text"]).ids for row in rows]
+    return {"input_ids": padded(ids, 0), "attention_mask": padded([[1] * len(row) for row in ids], 0),
+            "labels": padded(ids, -100)}
+
+
+KINDS = {"t5": (T5ForConditionalGeneration, t5_inputs), "bert": (AutoModelForSequenceClassification, bert_inputs),
+         "llama": (AutoModelForCausalLM, causal_inputs), "gpt2": (AutoModelForCausalLM, causal_inputs)}
+
+
 def main():
     directory, data = sys.argv[1:]
     with open(data) as file:
         rows = [json.loads(line) for line in file]
-    is_t5 = AutoConfig.from_pretrained(directory).model_type == "t5"
-    kind = T5ForConditionalGeneration if is_t5 else AutoModelForSequenceClassification
+    kind, make_inputs = KINDS[AutoConfig.from_pretrained(directory).model_type]
     model, info = kind.from_pretrained(directory, output_loading_info=True)
     print({key: value for key, value in info.items() if value})
     with torch.no_grad():
-        inputs = t5_inputs(directory, rows) if is_t5 else bert_inputs(directory, rows)
-        print(f"loss {model.eval()(**inputs).loss.item():.7f}")
+        print(f"loss {model.eval()(**make_inputs(directory, rows)).loss.item():.7f}")
 
 
 main()

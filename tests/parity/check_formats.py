@@ -3,6 +3,8 @@
     shoal-agent --preset mnist ... --checkpoint.dir=ckpt --save-model=net.safetensors
     python3 tests/parity/check_formats.py net.safetensors ckpt/mnist_cnn-...steps
 
+(or the model.safetensors of a language model's directory).
+
 Both files were written at the end of one run, so both must hold the same weights: the export as Hugging Face's
 safetensors reads it, the checkpoint as PyTorch's distributed checkpoint reader puts it together."""
 
