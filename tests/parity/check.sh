@@ -39,25 +39,43 @@ formats_of_llama() {
 }
 check "... and a Llama's that two ranks share" formats_of_llama
 
-# same_loss NAME MODEL DATA FLAG...: of four rows, as transformers computes it from what a step without effect saved.
-same_loss() {
-    local ours theirs
+# saves NAME MODEL DATA FLAG...: a step without effect with four rows, and what it saved read by transformers, into
+# $work/NAME.read: its loss and, if MODEL has weights, how its logits are off those of MODEL.
+saves() {
+    local source=()
+    [ ! -e "$2/model.safetensors" ] || source=("$2")
     shoal-agent --model_name="$2" --dataset="$3" --train_size=4 --train_batch_size=4 --shuffle=false --dropout=0 --lr=0 \
         --weight_decay=0 --mixed_precision=no --max_steps=1 --eval_strategy=no --prometheus_port=0 --csv="$work/$1.csv" \
-        --save_model="$work/$1" "${@:4}" || return
-    ours=$(tail -n 1 "$work/$1.csv" | cut -d, -f3)
-    theirs=$("$PYTHON" tests/parity/check_export.py "$work/$1" "$3" | tee /dev/stderr | sed -n 's/^loss //p')
-    echo "loss $ours, of transformers $theirs"
-    awk -v a="$ours" -v b="$theirs" 'BEGIN {exit !(b > 0 && (a - b) ^ 2 < 1e-10 * b * b)}'
+        --save_model="$work/$1" "${@:4}" &&
+        "$PYTHON" tests/parity/check_export.py "$work/$1" "$3" "${source[@]}" >"$work/$1.read"
+}
+same_logits() { awk '$1 == "logits" && $2 < 1e-6 {good = 1} END {exit !good}' "$work/$1.read"; } # NAME
+# same_loss NAME MODEL DATA FLAG...: as transformers computes it from what was saved.
+same_loss() {
+    saves "$@" || return
+    awk -v a="$(tail -n 1 "$work/$1.csv" | cut -d, -f3)" \
+        '$1 == "loss" && (a - $2) ^ 2 < 1e-10 * $2 * $2 && $2 > 0 {good = 1} END {exit !good}' "$work/$1.read"
 }
 mkdir -p "$work/bert"
 cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased/tokenizer.json "$work/bert"
 seq 0 3 | sed 's/.*/{"text": "the fox & jumps", "label": &}/; s/3}/0}/' >"$work/classes.jsonl"
 check "transformers computes a BERT classifier's loss" same_loss classifier "$work/bert" "$work/classes.jsonl" \
     --head=sequence_classification --num_labels=3
+mkdir "$work/words" && cp "$work/bert"/* "$work/words" &&
+    draw_weights "$work/words" --head masked_lm --dataset "$work/classes.jsonl" --packing none --max_seq_length 16
+check "transformers reads a masked LM" saves masked "$work/words" "$work/classes.jsonl" \
+    --head=masked_lm --packing=none --max_seq_length=16
+check "... whose logits are as before" same_logits masked
 t5_place "$work/place" 4
-check "transformers computes a T5's loss" same_loss t5 "$work/place/hf/hub/models--google-t5--t5-small/snapshots/abc" \
-    "$work/place/datasets/billsum/train.jsonl" --label_pad_token_id=-100 --source_prefix=
+t5=$work/place/hf/hub/models--google-t5--t5-small/snapshots/abc
+bills=$work/place/datasets/billsum/train.jsonl
+check "transformers computes a T5's loss" same_loss t5 "$t5" "$bills" --label_pad_token_id=-100 --source_prefix=
+check "... and logits as before" same_logits t5
+mkdir "$work/gated" && cp "$t5/spiece.model" "$work/gated" &&
+    sed '/"feed_forward_proj"/s/relu/gated-gelu/; /"tie_word_embeddings"/s/true/false/' "$t5/config.json" >"$work/gated/config.json" &&
+    draw_weights "$work/gated" --dataset "$work/place/datasets/billsum" --max_target_length 8
+check "transformers computes a T5 v1.1's loss" same_loss gated "$work/gated" "$bills" --label_pad_token_id=-100 --source_prefix=
+check "... and logits as before" same_logits gated
 check "transformers computes a Llama's loss" same_loss llama "$work/llama_sizes" "$work/texts.jsonl" --packing=none
 check "transformers computes a GPT-2's loss" same_loss gpt2 "$work/gpt2_sizes" "$work/texts.jsonl" --packing=none
 tap_done

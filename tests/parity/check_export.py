@@ -1,12 +1,13 @@
-"""Reads a Llama, a GPT-2, a T5 or a BERT classifier that shoal-agent saved, with transformers, and gives its loss for
-rows, as `make check-torch` does:
+"""Reads a Llama, a GPT-2, a T5 or a BERT that shoal-agent saved, with transformers, and gives its loss for rows (a
+masked LM has none), as `make check-torch` does:
 
     shoal-agent --model.name_or_path DIR --dataset ROWS.jsonl --dropout 0 --lr 0 --weight_decay 0 --mixed_precision no \\
         --max_steps 1 --train_batch_size ROWS --label_pad_token_id -100 --save_model OUT ...
-    python3 tests/parity/check_export.py OUT ROWS.jsonl
+    python3 tests/parity/check_export.py OUT ROWS.jsonl [DIR]
 
 The loss must be the one that the run's only step tells: so tokens, padding, labels, weights and config.json are read
-as they were meant. What is missing in the weights, or too much, is printed."""
+as they were meant. With DIR the logits of its model are compared, too: the largest difference over the largest logit.
+Weights that are missing, or too much, are an error."""
 
 import json
 import os
@@ -14,8 +15,8 @@ import sys
 
 import torch
 from tokenizers import Tokenizer
-from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer,
-                          T5ForConditionalGeneration)
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSequenceClassification,
+                          AutoTokenizer, T5ForConditionalGeneration)
 
 
 def t5_ids(directory, texts):
@@ -36,10 +37,13 @@ def t5_inputs(directory, rows):
             "labels": padded(target, -100)}
 
 
-def bert_inputs(directory, rows):
+def words_inputs(directory, rows):
     tokenizer = AutoTokenizer.from_pretrained(directory, pad_token="[PAD]")
-    inputs = tokenizer([row["text"] for row in rows], return_tensors="pt", padding=True)
-    return {**inputs, "labels": torch.tensor([row["label"] for row in rows])}
+    return tokenizer([row["text"] for row in rows], return_tensors="pt", padding=True)
+
+
+def classes_inputs(directory, rows):
+    return {**words_inputs(directory, rows), "labels": torch.tensor([row["label"] for row in rows])}
 
 
 def causal_inputs(directory, rows):
@@ -49,19 +53,35 @@ def causal_inputs(directory, rows):
             "labels": padded(ids, -100)}
 
 
-KINDS = {"t5": (T5ForConditionalGeneration, t5_inputs), "bert": (AutoModelForSequenceClassification, bert_inputs),
-         "llama": (AutoModelForCausalLM, causal_inputs), "gpt2": (AutoModelForCausalLM, causal_inputs)}
+KINDS = {"T5ForConditionalGeneration": (T5ForConditionalGeneration, t5_inputs),
+         "BertForSequenceClassification": (AutoModelForSequenceClassification, classes_inputs),
+         "BertForMaskedLM": (AutoModelForMaskedLM, words_inputs),
+         "LlamaForCausalLM": (AutoModelForCausalLM, causal_inputs),
+         "GPT2LMHeadModel": (AutoModelForCausalLM, causal_inputs)}
+
+
+def run(directory, kind, inputs):
+    """The outputs of the model in the directory, all of whose weights must be its own."""
+    model, info = kind.from_pretrained(directory, output_loading_info=True)
+    wrong = {key: value for key, value in info.items() if value}
+    if wrong:
+        sys.exit(f"{directory}: {wrong}")
+    with torch.no_grad():
+        return model.eval()(**inputs)
 
 
 def main():
-    directory, data = sys.argv[1:]
+    directory, data, *source = sys.argv[1:]
     with open(data) as file:
         rows = [json.loads(line) for line in file]
-    kind, make_inputs = KINDS[AutoConfig.from_pretrained(directory).model_type]
-    model, info = kind.from_pretrained(directory, output_loading_info=True)
-    print({key: value for key, value in info.items() if value})
-    with torch.no_grad():
-        print(f"loss {model.eval()(**make_inputs(directory, rows)).loss.item():.7f}")
+    kind, make_inputs = KINDS[AutoConfig.from_pretrained(directory).architectures[0]]
+    inputs = make_inputs(directory, rows)
+    out = run(directory, kind, inputs)
+    if out.loss is not None:
+        print(f"loss {out.loss.item():.7f}")
+    for other in source:
+        logits = run(other, kind, inputs).logits
+        print(f"logits {((out.logits - logits).abs().max() / logits.abs().max()).item():.1e}")
 
 
 main()
