@@ -1,6 +1,8 @@
 #!/bin/bash
 # Runs the test programs and scripts of the given build variants and prints one closing line.
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
+# As many at once as there are cores (TEST_JOBS=1: one after another); of those that need ports of everybody, bridges or
+# several processes of their own, one at a time.
 set -u
 cd "$(dirname "$0")/.." || exit
 filter=$1
@@ -16,9 +18,19 @@ export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 cluster_variant=$1
 [[ " $* " != *" asan "* ]] || cluster_variant=asan
 
+# ---- what to run: one line a test, in one of two queues
+queue() { # NAME COMMAND...
+    local queue=beside patience=1
+    [[ $1 != *' pods/'* ]] || patience=3 # dozens of jobs: minutes on a machine that has nothing else to do
+    case $1 in
+    *' cluster/'* | *' pods/'* | *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
+    esac
+    { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
+}
+
 any_device=$(tests/gpu/programs.sh emulated)
-for variant in "$@"; do
-    find "build/$variant/emulation" -name '*.gcda' -delete 2>/dev/null
+queue_programs() { # VARIANT
+    local variant=$1 source name library
     for source in tests/*/test_*.c tests/*/test_*.cu; do
         # the Makefile says why there is no emulated GPU in it
         [[ $source != *.cu || $variant != tsan ]] || continue
@@ -26,36 +38,63 @@ for variant in "$@"; do
         name=${name%.*}
         # sanitizers have no business in NVIDIA's own library
         [[ $name != kernels/test_cudnn_plan || $variant == debug ]] || continue
-        [[ $name != *"$filter"* ]] || run_one "$variant $name" "build/$variant/tests/$name"
+        [[ $name != *"$filter"* ]] || queue "$variant $name" "build/$variant/tests/$name"
         # what runs on any device runs on the emulated GPU, too; whole models there only once
         library=$PWD/build/$variant/emulation/libshoal_cuda.so
         if [[ "$name on cuda" == *"$filter"* && -e $library && ($name != agent/* || $variant == debug) ]] &&
             grep -qx "$name" <<<"$any_device"; then
-            SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$library SHOAL_CUDA_LIBRARY_PATH=${library%/*} SHOAL_EMULATION=gpus=4 \
-                run_one "$variant $name on cuda" "build/$variant/tests/$name"
+            queue "$variant $name on cuda" env SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$library" \
+                SHOAL_CUDA_LIBRARY_PATH="${library%/*}" SHOAL_EMULATION=gpus=4 "build/$variant/tests/$name"
         fi
     done
+}
+queue_scripts() { # VARIANT FIRST_VARIANT
+    local variant=$1 script name
     for script in tests/*/test_*.sh; do
-        [ -e "$script" ] || continue
         name=${script#tests/}
         [[ $name == *"$filter"* ]] || continue
         # once is enough where a whole cluster is started: real pods run the release build's images
-        [[ $name != pods/* || $variant == "$1" ]] || continue
+        [[ $name != pods/* || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
         [[ $name != gpu/* || $variant == debug ]] || continue
-        patience=1
-        [[ $name != pods/* ]] || patience=3 # dozens of jobs: 7 minutes on a machine that has nothing else to do
-        BUILD="$PWD/build/$variant" limit_s=$((patience * limit_s)) run_one "$variant $name" "$script"
+        queue "$variant $name" env BUILD="$PWD/build/$variant" "$script"
     done
+}
+for variant in "$@"; do
+    find "build/$variant/emulation" -name '*.gcda' -delete 2>/dev/null
+    queue_programs "$variant"
+    queue_scripts "$variant" "$1"
 done
+
+# ---- lanes: each takes the next test of the first of its queues that still has one
+touch "$results"/{alone,beside}
+exec 5<"$results/alone" 6<"$results/beside"
+lane() { # DESCRIPTOR...
+    local queue test
+    trap 'kill "${run_pid:-}" 2>/dev/null; exit 143' TERM
+    exec 7>"$results/lane"
+    for queue in "$@"; do
+        while flock 7 && IFS= read -r test <&"$queue"; do
+            flock --unlock 7
+            eval "$test" 5<&- 6<&- 7>&-
+        done
+        flock --unlock 7
+    done
+}
+lane 5 6 &
+for ((i = 1; i < ${TEST_JOBS:-$(nproc)}; i++)); do lane 6 & done
+# shellcheck disable=SC2046 # a number a lane
+trap 'kill $(jobs -p); wait; exit 130' INT TERM
+wait
+
 # of the kernels, by all that ran on the emulated GPU
 for variant in "$@"; do
     emulation=build/$variant/emulation
     [ -n "$(find "$emulation/kernels" -name '*.gcda' 2>/dev/null | head -n 1)" ] || continue
-    gcovr --root . --filter 'kernels/cuda/' "$emulation" --print-summary --output "$log" |
+    gcovr --root . --filter 'kernels/cuda/' "$emulation" --print-summary --output "$results/coverage" |
         sed -nE 's/^lines: ([0-9.]+)% \(([0-9]+) out of ([0-9]+)\)/CUDA source lines executed: \2 of \3 (\1 %)/p'
 done
-[ $((passed + failed + skipped)) -gt 0 ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
+[ -s "$results/count" ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
 run_end

@@ -1,16 +1,20 @@
 # shellcheck shell=bash
-# For scripts that run tests: run_one NAME COMMAND... for each, then run_end, which prints the closing line. Every test
-# speaks TAP. The output of a program is shown only if something in it failed; a program that crashes or runs out of
-# time counts as one failure.
+# For scripts that run tests: run_one NAME COMMAND... for each, then run_end, which prints what failed and the closing
+# line. Every test speaks TAP. The output of a program is shown only if something in it failed; a program that crashes or
+# runs out of time counts as one failure. Several run_one may run at once, in subshells.
 limit_s=${TEST_LIMIT_S:-600}
-passed=0 failed=0 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+results=$(mktemp -d) # count: a line a test, "passed failed skipped"; failed: what the closing lines tell of failures
+trap 'rm -rf "$results"' EXIT
+touch "$results/count" "$results/failed"
 
 run_one() { # NAME COMMAND...
-    local name=$1 status ok bad skip begin=$SECONDS
+    local name=$1 log status ok bad skip begin=$SECONDS
     shift
-    timeout --kill-after=10 "$limit_s" "$@" >"$log" 2>&1 </dev/null
+    log=$(mktemp -p "$results")
+    # a shell's background jobs ignore Ctrl-C, which some tests send
+    timeout --kill-after=10 "$limit_s" env --default-signal=INT,QUIT "$@" >"$log" 2>&1 </dev/null &
+    run_pid=$! # whoever ends this shell early ends the test with it
+    wait "$run_pid"
     status=$?
     skip=$(grep -cE '^(not )?ok .*# SKIP' "$log")
     ok=$(grep -E '^ok ' "$log" | grep -cv '# SKIP')
@@ -21,7 +25,16 @@ run_one() { # NAME COMMAND...
         bad=1
         echo "no test was run" >>"$log"
     fi
-    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+    {
+        flock 9
+        echo "$ok $bad $skip" >&9
+        run_report
+        [ "$bad" -eq 0 ] || run_failures >>"$results/failed"
+    } 9>>"$results/count"
+    rm "$log"
+}
+
+run_report() { # of run_one's test
     printf '%-44s %4d ok' "$name" "$ok"
     [ "$skip" -eq 0 ] || printf ', %d skipped' "$skip"
     [ $((SECONDS - begin)) -lt 10 ] || printf ', %d s' $((SECONDS - begin)) # where the time goes
@@ -35,8 +48,25 @@ run_one() { # NAME COMMAND...
     fi
 }
 
+# At the very end, where a log that was cut still has it: which tests failed, and how each began to.
+run_failures() {
+    case $status in
+    124 | 137) echo "FAILED: $name: not done after $limit_s s" ;;
+    *) echo "FAILED: $name: exit code $status" ;;
+    esac
+    { grep -A 3 -E '^not ok ' "$log" || tail -n 3 "$log"; } | head -n 4 | cut -c 1-300 | sed 's/^/    /'
+}
+
+run_skip() { # TEXT: what else there is, and why it is not run
+    echo "$1"
+    echo "0 0 1" >>"$results/count"
+}
+
 # Fails unless something passed and nothing failed.
 run_end() {
+    local passed failed skipped
+    read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$results/count")
+    cat "$results/failed"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }

@@ -38,15 +38,13 @@ if command -v compute-sanitizer >/dev/null; then
     for name in $kernels; do
         for tool in memcheck racecheck; do
             if [ "$SECONDS" -gt "$sanitizer_until_s" ]; then
-                skipped=$((skipped + 1))
-                echo "$tool $name: skipped, $sanitizer_until_s s are over"
+                run_skip "$tool $name: skipped, $sanitizer_until_s s are over"
                 continue
             fi
             run_one "$tool $name" compute-sanitizer --tool "$tool" --error-exitcode 99 --print-limit 5 "$build/tests/$name"
         done
     done
 else
-    skipped=$((skipped + 1))
-    echo "compute-sanitizer is not here: memcheck and racecheck skipped"
+    run_skip "compute-sanitizer is not here: memcheck and racecheck skipped"
 fi
 run_end
