@@ -65,7 +65,7 @@ shown() { grep '^Peak memory' "$work/run" | grep -o " $1 [0-9]*" | cut -d' ' -f3
 # as_planned STRATEGY WRAP: memory of a run by two ranks is what was planned, to the byte.
 as_planned() {
     local wrap=--auto_wrap_policy=$2
-    shoal-agent --preset=mnist --nproc_per_node=2 --data.root="$data" --train_size=128 --eval_size=64 --batch_size=32 \
+    shoal-agent --preset=mnist --nproc_per_node=2 --data.root="$data" --train_size=16 --eval_size=8 --batch_size=4 \
         --epochs=1 "$wrap" --sharding_strategy="$1" >"$work/run" || return 1
     cat "$work/run"
     [ "$(shown shard)" = "$(planned "$1" "$wrap" value_bytes)" ] &&
@@ -80,7 +80,7 @@ check "a run has the memory that was planned: NO_SHARD" as_planned NO_SHARD NO_W
 
 # A small Llama: memory and traffic of each strategy, by four ranks in groups of two.
 llama=(--preset=llama-single-gpu --hidden_width=64 --num_layers=4 --num_heads=4 --num_key_value_heads=2
-    --intermediate_size=160 --vocab_size=32000 --max_context_width=64 --batch_size=2 --mixed_precision=no
+    --intermediate_size=160 --vocab_size=704 --max_context_width=64 --batch_size=2 --mixed_precision=no
     --shard_group_size=2 --max_steps=2 --eval_strategy=no --dataset="$work/text.jsonl"
     --tokenizer=tests/data/tokenizers/llama2_metaspace)
 seq -f '{"text": "the quick brown fox %g jumps over the lazy dog and runs away from it"}' 200 >"$work/text.jsonl"
