@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -85,7 +86,7 @@ bool str_to_i64(const char *text, int64_t low, int64_t high, int64_t *ret_value)
     errno = 0;
     char *end = NULL;
     long long value = strtoll(text, &end, 10);
-    if (errno || *end || text[0] == ' ' || value < low || value > high)
+    if (errno || *end || isspace((unsigned char)text[0]) || value < low || value > high)
         return false;
     *ret_value = value;
     return true;
@@ -97,7 +98,7 @@ bool str_to_double(const char *text, double *ret_value)
         return false;
     char *end = NULL;
     double value = strtod(text, &end);
-    if (*end || text[0] == ' ' || !isfinite(value))
+    if (*end || isspace((unsigned char)text[0]) || !isfinite(value))
         return false;
     *ret_value = value;
     return true;
@@ -106,4 +107,10 @@ bool str_to_double(const char *text, double *ret_value)
 bool str_starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+const char *str_after_last(const char *text, char character)
+{
+    const char *last = strrchr(text, character);
+    return last ? last + 1 : text;
 }

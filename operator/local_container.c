@@ -168,9 +168,9 @@ static const char *launcher_of(const struct container *container)
     static const char *const launchers[] = {AGENT_LAUNCHERS};
     if (container->command.count == 0 || !names_image_is(container->image, AGENT_PROGRAM))
         return NULL;
-    const char *command = container->command.items[0], *slash = strrchr(command, '/');
+    const char *command = container->command.items[0];
     for (size_t i = 0; i < array_length(launchers); i++)
-        if (strcmp(slash ? slash + 1 : command, launchers[i]) == 0)
+        if (strcmp(str_after_last(command, '/'), launchers[i]) == 0)
             return launchers[i];
     return NULL;
 }

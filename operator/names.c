@@ -1,6 +1,7 @@
 #include "operator/names.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -60,8 +61,7 @@ bool names_image_is(const char *image, const char *program)
 {
     if (!image)
         return false;
-    const char *slash = strrchr(image, '/');
-    const char *name = slash ? slash + 1 : image;
+    const char *name = str_after_last(image, '/');
     size_t bytes = strcspn(name, ":@");
     return bytes == strlen(program) && strncmp(name, program, bytes) == 0;
 }

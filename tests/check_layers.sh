@@ -19,7 +19,7 @@ kernels/trace.h:base/error.h
 kernels/trace.c:base/(clock|mem).h|kernels/trace_log.h
 operator/types.h:
 operator/resources.[ch]:base/(contract|mem).h|operator/(types|resources).h
-operator/names.[ch]:base/mem.h|operator/(types|names).h
+operator/names.[ch]:base/(mem|str).h|operator/(types|names).h
 operator/kubeconfig_file.[ch]:base/.*|operator/kubeconfig_file.h
 operator/lease_object.[ch]:base/.*|operator/(lease|lease_object|resources).h
 operator/leader.[ch]:base/.*|operator/(kube|lease|lease_object|leader|resources).h

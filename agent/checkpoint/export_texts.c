@@ -3,6 +3,7 @@
 #include "agent/models/config_json.h"
 #include "agent/text/tokenizer.h"
 #include "base/file.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static int add_file(struct export_texts *texts, struct arena *arena, const char 
 /* The name by which a tokenizer that is one file is found again. */
 static const char *file_name(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = str_after_last(path, '/');
     const char *dot = strrchr(name, '.');
     if (strcmp(name, "spiece.model") == 0 || strcmp(name, "vocab.txt") == 0)
         return name;

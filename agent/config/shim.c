@@ -54,12 +54,6 @@ struct rewriter {
     bool given[array_length(shim_flags)];
 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool is_launcher(const char *name)
 {
     static const char *const launchers[] = {AGENT_LAUNCHERS};
@@ -172,9 +166,9 @@ static int read_variables(struct rewriter *r, struct error *err)
 
 const char *shim_script_preset(struct shim_writer *w, const char *script, bool is_module)
 {
-    const char *name = base_name(script), *dot = strrchr(script, '.');
+    const char *name = str_after_last(script, '/');
     if (is_module)
-        name = arena_printf(w->arena, "%s.py", dot ? dot + 1 : script);
+        name = arena_printf(w->arena, "%s.py", str_after_last(script, '.'));
     bool by_accelerate = strcmp(w->tool, "accelerate") == 0;
     for (size_t i = 0; i < array_length(scripts); i++)
         if (strcmp(scripts[i].script, name) == 0 && (scripts[i].for_accelerate || !by_accelerate))
@@ -240,10 +234,10 @@ static int read_launcher(struct rewriter *r, char *const **words, struct error *
 int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
                  bool *ret_is_shim, char *const **ret_argv, struct error *err)
 {
-    const char *tool = argv[0] ? base_name(argv[0]) : "";
+    const char *tool = argv[0] ? str_after_last(argv[0], '/') : "";
     char *const *words = argv + (argv[0] ? 1 : 0);
     if (!is_launcher(tool) && !is_python(tool) && *words) /* "shoal-agent torchrun ..." */
-        tool = base_name(*words++);
+        tool = str_after_last(*words++, '/');
     *ret_is_shim = is_launcher(tool) || is_python(tool);
     *ret_argv = argv;
     if (!*ret_is_shim)

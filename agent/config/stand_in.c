@@ -9,12 +9,6 @@ static const struct {
     const char *name, *verb;
 } rows[] = {{"git", "clone"}, {"pip", "install"}, {"pip3", "install"}};
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool has_word(char *const *argv, const char *word)
 {
     for (; *argv; argv++)
@@ -27,7 +21,7 @@ bool stand_in(char *const *argv, struct str *out, int *ret_exit_code)
 {
     if (!argv[0])
         return false;
-    const char *name = base_name(argv[0]);
+    const char *name = str_after_last(argv[0], '/');
     if (str_starts_with(name, "python") && argv[1] && strcmp(argv[1], "-m") == 0 && argv[2])
         name = argv[2];
     for (size_t i = 0; i < array_length(rows); i++) {

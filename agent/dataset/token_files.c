@@ -231,9 +231,8 @@ static int search_place(struct search *s, const char *place, bool *ret_found, st
 static int search_all(struct search *s, struct error *err)
 {
     const char *dataset = s->options->dataset, *root = s->options->root;
-    const char *slash = strrchr(dataset, '/');
     auto_free char *whole = xasprintf("%s/%s", root, dataset);
-    auto_free char *last = xasprintf("%s/%s", root, slash ? slash + 1 : dataset);
+    auto_free char *last = xasprintf("%s/%s", root, str_after_last(dataset, '/'));
     const char *const places[] = {dataset, whole, last};
     size_t count = dataset[0] == '/' ? 1 : array_length(places);
     bool found = false;

@@ -8,6 +8,7 @@
 #include "agent/dataset/token_reader.h"
 #include "agent/dataset/token_stream.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -46,8 +47,7 @@ static uint64_t take_fingerprint(const struct token_files *files, const struct t
     uint64_t hash = XXH64(numbers, sizeof numbers, 0);
     hash = XXH64(o->text_column, strlen(o->text_column), hash);
     for (int i = 0; i < files->count; i++) {
-        const char *slash = strrchr(files->paths[i], '/');
-        const char *file = slash ? slash + 1 : files->paths[i];
+        const char *file = str_after_last(files->paths[i], '/');
         struct stat st;
         int64_t bytes = stat(files->paths[i], &st) == 0 ? st.st_size : -1;
         hash = XXH64(file, strlen(file), hash);

@@ -175,8 +175,7 @@ bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, 
         int (*run)(struct place *p, char *const *words, struct error *err);
     } commands[] = {{"config", configure}, {"env", tell_environment}, {"merge-weights", merge}};
     for (int i = 0; i < 2 && argv[i]; i++) {
-        const char *slash = strrchr(argv[i], '/');
-        if (strcmp(slash ? slash + 1 : argv[i], "accelerate") != 0 || !argv[i + 1])
+        if (strcmp(str_after_last(argv[i], '/'), "accelerate") != 0 || !argv[i + 1])
             continue;
         if (asks_for_help(argv[i + 1]) || asks_for_help(argv[i + 2])) {
             *ret_exit_code = print_help();

@@ -1,5 +1,7 @@
 #include "agent/models/architecture.h"
 
+#include "base/str.h"
+
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -173,8 +175,7 @@ static const char *next_sign(const char *text)
  * "meta-llama/Meta-Llama-3-8B", "meta-llama/Llama-2-7b-hf". */
 static bool is_name(const char *name, const char *row)
 {
-    const char *slash = strrchr(name, '/');
-    name = slash ? slash + 1 : name;
+    name = str_after_last(name, '/');
     if (strncasecmp(name, "meta-", 5) == 0)
         name += 5;
     for (name = next_sign(name), row = next_sign(row); *row;

@@ -8,9 +8,8 @@
 /* The name alone, and how far the epoch is (counted from 1). */
 static void add_save(const struct run_moment *m, const struct run_state *s, struct str *out)
 {
-    const char *slash = strrchr(m->path, '/');
     double part = s->last.epoch - floor(s->last.epoch);
-    str_printf(out, "Saving checkpoint to '%s'", slash ? slash + 1 : m->path);
+    str_printf(out, "Saving checkpoint to '%s'", str_after_last(m->path, '/'));
     if (m->at_epoch_end)
         str_add(out, " (end of epoch)\n");
     else if (part > 0)

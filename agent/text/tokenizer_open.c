@@ -2,6 +2,7 @@
 #include "agent/text/utf8.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -239,7 +240,7 @@ static int open_file(const char *path, enum kind kind, struct tokenizer **ret_to
 /* By its name; other names by what they end with. */
 static enum kind kind_of(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = str_after_last(path, '/');
     for (size_t i = 0; i < array_length(names); i++)
         if (strcmp(name, names[i].name) == 0)
             return names[i].kind;
