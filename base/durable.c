@@ -224,32 +224,37 @@ int durable_make_dirs(const struct file_ops *ops, const char *path, struct error
     return 0;
 }
 
+static int rename_failed(const char *from, const char *to, struct error *err)
+{
+    return error_errno(err, errno, "rename %s to %s", from, to);
+}
+
 /* exchange() by renames, where the file system has none. Whole at any time is what has the name
  * `to`, or the name of the old one meanwhile, which is not one of those that are removed as left
  * over. */
-static int exchange_by_renames(const struct file_ops *ops, const char *from, const char *to)
+static int exchange_by_renames(const struct file_ops *ops, const char *from, const char *to,
+                               struct error *err)
 {
     auto_free char *old = xasprintf("%s" REPLACED_MARK, to);
-    struct error err;
-    if (durable_remove_tree(ops, old, &err) < 0) { /* of one who was killed, and `to` is whole */
-        errno = EEXIST;
-        return -1;
-    }
+    if (durable_remove_tree(ops, old, err) < 0) /* of one who was killed, and `to` is whole */
+        return error_wrap(err, "rename %s to %s", from, to);
     if (ops->rename(ops->ctx, to, old) < 0)
-        return -1;
+        return rename_failed(from, to, err);
     if (ops->rename(ops->ctx, from, to) == 0)
-        return ops->rename(ops->ctx, old, from);
+        return ops->rename(ops->ctx, old, from) < 0 ? rename_failed(old, from, err) : 0;
     int why = errno;
     ops->rename(ops->ctx, old, to);
     errno = why;
-    return -1;
+    return rename_failed(from, to, err);
 }
 
-static int exchange(const struct file_ops *ops, const char *from, const char *to)
+static int exchange(const struct file_ops *ops, const char *from, const char *to, struct error *err)
 {
-    int result = ops->exchange(ops->ctx, from, to);
-    bool can = result == 0 || (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP);
-    return can ? result : exchange_by_renames(ops, from, to);
+    if (ops->exchange(ops->ctx, from, to) == 0)
+        return 0;
+    if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
+        return exchange_by_renames(ops, from, to, err);
+    return rename_failed(from, to, err);
 }
 
 int durable_rename(const struct file_ops *ops, const char *from, const char *to, struct error *err)
@@ -258,9 +263,10 @@ int durable_rename(const struct file_ops *ops, const char *from, const char *to,
     /* rename(2) cannot replace a directory that is not empty, nor by a file: which shall not be. */
     bool both =
         lstat(to, &st) == 0 && S_ISDIR(st.st_mode) && lstat(from, &st) == 0 && S_ISDIR(st.st_mode);
-    int result = both ? exchange(ops, from, to) : ops->rename(ops->ctx, from, to);
-    if (result < 0)
-        return error_errno(err, errno, "rename %s to %s", from, to);
+    if (both && exchange(ops, from, to, err) < 0)
+        return -1;
+    if (!both && ops->rename(ops->ctx, from, to) < 0)
+        return rename_failed(from, to, err);
     return sync_parent(ops, to, err);
 }
 

@@ -198,6 +198,13 @@ static void test_rename_without_exchange_undone(void **state)
     assert_int_equal(access(a, F_OK), 0);
     assert_int_equal(access(b, F_OK), 0);
     assert_int_equal(support_count_entries(*state), 2);
+    /* nor does what is left of an earlier try: that is named */
+    auto_free char *old = xasprintf("%s.shoal-replaced", b);
+    assert_ok(durable_make_dir(&file_ops_system, old, &err), &err);
+    faulty_init(&f, 0, EIO);
+    f.ops.exchange = no_exchange;
+    assert_fails(durable_rename(&f.ops, a, b, &err), &err, ERR_IO, "b.shoal-replaced");
+    faulty_free(&f);
 }
 
 static void test_make_dirs(void **state)
