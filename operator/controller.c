@@ -17,14 +17,21 @@
 enum {
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 60 * 1000,
-    PARALLEL_MAX = 32, /* requests of one plan */
-    PLANS_MAX = 64,    /* under way at once */
+    PARALLEL_MAX = 32,       /* requests of one plan */
+    PASSES_A_TURN_MAX = 100, /* of each lane; then what is heard meanwhile has its turn */
 };
+
+/* Plans under way at once. Jobs that are finished are patient: after a start, or a change of
+ * operators, many of them may want a request each. */
+enum { URGENT_PLANS_MAX = 56, PATIENT_PLANS_MAX = 8 };
+static const size_t plans_max[QUEUE_LANES] = {
+    [QUEUE_URGENT] = URGENT_PLANS_MAX, [QUEUE_PATIENT] = PATIENT_PLANS_MAX};
 
 /* A plan under way holds its job. */
 struct hold {
     struct store_job *job;
     char *key;
+    enum queue_lane lane; /* that it came from */
 };
 
 struct controller {
@@ -38,18 +45,23 @@ struct controller {
     const char *autoscaling; /* version as of the last turn; NULL: none */
     bool leading;            /* as of the last turn */
     bool blind;              /* likewise: children cannot be seen */
-    struct hold holds[PLANS_MAX];
-    size_t hold_count;
+    struct hold holds[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
+    size_t hold_count, holds_of[QUEUE_LANES];
     uint64_t passes, failed_passes;
 };
 
 /* ---- what is heard ---- */
 
-static void on_changed(void *context, const char *key)
+static enum queue_lane lane_of(bool finished)
+{
+    return finished ? QUEUE_PATIENT : QUEUE_URGENT;
+}
+
+static void on_changed(void *context, const char *key, bool finished)
 {
     struct controller *c = context;
     if (c->leading)
-        queue_add(c->queue, key, c->options.clocks->steady_ms());
+        queue_add(c->queue, key, lane_of(finished), c->options.clocks->steady_ms());
 }
 
 static void on_trouble(void *context, const char *message)
@@ -67,6 +79,7 @@ static void forget_hold(struct controller *c, const char *key)
             continue;
         store_release_job(c->holds[i].job);
         free(c->holds[i].key);
+        c->holds_of[c->holds[i].lane]--;
         c->holds[i] = c->holds[--c->hold_count];
         return;
     }
@@ -80,12 +93,20 @@ static const struct hold *find_hold(const struct controller *c, const char *key)
     return NULL;
 }
 
-/* A pass at this wall clock time, 0: none. */
-static void add_at(struct controller *c, const char *key, int64_t wall_ms)
+/* A pass over a job of this status in so many milliseconds. */
+static void add_in(struct controller *c, const char *key, const struct job_status *status,
+                   int64_t delay_ms)
 {
-    const struct clocks *clocks = c->options.clocks;
+    queue_add(c->queue, key, lane_of(condition_finished(status)),
+              c->options.clocks->steady_ms() + delay_ms);
+}
+
+/* The same at this wall clock time, 0: none. */
+static void add_at(struct controller *c, const char *key, const struct job_status *status,
+                   int64_t wall_ms)
+{
     if (wall_ms)
-        queue_add(c->queue, key, clocks->steady_ms() + wall_ms - clocks->wall_ms());
+        add_in(c, key, status, wall_ms - c->options.clocks->wall_ms());
 }
 
 /* What a job becomes is told with its events (executor.c), but for what has none. */
@@ -105,15 +126,16 @@ static void on_over(void *context, const char *key, const struct executor_outcom
 {
     struct controller *c = context;
     const struct store_job *held = find_hold(c, key)->job;
+    const struct job_status *status = outcome->written ? outcome->written : held->status;
     if (outcome->written) {
         tell_begun(key, held->status, outcome->written);
         metrics_status_written(c->metrics, held->job->namespace_, held->status, outcome->written);
     }
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, held->job->namespace_);
-    add_at(c, key, outcome->requeue_ms);
+    add_at(c, key, status, outcome->requeue_ms);
     if (outcome->awaits)
-        queue_add(c->queue, key, c->options.clocks->steady_ms() + EXPECT_MAX_MS);
+        add_in(c, key, status, EXPECT_MAX_MS);
     if (outcome->failure) {
         c->failed_passes++;
         int64_t now_ms = c->options.clocks->steady_ms();
@@ -145,7 +167,7 @@ static bool only_requeues(const struct plan *plan, int64_t *ret_at_ms)
     return plan->count == 0 || *ret_at_ms;
 }
 
-static void pass(struct controller *c, const char *key)
+static void pass(struct controller *c, const char *key, enum queue_lane lane)
 {
     struct store_job *job = store_take_job(c->store, key);
     if (!job) {
@@ -165,7 +187,7 @@ static void pass(struct controller *c, const char *key)
     world.refused = executor_refused(c->executor, key, job->job->uid);
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
     if (early_ms) {
-        queue_add(c->queue, key, c->options.clocks->steady_ms() + early_ms);
+        add_in(c, key, job->status, early_ms);
         queue_done(c->queue, key);
         store_release_job(job);
         return;
@@ -175,14 +197,15 @@ static void pass(struct controller *c, const char *key)
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {
         if (executor_forgive(c->executor, key, job->job->uid))
-            queue_add(c->queue, key, c->options.clocks->steady_ms());
-        add_at(c, key, at_ms);
+            add_in(c, key, job->status, 0);
+        add_at(c, key, job->status, at_ms);
         queue_succeeded(c->queue, key);
         store_release_job(job);
         return;
     }
     struct hold *hold = &c->holds[c->hold_count++];
-    *hold = (struct hold){.job = job, .key = xstrdup(key)};
+    *hold = (struct hold){.job = job, .key = xstrdup(key), .lane = lane};
+    c->holds_of[lane]++;
     executor_start(c->executor, hold->key, job->job, job->object, job->status, plan);
 }
 
@@ -283,6 +306,20 @@ static void follow_leading(struct controller *c, bool leading)
     c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
 }
 
+static bool has_room(const struct controller *c, enum queue_lane lane)
+{
+    return c->holds_of[lane] < plans_max[lane];
+}
+
+static void pass_due(struct controller *c, enum queue_lane lane, int64_t now_ms)
+{
+    const char *key;
+    for (int i = 0;
+         i < PASSES_A_TURN_MAX && has_room(c, lane) && (key = queue_pop(c->queue, lane, now_ms));
+         i++)
+        pass(c, key, lane);
+}
+
 int64_t controller_turn(struct controller *c, bool leading)
 {
     int64_t delay_ms = channels_tick(c->channels), now_ms = c->options.clocks->steady_ms();
@@ -291,13 +328,13 @@ int64_t controller_turn(struct controller *c, bool leading)
     follow_sight(c);
     if (!leading || !(controller_is_ready(c) || c->blind))
         return delay_ms;
-    const char *key;
-    while (c->hold_count < PLANS_MAX && (key = queue_pop(c->queue, now_ms)))
-        pass(c, key);
+    for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
+        pass_due(c, lane, now_ms);
     delay_ms = channels_tick(c->channels); /* a pass may have found a watch silent */
-    if (c->hold_count == PLANS_MAX)
-        return delay_ms; /* the end of a plan comes first */
-    return least(delay_ms, clock_until_ms(queue_due(c->queue), now_ms));
+    for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
+        if (has_room(c, lane)) /* else the end of a plan comes first */
+            delay_ms = least(delay_ms, clock_until_ms(queue_due(c->queue, lane), now_ms));
+    return delay_ms;
 }
 
 bool controller_is_ready(const struct controller *c)

@@ -14,7 +14,8 @@
 /* Known while it waits, is worked on or has failed. */
 struct item {
     struct table_entry entry;
-    size_t place;    /* in the heap; NOT_WAITING */
+    enum queue_lane lane;
+    size_t place;    /* in its lane's heap; NOT_WAITING */
     int64_t at_ms;   /* waiting: when it is due */
     uint64_t serial; /* orders those that are due at the same time */
     bool working;
@@ -23,11 +24,16 @@ struct item {
     char key[];
 };
 
+/* A binary heap of those that wait, the earliest first. */
+struct heap {
+    struct item **items; /* [length] */
+    size_t length, size;
+};
+
 struct queue {
     int64_t backoff_first_ms, backoff_max_ms;
     struct table items;
-    struct item **heap; /* [length], a binary heap of those that wait, the earliest first */
-    size_t length, size;
+    struct heap waiting[QUEUE_LANES];
     uint64_t serial;
 };
 
@@ -38,55 +44,57 @@ static bool is_before(const struct item *a, const struct item *b)
     return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->serial < b->serial;
 }
 
-static void set(struct queue *queue, size_t place, struct item *item)
+static void set(struct heap *heap, size_t place, struct item *item)
 {
-    queue->heap[place] = item;
+    heap->items[place] = item;
     item->place = place;
 }
 
-static void rise(struct queue *queue, struct item *item)
+static void rise(struct heap *heap, struct item *item)
 {
     size_t place = item->place;
-    for (; place > 0 && is_before(item, queue->heap[(place - 1) / 2]); place = (place - 1) / 2)
-        set(queue, place, queue->heap[(place - 1) / 2]);
-    set(queue, place, item);
+    for (; place > 0 && is_before(item, heap->items[(place - 1) / 2]); place = (place - 1) / 2)
+        set(heap, place, heap->items[(place - 1) / 2]);
+    set(heap, place, item);
 }
 
-static void sink(struct queue *queue, struct item *item)
+static void sink(struct heap *heap, struct item *item)
 {
     size_t place = item->place;
-    for (size_t child; (child = 2 * place + 1) < queue->length; place = child) {
-        if (child + 1 < queue->length && is_before(queue->heap[child + 1], queue->heap[child]))
+    for (size_t child; (child = 2 * place + 1) < heap->length; place = child) {
+        if (child + 1 < heap->length && is_before(heap->items[child + 1], heap->items[child]))
             child++;
-        if (!is_before(queue->heap[child], item))
+        if (!is_before(heap->items[child], item))
             break;
-        set(queue, place, queue->heap[child]);
+        set(heap, place, heap->items[child]);
     }
-    set(queue, place, item);
+    set(heap, place, item);
 }
 
 static void wait_until(struct queue *queue, struct item *item, int64_t at_ms)
 {
-    if (queue->length == queue->size) {
-        queue->size = queue->size ? 2 * queue->size : 64;
-        queue->heap = xrealloc(queue->heap, queue->size * sizeof(struct item *));
+    struct heap *heap = &queue->waiting[item->lane];
+    if (heap->length == heap->size) {
+        heap->size = heap->size ? 2 * heap->size : 64;
+        heap->items = xrealloc(heap->items, heap->size * sizeof(struct item *));
     }
     item->at_ms = at_ms;
     item->serial = queue->serial++;
-    item->place = queue->length++;
-    rise(queue, item);
+    item->place = heap->length++;
+    rise(heap, item);
 }
 
 static void wait_no_more(struct queue *queue, struct item *item)
 {
+    struct heap *heap = &queue->waiting[item->lane];
     size_t place = item->place;
-    struct item *last = queue->heap[--queue->length];
+    struct item *last = heap->items[--heap->length];
     item->place = NOT_WAITING;
     if (last == item)
         return;
-    set(queue, place, last);
-    rise(queue, last);
-    sink(queue, last);
+    set(heap, place, last);
+    rise(heap, last);
+    sink(heap, last);
 }
 
 /* ---- items ---- */
@@ -144,37 +152,47 @@ void queue_close(struct queue *queue)
         return;
     table_each(&queue->items, free_item, NULL);
     table_free(&queue->items);
-    free(queue->heap);
+    for (int lane = 0; lane < QUEUE_LANES; lane++)
+        free(queue->waiting[lane].items);
     free(queue);
 }
 
-void queue_add(struct queue *queue, const char *key, int64_t at_ms)
+static struct item *make_item(struct queue *queue, const char *key)
 {
-    struct item *item = find(queue, key);
-    if (!item) {
-        size_t bytes = strlen(key) + 1;
-        item = xcalloc(1, sizeof *item + bytes);
-        memcpy(item->key, key, bytes);
-        item->entry.key = item->key;
-        item->place = NOT_WAITING;
-        item->again_ms = NEVER;
-        table_add(&queue->items, &item->entry);
-    }
-    if (item->working) {
-        item->again_ms = at_ms < item->again_ms ? at_ms : item->again_ms;
-    } else if (item->place == NOT_WAITING) {
-        wait_until(queue, item, at_ms);
-    } else if (at_ms < item->at_ms) {
-        wait_no_more(queue, item);
-        wait_until(queue, item, at_ms);
-    }
+    size_t bytes = strlen(key) + 1;
+    struct item *item = xcalloc(1, sizeof *item + bytes);
+    memcpy(item->key, key, bytes);
+    item->entry.key = item->key;
+    item->place = NOT_WAITING;
+    item->again_ms = NEVER;
+    table_add(&queue->items, &item->entry);
+    return item;
 }
 
-const char *queue_pop(struct queue *queue, int64_t now_ms)
+void queue_add(struct queue *queue, const char *key, enum queue_lane lane, int64_t at_ms)
 {
-    if (queue_due(queue) > now_ms)
+    struct item *item = find(queue, key);
+    if (!item)
+        item = make_item(queue, key);
+    bool waits = item->place != NOT_WAITING;
+    if (waits && item->lane == lane && at_ms >= item->at_ms)
+        return;
+    if (waits) {
+        wait_no_more(queue, item);
+        at_ms = at_ms < item->at_ms ? at_ms : item->at_ms;
+    }
+    item->lane = lane;
+    if (!item->working)
+        wait_until(queue, item, at_ms);
+    else if (at_ms < item->again_ms)
+        item->again_ms = at_ms;
+}
+
+const char *queue_pop(struct queue *queue, enum queue_lane lane, int64_t now_ms)
+{
+    if (queue_due(queue, lane) > now_ms)
         return NULL;
-    struct item *item = queue->heap[0];
+    struct item *item = queue->waiting[lane].items[0];
     wait_no_more(queue, item);
     item->working = true;
     return item->key;
@@ -216,15 +234,17 @@ void queue_forget(struct queue *queue, const char *key)
     drop_if_idle(queue, item);
 }
 
-int64_t queue_due(const struct queue *queue)
+int64_t queue_due(const struct queue *queue, enum queue_lane lane)
 {
-    return queue->length ? queue->heap[0]->at_ms : NEVER;
+    const struct heap *heap = &queue->waiting[lane];
+    return heap->length ? heap->items[0]->at_ms : NEVER;
 }
 
 size_t queue_length(const struct queue *queue, int64_t now_ms)
 {
     size_t due = 0;
-    for (size_t i = 0; i < queue->length; i++)
-        due += queue->heap[i]->at_ms <= now_ms;
+    for (int lane = 0; lane < QUEUE_LANES; lane++)
+        for (size_t i = 0; i < queue->waiting[lane].length; i++)
+            due += queue->waiting[lane].items[i]->at_ms <= now_ms;
     return due;
 }

@@ -36,15 +36,18 @@ static void tell_trouble(struct store *store, enum store_kind kind, const char *
     store->options.trouble(store->options.context, message);
 }
 
-static void tell_changed(struct store *store, const char *key)
-{
-    store->options.changed(store->options.context, key);
-}
-
 static struct family *find_job(const struct store *store, const char *key)
 {
     struct family *family = (struct family *)table_find(&store->families, key);
     return family && family->job ? family : NULL;
+}
+
+static void tell_changed(struct store *store, const char *key)
+{
+    const struct family *family = find_job(store, key);
+    bool finished = family && (family->job->state == CONDITION_SUCCEEDED ||
+                               family->job->state == CONDITION_FAILED);
+    store->options.changed(store->options.context, key, finished);
 }
 
 /* The family whose job may want a child of this name for itself; NULL: none. */

@@ -43,8 +43,9 @@ struct store_options {
     int64_t default_backoff_limit;
     size_t max_objects; /* of each kind; 0: STORE_MAX_OBJECTS */
     /* A job's world has changed: reconcile it. key: "namespace/name", valid until it returns. There
-     * may be no such job (any more). Must not call the store. */
-    void (*changed)(void *context, const char *key);
+     * may be no such job (any more); finished: there is (or was until now), and it has ended. Must
+     * not call the store. */
+    void (*changed)(void *context, const char *key, bool finished);
     /* An object that cannot be read: said with its key, and skipped. */
     void (*trouble)(void *context, const char *message);
     void *context;

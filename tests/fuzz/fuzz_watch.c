@@ -69,9 +69,9 @@ static void look(struct fixture *f, const char *key)
     store_release_job(job);
 }
 
-static void changed(void *context, const char *key)
+static void changed(void *context, const char *key, bool finished)
 {
-    (void)context;
+    (void)context, (void)finished;
     assert(strchr(key, '/'));
 }
 

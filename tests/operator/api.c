@@ -41,7 +41,7 @@ void api_connect(struct api *api, const char *user)
     struct kubeconfig_options from = {.path = path};
     struct http_options limits = {.max_body_bytes = 1 << 20,
                                   .max_line_bytes = 1 << 20,
-                                  .max_in_flight = 10,
+                                  .max_in_flight = 64,
                                   .connect_timeout_ms = 60000};
     struct kube_options options = {.timeout_ms = 60000,
                                    .give_up_ms = 30000,

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void on_changed(void *context, const char *key)
+static void on_changed(void *context, const char *key, bool finished)
 {
     struct fixture *f = context;
     assert_true(str_starts_with(key, "ns/"));
-    str_printf(&f->changed, " %s", key + 3);
+    str_printf(&f->changed, " %s%s", key + 3, finished ? "~" : "");
 }
 
 static void on_trouble(void *context, const char *message)

@@ -14,7 +14,7 @@ extern "C" {
 
 struct fixture {
     struct store *store; /* takes so many of each kind */
-    struct str changed;  /* keys without "ns/", each after a space */
+    struct str changed;  /* keys without "ns/", each after a space; ended jobs' with "~" */
     struct str trouble;  /* a line each */
 };
 

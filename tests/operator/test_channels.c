@@ -29,9 +29,9 @@ struct fixture {
     struct channels *channels;
 };
 
-static void on_changed(void *context, const char *key)
+static void on_changed(void *context, const char *key, bool finished)
 {
-    (void)context, (void)key;
+    (void)context, (void)key, (void)finished;
 }
 
 static void on_trouble(void *context, const char *message)

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/controller.h"
 #include "tests/operator/api.h"
 
@@ -246,6 +247,41 @@ static void a_missing_right_to_list_is_told_on_the_jobs(void **state)
     close_fixture(&f);
 }
 
+#define ENDED_JOBS   30
+#define ENDED_STATUS "PUT /apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/e"
+
+/* Many finished jobs want a request each, and none is answered: a new job goes on beside them. */
+static void a_new_job_waits_for_no_finished_ones(void **state)
+{
+    (void)state;
+    static const char ended[] =
+        "{\"metadata\":{\"name\":\"e%d\",\"namespace\":\"ns\",\"uid\":\"u%d\","
+        "\"resourceVersion\":\"3\"},\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{}}},"
+        "\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"
+        "\"replicaStatuses\":{\"Worker\":{\"active\":1}}}},";
+    auto_str struct str jobs;
+    str_init(&jobs, 1 << 16);
+    str_printf(&jobs, "%s", API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"5\"},"));
+    str_printf(&jobs, "\"items\":[");
+    for (int i = 0; i < ENDED_JOBS; i++)
+        str_printf(&jobs, ended, i, i);
+    str_printf(&jobs, "%s]}", JOB);
+    const struct fake_answer answers[] = {
+        KEPT("GET " JOBS "limit", str_text(&jobs)),
+        SILENT(ENDED_STATUS),
+        CLUSTER,
+        KEPT(STATUS, MADE),
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    while (asked(&f, "POST " IN_NS "pods ") == 0 || asked(&f, ENDED_STATUS) < 8)
+        turn(&f);
+    turn(&f);
+    assert_int_equal(asked(&f, ENDED_STATUS), 8);
+    assert_int_equal(view_of(&f).queue_length, ENDED_JOBS - 8);
+    close_fixture(&f);
+}
+
 static void closing_cancels_what_is_under_way(void **state)
 {
     (void)state;
@@ -264,6 +300,7 @@ int main(void)
         cmocka_unit_test(who_does_not_lead_writes_nothing),
         cmocka_unit_test(what_fails_is_tried_again_later),
         cmocka_unit_test(a_missing_right_to_list_is_told_on_the_jobs),
+        cmocka_unit_test(a_new_job_waits_for_no_finished_ones),
         cmocka_unit_test(closing_cancels_what_is_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

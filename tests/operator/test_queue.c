@@ -14,9 +14,9 @@
 #define MAX_MS   1000
 
 /* Commands, separated by ';':
- *   KEY@T      added for time T
- *   pop T      what is popped at time T is written down, "-" for none
- *   due        is written down, "-" for never
+ *   KEY@T      added for time T; KEY~T: as patient
+ *   pop T      what is popped at time T is written down, "-" for none; last T: of the patient
+ *   due        is written down, "-" for never; patience: of the patient
  *   length T   is written down
  *   done K   failed K T   good K   forget K */
 struct row {
@@ -56,6 +56,18 @@ static const struct row rows[] = {
     {"length 9; a@3; b@3; c@5; length 2; length 3; length 4; length 5", "0 0 2 2 3"},
     {"a@3; b@3; pop 4; length 4; a@4; length 4; done a; length 4", "a 1 1 2"},
     {"a@0; pop 0; failed a 0; length 99; length 100", "a 0 1"},
+    /* lanes: those that are urgent wait for none that are not, however long due, nor the reverse */
+    {"a~1; b~2; c@5; due; patience; length 5; pop 5; pop 5; last 5; last 5; last 5",
+     "5 1 3 c - a b -"},
+    {"a~1; b@1; last 1; last 1; pop 1; length 9", "a - b 0"},
+    /* the last word on a key's lane holds, with its earliest time */
+    {"a~9; b~1; a@12; due; patience; pop 8; pop 9; last 9", "9 1 - a b"},
+    {"a@2; a~7; due; patience; last 1; last 2", "- 2 - a"},
+    {"a@2; b@2; a~7; a@7; pop 7; pop 7", "b a"},
+    {"a@1; pop 1; a~3; failed a 1; due; patience", "a - 3"},
+    {"a~1; last 1; failed a 1; due; patience; last 101; a@200; good a; due; patience",
+     "a - 101 a 200 -"},
+    {"a~1; b~2; forget a; patience; forget b; patience; length 9", "2 - 0"},
 };
 
 static void write_time(struct str *out, int64_t ms)
@@ -63,23 +75,39 @@ static void write_time(struct str *out, int64_t ms)
     str_printf(out, ms == INT64_MAX ? " -" : " %lld", (long long)ms);
 }
 
+static void write_key(struct str *out, const char *key)
+{
+    str_printf(out, " %s", key ? key : "-");
+}
+
+/* Adds a key; false: the command is another one. */
+static bool add(struct queue *queue, const char *command)
+{
+    char key[16] = "", lane = 0;
+    long long ms = 0;
+    if (sscanf(command, " %15[a-z]%c%lld", key, &lane, &ms) != 3 || (lane != '@' && lane != '~'))
+        return false;
+    queue_add(queue, key, lane == '@' ? QUEUE_URGENT : QUEUE_PATIENT, ms);
+    return true;
+}
+
 static void do_one(struct queue *queue, const char *command, struct str *out)
 {
     char verb[16] = "", key[16] = "";
     long long ms = 0;
-    if (sscanf(command, " %15[a-z]@%lld", key, &ms) == 2) {
-        queue_add(queue, key, ms);
+    if (add(queue, command))
         return;
-    }
     sscanf(command, " %15s", verb);
-    if (strcmp(verb, "pop") == 0) {
-        assert_int_equal(sscanf(command, " pop %lld", &ms), 1);
-        const char *popped = queue_pop(queue, ms);
-        str_printf(out, " %s", popped ? popped : "-");
+    if (sscanf(command, " pop %lld", &ms) == 1) {
+        write_key(out, queue_pop(queue, QUEUE_URGENT, ms));
         return;
     }
-    if (strcmp(verb, "due") == 0) {
-        write_time(out, queue_due(queue));
+    if (sscanf(command, " last %lld", &ms) == 1) {
+        write_key(out, queue_pop(queue, QUEUE_PATIENT, ms));
+        return;
+    }
+    if (strcmp(verb, "due") == 0 || strcmp(verb, "patience") == 0) {
+        write_time(out, queue_due(queue, *verb == 'd' ? QUEUE_URGENT : QUEUE_PATIENT));
         return;
     }
     if (strcmp(verb, "length") == 0) {
@@ -126,6 +154,7 @@ static void keys_come_when_they_are_due(void **state)
 
 struct model_key {
     bool waiting, working;
+    enum queue_lane lane;
     int64_t at_ms, again_ms;
     uint64_t serial;
     unsigned failures;
@@ -138,32 +167,34 @@ struct model {
     uint64_t random, seed;
 };
 
-static void model_add(struct model *model, struct model_key *key, int64_t at_ms)
+static void model_add(struct model *model, struct model_key *key, enum queue_lane lane,
+                      int64_t at_ms)
 {
     if (key->working) {
         key->again_ms = at_ms < key->again_ms ? at_ms : key->again_ms;
-    } else if (!key->waiting || at_ms < key->at_ms) {
+    } else if (!key->waiting || at_ms < key->at_ms || lane != key->lane) {
+        key->at_ms = key->waiting && key->at_ms < at_ms ? key->at_ms : at_ms;
         key->waiting = true;
-        key->at_ms = at_ms;
         key->serial = model->serial++;
     }
+    key->lane = lane;
 }
 
-static int model_first(const struct model *model)
+static int model_first(const struct model *model, enum queue_lane lane)
 {
     int first = -1;
     for (int i = 0; i < KEYS; i++) {
         const struct model_key *a = &model->keys[i], *b = &model->keys[first < 0 ? 0 : first];
-        if (a->waiting &&
+        if (a->waiting && a->lane == lane &&
             (first < 0 || a->at_ms < b->at_ms || (a->at_ms == b->at_ms && a->serial < b->serial)))
             first = i;
     }
     return first;
 }
 
-static int model_pop(struct model *model)
+static int model_pop(struct model *model, enum queue_lane lane)
 {
-    int first = model_first(model);
+    int first = model_first(model, lane);
     if (first < 0 || model->keys[first].at_ms > model->now_ms)
         return -1;
     model->keys[first].waiting = false;
@@ -176,7 +207,7 @@ static void model_end(struct model *model, struct model_key *key)
 {
     key->working = false;
     if (key->again_ms != INT64_MAX)
-        model_add(model, key, key->again_ms);
+        model_add(model, key, key->lane, key->again_ms);
 }
 
 static int64_t model_failed(struct model *model, struct model_key *key)
@@ -231,11 +262,13 @@ static void step(struct model *model, struct queue *queue)
     int dice = below(model, 100);
     if (dice < 40) {
         int64_t at_ms = model->now_ms + below(model, 300) - 50;
-        queue_add(queue, name, at_ms);
-        model_add(model, key, at_ms);
+        enum queue_lane lane = (enum queue_lane)below(model, QUEUE_LANES);
+        queue_add(queue, name, lane, at_ms);
+        model_add(model, key, lane, at_ms);
     } else if (dice < 65) {
-        const char *popped = queue_pop(queue, model->now_ms);
-        int expected = model_pop(model);
+        enum queue_lane lane = (enum queue_lane)below(model, QUEUE_LANES);
+        const char *popped = queue_pop(queue, lane, model->now_ms);
+        int expected = model_pop(model, lane);
         key_name(expected, name);
         assert_true((popped != NULL) == (expected >= 0));
         if (popped)
@@ -258,13 +291,17 @@ static void it_is_a_list_kept_in_order(void **state)
         struct queue *queue = queue_open(FIRST_MS, MAX_MS);
         for (int k = 0; k < STEPS; k++) {
             step(&model, queue);
-            int first = model_first(&model);
             size_t due = 0;
             for (int i = 0; i < KEYS; i++)
                 due += model.keys[i].waiting && model.keys[i].at_ms <= model.now_ms;
-            if (queue_due(queue) != (first < 0 ? INT64_MAX : model.keys[first].at_ms) ||
-                queue_length(queue, model.now_ms) != due)
-                fail_msg("seed %d, step %d: due or length differs", (int)seed, k);
+            if (queue_length(queue, model.now_ms) != due)
+                fail_msg("seed %d, step %d: length differs", (int)seed, k);
+            for (int lane = 0; lane < QUEUE_LANES; lane++) {
+                int first = model_first(&model, (enum queue_lane)lane);
+                if (queue_due(queue, (enum queue_lane)lane) !=
+                    (first < 0 ? INT64_MAX : model.keys[first].at_ms))
+                    fail_msg("seed %d, step %d: due differs in lane %d", (int)seed, k, lane);
+            }
         }
         queue_close(queue);
     }

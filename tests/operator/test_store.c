@@ -178,6 +178,25 @@ static void it_takes_no_more_than_it_may(void **state)
 
 /* ---- lists ---- */
 
+/* News of a job that has ended can wait, be it of the job, of its children or of its going. */
+static void what_is_told_says_whether_the_job_has_ended(void **state)
+{
+    struct fixture *f = *state;
+    static const char job[] = "{metadata: {name: j, namespace: ns, uid: o, resourceVersion: '%d'}, "
+                              "spec: {}, status: {conditions: [{type: %s, status: 'True'}]}}";
+    feed_put(f, STORE_JOBS, object_from(job, 1, "Running"));
+    assert_told(f->changed, " j");
+    feed_put(f, STORE_JOBS, object_from(job, 2, "Succeeded"));
+    assert_told(f->changed, " j~");
+    feed_put(f, STORE_JOBS, object_from(job, 3, "Failed"));
+    put_pod(f, "j-worker-0", "p", "o", 4, "Pending");
+    store_mark_jobs(f->store);
+    assert_told(f->changed, " j~ j~ j~");
+    feed_gone(f, STORE_JOBS, object_from(job, 5, "Failed"));
+    put_pod(f, "j-worker-0", "p", "o", 6, "Running");
+    assert_told(f->changed, " j~ j");
+}
+
 static void a_list_drops_what_it_does_not_hold(void **state)
 {
     struct fixture *f = *state;
@@ -238,6 +257,7 @@ int main(void)
         test(what_is_gone_is_told_and_not_found),
         test(what_is_gone_has_a_uid),
         test(a_name_in_the_way_is_seen),
+        test(what_is_told_says_whether_the_job_has_ended),
         test(a_child_may_change_hands),
         test(why_a_pod_waits_is_kept),
         test(it_takes_no_more_than_it_may),

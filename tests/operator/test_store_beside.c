@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void on_changed(void *context, const char *key)
+static void on_changed(void *context, const char *key, bool finished)
 {
+    assert_false(finished);
     str_printf(context, " %s", key);
 }
 

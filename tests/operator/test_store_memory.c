@@ -68,6 +68,11 @@ void free(void *old)
 
 #endif
 
+static void ignore_news(void *context, const char *key, bool finished)
+{
+    (void)context, (void)key, (void)finished;
+}
+
 static void ignore(void *context, const char *text)
 {
     (void)context, (void)text;
@@ -75,8 +80,8 @@ static void ignore(void *context, const char *text)
 
 static struct store *open_store(void)
 {
-    return store_open(
-        &(struct store_options){.default_backoff_limit = 6, .changed = ignore, .trouble = ignore});
+    return store_open(&(struct store_options){
+        .default_backoff_limit = 6, .changed = ignore_news, .trouble = ignore});
 }
 
 /* ---- objects as an API server sends them ---- */
