@@ -46,20 +46,25 @@ void observe_count(struct pass *pass)
 void observe_rest(struct pass *pass)
 {
     int32_t succeeded[REPLICA_TYPES] = {0};
+    bool finished = condition_finished(&pass->status);
     for (int type = 0; type < REPLICA_TYPES; type++) {
-        pass->status.replicas[type].present = pass->job->replicas[type].present;
+        if (!finished)
+            pass->status.replicas[type].present = pass->job->replicas[type].present;
         pass->status.replicas[type].active = 0;
     }
     for (size_t i = 0; i < pass->view.pods.count; i++) {
         const struct pod *pod = pass->view.pods.items[i].pod;
         bool waiting = pod->phase == POD_PENDING || pod->phase == POD_UNKNOWN;
         pass->status.replicas[pod->type].active +=
-            pod->phase == POD_RUNNING || (waiting && !condition_finished(&pass->status));
+            pod->phase == POD_RUNNING || (waiting && !finished);
         succeeded[pod->type] += restart_succeeded(pod);
     }
-    for (int type = 0; type < REPLICA_TYPES; type++)
-        if (succeeded[type] > pass->status.replicas[type].succeeded)
-            pass->status.replicas[type].succeeded = succeeded[type];
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        struct replica_status *count = &pass->status.replicas[type];
+        if (succeeded[type] > count->succeeded)
+            count->succeeded = succeeded[type];
+        count->present |= pass->job->replicas[type].present && (count->active || count->succeeded);
+    }
 }
 
 /* Of a pod that was restarted in place the end before that. */

@@ -26,7 +26,9 @@ void observe_count(struct pass *pass);
 
 /* The job is suspended or finished: what was reached stays or grows, and what still holds its
  * devices is told as active, so that nobody gives them to others too early: while it is suspended
- * (Kueue then frees its quota at 0) every pod that has not ended, after its end those that run. */
+ * (Kueue then frees its quota at 0) every pod that has not ended, after its end those that run. Of
+ * a finished job a replica type of which the status says nothing gets no entry for nothing: jobs
+ * that another operator finished are left as they are. */
 void observe_rest(struct pass *pass);
 
 #ifdef __cplusplus

@@ -154,7 +154,7 @@ operator_stop
 
 finished_jobs "$jobs" || die "no finished jobs"
 start "$jobs jobs that somebody else finished" --namespace finished
-first_pod first finished "right after that start, as each one's status is written once"
+first_pod first finished "right after that start"
 until_at_rest
 operator_stop
 start "$jobs finished jobs" --namespace finished

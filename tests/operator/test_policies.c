@@ -218,6 +218,40 @@ static void managers_are_respected(void **state)
     cluster_tell(managers, array_length(managers));
 }
 
+/* Nor is it written anew for what it does not say; what it says and is not so is mended. */
+static void an_end_that_another_operator_wrote_is_left_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        struct replica_status worker;
+        bool pod, written;
+    } rows[] = {
+        {{.present = false}, false, false},
+        {{.present = true}, false, false},
+        {{.present = true, .succeeded = 1}, false, false},
+        {{.present = true, .failed = 1}, false, false},
+        {{.present = true, .active = 1}, false, true},
+        {{.present = false}, true, true}, /* which runs */
+        {{.present = true, .active = 1}, true, false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct cluster *cluster = cluster_open(1, 1, "OnFailure", "", "");
+        cluster_do(cluster, "settle; run worker-0; gone master-0");
+        if (!rows[i].pod)
+            cluster_do(cluster, "gone worker-0");
+        cluster->status = (struct job_status){
+            .conditions = {{.type = CONDITION_CREATED, .status = true, .reason = "", .message = ""},
+                           {.type = CONDITION_FAILED, .status = true, .reason = "", .message = ""}},
+            .condition_count = 2,
+            .replicas = {[REPLICA_WORKER] = rows[i].worker}};
+        cluster_plan(cluster);
+        assert_int_equal(cluster->plan->count, rows[i].written);
+        if (rows[i].written)
+            assert_int_equal(cluster->plan->actions[0].kind, ACTION_SET_STATUS);
+        cluster_close(cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +260,7 @@ int main(void)
         cmocka_unit_test(managers_are_respected),
         cmocka_unit_test(only_our_own_jobs_are_touched),
         cmocka_unit_test(an_end_without_a_time_is_dated_by_its_condition),
+        cmocka_unit_test(an_end_that_another_operator_wrote_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,8 @@ static void an_invalid_job_fails_before_it_starts(void **state)
     assert_int_equal(last->type, CONDITION_FAILED);
     assert_string_equal(last->reason, "PyTorchJobFailedValidation");
     assert_string_equal(last->message, "spec.x: wrong");
+    cluster_plan(cluster); /* which is all */
+    assert_int_equal(cluster->plan->count, 0);
     cluster_close(cluster);
 }
 
