@@ -84,8 +84,8 @@ start_control_plane() { # leaves `pki`, the certificates' folder, and `api`, the
     make_kubeconfig >"$KUBECONFIG"
     start_etcd
     start_apiserver
-    cluster_wait 180 kube-apiserver kubectl get --raw /readyz
+    cluster_wait 300 kube-apiserver kubectl get --raw /readyz
     [ -x "$programs/kube-controller-manager" ] || return 0
     start_controller_manager
-    cluster_wait 120 kube-controller-manager kubectl get serviceaccount default
+    cluster_wait 300 kube-controller-manager kubectl get serviceaccount default
 }

@@ -13,7 +13,7 @@ processes() { grep -lszxF "SHOAL_CLUSTER=$cluster" /proc/[0-9]*/environ | cut -d
 
 control_groups() { find /sys/fs/cgroup -depth -type d -path "*/$1/*" -o -type d -name "$1" | grep .; }
 
-deadline=$((SECONDS + 30))
+deadline=$((SECONDS + 120))
 pause() { # WHAT is still there: not for ever
     [ "$SECONDS" -lt "$deadline" ] || {
         echo "down.sh: still there: $1" >&2

@@ -129,12 +129,12 @@ start_node() {
     write_kubelet_config >"$cluster/node/kubelet.yaml"
     cluster_start namespace unshare --mount --pid --fork --kill-child --mount-proc \
         "$here/namespace.sh" "$cluster"
-    cluster_wait 10 namespace [ -e "$cluster/node/ready" ]
+    cluster_wait 60 namespace [ -e "$cluster/node/ready" ]
     start_network
     inside containerd containerd --config "$cluster/node/containerd.toml"
-    cluster_wait 60 containerd ctr --address "$cluster/containerd.sock" version
+    cluster_wait 180 containerd ctr --address "$cluster/containerd.sock" version
     make_pause_image
     start_scheduler
     start_kubelet
-    cluster_wait 120 kubelet kubectl wait --timeout=1s --for=condition=Ready "node/$node"
+    cluster_wait 300 kubelet kubectl wait --timeout=1s --for=condition=Ready "node/$node"
 }

@@ -19,7 +19,7 @@ cluster_import build/image/shoal-agent.tar build/image/shoal-operator.tar >/dev/
 installed=$(deploy_folder)
 check "kubectl apply -k $installed" kubectl apply -k "$installed"
 check "the operator becomes available" \
-    kubectl -n shoal-system wait --for=condition=Available --timeout=120s deployment/shoal-operator
+    kubectl -n shoal-system wait --for=condition=Available --timeout=300s deployment/shoal-operator
 
 # ---- jobs in the namespace of the context
 of_job() { echo "training.kubeflow.org/job-name=$1"; }
@@ -28,7 +28,7 @@ is_state() { [ "$(state "$1")" = "$2" ]; }
 uids() { kubectl get pods -l "$(of_job "$1")" -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'; }
 restarts() { kubectl get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
 logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; } # JOB REGEX
-ends() { wait_for 240 is_state "$1" "$2"; }               # JOB STATE
+ends() { wait_for 500 is_state "$1" "$2"; }               # JOB STATE
 
 # row JOB WHAT COMMAND...: a check that, if it fails, also shows what a stranger needs to see of the job.
 row() { check "$1: $2" explained "$1" "${@:3}"; }

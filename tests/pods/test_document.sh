@@ -38,7 +38,7 @@ everything() { # MASTER WORKERS: what kubectl get all is to show, STATUS and all
         grep -qE "^service/$job-$pod +ClusterIP +None +<none> +23456/TCP +[0-9]+[smh0-9]*$" <<<"$lines" || { echo "$lines"; return 1; }
     done
 }
-row $job "kubectl get all: the workers wait for their master" wait_for 120 everything ContainerCreating Init:0/1
+row $job "kubectl get all: the workers wait for their master" wait_for 240 everything ContainerCreating Init:0/1
 row $job "kubectl get pytorchjob: NAME STATE AGE" listed $job Created
 columns() { [ "$(kubectl get pytorchjob -n pytorch | head -n 1 | xargs)" = "NAME STATE AGE" ]; }
 row $job "... and no more columns" columns
@@ -50,18 +50,18 @@ row $job "the workers follow the master, which follows nobody" together
 
 # ---- the training
 t5_place "$work/fsx" 320 || exit
-row $job "the job runs" wait_for 120 listed $job Running
-row $job "the master's container starts" kubectl -n pytorch wait --for=condition=Ready --timeout=120s "pod/$job-master-0"
+row $job "the job runs" wait_for 240 listed $job Running
+row $job "the master's container starts" kubectl -n pytorch wait --for=condition=Ready --timeout=300s "pod/$job-master-0"
 kubectl logs -f "pod/$job-master-0" -n pytorch >"$work/followed" 2>&1 &
 follower=$!
 disown
 lines() { kubectl logs "pod/$job-master-0" -n pytorch; }
 says() { lines | grep -qE -- "$1" || { lines | tail; return 1; }; }
-row $job "the log tells steps" wait_for 180 says '^Epoch [0-9]+ \| Step [0-9]*0 \| Loss: [0-9.]+ \| Strategy: FULL_SHARD$'
+row $job "the log tells steps" wait_for 360 says '^Epoch [0-9]+ \| Step [0-9]*0 \| Loss: [0-9.]+ \| Strategy: FULL_SHARD$'
 row $job "... on four pods" says '4 ranks on 4 nodes, master_addr='
 row $job "... and where it starts from" says '^--- There is no checkpoint. Training starts from the beginning. ---$'
 saved() { says '^--- Checkpoint saved: /fsx/checkpoints/t5-fsdp/checkpoint_FULL_SHARD-[0-9]+steps \(Epoch: [0-9]+\) ---$'; }
-row $job "... and checkpoints" wait_for 120 saved
+row $job "... and checkpoints" wait_for 240 saved
 
 # Two kills: with a failure counted for each of the four that leave, backoffLimit 6 would not grant the second restart.
 kill_rank() { kill -KILL "$(rank "$1")"; }
@@ -71,10 +71,10 @@ all_anew() { # ATTEMPT
 resumed() { says '^--- Loaded a checkpoint. Training goes on from epoch [0-9]+. ---$' && saved; }
 for attempt in 1 2; do
     row $job "worker $attempt is killed in the middle of an epoch" kill_rank "$job-worker-$attempt"
-    row $job "... all start again as attempt $attempt" wait_for 120 all_anew $attempt
-    row $job "... they go on from the checkpoint, and save the next" wait_for 180 resumed
+    row $job "... all start again as attempt $attempt" wait_for 240 all_anew $attempt
+    row $job "... they go on from the checkpoint, and save the next" wait_for 360 resumed
 done
-row $job "the log that was followed ends with its pod" wait_for 10 eval "! kill -0 $follower"
+row $job "the log that was followed ends with its pod" wait_for 120 eval "! kill -0 $follower"
 row $job "... and has what was told until then" grep -qE '^Epoch [0-9]+ \| Step [0-9]+ ' "$work/followed"
 row $job "the job succeeds all the same" ends $job Succeeded
 restarted() { kubectl get pytorchjob "$job" -o wide --no-headers | awk '{ exit $NF != 2 }'; }
@@ -85,5 +85,5 @@ row $job "the whole model was saved" test -e "$work/fsx/checkpoints/t5-fsdp/mode
 
 check "kubectl delete pytorchjob" kubectl delete pytorchjob $job -n pytorch
 none() { [ -z "$(kubectl get pods,services -n pytorch -l training.kubeflow.org/operator-name -o name)" ]; }
-check "removes all pods and services" wait_for 90 none
+check "removes all pods and services" wait_for 180 none
 tap_done

@@ -36,9 +36,9 @@ fate() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[*].message
 # ---- a whole life
 check "kubectl apply -k of the MNIST overlay" apply whole
 waits() { kubectl get pod whole-worker-0 -o jsonpath='{.spec.initContainers[0].args}{.spec.initContainers[0].command}' | grep whole-master-0; }
-row whole "a worker waits for its master's name" wait_for 60 waits
+row whole "a worker waits for its master's name" wait_for 120 waits
 headless() { kubectl get service whole-master-0 --no-headers | grep -qE 'ClusterIP +None .*23456/TCP'; }
-row whole "services are headless" wait_for 60 headless
+row whole "services are headless" wait_for 120 headless
 row whole "the job succeeds" ends whole Succeeded
 row whole "the master's log has the tutorial's lines" logs whole $'^Train Epoch: 6 \tLoss: '
 row whole "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
@@ -63,12 +63,12 @@ END
 # strike JOB VICTIM: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
 strike() {
     {
-        wait_for 120 agent "$1-$2" && uids "$1" >"$work/$1.uids" && pid=$(agent "$1-$2") && wait_for 120 saved "$1" && kill -KILL "$pid"
+        wait_for 240 agent "$1-$2" && uids "$1" >"$work/$1.uids" && pid=$(agent "$1-$2") && wait_for 240 saved "$1" && kill -KILL "$pid"
         echo $? >"$work/$1.struck"
     } >"$work/$1.strike" 2>&1 &
 }
 struck() {
-    wait_for 240 test -e "$work/$1.struck"
+    wait_for 480 test -e "$work/$1.struck"
     cat "$work/$1.strike"
     [ "$(<"$work/$1.struck")" = 0 ]
 }
@@ -96,17 +96,17 @@ wave() { # a part of the table
             continue
         fi
         if [ "$policy" = Always ]; then # a success is started again, too, and so never the job's
-            row "$name" "the model is saved all the same" wait_for 240 test -e "$work/$name/mnist_cnn.safetensors"
+            row "$name" "the model is saved all the same" wait_for 480 test -e "$work/$name/mnist_cnn.safetensors"
         else
             row "$name" "the job succeeds all the same" ends "$name" Succeeded
         fi
         case $policy/$scope in
         */Job) row "$name" "all started again as attempt 1" group "$name" ;;
         ExitCode/*) row "$name" "another pod came" another "$name" "$victim" ;;
-        *) row "$name" "the same pod started again" wait_for 30 again "$name" "$victim" ;;
+        *) row "$name" "the same pod started again" wait_for 120 again "$name" "$victim" ;;
         esac
-        row "$name" "it resumed" wait_for 60 resumed "$name"
-        row "$name" "the weights are those of the undisturbed run" wait_for 10 same "$name" two
+        row "$name" "it resumed" wait_for 120 resumed "$name"
+        row "$name" "the weights are those of the undisturbed run" wait_for 120 same "$name" two
         [ "$policy" != Always ] || row "$name" "the job goes on" never_done "$name"
     done <"$1"
 }
@@ -128,11 +128,11 @@ row limited "... at its limit" fate limited "Job limited has failed because it h
 row limited "... after one restart of its container" test "$(restarts limited-master-0)" -ge 1
 no_pods() { [ -z "$(kubectl get pods -l "$(of_job "$1")" -o name)" ]; }
 gone() { ! kubectl get pytorchjob "$1" && no_pods "$1"; }
-row expires "the job goes after its time to live, and its pod" wait_for 90 gone expires
+row expires "the job goes after its time to live, and its pod" wait_for 180 gone expires
 
 # ---- a pod is deleted
 check "deleted: apply" apply deleted
-row deleted "a checkpoint appears" wait_for 120 saved deleted
+row deleted "a checkpoint appears" wait_for 240 saved deleted
 row deleted "kubectl delete pod" kubectl delete pod deleted-worker-0 --wait=false
 row deleted "the job succeeds all the same" ends deleted Succeeded
 row deleted "it resumed" resumed deleted
@@ -141,12 +141,12 @@ row deleted "the weights are those of the undisturbed run" same deleted whole
 # ---- a pause, and an API server that goes away meanwhile
 suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
 check "paused: apply" apply paused
-row paused "a checkpoint appears" wait_for 120 saved paused
+row paused "a checkpoint appears" wait_for 240 saved paused
 row paused "suspend" suspend paused true
 cluster_stop kube-apiserver KILL
 cluster_start kube-apiserver
-check "paused: the API server is back" cluster_wait 60 kube-apiserver kubectl get --raw /readyz
-row paused "its pods go" wait_for 90 no_pods paused
+check "paused: the API server is back" cluster_wait 180 kube-apiserver kubectl get --raw /readyz
+row paused "its pods go" wait_for 180 no_pods paused
 row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
 row paused "it resumed" resumed paused
@@ -155,22 +155,22 @@ row paused "the weights are those of the undisturbed run" same paused whole
 # ---- one of two operators is killed while it makes a job's pods: it may only make two of the four
 holder() { kubectl -n shoal-system get lease shoal-operator -o jsonpath='{.spec.holderIdentity}'; } # POD_NUMBER
 two_operators() { [ "$(kubectl -n shoal-system get deployment shoal-operator -o jsonpath='{.status.readyReplicas}')" -eq 2 ]; }
-check "two operators are ready" wait_for 60 two_operators
+check "two operators are ready" wait_for 120 two_operators
 kubectl create namespace few >/dev/null
 kubectl config set-context --current --namespace few >/dev/null
 kubectl create quota few --hard=pods=2 >/dev/null
 check "halfway: apply" apply halfway
 count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; }
-row halfway "two of its four pods are made" wait_for 60 count halfway 2
-row halfway "... and the job says what stands in the way" wait_for 30 fate halfway "exceeded quota"
+row halfway "two of its four pods are made" wait_for 120 count halfway 2
+row halfway "... and the job says what stands in the way" wait_for 120 fate halfway "exceeded quota"
 uids halfway >"$work/halfway.uids"
 holder >"$work/holder"
 kill_leader() { kill -KILL "$(processes shoal-operator "$(sed 's/_.*//' "$work/holder")" --namespace shoal-system | head -n 1)"; }
 row halfway "the operator that makes them is killed" kill_leader
 kubectl delete quota few >/dev/null
 other_holder() { [ "$(holder)" != "$(<"$work/holder")" ]; }
-row halfway "another one takes over" wait_for 60 other_holder
-row halfway "... and makes the others" wait_for 60 count halfway 4
+row halfway "another one takes over" wait_for 120 other_holder
+row halfway "... and makes the others" wait_for 120 count halfway 4
 kept() { [ "$(uids halfway | grep -cFf "$work/halfway.uids")" -eq 2 ]; }
 row halfway "... beside the two" kept
 row halfway "the job succeeds" ends halfway Succeeded
@@ -181,7 +181,7 @@ row halfway "the weights are those of the undisturbed run" same halfway whole
 rounds='
 say() { echo "$1 $SHOAL_RESTART_COUNT $PET_RDZV_ID" >>/checkpoints/marks; }
 pause() { read -rt "$1" <> <(:); }
-trap "pause 5; say end; exit 0" TERM
+trap "pause 10; say end; exit 0" TERM
 say begin
 lines=3; [ "$SHOAL_RESTART_COUNT" = 0 ] || lines=8
 until mapfile -t marks </checkpoints/marks; [ "${#marks[@]}" -ge "$lines" ]; do pause 0.1; done
@@ -192,7 +192,7 @@ while :; do pause 1; done
 check "rounds: apply" apply rounds "del(.spec.pytorchReplicaSpecs.Master) | scope(\"Job\") | runs(\$script) |
     .spec.elasticPolicy = {minReplicas: 3, maxReplicas: 3, rdzvId: \"blue\"}" --arg script "$rounds"
 ending() { kubectl get pods -l "$(of_job rounds)" -o jsonpath='{.items[*].metadata.deletionTimestamp}' | grep -q .; }
-row rounds "one fails, and all are asked to end" wait_for 60 ending
+row rounds "one fails, and all are asked to end" wait_for 120 ending
 kill_operators() {
     local pod
     for pod in $(kubectl -n shoal-system get pods -l app.kubernetes.io/component=operator -o jsonpath='{.items[*].metadata.name}'); do
@@ -214,5 +214,5 @@ row rounds "one failure is counted" one_failure
 # ---- ends
 check "kubectl delete" kubectl delete pytorchjob --all --all-namespaces
 none() { [ -z "$(kubectl get pods,services --all-namespaces -l training.kubeflow.org/operator-name -o name)" ]; }
-check "removes all pods and services" wait_for 90 none
+check "removes all pods and services" wait_for 180 none
 tap_done
