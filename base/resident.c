@@ -1,7 +1,9 @@
 #include "base/resident.h"
 
+#include <inttypes.h>
 #include <link.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,16 +11,34 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-int64_t resident_bytes(void)
+/* Two fields of proc(5)'s statm, in bytes; `file` is the part of `all` that maps files. */
+static bool read_resident(int64_t *ret_all, int64_t *ret_file)
 {
     auto_free char *text = NULL;
     size_t bytes;
     struct error ignored;
-    long long resident = -1;
     if (file_read("/proc/self/statm", 4096, &text, &bytes, &ignored) < 0 ||
-        sscanf(text, "%*d %lld", &resident) != 1)
+        sscanf(text, "%*d %" SCNd64 " %" SCNd64, ret_all, ret_file) != 2)
+        return false;
+    *ret_all *= sysconf(_SC_PAGESIZE);
+    *ret_file *= sysconf(_SC_PAGESIZE);
+    return true;
+}
+
+int64_t resident_bytes(void)
+{
+    int64_t all, file;
+    return read_resident(&all, &file) ? all : -1;
+}
+
+int64_t resident_spare_bytes(void)
+{
+    int64_t all, file;
+    if (!read_resident(&all, &file))
         return -1;
-    return resident * sysconf(_SC_PAGESIZE);
+    struct mallinfo2 heap = mallinfo2();
+    int64_t spare = all - file - (int64_t)(heap.uordblks + heap.hblkhd);
+    return spare > 0 ? spare : 0; /* what is in use may not have been touched yet */
 }
 
 /* Segments that are not writable are as in their file: nothing is lost with their pages. */

@@ -1,4 +1,4 @@
-/* How much memory this process holds, and giving back what only its start needed. */
+/* How much memory this process holds, and giving back what it needs no more. */
 #ifndef SHOAL_BASE_RESIDENT_H
 #define SHOAL_BASE_RESIDENT_H
 
@@ -10,6 +10,11 @@ extern "C" {
 
 /* Resident memory of this process; -1: not known. */
 int64_t resident_bytes(void);
+
+/* Memory of this process alone (not of files that it maps) that is resident and not in use by its
+ * heap: freed and not given back, and what lies outside the heap, which changes little. -1: not
+ * known. Walks over the heap's free blocks: for now and then. */
+int64_t resident_spare_bytes(void);
 
 /* Lets go of the pages of programs' and libraries' code and constants, and of free heap. Most were
  * touched, or read ahead of those touched, by the start of libraries alone; what is used after all

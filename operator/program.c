@@ -29,6 +29,7 @@ enum {
     REQUEST_GIVE_UP_MS = 60 * 1000,
     PUBLISH_EVERY_MS = 1000,
     RELEASE_WITHIN_MS = 3 * 1000, /* of the Lease, on the way out */
+    TRIM_BYTES = 2 << 20,         /* given back when so much can be */
 };
 
 struct program {
@@ -44,8 +45,8 @@ struct program {
     char identity[LEASE_MAX_HOLDER];
     uint64_t seed;
     int64_t start_ms, published_ms;
-    bool was_ready, was_leading; /* as last published */
-    bool was_trimmed;
+    bool was_ready, was_leading;                  /* as last published */
+    int64_t spare_bytes;                          /* resident and in no use, after the last trim */
     bool led;                                     /* as last told */
     enum error_code lease_trouble, login_trouble; /* as last told */
 };
@@ -126,6 +127,7 @@ int program_open(struct program **ret_program, const struct operator_config *con
     p->config = *config;
     p->signals = (struct signals){-1, -1};
     p->start_ms = clock_now_ms();
+    p->spare_bytes = -TRIM_BYTES; /* the first look trims, be it only code that the start needed */
     if (getrandom(&p->seed, sizeof p->seed, 0) != sizeof p->seed)
         return error_errno(err, errno, "getrandom");
     const struct init_options init = {.path = p->config.init_template_file,
@@ -155,6 +157,15 @@ void program_close(struct program *p)
     free(p);
 }
 
+/* What the start or a wave of jobs needed is given back: the process may be idle for days. */
+static void trim(struct program *p)
+{
+    if (resident_spare_bytes() < p->spare_bytes + TRIM_BYTES)
+        return;
+    resident_trim();
+    p->spare_bytes = resident_spare_bytes();
+}
+
 /* Now and then, and whenever readiness or leadership has changed. */
 static void publish(struct program *p, bool leading)
 {
@@ -164,10 +175,8 @@ static void publish(struct program *p, bool leading)
         now_ms - p->published_ms < PUBLISH_EVERY_MS)
         return;
     p->published_ms = now_ms;
-    if (p->was_ready && !p->was_trimmed) { /* settled, and perhaps idle for days */
-        resident_trim();
-        p->was_trimmed = true;
-    }
+    if (p->was_ready)
+        trim(p);
     p->was_ready = ready;
     p->was_leading = leading;
     struct metrics_view view = {

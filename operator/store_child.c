@@ -4,6 +4,7 @@
 #include "operator/decode_pod.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #define TEXTS_MAX 8
@@ -98,13 +99,30 @@ static size_t bytes_behind(struct stored_child *read, const struct identity *ide
     return bytes;
 }
 
+/* How much of a struct stored_child one of this kind has. */
+static size_t bytes_of(enum store_kind kind)
+{
+    size_t bytes = offsetof(struct stored_child, pod);
+    switch (kind) {
+    case STORE_PODS:
+        return bytes + sizeof(struct pod);
+    case STORE_POD_GROUPS:
+        return bytes + sizeof(struct pod_group);
+    case STORE_AUTOSCALERS:
+        return bytes + sizeof(struct autoscaler);
+    default:
+        return bytes + sizeof(struct service);
+    }
+}
+
 /* A copy of `read`, which points into an arena, with its quantities and texts behind it. */
 static struct stored_child *copy(struct stored_child *read, const struct identity *identity)
 {
-    struct stored_child *child = xmalloc(sizeof *child + bytes_behind(read, identity));
-    *child = *read;
+    size_t bytes = bytes_of(read->kind);
+    struct stored_child *child = xmalloc(bytes + bytes_behind(read, identity));
+    memcpy(child, read, bytes);
     struct quantities quantities = quantities_of(read);
-    struct quantity *items = (struct quantity *)(child + 1);
+    struct quantity *items = (struct quantity *)((char *)child + bytes);
     char *at = (char *)(items + quantities.count);
     for (size_t i = 0; i < quantities.count; i++)
         items[i] =

@@ -20,7 +20,7 @@ struct stored_child {
     struct family *family;             /* the store's: whose child it is; NULL: of no job */
     struct stored_child *next, **link; /* in the family */
     const char *version;
-    union {
+    union {                     /* of its kind only: the memory behind that is not there */
         struct pod pod;         /* STORE_PODS */
         struct service service; /* STORE_SERVICES */
         struct pod_group group; /* STORE_POD_GROUPS */

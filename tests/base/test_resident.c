@@ -4,9 +4,16 @@
 #include "base/mem.h"
 #include "base/resident.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_BYTES ((size_t)32 << 20)
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_HEAP false /* it is the sanitizer's, of which the C library knows nothing */
+#else
+#define OWN_HEAP true
+#endif
 
 static void what_is_touched_is_resident(void **state)
 {
@@ -29,11 +36,39 @@ static void trimming_lessens_it(void **state)
     assert_string_equal(text, "constants are still there");
 }
 
+/* Between blocks that stay, as pages read among objects that are kept. */
+static void what_is_freed_is_spare_until_it_is_trimmed(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 1024, SMALL_BYTES = 16 << 10 };
+    void *freed[BLOCKS], *kept[BLOCKS];
+    resident_trim();
+    int64_t before = resident_spare_bytes();
+    for (int i = 0; i < BLOCKS; i++) {
+        freed[i] = memset(xmalloc(SMALL_BYTES), 1, SMALL_BYTES);
+        kept[i] = memset(xmalloc(64), 1, 64);
+    }
+    int64_t in_use = resident_spare_bytes();
+    for (int i = 0; i < BLOCKS; i++)
+        free(freed[i]);
+    int64_t spare = resident_spare_bytes();
+    resident_trim();
+    int64_t after = resident_spare_bytes();
+    for (int i = 0; i < BLOCKS; i++)
+        free(kept[i]);
+    if (!OWN_HEAP)
+        return;
+    assert_true(before >= 0 && in_use < before + (1 << 20));
+    assert_true(spare >= in_use + BLOCKS * SMALL_BYTES / 2);
+    assert_true(after <= spare - BLOCKS * SMALL_BYTES / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_touched_is_resident),
         cmocka_unit_test(trimming_lessens_it),
+        cmocka_unit_test(what_is_freed_is_spare_until_it_is_trimmed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
