@@ -106,10 +106,11 @@ struct checkpoint_listed {
 int checkpoint_list(struct arena *arena, const char *dir, struct checkpoint_skipped *skipped,
                     struct checkpoint_listed **ret_found, int *ret_count, struct error *err);
 
-/* The complete checkpoint of the most steps below `below` (INT64_MAX: of all) in `dir`, of those
- * that `run` saved (NULL: anyone). Only the manifest decides what is complete; others are added to
- * `skipped` (NULL: nobody asks). Errors: ERR_NOT_FOUND if there is none (or no such directory). */
-int checkpoint_find_latest(const char *dir, const char *run, int64_t below,
+/* The complete checkpoint of the most steps in `dir`, the last by name of several, of those that
+ * `run` saved (NULL: anyone) and that come before `before` (NULL: of all), which was found so. Only
+ * the manifest decides what is complete; others are added to `skipped` (NULL: nobody asks). Errors:
+ * ERR_NOT_FOUND if there is none (or no such directory). */
+int checkpoint_find_latest(const char *dir, const char *run, const struct checkpoint_listed *before,
                            struct checkpoint_skipped *skipped, struct checkpoint_found *ret_found,
                            struct error *err);
 

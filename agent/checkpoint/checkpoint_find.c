@@ -86,7 +86,7 @@ static bool is_of_run(const char *path, const char *run)
     return is;
 }
 
-int checkpoint_find_latest(const char *dir, const char *run, int64_t below,
+int checkpoint_find_latest(const char *dir, const char *run, const struct checkpoint_listed *before,
                            struct checkpoint_skipped *skipped, struct checkpoint_found *ret_found,
                            struct error *err)
 {
@@ -95,8 +95,8 @@ int checkpoint_find_latest(const char *dir, const char *run, int64_t below,
     int count;
     if (checkpoint_list(arena, dir, skipped, &found, &count, err) < 0)
         return -1;
-    while (count > 0 &&
-           (found[count - 1].step >= below || (run && !is_of_run(found[count - 1].path, run))))
+    while (count > 0 && ((before && compare(&found[count - 1], before) >= 0) ||
+                         (run && !is_of_run(found[count - 1].path, run))))
         count--;
     if (count == 0)
         return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it%s", dir,

@@ -39,7 +39,7 @@ static int find_checkpoint(struct arena *arena, const char *path, const char **r
     *ret_path = path;
     if (stat(manifest, &st) == 0)
         return 0;
-    if (checkpoint_find_latest(path, NULL, INT64_MAX, NULL, &found, err) < 0)
+    if (checkpoint_find_latest(path, NULL, NULL, NULL, &found, err) < 0)
         return -1;
     *ret_path = arena_strdup(arena, found.path);
     free(found.path);

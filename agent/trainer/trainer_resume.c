@@ -52,7 +52,7 @@ static void choose_latest(struct trainer *t, const char *dir, bool must, struct 
     struct checkpoint_found found = {0};
     struct error err;
     const char *run = choice->own_only ? t->run : NULL;
-    int result = checkpoint_find_latest(dir, run, INT64_MAX, &skipped, &found, &err);
+    int result = checkpoint_find_latest(dir, run, NULL, &skipped, &found, &err);
     for (size_t i = 0; i < skipped.paths.count; i++)
         trainer_event(t, RUN_INCOMPLETE, skipped.paths.items[i]);
     if (skipped.reasons.count > 0)
@@ -78,7 +78,7 @@ static void tell_others(struct trainer *t)
     const struct agent_config *c = t->config;
     struct checkpoint_found found;
     struct error ignored;
-    if (checkpoint_find_latest(c->checkpoint.dir, NULL, INT64_MAX, NULL, &found, &ignored))
+    if (checkpoint_find_latest(c->checkpoint.dir, NULL, NULL, NULL, &found, &ignored))
         return;
     t->listener->notice(
         t->listener->ctx,
@@ -100,8 +100,8 @@ static bool was_here(const struct trainer *t)
 {
     struct checkpoint_found found;
     struct error ignored;
-    if (!t->run[0] || checkpoint_find_latest(t->config->checkpoint.dir, t->run, INT64_MAX, NULL,
-                                             &found, &ignored))
+    if (!t->run[0] ||
+        checkpoint_find_latest(t->config->checkpoint.dir, t->run, NULL, NULL, &found, &ignored))
         return false;
     free(found.path);
     return true;
@@ -249,6 +249,10 @@ static int check_kind(struct trainer *t, const char *path, struct checkpoint *ch
     if (model && !t->model_config)
         lines_add(&lines,
                   "model.type mnist_cnn (saved: a language model, whose config.json is there)");
+    if (!model && t->model_config)
+        lines_add(
+            &lines,
+            "a language model (saved: mnist_cnn, as there is no config.json in the checkpoint)");
     if (saved->optimizer[0] && strcmp(saved->optimizer, optimizer) != 0)
         lines_add(&lines, "optimizer.name %s (saved: %s)", optimizer, saved->optimizer);
     if (lines.count == 0)
@@ -290,7 +294,8 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
         struct checkpoint_found found;
         struct error ignored;
         const char *run = choice->own_only ? t->run : NULL;
-        if (checkpoint_find_latest(choice->dir, run, choice->step, NULL, &found, &ignored) == 0) {
+        const struct checkpoint_listed before = {choice->path, choice->step};
+        if (checkpoint_find_latest(choice->dir, run, &before, NULL, &found, &ignored) == 0) {
             t->listener->skipped(t->listener->ctx, damage->msg);
             take_found(choice, choice->dir, &found);
         } else {

@@ -32,24 +32,27 @@ static void test_find_latest(void **state)
     auto_free char *missing = xasprintf("%s/none", dir);
     struct checkpoint_found found;
     struct error err;
-    assert_fails(checkpoint_find_latest(missing, NULL, INT64_MAX, NULL, &found, &err), &err,
+    assert_fails(checkpoint_find_latest(missing, NULL, NULL, NULL, &found, &err), &err,
                  ERR_NOT_FOUND, "none");
-    assert_fails(checkpoint_find_latest(dir, NULL, INT64_MAX, NULL, &found, &err), &err,
-                 ERR_NOT_FOUND, "no complete checkpoint in it");
+    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 "no complete checkpoint in it");
     for (int generation = 9; generation <= 11; generation++) /* "900" > "1000" as text */
         assert_ok(checkpoints_save(dir, 1, generation, NULL, &err), &err);
     assert_int_equal(checkpoints_check_latest(dir), 11);
-    static const struct {
+    const struct checkpoint_listed newest_of_all = {arena_printf(arena, "%s/net-1100steps", dir),
+                                                    1100};
+    const struct {
         const char *run;
-        int64_t below, step;
-    } runs[] = {{"odd", INT64_MAX, 1100}, {"even", INT64_MAX, 1000}, {"odd", 1100, 900}};
+        const struct checkpoint_listed *before;
+        int64_t step;
+    } runs[] = {{"odd", NULL, 1100}, {"even", NULL, 1000}, {"odd", &newest_of_all, 900}};
     for (size_t i = 0; i < array_length(runs); i++) {
-        assert_ok(checkpoint_find_latest(dir, runs[i].run, runs[i].below, NULL, &found, &err),
+        assert_ok(checkpoint_find_latest(dir, runs[i].run, runs[i].before, NULL, &found, &err),
                   &err);
         assert_int_equal(found.step, runs[i].step);
         free(found.path);
     }
-    assert_fails(checkpoint_find_latest(dir, "other", INT64_MAX, NULL, &found, &err), &err,
+    assert_fails(checkpoint_find_latest(dir, "other", NULL, NULL, &found, &err), &err,
                  ERR_NOT_FOUND, "that this run saved");
 
     auto_free char *newest = xasprintf("%s/net-1100steps", dir);
@@ -60,15 +63,10 @@ static void test_find_latest(void **state)
     struct checkpoint_skipped skipped;
     lines_init(&skipped.paths, arena);
     lines_init(&skipped.reasons, arena);
-    assert_ok(checkpoint_find_latest(dir, NULL, INT64_MAX, &skipped, &found, &err), &err);
+    assert_ok(checkpoint_find_latest(dir, NULL, NULL, &skipped, &found, &err), &err);
     assert_non_null(strstr(found.path, "net-1000steps"));
     assert_int_equal(found.step, 1000);
     free(found.path);
-    assert_ok(checkpoint_find_latest(dir, NULL, 1000, NULL, &found, &err), &err);
-    assert_int_equal(found.step, 900);
-    free(found.path);
-    assert_fails(checkpoint_find_latest(dir, NULL, 900, NULL, &found, &err), &err, ERR_NOT_FOUND,
-                 dir);
     assert_int_equal(skipped.paths.count, 2);
     assert_string_equal(skipped.paths.items[0], newest);
     assert_non_null(strstr(skipped.reasons.items[0], "net-1100steps: not a complete checkpoint"));
@@ -190,6 +188,31 @@ static void test_another_save_looks_at_the_new_directory(void **state)
     }
 }
 
+/* One before the other, down to the first: of those of one step by their names. */
+static void test_find_each_before_the_last(void **state)
+{
+    static const char *const names[] = {"net-1000steps", "other-900steps", "net-900steps"};
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = *state;
+    struct checkpoint_listed last;
+    struct checkpoint_found found;
+    struct error err;
+    assert_ok(checkpoints_save(dir, 1, 9, NULL, &err), &err);
+    assert_int_equal(rename(arena_printf(arena, "%s/net-900steps", dir),
+                            arena_printf(arena, "%s/other-900steps", dir)),
+                     0);
+    for (int generation = 9; generation <= 10; generation++)
+        assert_ok(checkpoints_save(dir, 1, generation, NULL, &err), &err);
+    for (size_t i = 0; i < array_length(names); i++) {
+        assert_ok(checkpoint_find_latest(dir, NULL, i ? &last : NULL, NULL, &found, &err), &err);
+        last = (struct checkpoint_listed){arena_strdup(arena, found.path), found.step};
+        free(found.path);
+        assert_string_equal(last.path, arena_printf(arena, "%s/%s", dir, names[i]));
+    }
+    assert_fails(checkpoint_find_latest(dir, NULL, &last, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 dir);
+}
+
 /* Tensors that the checkpoint does not have as asked for. */
 static void test_other_model(void **state)
 {
@@ -229,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_DIR(test_any_world_to_any_world),
         IN_DIR(test_find_latest),
+        IN_DIR(test_find_each_before_the_last),
         IN_DIR(test_others_stay),
         IN_DIR(test_another_save_looks_at_the_new_directory),
         IN_DIR(test_prune),

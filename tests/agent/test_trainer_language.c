@@ -1,5 +1,6 @@
 /* Language models trained whole, with ranks as threads: the same losses whatever the layout, and
  * the same bits whatever is recomputed, moved, or interrupted. */
+#include "tests/agent/checkpoints.h"
 #include "tests/agent/runs.h"
 #include "tests/agent/world_check.h"
 #include "tests/support.h"
@@ -233,6 +234,24 @@ static void another_models_checkpoint_is_refused(void **state)
     }
 }
 
+/* In one line, not by each tensor that is missing. */
+static void a_checkpoint_of_pictures_is_refused(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *pictures = arena_printf(arena, "%s/pictures", (char *)*state);
+    struct error err;
+    assert_ok(checkpoints_save(pictures, 1, 1, NULL, &err), &err);
+    struct config config;
+    runs_configure_language(&config, arena, *state, 2,
+                            arena_printf(arena, "--max_steps 2 --resume %s", pictures));
+    struct run run = {.config = &config.value, .size = 2};
+    runs_start(&run);
+    for (int rank = 0; rank < 2; rank++)
+        assert_fails(run.result[rank], &run.err[rank], ERR_CONFIG,
+                     "net-100steps: saved from another model or optimizer: a language model "
+                     "(saved: mnist_cnn, as there is no config.json");
+}
+
 static void a_checkpoint_goes_on_at_any_world_size(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -289,6 +308,7 @@ int main(void)
         cmocka_unit_test(a_finished_runs_directory_is_gone_on_from),
         cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
         cmocka_unit_test(another_models_checkpoint_is_refused),
+        cmocka_unit_test(a_checkpoint_of_pictures_is_refused),
         cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
         cmocka_unit_test(no_step_after_the_first_asks_for_memory),
     };
