@@ -91,7 +91,7 @@ void config_note_data(struct config_parser *p)
     for (int i = 0; i < config_key_count(); i++)
         for (size_t k = 0; k < array_length(rows); k++)
             if (config_key(i)->offset == rows[k].field && !(rows[k].readers & learned) &&
-                p->config->source[i] > SOURCE_PRESET && !config_is_at_default(p, i))
+                config_is_asked_for(p, i))
                 config_note(p, "data.%s is ignored: it needs %s", config_key(i)->name,
                             rows[k].needs);
 }

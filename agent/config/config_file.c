@@ -74,6 +74,24 @@ static int apply_groups(struct config_parser *p, json_t *root, struct error *err
     return 0;
 }
 
+static int count_keys(const json_t *root)
+{
+    const char *name;
+    json_t *value;
+    int count = 0;
+    json_object_foreach((json_t *)(uintptr_t)root, name, value) count +=
+        json_is_object(value) ? count_keys(value) : 1;
+    return count;
+}
+
+/* A configuration as it was resolved, given back, perhaps by another version's run: nobody asked
+ * for each value of it. */
+static void note_resolved(struct config_parser *p, const json_t *root)
+{
+    for (int i = 0; i < config_key_count() && 2 * count_keys(root) > config_key_count(); i++)
+        p->is_resolved[i] = true;
+}
+
 static bool is_accelerate(const json_t *root)
 {
     return json_object_get(root, "compute_environment") ||
@@ -144,6 +162,7 @@ int config_apply_files(struct config_parser *p, struct error *err)
         switch (file->kind) {
         case CONFIG_OWN:
             result = apply_groups(p, file->root, err);
+            note_resolved(p, file->root);
             break;
         case CONFIG_ACCELERATE:
             result = config_apply_accelerate(p, file->root, file->name, err);

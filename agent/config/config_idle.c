@@ -15,7 +15,7 @@ struct need {
     const char *what; /* "... is ignored: it needs WHAT" */
 };
 
-bool config_is_at_default(struct config_parser *p, int index)
+static bool is_at_default(struct config_parser *p, int index)
 {
     const struct config_key *key = config_key(index);
     struct agent_config plain = {0};
@@ -29,12 +29,18 @@ bool config_is_at_default(struct config_parser *p, int index)
     return strcmp(str_text(&now), str_text(&before)) == 0;
 }
 
+bool config_is_asked_for(struct config_parser *p, int index)
+{
+    return p->config->source[index] > SOURCE_PRESET && !p->is_resolved[index] &&
+           !is_at_default(p, index);
+}
+
 static void note_unmet(struct config_parser *p, const struct need *needs, size_t count)
 {
     for (int i = 0; i < config_key_count(); i++)
         for (size_t k = 0; k < count; k++)
             if (config_key(i)->offset == needs[k].field && !needs[k].is_met &&
-                p->config->source[i] > SOURCE_PRESET && !config_is_at_default(p, i))
+                config_is_asked_for(p, i))
                 config_note(p, "%s.%s is ignored: it needs %s", config_key(i)->group,
                             config_key(i)->name, needs[k].what);
 }
@@ -49,12 +55,8 @@ static void note_training(struct config_parser *p)
                  c->schedule.type == SCHEDULE_HF_COSINE_WITH_RESTARTS;
     bool evaluates = c->eval.strategy != EVAL_NO;
     bool full = c->checkpoint.dir[0] && c->checkpoint.state_dict_type == STATE_DICT_FULL;
-    /* A resolved configuration that is read back has the values that were filled in. */
     bool has_dir = c->checkpoint.dir[0];
-    bool prefix = has_dir || SOURCE_OF(checkpoint.prefix) == SOURCE_FILE;
-    bool eps =
-        adam || c->optimizer.name == OPTIM_ADADELTA || SOURCE_OF(optimizer.eps) == SOURCE_FILE;
-    bool eval_batch = evaluates || SOURCE_OF(data.eval_batch_size) <= SOURCE_FILE;
+    bool eps = adam || c->optimizer.name == OPTIM_ADADELTA;
     const struct need needs[] = {
         {KEY_AT(optimizer.momentum), c->optimizer.name == OPTIM_SGD, "optimizer.name=sgd"},
         {KEY_AT(optimizer.rho), c->optimizer.name == OPTIM_ADADELTA, "optimizer.name=adadelta"},
@@ -80,8 +82,8 @@ static void note_training(struct config_parser *p)
         {KEY_AT(eval.reduction), evaluates, "an eval.eval_strategy"},
         {KEY_AT(data.eval_split), evaluates, "an eval.eval_strategy"},
         {KEY_AT(data.eval_size), evaluates, "an eval.eval_strategy"},
-        {KEY_AT(data.eval_batch_size), eval_batch, "an eval.eval_strategy"},
-        {KEY_AT(checkpoint.prefix), prefix, "checkpoint.dir"},
+        {KEY_AT(data.eval_batch_size), evaluates, "an eval.eval_strategy"},
+        {KEY_AT(checkpoint.prefix), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.name_format), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.save_steps), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.keep_last), has_dir, "checkpoint.dir"},

@@ -53,8 +53,10 @@ struct config_parser {
     const char *trainer;     /* the preset of a whole trainer that was applied last; or NULL */
     bool is_fsdp2;           /* fsdp_version is 2 */
     enum config_source fsdp2_source;
-    struct str unknown; /* names of unknown flags */
-    struct str notes;   /* what is ignored and why */
+    bool is_resolved[CONFIG_MAX_KEYS]; /* from a file that has most keys, as config_yaml writes one
+                                        */
+    struct str unknown;                /* names of unknown flags */
+    struct str notes;                  /* what is ignored and why */
 };
 
 /* Splits the command line into flags, argument files expanded. */
@@ -102,8 +104,9 @@ int config_check_rules(const struct config_parser *p, struct error *err);
 void config_note_idle(struct config_parser *p);
 /* Of these, the keys that need another setting, one note for each. */
 void config_note_unmet(struct config_parser *p);
-/* Who gives a key the value it has anyway asks for nothing. */
-bool config_is_at_default(struct config_parser *p, int index);
+/* Whether somebody wants the key's value. Who gives it the one it has anyway asks for nothing, nor
+ * does a resolved configuration. */
+bool config_is_asked_for(struct config_parser *p, int index);
 
 /* Adds a line to the warning. */
 void config_note(struct config_parser *p, const char *format, ...)

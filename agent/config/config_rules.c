@@ -129,6 +129,33 @@ static int check_model(const struct agent_config *c, struct error *err)
     return config_architecture(c, NULL, &ignored, err);
 }
 
+/* The length of the next part of *path, which is moved there; 0: there is none. "." is none. */
+static size_t next_part(const char **path)
+{
+    for (;;) {
+        *path += strspn(*path, "/");
+        size_t length = strcspn(*path, "/");
+        if (length != 1 || **path != '.')
+            return length;
+        ++*path;
+    }
+}
+
+/* "./x" and "x" are one. */
+static bool is_same_path(const char *a, const char *b)
+{
+    size_t length;
+    if ((*a == '/') != (*b == '/'))
+        return false;
+    do {
+        length = next_part(&a);
+        if (next_part(&b) != length || strncmp(a, b, length) != 0)
+            return false;
+        a += length, b += length;
+    } while (length > 0);
+    return true;
+}
+
 static int check_places(const struct agent_config *c, struct error *err)
 {
     const char *slash = strrchr(c->checkpoint.save_model, '/');
@@ -137,7 +164,7 @@ static int check_places(const struct agent_config *c, struct error *err)
                          "checkpoint.save_model: '%s' is a directory; mnist_cnn is saved as one "
                          "file: add its name (mnist_cnn.safetensors)",
                          c->checkpoint.save_model);
-    if (c->logging.csv[0] && strcmp(c->logging.csv, c->logging.jsonl) == 0)
+    if (c->logging.csv[0] && is_same_path(c->logging.csv, c->logging.jsonl))
         return error_set(err, ERR_CONFIG,
                          "logging.csv and logging.jsonl are both '%s': name a file for each",
                          c->logging.csv);

@@ -10,34 +10,74 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The resolved configuration of a line in a file. */
+static const char *write_resolved(struct arena *arena, const char *directory, const char *line,
+                                  struct config *ret_config, struct str *ret_text)
+{
+    struct error err;
+    assert_ok(config_line_parse(arena, line, "", ret_config, &err), &err);
+    str_clear(ret_text);
+    config_yaml(ret_config, ret_text);
+    const char *path = arena_printf(arena, "%s/file", directory);
+    auto_fclose FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(str_text(ret_text), file);
+    return path;
+}
+
+/* ... and tells of nothing that it ignores: nobody asked for what presets and defaults say. */
 static void the_printed_configuration_reads_back_to_itself(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "--preset hyperpod --data.root it's --lr 0.1234567891 --sharding_strategy hybrid "
+        "--model_type llama_v3 --eval_steps 7 --max_shard_size 3MiB",
+        "--preset mnist",
+        "--preset mnist-ddp-adam",
+        "--preset hyperpod",
+        "--preset fabric --min_lr 1e-6",
+        "--preset t5-fsdp",
+        "--preset accelerate,bert-base",
+        "--optim sgd --eval_strategy no",
+    };
+    auto_free char *directory = support_temp_dir();
+    auto_str struct str text, text_again;
+    str_init(&text, 65536);
+    str_init(&text_again, 65536);
+    for (size_t i = 0; i < array_length(lines); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config, again;
+        struct error err;
+        const char *path = write_resolved(arena, directory, lines[i], &config, &text);
+        assert_ok(
+            config_line_parse(arena, arena_printf(arena, "--config %s", path), "", &again, &err),
+            &err);
+        assert_string_equal(again.warning, "");
+        memcpy(again.source, config.source, sizeof again.source);
+        str_clear(&text_again);
+        config_yaml(&again, &text_again);
+        assert_string_equal(str_text(&text), str_text(&text_again));
+    }
+    support_remove_tree(directory);
+}
+
+/* What is given beside it is asked for. */
+static void what_is_beside_a_resolved_configuration_is_told(void **state)
 {
     (void)state;
     auto_arena struct arena *arena = arena_open();
     auto_free char *directory = support_temp_dir();
-    struct config config, again;
-    struct error err;
-    assert_ok(config_line_parse(
-                  arena,
-                  "--preset hyperpod --data.root it's --lr 0.1234567891 --sharding_strategy hybrid "
-                  "--model_type llama_v3 --eval_steps 7 --max_shard_size 3MiB",
-                  "", &config, &err),
-              &err);
-    auto_str struct str text, text_again;
+    auto_str struct str text;
     str_init(&text, 65536);
-    str_init(&text_again, 65536);
-    config_yaml(&config, &text);
-    const char *path = arena_printf(arena, "%s/file", directory);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fputs(str_text(&text), file);
-    fclose(file);
-    assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s", path), "", &again, &err),
+    struct config config;
+    struct error err;
+    const char *path = write_resolved(arena, directory, "--preset mnist", &config, &text);
+    assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s --beta1 0.8", path),
+                                "AGENT_PARALLEL_MIN_NUM_PARAMS=5", &config, &err),
               &err);
-    assert_null(strstr(again.warning, "data.")); /* nobody asked for what are defaults */
-    memcpy(again.source, config.source, sizeof again.source);
-    config_yaml(&again, &text_again);
-    assert_string_equal(str_text(&text), str_text(&text_again));
+    assert_string_equal(config.warning, "optimizer.beta1 is ignored: it needs adam or adamw; "
+                                        "parallel.min_num_params is ignored: it needs "
+                                        "auto_wrap_policy=SIZE_BASED_WRAP");
     support_remove_tree(directory);
 }
 
@@ -73,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_printed_configuration_reads_back_to_itself),
+        cmocka_unit_test(what_is_beside_a_resolved_configuration_is_told),
         cmocka_unit_test(help_names_every_key),
         cmocka_unit_test(the_page_in_the_tree_is_what_the_table_makes),
     };

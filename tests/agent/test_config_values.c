@@ -226,6 +226,8 @@ static const struct {
     {"--label_pad_token_id -1", "", "data.label_pad_token_id: -1 is neither -100 nor"},
     {"--mlm_probability 1", "", "data.mlm_probability must be above 0 and below 1"},
     {"--csv x --jsonl x", "", "logging.csv and logging.jsonl are both 'x': name a file for each"},
+    {"--csv ./a//x --jsonl a/./x", "", "logging.csv and logging.jsonl are both './a//x'"},
+    {"--csv /x --jsonl x --device tpu", "", "runtime.device: 'tpu' is not one of"},
     {"--label_names good,b\xff", "", "data.label_names is not UTF-8"},
     {"--model_dir /models", "", "--model_dir: '/models': --model_id takes a directory"},
     {"--mlm_probability 0", "", "data.mlm_probability must be above 0 and below 1"},
