@@ -176,14 +176,20 @@ static int apply_sources(struct config_parser *p, int argc, const char *const *a
     return config_finish(p, err);
 }
 
+static int key_of(const struct config *config, const void *field)
+{
+    return config_key_at((size_t)((const char *)field - (const char *)&config->value));
+}
+
 enum config_source config_source_of(const struct config *config, const void *field)
 {
-    size_t offset = (size_t)((const char *)field - (const char *)&config->value);
-    for (int i = 0; i < config_key_count(); i++)
-        if (config_key(i)->offset == offset)
-            return config->source[i];
-    assert(!"no key has this field");
-    return SOURCE_DEFAULT;
+    return config->source[key_of(config, field)];
+}
+
+bool config_is_given(const struct config *config, const void *field)
+{
+    int i = key_of(config, field);
+    return config->source[i] > SOURCE_PRESET && !config->is_resolved[i];
 }
 
 /* Whether the variable has the key's name behind almost its group's. */

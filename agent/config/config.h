@@ -250,11 +250,12 @@ enum { CONFIG_MAX_KEYS = 200 };
 struct config {
     struct agent_config value;
     enum config_source source[CONFIG_MAX_KEYS]; /* per row of the table */
-    const char *preset;       /* all that were applied, separated by ","; "" if none */
-    bool help;                /* --help was asked for: print config_help and leave */
-    bool help_markdown;       /* --help=markdown: print config_markdown and leave */
-    bool version;             /* --version was asked for */
-    const char *warning;      /* what is ignored, and why, in one line; "" if nothing */
+    bool is_resolved[CONFIG_MAX_KEYS]; /* from a file of most keys, as config_yaml writes one */
+    const char *preset;                /* all that were applied, separated by ","; "" if none */
+    bool help;                         /* --help was asked for: print config_help and leave */
+    bool help_markdown;                /* --help=markdown: print config_markdown and leave */
+    bool version;                      /* --version was asked for */
+    const char *warning;               /* what is ignored, and why, in one line; "" if nothing */
     const char *no_tokenizer; /* why a preset's tokenizer was left out (resolve_config_paths); "" */
 };
 
@@ -275,6 +276,8 @@ int config_check_variables(char *const *variables, struct arena *arena, struct c
 
 /* Where the value of a field of config->value came from. */
 enum config_source config_source_of(const struct config *config, const void *field);
+/* Whether somebody gave it: not a preset, nor a resolved configuration that was given back. */
+bool config_is_given(const struct config *config, const void *field);
 
 /* The table as text for people: every key with its default, what is allowed and its other names. */
 void config_help(struct str *out);

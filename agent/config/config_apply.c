@@ -11,7 +11,7 @@ static int set(struct config_parser *p, int index, const char *text, enum config
     if (config_set_value(key, &p->config->value, text, p->arena, err))
         return -1;
     p->config->source[index] = source;
-    p->is_resolved[index] = false;
+    p->config->is_resolved[index] = false;
     if (key->offset == KEY_AT(model.type))
         p->model_type = arena_strdup(p->arena, text);
     if (key->offset == KEY_AT(parallel.wrap_policy)) {

@@ -88,8 +88,9 @@ static int count_keys(const json_t *root)
  * for each value of it. */
 static void note_resolved(struct config_parser *p, const json_t *root)
 {
-    for (int i = 0; i < config_key_count() && 2 * count_keys(root) > config_key_count(); i++)
-        p->is_resolved[i] = true;
+    bool has_most = 2 * count_keys(root) > config_key_count();
+    for (int i = 0; has_most && i < config_key_count(); i++)
+        p->config->is_resolved[i] = true;
 }
 
 static bool is_accelerate(const json_t *root)

@@ -5,7 +5,6 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/schedule.h"
 
-#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -51,21 +50,10 @@ static enum config_model type_of(const char *architecture)
     return architecture_find(architecture, &a) ? config_model_of(a.kind) : MODEL_LLAMA;
 }
 
-/* The key whose field is at the offset. */
-static int key_of(size_t offset)
-{
-    int i = 0;
-    while (config_key(i)->offset != offset) {
-        i++;
-        assert(i < config_key_count());
-    }
-    return i;
-}
-
 /* The value of the field at `to` follows from that of the key at `from`, whose source it gets. */
 static void follow(struct config_parser *p, size_t to, size_t from)
 {
-    p->config->source[key_of(to)] = p->config->source[key_of(from)];
+    p->config->source[config_key_at(to)] = p->config->source[config_key_at(from)];
 }
 
 /* What a checkpoint of the model at `path` is called: never by a hidden name. */
@@ -182,7 +170,7 @@ static int finish_version(struct config_parser *p, struct error *err)
                          "fsdp_forward_prefetch: fsdp_version 2 has none; leave it out");
     if (!is_asked) {
         c->checkpoint.state_dict_type = STATE_DICT_SHARDED;
-        p->config->source[key_of(KEY_AT(checkpoint.state_dict_type))] = p->fsdp2_source;
+        p->config->source[config_key_at(KEY_AT(checkpoint.state_dict_type))] = p->fsdp2_source;
     }
     return 0;
 }

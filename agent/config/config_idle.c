@@ -31,7 +31,7 @@ static bool is_at_default(struct config_parser *p, int index)
 
 bool config_is_asked_for(struct config_parser *p, int index)
 {
-    return p->config->source[index] > SOURCE_PRESET && !p->is_resolved[index] &&
+    return p->config->source[index] > SOURCE_PRESET && !p->config->is_resolved[index] &&
            !is_at_default(p, index);
 }
 

@@ -72,6 +72,8 @@ extern const struct config_table config_table_run;    /* logging, profiler, runt
 /* All rows, in the order of the tables. */
 int config_key_count(void);
 const struct config_key *config_key(int index);
+/* The row whose field is at the offset in struct agent_config; there must be one. */
+int config_key_at(size_t offset);
 
 /* A preset: settings as "group.name=value", NULL-terminated. */
 struct config_preset {

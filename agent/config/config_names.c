@@ -1,6 +1,7 @@
 /* Which key a name means. */
 #include "agent/config/config_keys.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -22,6 +23,16 @@ const struct config_key *config_key(int index)
     while (index >= tables[table]->count)
         index -= tables[table++]->count;
     return &tables[table]->keys[index];
+}
+
+int config_key_at(size_t offset)
+{
+    int i = 0;
+    while (config_key(i)->offset != offset) {
+        i++;
+        assert(i < config_key_count());
+    }
+    return i;
 }
 
 /* Like strncasecmp, with '-' and '_' equal. */

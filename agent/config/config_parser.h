@@ -53,8 +53,6 @@ struct config_parser {
     const char *trainer;     /* the preset of a whole trainer that was applied last; or NULL */
     bool is_fsdp2;           /* fsdp_version is 2 */
     enum config_source fsdp2_source;
-    bool is_resolved[CONFIG_MAX_KEYS]; /* from a file that has most keys, as config_yaml writes one
-                                        */
     struct str unknown;                /* names of unknown flags */
     struct str notes;                  /* what is ignored and why */
 };

@@ -27,6 +27,12 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* "ORG/NAME" or "NAME"; what begins like a path is none, nor is what could leave the cache. */
 static bool is_id(const char *name)
 {
@@ -106,6 +112,32 @@ static void resolve_dataset(struct agent_config *c, config_getenv lookup, void *
         c->data.dataset = path;
 }
 
+/* Whether the place is a data set of files alone: one, a pattern of some, or a Megatron pair. */
+static bool is_files(const char *place, struct arena *arena)
+{
+    return strpbrk(place, "*?[") ||
+           (!is_directory(place) &&
+            (is_there(place) || is_there(arena_printf(arena, "%s.idx", place))));
+}
+
+/* Only a directory has one below it. Looked for where token_files_find does. */
+static void note_subdirectory(struct config *config, struct arena *arena)
+{
+    const struct agent_config *c = &config->value;
+    const char *name = c->data.dataset;
+    const char *const places[] = {
+        name, arena_printf(arena, "%s/%s", c->data.root, name),
+        arena_printf(arena, "%s/%s", c->data.root, str_after_last(name, '/'))};
+    size_t i = 0;
+    while (i < array_length(places) && !is_directory(places[i]) && !is_files(places[i], arena))
+        i++;
+    if (i < array_length(places) && is_files(places[i], arena) && c->data.dataset_config_name[0] &&
+        config_is_given(config, &c->data.dataset_config_name))
+        config->warning = arena_printf(
+            arena, "%s%sdata.dataset_config_name is ignored: data.dataset is no directory: %s",
+            config->warning, config->warning[0] ? "; " : "", name);
+}
+
 /* Links stay: where one leads, a tokenizer's files have other names. */
 static const char *absolute_path(const char *path, struct arena *arena)
 {
@@ -145,6 +177,7 @@ int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
         resolve_model_path(c->model.init_weights, lookup, ctx, arena, &c->model.init_weights, err))
         return error_wrap(err, "model.init_weights");
     resolve_dataset(c, lookup, ctx, arena);
+    note_subdirectory(config, arena);
     if (resolve_tokenizer(config, lookup, ctx, arena, err))
         return -1;
     c->data.tokenizer = absolute_path(c->data.tokenizer, arena);

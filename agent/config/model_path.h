@@ -22,7 +22,8 @@ int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct
  * where data.root has it not, data.dataset (datasets--ORG--NAME in the same caches). Those of the
  * model and of the tokenizer become absolute: checkpoints keep them for who exports from elsewhere.
  * A tokenizer that only a preset names and that is not here becomes "", and config->no_tokenizer
- * says why: data that needs none can do without. Errors: as above, with the key's name. */
+ * says why: data that needs none can do without. A data.dataset_config_name that was given with a
+ * file adds to config->warning. Errors: as above, with the key's name. */
 int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
                          struct arena *arena, struct error *err);
 

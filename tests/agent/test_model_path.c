@@ -198,6 +198,41 @@ static void a_data_set_may_be_in_the_hubs_cache(void **state)
     }
 }
 
+/* Who names a subdirectory of what has none is told; a preset asks for it where there is one. */
+static void a_subdirectory_of_a_file_is_told_as_ignored(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dataset, *subdirectory;
+        bool is_told;
+    } rows[] = {
+        {"--dataset=data/rows.jsonl", "--dataset_config_name=en", true},
+        {"--dataset=rows.jsonl", "--dataset_config_name=en", true}, /* below the root */
+        {"--dataset=org/rows.jsonl", "--dataset_config_name=en", true},
+        {"--dataset=data/*.jsonl", "--dataset_config_name=en", true},
+        {"--dataset=data/tokens", "--dataset_config_name=en", true},
+        {"--dataset=data/rows.jsonl", "--preset=hyperpod", false},
+        {"--dataset=data/rows.jsonl", "--dataset_config_name=", false},
+        {"--dataset=here", "--dataset_config_name=en", false},
+        {"--dataset=org/texts", "--dataset_config_name=en", false},
+        {"--dataset=nowhere", "--dataset_config_name=en", false},
+        {"--dataset=", "--dataset_config_name=en", false},
+    };
+    make_caches();
+    write_text("data/rows.jsonl", "");
+    write_text("data/tokens.idx", "");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *words[] = {"--preset=gpt2", "--data.root=data", rows[i].dataset,
+                               rows[i].subdirectory};
+        struct config config;
+        struct error err;
+        assert_ok(resolve(arena, 4, words, &config, &err), &err);
+        assert_int_equal(strstr(config.warning, "data.dataset_config_name is ignored: ") != NULL,
+                         rows[i].is_told);
+    }
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, enter, leave)
@@ -206,6 +241,7 @@ int main(void)
         IN_DIR(what_is_nowhere_is_told_with_the_places),
         IN_DIR(a_configuration_gets_its_paths),
         IN_DIR(a_data_set_may_be_in_the_hubs_cache),
+        IN_DIR(a_subdirectory_of_a_file_is_told_as_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
