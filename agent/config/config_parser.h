@@ -53,8 +53,8 @@ struct config_parser {
     const char *trainer;     /* the preset of a whole trainer that was applied last; or NULL */
     bool is_fsdp2;           /* fsdp_version is 2 */
     enum config_source fsdp2_source;
-    struct str unknown;                /* names of unknown flags */
-    struct str notes;                  /* what is ignored and why */
+    struct str unknown; /* names of unknown flags */
+    struct str notes;   /* what is ignored and why */
 };
 
 /* Splits the command line into flags, argument files expanded. */
