@@ -26,7 +26,8 @@ install_crd() {
         newer_start && newer_crd "${installed:=deploy}/crd"
     else
         : "${installed:=$(deploy_folder)}"
-        kubectl apply -k "$installed/crd" && kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org
+        # asked of a CRD so new that it has no conditions yet, `kubectl wait` fails at once
+        kubectl apply -k "$installed/crd" && wait_for 30 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
     fi
 }
 

@@ -32,7 +32,7 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 END
-    kubectl wait --for=condition=Established --timeout=30s crd/shoals.test.shoal || return
+    wait_for 30 kubectl wait --for=condition=Established --timeout=5s crd/shoals.test.shoal || return
     kubectl get shoals --watch -o name >"$work/watched" &
     wait_for 20 kubectl create -f - <<<'{"apiVersion": "test.shoal/v1", "kind": "Shoal", "metadata": {"name": "one"}}' ||
         return
@@ -65,7 +65,7 @@ kind: Pod
 metadata: {name: client}
 spec: {containers: [{name: main, image: shoal.test/probe:1, args: [kubernetes.default.svc, "443"]}]}
 END
-    kubectl wait --for=condition=Ready --timeout=60s pod/target pod/peer pod/client
+    wait_for 60 kubectl wait --for=condition=Ready --timeout=10s pod/target pod/peer pod/client
 }
 
 logs() { # POD TEXT

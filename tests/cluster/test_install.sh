@@ -89,7 +89,7 @@ check "... with the rules that this server knows" test "$(rules_kept)" -eq "$(if
 check "kubectl delete -k deploy/crd" kubectl delete -k "$installed/crd" --timeout=60s
 check "kubectl apply -k $installed" kubectl apply -k "$installed"
 check "... once more changes nothing" wait_for 10 unchanged
-check "the CRD is established" kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org
+check "the CRD is established" wait_for 30 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
 
 check "a job" apply j "backoffLimit: 6, runPolicy: {}, pytorchReplicaSpecs: {$master, $worker}"
 check "its backoffLimit stays" field 6 .spec.backoffLimit

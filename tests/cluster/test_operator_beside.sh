@@ -48,7 +48,7 @@ operator_stop
 
 # ---- gangs
 pod_groups() { # GROUP VERSION: installs the API of a gang scheduler; leaves $groups_path
-    kubectl apply -f - <<END && kubectl wait --for=condition=Established --timeout=30s "crd/podgroups.$1"
+    kubectl apply -f - <<END && wait_for 30 kubectl wait --for=condition=Established --timeout=5s "crd/podgroups.$1"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: podgroups.$1, annotations: {api-approved.kubernetes.io: unapproved}}

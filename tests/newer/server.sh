@@ -42,7 +42,7 @@ END
 
 # newer_crd FOLDER: installs the CRD of that folder there, and waits until both servers serve it.
 newer_crd() {
-    newer_kubectl apply -k "$1" && newer_kubectl wait --for=condition=Established --timeout=30s crd/pytorchjobs.kubeflow.org &&
+    newer_kubectl apply -k "$1" && wait_for 30 newer_kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org &&
         wait_for 30 kubectl wait --for=condition=Available --timeout=1s apiservice/v1.kubeflow.org &&
         wait_for 30 kubectl get pytorchjobs
 }
