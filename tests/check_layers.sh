@@ -105,6 +105,7 @@ agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|text
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
 agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|shard).h|agent/trainer/(schedule|trainer_settings).h
 agent/trainer/schedule.[ch]:agent/trainer/schedule.h
+agent/trainer/feed.[ch]:base/(error|mem).h|kernels/ops.h|agent/trainer/feed.h
 agent/trainer/encoder.[ch]:base/.*|agent/trainer/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
 agent/trainer/run_plan(_print)?.[ch]:base/.*|agent/trainer/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
 '

@@ -1,13 +1,15 @@
 /* Where a rank's batches come from: the door between data sets and the trainer. A source is one
  * sequence of samples per epoch, the same for every world size; a rank takes its share of it. It
- * fetches the micro-batches of an optimizer step into host memory, and puts them on the device one
- * by one. Knows data sets and the device; not models or the loop. */
+ * fetches the micro-batches of an optimizer step into host memory, ahead of the step if it is told
+ * to, and puts them on the device one by one. Knows data sets and the device; not models or the
+ * loop. */
 #ifndef SHOAL_AGENT_SOURCE_H
 #define SHOAL_AGENT_SOURCE_H
 
 #include "agent/config/config.h"
 #include "agent/dataset/token_source.h"
 #include "agent/models/model.h"
+#include "agent/trainer/feed.h"
 #include "base/error.h"
 #include "kernels/ops.h"
 
@@ -33,19 +35,14 @@ struct source_fetched {
 
 struct source;
 
+/* What a kind of source does; whoever uses it calls source_seek() and those below it. */
 struct source_functions {
-    /* Goes to an epoch, behind its first `samples` of all ranks. state: what `state` gave there, or
-     * "" at the beginning of an epoch. */
     int (*seek)(struct source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err);
-    /* Fetches the next micro-batches, `most` or as many as the epoch still has. The stream has been
-     * synced since the last call. */
+    /* Puts the micro-batches into the feed's next set. */
     int (*fetch)(struct source *source, int64_t most, struct source_fetched *ret_fetched,
                  struct error *err);
-    /* Queues micro-batch i of the fetched ones; valid until the next call. */
     struct batch (*batch)(struct source *source, int64_t i);
-    /* What `seek` needs beside epoch and samples to go on behind what was fetched: "" for what can
-     * be indexed. Valid until the next call. */
     const char *(*state)(struct source *source);
     void (*close)(struct source *source);
 };
@@ -61,6 +58,12 @@ struct source {
     const char *what;   /* for errors: the data's directory */
     const char *files;  /* for people: the split's files; NULL: images */
     const char *format; /* they are read as: "jsonl"; NULL: images */
+
+    struct feed *feed;
+    bool is_ahead; /* the next step was fetched: */
+    struct source_fetched ahead;
+    int ahead_result; /* below 0: it failed, with */
+    struct error ahead_error;
 };
 
 /* What a source needs to know of its rank. */
@@ -77,6 +80,23 @@ int source_open(const struct agent_config *config, enum source_split split,
                 const struct model *model, const struct source_place *place,
                 struct source **ret_source, struct error *err);
 void source_close(struct source *source); /* NULL-safe; the stream has been synced */
+
+/* Goes to an epoch, behind its first `samples` of all ranks. state: what source_state() gave there,
+ * or "" at the beginning of an epoch. The stream has been synced. */
+int source_seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+                struct error *err);
+/* The next step begins: fetches its micro-batches, `most` or as many as the epoch still has, unless
+ * source_fetch_ahead() did. The stream has been synced since the step before began. */
+int source_next(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+                struct error *err);
+/* Fetches what the next call of source_next() will tell of, failures and notices too. For when all
+ * of this step is queued: the device works on it meanwhile. */
+void source_fetch_ahead(struct source *source, int64_t most);
+/* Queues the step's micro-batch i, each once and in order; valid until the next call. */
+struct batch source_batch(struct source *source, int64_t i);
+/* What source_seek() needs beside epoch and samples to go on behind this step: "" for what can be
+ * indexed. Valid until the next call, and until the next step is fetched. */
+const char *source_state(struct source *source);
 
 /* source_images.c: MNIST's and its like; source_tokens.c: what predicts the next token;
  * source_examples.c: rows, for the other language models. */

@@ -14,7 +14,6 @@ enum { STATE_BYTES = 64 };
 
 struct rows {
     struct source head; /* first: the functions get a pointer to it */
-    struct stream *stream;
     const struct model *model;
     struct examples *examples;
     struct example_batcher batcher;
@@ -24,12 +23,8 @@ struct rows {
     int64_t *order;             /* [examples->count], of `epoch`; NULL: not shuffled */
     int64_t *samples;           /* [batch_rows], scratch */
     int64_t next;               /* batch to be fetched, counted from sampler.first on */
-    int64_t most, fetched;      /* batches */
-    int64_t size;               /* int32_t of a batch */
-    int32_t *host;              /* [most, size] */
-    struct example_batch *here; /* [most], in `host` */
-    void *device;               /* int32_t [size]: one of them */
-    struct example_batch there; /* in `device` */
+    int64_t most;               /* batches at once */
+    struct example_batch *here; /* [2, most], in the feed's sets */
     char state[STATE_BYTES];    /* of the data: what a checkpoint must find again */
 };
 
@@ -51,7 +46,7 @@ static int seek(struct source *source, int64_t epoch, int64_t samples, const cha
         sampler_permute(s->examples->count, s->seed, (uint64_t)epoch, s->order);
     s->epoch = (uint64_t)epoch;
     s->sampler.first = samples < s->examples->count ? samples : s->examples->count;
-    s->next = s->fetched = 0;
+    s->next = 0;
     return 0;
 }
 
@@ -61,8 +56,9 @@ static int64_t batches_left(const struct rows *s)
     return (s->drop_last ? rows / B : (rows + B - 1) / B) - s->next;
 }
 
-static void fill(struct rows *s, struct example_batch *batch)
+static void fill(struct rows *s, int32_t *memory, struct example_batch *batch)
 {
+    example_batch_place(batch, &s->batcher, s->head.batch_rows, memory);
     int64_t first = s->next++ * s->head.batch_rows, rows = sampler_count(&s->sampler) - first;
     if (rows > s->head.batch_rows)
         rows = s->head.batch_rows;
@@ -83,9 +79,9 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     assert(most <= s->most);
     bool classes = s->model->task == MODEL_CLASSES;
     *ret_fetched = (struct source_fetched){.batches = left < most ? left : most, .same = classes};
-    for (s->fetched = 0; s->fetched < ret_fetched->batches; s->fetched++) {
-        struct example_batch *batch = &s->here[s->fetched];
-        fill(s, batch);
+    for (int64_t i = 0; i < ret_fetched->batches; i++) {
+        struct example_batch *batch = &s->here[feed_next_set(s->head.feed) * s->most + i];
+        fill(s, feed_next(s->head.feed, i), batch);
         ret_fetched->rows += batch->rows;
         ret_fetched->tokens += batch->rows * (batch->T + batch->T_source);
         ret_fetched->targets += classes ? batch->rows : batch->targets;
@@ -97,22 +93,22 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
 static struct batch batch(struct source *source, int64_t i)
 {
     struct rows *s = of(source);
-    assert(i >= 0 && i < s->fetched);
-    const struct example_batch *here = &s->here[i], *there = &s->there;
+    const struct example_batch *here = &s->here[feed_set(s->head.feed) * s->most + i];
+    struct example_batch there;
+    example_batch_place(&there, &s->batcher, s->head.batch_rows, feed_take(s->head.feed, i));
     enum model_task task = s->model->task;
     bool translation = task == MODEL_TRANSLATION, classes = task == MODEL_CLASSES;
-    stream_copy(s->stream, s->device, s->host + i * s->size, (size_t)s->size * sizeof *s->host);
     return (struct batch){
         .rows = here->rows,
-        .tokens = there->tokens,
+        .tokens = there.tokens,
         .T = here->T,
-        .target = classes ? NULL : there->target,
-        .token_counts = translation ? NULL : there->token_counts,
-        .token_types = translation ? NULL : there->token_types,
-        .source = translation ? there->source : NULL,
+        .target = classes ? NULL : there.target,
+        .token_counts = translation ? NULL : there.token_counts,
+        .token_types = translation ? NULL : there.token_types,
+        .source = translation ? there.source : NULL,
         .T_source = here->T_source,
-        .source_counts = translation ? there->source_counts : NULL,
-        .labels = classes || task == MODEL_PRETRAINING ? there->labels : NULL,
+        .source_counts = translation ? there.source_counts : NULL,
+        .labels = classes || task == MODEL_PRETRAINING ? there.labels : NULL,
     };
 }
 
@@ -124,9 +120,7 @@ static const char *state(struct source *source)
 static void close_rows(struct source *source)
 {
     struct rows *s = of(source);
-    struct device *device = stream_device(s->stream);
-    device_free(device, s->device);
-    device_host_free(device, s->host);
+    feed_close(s->head.feed);
     examples_close(s->examples);
     free(s->here);
     free(s->samples);
@@ -247,24 +241,13 @@ static int open_examples(struct rows *s, const struct agent_config *c, bool trai
     return 0;
 }
 
-static int open_buffers(struct rows *s, struct error *err)
+static int open_buffers(struct rows *s, struct stream *stream, struct error *err)
 {
-    struct device *device = stream_device(s->stream);
-    s->size = example_batch_size(&s->batcher, s->head.batch_rows);
-    size_t bytes = (size_t)s->size * sizeof *s->host;
-    void *host;
-    s->here = xcalloc((size_t)s->most, sizeof *s->here);
+    int64_t size = example_batch_size(&s->batcher, s->head.batch_rows);
+    s->here = xcalloc(2 * (size_t)s->most, sizeof *s->here);
     s->samples = xcalloc((size_t)s->head.batch_rows, sizeof *s->samples);
-    if (device_host_alloc(device, (size_t)s->most * bytes, "rows on the host", &host, err))
-        return -1;
-    s->host = host;
-    memset(host, 0, (size_t)s->most * bytes);
-    for (int64_t i = 0; i < s->most; i++)
-        example_batch_place(&s->here[i], &s->batcher, s->head.batch_rows, s->host + i * s->size);
-    if (device_alloc(device, MEMORY_INPUT, bytes, "batch rows", &s->device, err))
-        return -1;
-    example_batch_place(&s->there, &s->batcher, s->head.batch_rows, s->device);
-    return 0;
+    return feed_open(stream, (size_t)size * sizeof(int32_t), s->most, "batch rows", &s->head.feed,
+                     err);
 }
 
 static void begin(struct rows *s, const struct source_place *place)
@@ -291,13 +274,13 @@ int source_examples_open(const struct agent_config *config, enum source_split sp
     s->head.fn = &functions;
     s->head.what = config->data.dataset;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
-    s->stream = place->stream;
     s->model = model;
     s->most = place->most;
     s->seed = (uint64_t)config->runtime.seed;
     s->shuffle = train && config->data.shuffle;
     s->drop_last = train && config->data.drop_last;
-    if (open_examples(s, config, train, &place->encoder, err) || open_buffers(s, err)) {
+    if (open_examples(s, config, train, &place->encoder, err) ||
+        open_buffers(s, place->stream, err)) {
         close_rows(&s->head);
         return -1;
     }

@@ -14,13 +14,10 @@ struct images {
     struct stream *stream;
     struct dataset *set;
     struct loader loader;
-    int64_t next;           /* batch of the epoch to be fetched */
-    int64_t first, fetched; /* batches that are fetched */
-    int64_t most, pixels;   /* batches at once; of an image */
-    void *host_images;      /* bytes [most, batch_rows, pixels], for copies */
-    void *host_labels;      /* int32_t [most, batch_rows] */
-    void *images, *labels;  /* one batch of them on the device */
-    void *input;            /* [batch_rows, pixels] fp32 */
+    int64_t next;         /* batch of the epoch to be fetched */
+    int64_t first[2];     /* batch that is in the feed's sets */
+    int64_t most, pixels; /* batches at once; of an image */
+    void *input;          /* [batch_rows, pixels] fp32, on the device */
 };
 
 static struct images *of(struct source *source)
@@ -28,14 +25,15 @@ static struct images *of(struct source *source)
     return (struct images *)source;
 }
 
-static uint8_t *images_of(const struct images *s, int64_t row)
+static size_t image_bytes(const struct images *s) /* of a batch */
 {
-    return (uint8_t *)s->host_images + row * s->pixels;
+    return (size_t)(s->head.batch_rows * s->pixels);
 }
 
-static int32_t *labels_of(const struct images *s, int64_t row)
+/* In a batch, which begins with the images. */
+static int32_t *labels_of(const struct images *s, void *images)
 {
-    return (int32_t *)s->host_labels + row;
+    return (int32_t *)((char *)images + feed_piece(image_bytes(s)));
 }
 
 static int64_t rows_of(const struct images *s, int64_t batch)
@@ -55,7 +53,6 @@ static int seek(struct source *source, int64_t epoch, int64_t samples, const cha
     bool over = samples >= s->head.samples;
     s->next =
         over ? s->head.batches : samples / (s->head.batch_rows * s->loader.sampler.world_size);
-    s->fetched = 0;
     return 0;
 }
 
@@ -65,14 +62,13 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     (void)err;
     struct images *s = of(source);
     assert(most <= s->most);
-    s->first = s->next;
-    s->fetched = s->head.batches - s->next < most ? s->head.batches - s->next : most;
-    s->next += s->fetched;
-    *ret_fetched = (struct source_fetched){.batches = s->fetched, .same = true};
-    for (int64_t i = 0; i < s->fetched; i++) {
-        int64_t row = i * s->head.batch_rows;
-        ret_fetched->rows +=
-            loader_batch(&s->loader, s->first + i, images_of(s, row), labels_of(s, row));
+    int64_t first = s->next, left = s->head.batches - first;
+    *ret_fetched = (struct source_fetched){.batches = left < most ? left : most, .same = true};
+    s->first[feed_next_set(s->head.feed)] = first;
+    s->next += ret_fetched->batches;
+    for (int64_t i = 0; i < ret_fetched->batches; i++) {
+        void *images = feed_next(s->head.feed, i);
+        ret_fetched->rows += loader_batch(&s->loader, first + i, images, labels_of(s, images));
     }
     ret_fetched->targets = ret_fetched->rows;
     return 0;
@@ -81,14 +77,11 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
 static struct batch batch(struct source *source, int64_t i)
 {
     struct images *s = of(source);
-    assert(i >= 0 && i < s->fetched);
-    int64_t rows = rows_of(s, s->first + i), row = i * s->head.batch_rows;
-    int64_t count = rows * s->pixels;
-    stream_copy(s->stream, s->images, images_of(s, row), (size_t)count);
-    stream_copy(s->stream, s->labels, labels_of(s, row), (size_t)rows * sizeof(int32_t));
+    void *images = feed_take(s->head.feed, i);
+    int64_t rows = rows_of(s, s->first[feed_set(s->head.feed)] + i);
     device_ops(stream_device(s->stream))
-        ->normalize(s->stream, s->input, s->images, count, pixel_mean, pixel_stddev);
-    return (struct batch){.input = s->input, .target = s->labels, .rows = rows};
+        ->normalize(s->stream, s->input, images, rows * s->pixels, pixel_mean, pixel_stddev);
+    return (struct batch){.input = s->input, .target = labels_of(s, images), .rows = rows};
 }
 
 static const char *state(struct source *source)
@@ -100,12 +93,8 @@ static const char *state(struct source *source)
 static void close_images(struct source *source)
 {
     struct images *s = of(source);
-    struct device *device = stream_device(s->stream);
-    device_free(device, s->images);
-    device_free(device, s->labels);
-    device_free(device, s->input);
-    device_host_free(device, s->host_images);
-    device_host_free(device, s->host_labels);
+    feed_close(s->head.feed);
+    device_free(stream_device(s->stream), s->input);
     loader_free(&s->loader);
     dataset_close(s->set);
     free(s);
@@ -113,16 +102,12 @@ static void close_images(struct source *source)
 
 static int open_buffers(struct images *s, struct error *err)
 {
-    struct device *device = stream_device(s->stream);
-    size_t rows = (size_t)s->head.batch_rows, count = rows * (size_t)s->pixels;
-    size_t most = (size_t)s->most;
-    if (device_host_alloc(device, most * count, "images on the host", &s->host_images, err) ||
-        device_host_alloc(device, most * rows * sizeof(int32_t), "labels on the host",
-                          &s->host_labels, err) ||
-        device_alloc(device, MEMORY_INPUT, count, "batch images", &s->images, err) ||
-        device_alloc(device, MEMORY_INPUT, rows * sizeof(int32_t), "batch labels", &s->labels, err))
+    size_t labels = (size_t)s->head.batch_rows * sizeof(int32_t);
+    if (feed_open(s->stream, feed_piece(image_bytes(s)) + labels, s->most, "batch images",
+                  &s->head.feed, err))
         return -1;
-    return device_alloc(device, MEMORY_INPUT, count * sizeof(float), "batch input", &s->input, err);
+    return device_alloc(stream_device(s->stream), MEMORY_INPUT, image_bytes(s) * sizeof(float),
+                        "batch input", &s->input, err);
 }
 
 static int check_size(const struct images *s, const struct model *model, struct error *err)

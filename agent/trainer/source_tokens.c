@@ -11,15 +11,12 @@
 
 struct windows {
     struct source head; /* first: the functions get a pointer to it */
-    struct stream *stream;
     struct token_loader *loader;
-    int64_t most, fetched;
-    struct token_batch *batches; /* [most], on the host: the loader's */
-    void *here;                  /* int32_t [most, 2, batch_rows, T]: theirs, for copies */
-    void *ids, *targets;         /* [batch_rows, T] on the device */
-    char *position;              /* behind what was fetched; NULL: not asked for yet */
-    struct token_bad_lines bad;  /* as last looked at */
-    int told_bad;                /* of bad.why */
+    int64_t most;                    /* micro-batches of a step */
+    struct token_position behind[2]; /* what is in the feed's sets */
+    char *position;                  /* of `behind`, as told last */
+    struct token_bad_lines bad;      /* as last looked at */
+    int told_bad;                    /* of bad.why */
     bool told_total;
     char *notice; /* NULL: none */
 };
@@ -34,28 +31,32 @@ static size_t batch_bytes(const struct windows *s)
     return (size_t)(s->head.batch_rows * s->head.T) * sizeof(int32_t);
 }
 
-static char *ids_of(const struct windows *s, int64_t i)
+/* In a micro-batch, which begins with the ids. */
+static void *targets_of(const struct windows *s, void *ids)
 {
-    return (char *)s->here + (size_t)(2 * i) * batch_bytes(s);
+    return (char *)ids + feed_piece(batch_bytes(s));
 }
 
-static char *targets_of(const struct windows *s, int64_t i)
+static int start(struct windows *s, int64_t epoch, int64_t samples, const char *state,
+                 struct error *err)
 {
-    return ids_of(s, i) + batch_bytes(s);
+    struct token_position position;
+    if (!state[0])
+        return token_loader_start(s->loader, epoch, samples, err);
+    if (token_position_parse("the checkpoint's place in the data", state, strlen(state), &position,
+                             err))
+        return -1;
+    return token_loader_resume(s->loader, &position, err);
 }
 
 static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err)
 {
     struct windows *s = of(source);
-    s->fetched = 0;
-    if (!state[0])
-        return token_loader_start(s->loader, epoch, samples, err);
-    struct token_position position;
-    if (token_position_parse("the checkpoint's place in the data", state, strlen(state), &position,
-                             err))
+    if (start(s, epoch, samples, state, err))
         return -1;
-    return token_loader_resume(s->loader, &position, err);
+    token_loader_tell(s->loader, &s->behind[feed_set(s->head.feed)]);
+    return 0;
 }
 
 /* Names the first lines that were left out, and tells how many there were once an epoch is over:
@@ -88,23 +89,24 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     struct windows *s = of(source);
     assert(most <= s->most);
     token_loader_give_back(s->loader);
-    free(s->position);
-    s->position = NULL;
     *ret_fetched = (struct source_fetched){0};
     bool end = false;
-    for (s->fetched = 0; s->fetched < most; s->fetched++) {
-        struct token_batch *next = &s->batches[s->fetched];
-        if (token_loader_next(s->loader, next, &end, err))
+    int64_t i = 0;
+    for (; i < most; i++) {
+        struct token_batch next;
+        if (token_loader_next(s->loader, &next, &end, err))
             return -1;
         if (end)
             break;
-        memcpy(ids_of(s, s->fetched), next->ids, batch_bytes(s));
-        memcpy(targets_of(s, s->fetched), next->targets, batch_bytes(s));
-        ret_fetched->targets += next->counted;
+        void *ids = feed_next(s->head.feed, i);
+        memcpy(ids, next.ids, batch_bytes(s));
+        memcpy(targets_of(s, ids), next.targets, batch_bytes(s));
+        ret_fetched->targets += next.counted;
         ret_fetched->rows += s->head.batch_rows;
         ret_fetched->tokens += s->head.batch_rows * s->head.T;
     }
-    ret_fetched->batches = s->fetched;
+    token_loader_tell(s->loader, &s->behind[feed_next_set(s->head.feed)]);
+    ret_fetched->batches = i;
     ret_fetched->notice = look_for_bad_lines(s, end);
     return 0;
 }
@@ -112,48 +114,33 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
 static struct batch batch(struct source *source, int64_t i)
 {
     struct windows *s = of(source);
-    assert(i >= 0 && i < s->fetched);
-    stream_copy(s->stream, s->ids, ids_of(s, i), batch_bytes(s));
-    stream_copy(s->stream, s->targets, targets_of(s, i), batch_bytes(s));
+    void *ids = feed_take(s->head.feed, i);
     return (struct batch){
-        .rows = s->head.batch_rows, .tokens = s->ids, .target = s->targets, .T = s->head.T};
+        .rows = s->head.batch_rows, .tokens = ids, .target = targets_of(s, ids), .T = s->head.T};
 }
 
 static const char *state(struct source *source)
 {
     struct windows *s = of(source);
-    struct token_position position;
-    if (!s->position) {
-        token_loader_tell(s->loader, &position);
-        s->position = token_position_print(&position);
-    }
+    free(s->position);
+    s->position = token_position_print(&s->behind[feed_set(s->head.feed)]);
     return s->position;
 }
 
 static void close_windows(struct source *source)
 {
     struct windows *s = of(source);
-    struct device *device = stream_device(s->stream);
-    device_free(device, s->ids);
-    device_free(device, s->targets);
-    device_host_free(device, s->here);
-    free(s->batches);
+    feed_close(s->head.feed);
     free(s->position);
     free(s->notice);
     token_loader_close(s->loader);
     free(s);
 }
 
-static int open_buffers(struct windows *s, struct error *err)
+static int open_feed(struct windows *s, struct stream *stream, struct error *err)
 {
-    struct device *device = stream_device(s->stream);
-    size_t bytes = batch_bytes(s);
-    s->batches = xcalloc((size_t)s->most, sizeof *s->batches);
-    if (device_host_alloc(device, 2 * (size_t)s->most * bytes, "tokens on the host", &s->here,
-                          err) ||
-        device_alloc(device, MEMORY_INPUT, bytes, "batch tokens", &s->ids, err))
-        return -1;
-    return device_alloc(device, MEMORY_INPUT, bytes, "batch targets", &s->targets, err);
+    size_t bytes = feed_piece(batch_bytes(s)) + batch_bytes(s);
+    return feed_open(stream, bytes, s->most, "batch tokens", &s->head.feed, err);
 }
 
 static struct token_options options_of(const struct agent_config *c, enum source_split split,
@@ -237,10 +224,9 @@ int source_tokens_open(const struct agent_config *config, enum source_split spli
     s->head.batch_rows =
         split == SOURCE_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
     s->head.batches = -1;
-    s->stream = place->stream;
     s->most = place->most;
     if (window_of(config, model, &s->head.T, err) ||
-        open_loader(s, config, split, model, place, err) || open_buffers(s, err)) {
+        open_loader(s, config, split, model, place, err) || open_feed(s, place->stream, err)) {
         close_windows(&s->head);
         return -1;
     }

@@ -43,7 +43,7 @@ static int try_evaluation(struct trainer *t, struct error *err)
     struct source_fetched fetched;
     if (t->test->samples >= 0)
         return 0;
-    if (t->test->fn->seek(t->test, 0, 0, "", err) || t->test->fn->fetch(t->test, 1, &fetched, err))
+    if (source_seek(t->test, 0, 0, "", err) || source_next(t->test, 1, &fetched, err))
         return -1;
     if (fetched.notice)
         t->listener->notice(t->listener->ctx, fetched.notice);

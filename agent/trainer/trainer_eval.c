@@ -9,20 +9,24 @@ static int run_batches(struct trainer *t, struct error *err)
     int64_t most = t->config->eval.max_batches;
     for (int64_t b = 0; most == 0 || b < most; b++) {
         struct source_fetched fetched;
-        if (t->test->fn->fetch(t->test, 1, &fetched, err))
+        if (source_next(t->test, 1, &fetched, err))
             return -1;
         if (fetched.notice)
             t->listener->notice(t->listener->ctx, fetched.notice);
         if (fetched.batches == 0)
             break;
-        struct batch batch = t->test->fn->batch(t->test, 0);
+        struct batch batch = source_batch(t->test, 0);
         phases_begin(t->phases); /* nobody asks for an evaluation's */
         tape_begin(t->tape, &pass);
         graph_begin(t->graphs[GRAPH_EVALUATION]);
         t->model->forward(t->model, t->tape, &batch, 1, t->sums);
         int result = tape_finish(t->tape, err);
         graph_end(t->graphs[GRAPH_EVALUATION]);
-        if (result || trainer_sync(t, err))
+        if (result)
+            return -1;
+        if (most == 0 || b + 1 < most)
+            source_fetch_ahead(t->test, 1);
+        if (trainer_sync(t, err))
             return -1;
     }
     return 0;
@@ -51,7 +55,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     if (trainer_total_sums(t, epoch_sums, err))
         return -1;
     trainer_set_sums(t, 0, 0, 0);
-    if (t->test->fn->seek(t->test, 0, 0, "", err) || run_batches(t, err))
+    if (source_seek(t->test, 0, 0, "", err) || run_batches(t, err))
         return -1;
     shard_reset(t->shard);
     memcpy(own, t->numbers->sums, sizeof own);

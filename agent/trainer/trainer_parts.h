@@ -147,12 +147,14 @@ int trainer_open_model(struct trainer *t, struct error *err);
 /* trainer_run.c */
 int64_t trainer_steps(const struct trainer *t);       /* of the whole run; 0: not known */
 int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: not known */
+/* Whether the current epoch has one more step, once so many of the whole run are done. */
+bool trainer_epoch_goes_on(const struct trainer *t, int64_t steps);
 /* Whether an epoch of so many micro-batches of each rank (below 0: not known) has a step at all.
  * Errors: ERR_CONFIG. */
 int trainer_check_epoch(const struct trainer *t, int64_t batches, struct error *err);
 
-/* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer.
- * Collective. */
+/* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer. Fetches
+ * the next step's meanwhile. Collective. */
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err);
 
 /* trainer_profile.c: traces of the steps that the configuration names, where `profiler` looks. */

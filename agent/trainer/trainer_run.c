@@ -108,10 +108,22 @@ static bool part_is_over(const struct trainer *t)
     return t->position.epoch_samples >= steps * step_samples;
 }
 
-static bool steps_are_over(const struct trainer *t)
+/* Once so many steps are done. */
+static bool steps_are_over(const struct trainer *t, int64_t steps)
 {
     int64_t most = t->config->schedule.max_steps;
-    return (most > 0 && t->position.step >= most) || part_is_over(t);
+    return (most > 0 && steps >= most) || part_is_over(t);
+}
+
+static bool epoch_is_over(const struct trainer *t)
+{
+    return t->epoch_ended ||
+           (t->train->samples >= 0 && t->position.epoch_samples >= t->train->samples);
+}
+
+bool trainer_epoch_goes_on(const struct trainer *t, int64_t steps)
+{
+    return !epoch_is_over(t) && !steps_are_over(t, steps);
 }
 
 int trainer_sum(struct trainer *t, double *number, struct error *err)
@@ -169,12 +181,6 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
     return ended >= t->world->size ? trainer_end_save(t, err) : 0;
 }
 
-static bool epoch_is_over(const struct trainer *t)
-{
-    return t->epoch_ended ||
-           (t->train->samples >= 0 && t->position.epoch_samples >= t->train->samples);
-}
-
 /* samples: of the epoch, before the step. */
 static int after_step(struct trainer *t, int64_t samples, struct error *err)
 {
@@ -205,19 +211,20 @@ static int run_epoch(struct trainer *t, struct error *err)
     struct memory_use memory;
     device_memory_use(t->device, &memory);
     int64_t begin_bytes = memory.current_total_bytes;
-    if (source->fn->seek(source, t->position.epoch, t->position.epoch_samples, t->data_state, err))
+    if (source_seek(source, t->position.epoch, t->position.epoch_samples, t->data_state, err))
         return -1;
     t->data_state = "";
     t->epoch_ended = false;
     const struct agent_config *c = t->config;
     int64_t group = c->optimizer.gradient_accumulation_steps;
-    while (!epoch_is_over(t) && !steps_are_over(t)) {
+    while (trainer_epoch_goes_on(t, t->position.step)) {
         struct source_fetched fetched;
         trainer_profile_step_begins(t);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
-        profiler_phase(t->profiler, "data");
-        if (source->fn->fetch(source, group, &fetched, err))
+        if (!source->is_ahead)
+            profiler_phase(t->profiler, "data");
+        if (source_next(source, group, &fetched, err))
             return -1;
         if (fetched.notice)
             t->listener->notice(t->listener->ctx, fetched.notice);
@@ -249,7 +256,7 @@ static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
     int64_t epochs = trainer_epochs(t->config);
-    while ((epochs == 0 || t->position.epoch < epochs) && !steps_are_over(t)) {
+    while ((epochs == 0 || t->position.epoch < epochs) && !steps_are_over(t, t->position.step)) {
         if (run_epoch(t, err))
             return -1;
         /* max_steps or a part came first: the position stays within the epoch, and so do its sums.

@@ -49,7 +49,7 @@ static void describe(struct trainer *t, const double sums[3])
         .optimizer = optim_type_name(t->config->optimizer.name),
         .run = t->run,
         .data = t->position.epoch_samples > 0 /* else at an epoch's beginning, not at an end */
-                    ? arena_strdup(t->snapshot.arena, t->train->fn->state(t->train))
+                    ? arena_strdup(t->snapshot.arena, source_state(t->train))
                     : "",
     };
     trainer_schedule_describe(&t->schedule, &t->snapshot_state);

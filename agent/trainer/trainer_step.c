@@ -1,4 +1,5 @@
-/* One optimizer step: its whole work is queued and waited for once, at its end. */
+/* One optimizer step: its whole work is queued and waited for once, at its end. While the device
+ * works on it, the host fetches what the next one needs. */
 #include "agent/trainer/trainer_parts.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
 {
     phases_mark(t->phases, PHASE_FORWARD);
     profiler_phase(t->profiler, "forward");
-    struct batch batch = t->train->fn->batch(t->train, i);
+    struct batch batch = source_batch(t->train, i);
     batch.label_scale = scales->labels;
     struct tape_pass pass = train_pass(t);
     shard_begin(t->shard, last);
@@ -172,6 +173,17 @@ static void tell(struct trainer *t, const struct source_fetched *fetched, double
     t->listener->step(t->listener->ctx, &step);
 }
 
+/* The device has all of this step's work. Where it comes to the end of that before the next step's
+ * data is there, it waits for data. */
+static void fetch_ahead(struct trainer *t)
+{
+    if (!trainer_epoch_goes_on(t, t->position.step + 1))
+        return;
+    profiler_phase(t->profiler, "data");
+    source_fetch_ahead(t->train, t->config->optimizer.gradient_accumulation_steps);
+    phases_mark(t->phases, PHASE_DATA);
+}
+
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
     double sums[MODEL_MAX_SUMS], totals[TOTALS];
@@ -199,6 +211,7 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
         queue_totals(t);
     phases_mark(t->phases, PHASE_DATA);
     stream_range_end(t->compute);
+    fetch_ahead(t);
     profiler_phase(t->profiler, "wait");
     if (trainer_sync(t, err))
         return -1;

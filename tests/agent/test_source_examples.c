@@ -142,18 +142,17 @@ static void read_rank(struct rank *rank, int r, int size, int64_t epoch, int64_t
     struct error err;
     struct source_fetched fetched;
     struct source *source = rank->source;
-    const char *state = samples > 0 ? source->fn->state(source) : "";
+    const char *state = samples > 0 ? source_state(source) : "";
     int64_t batches = 0;
-    assert_ok(source->fn->seek(source, epoch, samples, state, &err), &err);
+    assert_ok(source_seek(source, epoch, samples, state, &err), &err);
     do {
-        assert_ok(
-            source->fn->fetch(source, most - batches < 2 ? most - batches : 2, &fetched, &err),
-            &err);
+        assert_ok(source_next(source, most - batches < 2 ? most - batches : 2, &fetched, &err),
+                  &err);
         seen->targets += fetched.targets;
         seen->labels += fetched.labels;
         seen->tokens += fetched.tokens;
         for (int64_t i = 0; i < fetched.batches; i++, batches++) {
-            struct batch batch = source->fn->batch(source, i);
+            struct batch batch = source_batch(source, i);
             assert_ok(stream_sync(rank->stream, &err), &err);
             for (int64_t row = 0; row < batch.rows; row++) {
                 int64_t place = (batches * source->batch_rows + row) * size + r;
@@ -369,9 +368,9 @@ static void test_hidden_words_and_pairs(void **state)
     assert_ok(try_open(config, MODEL_PRETRAINING, 0, 1, MASK, &rank, &err), &err);
     int64_t others = 0, rows = 0;
     for (int64_t epoch = 0; epoch < 8; epoch++) {
-        assert_ok(rank.source->fn->seek(rank.source, epoch, 0, "", &err), &err);
-        while (rank.source->fn->fetch(rank.source, 1, &fetched, &err) == 0 && fetched.batches) {
-            struct batch b = rank.source->fn->batch(rank.source, 0);
+        assert_ok(source_seek(rank.source, epoch, 0, "", &err), &err);
+        while (source_next(rank.source, 1, &fetched, &err) == 0 && fetched.batches) {
+            struct batch b = source_batch(rank.source, 0);
             assert_ok(stream_sync(rank.stream, &err), &err);
             int64_t targets = 0;
             for (int64_t i = 0; i < b.rows * b.T; i++) {
@@ -437,15 +436,15 @@ static void test_other_data_is_refused_within_an_epoch(void **state)
     assert_ok(try_open(configure(arena, *state, "--dataset rows"), MODEL_TRANSLATION, 0, 1, MASK,
                        &rank, &err),
               &err);
-    auto_free char *told = xstrdup(rank.source->fn->state(rank.source));
-    assert_ok(rank.source->fn->seek(rank.source, 0, 3, told, &err), &err);
+    auto_free char *told = xstrdup(source_state(rank.source));
+    assert_ok(source_seek(rank.source, 0, 3, told, &err), &err);
     close_rank(&rank);
     assert_ok(try_open(configure(arena, *state, "--dataset rows --max_target_length 2"),
                        MODEL_TRANSLATION, 0, 1, MASK, &rank, &err),
               &err);
-    assert_fails(rank.source->fn->seek(rank.source, 0, 3, told, &err), &err, ERR_INPUT,
+    assert_fails(source_seek(rank.source, 0, 3, told, &err), &err, ERR_INPUT,
                  "rows: not the data that the checkpoint is in the middle of (samples=11 data=");
-    assert_ok(rank.source->fn->seek(rank.source, 1, 0, "", &err), &err);
+    assert_ok(source_seek(rank.source, 1, 0, "", &err), &err);
     close_rank(&rank);
 }
 

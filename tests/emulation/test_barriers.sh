@@ -1,8 +1,8 @@
 #!/bin/bash
 # shellcheck disable=SC1091,SC2154 # tap.sh sets BUILD
 # Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one barrier at a time and runs
-# the tests that tests/emulation/barriers names: one must fail; then all waits of one of the engine's streams for another,
-# of which its test tells.
+# the tests that tests/emulation/barriers names: one must fail; then all waits of one stream for another, of the engine's and
+# of the input's, of which their tests tell.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 list=tests/emulation/barriers
 barrier='__syncthreads[a-z_]*\(.*\);'
@@ -36,11 +36,12 @@ if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
         done < <(grep -nE "$barrier" "$file")
     done < <(grep -lE "$barrier" kernels/cuda/*)
     check "a stream's wait is needed" needed "skip_wait=b<-a" kernels/test_stream
-    engine=agent/test_shard_devices
-    mapfile -t waits < <(SHOAL_EMULATION=tell_waits=1,$gpus "$BUILD/tests/$engine" 2>&1 | sed -n 's/^wait: //p')
-    check "the engine has streams that wait" [ ${#waits[@]} -gt 0 ]
-    for wait in "${waits[@]}"; do
-        check "$wait is needed" needed "skip_wait=$wait" "$engine"
+    for test in agent/test_shard_devices agent/test_feed; do
+        mapfile -t waits < <(SHOAL_EMULATION=tell_waits=1,$gpus "$BUILD/tests/$test" 2>&1 | sed -n 's/^wait: //p')
+        check "$test has streams that wait" [ ${#waits[@]} -gt 0 ]
+        for wait in "${waits[@]}"; do
+            check "$wait is needed" needed "skip_wait=$wait" "$test"
+        done
     done
 else
     skip "barriers and waits" "once is enough, in the debug build"
