@@ -157,13 +157,27 @@ cudaError_t cudaSetDevice(int index)
     return status;
 }
 
+/* KiB of shared memory that a block may ask for (CUDA C++ programming guide, technical
+ * specifications per compute capability). */
+static int shared_kib(long capability)
+{
+    static const struct {
+        long capability;
+        int kib;
+    } rows[] = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227}, {103, 227}};
+    for (const auto &row : rows)
+        if (row.capability == capability)
+            return row.kib;
+    return 99; /* 12.0; what is not known has the least */
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index)
 {
     long capability = option_number("capability", 90);
     *value = attribute == cudaDevAttrMultiProcessorCount      ? 4
              : attribute == cudaDevAttrComputeCapabilityMajor ? (int)capability / 10
              : attribute == cudaDevAttrComputeCapabilityMinor ? (int)capability % 10
-                                                              : 227 * 1024; /* shared memory */
+                                                              : shared_kib(capability) * 1024;
     return check_index(index);
 }
 

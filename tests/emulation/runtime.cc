@@ -191,7 +191,9 @@ using namespace emulation;
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
 {
-    if (value < 0 || value > 227 * 1024)
+    int most = 0;
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+    if (value < 0 || value > most)
         return noted(cudaErrorInvalidValue);
     std::unique_lock held = the_gpu()->locked();
     shared_limit(kernel) = (size_t)value;

@@ -241,6 +241,30 @@ static void test_mistakes(void **)
     test_block_sums(nullptr); /* and works on */
 }
 
+/* Of shared memory a block may ask for what its compute capability has. */
+static void test_shared_limits(void **)
+{
+    static const struct {
+        const char *setting;
+        int kib;
+    } rows[] = {{"capability=80", 163}, {"capability=86", 99},   {"capability=89", 99},
+                {"capability=90", 227}, {"capability=100", 227}, {"capability=120", 99}};
+    const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    const void *kernel = (const void *)whole_warp;
+    const char *before = getenv("SHOAL_EMULATION");
+    const std::string kept(before ? before : "");
+    for (const auto &row : rows) {
+        int bytes = 0;
+        setenv("SHOAL_EMULATION", row.setting, 1);
+        cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+        assert_int_equal(bytes, row.kib * 1024);
+        assert_int_equal(cudaFuncSetAttribute(kernel, limit, bytes), cudaSuccess);
+        assert_int_equal(cudaFuncSetAttribute(kernel, limit, bytes + 1), cudaErrorInvalidValue);
+    }
+    cudaGetLastError();
+    setenv("SHOAL_EMULATION", kept.c_str(), 1);
+}
+
 static void test_limits(void **)
 {
     cudaStream_t stream = stream_new();
@@ -376,13 +400,10 @@ int main(int argc, char **argv)
         if (argc > 1 && argv[1] == std::string(e.name))
             return e.run();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block_sums),
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_shared_memory),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_streams_take_turns),
+        cmocka_unit_test(test_block_sums),    cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_shared_memory), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_shared_limits),
+        cmocka_unit_test(test_ends),          cmocka_unit_test(test_streams_take_turns),
         cmocka_unit_test(test_events_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
