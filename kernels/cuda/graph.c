@@ -125,7 +125,8 @@ static cudaError_t launch(struct cuda_graph *g, cudaGraph_t captured)
     status = form_find(g, piece, captured, nodes, &form);
     if (status == cudaSuccess)
         status = cudaGraphLaunch(form->exec, g->handle);
-    form->used_at = ++g->use.launched;
+    if (status == cudaSuccess)
+        form->used_at = ++g->use.launched;
     return status;
 }
 

@@ -44,6 +44,7 @@ namespace emulation
  *                nothing
  *   tell_waits   1: prints "wait: waiting<-recorded" when such a pair comes for the first time (0)
  *   graphs       0: the GPU can capture none (1)
+ *   no_more_graphs 1: what is captured is not instantiated (0)
  *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */
 std::string option(const char *name, const char *otherwise);
 long option_number(const char *name, long otherwise);

@@ -102,6 +102,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
+    if (option_number("no_more_graphs", 0))
+        return noted(cudaErrorMemoryAllocation);
     *exec = new CUgraphExec_st{.all = graph->all, .on = {}};
     return cudaSuccess;
 }

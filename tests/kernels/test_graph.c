@@ -333,15 +333,25 @@ static void test_other_kinds(void **state)
     device_free(world->device, at);
 }
 
+/* Sets the emulation; returns what it was, for emulate() again. NULL: not set. */
+static char *emulate(struct world *world, const char *setting)
+{
+    char *before = getenv("SHOAL_EMULATION");
+    char *kept = before ? arena_strdup(world->arena, before) : NULL;
+    if (setting)
+        setenv("SHOAL_EMULATION", setting, 1);
+    else
+        unsetenv("SHOAL_EMULATION");
+    return kept;
+}
+
 /* A request that finds memory only by giving back what is cached, of which a captured op still
  * reads a part: on the emulated GPU, which has 4 MiB here. */
 static void test_memory_is_given_back(void **state)
 {
     enum { COUNT = 300000, MORE = 400000 };
     struct world *world = *state;
-    char *before = getenv("SHOAL_EMULATION");
-    char *kept = before ? arena_strdup(world->arena, before) : NULL;
-    setenv("SHOAL_EMULATION", "memory_mib=4", 1);
+    char *kept = emulate(world, "memory_mib=4");
     struct graph *graph = open_graph(world);
     float *sum = to_device(world, host_zeros(world, MORE), MORE);
     for (int i = 0; i < 2; i++) {
@@ -359,10 +369,37 @@ static void test_memory_is_given_back(void **state)
     const float *got = from_device(world, sum, MORE);
     assert_true(got[0] == 5 && got[COUNT - 1] == 5 && got[COUNT] == 2 && got[MORE - 1] == 2);
     graph_close(graph);
-    if (kept)
-        setenv("SHOAL_EMULATION", kept, 1);
-    else
-        unsetenv("SHOAL_EMULATION");
+    emulate(world, kept);
+}
+
+/* One that the GPU does not take fails the stream, and is none that was made or launched. */
+static void test_refused(void **state)
+{
+    struct world *world = *state;
+    if (!support_is_emulated()) /* no other refuses when asked to */
+        return;
+    struct stream *s;
+    struct graph *graph;
+    struct graph_use use;
+    struct error err;
+    float *y = alloc(world, sizeof *y);
+    assert_ok(stream_open(world->device, "refused", &s, &err), &err);
+    assert_ok(graph_open(s, &graph, &err), &err);
+    graph_begin(graph); /* the first is not captured */
+    graph_end(graph);
+    char *kept = emulate(world, "no_more_graphs=1");
+    graph_begin(graph);
+    for (int i = 0; i < 6; i++)
+        world->ops->fill(s, y, 1, 1);
+    graph_end(graph);
+    emulate(world, kept);
+    assert_fails(stream_sync(s, &err), &err, ERR_MEMORY, "launch a graph of ops: out of memory");
+    graph_get_use(graph, &use);
+    assert_int_equal(use.made, 0);
+    assert_int_equal(use.launched, 0);
+    graph_close(graph);
+    stream_close(s);
+    device_free(world->device, y);
 }
 
 static int fail_call(void *args, struct error *err)
@@ -406,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forms, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_other_kinds, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_memory_is_given_back, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_refused, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_failures, world_setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
