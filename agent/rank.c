@@ -232,7 +232,6 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .node = or_empty(getenv("NODE_NAME")),
             .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
             .pod = pod_name(),
-            .gpus_visible = getenv("CUDA_VISIBLE_DEVICES"),
             .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
             .trainjob = {.url = getenv("KUBEFLOW_TRAINER_SERVER_URL"),
                          .ca_file = getenv("KUBEFLOW_TRAINER_SERVER_CA_CERT"),

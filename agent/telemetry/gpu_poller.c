@@ -77,7 +77,7 @@ int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_sett
                     struct error *err)
 {
     struct nvml *nvml;
-    if (nvml_open(setting->visible, &nvml, err) < 0)
+    if (nvml_open(setting->pci, setting->gpus, &nvml, err) < 0)
         return -1;
     struct gpu_poller *p = xcalloc(1, sizeof *p);
     p->setting = *setting;

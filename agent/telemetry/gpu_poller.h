@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 struct gpu_poller_setting {
-    const char *visible; /* CUDA_VISIBLE_DEVICES or NULL, as nvml_open() */
+    const char *const *pci; /* the GPUs, as nvml_open(); used until open returns */
+    int gpus;               /* how many */
     enum gpu_names names;
     struct gpu_place place; /* driver is filled in */
     int interval_ms;        /* between two pages */

@@ -2,12 +2,11 @@
 #include "base/library.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ALL_GPUS_MAX = 64 };
 
 #define NEEDED(name)                                                                               \
     {                                                                                              \
@@ -21,11 +20,8 @@ static const struct library_symbol symbols[] = {
     NEEDED(Init_v2),
     NEEDED(Shutdown),
     NEEDED(ErrorString),
-    NEEDED(DeviceGetCount_v2),
-    NEEDED(DeviceGetHandleByIndex_v2),
-    NEEDED(DeviceGetUUID),
-    OPTIONAL(DeviceGetHandleByUUID),
-    OPTIONAL(DeviceGetDeviceHandleFromMigDeviceHandle),
+    NEEDED(DeviceGetHandleByPciBusId_v2),
+    OPTIONAL(DeviceGetUUID),
     OPTIONAL(SystemGetDriverVersion),
     OPTIONAL(DeviceGetName),
     OPTIONAL(DeviceGetMinorNumber),
@@ -58,83 +54,15 @@ static const struct library_symbol symbols[] = {
     {0},
 };
 
-/* ---- which GPUs ---- */
-
-/* The GPU that an entry of CUDA_VISIBLE_DEVICES means; -1: none. */
-static int find_gpu(char uuids[][GPU_TEXT_BYTES], int count, const char *entry)
+static int find_gpus(struct nvml *n, const char *const *pci, int count, struct error *err)
 {
-    char *end;
-    long number = strtol(entry, &end, 10);
-    if (end != entry && *end == '\0')
-        return number >= 0 && number < count ? (int)number : -1;
-    for (int i = 0; i < count && entry[0]; i++)
-        if (strncmp(uuids[i], entry, strlen(entry)) == 0)
-            return i;
-    return -1;
-}
-
-static bool is_mig(const char *entry)
-{
-    return strncmp(entry, "MIG-", strlen("MIG-")) == 0;
-}
-
-/* The GPU that an instance is a part of; -1: none. Power, clocks and temperature are the whole's.
- */
-static int find_mig(const struct nvml *n, char uuids[][GPU_TEXT_BYTES], int count,
-                    const char *entry)
-{
-    nvml_device instance, gpu;
-    char uuid[GPU_TEXT_BYTES];
-    if (!works(n->fn.DeviceGetHandleByUUID, entry, &instance) ||
-        !works(n->fn.DeviceGetDeviceHandleFromMigDeviceHandle, instance, &gpu) ||
-        !works(n->fn.DeviceGetUUID, gpu, uuid, GPU_TEXT_BYTES))
-        return -1;
-    return find_gpu(uuids, count, uuid);
-}
-
-static void take_gpu(struct nvml *n, nvml_device device)
-{
-    if (n->count < GPU_MAX)
-        n->gpus[n->count++] = (struct gpu){.device = device};
-}
-
-static void take_visible(struct nvml *n, const char *visible, nvml_device *all,
-                         char uuids[][GPU_TEXT_BYTES], int count)
-{
-    auto_free char *list = xstrdup(visible);
-    char *rest = list, *entry;
-    while ((entry = strsep(&rest, ","))) {
-        entry += strspn(entry, " ");
-        entry[strcspn(entry, " ")] = '\0';
-        int i = is_mig(entry) ? find_mig(n, uuids, count, entry) : find_gpu(uuids, count, entry);
-        if (i < 0)
-            return;
-        take_gpu(n, all[i]);
-        if (is_mig(entry)) /* CUDA shows a process one instance */
-            return;
+    for (int i = 0; i < count; i++) {
+        int result = n->fn.DeviceGetHandleByPciBusId_v2(pci[i], &n->gpus[i].device);
+        if (result != NVML_SUCCESS)
+            return error_set(err, ERR_NOT_FOUND, "NVML finds no GPU at %s: %s", pci[i],
+                             n->fn.ErrorString(result));
     }
-}
-
-static int find_gpus(struct nvml *n, const char *visible, struct error *err)
-{
-    unsigned count = 0;
-    nvml_device all[ALL_GPUS_MAX];
-    char uuids[ALL_GPUS_MAX][GPU_TEXT_BYTES];
-    int found = 0;
-    if (n->fn.DeviceGetCount_v2(&count) != NVML_SUCCESS)
-        count = 0;
-    for (unsigned i = 0; i < count && found < ALL_GPUS_MAX; i++)
-        if (works(n->fn.DeviceGetHandleByIndex_v2, i, &all[found])) {
-            if (!works(n->fn.DeviceGetUUID, all[found], uuids[found], GPU_TEXT_BYTES))
-                uuids[found][0] = '\0';
-            found++;
-        }
-    for (int i = 0; i < found && !visible; i++)
-        take_gpu(n, all[i]);
-    if (visible)
-        take_visible(n, visible, all, uuids, found);
-    if (n->count == 0)
-        return error_set(err, ERR_NOT_FOUND, "NVML sees no GPU of ours among %d", found);
+    n->count = count;
     return 0;
 }
 
@@ -166,8 +94,9 @@ static void open_events(struct nvml *n)
     }
 }
 
-int nvml_open(const char *visible, struct nvml **ret_nvml, struct error *err)
+int nvml_open(const char *const *pci, int count, struct nvml **ret_nvml, struct error *err)
 {
+    assert(count >= 1 && count <= GPU_MAX);
     static const char *const names[] = {"libnvidia-ml.so.1", NULL};
     void *library;
     struct nvml *n = xcalloc(1, sizeof *n);
@@ -184,7 +113,7 @@ int nvml_open(const char *visible, struct nvml **ret_nvml, struct error *err)
     }
     if (!works(n->fn.SystemGetDriverVersion, n->driver, sizeof n->driver))
         n->driver[0] = '\0';
-    if (find_gpus(n, visible, err) < 0) {
+    if (find_gpus(n, pci, count, err) < 0) {
         nvml_close(n);
         return -1;
     }

@@ -16,10 +16,11 @@ extern "C" {
 
 struct nvml;
 
-/* visible: CUDA_VISIBLE_DEVICES, which says which GPUs are meant and how they are counted: numbers
- * (in the order of PCI addresses) and beginnings of UUIDs, up to the first that is neither; NULL:
- * all. Errors: ERR_UNSUPPORTED: no library, or no driver behind it; ERR_NOT_FOUND: no GPU. */
-int nvml_open(const char *visible, struct nvml **ret_nvml, struct error *err);
+/* pci: where the GPUs are, `count` (1 .. GPU_MAX) of them, as device_pci() tells: CUDA's order, by
+ * which ranks are given GPUs, is not NVML's, and neither knows the other's numbers. Of an instance
+ * (MIG) it is the whole GPU, whose power, clocks and temperature they are. Errors: ERR_UNSUPPORTED:
+ * no library, or no driver behind it; ERR_NOT_FOUND: NVML does not know one of the GPUs. */
+int nvml_open(const char *const *pci, int count, struct nvml **ret_nvml, struct error *err);
 void nvml_close(struct nvml *nvml); /* NULL-safe */
 
 const char *nvml_driver(const struct nvml *nvml); /* "550.54.15"; "" if it does not tell */

@@ -96,11 +96,8 @@ struct nvml_functions {
     int (*Shutdown)(void);
     const char *(*ErrorString)(int result);
     int (*SystemGetDriverVersion)(char *version, unsigned length);
-    int (*DeviceGetCount_v2)(unsigned *count);
-    int (*DeviceGetHandleByIndex_v2)(unsigned index, nvml_device *device);
+    int (*DeviceGetHandleByPciBusId_v2)(const char *id, nvml_device *device);
     int (*DeviceGetUUID)(nvml_device device, char *uuid, unsigned length);
-    int (*DeviceGetHandleByUUID)(const char *uuid, nvml_device *device); /* of a GPU or instance */
-    int (*DeviceGetDeviceHandleFromMigDeviceHandle)(nvml_device instance, nvml_device *device);
     int (*DeviceGetName)(nvml_device device, char *name, unsigned length);
     int (*DeviceGetMinorNumber)(nvml_device device, unsigned *minor);
     int (*DeviceGetPciInfo_v3)(nvml_device device, struct nvml_pci_info *info);

@@ -9,8 +9,10 @@
 #include "agent/telemetry/wandb.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kernels/ops.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -125,8 +127,18 @@ static void add_gpu_page(void *ctx, const char *text, size_t bytes)
 static void open_poller(struct telemetry *t)
 {
     const struct telemetry_setting *s = &t->setting;
+    char pci[GPU_MAX][DEVICE_PCI_BYTES], name[24];
+    const char *places[GPU_MAX];
+    int gpus = 0;
+    for (; gpus < GPU_MAX; gpus++) {
+        snprintf(name, sizeof name, "cuda:%d", gpus);
+        if (!device_pci(name, pci[gpus]))
+            break;
+        places[gpus] = pci[gpus];
+    }
     const struct gpu_poller_setting setting = {
-        .visible = s->gpus_visible,
+        .pci = places,
+        .gpus = gpus,
         .names = s->gpu_names,
         .place = s->gpu_place,
         .interval_ms = (int)(1000 * s->gpu_interval_s),
@@ -134,7 +146,9 @@ static void open_poller(struct telemetry *t)
         .ctx = t,
     };
     struct error err;
-    if (gpu_poller_open(&t->poller, &setting, &err) < 0)
+    if (gpus == 0)
+        log_warning("no GPU metrics: CUDA does not tell where the GPUs are");
+    else if (gpu_poller_open(&t->poller, &setting, &err) < 0)
         log_warning("no GPU metrics: %s", err.msg);
 }
 

@@ -35,7 +35,6 @@ struct telemetry_setting {
     int http_port;
     /* The GPUs' metrics on the same page; place.driver is not read. */
     bool gpu_metrics;
-    const char *gpus_visible; /* CUDA_VISIBLE_DEVICES, or NULL */
     enum gpu_names gpu_names;
     struct gpu_place gpu_place;
     double gpu_interval_s;

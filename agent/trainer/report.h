@@ -21,7 +21,6 @@ struct report_setting {
     int restarts;                            /* how often this rank was started before */
     const char *job, *node;                  /* "": not known */
     const char *pod_namespace, *pod;         /* likewise */
-    const char *gpus_visible;                /* CUDA_VISIBLE_DEVICES; NULL: not set */
     const char *progress_socket;             /* where progress goes; NULL: nowhere */
     struct trainjob_status_setting trainjob; /* where a TrainJob's progress goes */
     int64_t start_us;                        /* when the process started, by steady_us */

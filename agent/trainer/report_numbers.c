@@ -101,7 +101,6 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
         .http_host = c->logging.http_addr,
         .http_port = (int)c->logging.http_port,
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
-        .gpus_visible = s->gpus_visible,
         .gpu_names = (enum gpu_names)c->logging.metric_names,
         .gpu_place = {.driver = "",
                       .hostname = s->node,

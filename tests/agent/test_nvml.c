@@ -15,35 +15,41 @@
 
 enum { PAGE_BYTES = 256 * 1024 };
 
-static struct nvml *open_fake(const char *kind, const char *visible)
+/* Where the two GPUs are, in an order that CUDA may have: by speed. */
+static const char *const gpus[] = {"0000:a0:00.0", "0000:a1:00.0"};
+static const char *const other_order[] = {"0000:a1:00.0", "0000:a0:00.0"};
+
+static struct nvml *open_those(const char *kind, const char *const *pci, int count)
 {
     struct nvml *nvml;
     struct error err;
     setenv("FAKE_NVML", kind, 1);
-    assert_ok(nvml_open(visible, &nvml, &err), &err);
+    assert_ok(nvml_open(pci, count, &nvml, &err), &err);
     return nvml;
 }
 
-static void visible_gpus_are_counted_as_cuda_counts_them(void **state)
+static struct nvml *open_fake(const char *kind)
+{
+    return open_those(kind, gpus, 2);
+}
+
+static void gpus_are_counted_as_cuda_counts_them(void **state)
 {
     (void)state;
     static const struct {
-        const char *visible;
+        const char *const *pci;
         int count;
-        const char *first; /* its UUID begins so */
-    } rows[] = {
-        {NULL, 2, "GPU-a"},      {"0,1", 2, "GPU-a"},       {"1", 1, "GPU-b"},
-        {"1, 0", 2, "GPU-b"},    {"GPU-b0", 1, "GPU-b"},    {"0,7,1", 1, "GPU-a"},
-        {"0,-1,1", 1, "GPU-a"},  {"0,GPU-c,1", 1, "GPU-a"}, {"MIG-cccc,0", 1, "GPU-b"},
-        {"0,MIG-d", 1, "GPU-a"},
-    };
+        const char *uuids; /* how theirs begin, behind "GPU-" */
+    } rows[] = {{gpus, 2, "ab"}, {gpus, 1, "a"}, {other_order, 2, "ba"}, {other_order, 1, "b"}};
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct nvml *nvml = open_fake("", rows[i].visible);
-        struct gpu_sample sample;
+        struct nvml *nvml = open_those("", rows[i].pci, rows[i].count);
         assert_int_equal(nvml_count(nvml), rows[i].count);
-        nvml_read(nvml, 0, &sample);
-        assert_int_equal(strncmp(sample.uuid, rows[i].first, strlen(rows[i].first)), 0);
-        assert_int_equal(sample.gpu, 0);
+        for (int k = 0; k < rows[i].count; k++) {
+            struct gpu_sample sample;
+            nvml_read(nvml, k, &sample);
+            assert_int_equal(sample.uuid[strlen("GPU-")], rows[i].uuids[k]);
+            assert_int_equal(sample.gpu, k);
+        }
         nvml_close(nvml);
     }
 }
@@ -51,19 +57,20 @@ static void visible_gpus_are_counted_as_cuda_counts_them(void **state)
 static void what_is_not_there_is_said(void **state)
 {
     (void)state;
+    static const char *const unknown[] = {"0000:a0:00.0", "0000:b0:00.0"};
     struct nvml *nvml;
     struct error err;
     setenv("FAKE_NVML", "no-driver", 1);
-    assert_fails(nvml_open(NULL, &nvml, &err), &err, ERR_UNSUPPORTED, "Driver Not Loaded");
+    assert_fails(nvml_open(gpus, 2, &nvml, &err), &err, ERR_UNSUPPORTED, "Driver Not Loaded");
     setenv("FAKE_NVML", "", 1);
-    assert_fails(nvml_open("", &nvml, &err), &err, ERR_NOT_FOUND, "no GPU of ours among 2");
-    assert_fails(nvml_open("GPU-x", &nvml, &err), &err, ERR_NOT_FOUND, "no GPU of ours among 2");
+    assert_fails(nvml_open(unknown, 2, &nvml, &err), &err, ERR_NOT_FOUND,
+                 "NVML finds no GPU at 0000:b0:00.0: Not Found");
 }
 
 static void values_are_in_base_units(void **state)
 {
     (void)state;
-    struct nvml *nvml = open_fake("", NULL);
+    struct nvml *nvml = open_fake("");
     struct gpu_sample s;
     nvml_read(nvml, 0, &s);
     assert_true(isnan(s.value[GPU_TENSOR_ACTIVE])); /* between two readings only */
@@ -95,7 +102,7 @@ static void values_are_in_base_units(void **state)
     assert_true(isnan(s.value[GPU_FP64_ACTIVE])); /* not supported: nothing else is lost */
     assert_true(isnan(s.value[GPU_ENCODER_BUSY]));
     nvml_close(nvml);
-    nvml = open_fake("ampere", NULL);
+    nvml = open_fake("ampere");
     nvml_read(nvml, 1, &s);
     nvml_read(nvml, 1, &s);
     assert_true(isnan(s.value[GPU_TENSOR_ACTIVE]) && isnan(s.value[GPU_MEMORY_TEMPERATURE]));
@@ -115,14 +122,14 @@ static const struct gpu_place place = {.driver = "550.54.15",
 
 static void print(const char *kind, enum gpu_names names, struct str *page)
 {
-    struct nvml *nvml = open_fake(kind, NULL);
-    struct gpu_sample gpus[2];
+    struct nvml *nvml = open_fake(kind);
+    struct gpu_sample samples[2];
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < 2; i++)
-            nvml_read(nvml, i, &gpus[i]);
+            nvml_read(nvml, i, &samples[i]);
     nvml_close(nvml);
     str_init(page, PAGE_BYTES);
-    gpu_metrics_print(gpus, 2, names, &place, page);
+    gpu_metrics_print(samples, 2, names, &place, page);
     exposition_check(str_text(page));
 }
 
@@ -138,15 +145,15 @@ static void dashboards_find_the_names_they_ask_for(void **state)
     auto_str struct str page;
     print("", GPU_NAMES_DCGM, &page);
     static const char *const lines[] = {
-        "DCGM_FI_DEV_GPU_TEMP" DCGM("0", "a", "10", "4") "60\n",
-        "DCGM_FI_DEV_GPU_TEMP" DCGM("1", "b", "11", "5") "61\n",
-        "DCGM_FI_DEV_POWER_USAGE" DCGM("0", "a", "10", "4") "512.345000\n",
-        "DCGM_FI_DEV_SM_CLOCK" DCGM("0", "a", "10", "4") "1980\n",
-        "DCGM_FI_DEV_GPU_UTIL" DCGM("0", "a", "10", "4") "97\n",
-        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" DCGM("1", "b", "11", "5") "0.050000\n",
-        "DCGM_FI_DEV_FB_USED" DCGM("0", "a", "10", "4") "50176\n",
-        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" DCGM("0", "a", "10", "4") "9007199254741\n",
-        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" DCGM("0", "a", "10", "4") "36\n",
+        "DCGM_FI_DEV_GPU_TEMP" DCGM("0", "a", "A0", "4") "60\n",
+        "DCGM_FI_DEV_GPU_TEMP" DCGM("1", "b", "A1", "5") "61\n",
+        "DCGM_FI_DEV_POWER_USAGE" DCGM("0", "a", "A0", "4") "512.345000\n",
+        "DCGM_FI_DEV_SM_CLOCK" DCGM("0", "a", "A0", "4") "1980\n",
+        "DCGM_FI_DEV_GPU_UTIL" DCGM("0", "a", "A0", "4") "97\n",
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" DCGM("1", "b", "A1", "5") "0.050000\n",
+        "DCGM_FI_DEV_FB_USED" DCGM("0", "a", "A0", "4") "50176\n",
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" DCGM("0", "a", "A0", "4") "9007199254741\n",
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" DCGM("0", "a", "A0", "4") "36\n",
         "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n",
     };
     for (size_t i = 0; i < array_length(lines); i++)
@@ -211,7 +218,9 @@ static void a_critical_error_is_on_the_page_at_once(void **state)
 {
     (void)state;
     static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
-    const struct gpu_poller_setting setting = {.names = GPU_NAMES_BOTH,
+    const struct gpu_poller_setting setting = {.pci = gpus,
+                                               .gpus = 2,
+                                               .names = GPU_NAMES_BOTH,
                                                .place = place,
                                                .interval_ms = 3600 * 1000,
                                                .page = take_page,
@@ -240,7 +249,7 @@ int main(int argc, char **argv)
         xasprintf("%.*s/fakes", (int)(strstr(argv[0], "/tests/agent/") - argv[0]), argv[0]);
     setenv(ENV_LIBRARY_PATH, fakes, 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(visible_gpus_are_counted_as_cuda_counts_them),
+        cmocka_unit_test(gpus_are_counted_as_cuda_counts_them),
         cmocka_unit_test(what_is_not_there_is_said),
         cmocka_unit_test(values_are_in_base_units),
         cmocka_unit_test(dashboards_find_the_names_they_ask_for),

@@ -9,11 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GPUS = 2, UNINITIALIZED = 1, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9 };
+enum { UNINITIALIZED = 1, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9 };
+enum { GPUS = 2, FIRST_BUS = 0xa0 }; /* where the emulated GPUs are, too */
 
 static struct nvml_device_ {
     int index;
-} gpus[GPUS] = {{0}, {1}}, instance; /* the instance is a part of the second */
+} gpus[GPUS] = {{0}, {1}};
 static struct nvml_event_set_ {
     bool watches[GPUS];
     int told;
@@ -45,7 +46,9 @@ int nvmlShutdown(void)
 
 const char *nvmlErrorString(int result)
 {
-    return result == DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Unknown Error";
+    return result == DRIVER_NOT_LOADED ? "Driver Not Loaded"
+           : result == NOT_FOUND       ? "Not Found"
+                                       : "Unknown Error";
 }
 
 int nvmlSystemGetDriverVersion(char *version, unsigned length)
@@ -54,17 +57,13 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length)
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetCount_v2(unsigned *count)
+int nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvml_device *device)
 {
-    *count = GPUS;
-    return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
-{
-    if (index >= GPUS)
+    unsigned domain, bus, rest;
+    if (sscanf(id, "%x:%x:%x.0", &domain, &bus, &rest) != 3 || domain || rest || bus < FIRST_BUS ||
+        bus >= FIRST_BUS + GPUS)
         return NOT_FOUND;
-    *device = &gpus[index];
+    *device = &gpus[bus - FIRST_BUS];
     return NVML_SUCCESS;
 }
 
@@ -72,18 +71,6 @@ int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length)
 {
     snprintf(uuid, length, "GPU-%c%07d-aaaa", "ab"[device->index], device -> index);
     return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *device)
-{
-    *device = &instance;
-    return strcmp(uuid, "MIG-cccc") == 0 ? NVML_SUCCESS : NOT_FOUND;
-}
-
-int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device device, nvml_device *ret_gpu)
-{
-    *ret_gpu = &gpus[1];
-    return device == &instance ? NVML_SUCCESS : NOT_FOUND;
 }
 
 int nvmlDeviceGetName(nvml_device device, char *name, unsigned length)
@@ -102,7 +89,7 @@ int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor)
 int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *info)
 {
     memset(info, 0, sizeof *info);
-    snprintf(info->bus_id, sizeof info->bus_id, "00000000:%02X:00.0", 16 + device->index);
+    snprintf(info->bus_id, sizeof info->bus_id, "00000000:%02X:00.0", FIRST_BUS + device->index);
     return NVML_SUCCESS;
 }
 
