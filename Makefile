@@ -174,7 +174,7 @@ $(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h
 $(BUILD)/tests/agent/test_nvml: | $(BUILD)/fakes/libnvidia-ml.so.1
 $(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/tests/kernels/test_cudnn: $(BUILD)/kernels/cuda/attention_choice.c.o
+$(BUILD)/tests/kernels/test_cudnn: $(BUILD)/kernels/cuda/attention_choice.c.o $(BUILD)/kernels/cuda/attention_table.c.o
 $(BUILD)/tests/kernels/test_progress: $(BUILD)/kernels/cuda/progress.c.o
 $(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,$(addprefix kernels/cuda/cudnn_,api graph attention) base/library) | $(BUILD)/fakes/libcuda.so.1
 
@@ -321,6 +321,13 @@ check-gpu: deps
 bench-gpu: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_BENCHES)
 	@tests/gpu/bench.sh $(ARGS)
+
+#> make attention-table  measure our attention and cuDNN's on this machine's GPU: kernels/cuda/attention_table.c chooses by it
+.PHONY: attention-table
+attention-table: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") gpu \
+		$(addprefix build/release/tests/,gpu/gpu kernels/test_cudnn bench/attention_bench)
+	@tests/gpu/attention_table.sh build/release
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./check-gpu
 bundle: deps

@@ -13,6 +13,11 @@ void log_set_level(enum log_level level)
     threshold = level;
 }
 
+enum log_level log_get_level(void)
+{
+    return threshold;
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
     static const char *const names[] = {"debug", "info", "warning", "error"};

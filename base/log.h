@@ -11,6 +11,7 @@ extern "C" {
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 
 void log_set_level(enum log_level level); /* at start, before other threads; default LOG_INFO */
+enum log_level log_get_level(void);       /* for a shared object with a level of its own */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_debug(...)   log_write(LOG_DEBUG, __VA_ARGS__)

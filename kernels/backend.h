@@ -4,6 +4,7 @@
 #ifndef SHOAL_KERNELS_BACKEND_H
 #define SHOAL_KERNELS_BACKEND_H
 
+#include "base/log.h"
 #include "kernels/memory.h"
 #include "kernels/ops.h"
 
@@ -20,6 +21,7 @@ struct device {
     const struct backend *backend;
     char identity[DEVICE_IDENTITY_BYTES]; /* see device_identity(); set by device_open */
     int driver;                           /* see device_driver(); likewise */
+    int architecture;                     /* see device_architecture(); likewise */
     int threads;                          /* CPU threads an op may use */
     struct memory *memory;                /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
@@ -50,12 +52,14 @@ struct backend {
     /* sizeof struct backend and struct ops: a shared object of another build has others. */
     size_t table_bytes, ops_bytes;
 
+    /* What a shared object logs: it has a base/log.c of its own. NULL: this is none. */
+    void (*set_log_level)(enum log_level level);
     /* Devices there are; 0 with the reason in *ret_reason. */
     int (*device_count)(struct error *ret_reason);
     /* See device_pci(). NULL: no such devices. */
     bool (*device_pci)(int index, char *out);
     /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct
-     * device other than identity and driver. */
+     * device other than identity, driver and architecture. */
     int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */

@@ -30,8 +30,11 @@ int device_open(const char *name, int threads, struct device **ret_device, struc
     const struct backend *backend;
     struct device *device;
     int index;
-    if (find_backend(name, &backend, &index, err) < 0 ||
-        backend->device_open(index, threads, &device, err) < 0)
+    if (find_backend(name, &backend, &index, err) < 0)
+        return -1;
+    if (backend->set_log_level)
+        backend->set_log_level(log_get_level());
+    if (backend->device_open(index, threads, &device, err) < 0)
         return -1;
     device->backend = backend;
     device->threads = threads;
@@ -115,6 +118,11 @@ const char *device_identity(const struct device *device)
 int device_driver(const struct device *device)
 {
     return device->driver;
+}
+
+int device_architecture(const struct device *device)
+{
+    return device->architecture;
 }
 
 bool device_pci(const char *name, char *out)

@@ -72,6 +72,8 @@ enum { DEVICE_IDENTITY_BYTES = 48 };
 const char *device_identity(const struct device *device);
 /* The newest CUDA that its driver knows: 12030 is 12.3; 0 on the CPU. */
 int device_driver(const struct device *device);
+/* Its compute capability as 10 major + minor: 90 is 9.0; 0 on the CPU. */
+int device_architecture(const struct device *device);
 /* The PCI id of the GPU that device_open(name) would open, as Linux writes it ("0000:1b:00.0"),
  * without opening it. False if that is no GPU, or there is none. out: DEVICE_PCI_BYTES. */
 enum { DEVICE_PCI_BYTES = 16 };

@@ -52,8 +52,8 @@ kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(backend|d
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h
-kernels/cuda/attention_choice.[ch]:base/(contract|error|mem).h|kernels/ops.h|kernels/cuda/attention_choice.h
-kernels/(device|cuda_library).c:base/(error|mem).h|kernels/(backend|cuda_library|trace_log).h
+kernels/cuda/attention_(choice|table).[ch]:base/(contract|error|mem).h|kernels/ops.h|kernels/cuda/attention_choice.h
+kernels/(device|cuda_library).c:base/(error|log|mem).h|kernels/(backend|cuda_library|trace_log).h
 agent/nn/.*:base/.*|kernels/ops.h|agent/nn/.*
 agent/nn/tape.*:base/.*|kernels/ops.h|agent/nn/(tape|tape_parts|module).h
 agent/nn/module.[ch]:base/.*|agent/nn/module.h

@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+/* Of two measurements of one thing, which is what a bench has of what cuDNN cannot do, one is
+ * hardly below that much of the other. */
+static const double chance = 0.95;
+
 int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct error *err)
 {
     static const char *const names[] = {
@@ -27,7 +31,36 @@ static bool is_possible(enum dtype t, const struct attention_shape *z)
            !z->key_counts && (z->q_stride | z->k_stride | z->v_stride) % 8 == 0;
 }
 
-bool attention_asks_cudnn(enum attention_mode mode, enum dtype t, const struct attention_shape *z)
+bool attention_is_measured(const struct attention_choice *choice)
 {
-    return mode == ATTENTION_CUDNN && is_possible(t, z);
+    const struct attention_measured *row = choice->table;
+    while (row->architecture && row->architecture != choice->architecture)
+        row++;
+    return row->architecture != 0;
+}
+
+/* The row that stands for a call; NULL: there is none. */
+static const struct attention_measured *find_row(const struct attention_choice *choice,
+                                                 enum attention_direction direction,
+                                                 const struct attention_shape *z)
+{
+    const enum attention_mask mask = z->causal ? ATTENTION_CAUSAL : ATTENTION_FULL;
+    const struct attention_measured *found = NULL;
+    for (const struct attention_measured *row = choice->table; row->architecture; row++)
+        if (row->architecture == choice->architecture && row->direction == direction &&
+            row->hd == z->hd && row->mask == mask && row->T <= z->T_k &&
+            (!found || row->T > found->T))
+            found = row;
+    return found;
+}
+
+bool attention_asks_cudnn(const struct attention_choice *choice, enum attention_direction direction,
+                          enum dtype t, const struct attention_shape *z)
+{
+    if (choice->mode == ATTENTION_OURS || !is_possible(t, z))
+        return false;
+    if (choice->mode == ATTENTION_CUDNN)
+        return true;
+    const struct attention_measured *row = find_row(choice, direction, z);
+    return row && row->cudnn_ms < chance * row->ours_ms;
 }

@@ -1,10 +1,9 @@
-/* Whose attention a call gets: our kernels' or cuDNN's. Pure: the call and the environment
- * variable.
+/* Whose attention a call gets: our kernels' or cuDNN's. Pure: the call, the environment variable
+ * and a table of what was measured.
  *
- * Auto is ours everywhere, until cuDNN's path has passed `make check-gpu` on a GPU: none has run it
- * yet, and a fall-back sees calls that fail, not numbers that are wrong. Then this is the place for
- * a table of the architectures, widths, lengths and directions in which cuDNN is faster, filled by
- * tests/bench/attention_bench.c, which measures both. Where others have measured kernels built as
+ * Auto is cuDNN's where the table has it ahead, else ours: on an architecture without rows too. The
+ * table is attention_table.c, which `make attention-table` writes on a machine with a GPU. So far
+ * it has no rows: cuDNN's path has run on no GPU yet. Where others have measured kernels built as
  * ours are (flash attention 2 on the matrix instructions of compute capability 8.0) against it:
  *  - 9.0, forward, causal or not: FlashAttention-3's authors measured on an H100, bf16, causal, T =
  *    8192: cuDNN 9.1 makes 529 TFLOP/s with heads 128 wide and 379 with 64; FlashAttention 2 makes
@@ -32,11 +31,38 @@ enum attention_mode { ATTENTION_AUTO, ATTENTION_OURS, ATTENTION_CUDNN };
 /* SHOAL_ATTENTION's value, "auto", "ours" or "cudnn"; NULL or empty: auto. Errors: ERR_CONFIG. */
 int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct error *err);
 
+enum attention_direction { ATTENTION_FORWARD, ATTENTION_BACKWARD };
+enum attention_mask { ATTENTION_FULL, ATTENTION_CAUSAL };
+
+/* What both took for a kind of calls: bf16, without bias, dropout and padding, which is all that
+ * cuDNN is asked for. It stands for calls of its T keys and more, up to the next row of its kind;
+ * those of fewer keys than the first are ours. Batch and heads are those of usual models of such a
+ * length. */
+struct attention_measured {
+    int architecture; /* device_architecture(); 0: the end of the table */
+    enum attention_direction direction;
+    int64_t hd;
+    enum attention_mask mask;
+    int64_t T;
+    double ours_ms, cudnn_ms; /* cuDNN's is to be taken where it is less by more than chance */
+};
+extern const struct attention_measured attention_table[];
+
+/* What is decided by. */
+struct attention_choice {
+    enum attention_mode mode;
+    int architecture;
+    const struct attention_measured *table; /* outlives it */
+};
+
+/* Whether the table knows the architecture. */
+bool attention_is_measured(const struct attention_choice *choice);
+
 /* Whether cuDNN is to be asked. False for all that it is never asked: another dtype than bf16, a
  * bias, dropout, padding, heads that are neither 64 nor 128 wide, strides that are no multiples of
  * 16 bytes. */
-bool attention_asks_cudnn(enum attention_mode mode, enum dtype t,
-                          const struct attention_shape *shape);
+bool attention_asks_cudnn(const struct attention_choice *choice, enum attention_direction direction,
+                          enum dtype t, const struct attention_shape *shape);
 
 #ifdef __cplusplus
 }

@@ -29,9 +29,8 @@ extern "C" {
  * graph_begin() and graph_end() this begins a capture, which takes it. */
 cudaStream_t cuda_captured(struct stream *s);
 
-/* Multiprocessors of the stream's GPU, and its compute capability as 10 major + minor (90). */
+/* Multiprocessors of the stream's GPU. */
 int cuda_multiprocessors(const struct stream *s);
-int cuda_architecture(const struct stream *s);
 
 /* Bytes of shared memory that a block can ask for (227 KiB on Hopper). */
 int64_t cuda_shared_bytes(const struct stream *s);

@@ -1,5 +1,6 @@
 #include "kernels/cuda/cudnn.h"
 
+#include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kernels/cuda/cudnn_attention.h"
@@ -28,7 +29,7 @@ struct plan {
 
 struct cudnn {
     int index;
-    enum attention_mode mode;
+    struct attention_choice choice;
     bool was_opened, is_usable;
     struct error failure; /* why it is not */
     bool told[2];         /* forward, backward: that it is not cuDNN */
@@ -40,11 +41,15 @@ struct cudnn {
     struct plan *plans[PLANS]; /* NULL: not made yet */
 };
 
-struct cudnn *cudnn_open(int index, enum attention_mode mode)
+struct cudnn *cudnn_open(int index, int architecture, enum attention_mode mode)
 {
     struct cudnn *c = xcalloc(1, sizeof *c);
     c->index = index;
-    c->mode = mode;
+    c->choice = (struct attention_choice){mode, architecture, attention_table};
+    if (mode == ATTENTION_AUTO && !attention_is_measured(&c->choice))
+        log_debug("attention: cuDNN's was not measured on compute capability %d.%d: our own "
+                  "kernels do it; " ENV_ATTENTION "=cudnn asks cuDNN",
+                  architecture / 10, architecture % 10);
     return c;
 }
 
@@ -233,7 +238,8 @@ bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse
     const struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
-    return attention_asks_cudnn(c->mode, t, shape) && attend(s, false, shape, pointers);
+    return attention_asks_cudnn(&c->choice, ATTENTION_FORWARD, t, shape) &&
+           attend(s, false, shape, pointers);
 }
 
 bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
@@ -244,5 +250,6 @@ bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
         [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
-    return attention_asks_cudnn(c->mode, t, shape) && attend(s, true, shape, pointers);
+    return attention_asks_cudnn(&c->choice, ATTENTION_BACKWARD, t, shape) &&
+           attend(s, true, shape, pointers);
 }

@@ -91,8 +91,9 @@ static int check_architecture(struct cuda_device *d, struct error *err)
         return cuda_error(err, status, "read its properties");
     identify(d, &properties);
     const char *name = properties.name;
-    int major = d->architecture / 10, minor = d->architecture % 10;
-    if (d->architecture < OLDEST)
+    int architecture = d->base.architecture;
+    int major = architecture / 10, minor = architecture % 10;
+    if (architecture < OLDEST)
         return error_set(err, ERR_UNSUPPORTED,
                          "GPU %d (%s) has compute capability %d.%d: at least %d.%d is needed",
                          d->index, name, major, minor, OLDEST / 10, OLDEST % 10);
@@ -101,7 +102,7 @@ static int check_architecture(struct cuda_device *d, struct error *err)
         return error_set(err, ERR_UNSUPPORTED,
                          "this build has no code for GPU %d (%s, compute capability %d.%d): build "
                          "it with CUDA_ARCHS=%d",
-                         d->index, name, major, minor, d->architecture);
+                         d->index, name, major, minor, architecture);
     if (status != cudaSuccess)
         return cuda_error(err, status, "look for its code");
     return 0;
@@ -121,7 +122,7 @@ static int read_attributes(struct cuda_device *d, struct error *err)
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&d->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                         d->index);
-    d->architecture = 10 * major + minor;
+    d->base.architecture = 10 * major + minor;
     return status == cudaSuccess ? 0 : cuda_error(err, status, "open it");
 }
 
@@ -168,7 +169,7 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
         cuda_device_close(&d->base);
         return -1;
     }
-    d->cudnn = cudnn_open(index, attention);
+    d->cudnn = cudnn_open(index, d->base.architecture, attention);
     *ret_device = &d->base;
     return 0;
 }
@@ -233,6 +234,7 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .name = "cuda",
     .ops = &cuda_ops,
     BACKEND_TABLE_SIZES,
+    .set_log_level = log_set_level,
     .device_count = cuda_device_count,
     .device_pci = cuda_device_pci,
     .device_open = cuda_device_open,

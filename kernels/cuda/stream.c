@@ -65,11 +65,6 @@ int cuda_multiprocessors(const struct stream *s)
     return device_of(s)->multiprocessors;
 }
 
-int cuda_architecture(const struct stream *s)
-{
-    return device_of(s)->architecture;
-}
-
 int64_t cuda_shared_bytes(const struct stream *s)
 {
     return device_of(s)->shared_bytes;

@@ -21,7 +21,6 @@ struct cuda_device {
     struct device base;
     int index;           /* CUDA's number of it, among those this process may see */
     int multiprocessors; /* see cuda_multiprocessors() */
-    int architecture;    /* see cuda_architecture() */
     int shared_bytes;    /* see cuda_shared_bytes() */
     /* The device's clock: `tick` was reached at `tick_ns`. A float of milliseconds is exact enough
      * over a second only, so the tick moves on with the stamps. */

@@ -1,5 +1,5 @@
-/* Attention by our kernels and by cuDNN's, side by side: what
- * kernels/cuda/attention_choice.h says of them is to be decided with. `make bench-gpu`.
+/* Attention by our kernels and by cuDNN's, side by side, as rows of kernels/cuda/attention_table.c.
+ * `make bench-gpu` shows them, `make attention-table` puts them there.
  *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]
  * Each number is the best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr
  * says so, and its column is ours. */
@@ -14,11 +14,11 @@ static const struct row {
     int64_t B, T, heads, kv_heads, hd;
     bool causal;
 } rows[] = {
-    {16, 512, 12, 12, 64, true},   {8, 1024, 12, 12, 64, true}, {4, 2048, 32, 8, 64, true},
-    {2, 4096, 32, 8, 64, true},    {1, 8192, 32, 8, 64, true},  {16, 512, 16, 16, 64, false},
-    {4, 2048, 16, 16, 64, false},  {16, 512, 32, 8, 128, true}, {8, 1024, 32, 8, 128, true},
-    {4, 2048, 32, 8, 128, true},   {2, 4096, 32, 8, 128, true}, {1, 8192, 32, 8, 128, true},
-    {4, 2048, 16, 16, 128, false},
+    {16, 512, 12, 12, 64, true},   {8, 1024, 12, 12, 64, true},   {4, 2048, 32, 8, 64, true},
+    {2, 4096, 32, 8, 64, true},    {1, 8192, 32, 8, 64, true},    {16, 512, 16, 16, 64, false},
+    {4, 2048, 16, 16, 64, false},  {16, 512, 32, 8, 128, true},   {8, 1024, 32, 8, 128, true},
+    {4, 2048, 32, 8, 128, true},   {2, 4096, 32, 8, 128, true},   {1, 8192, 32, 8, 128, true},
+    {16, 512, 16, 16, 128, false}, {4, 2048, 16, 16, 128, false},
 };
 static const char *const modes[] = {"ours", "cudnn"};
 enum { MODES = 2, DIRECTIONS = 2 };
@@ -93,29 +93,35 @@ static double tflops(const struct row *row, int direction, double ms)
     return product * (direction ? 5 : 2) * (row->causal ? 0.5 : 1) / ms / 1e9;
 }
 
+/* A row of the table; tests/gpu/attention_table.sh finds it by its form. */
+static void print_row(int architecture, int direction, const struct row *row,
+                      const double ms[MODES])
+{
+    printf("    {%d, ATTENTION_%s, %lld, ATTENTION_%s, %lld, %.4f, %.4f}, "
+           "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x */\n",
+           architecture, direction ? "BACKWARD" : "FORWARD", (long long)row->hd,
+           row->causal ? "CAUSAL" : "FULL", (long long)row->T, ms[0], ms[1], (long long)row->B,
+           (long long)row->heads, (long long)row->kv_heads, tflops(row, direction, ms[0]),
+           tflops(row, direction, ms[1]), ms[0] / ms[1]);
+}
+
 int main(int argc, char **argv)
 {
     static double ms[MODES][array_length(rows)][DIRECTIONS];
+    int architecture = 0;
     for (int mode = 0; mode < MODES; mode++) {
         struct bench b = {0};
         setenv(ENV_ATTENTION, modes[mode], 1);
         timing_open(&b.timing, "attention_bench", argc, argv);
+        architecture = device_architecture(b.timing.device);
         for (size_t i = 0; i < array_length(rows); i++)
             measure(&b, &rows[i], ms[mode][i]);
         timing_close(&b.timing);
     }
-    printf("attention, bf16: ms and TFLOP/s, ours and cuDNN's\n");
+    printf("attention, bf16: hd, mask, T, and ms of ours and of cuDNN's\n");
     for (int direction = 0; direction < DIRECTIONS; direction++)
-        for (size_t i = 0; i < array_length(rows); i++) {
-            const struct row *row = &rows[i];
-            printf("  %-8s hd %3lld, B %2lld, T %4lld, heads %2lld/%2lld%s",
-                   direction ? "backward" : "forward", (long long)row->hd, (long long)row->B,
-                   (long long)row->T, (long long)row->heads, (long long)row->kv_heads,
-                   row->causal ? ", causal" : "        ");
-            for (int mode = 0; mode < MODES; mode++)
-                printf("  %s %8.3f ms %6.1f", modes[mode], ms[mode][i][direction],
-                       tflops(row, direction, ms[mode][i][direction]));
-            printf("  %.2f x\n", ms[0][i][direction] / ms[1][i][direction]);
-        }
+        for (size_t i = 0; i < array_length(rows); i++)
+            print_row(architecture, direction, &rows[i],
+                      (const double[MODES]){ms[0][i][direction], ms[1][i][direction]});
     return 0;
 }

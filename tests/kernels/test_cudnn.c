@@ -2,6 +2,7 @@
  * each way in which it can be unusable, on the emulated GPU (whose cuDNN computes what the graph's
  * descriptors say), the former on a real one, too. */
 #include "base/contract.h"
+#include "base/log.h"
 #include "kernels/cuda/attention_choice.h"
 #include "tests/kernels/attention_rows.h"
 
@@ -26,6 +27,22 @@
 static const float some_bias;
 static const int32_t some_counts;
 
+/* In no order: what the compiler was given is not what a search may lean on. */
+static const struct attention_measured measured[] = {
+    {90, ATTENTION_FORWARD, 64, ATTENTION_CAUSAL, 4096, 2, 1},
+    {90, ATTENTION_FORWARD, 64, ATTENTION_CAUSAL, 512, 2, 1},
+    {90, ATTENTION_FORWARD, 64, ATTENTION_CAUSAL, 1024, 1, 0.96}, /* that is chance */
+    {90, ATTENTION_BACKWARD, 64, ATTENTION_CAUSAL, 512, 1, 2},
+    {90, ATTENTION_FORWARD, 128, ATTENTION_FULL, 512, 1, 0.94},
+    {100, ATTENTION_BACKWARD, 64, ATTENTION_CAUSAL, 1, 2, 1},
+    {0},
+};
+
+static struct attention_choice choice(enum attention_mode mode, int architecture)
+{
+    return (struct attention_choice){mode, architecture, measured};
+}
+
 /* Who is asked for what cuDNN can do. */
 static void test_choice(void **state)
 {
@@ -34,13 +51,63 @@ static void test_choice(void **state)
         struct attention_shape shape;
         bool possible;
     } rows[] = {{PLAIN(8192, 64), true}, {PLAIN(100, 128), true}, {PLAIN(8192, 96), false}};
+    const struct attention_choice ours = choice(ATTENTION_OURS, 90);
+    const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 80);
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct attention_shape *shape = &rows[i].shape;
-        assert_false(attention_asks_cudnn(ATTENTION_AUTO, DTYPE_BF16, shape));
-        assert_false(attention_asks_cudnn(ATTENTION_OURS, DTYPE_BF16, shape));
-        assert_false(attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_F32, shape));
-        assert_int_equal(attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_BF16, shape),
+        assert_false(attention_asks_cudnn(&ours, ATTENTION_FORWARD, DTYPE_BF16, shape));
+        assert_false(attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_F32, shape));
+        assert_int_equal(attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, shape),
                          rows[i].possible);
+    }
+}
+
+/* What was measured decides, unless somebody else has. */
+static void test_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int architecture;
+        enum attention_direction direction;
+        int64_t T, hd;
+        bool causal, is_cudnns;
+    } rows[] = {
+        {"shorter than any row", 90, ATTENTION_FORWARD, 511, 64, true, false},
+        {"a row's own length", 90, ATTENTION_FORWARD, 512, 64, true, true},
+        {"up to the next row", 90, ATTENTION_FORWARD, 1023, 64, true, true},
+        {"the next row, too close", 90, ATTENTION_FORWARD, 1024, 64, true, false},
+        {"the last row", 90, ATTENTION_FORWARD, 4096, 64, true, true},
+        {"longer than any row", 90, ATTENTION_FORWARD, 100000, 64, true, true},
+        {"slower backward", 90, ATTENTION_BACKWARD, 512, 64, true, false},
+        {"another width", 90, ATTENTION_FORWARD, 512, 128, true, false},
+        {"without a mask", 90, ATTENTION_FORWARD, 512, 128, false, true},
+        {"the other width without", 90, ATTENTION_FORWARD, 512, 64, false, false},
+        {"another architecture", 100, ATTENTION_BACKWARD, 512, 64, true, true},
+        {"its other direction", 100, ATTENTION_FORWARD, 512, 64, true, false},
+        {"one between the two", 89, ATTENTION_FORWARD, 512, 64, true, false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct attention_shape shape = {PACKED(1, rows[i].T, 2, 2, rows[i].hd)};
+        const struct attention_choice at = choice(ATTENTION_AUTO, rows[i].architecture);
+        shape.causal = rows[i].causal;
+        if (attention_asks_cudnn(&at, rows[i].direction, DTYPE_BF16, &shape) != rows[i].is_cudnns)
+            fail_msg("%s", rows[i].name);
+        assert_int_equal(attention_is_measured(&at), rows[i].architecture != 89);
+    }
+}
+
+/* The table of this build: one row a kind and length, all of them times. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (const struct attention_measured *row = attention_table; row->architecture; row++) {
+        assert_true(row->architecture >= 80 && (row->hd == 64 || row->hd == 128) && row->T > 0);
+        assert_true(row->ours_ms > 0 && row->cudnn_ms > 0);
+        for (const struct attention_measured *other = attention_table; other != row; other++)
+            assert_false(other->architecture == row->architecture &&
+                         other->direction == row->direction && other->hd == row->hd &&
+                         other->mask == row->mask && other->T == row->T);
     }
 }
 
@@ -48,13 +115,14 @@ static void test_choice(void **state)
 static void test_never(void **state)
 {
     (void)state;
+    const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 90);
     struct attention_shape shapes[] = {PLAIN(64, 64), PLAIN(64, 64), PLAIN(64, 64), PLAIN(64, 64)};
     shapes[0].bias = &some_bias;
     shapes[1].dropout = 0.1f;
     shapes[2].key_counts = &some_counts;
     shapes[3].k_stride = 516;
     for (size_t i = 0; i < array_length(shapes); i++)
-        assert_false(attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_BF16, &shapes[i]));
+        assert_false(attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &shapes[i]));
 }
 
 static void test_mode(void **state)
@@ -111,8 +179,9 @@ static int64_t runs(void)
 
 static bool is_for_cudnn(const struct attention_row *row)
 {
+    const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 90);
     return !row->bias && !row->key_counts[0] && row->shape.B > 0 &&
-           attention_asks_cudnn(ATTENTION_CUDNN, DTYPE_BF16, &row->shape);
+           attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &row->shape);
 }
 
 /* Shapes that the other rows have not. */
@@ -226,6 +295,26 @@ static void test_failures(void **state)
     }
 }
 
+/* Who looks for it finds why auto is ours: in one line a device, at level debug. */
+static void test_unmeasured(void **state)
+{
+    (void)state;
+    const char *line = "attention: cuDNN's was not measured on compute capability 8.8: our own";
+    for (enum log_level level = LOG_DEBUG; level <= LOG_INFO; level++) {
+        char text[2048];
+        listen_to_stderr();
+        log_set_level(level);
+        struct world *world = open_world("auto", "capability=88");
+        check_row(world, &more_rows[1], false);
+        close_world(world);
+        log_set_level(LOG_INFO);
+        listened(text, sizeof text);
+        const char *first = strstr(text, line);
+        if (!first != (level > LOG_DEBUG) || (first && strstr(first + 1, line)))
+            fail_msg("level %d: %s", level, text);
+    }
+}
+
 /* More shapes than plans are kept, all queued at once: one that is forgotten has run before. In a
  * graph of ops, which each call parts. */
 static void test_many_shapes(void **state)
@@ -280,8 +369,8 @@ static void test_bad_variable(void **state)
 int main(void)
 {
     const struct CMUnitTest anywhere[] = {
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_never),
+        cmocka_unit_test(test_choice), cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_table),  cmocka_unit_test(test_never),
         cmocka_unit_test(test_mode),
     };
     const struct CMUnitTest gpu[] = {
@@ -290,10 +379,9 @@ int main(void)
         cmocka_unit_test(test_bad_variable),
     };
     const struct CMUnitTest emulated_gpu[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_many_shapes),
-        cmocka_unit_test(test_bad_variable),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_many_shapes),
+        cmocka_unit_test(test_bad_variable), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_unmeasured),
     };
     if (support_is_emulated())
         return cmocka_run_group_tests(emulated_gpu, NULL, NULL);
