@@ -129,8 +129,7 @@ static void *abort_all(void *arg)
 {
     struct watch *w = arg;
     pthread_mutex_lock(&w->mutex);
-    const struct watched *first =
-        w->watched; /* new ones come before it, none goes while this runs */
+    const struct watched *first = w->watched; /* none comes or goes while this runs */
     pthread_mutex_unlock(&w->mutex);
     w->options.abort(first);
     pthread_mutex_lock(&w->mutex);
@@ -149,7 +148,8 @@ static void handle_failure(struct watch *w)
         dump(w, is_late);
     pthread_mutex_lock(&w->mutex);
     if (!w->options.aborts) {
-        log_warning("rank %d: %s; it is waited for all the same", w->options.rank, w->failure.msg);
+        log_warning("rank %d: %s; nothing is aborted (runtime.abort_collectives)", w->options.rank,
+                    w->failure.msg);
         return;
     }
     w->abort = ABORT_RUNS;
@@ -324,13 +324,26 @@ void watch_close(struct watch *w)
     destroy(w);
 }
 
-void watch_add(struct watch *w, struct watched *one)
+/* With the mutex held. */
+static int check(const struct watch *w, struct error *err)
+{
+    if (!w->failure.code || !w->options.aborts)
+        return 0;
+    *err = w->failure;
+    return -1;
+}
+
+int watch_add(struct watch *w, struct watched *one, struct error *err)
 {
     pthread_mutex_lock(&w->mutex);
-    one->queued = one->ended = 0;
-    one->next = w->watched;
-    w->watched = one;
+    int result = check(w, err);
+    if (result == 0) {
+        one->queued = one->ended = 0;
+        one->next = w->watched;
+        w->watched = one;
+    }
     pthread_mutex_unlock(&w->mutex);
+    return result;
 }
 
 bool watch_remove(struct watch *w, struct watched *one)
@@ -378,9 +391,7 @@ void watch_fail(struct watch *w, const struct error *err)
 int watch_check(struct watch *w, struct error *err)
 {
     pthread_mutex_lock(&w->mutex);
-    int result = w->failure.code && w->options.aborts ? -1 : 0;
-    if (result < 0)
-        *err = w->failure;
+    int result = check(w, err);
     pthread_mutex_unlock(&w->mutex);
     return result;
 }

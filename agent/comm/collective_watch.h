@@ -70,8 +70,9 @@ struct watch;
 int watch_open(const struct watch_options *options, struct watch **ret_watch, struct error *err);
 void watch_close(struct watch *watch); /* NULL-safe; nobody is watched any more */
 
-/* From now on it is watched, until watch_remove() returns; true if it was aborted. */
-void watch_add(struct watch *watch, struct watched *one);
+/* From now on it is watched, until watch_remove() returns; true if it was aborted. -1 and why if
+ * something has failed and is aborted: who comes then is not among those, and is not watched. */
+int watch_add(struct watch *watch, struct watched *one, struct error *err);
 bool watch_remove(struct watch *watch, struct watched *one);
 
 /* A collective is about to be queued; ops outlive the watch. */

@@ -354,7 +354,11 @@ static int open_group(struct shared *shared, const struct comm_group *group, str
                                   .check = check,
                                   .count_ended = count_ended,
                                   .ctx = c};
-    watch_add(shared->watch, &c->watched);
+    if (watch_add(shared->watch, &c->watched, err)) {
+        shared->api.comm_abort(c->nccl);
+        release(c);
+        return -1;
+    }
     *ret_comm = &c->head;
     return 0;
 }

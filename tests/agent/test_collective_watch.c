@@ -110,7 +110,7 @@ static void open_watch(struct fixture *f, int (*check)(void *, struct error *),
     whole.notes = 4;
     whole.dump_path = "";
     assert_ok(watch_open(&whole, &f->watch, &err), &err);
-    watch_add(f->watch, &f->one);
+    assert_ok(watch_add(f->watch, &f->one, &err), &err);
 }
 
 static void close_watch(struct fixture *f, bool was_aborted)
@@ -184,7 +184,7 @@ static void test_all_are_aborted_at_once(void **state)
     open_watch(&f, is_well, abort_all_once,
                &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
     struct watched second = f.one;
-    watch_add(f.watch, &second);
+    assert_ok(watch_add(f.watch, &second, &err), &err);
     error_set(&err, ERR_PEER, "rank 1 is lost");
     watch_fail(f.watch, &err);
     assert_true(watch_remove(f.watch, &second));
@@ -203,6 +203,30 @@ static void test_an_abort_that_hangs_is_told_of(void **state)
     while (!watch_has_failed(f.watch))
         ;
     close_watch(&f, true); /* waits for the abort, which only `stuck` lets go on */
+}
+
+/* Whose abort nobody would see to: before all are aborted, meanwhile and after. */
+static void test_who_comes_after_a_failure_is_refused(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct error err;
+    open_watch(&f, is_well, abort_hangs,
+               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    struct watched second = f.one;
+    error_set(&err, ERR_PEER, "rank 1 is lost");
+    watch_fail(f.watch, &err);
+    assert_fails(watch_add(f.watch, &second, &err), &err, ERR_PEER, "rank 1 is lost");
+    while (atomic_load(&aborts) == 0)
+        usleep(1000);
+    assert_fails(watch_add(f.watch, &second, &err), &err, ERR_PEER, "rank 1 is lost");
+    release();
+    assert_true(watch_remove(f.watch, &f.one));
+    assert_fails(watch_add(f.watch, &second, &err), &err, ERR_PEER, "rank 1 is lost");
+    watch_close(f.watch);
+    comm_local_close(f.group);
+    sem_destroy(&released);
+    assert_int_equal(atomic_load(&aborts), 1);
 }
 
 static sem_t asked, answered;
@@ -237,7 +261,7 @@ static void test_who_goes_waits_for_an_abort_that_begins_meanwhile(void **state)
     sem_init(&answered, 0, 0);
     assert_false(watch_remove(f.watch, &f.one));
     f.one.count_ended = count_hangs;
-    watch_add(f.watch, &f.one);
+    assert_ok(watch_add(f.watch, &f.one, &err), &err);
     sem_wait(&asked);
     assert_int_equal(pthread_create(&goes, NULL, remove_one, &f), 0);
     usleep(100000); /* it waits for the answer */
@@ -280,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_who_is_broken_is_aborted_once),
         cmocka_unit_test(test_a_deadline_is_one_collectives),
         cmocka_unit_test(test_all_are_aborted_at_once),
+        cmocka_unit_test(test_who_comes_after_a_failure_is_refused),
         cmocka_unit_test(test_an_abort_that_hangs_is_told_of),
         cmocka_unit_test(test_who_goes_waits_for_an_abort_that_begins_meanwhile),
         cmocka_unit_test(test_failures_may_be_waited_out),

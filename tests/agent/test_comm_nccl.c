@@ -220,6 +220,24 @@ static void test_a_lost_rank_aborts_at_once(void **state)
     assert_true(clock_monotonic_ms() - begin_ms < TIMEOUT_MS / 2);
 }
 
+/* The ranks meet, but what could end it is over: the new one goes at once. */
+static int splits_too_late(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm *part;
+    (void)r, (void)s;
+    c->fn->abort(c, "rank 7 is lost");
+    return c->fn->split(c, 0, &part, err);
+}
+
+static void test_a_communicator_after_an_abort_is_refused(void **state)
+{
+    (void)state;
+    struct rank ranks[2] = {0};
+    run_ranks(ranks, 2, "", &(struct wish){.body = splits_too_late});
+    for (int i = 0; i < 2; i++)
+        assert_fails(ranks[i].result, &ranks[i].err, ERR_PEER, "rank 7 is lost");
+}
+
 static void test_old_libraries_are_refused(void **state)
 {
     (void)state;
@@ -257,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_an_error_of_nccls_aborts),
         cmocka_unit_test(test_a_refused_call_ends_in_any_case),
         cmocka_unit_test(test_a_lost_rank_aborts_at_once),
+        cmocka_unit_test(test_a_communicator_after_an_abort_is_refused),
         cmocka_unit_test(test_old_libraries_are_refused),
     };
     return cmocka_run_group_tests(tests, find_library, NULL);
