@@ -84,17 +84,23 @@ int topology_parse_nodes(const char *name, const char *text, int *ret_count, str
     return 0;
 }
 
-/* N of a pod named "JOB-worker-N"; -1: it is no such name. */
-static int number_of_worker(const struct reader *r)
+/* N of "JOB-worker-N", the name of a pod; -1: it is no such name. */
+static int number_in(const char *pod)
 {
-    const char *name;
-    const char *host = first_of(r, "HOSTNAME", NULL, &name);
-    const char *dash = host ? strrchr(host, '-') : NULL;
+    const char *dash = pod ? strrchr(pod, '-') : NULL;
     int64_t number;
-    if (!dash || dash - host < 7 || strncmp(dash - 7, "-worker", 7) != 0 ||
+    if (!dash || dash - pod < 7 || strncmp(dash - 7, "-worker", 7) != 0 ||
         !str_to_i64(dash + 1, 0, TOPOLOGY_MAX_RANKS - 1, &number))
         return -1;
     return (int)number;
+}
+
+/* By the name of its pod. HOSTNAME is that by itself, but on the host's network the node's name. */
+static int number_of_worker(const struct reader *r)
+{
+    const char *name;
+    int told = number_in(first_of(r, "POD_NAME", NULL, &name));
+    return told >= 0 ? told : number_in(first_of(r, "HOSTNAME", NULL, &name));
 }
 
 /* Whether the number of nodes was given as 1, and not as a range from 1 on. */
@@ -125,8 +131,10 @@ static int read_node_rank(const struct reader *r, const struct topology_wish *wi
     bool may_grow = elastic && !is_plainly_one(r, wish);
     if (worker < 0 && (t->nodes > 1 || may_grow))
         return not_set(ENV_PET_NODE_RANK " (or --node_rank)",
-                       elastic ? "an elastic job's workers must be numbered: use a Master replica"
-                               : "there is more than one node",
+                       elastic
+                           ? "an elastic job's workers must be numbered: use a Master replica, or "
+                             "on the host's network set POD_NAME (fieldRef: metadata.name)"
+                           : "there is more than one node",
                        err);
     return 0;
 }

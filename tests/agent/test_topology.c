@@ -73,6 +73,11 @@ static void test_who_am_i(void **state)
         {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
          "HOSTNAME=j-worker-1",
          "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
+        {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=j-worker-1 "
+         "HOSTNAME=node-worker-7",
+         "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
+        {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=mine HOSTNAME=j-worker-1",
+         "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
         /* srun, one task per rank or one per node */
         {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 "
          "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=n[05-06,9]",
@@ -210,6 +215,8 @@ static void test_contradictions_name_the_variable_and_the_value(void **state)
          "MASTER_ADDR (or --master_addr): not set, although"},
         {"PET_RDZV_ENDPOINT=w-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=1:3", ERR_CONFIG,
          "PET_NODE_RANK (or --node_rank): not set, although"},
+        {"PET_RDZV_ENDPOINT=w-0:23456 PET_NNODES=1:3 HOSTNAME=gpu-node-3", ERR_CONFIG,
+         "or on the host's network set POD_NAME (fieldRef: metadata.name)"},
         {"PET_RDZV_BACKEND=etcd-v2 PET_RDZV_ENDPOINT=e:2379 PET_NODE_RANK=0", ERR_UNSUPPORTED,
          "PET_RDZV_BACKEND: 'etcd-v2'"},
         {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 HOSTNAME=j-worker-1", ERR_CONFIG,
