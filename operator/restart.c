@@ -8,7 +8,7 @@ enum restart_verdict restart_judge(enum restart_policy policy, const struct pod 
         return RESTART_NOTHING;
     switch (policy) {
     case RESTART_NEVER:
-        return RESTART_FAILS_JOB;
+        return pod->disrupted ? RESTART_REPLACE : RESTART_FAILS_JOB;
     case RESTART_EXIT_CODE:
         if (pod->exited && !pod->disrupted && pod->exit_code < EXIT_FIRST_RETRYABLE)
             return RESTART_FAILS_JOB;

@@ -111,10 +111,24 @@ static void check_deletion(struct simulation *s, const struct action *action,
               "%s is deleted though it is well", action->name);
 }
 
+/* A job fails for a reason: what the system does to its pods is none. */
+static void check_failure(struct simulation *s, const struct job_status *status)
+{
+    const struct condition *last = condition_last(status);
+    if (condition_finished(&s->seen.status) || !last || last->type != CONDITION_FAILED)
+        return;
+    bool failed = s->truth->job->invalid || strstr(last->message, "backoff limit") ||
+                  strstr(last->message, "deadline");
+    for (size_t i = 0; i < s->seen.pod_count; i++)
+        failed |= s->seen.pods[i].phase == POD_FAILED && !s->seen.pods[i].disrupted;
+    check(s, failed, "the job fails without cause");
+}
+
 void simulation_check_plan(struct simulation *s)
 {
     const struct plan *plan = s->seen.plan;
     const struct job_status *status = planned_status(s);
+    check_failure(s, status);
     check(s,
           condition_is_true(status, CONDITION_SUSPENDED) || s->seen.pod_count == 0 ||
               !condition_is_true(&s->seen.status, CONDITION_SUSPENDED),

@@ -21,6 +21,11 @@ static const struct story policies[] = {
      "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1005 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
+    {"Never: evicted: replaced and not counted", 1, 1, "Never", "",
+     "settle; run *; settle; evict worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
     {"C19 ExitCode: 130 is retried", 1, 1, "ExitCode", "",
      "settle; run *; settle; exit worker-0 130; pass",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
@@ -189,6 +194,12 @@ static const struct story groups[] = {
      "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 formed=0+2 worker-0:u3:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
+    {"scope Job, Never: evicted: all begin anew", 0, 2, "Never", "restartScope: Job",
+     "settle; evict worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 attempt=1\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u3\n"
+     "delete pod j-worker-1 u4\n"},
     {"scope Job: resuming is a new attempt", 1, 1, "OnFailure", "restartScope: Job",
      "settle; run *; settle; suspend; pass; resume; settle; state",
      "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+1\n"},
