@@ -150,6 +150,11 @@ stays() {
 belongs_to() { is "kubeflow.org/v1 PyTorchJob $1 $(field "$1" .metadata.uid) true true" owners "$2"; } # JOB PATH: it and nobody else owns it
 tells() { wait_for 20 has_event "$@" || { events "$1"; return 1; }; } # JOB TEXT
 has_event() { events "$1" | grep -F -- "$2"; }
+jobs_created() { # as the last operator counts them; fails without the page or the counter
+    local page
+    page=$(curl -sf "http://127.0.0.1:$metrics/metrics") && grep -q '^# TYPE training_operator_jobs_created_total ' <<<"$page" &&
+        awk '/^training_operator_jobs_created_total/ { sum += $2 } END { print sum + 0 }' <<<"$page"
+}
 metric() { curl -s "http://127.0.0.1:$metrics/metrics" | sed -n "s/^$1 //p"; }
 # For 3 s nothing was asked of the API server, but for what a watch asks anew.
 requests_rest() {

@@ -67,8 +67,11 @@ nothing() { children p05 && started p05 && children p06 && is_anothers; }
 check "P05 P07 P09 and nothing comes" stays "" nothing
 check "P07 none is active" is "0 0" active p06
 check "P07 startTime is as it was" is "$first" started p06
-edit_job p06 '{"spec": {"runPolicy": {"suspend": false}}}'
+# as Kueue does when it lets a job run
+edit_job p06 '{"spec": {"runPolicy": {"suspend": false}, "pytorchReplicaSpecs": {"Worker": {"template": {
+    "metadata": {"labels": {"flavor": "spot"}}, "spec": {"nodeSelector": {"zone": "a"}}}}}}}'
 check "P08 pods return" comes "p06-master-0 p06-worker-0" pods p06
+check "P08 as the template was edited meanwhile" is "spot a" pod p06-worker-0 '"\(.metadata.labels.flavor) \(.spec.nodeSelector.zone)"'
 check "P08 services return" comes "p06-master-0 p06-worker-0" services p06
 play_all p06 running
 check "P08 running" comes "$(told_created p06) Suspended=False PyTorchJobResumed: PyTorchJob p06 is resumed. \
@@ -178,6 +181,8 @@ made_of() { events x10 | grep -c "Created pod: x10-worker-[234]\$"; }
 check "X10 none was made again, not even for a moment" comes 3 made_of
 api PATCH "$jobs_path/x10/scale" '{"spec": {"replicas": 3}}' >/dev/null
 check "X10 up" comes "x10-master-0 x10-worker-0 x10-worker-1 x10-worker-2" pods x10
+selected() { kubectl get pods -l "$(api GET "$jobs_path/x10/scale" | jq -er .status.selector)" -o jsonpath='{.items[*].metadata.name}'; }
+check "X10 an autoscaler finds them by the selector" comes "x10-worker-0 x10-worker-1 x10-worker-2" selected
 check "X10 new pods know the new size" is 4 env_of x10-worker-2 WORLD_SIZE
 
 # ---- a template is edited while its pods run
