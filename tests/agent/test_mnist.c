@@ -1,5 +1,5 @@
 #include "agent/models/mnist.h"
-#include "base/mem.h"
+#include "tests/agent/taped.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -10,10 +10,7 @@ enum { ROWS = 6, SIDE = 12 };
 
 /* The model alone: weights and gradients are bound here, as the shard engine would. */
 struct fixture {
-    struct arena *arena;
-    struct device *device;
-    struct stream *stream;
-    struct tape *tape;
+    struct taped on;
     float input[ROWS * SIDE * SIDE];
     int32_t target[ROWS];
 };
@@ -21,11 +18,7 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
-    struct error err;
-    f->arena = arena_open();
-    assert_ok(device_open("cpu", 1, &f->device, &err), &err);
-    assert_ok(stream_open(f->device, "compute", &f->stream, &err), &err);
-    assert_ok(tape_open(f->stream, DTYPE_F32, NULL, &f->tape, &err), &err);
+    taped_open(&f->on);
     for (int i = 0; i < ROWS * SIDE * SIDE; i++)
         f->input[i] = random_uniform(1, (uint64_t)i);
     for (int i = 0; i < ROWS; i++)
@@ -37,18 +30,14 @@ static int setup(void **state)
 static int64_t bytes_in_use(const struct fixture *f)
 {
     struct memory_use use;
-    device_memory_use(f->device, &use);
+    device_memory_use(f->on.device, &use);
     return use.current_total_bytes;
 }
 
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    assert_int_equal(bytes_in_use(f), 0);
-    tape_close(f->tape);
-    stream_close(f->stream);
-    device_close(f->device);
-    arena_close(f->arena);
+    taped_close(&f->on);
     free(f);
     return 0;
 }
@@ -63,16 +52,16 @@ static struct model *new_model(struct fixture *f, float dropout1, float dropout2
                                 .classes = 10,
                                 .dropout1 = dropout1,
                                 .dropout2 = dropout2};
-    struct model *model = model_mnist_new(f->arena, &shape);
+    struct model *model = model_mnist_new(f->on.arena, &shape);
     for (int i = 0; i < model->root->child_count; i++)
         for (int k = 0; k < model->root->children[i]->param_count; k++) {
             struct param *p = model->root->children[i]->params[k];
-            float *value = arena_array(f->arena, float, p->count);
+            float *value = arena_array(f->on.arena, float, p->count);
             for (int64_t e = 0; e < p->count; e++)
                 value[e] =
                     p->init.a + (p->init.b - p->init.a) * random_uniform(p->index + 1, (uint64_t)e);
             p->value = value;
-            p->gradient = arena_array(f->arena, float, p->count);
+            p->gradient = arena_array(f->on.arena, float, p->count);
         }
     return model;
 }
@@ -82,12 +71,12 @@ static int run(struct fixture *f, struct model *model, bool training, double *re
                struct error *err)
 {
     double sums[3] = {0};
-    tape_begin(f->tape, &(struct tape_pass){.training = training, .seed = 1, .row_stride = 1});
-    model->forward(model, f->tape,
+    tape_begin(f->on.tape, &(struct tape_pass){.training = training, .seed = 1, .row_stride = 1});
+    model->forward(model, f->on.tape,
                    &(struct batch){.input = f->input, .target = f->target, .rows = ROWS}, 1, sums);
-    int result = training ? tape_backward(f->tape, err) : tape_finish(f->tape, err);
+    int result = training ? tape_backward(f->on.tape, err) : tape_finish(f->on.tape, err);
     struct error late;
-    assert_ok(stream_sync(f->stream, &late), &late);
+    assert_ok(stream_sync(f->on.stream, &late), &late);
     if (result == 0) {
         assert_true(sums[2] == ROWS);
         assert_true(sums[1] >= 0 && sums[1] <= ROWS);
@@ -145,17 +134,17 @@ static void every_allocation_may_fail(void **state)
     struct model *model = new_model(f, 0.25f, 0.5f);
     assert_ok(run(f, model, true, &loss, &err), &err);
     struct memory_use use;
-    device_memory_use(f->device, &use);
+    device_memory_use(f->on.device, &use);
     bool seen[2] = {false, false};
     for (int64_t limit = 16; limit < use.peak_total_bytes; limit += use.peak_total_bytes / 97) {
-        device_memory_set_limit(f->device, limit);
+        device_memory_set_limit(f->on.device, limit);
         assert_fails(run(f, model, true, &loss, &err), &err, ERR_MEMORY, "no device memory for ");
         seen[0] |= strstr(err.msg, "for conv2 ") != NULL;
         seen[1] |= strstr(err.msg, "for gradient of conv1 ") != NULL;
         assert_int_equal(bytes_in_use(f), 0);
     }
     assert_true(seen[0] && seen[1]);
-    device_memory_set_limit(f->device, 0);
+    device_memory_set_limit(f->on.device, 0);
     assert_ok(run(f, model, true, &loss, &err), &err);
 }
 

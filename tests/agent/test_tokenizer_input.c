@@ -1,14 +1,11 @@
-/* What is wrong with a tokenizer's files is said with file and field; the rest of its door. */
+/* What is wrong in a tokenizer.json is said with its field; pieces, and ids that are none. */
 #include "agent/text/tokenizer.h"
 
 #include "base/mem.h"
+#include "tests/agent/tokenized.h"
 #include "tests/support.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define DATA "tests/data/tokenizers/"
 
@@ -202,182 +199,6 @@ static void test_what_is_wrong(void **state)
     }
 }
 
-/* ---- directories ---- */
-
-static void put(const char *dir, const char *name, const char *text)
-{
-    auto_free char *path = xasprintf("%s/%s", dir, name);
-    auto_fclose FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    fputs(text, file);
-}
-
-static void test_directories(void **state)
-{
-    const char *dir = *state;
-    struct tokenizer *t;
-    struct error err;
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_NOT_FOUND,
-                 "no tokenizer is in it: looked for tokenizer.json, spiece.model, "
-                 "tokenizer.model, vocab.json, vocab.txt");
-    put(dir, "vocab.txt", "[PAD]\n[UNK]\n");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "vocab.txt: there is no line [CLS]: this is no vocabulary of BERT's");
-    put(dir, "vocab.txt", "[CLS]\n[SEP]\n[UNK]\na\na\n");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "vocab.txt: model.vocab: piece \"a\" has two ids, 3 and 4");
-    put(dir, "vocab.txt", "[CLS]\n[SEP]\na\n");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "vocab.txt: model.unk_token: [UNK] is not in model.vocab");
-    put(dir, "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"<|endoftext|>\":3}");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_NOT_FOUND, "merges.txt: No such file");
-    put(dir, "merges.txt", "#version: 0.2\na b\nab\n");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "merges.txt:3: must be \"LEFT RIGHT\", not ab");
-    put(dir, "merges.txt", "#version: 0.2\r\na b\r\n");
-    assert_ok(tokenizer_open(dir, &t, &err), &err);
-    struct tokenizer_special special = tokenizer_special(t);
-    assert_int_equal(special.bos, 3);
-    assert_int_equal(special.eos, 3);
-    assert_int_equal(special.pad, -1);
-    tokenizer_close(t);
-    put(dir, "tokenizer.model", "IQ== 0\nIg== 1\n");
-    assert_fails(
-        tokenizer_open(dir, &t, &err), &err, ERR_UNSUPPORTED,
-        "tokenizer.model: a tiktoken file, which is not supported: put the tokenizer.json");
-    put(dir, "spiece.model", "\x0a\x05nonsense");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "spiece.model: not a SentencePiece model: ");
-    put(dir, "tokenizer.json", "{" MODEL "}");
-    assert_ok(tokenizer_open(dir, &t, &err), &err);
-    tokenizer_close(t);
-}
-
-static void encode(const struct tokenizer *t, const char *text, bool around, struct tokens *ids)
-{
-    struct error err;
-    tokens_clear(ids);
-    assert_ok(tokenizer_encode(t, text, strlen(text), around, ids, &err), &err);
-}
-
-/* tokenizer_config.json has the last word on special tokens. */
-static void test_special_tokens(void **state)
-{
-    const char *dir = *state;
-    struct tokenizer *t;
-    struct error err;
-    put(dir, "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"<|endoftext|>\":3,\"[P]\":4}");
-    put(dir, "merges.txt", "a b\n");
-    put(dir, "added_tokens.json", "{\"<x>\": 7}");
-    put(dir, "special_tokens_map.json",
-        "{\"bos_token\":\"a\",\"eos_token\":{\"content\":\"b\",\"lstrip\":false},\"pad_token\":\"[P]\"}");
-    put(dir, "tokenizer_config.json",
-        "{\"bos_token\":\"<x>\",\"unk_token\":null,\"add_bos_token\":true,\"other\":[1]}");
-    assert_ok(tokenizer_open(dir, &t, &err), &err);
-    assert_int_equal(tokenizer_vocabulary(t), 8);
-    struct tokenizer_special special = tokenizer_special(t);
-    assert_int_equal(special.bos, 7);
-    assert_int_equal(special.eos, 1);
-    assert_int_equal(special.pad, 4);
-    assert_int_equal(special.unk, -1);
-    auto_tokens struct tokens ids = {0};
-    encode(t, "ab[P]<x>", true, &ids); /* b is an added token now, so nothing merges with it */
-    const int32_t wanted[] = {7, 0, 1, 4, 7};
-    assert_int_equal(ids.count, array_length(wanted));
-    assert_memory_equal(ids.ids, wanted, sizeof wanted);
-    tokenizer_close(t);
-    put(dir, "tokenizer_config.json",
-        "{\"added_tokens_decoder\":{\"9\":{\"content\":\"<y>\",\"special\":true}}}");
-    assert_ok(tokenizer_open(dir, &t, &err), &err);
-    assert_int_equal(tokenizer_vocabulary(t), 10); /* instead of added_tokens.json's */
-    tokenizer_close(t);
-    put(dir, "tokenizer_config.json", "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<y>\"}}}");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "tokenizer_config.json: added_tokens_decoder.x: must be an id within 0 and");
-    put(dir, "tokenizer_config.json", "{\"add_bos_token\":1}");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "tokenizer_config.json: add_bos_token: must be true or false");
-    put(dir, "tokenizer_config.json", "{");
-    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
-                 "tokenizer_config.json: line 1, column 1: ");
-}
-
-/* A SentencePiece model with added tokens and eos, as its config says. */
-static void test_sentencepiece_with_config(void **state)
-{
-    const char *dir = *state;
-    struct tokenizer *t;
-    struct error err;
-    auto_free char *command =
-        xasprintf("cp " DATA "spm_bpe/tokenizer.model '%s/tokenizer.model'", dir);
-    assert_int_equal(system(command), 0);
-    assert_ok(tokenizer_open(dir, &t, &err), &err);
-    int32_t size = tokenizer_vocabulary(t);
-    auto_tokens struct tokens plain = {0}, ids = {0};
-    encode(t, "one", false, &plain);
-    tokenizer_close(t);
-    auto_free char *config =
-        xasprintf("{\"add_bos_token\":false,\"add_eos_token\":true,\"added_tokens_decoder\":{"
-                  "\"%d\":{\"content\":\"<pad>\",\"special\":true}},\"pad_token\":\"<pad>\"}",
-                  size);
-    put(dir, "tokenizer_config.json", config);
-    assert_ok(tokenizer_open(dir, &t, &err), &err);
-    struct tokenizer_special special = tokenizer_special(t);
-    assert_int_equal(special.pad, size);
-    assert_int_equal(special.bos, 1);
-    assert_int_equal(special.unk, 0);
-    encode(t, "one<pad>one", true, &ids);
-    assert_int_equal(ids.count, 2 * plain.count + 2);
-    assert_int_equal(ids.ids[plain.count], size);
-    assert_int_equal(ids.ids[ids.count - 1], special.eos);
-    auto_str struct str text;
-    str_init(&text, 100);
-    assert_ok(tokenizer_decode(t, ids.ids, ids.count, false, &text, &err), &err);
-    assert_string_equal(str_text(&text), "one<pad>one");
-    str_clear(&text);
-    assert_ok(tokenizer_decode(t, ids.ids, ids.count, true, &text, &err), &err);
-    assert_string_equal(str_text(&text), "oneone");
-    tokenizer_close(t);
-}
-
-/* BERT's ids by their names; T5's sentinels, which its model does not have. */
-static void test_special_tokens_of_bert_and_t5(void **state)
-{
-    (void)state;
-    static const char *const berts[] = {DATA "bert_cased", DATA "bert_cased_files"};
-    struct tokenizer *t;
-    struct error err;
-    auto_tokens struct tokens ids = {0};
-    for (size_t i = 0; i < array_length(berts); i++) {
-        assert_ok(tokenizer_open(berts[i], &t, &err), &err);
-        struct tokenizer_special special = tokenizer_special(t);
-        assert_int_equal(special.pad, 0);
-        assert_int_equal(special.unk, 1);
-        assert_int_equal(special.bos, 2);
-        assert_int_equal(special.eos, 3);
-        assert_int_equal(special.mask, 4);
-        encode(t, "[MASK] [SEP]", true, &ids);
-        const int32_t wanted[] = {2, 4, 3, 3};
-        assert_int_equal(ids.count, array_length(wanted));
-        assert_memory_equal(ids.ids, wanted, sizeof wanted);
-        tokenizer_close(t);
-    }
-    static const char *const t5s[] = {DATA "spm_t5", DATA "unigram_t5"};
-    for (size_t i = 0; i < array_length(t5s); i++) {
-        assert_ok(tokenizer_open(t5s[i], &t, &err), &err);
-        struct tokenizer_special special = tokenizer_special(t);
-        int32_t size = tokenizer_vocabulary(t);
-        assert_int_equal(special.pad, 0);
-        assert_int_equal(special.eos, 1);
-        assert_int_equal(special.unk, 2);
-        encode(t, "<extra_id_0><extra_id_99>", true, &ids);
-        const int32_t wanted[] = {size - 1, size - 100, 1};
-        assert_int_equal(ids.count, array_length(wanted));
-        assert_memory_equal(ids.ids, wanted, sizeof wanted);
-        tokenizer_close(t);
-    }
-}
-
 /* Several post-processors: the later one is farther out. */
 static void test_what_is_put_around(void **state)
 {
@@ -391,11 +212,8 @@ static void test_what_is_put_around(void **state)
     static const int32_t wanted[] = {0, 3, 1, 2, 2, 1};
     struct tokenizer *t;
     struct error err;
-    auto_tokens struct tokens ids = {0};
     assert_ok(tokenizer_open_json("x", text, strlen(text), &t, &err), &err);
-    encode(t, "ab", true, &ids);
-    assert_int_equal(ids.count, array_length(wanted));
-    assert_memory_equal(ids.ids, wanted, sizeof wanted);
+    tokenized_as(t, "ab", wanted, array_length(wanted));
     tokenizer_close(t);
 }
 
@@ -428,7 +246,7 @@ static void test_ids(void **state)
     assert_fails(tokenizer_decode(t, (int32_t[]){-1}, 1, false, &text, &err), &err, ERR_INPUT,
                  "id -1, the one at place 0");
     auto_tokens struct tokens ids = {0};
-    encode(t, "\xe2\x82\xac", false, &ids); /* no piece has all of the three bytes */
+    tokenized(t, "\xe2\x82\xac", false, &ids); /* no piece has all of the three bytes */
     assert_true(ids.count > 1);
     assert_ok(tokenizer_decode(t, ids.ids, ids.count - 1, true, &text, &err), &err);
     assert_true(text.length < 3 && str_text(&text)[0] == '\xe2');
@@ -444,11 +262,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test_setup_teardown(test_directories, support_enter_dir, support_leave_dir),
-        cmocka_unit_test_setup_teardown(test_special_tokens, support_enter_dir, support_leave_dir),
-        cmocka_unit_test_setup_teardown(test_sentencepiece_with_config, support_enter_dir,
-                                        support_leave_dir),
-        cmocka_unit_test(test_special_tokens_of_bert_and_t5),
         cmocka_unit_test(test_what_is_put_around),
         cmocka_unit_test(test_ids),
     };
