@@ -1,13 +1,8 @@
 #include "operator/executor.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "base/table.h"
-#include "operator/job_memory.h"
+#include "operator/executor_parts.h"
 #include "operator/reconcile.h"
-#include "operator/request.h"
-#include "operator/steps.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -22,148 +17,7 @@ enum { TAKEN_AGAIN_MS = 10 * 1000 };
  * Trying again is useless until somebody changes the job (which is seen), or that rule. */
 enum { INVALID_AGAIN_MS = 5 * 60 * 1000 };
 
-/* A plan under way. */
-struct run {
-    struct table_entry entry;
-    char *key;
-    struct executor *executor;
-    struct job_memory *memory;
-    const struct job *job;
-    const struct json_t *object;
-    struct steps *steps;
-    struct flight *flights;
-    const struct job_status *written;
-    bool job_deleted;
-    bool taken;     /* a name that was to be created was */
-    bool went_well; /* something was done */
-    bool refused;   /* something was not: memory has the text */
-    bool invalid;   /* the status was found to be */
-};
-
-/* A request in flight. */
-struct flight {
-    struct executor *executor;
-    struct run *run;             /* NULL: an event, which outlives its plan */
-    const struct action *action; /* of the run's steps */
-    struct kube_request *request;
-    struct flight *next, **link; /* in the list of its run, or of the executor's events */
-};
-
-struct executor {
-    struct kube *kube;
-    struct executor_options options;
-    const char *autoscaling_version; /* NULL: none is known yet */
-    struct table runs, memories;
-    struct flight *events;
-    size_t event_count;
-    uint64_t event_number;
-    bool told_mute; /* that events may not be created */
-};
-
 static const struct executor_transport kube_transport = {kube_send, kube_cancel};
-
-/* ---- requests ---- */
-
-static void list_add(struct flight **list, struct flight *flight)
-{
-    flight->next = *list;
-    flight->link = list;
-    if (*list)
-        (*list)->link = &flight->next;
-    *list = flight;
-}
-
-static void list_remove(struct flight *flight)
-{
-    *flight->link = flight->next;
-    if (flight->next)
-        flight->next->link = flight->link;
-}
-
-static void cancel_all(struct executor *executor, struct flight **list)
-{
-    while (*list) {
-        struct flight *flight = *list;
-        executor->options.transport->cancel(executor->kube, flight->request);
-        list_remove(flight);
-        free(flight);
-    }
-}
-
-static void send_request(struct run *run, const struct action *action, struct flight *flight,
-                         void (*done)(void *context, const struct json_t *answer,
-                                      const struct error *err))
-{
-    struct executor *executor = run->executor;
-    int64_t now_ms = executor->options.clocks->wall_ms();
-    const struct request_source source = {
-        .job = run->job,
-        .object = run->object,
-        .history = steps_history(run->steps),
-        .pod = &executor->options.pod,
-        .init = executor->options.init,
-        .autoscaling_version = executor->autoscaling_version,
-        .event_number = executor->event_number++,
-        .now_ms = now_ms,
-    };
-    struct request request = request_build(action, &source);
-    const struct kube_call call = {
-        .method = request.method,
-        .path = request.path,
-        .body = request.body,
-        .content_type = request.content_type,
-        .once = action->kind == ACTION_EVENT,
-        .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
-        .done = done,
-        .context = flight,
-    };
-    flight->request = executor->options.transport->send(executor->kube, &call, now_ms);
-    json_decref(request.body);
-}
-
-/* ---- events ---- */
-
-static void on_event_done(void *context, const struct json_t *answer, const struct error *err)
-{
-    (void)answer;
-    struct flight *flight = context;
-    struct executor *executor = flight->executor;
-    bool is_news = err->code == ERR_FORBIDDEN && !executor->told_mute;
-    if (err->code)
-        log_write(is_news ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
-                  is_news ? " (further ones are not told of)" : "");
-    executor->told_mute |= is_news;
-    executor->event_count--;
-    list_remove(flight);
-    free(flight);
-}
-
-/* Single creates and deletes that went well are what a big job has many of. */
-static bool is_routine(const struct action *event)
-{
-    return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
-}
-
-static void tell(struct run *run, const struct action *event)
-{
-    struct executor *executor = run->executor;
-    bool is_failure = str_starts_with(event->reason, "Failed");
-    if (!is_failure && !is_routine(event))
-        log_info("%s: %s: %s", run->key, event->reason, event->message);
-    if (is_failure && !event_budget_is_news(&run->memory->budget, event->message))
-        return;
-    if (executor->event_count == EXECUTOR_EVENTS_MAX ||
-        !event_budget_take(&run->memory->budget, is_routine(event),
-                           executor->options.clocks->steady_ms())) {
-        log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
-        return;
-    }
-    struct flight *flight = xcalloc(1, sizeof *flight);
-    flight->executor = executor;
-    executor->event_count++;
-    list_add(&executor->events, flight);
-    send_request(run, event, flight, on_event_done);
-}
 
 /* ---- one plan ---- */
 
@@ -179,7 +33,7 @@ static void end_run(struct run *run)
 
 static void free_run(struct run *run)
 {
-    cancel_all(run->executor, &run->flights);
+    flight_cancel_all(run->executor, &run->flights);
     steps_close(run->steps);
     free(run->key);
     free(run);
@@ -262,15 +116,10 @@ static void advance(struct run *run)
     const struct action *action;
     while ((action = steps_next(run->steps))) {
         if (action->kind == ACTION_EVENT) {
-            tell(run, action);
+            flight_tell(run, action);
             continue;
         }
-        struct flight *flight = xcalloc(1, sizeof *flight);
-        flight->executor = run->executor;
-        flight->run = run;
-        flight->action = action;
-        list_add(&run->flights, flight);
-        send_request(run, action, flight, on_done);
+        flight_send(run, action, on_done);
     }
     if (steps_over(run->steps))
         finish(run);
@@ -281,8 +130,7 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     struct flight *flight = context;
     struct run *run = flight->run;
     const struct action *action = flight->action;
-    list_remove(flight);
-    free(flight);
+    flight_end(flight);
     note_refusal(run, action, err);
     run->taken |= err->code == ERR_EXISTS;
     if (steps_done(run->steps, action, err))
@@ -374,7 +222,7 @@ void executor_close(struct executor *executor)
         return;
     table_each(&executor->runs, drop_entry, NULL);
     job_memory_free_all(&executor->memories);
-    cancel_all(executor, &executor->events);
+    flight_cancel_all(executor, &executor->events);
     table_free(&executor->runs);
     free(executor);
 }

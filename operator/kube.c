@@ -1,12 +1,9 @@
-/* A request's life: FLYING in base/http; FAILED when a try has come to nothing and nobody has yet
- * said what time it is; RESTING until it is due again; WAITING for credentials, while their plugin
- * runs. Callbacks of http know no time, so what a
- * failure leads to is decided in kube_tick. */
 #include "operator/kube.h"
 
 #include "base/backoff.h"
 #include "base/mem.h"
 #include "operator/kube_answer.h"
+#include "operator/kube_parts.h"
 #include "operator/kubeconfig.h"
 
 #include <assert.h>
@@ -15,49 +12,6 @@
 #include <string.h>
 
 enum { HTTP_STATUS_FORBIDDEN = 403, HTTP_STATUS_TOO_MANY = 429 };
-
-enum request_state { REQUEST_FLYING, REQUEST_FAILED, REQUEST_RESTING, REQUEST_WAITING };
-
-struct kube_request {
-    struct kube *kube;
-    struct kube_request *next, *previous;
-    enum request_state state;
-    struct http_request *flying;
-
-    /* what was asked for; a stream has `line` */
-    char *method, *path, *content_type, *body;
-    bool once, exact, unguarded, is_stream;
-    int64_t timeout_ms, idle_timeout_ms;
-    void (*line)(void *context, const char *line, size_t bytes);
-    void (*done)(void *context, const struct json_t *answer, const struct error *err);
-    void (*ended)(void *context, const struct error *err);
-    void *context;
-
-    /* of its tries */
-    int64_t since_ms; /* the first one */
-    int64_t wait_ms;  /* FAILED: before the next try; negative: there is none */
-    int64_t due_ms;   /* RESTING */
-    unsigned tries, failures;
-    bool was_refused;
-    bool was_unsure; /* a try may have been carried out, though nobody said so */
-    uint64_t login;  /* of the last try: kube->login then */
-    struct error err;
-};
-
-struct kube {
-    struct http *http;
-    struct kubeconfig *config;
-    struct kube_options options;
-    bool (*may_write)(void *context); /* NULL: always */
-    void *guard_context;
-    struct kube_request *first;
-    struct kube_request *cursor; /* the next that kube_tick looks at: callbacks may cancel it */
-    bool is_refused;             /* the credentials in use */
-    uint64_t login;              /* counts credentials: a late 401 is about the ones before */
-    uint64_t tls_version;
-    int64_t last_ms;
-    uint64_t sent, failed, forbidden;
-};
 
 /* ---- the list of requests ---- */
 
@@ -87,9 +41,8 @@ static void free_request(struct kube_request *request)
     free(request);
 }
 
-/* The request is gone before its owner hears of it, who may send, cancel, and forget it. */
-static void finish(struct kube_request *request, const struct json_t *answer,
-                   const struct error *err)
+void kube_request_finish(struct kube_request *request, const struct json_t *answer,
+                         const struct error *err)
 {
     struct kube_request last = *request;
     free_request(request);
@@ -118,18 +71,25 @@ static void refused(struct kube_request *request)
 }
 
 /* A POST that finds its object there after a try whose answer was lost: it is very likely the one
- * that the lost try made. */
-static bool was_made_before(const struct kube_request *request, const struct error *err)
+ * that the lost try made, which is good enough unless it has to be exactly that. */
+static void found_there(struct kube_request *request, struct error *err)
 {
-    return err->code == ERR_EXISTS && request->was_unsure && !request->exact;
+    if (request->exact)
+        error_set(err, ERR_IO,
+                  "%s %.200s: it exists already, made by an earlier try whose answer "
+                  "was lost, or by somebody else",
+                  request->method, request->path);
+    else
+        err->code = ERR_NONE;
 }
 
-static void answered(struct kube_request *request, const struct json_t *object,
-                     const struct error *err, long status)
+static void answered(struct kube_request *request, const struct json_t *object, struct error *err,
+                     long status)
 {
-    static const struct error none = {.code = ERR_NONE};
     request->kube->forbidden += status == HTTP_STATUS_FORBIDDEN;
-    finish(request, object, was_made_before(request, err) ? &none : err);
+    if (err->code == ERR_EXISTS && request->was_unsure)
+        found_there(request, err);
+    kube_request_finish(request, object, err);
 }
 
 static void on_done(void *context, const struct http_answer *answer)
@@ -190,7 +150,7 @@ static bool is_guarded_off(const struct kube_request *request)
            !kube->may_write(kube->guard_context);
 }
 
-static void try_once(struct kube_request *request, int64_t now_ms)
+void kube_request_try(struct kube_request *request, int64_t now_ms)
 {
     struct kube *kube = request->kube;
     if (is_guarded_off(request)) {
@@ -289,7 +249,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
     request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
     request->done = call->done;
     request->context = call->context;
-    try_once(request, now_ms);
+    kube_request_try(request, now_ms);
     return request;
 }
 
@@ -301,7 +261,7 @@ struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *str
     request->line = stream->line;
     request->ended = stream->done;
     request->context = stream->context;
-    try_once(request, now_ms);
+    kube_request_try(request, now_ms);
     return request;
 }
 
@@ -313,70 +273,12 @@ void kube_cancel(struct kube *kube, struct kube_request *request)
     free_request(request);
 }
 
-/* ---- trying again ---- */
-
-/* Decides on a failed request. Returns whether it has called back. */
-static bool decide(struct kube_request *request, int64_t now_ms)
-{
-    int64_t give_up_ms = request->kube->options.give_up_ms;
-    struct error err = request->err;
-    if (request->wait_ms >= 0) {
-        request->due_ms = now_ms + request->wait_ms;
-        request->state = REQUEST_RESTING;
-        if (!give_up_ms || request->due_ms < request->since_ms + give_up_ms)
-            return false;
-        error_set(&err, request->err.code, "%.460s; gave up after %u tries", request->err.msg,
-                  request->tries);
-    }
-    finish(request, NULL, &err);
-    return true;
-}
-
-/* The wall clock was set back: what waits, waits no longer for that. */
-static void follow_clock(struct kube *kube, int64_t now_ms)
-{
-    int64_t back_ms = kube->last_ms - now_ms;
-    kube->last_ms = now_ms;
-    if (back_ms <= 0)
-        return;
-    for (struct kube_request *r = kube->first; r; r = r->next) {
-        r->since_ms -= back_ms;
-        r->due_ms -= back_ms;
-    }
-}
-
-void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
-{
-    bool has_called_back = false;
-    struct pollfd fds[COMMAND_FDS_MAX];
-    int64_t left_ms;
-    follow_clock(kube, now_ms);
-    kubeconfig_follow(kube->config, now_ms);
-    for (struct kube_request *r = kube->first; r; r = kube->cursor) {
-        kube->cursor = r->next;
-        if (r->state == REQUEST_FAILED && decide(r, now_ms))
-            has_called_back = true;
-        else if (r->state == REQUEST_WAITING ||
-                 (r->state == REQUEST_RESTING && r->due_ms <= now_ms))
-            try_once(r, now_ms);
-    }
-    kube->cursor = NULL;
-    *ret_due_ms = has_called_back ? now_ms : INT64_MAX;
-    for (struct kube_request *r = kube->first; r; r = r->next) {
-        int64_t due_ms = r->state == REQUEST_RESTING  ? r->due_ms
-                         : r->state == REQUEST_FAILED ? now_ms
-                                                      : INT64_MAX;
-        if (due_ms < *ret_due_ms)
-            *ret_due_ms = due_ms;
-    }
-    if (kube_fds(kube, fds, &left_ms) && now_ms + left_ms < *ret_due_ms)
-        *ret_due_ms = now_ms + left_ms;
-}
-
 size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_ms)
 {
     return kubeconfig_fds(kube->config, fds, ret_left_ms);
 }
+
+/* ---- what became of them ---- */
 
 bool kube_is_refusal(enum error_code code)
 {

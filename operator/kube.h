@@ -34,7 +34,7 @@ struct kube_call {
     const struct json_t *body; /* NULL: none; printed at once */
     const char *content_type;  /* NULL: application/json */
     bool once;                 /* no tries again: for leases, whose holder decides in time */
-    bool exact;                /* AlreadyExists is told even if an earlier answer was lost */
+    bool exact;                /* a POST: whose object this is matters; see done */
     bool unguarded;            /* the leader's own lease: sent at once, even if the guard says no */
     int64_t timeout_ms;        /* of one try; 0: that of the options */
     /* The answer's object: NULL with err set if there is none. err->code: ERR_NOT_FOUND 404,
@@ -42,7 +42,8 @@ struct kube_call {
      * ERR_INPUT 400 and 422, ERR_TIMEOUT, ERR_IO ...; its text is the server's Status.message with
      * verb and path. ERR_NONE for an answer that is no error; there is none with it (NULL) if a
      * try was refused with AlreadyExists after an earlier one of the same POST whose answer was
-     * lost, unless `exact`: that one made it, or so it seems. Borrowed until it returns. */
+     * lost: that one made it, or so it seems. With `exact` that is ERR_IO: look, and ask again.
+     * Borrowed until it returns. */
     void (*done)(void *context, const struct json_t *answer, const struct error *err);
     void *context;
 };

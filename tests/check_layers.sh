@@ -26,7 +26,7 @@ operator/leader.[ch]:base/.*|operator/(kube|lease|lease_object|leader|resources)
 operator/lease.[ch]:base/(backoff|clock).h|operator/lease.h
 operator/kube_answer.[ch]:base/.*|operator/kube_answer.h
 operator/kube_path.c:operator/kube.h
-operator/kube.[ch]:base/.*|operator/(kube|kube_answer|kubeconfig).h
+operator/kube(_again|_parts)?.[ch]:base/.*|operator/(kube|kube_answer|kube_parts|kubeconfig).h
 operator/command.[ch]:base/.*|operator/command.h
 operator/plan.[ch]:base/(mem|str).h|operator/(types|names|plan).h
 operator/steps.[ch]:base/(error|mem).h|operator/(steps|plan|types|job_status).h
@@ -45,7 +45,7 @@ operator/pod.[ch]:base/(contract|mem|str).h|operator/(types|names|history|restar
 operator/metrics.[ch]:base/(exposition|mem|str).h|operator/(types|names|metrics).h
 operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
 operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
-operator/executor.[ch]:base/.*|operator/(executor|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
+operator/executor(_flight|_parts)?.[ch]:base/.*|operator/(executor|executor_parts|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
 kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*
 kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
@@ -128,7 +128,7 @@ while IFS=: read -r pattern allowed; do
 done <<<"$pure"
 # jansson and libyaml stay at the edge, among those who read and write texts: logic never walks JSON
 edge='base/(json|json_parse|yaml|yaml_scalar).c
-operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|lease_object|kube|kube_answer|kubeconfig_.*).c
+operator/(decode.*|manifest.*|store|store_job|request|init_template|watch|leader|executor|executor_flight|lease_object|kube|kube_answer|kubeconfig_.*).c
 agent/(config/config_file|config/config_accelerate|trainer/progress|checkpoint/safetensors_.*|checkpoint/(checkpoint_.*|export_checkpoint)).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/config_json.*|checkpoint/pretrained_index).c

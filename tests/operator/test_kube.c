@@ -216,7 +216,8 @@ static void a_create_whose_answer_was_lost_went_well(void **state)
         {API_BUSY, API_STATUS("409 Conflict", "Conflict", "p was modified"), ERR_CONFLICT, false},
         {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), THERE, ERR_EXISTS, false},
         {UNAUTHORIZED, THERE, ERR_EXISTS, false},
-        {API_BUSY, THERE, ERR_EXISTS, true},
+        {API_BUSY, THERE, ERR_IO, true},
+        {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), THERE, ERR_EXISTS, true},
     };
     json_t *body = json_object();
     for (size_t i = 0; i < array_length(rows); i++) {

@@ -1,0 +1,124 @@
+#include "operator/executor_parts.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/request.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+static void list_add(struct flight **list, struct flight *flight)
+{
+    flight->next = *list;
+    flight->link = list;
+    if (*list)
+        (*list)->link = &flight->next;
+    *list = flight;
+}
+
+static void list_remove(struct flight *flight)
+{
+    *flight->link = flight->next;
+    if (flight->next)
+        flight->next->link = flight->link;
+}
+
+void flight_end(struct flight *flight)
+{
+    list_remove(flight);
+    free(flight);
+}
+
+void flight_cancel_all(struct executor *executor, struct flight **list)
+{
+    while (*list) {
+        executor->options.transport->cancel(executor->kube, (*list)->request);
+        flight_end(*list);
+    }
+}
+
+static void send_request(struct run *run, const struct action *action, struct flight *flight,
+                         void (*done)(void *context, const struct json_t *answer,
+                                      const struct error *err))
+{
+    struct executor *executor = run->executor;
+    int64_t now_ms = executor->options.clocks->wall_ms();
+    const struct request_source source = {
+        .job = run->job,
+        .object = run->object,
+        .history = steps_history(run->steps),
+        .pod = &executor->options.pod,
+        .init = executor->options.init,
+        .autoscaling_version = executor->autoscaling_version,
+        .event_number = executor->event_number++,
+        .now_ms = now_ms,
+    };
+    struct request request = request_build(action, &source);
+    const struct kube_call call = {
+        .method = request.method,
+        .path = request.path,
+        .body = request.body,
+        .content_type = request.content_type,
+        .once = action->kind == ACTION_EVENT,
+        .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
+        .done = done,
+        .context = flight,
+    };
+    flight->request = executor->options.transport->send(executor->kube, &call, now_ms);
+    json_decref(request.body);
+}
+
+void flight_send(struct run *run, const struct action *action,
+                 void (*done)(void *context, const struct json_t *answer, const struct error *err))
+{
+    struct flight *flight = xcalloc(1, sizeof *flight);
+    flight->executor = run->executor;
+    flight->run = run;
+    flight->action = action;
+    list_add(&run->flights, flight);
+    send_request(run, action, flight, done);
+}
+
+/* ---- events ---- */
+
+static void on_event_done(void *context, const struct json_t *answer, const struct error *err)
+{
+    (void)answer;
+    struct flight *flight = context;
+    struct executor *executor = flight->executor;
+    bool is_news = err->code == ERR_FORBIDDEN && !executor->told_mute;
+    if (err->code)
+        log_write(is_news ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
+                  is_news ? " (further ones are not told of)" : "");
+    executor->told_mute |= is_news;
+    executor->event_count--;
+    flight_end(flight);
+}
+
+/* Single creates and deletes that went well are what a big job has many of. */
+static bool is_routine(const struct action *event)
+{
+    return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
+}
+
+void flight_tell(struct run *run, const struct action *event)
+{
+    struct executor *executor = run->executor;
+    bool is_failure = str_starts_with(event->reason, "Failed");
+    if (!is_failure && !is_routine(event))
+        log_info("%s: %s: %s", run->key, event->reason, event->message);
+    if (is_failure && !event_budget_is_news(&run->memory->budget, event->message))
+        return;
+    if (executor->event_count == EXECUTOR_EVENTS_MAX ||
+        !event_budget_take(&run->memory->budget, is_routine(event),
+                           executor->options.clocks->steady_ms())) {
+        log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
+        return;
+    }
+    struct flight *flight = xcalloc(1, sizeof *flight);
+    flight->executor = executor;
+    executor->event_count++;
+    list_add(&executor->events, flight);
+    send_request(run, event, flight, on_event_done);
+}

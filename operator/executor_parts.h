@@ -1,0 +1,66 @@
+/* Inside the executor: for executor.c, which carries plans out, and executor_flight.c, which sends
+ * what they ask for. */
+#ifndef SHOAL_OPERATOR_EXECUTOR_PARTS_H
+#define SHOAL_OPERATOR_EXECUTOR_PARTS_H
+
+#include "base/table.h"
+#include "operator/executor.h"
+#include "operator/job_memory.h"
+#include "operator/steps.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A plan under way. */
+struct run {
+    struct table_entry entry;
+    char *key;
+    struct executor *executor;
+    struct job_memory *memory;
+    const struct job *job;
+    const struct json_t *object;
+    struct steps *steps;
+    struct flight *flights;
+    const struct job_status *written;
+    bool job_deleted;
+    bool taken;     /* a name that was to be created was */
+    bool went_well; /* something was done */
+    bool refused;   /* something was not: memory has the text */
+    bool invalid;   /* the status was found to be */
+};
+
+/* A request in flight. */
+struct flight {
+    struct executor *executor;
+    struct run *run;             /* NULL, and so the next: an event, which outlives its plan */
+    const struct action *action; /* of the run's steps */
+    struct kube_request *request;
+    struct flight *next, **link; /* in the list of its run, or of the executor's events */
+};
+
+struct executor {
+    struct kube *kube;
+    struct executor_options options;
+    const char *autoscaling_version; /* NULL: none is known yet */
+    struct table runs, memories;
+    struct flight *events;
+    size_t event_count;
+    uint64_t event_number;
+    bool told_mute; /* that events may not be created */
+};
+
+/* Sends an action of the run: in flight until `done`, whose context is the flight, ends it. */
+void flight_send(struct run *run, const struct action *action,
+                 void (*done)(void *context, const struct json_t *answer, const struct error *err));
+void flight_end(struct flight *flight); /* frees it: it was answered */
+/* Ends all of a list, unanswered. */
+void flight_cancel_all(struct executor *executor, struct flight **list);
+
+/* Tells people, within the job's budget: in the log and by an event, which nobody waits for. */
+void flight_tell(struct run *run, const struct action *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
