@@ -72,6 +72,7 @@ full='elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvBackend: c10d, rdzvHos
     manifest c27 1 0 Never "ttlSecondsAfterFinished: 1, suspend: true"
     manifest c28 1 0 Never
     manifest c29a 1 0 Never
+    manifest ended 1 1 Never
     manifest c29b 1 0 Never "ttlSecondsAfterFinished: 0"
     manifest c32 1 1 OnFailure
     manifest x03 0 3 OnFailure
@@ -350,6 +351,8 @@ set_status c28 '{"conditions": [{"type": "Failed", "status": "True", "lastTransi
 edit_job c28 '{"spec": {"runPolicy": {"ttlSecondsAfterFinished": 180}}}'
 set_status c29a '{"conditions": [{"type": "Failed", "status": "True"}], "completionTime": "'"$(date -u -d '4 minutes ago' +%FT%TZ)"'"}'
 edit_job c29a '{"spec": {"runPolicy": {"ttlSecondsAfterFinished": 180}}}'
+set_status ended '{"conditions": [{"type": "Created", "status": "True"}, {"type": "Succeeded", "status": "True"}], "replicaStatuses": null}'
+as_it_ended=$(field ended .metadata.resourceVersion)
 operator_start
 check "X19 another operator" operator_ready
 all() { [ "$(pods x19 | wc -w)" -eq 31 ] && [ "$(services x19 | wc -w)" -eq 31 ]; }
@@ -369,6 +372,7 @@ check "C26 no time to live" is "Created Running=False Succeeded" conditions c32
 check "C27 suspended, not finished" is "Created Suspended" conditions c27
 check "C27 and no error" is "" grep -h "warning.*c27" "$work"/operator-*.log
 check "X04 None: all stay" is "x04-master-0 x04-worker-0" pods x04
+check "what another operator finished is not written anew" is "$as_it_ended" field ended .metadata.resourceVersion
 operator_stop
 check "SIGTERM ends it with 0" test "$exit_code" -eq 0
 tap_done
