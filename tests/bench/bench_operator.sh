@@ -120,6 +120,14 @@ whole_life() { # from the job to the time when nothing is left of it
     play_all life exit 0
     wait_for 60 gone "$jobs_path/life"
 }
+play_many() { # every pod of the many runs, as its kubelet would say
+    local i worker
+    for i in $(seq "$jobs"); do for worker in {0..7}; do echo "$pods_path/many-$i-worker-$worker/status"; done; done |
+        each_path PATCH application/merge-patch+json '{"status": {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "",
+            "ready": true, "restartCount": 0, "state": {"running": {}}}]}}'
+    until_is Running field "many-$jobs" '.status.conditions[-1].type'
+}
 passed_since() { [ $(($(metric shoal_operator_passes_total) - $1)) -ge "$jobs" ]; }
 touch_all() { # changes of every job what is nothing to us, until there was a pass for each
     local before i
@@ -181,6 +189,9 @@ begin=$(now_ms)
 until_at_rest
 row "... from the last pod to rest" "$(($(now_ms) - begin)) ms"
 memory "$jobs jobs with 8 pods each, after making them"
+requests_row "... all pods run, which each job's status tells" play_many
+until_at_rest
+memory "$jobs jobs with 8 running pods each"
 requests_row "... at rest for 10 s" sleep 8
 requests_row "... an annotation of each is changed, which is a pass for each" touch_all
 operator_stop
