@@ -103,10 +103,17 @@ static const struct json_field status_fields[] = {
 };
 
 struct pod_document {
+    const char *restart_policy; /* NULL: Always, the API's default */
     struct pod_status status;
 };
 
+static const struct json_field spec_fields[] = {
+    JSON_TEXT("restartPolicy", struct pod_document, restart_policy),
+    JSON_END,
+};
+
 static const struct json_field pod_fields[] = {
+    JSON_SAME("spec", spec_fields),
     JSON_PART("status", struct pod_document, status, status_fields),
     JSON_END,
 };
@@ -157,12 +164,43 @@ static bool is_disrupted(const struct pod_status *status)
            !is_any_ended(&status->init_containers) && strcmp(reason, "DeadlineExceeded") != 0;
 }
 
+/* Whether the container ended and starts again, which restartCount tells only when it has: up to
+ * five minutes later. The kubelet says CrashLoopBackOff of none whose last end restartCount holds
+ * already. After an exit with 0 it alone knows whether there is a restart, so that one is left
+ * until it says so. */
+static bool is_restart_due(const struct container_status *status, int64_t deleted_ms)
+{
+    const char *wait = status->wait.reason ? status->wait.reason : "";
+    const struct container_end *end = &status->end;
+    if (!end->present && strcmp(wait, "CrashLoopBackOff") == 0)
+        end = &status->before;
+    else if (end->exit_code.value == 0)
+        return false;
+    bool by_itself = !deleted_ms || (end->finished_ms && end->finished_ms < deleted_ms);
+    return end->present && by_itself;
+}
+
 static int32_t restart_count(const struct container_statuses *statuses)
 {
     int32_t sum = 0;
     for (size_t i = 0; i < statuses->count && i < MAX_CONTAINERS; i++)
         sum += (int32_t)statuses->items[i].restarts.value;
     return sum;
+}
+
+static int32_t restarts_due(const struct container_statuses *statuses, int64_t deleted_ms)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < statuses->count && i < MAX_CONTAINERS; i++)
+        sum += is_restart_due(&statuses->items[i], deleted_ms);
+    return sum;
+}
+
+/* Whether the kubelet starts again in place what fails in it. */
+static bool restarts_in_place(const struct pod *pod, const char *restart_policy)
+{
+    bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+    return !over && !pod->disrupted && !(restart_policy && strcmp(restart_policy, "Never") == 0);
 }
 
 /* A container whose end nobody saw has ended by the deletion, if there was one. */
@@ -266,6 +304,9 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
     pod.restart_count =
         restart_count(&status->init_containers) + restart_count(&status->containers);
     pod.disrupted = is_disrupted(status);
+    if (restarts_in_place(&pod, document.restart_policy))
+        pod.restart_count += restarts_due(&status->init_containers, pod.deleted_ms) +
+                             restarts_due(&status->containers, pod.deleted_ms);
     pod.node_lost_ms = node_lost_ms(status, pod.deleted_ms);
     set_exit(&pod, &status->containers);
     set_obstacle(&pod, status, arena);

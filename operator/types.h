@@ -241,8 +241,10 @@ struct pod {
      * condition Ready of the pod False while its containers are ready, or reason NodeLost). 0: its
      * node is well, it has none, or nobody knows. */
     int64_t node_lost_ms;
-    int32_t restart_count; /* in-place restarts of all its containers, init containers included */
-    bool exited;           /* container `pytorch` is terminated: the next two hold */
+    /* In-place restarts of all its containers, init containers included, and the failures that one
+     * is to follow. */
+    int32_t restart_count;
+    bool exited; /* container `pytorch` is terminated: the next two hold */
     int32_t exit_code;
     int64_t exited_ms;
     bool restarted;      /* container `pytorch` was restarted in place: the next one holds */

@@ -91,12 +91,14 @@ edit_job() { api PATCH "$jobs_path/$1" "$2" >/dev/null; }
 delete_job() { api DELETE "$jobs_path/$1" >/dev/null; }
 
 # play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N (running again
-# after N restarts) | crashing N (its init container has crashed N times) | evicted | waiting REASON MESSAGE
+# after N restarts) | ended CODE N (its container has ended after N restarts, and another one follows) | crashing N (its init
+# container was started again N times) | evicted | waiting REASON MESSAGE
 play() {
     local pod=$1 status phase
     case $2 in
     running) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}}]' ;;
     restarted) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": true, "restartCount": '$3', "state": {"running": {}}}]' ;;
+    ended) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": '$4', "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]' ;;
     exit)
         phase=$([ "$3" -eq 0 ] && echo Succeeded || echo Failed)
         status='"phase": "'$phase'", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]'

@@ -233,8 +233,8 @@ check "C05 Running: none stays" comes "" pods c05r
 check "C05 nor their services" comes "" services c05r
 play c07-worker-0 restarted 3
 check "C07 as many as granted" comes "3 Running" state c07
-play c07-worker-0 restarted 4
-check "C07 one more" comes "4 Failed" state c07
+play c07-worker-0 ended 1 3
+check "C07 one more, seen when it fails" comes "4 Failed" state c07
 play_all c08 restarted 1
 check "C08 the sum counts" comes "4 Running" state c08
 play c08-worker-2 restarted 2

@@ -154,14 +154,14 @@ static const struct row rows[] = {
          "0", NOON) "}], containerStatuses: [{name: side, restartCount: 4}, {name: pytorch, "
                     "restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
                     "{terminated: {exitCode: 1}}}]}",
-     "Running 7 before 1 waits: CrashLoopBackOff ()"},
+     "Running 8 before 1 waits: CrashLoopBackOff ()"},
     /* container pytorch decides */
     {"",
      "{phase: Running, containerStatuses: [{name: side, " ENDED("3", NOON) "}, {name: pytorch}]}",
-     "Running 0"},
+     "Running 1"},
     {"",
      "{phase: Running, containerStatuses: [{name: side}, {name: pytorch, " ENDED("3", NOON) "}]}",
-     "Running 0 exit 3@43200"},
+     "Running 1 exit 3@43200"},
     {"", "{phase: Succeeded, containerStatuses: [{name: pytorch, " ENDED("0", NOON_10) "}]}",
      "Succeeded 0 exit 0@43210"},
     {"", "{phase: Failed, containerStatuses: [{name: pytorch, " ENDED("137", NOON) "}]}",
@@ -324,6 +324,61 @@ static void of_a_spoilt_pod_only_its_being_there_is_known(void **state)
     }
 }
 
+/* One failure of a container from its end to its restart, as a kubelet tells it. */
+static void a_failure_in_place_counts_when_it_happens(void **state)
+{
+    (void)state;
+#define DUE(code)  "state: {waiting: {reason: CrashLoopBackOff}}, " LAST(code)
+#define LAST(code) "lastState: {terminated: {exitCode: " code ", finishedAt: '" NOON "'}}"
+    static const struct {
+        const char *metadata, *restart_policy, *status; /* of container pytorch or the whole */
+        int32_t restarts;
+    } stages[] = {
+        {"", "OnFailure", "restartCount: 0, state: {running: {}}", 0},
+        {"", "OnFailure", "restartCount: 0, " ENDED("1", NOON), 1},
+        {"", "OnFailure", "restartCount: 0, " DUE("1"), 1},
+        {"", "OnFailure", "restartCount: 1, state: {running: {}}, " LAST("1"), 1},
+        {"", "OnFailure", "restartCount: 1, " ENDED("1", NOON_10) ", " LAST("1"), 2},
+        {"", "OnFailure", "restartCount: 1, " ENDED("0", NOON_10) ", " LAST("1"), 1},
+        /* it could not be started: the kubelet made another container, and counted */
+        {"", "OnFailure",
+         "restartCount: 1, state: {waiting: {reason: RunContainerError}}, " LAST("1"), 1},
+        {"", "OnFailure", "restartCount: 0, state: {waiting: {reason: CrashLoopBackOff}}", 0},
+        /* of a success the kubelet must say that it will be started again */
+        {"", "Always", "restartCount: 0, " ENDED("0", NOON), 0},
+        {"", "Always", "restartCount: 0, " DUE("0"), 1},
+        {"", "Always", "restartCount: 1, state: {running: {}}, " LAST("0"), 1},
+        /* nothing follows: its end is its phase's to tell */
+        {"", "Never", "restartCount: 0, " ENDED("1", NOON), 0},
+        /* nor once the pod is being deleted; what was counted before stays */
+        {DELETED, "OnFailure", "restartCount: 0, " ENDED("143", NOON_10), 0},
+        {DELETED, "OnFailure", "restartCount: 0, " ENDED("1", "1970-01-01T11:59:59Z"), 1},
+    };
+    static const char *const forms[] = {
+        "phase: Running, containerStatuses: [{name: side}, {name: pytorch, %s}]",
+        "phase: Pending, initContainerStatuses: [{name: init-pytorch, %s}]",
+    };
+    for (size_t i = 0; i < array_length(stages) * array_length(forms); i++) {
+        size_t row = i / array_length(forms);
+        struct reading reading;
+        auto_str struct str text;
+        str_init(&text, 1 << 16);
+        str_printf(&text, "{metadata: {" KNOWN "%s%s}, spec: {restartPolicy: %s}, status: {",
+                   *stages[row].metadata ? ", " : "", stages[row].metadata,
+                   stages[row].restart_policy);
+        str_printf(&text, forms[i % array_length(forms)], stages[row].status);
+        str_add(&text, "}}");
+        open_reading(&reading, str_text(&text));
+        struct pod pod =
+            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+        assert_int_equal(reading.problems.count, 0);
+        if (pod.restart_count != stages[row].restarts)
+            fail_msg("%s: %d restarts, expected %d", str_text(&text), pod.restart_count,
+                     stages[row].restarts);
+        close_reading(&reading);
+    }
+}
+
 /* In whole characters. */
 static void a_long_message_is_cut(void **state)
 {
@@ -379,6 +434,7 @@ int main(void)
         cmocka_unit_test(who_it_is_and_whose),
         cmocka_unit_test(labels_say_which_replica),
         cmocka_unit_test(a_status_is_read),
+        cmocka_unit_test(a_failure_in_place_counts_when_it_happens),
         cmocka_unit_test(of_a_spoilt_pod_only_its_being_there_is_known),
         cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(a_service_is_being_deleted),
