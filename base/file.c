@@ -67,6 +67,12 @@ void file_unmap(const uint8_t *bytes, size_t size)
         munmap((void *)bytes, size);
 }
 
+bool file_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int file_open_standard(struct error *err)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

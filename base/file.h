@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,9 @@ int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_
  * ERR_NOT_FOUND, ERR_IO, and ERR_INPUT for what is empty or no regular file. */
 int file_map(const char *path, const uint8_t **ret_bytes, size_t *ret_size, struct error *err);
 void file_unmap(const uint8_t *bytes, size_t size); /* NULL-safe */
+
+/* Links are followed. */
+bool file_is_directory(const char *path);
 
 /* Opens /dev/null for each of stdin, stdout and stderr that the parent left closed: otherwise the
  * next file that is opened would get its number, and what is printed. Call it first. */

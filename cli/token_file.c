@@ -2,6 +2,7 @@
 
 #include "agent/dataset/llmc_bin.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -9,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PART_IDS = 4096 };
@@ -40,8 +40,7 @@ static int write_header(struct token_file *file, struct error *err)
 
 int token_file_create(const char *path, bool wide, struct token_file **ret_file, struct error *err)
 {
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (file_is_directory(path))
         return error_set(err, ERR_EXISTS, "%s is a directory: name a file", path);
     struct token_file *file = xcalloc(1, sizeof *file);
     file->path = xstrdup(path);

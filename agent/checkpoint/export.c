@@ -2,16 +2,15 @@
 
 #include "agent/checkpoint/safetensors.h"
 #include "agent/comm/agree.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <libgen.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int check_target(const char *path, struct error *err)
 {
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (file_is_directory(path))
         return error_set(err, ERR_EXISTS,
                          "%s is a directory; name a file, such as %s/model.safetensors", path,
                          path);

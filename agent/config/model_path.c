@@ -27,12 +27,6 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* "ORG/NAME" or "NAME"; what begins like a path is none, nor is what could leave the cache. */
 static bool is_id(const char *name)
 {
@@ -116,7 +110,7 @@ static void resolve_dataset(struct agent_config *c, config_getenv lookup, void *
 static bool is_files(const char *place, struct arena *arena)
 {
     return strpbrk(place, "*?[") ||
-           (!is_directory(place) &&
+           (!file_is_directory(place) &&
             (is_there(place) || is_there(arena_printf(arena, "%s.idx", place))));
 }
 
@@ -129,7 +123,7 @@ static void note_subdirectory(struct config *config, struct arena *arena)
         name, arena_printf(arena, "%s/%s", c->data.root, name),
         arena_printf(arena, "%s/%s", c->data.root, str_after_last(name, '/'))};
     size_t i = 0;
-    while (i < array_length(places) && !is_directory(places[i]) && !is_files(places[i], arena))
+    while (i < array_length(places) && !file_is_directory(places[i]) && !is_files(places[i], arena))
         i++;
     if (i < array_length(places) && is_files(places[i], arena) && c->data.dataset_config_name[0] &&
         config_is_given(config, &c->data.dataset_config_name))

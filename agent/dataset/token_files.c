@@ -4,6 +4,7 @@
 #include "agent/dataset/llmc_bin.h"
 #include "agent/dataset/megatron.h"
 #include "agent/dataset/token_sniff.h"
+#include "base/file.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -27,12 +28,6 @@ struct search {
     struct str tried; /* places, for the error */
     bool saw_parquet; /* likewise */
 };
-
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 static bool is_file(const char *path)
 {
@@ -163,7 +158,7 @@ static int scan_directory(struct search *s, const char *directory, struct error 
         return strcmp(s->split->name, "train") == 0 ? scan_split(s, directory, err) : 0;
     for (int i = 0; i < name_count; i++) {
         auto_free char *below = xasprintf("%s/%s", directory, names[i]);
-        if (is_directory(below))
+        if (file_is_directory(below))
             return scan_split(s, below, err);
     }
     return scan_files(s, directory, false, err);
@@ -174,7 +169,7 @@ static int search_directory(struct search *s, const char *directory, struct erro
 {
     const char *config = s->options->config;
     auto_free char *part = config && *config ? xasprintf("%s/%s", directory, config) : NULL;
-    if (part && !is_directory(part))
+    if (part && !file_is_directory(part))
         return error_set(err, ERR_NOT_FOUND,
                          "%s has no subdirectory %s, which data.dataset_config_name asks for",
                          directory, config);
@@ -182,7 +177,7 @@ static int search_directory(struct search *s, const char *directory, struct erro
     if (scan_directory(s, place, err) < 0)
         return -1;
     auto_free char *data = xasprintf("%s/data", place);
-    if (s->files.count == 0 && is_directory(data))
+    if (s->files.count == 0 && file_is_directory(data))
         return scan_directory(s, data, err);
     return 0;
 }
@@ -223,7 +218,7 @@ static int search_place(struct search *s, const char *place, bool *ret_found, st
 {
     if (strpbrk(place, "*?["))
         return search_glob(s, place, ret_found, err);
-    *ret_found = is_directory(place);
+    *ret_found = file_is_directory(place);
     return *ret_found ? search_directory(s, place, err) : search_file(s, place, ret_found, err);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void a_file_is_read_whole_up_to_its_cap(void **state)
 {
@@ -46,11 +47,25 @@ static void what_cannot_be_read_is_named(void **state)
     assert_fails(file_read("/", 1, &bytes, &size, &err), &err, ERR_IO, "/: Is a directory");
 }
 
+static void directories_are_told_from_the_rest(void **state)
+{
+    (void)state;
+    auto_free char *directory = support_temp_dir();
+    auto_free char *link = xasprintf("%s/link", directory);
+    assert_int_equal(symlink(directory, link), 0);
+    assert_true(file_is_directory(directory));
+    assert_true(file_is_directory(link));
+    assert_false(file_is_directory("/dev/null"));
+    assert_false(file_is_directory("/nonexistent/x"));
+    support_remove_tree(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read_whole_up_to_its_cap),
         cmocka_unit_test(what_cannot_be_read_is_named),
+        cmocka_unit_test(directories_are_told_from_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
