@@ -151,8 +151,9 @@ static void on_trouble(void *context, const char *message)
     assert_non_null(message);
 }
 
-static void on_changed(void *context, const char *key)
+static void on_changed(void *context, const char *key, bool finished)
 {
+    (void)finished;
     struct simulation *s = context;
     for (int i = 0; i < SERVER_JOBS; i++)
         if (strcmp(key + 3, server_job_names[i]) == 0)
