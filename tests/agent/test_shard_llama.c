@@ -23,6 +23,9 @@ static struct world llama_world(const struct llama_config *llama, int ranks,
     return w;
 }
 
+/* Where one and two ranks are enough, one micro-batch or two. */
+enum { FEW_ROWS = 8 };
+
 /* Elements: of the root alone, of blocks (4,152 with their norms) and of products within blocks
  * (480 and more): units inside a segment that runs again. */
 static const int64_t cuts[] = {0, 4000, 470};
@@ -72,6 +75,7 @@ static void sparing_memory_changes_no_bit(void **state)
     for (size_t cut = 0; cut < array_length(cuts); cut++) {
         struct world_result plain, got;
         struct world w = llama_world(&llama, 2, FULL_SHARD);
+        w.rows = FEW_ROWS;
         w.min_num_params = cuts[cut];
         w.micro_batches = 2;
         world_must_run(&w, &plain, "keeps all");
@@ -143,6 +147,7 @@ static void no_step_after_the_first_allocates(void **state)
         struct world_result result;
         struct world w = llama_world(&llama, 2, (enum shard_strategy)(FULL_SHARD + turn % 3));
         uint32_t choice = world_hash((uint32_t)turn, 0);
+        w.rows = FEW_ROWS;
         w.min_num_params = cuts[turn / 3 % 3];
         w.keeps = (enum tape_keeps)(choice % 3);
         w.horizon = (int)(choice >> 4) % 3;
@@ -253,6 +258,7 @@ static void bf16_does_not_depend_on_the_layout(void **state)
     for (int slices = DTYPE_F32; slices <= DTYPE_BF16; slices++) {
         struct world_result plain, got;
         struct world w = llama_world(&llama, 1, NO_SHARD);
+        w.rows = FEW_ROWS;
         w.optim = optim_defaults(OPTIM_ADAMW);
         w.lr = 0.01f;
         w.config.param_dtype = DTYPE_BF16;

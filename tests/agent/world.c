@@ -370,13 +370,14 @@ static int world_train(struct world_rank *r)
     return shard_sync(r->shard, &r->err);
 }
 
-/* A rank that fails takes the others with it, as a process that ends would. */
+/* A rank that fails takes the others with it, as a process that ends would: its end is known to the
+ * store before its connections are closed. */
 static void *world_thread(void *arg)
 {
     struct world_rank *r = arg;
     r->status = world_train(r);
     if (r->status < 0 && r->comm)
-        r->comm->fn->abort(r->comm, "another rank failed");
+        store_lose(comm_local_store(r->group), "another rank failed");
     world_rank_close(r);
     return NULL;
 }
