@@ -51,6 +51,31 @@ void children_delete_all(struct plan *plan, const struct view *view)
         children_delete(plan, ACTION_DELETE_SERVICE, &view->services.items[i]);
 }
 
+/* A pod that the system ended is gone before anybody looks. */
+static void tell_disrupted(struct plan *plan, const struct pod *pod)
+{
+    if (!pod->disrupted || pod->deleted_ms || !pod->waiting_reason)
+        return;
+    plan_add(plan, (struct action){
+                       .kind = ACTION_EVENT,
+                       .event_type = EVENT_WARNING,
+                       .reason = "PodDisrupted",
+                       .message = arena_printf(
+                           plan->arena, "Pod %s did not fail, it was ended: %s%s%s", pod->name,
+                           pod->waiting_reason, pod->waiting_message ? ": " : "",
+                           pod->waiting_message ? pod->waiting_message : ""),
+                   });
+}
+
+/* Whether a pod makes room for another one in its place, or of the next attempt. */
+static bool makes_room(const struct job *job, const struct history *history,
+                       const struct child *child)
+{
+    enum restart_policy policy = job->replicas[child->type].restart_policy;
+    return !child->paused && (children_is_old_attempt(job, history, child->pod) ||
+                              restart_judge(policy, child->pod) == RESTART_REPLACE);
+}
+
 /* Deletes the pods that must go. Returns whether pods of an old attempt are still there. */
 static bool delete_unwanted(struct plan *plan, const struct job *job, const struct view *view,
                             const struct history *history)
@@ -58,12 +83,12 @@ static bool delete_unwanted(struct plan *plan, const struct job *job, const stru
     bool old_attempt = false;
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *child = &view->pods.items[i];
-        bool old = children_is_old_attempt(job, history, child->pod);
-        enum restart_policy policy = job->replicas[child->type].restart_policy;
-        if (old || child->lost || !children_wanted(job, child) ||
-            restart_judge(policy, child->pod) == RESTART_REPLACE)
+        bool room = makes_room(job, history, child);
+        if (room && child->pod->phase == POD_FAILED)
+            tell_disrupted(plan, child->pod);
+        if (room || child->lost || !children_wanted(job, child))
             children_delete(plan, ACTION_DELETE_POD, child);
-        old_attempt |= old;
+        old_attempt |= children_is_old_attempt(job, history, child->pod);
     }
     for (size_t i = 0; i < view->services.count; i++)
         if (!children_wanted(job, &view->services.items[i]))

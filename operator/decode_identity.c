@@ -52,6 +52,7 @@ static const struct json_field metadata_fields[] = {
     JSON_ARRAY_OF("ownerReferences", struct metadata, owners, owner_count, struct owner,
                   owner_fields),
     JSON_CUSTOM("labels", struct metadata, labels, decode_pairs),
+    JSON_CUSTOM("creationTimestamp", struct metadata, identity.created_ms, decode_time),
     JSON_CUSTOM("deletionTimestamp", struct metadata, deletion_ms, decode_time),
     JSON_OPTIONAL("deletionGracePeriodSeconds", struct metadata, grace_s, 0, MAX_GRACE_S),
     JSON_END,

@@ -29,6 +29,7 @@ struct identity {
     enum replica_type type;
     int32_t index;
     int32_t attempt;
+    int64_t created_ms; /* 0: it does not say */
     int64_t deleted_ms; /* when its deletion was asked for; 0: it was not */
     int64_t grace_ms;   /* asked for with the deletion */
 };

@@ -80,7 +80,7 @@ struct container_statuses {
 
 struct pod_status {
     int phase; /* index into phases */
-    const char *reason;
+    const char *reason, *message;
     struct pod_condition *conditions;
     size_t condition_count;
     struct container_statuses containers, init_containers;
@@ -93,6 +93,7 @@ static const char *const phases[] = {"",       "Pending", "Running", "Succeeded"
 static const struct json_field status_fields[] = {
     JSON_CHOICE("phase", struct pod_status, phase, phases),
     JSON_TEXT("reason", struct pod_status, reason),
+    JSON_TEXT("message", struct pod_status, message),
     JSON_ARRAY_OF("conditions", struct pod_status, conditions, condition_count,
                   struct pod_condition, condition_fields),
     JSON_ARRAY_OF("containerStatuses", struct pod_status, containers.items, containers.count,
@@ -265,9 +266,11 @@ static bool set_waiting_container(struct pod *pod, const struct container_status
     return false;
 }
 
-/* Why a pod that has not ended does not go on. */
+/* Why a pod that has not ended does not go on, or why the system ended it. */
 static void set_obstacle(struct pod *pod, const struct pod_status *status, struct arena *arena)
 {
+    if (pod->phase == POD_FAILED && pod->disrupted)
+        set_waiting(pod, status->reason, status->message, arena);
     if (pod->phase != POD_PENDING && pod->phase != POD_RUNNING)
         return;
     const struct pod_condition *unscheduled = condition(status, "PodScheduled", "False");
@@ -295,6 +298,7 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
         .index = identity->index,
         .attempt = identity->attempt,
         .phase = POD_UNKNOWN,
+        .created_ms = identity->created_ms,
         .deleted_ms = identity->deleted_ms,
         .grace_ms = identity->grace_ms,
     };

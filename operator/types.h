@@ -229,6 +229,7 @@ struct pod {
     int32_t index;   /* -1: its index label is not a number */
     int32_t attempt; /* LABEL_ATTEMPT; 0 if absent */
     enum pod_phase phase;
+    int64_t created_ms; /* 0: unknown, or the backend never refuses a pod */
     /* When its deletion was asked for; 0: it was not. The API's deletionTimestamp is when it must
      * be gone; the request was deletionGracePeriodSeconds before that. */
     int64_t deleted_ms;
@@ -252,7 +253,8 @@ struct pod {
     bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
     /* Why it does not begin or go on, in the words of who knows: reason and message of its
      * condition PodScheduled if that is False (Unschedulable), else of its first waiting container,
-     * init containers first (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError). NULL:
+     * init containers first (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError); of a
+     * disrupted pod that failed, the reason and message of its status (Evicted, OutOfcpu). NULL:
      * nothing to tell, as with ContainerCreating and PodInitializing. The message may be NULL. */
     const char *waiting_reason;
     const char *waiting_message;

@@ -4,6 +4,7 @@
 #include "operator/names.h"
 #include "operator/policy_deadline.h"
 #include "operator/policy_lost.h"
+#include "operator/policy_pause.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,8 @@ struct view view_open(const struct world *world, struct arena *arena)
             continue;
         bool lost = has_come(&view, policy_lost_ms(pod, &world->options), world->now_ms);
         bool overdue = has_come(&view, policy_overdue_ms(pod, &world->options), world->now_ms);
+        int64_t pause_ms = policy_pause_ms(pod, world->status, world->now_ms);
+        bool paused = !has_come(&view, pause_ms, world->now_ms);
         view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
                                                             .index = pod->index,
                                                             .name = pod->name,
@@ -74,6 +77,7 @@ struct view view_open(const struct world *world, struct arena *arena)
                                                             .deleting = pod->deleted_ms != 0,
                                                             .lost = lost,
                                                             .overdue = overdue,
+                                                            .paused = paused,
                                                             .pod = pod};
     }
     view.services.items = arena_array(arena, struct child, world->service_count);

@@ -47,6 +47,14 @@ static void restart_pod(struct pod *pod, const char *exit_code)
     pod->before_code = pod->restarted ? atoi(exit_code) : 0;
 }
 
+static void reject_pod(struct cluster *cluster, struct pod *pod, const char *reason)
+{
+    pod->phase = POD_FAILED;
+    pod->disrupted = true;
+    pod->created_ms = cluster->now_ms;
+    pod->waiting_reason = arena_strdup(cluster->arena, reason);
+}
+
 static void delete_pod(struct cluster *cluster, const struct pod *pod)
 {
     cluster_carry_out(
@@ -64,6 +72,8 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         restart_pod(pod, argument);
     else if (strcmp(verb, "fail") == 0 || strcmp(verb, "evict") == 0)
         pod->phase = POD_FAILED;
+    else if (strcmp(verb, "reject") == 0)
+        reject_pod(cluster, pod, argument);
     else if (strcmp(verb, "lose") == 0)
         pod->node_lost_ms = cluster->now_ms;
     else if (strcmp(verb, "find") == 0)

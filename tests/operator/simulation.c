@@ -120,6 +120,7 @@ static void run_on(struct simulation *s, struct pod *pod)
     } else if (chance(s, 10)) {
         pod->phase = POD_FAILED;
         pod->disrupted = true;
+        pod->created_ms = chance(s, 50) ? s->truth->now_ms : 0;
     } else if (chance(s, 10)) {
         pod->node_lost_ms = s->truth->now_ms;
     } else if (chance(s, 5)) {

@@ -136,8 +136,8 @@ static void labels_say_which_replica(void **state)
 struct row {
     const char *metadata; /* more of it */
     const char *status;
-    /* phase, restarts, [before CODE], [exit CODE@SECONDS], [deleted@SECONDS+GRACE], [disrupted],
-     * [lost@SECONDS], [waits: REASON (MESSAGE)] */
+    /* phase, restarts, [created@SECONDS], [before CODE], [exit CODE@SECONDS],
+     * [deleted@SECONDS+GRACE], [disrupted], [lost@SECONDS], [waits: REASON (MESSAGE)] */
     const char *expected;
 };
 
@@ -167,6 +167,7 @@ static const struct row rows[] = {
     {"", "{phase: Failed, containerStatuses: [{name: pytorch, " ENDED("137", NOON) "}]}",
      "Failed 0 exit 137@43200"},
     {"", "{phase: Unknown}", "Unknown 0"},
+    {"creationTimestamp: '" NOON "'", "{}", "Pending 0 created@43200"},
     /* deletion was asked for a grace period before its timestamp */
     {DELETED, "{phase: Running}", "Running 0 deleted@43200+30"},
     {"deletionTimestamp: '" NOON "'", "{phase: Running}", "Running 0 deleted@43200+0"},
@@ -176,18 +177,19 @@ static const struct row rows[] = {
      "137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}",
      "Failed 0 exit 137@43200 deleted@43200+30"},
     /* ended by the system */
-    {"", "{phase: Failed, reason: Evicted}", "Failed 0 disrupted"},
+    {"", "{phase: Failed, reason: Evicted, message: no memory}",
+     "Failed 0 disrupted waits: Evicted (no memory)"},
     {"",
      "{phase: Failed, reason: Evicted, containerStatuses: [{name: pytorch, " ENDED("137",
                                                                                    NOON) "}]}",
-     "Failed 0 exit 137@43200 disrupted"},
-    {"", "{phase: Failed, reason: Preempting}", "Failed 0 disrupted"},
+     "Failed 0 exit 137@43200 disrupted waits: Evicted ()"},
+    {"", "{phase: Failed, reason: Preempting}", "Failed 0 disrupted waits: Preempting ()"},
     {"", "{phase: Running, reason: NodeLost}", "Running 0 disrupted"},
     {"",
      "{phase: Failed, reason: Terminated, containerStatuses: [{name: pytorch, " ENDED("143",
                                                                                       NOON) "}]}",
-     "Failed 0 exit 143@43200 disrupted"},
-    {"", "{phase: Failed, reason: OutOfcpu}", "Failed 0 disrupted"},
+     "Failed 0 exit 143@43200 disrupted waits: Terminated ()"},
+    {"", "{phase: Failed, reason: OutOfcpu}", "Failed 0 disrupted waits: OutOfcpu ()"},
     {"",
      "{phase: Failed, conditions: [{type: Ready, status: 'False'}, {type: DisruptionTarget, status: "
      "'True'}], containerStatuses: [{name: pytorch, " ENDED("143", NOON) "}]}",
@@ -234,7 +236,7 @@ static const struct row rows[] = {
     {"",
      "{phase: Failed, reason: Evicted, containerStatuses: [{name: pytorch, state: {waiting: "
      "{reason: ImagePullBackOff}}}]}",
-     "Failed 0 disrupted"},
+     "Failed 0 disrupted waits: Evicted ()"},
     /* its own doing */
     {"", "{phase: Failed, reason: DeadlineExceeded}", "Failed 0"},
     {"",
@@ -251,7 +253,9 @@ static const char *show(const struct pod *pod, struct arena *arena)
     if (pod->deleted_ms)
         deleted = arena_printf(arena, " deleted@%d+%d", (int)(pod->deleted_ms / 1000),
                                (int)(pod->grace_ms / 1000));
-    const char *lost = "", *waits = "", *before = "";
+    const char *lost = "", *waits = "", *before = "", *created = "";
+    if (pod->created_ms)
+        created = arena_printf(arena, " created@%d", (int)(pod->created_ms / 1000));
     if (pod->restarted)
         before = arena_printf(arena, " before %d", pod->before_code);
     if (pod->node_lost_ms)
@@ -259,8 +263,9 @@ static const char *show(const struct pod *pod, struct arena *arena)
     if (pod->waiting_reason)
         waits = arena_printf(arena, " waits: %s (%s)", pod->waiting_reason,
                              pod->waiting_message ? pod->waiting_message : "");
-    return arena_printf(arena, "%s %d%s%s%s%s%s%s", names_phase(pod->phase), pod->restart_count,
-                        before, exit, deleted, pod->disrupted ? " disrupted" : "", lost, waits);
+    return arena_printf(arena, "%s %d%s%s%s%s%s%s%s", names_phase(pod->phase), pod->restart_count,
+                        created, before, exit, deleted, pod->disrupted ? " disrupted" : "", lost,
+                        waits);
 }
 
 static void a_status_is_read(void **state)

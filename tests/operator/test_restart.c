@@ -87,6 +87,44 @@ static const struct story deletions[] = {
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
 };
 
+#define REJECTED "settle; reject worker-0 OutOfcpu; pass; "
+static const struct story pauses[] = {
+    {"a kubelet that refuses a pod does not get the next one at once", 1, 1, "Never", "",
+     REJECTED "wait 9999; pass", "requeue 11000\n"},
+    {"but after a pause", 1, 1, "Never", "", REJECTED "wait 10000; pass",
+     "event Warning PodDisrupted: Pod j-worker-0 did not fail, it was ended: OutOfcpu\n"
+     "delete pod j-worker-0 u4\n"},
+    {"which grows with the trouble", 1, 1, "Never", "",
+     REJECTED "wait 10000; settle; wait 30000; reject worker-0 OutOfcpu; pass; pass",
+     "requeue 61000\n"},
+    {"up to a minute", 1, 1, "Never", "",
+     REJECTED "wait 10000; settle; wait 990000; reject worker-0 OutOfcpu; pass; pass",
+     "requeue 1061000\n"},
+    {"and is none for a pod that has lived", 1, 1, "Never", "",
+     "settle; reject worker-0 Evicted; wait 10000; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/1 start=1000\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "event Warning PodDisrupted: Pod j-worker-0 did not fail, it was ended: Evicted\n"
+     "delete pod j-worker-0 u4\n"},
+    {"nor does it keep what has no place", 1, 2, "Never", "",
+     "settle; reject worker-1 OutOfcpu; pass; scale 1; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "delete pod j-worker-1 u6\n"
+     "delete service j-worker-1 u3\n"
+     "requeue 11000\n"},
+    {"clocks too far apart tell nothing", 1, 0, "Never", "",
+     "settle; wait 50000; reject master-0 OutOfcpu; pass; wait -10001; pass",
+     "event Warning PodDisrupted: Pod j-master-0 did not fail, it was ended: OutOfcpu\n"
+     "delete pod j-master-0 u2\n"},
+    {"scope Job: the next attempt waits for it", 1, 1, "OnFailure", "restartScope: Job",
+     REJECTED "gone master-0; pass; wait 9999; pass", "requeue 11000\n"},
+    {"scope Job: and begins after it", 1, 1, "OnFailure", "restartScope: Job",
+     REJECTED "gone master-0; pass; wait 10000; pass; gone worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1\n"
+     "create pod j-master-0 attempt 1\n"
+     "create pod j-worker-0 attempt 1\n"},
+};
+
 static const struct story limits[] = {
     {"C06 limit 0 without failures", 1, 0, "OnFailure", "backoffLimit: 0",
      "settle; run *; settle; pass", ""},
@@ -217,6 +255,12 @@ static void deletions_are_no_failures(void **state)
     cluster_tell(deletions, array_length(deletions));
 }
 
+static void what_the_system_ends_again_and_again_waits(void **state)
+{
+    (void)state;
+    cluster_tell(pauses, array_length(pauses));
+}
+
 static void failures_are_counted_once(void **state)
 {
     (void)state;
@@ -234,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_decide),
         cmocka_unit_test(deletions_are_no_failures),
+        cmocka_unit_test(what_the_system_ends_again_and_again_waits),
         cmocka_unit_test(failures_are_counted_once),
         cmocka_unit_test(groups_restart_together),
     };

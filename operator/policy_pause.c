@@ -1,0 +1,27 @@
+#include "operator/policy_pause.h"
+
+#include "operator/condition.h"
+
+#define PAUSE_MIN_MS 10000
+#define PAUSE_MAX_MS 60000
+
+/* Half of the time that the trouble has lasted, so that each pause is half as long again as the
+ * time before it. */
+static int64_t pause_of(const struct pod *pod, const struct job_status *status)
+{
+    const struct condition *restarting = condition_find(status, CONDITION_RESTARTING);
+    int64_t pause_ms = 0;
+    if (restarting && restarting->status)
+        pause_ms = (pod->created_ms - restarting->transition_ms) / 2;
+    if (pause_ms < PAUSE_MIN_MS)
+        return PAUSE_MIN_MS;
+    return pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;
+}
+
+int64_t policy_pause_ms(const struct pod *pod, const struct job_status *status, int64_t now_ms)
+{
+    if (!pod->created_ms || pod->phase != POD_FAILED || !pod->disrupted)
+        return 0;
+    int64_t pause_ms = pause_of(pod, status);
+    return pod->created_ms - now_ms > pause_ms ? 0 : pod->created_ms + pause_ms;
+}
