@@ -122,15 +122,21 @@ static void tell_begun(const char *key, const struct job_status *before,
     }
 }
 
+/* Of a status that was written. */
+static void on_written(struct controller *c, const char *key, const struct job *job,
+                       const struct job_status *before, const struct job_status *after)
+{
+    tell_begun(key, before, after);
+    metrics_status_written(c->metrics, job->namespace_, before, after);
+}
+
 static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
 {
     struct controller *c = context;
     const struct store_job *held = find_hold(c, key)->job;
     const struct job_status *status = outcome->written ? outcome->written : held->status;
-    if (outcome->written) {
-        tell_begun(key, held->status, outcome->written);
-        metrics_status_written(c->metrics, held->job->namespace_, held->status, outcome->written);
-    }
+    if (outcome->written)
+        on_written(c, key, held->job, held->status, outcome->written);
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, held->job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
@@ -193,6 +199,9 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
         return;
     }
     c->passes++;
+    struct job_status before;
+    if (executor_settle(c->executor, key, &world, arena, &before))
+        on_written(c, key, job->job, &before, job->status);
     const struct plan *plan = reconcile(&world, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {

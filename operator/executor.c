@@ -92,6 +92,7 @@ static void note(struct run *run, const struct action *action, const struct json
     const char *after = text_at(answer, "resourceVersion");
     if (action->kind == ACTION_SET_STATUS) {
         run->written = action->status;
+        job_memory_doubt_no_more(run->memory);
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expect_newer(expect, before);
     }
@@ -101,9 +102,12 @@ static void note(struct run *run, const struct action *action, const struct json
         expect_done(expect, action, text_at(answer, "uid"));
 }
 
-/* No pass over this very version of the job will do better. */
-static void note_unwritten(struct run *run, enum error_code code)
+/* A conflict may be with an earlier try of this write, whose answer was lost. No pass over this
+ * very version of the job will do better. */
+static void note_unwritten(struct run *run, const struct action *action, enum error_code code)
 {
+    if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
+        job_memory_doubt(run->memory, run->status, action->status);
     run->invalid = code == ERR_INPUT;
     if (run->invalid || code == ERR_CONFLICT)
         expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
@@ -136,7 +140,7 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     if (steps_done(run->steps, action, err))
         note(run, action, err->code ? NULL : answer, err);
     else if (action->kind == ACTION_SET_STATUS)
-        note_unwritten(run, err->code);
+        note_unwritten(run, action, err->code);
     advance(run);
 }
 
@@ -194,6 +198,13 @@ bool executor_forgive(struct executor *executor, const char *key, const char *ui
     return memory && job_memory_forgive(memory);
 }
 
+bool executor_settle(struct executor *executor, const char *key, const struct world *world,
+                     struct arena *arena, struct job_status *ret_before)
+{
+    struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
+    return memory && job_memory_settle(memory, world->status, arena, ret_before);
+}
+
 /* ---- life cycle ---- */
 
 struct executor *executor_open(struct kube *kube, const struct executor_options *options)
@@ -246,6 +257,7 @@ void executor_start(struct executor *executor, const char *key, const struct job
     run->memory->expect = expect_open();
     run->job = job;
     run->object = object;
+    run->status = status;
     run->steps = steps_open(plan, status, executor->options.parallel_max);
     table_add(&executor->runs, &run->entry);
     advance(run);

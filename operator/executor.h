@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+struct arena;
 struct executor;
 struct init_template;
 struct world;
@@ -64,9 +65,9 @@ void executor_close(struct executor *executor);
  * none. */
 void executor_use_autoscaling(struct executor *executor, const char *version);
 
-/* key: "namespace/name", copied. job and object (as the API has it, with its resourceVersion) must
- * live until `over` was called or the job was dropped; plan and status are copied. `over` may be
- * called before this returns. */
+/* key: "namespace/name", copied. job, object (as the API has it, with its resourceVersion) and
+ * status must live until `over` was called or the job was dropped; the plan is copied. `over` may
+ * be called before this returns. */
 void executor_start(struct executor *executor, const char *key, const struct job *job,
                     const struct json_t *object, const struct job_status *status,
                     const struct plan *plan);
@@ -85,6 +86,10 @@ const char *executor_refused(struct executor *executor, const char *key, const c
 /* A pass has found nothing to create: what was refused is not wanted any more. Returns whether
  * anything was, so that another pass is due. */
 bool executor_forgive(struct executor *executor, const char *key, const char *uid);
+/* Whether the view shows that a status write was done of which `over` told no more than that it
+ * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. */
+bool executor_settle(struct executor *executor, const char *key, const struct world *world,
+                     struct arena *arena, struct job_status *ret_before);
 /* The job is gone, and has no plan under way. */
 void executor_forget(struct executor *executor, const char *key);
 

@@ -20,6 +20,7 @@ struct run {
     struct job_memory *memory;
     const struct job *job;
     const struct json_t *object;
+    const struct job_status *status; /* before the plan */
     struct steps *steps;
     struct flight *flights;
     const struct job_status *written;

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "operator/job_status.h"
 
 static void free_memory(struct job_memory *memory)
 {
     expect_close(memory->expect);
+    job_memory_doubt_no_more(memory);
     free(memory->key);
     free(memory->uid);
     free(memory->refused);
@@ -67,6 +69,37 @@ bool job_memory_forgive(struct job_memory *memory)
     free(memory->refused);
     memory->refused = NULL;
     return refused;
+}
+
+void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
+                      const struct job_status *tried)
+{
+    job_memory_doubt_no_more(memory);
+    struct arena *arena = arena_open();
+    memory->doubt = arena_new(arena, struct doubt);
+    memory->doubt->arena = arena;
+    memory->doubt->before = job_status_copy(before, arena);
+    memory->doubt->tried = job_status_copy(tried, arena);
+}
+
+void job_memory_doubt_no_more(struct job_memory *memory)
+{
+    if (memory->doubt)
+        arena_close(memory->doubt->arena);
+    memory->doubt = NULL;
+}
+
+bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
+                       struct arena *arena, struct job_status *ret_before)
+{
+    const struct doubt *doubt = memory->doubt;
+    if (!doubt || job_status_equal(&doubt->before, seen))
+        return false; /* as before: it may be done yet */
+    bool done = job_status_equal(&doubt->tried, seen);
+    if (done)
+        *ret_before = job_status_copy(&doubt->before, arena);
+    job_memory_doubt_no_more(memory);
+    return done;
 }
 
 bool job_memory_fail(struct job_memory *memory, const char *failure)

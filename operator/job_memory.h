@@ -6,10 +6,17 @@
 #include "base/table.h"
 #include "operator/event_budget.h"
 #include "operator/expect.h"
+#include "operator/types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* A status write that failed, and may have been done all the same: its answer was lost. */
+struct doubt {
+    struct arena *arena; /* of all of it */
+    struct job_status before, tried;
+};
 
 struct job_memory {
     struct table_entry entry;
@@ -21,6 +28,7 @@ struct job_memory {
     bool suspected;          /* what it misses was asked for anew (executor_options.unseen) */
     char *refused;           /* see executor_refused */
     uint64_t failure;        /* hash of how its last plan failed; 0: it did not */
+    struct doubt *doubt;     /* NULL: none */
 };
 
 /* Of this very job; NULL: nothing is remembered. */
@@ -33,6 +41,15 @@ void job_memory_free_all(struct table *memories);
 
 void job_memory_refuse(struct job_memory *memory, const char *text); /* copies */
 bool job_memory_forgive(struct job_memory *memory); /* returns whether anything was refused */
+
+/* Copies. One doubt takes the place of another. */
+void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
+                      const struct job_status *tried);
+void job_memory_doubt_no_more(struct job_memory *memory);
+/* What is seen settles the doubt. Returns whether the write was done; *ret_before is then what it
+ * changed, in `arena`. */
+bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
+                       struct arena *arena, struct job_status *ret_before);
 
 /* How a plan ended, NULL: well. Returns whether it failed otherwise than the one before it. */
 bool job_memory_fail(struct job_memory *memory, const char *failure);

@@ -44,7 +44,7 @@ operator/(defaults|validate).[ch]:base/(contract|lines|mem|str).h|operator/(type
 operator/pod.[ch]:base/(contract|mem|str).h|operator/(types|names|history|restart|pod|resources).h
 operator/metrics.[ch]:base/(exposition|mem|str).h|operator/(types|names|metrics).h
 operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
-operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|event_budget|expect).h
+operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|job_status|types|event_budget|expect).h
 operator/executor(_flight|_parts)?.[ch]:base/.*|operator/(executor|executor_parts|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
 kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*

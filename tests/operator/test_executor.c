@@ -279,6 +279,49 @@ static void a_failure_is_news_after_a_success(void **state)
     executor_fixture_close(f);
 }
 
+/* Without an answer nobody knows; what is seen then tells, once. */
+static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        bool written; /* to be told by executor_settle */
+    } rows[] = {{ERR_CONFLICT, true}, {ERR_IO, true},         {ERR_TIMEOUT, true},
+                {ERR_NONE, false},    {ERR_FORBIDDEN, false}, {ERR_INPUT, false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct job_status before, seen;
+        struct world world = {.job = f->cluster->job, .status = &f->cluster->status};
+        executor_fixture_start(f, "ns/j");
+        seen = *f->cluster->plan->actions[0].status;
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), rows[i].code);
+        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        world.status = &seen;
+        assert_int_equal(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before),
+                         rows[i].written);
+        if (rows[i].written)
+            assert_int_equal(before.condition_count, 0);
+        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        executor_fixture_close(f);
+    }
+}
+
+/* ... or that it was another's. */
+static void a_status_that_another_wrote_is_not_ours(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    executor_fixture_start(f, "ns/j");
+    struct job_status before, seen = *f->cluster->plan->actions[0].status, other = seen;
+    other.start_ms++;
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
+    struct world world = {.job = f->cluster->job, .status = &other};
+    assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    world.status = &seen;
+    assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    executor_fixture_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +338,8 @@ int main(void)
         cmocka_unit_test(events_of_a_big_job_are_bounded),
         cmocka_unit_test(events_in_flight_are_bounded),
         cmocka_unit_test(a_failure_is_news_after_a_success),
+        cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
+        cmocka_unit_test(a_status_that_another_wrote_is_not_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
