@@ -98,6 +98,26 @@ static bool has_vanished(struct pass *pass)
     return vanished;
 }
 
+/* Whether the pod's part in the job is done. */
+static bool is_done(struct pass *pass, const struct pod *pod)
+{
+    if (!restart_succeeded(pod))
+        return false;
+    history_complete(&pass->status.history, pod->type, pod->index, pass->arena);
+    tell_exit(pass, pod);
+    return true;
+}
+
+void observe_completions(struct pass *pass)
+{
+    for (size_t i = 0; i < pass->view.pods.count; i++) {
+        const struct child *child = &pass->view.pods.items[i];
+        if (is_current(pass, child) &&
+            !history_is_complete(&pass->status.history, child->type, child->index))
+            is_done(pass, child->pod);
+    }
+}
+
 struct news observe(struct pass *pass)
 {
     struct news news = {0};
@@ -107,11 +127,8 @@ struct news observe(struct pass *pass)
         const struct pod *pod = child->pod;
         if (!is_current(pass, child) || history_is_complete(history, pod->type, pod->index))
             continue;
-        if (restart_succeeded(pod)) {
-            history_complete(history, pod->type, pod->index, pass->arena);
-            tell_exit(pass, pod);
+        if (is_done(pass, pod))
             continue;
-        }
         int32_t fresh = history_record(history, pod, restart_failures(pod), pass->arena);
         if (fresh > 0)
             tell_exit(pass, pod);

@@ -20,6 +20,9 @@ struct news {
 /* Records completions and failures of the current attempt. */
 struct news observe(struct pass *pass);
 
+/* Records completions only; what has failed is left to be judged later. */
+void observe_completions(struct pass *pass);
+
 /* The job is under way: its counters follow the pods. A pod that is lost or being deleted is not
  * active any more. */
 void observe_count(struct pass *pass);

@@ -216,6 +216,13 @@ static bool deadline_passed(const struct pass *pass)
            pass->world->now_ms >= policy_deadline_ms(pass->job, &pass->status);
 }
 
+static void fail_late(struct pass *pass)
+{
+    finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
+           pass_text(pass, "Job %s has failed because it was active longer than specified deadline",
+                     pass->job->name));
+}
+
 static void pass_active(struct pass *pass)
 {
     const struct job *job = pass->job;
@@ -236,10 +243,7 @@ static void pass_active(struct pass *pass)
                          "Job %s has failed because it has reached the specified backoff limit",
                          job->name));
     else if (deadline_passed(pass))
-        finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-               pass_text(pass,
-                         "Job %s has failed because it was active longer than specified deadline",
-                         job->name));
+        fail_late(pass);
     else
         go_on(pass, &news, &obstacle);
 }
@@ -281,12 +285,49 @@ static void pass_invalid(struct pass *pass)
     pass->status.completion_ms = pass->world->now_ms;
 }
 
-/* The specification was spoilt after the job had started: all is left as it is until that is
- * mended. Ending it would lose work over a slip. */
+/* The job with as many replicas as are seen or remembered: what it says of them may be the slip. */
+static const struct job *job_as_seen(const struct pass *pass)
+{
+    const struct history *history = &pass->status.history;
+    struct job *job = arena_new(pass->arena, struct job);
+    *job = *pass->job;
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        struct replica_spec *replica = &job->replicas[type];
+        int64_t least = history->completed_count[type];
+        for (size_t i = 0; i < pass->view.pods.count; i++) {
+            const struct child *child = &pass->view.pods.items[i];
+            if (child->type == (enum replica_type)type && child->index >= least)
+                least = child->index + 1;
+        }
+        replica->present |= pass->status.replicas[type].present || least > 0;
+        if (replica->replicas.value < least)
+            replica->replicas.value = least;
+    }
+    return job;
+}
+
+/* The specification was spoilt after the job had started: nothing is made, deleted or failed by it
+ * until that is mended, as that would lose work over a slip. What needs none of it goes on: the
+ * counts, and the end of a job whose master is done. A deadline does, too, unless it is the slip.
+ */
 static void pass_spoilt(struct pass *pass)
 {
     struct obstacle obstacle = {.reason = REASON_INVALID, .message = pass->job->invalid};
+    bool timed = pass->job->run_policy.active_deadline_seconds.value >= 0;
     created(pass);
+    if (condition_is_true(&pass->status, CONDITION_SUSPENDED)) {
+        wait_for(pass, &obstacle);
+        return;
+    }
+    pass->job = job_as_seen(pass);
+    observe_completions(pass);
+    observe_count(pass);
+    if (history_is_complete(&pass->status.history, REPLICA_MASTER, 0))
+        succeed(pass);
+    else if (timed && deadline_passed(pass))
+        fail_late(pass);
+    else if (timed)
+        pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
     wait_for(pass, &obstacle);
 }
 

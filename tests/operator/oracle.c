@@ -67,6 +67,13 @@ static bool is_active(const struct simulation *s, const struct job_status *befor
     return !s->was_finished && !job->invalid && !asleep;
 }
 
+/* Whether the pass looked only for what is done: the specification was spoilt under way. */
+static bool is_spoilt(const struct simulation *s, const struct job_status *before)
+{
+    bool asleep = s->truth->job->run_policy.suspend || holds(before, CONDITION_SUSPENDED);
+    return !s->was_finished && s->truth->job->invalid && !asleep;
+}
+
 /* A pod of the attempt, in a place that the job has and that is not done with. */
 static bool takes_part(const struct simulation *s, const struct pod *pod,
                        const struct job_status *before)
@@ -96,6 +103,15 @@ static bool is_broken(const struct simulation *s, const struct job_status *befor
         }
     }
     return false;
+}
+
+static void look_for_done(struct simulation *s, const struct job_status *before)
+{
+    for (size_t i = 0; i < s->seen.pod_count; i++) {
+        const struct pod *pod = &s->seen.pods[i];
+        if (has_succeeded(pod) && (!is_grouped(s) || pod->attempt >= before->history.attempt))
+            s->oracle.completed[pod->type][pod->index] = true;
+    }
 }
 
 static void forget_completed(struct simulation *s, int type, int32_t from)
@@ -144,6 +160,8 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
 {
     int32_t attempts = after->history.attempt - before->history.attempt;
     if (!is_active(s, before)) {
+        if (is_spoilt(s, before))
+            look_for_done(s, before);
         check(s, attempts == 0, "an attempt began while the job is not active");
         check_completed(s, &after->history);
         return;
