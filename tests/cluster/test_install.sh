@@ -45,7 +45,7 @@ headed() { # NAMES OPTION...
 set_status() {
     local server=$work/api.sock
     kubectl proxy --unix-socket="$server" >/dev/null &
-    wait_for 20 curl -sf --unix-socket "$server" http://localhost/readyz || return
+    wait_for 60 curl -sf --unix-socket "$server" http://localhost/readyz || return
     curl -sS --fail-with-body --unix-socket "$server" -X PATCH -H 'Content-Type: application/merge-patch+json' \
         --data-binary @- http://localhost/apis/kubeflow.org/v1/namespaces/default/pytorchjobs/j/status <<'END'
 {"status": {
@@ -88,8 +88,8 @@ check "the CRD as Helm sends it" kubectl create --validate=false -f deploy/crd/p
 check "... with the rules that this server knows" test "$(rules_kept)" -eq "$(if knows_cel; then echo 6; else echo 0; fi)"
 check "kubectl delete -k deploy/crd" kubectl delete -k "$installed/crd" --timeout=60s
 check "kubectl apply -k $installed" kubectl apply -k "$installed"
-check "... once more changes nothing" wait_for 10 unchanged
-check "the CRD is established" wait_for 30 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
+check "... once more changes nothing" wait_for 60 unchanged
+check "the CRD is established" wait_for 60 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
 
 check "a job" apply j "backoffLimit: 6, runPolicy: {}, pytorchReplicaSpecs: {$master, $worker}"
 check "its backoffLimit stays" field 6 .spec.backoffLimit
@@ -147,8 +147,8 @@ check "... nor elsewhere" may false coordination.k8s.io leases "create get updat
 if has_controllers; then
     kubectl create rolebinding editor --clusterrole=edit --user=editor >/dev/null
     kubectl create rolebinding viewer --clusterrole=view --user=viewer >/dev/null
-    user=editor check "who may edit a namespace may edit its jobs" wait_for 10 may true kubeflow.org pytorchjobs "create delete patch" default
-    user=viewer check "who may view it may view them" wait_for 10 may true kubeflow.org pytorchjobs "get list watch" default
+    user=editor check "who may edit a namespace may edit its jobs" wait_for 60 may true kubeflow.org pytorchjobs "create delete patch" default
+    user=viewer check "who may view it may view them" wait_for 60 may true kubeflow.org pytorchjobs "get list watch" default
     user=viewer check "... and no more" may false kubeflow.org pytorchjobs "create delete patch" default
     check "kubectl delete -k $installed" kubectl delete -k "$installed" --timeout=60s
 else

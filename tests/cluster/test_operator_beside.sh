@@ -13,9 +13,6 @@ operator_start
 check "the operator is ready" operator_ready
 
 # ---- autoscalers
-autoscalers_path=/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers
-autoscaler() { api GET "$autoscalers_path/$1" | jq -r "$2"; }
-metered='elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvBackend: c10d, maxRestarts: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}'
 job p10 0 1 OnFailure "" "$metered" 'ports: [{name: pytorchjob-port, containerPort: 8080}]'
 check "P10 autoscaler" comes "1-3 80 kubeflow.org/v1 PyTorchJob p10" autoscaler p10 '.spec |
     "\(.minReplicas)-\(.maxReplicas) \(.targetCPUUtilizationPercentage) \(.scaleTargetRef.apiVersion) \(.scaleTargetRef.kind) \(.scaleTargetRef.name)"'
@@ -36,42 +33,24 @@ edit_job p10 '{"spec": {"elasticPolicy": {"metrics": []}}}'
 check "another list of metrics" comes 1 field p10 '.spec.elasticPolicy | select(.metrics == []) | .minReplicas'
 check "P10 is at rest after it" requests_rest
 edit_job p10 '{"spec": {"runPolicy": {"suspend": true}}}'
-check "P12 suspending deletes it" wait_for 20 gone "$autoscalers_path/p10"
+check "P12 suspending deletes it" wait_for 60 gone "$autoscalers_path/p10"
 edit_job p10 '{"spec": {"runPolicy": {"suspend": false}}}'
 check "resuming makes it again" comes 1 autoscaler p10 .spec.minReplicas
 check "and the pod" comes p10-worker-0 pods p10
 play p10-worker-0 exit 0
 check "P11 one success is the job's" comes "Succeeded PyTorchJobSucceeded: PyTorchJob default/p10 successfully completed." last p10
 check "P11 counted" is 1 field p10 .status.replicaStatuses.Worker.succeeded
-check "X22 and its autoscaler goes" wait_for 20 gone "$autoscalers_path/p10"
+check "X22 and its autoscaler goes" wait_for 60 gone "$autoscalers_path/p10"
 operator_stop
 
 # ---- gangs
-pod_groups() { # GROUP VERSION: installs the API of a gang scheduler; leaves $groups_path
-    kubectl apply -f - <<END && wait_for 30 kubectl wait --for=condition=Established --timeout=5s "crd/podgroups.$1"
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: podgroups.$1, annotations: {api-approved.kubernetes.io: unapproved}}
-spec:
-  group: $1
-  scope: Namespaced
-  names: {plural: podgroups, singular: podgroup, kind: PodGroup, listKind: PodGroupList}
-  versions:
-  - name: $2
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-END
-    groups_path=/apis/$1/$2/namespaces/default/podgroups
-}
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
-group() { api GET "$groups_path/$1" | jq -r "$2"; }
 set_group() { api PATCH "$groups_path/$1" "{\"status\": $2}" >/dev/null; }
 operator_start --gang-scheduler-name=volcano
 check "ready with a gang scheduler" operator_ready
 
 job x18 0 1 OnFailure "" "$metered"
-check "X18 the group" wait_for 20 belongs_to x18 "$groups_path/x18"
+check "X18 the group" wait_for 60 belongs_to x18 "$groups_path/x18"
 set_group x18 '{"phase": "Inqueue"}'
 check "X18 the pod" comes x18-worker-0 pods x18
 check "X18 the service" comes x18-worker-0 services x18
@@ -107,12 +86,12 @@ check "X24 and the job runs" comes "Created Running" conditions x24
 check "X24 at rest" requests_rest
 check "P04 where the edit was not refused the group keeps its queue" is q group x24 .spec.queue
 play x24-master-0 exit 0
-check "X25 the group goes when the job is finished" wait_for 20 gone "$groups_path/x24"
+check "X25 the group goes when the job is finished" wait_for 60 gone "$groups_path/x24"
 
 schedulers() { api GET "$pods_path$(of_job "$1")" | jq -r '[.items[] | .spec.schedulerName] | join(" ")'; } # of master and worker
 scheduled() { # NAME SCRIPT SCHEDULERS: the job whose manifest sed makes has pods with these
     manifest "$1" 1 1 OnFailure | sed "$2" | kubectl create -f - >/dev/null
-    wait_for 20 is 2 group "$1" .spec.minMember
+    wait_for 60 is 2 group "$1" .spec.minMember
     set_group "$1" '{"phase": "Inqueue"}'
     comes "$3" schedulers "$1"
 }
@@ -142,13 +121,13 @@ api POST "$groups_path" '{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind":
 job taken 0 1 OnFailure
 check "a foreign group is told of" tells taken 'Refused POST /apis/scheduling.volcano.sh'
 says_taken() { told taken | grep -F 'Waiting=True Refused: POST' | grep -F '"taken" already exists'; }
-check "in its condition, too" wait_for 20 says_taken
+check "in its condition, too" wait_for 60 says_taken
 check "and waited for" stays "" pods taken
 api DELETE "$groups_path/taken" >/dev/null
 check "until it is gone" comes 1 group taken .spec.minMember
 if has_controllers; then
     for path in "$pods_path/x18-worker-0" "$services_path/x18-worker-0" "$autoscalers_path/x18" "$groups_path/x18"; do
-        check "X18 ${path#*default/} goes with its job" wait_for 60 gone "$path"
+        check "X18 ${path#*default/} goes with its job" wait_for 120 gone "$path"
     done
 fi
 operator_stop
@@ -162,7 +141,7 @@ check "which no pod waits for" comes "plugins-master-0 plugins-worker-0" pods pl
 check "they are marked" is "coscheduler plugins" pod plugins-worker-0 \
     '"\(.spec.schedulerName) \(.metadata.labels["scheduling.x-k8s.io/pod-group"])"'
 play plugins-master-0 exit 0
-check "the group goes when the job is finished" wait_for 20 gone "$groups_path/plugins"
+check "the group goes when the job is finished" wait_for 60 gone "$groups_path/plugins"
 
 operator_stop
 check "it leaves in good order" is 0 echo "$exit_code"

@@ -48,7 +48,7 @@ check "kubectl apply -k deploy/crd, without a warning" quietly $kubectl apply -k
 rules_are_there() { $kubectl get crd pytorchjobs.kubeflow.org -o yaml | grep -q x-kubernetes-validations; }
 check "the server keeps the rules" rules_are_there
 rules_hold() { ! apply probe "$elastic, $both" && $kubectl delete pytorchjob probe --ignore-not-found; }
-check "... and applies them" wait_for 20 rules_hold
+check "... and applies them" wait_for 60 rules_hold
 check "once more changes nothing" is "customresourcedefinition.apiextensions.k8s.io/pytorchjobs.kubeflow.org unchanged" \
     $kubectl apply -k deploy/crd
 check "its schema breaks no rule of structure" is "" $kubectl get crd pytorchjobs.kubeflow.org \
