@@ -9,7 +9,8 @@
  * event orders runs late, early and between; of host memory that is not page-locked, half of the
  * copies read when they are queued, as CUDA may. memory.cc: fresh device memory is full of NaNs,
  * lies between guards, is given back at once by cudaFree (so later use is use after free for ASan),
- * and under ASan the host may not touch it.
+ * which waits for all that the device was given before, as CUDA's does; and under ASan the host may
+ * not touch it.
  *
  * The environment variable SHOAL_EMULATION holds settings as "name=value,name=value": see
  * option(). */
@@ -58,6 +59,9 @@ cudaError_t the_fault();
 /* Ends the test if this thread has chosen no device: CUDA would begin to use GPU 0. gpu.cc */
 void must_have_device(const char *call);
 
+/* This thread's. gpu.cc */
+int current_device();
+
 /* For libraries: ends the test if this thread is capturing, when a call may allocate, compile or
  * load kernels. graph.cc */
 void must_not_capture(const char *call);
@@ -98,5 +102,8 @@ void cupti_copy(size_t bytes, cudaStream_t stream, uint64_t begin);
  * broken, and this is the last call. */
 extern "C" __attribute__((visibility("default"))) void
 emulation_put(void *stream, bool (*advance)(void *args, bool is_over), void *args);
+
+/* For tests, which find it by name: how often device memory was asked for or given back so far. */
+extern "C" __attribute__((visibility("default"))) long emulation_memory_calls(void);
 #endif
 #endif

@@ -8,14 +8,19 @@ namespace emulation
 {
 
 static thread_local cudaError_t last_error;
-static thread_local bool has_device;
+static thread_local int device = -1; /* none is chosen */
 
 void must_have_device(const char *call)
 {
-    if (has_device)
+    if (device >= 0)
         return;
     fprintf(stderr, "emulation: %s by a thread that has chosen no device\n", call);
     abort();
+}
+
+int current_device()
+{
+    return device >= 0 ? device : 0;
 }
 
 cudaError_t noted(cudaError_t status)
@@ -153,7 +158,7 @@ static cudaError_t check_index(int index)
 cudaError_t cudaSetDevice(int index)
 {
     cudaError_t status = check_index(index);
-    has_device |= status == cudaSuccess;
+    device = status == cudaSuccess ? index : device;
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* The emulated GPU's memory: the host's, between guards. */
-#include "tests/emulation/emulation.h"
+#include "tests/emulation/streams.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,33 +20,39 @@ namespace
 
 enum { GUARD_BYTES = 256, GUARD = 0xa5, FRESH = 0xff }; /* fresh memory is NaNs */
 
+struct block {
+    size_t bytes;
+    int device;
+};
+
 struct {
     std::mutex lock;
-    /* By address: bytes; live as long as the process. Of the device, and page-locked. */
-    std::map<unsigned char *, size_t> *blocks, *locked;
+    /* By address; live as long as the process. Of the device, and page-locked. */
+    std::map<unsigned char *, block> *blocks, *locked;
     size_t used_bytes;
+    long calls;
     bool allowed;
 } memory;
 
-std::map<unsigned char *, size_t> &blocks()
+std::map<unsigned char *, block> &blocks()
 {
     if (!memory.blocks)
-        memory.blocks = new std::map<unsigned char *, size_t>;
+        memory.blocks = new std::map<unsigned char *, block>;
     return *memory.blocks;
 }
 
-std::map<unsigned char *, size_t> &locked_blocks()
+std::map<unsigned char *, block> &locked_blocks()
 {
     if (!memory.locked)
-        memory.locked = new std::map<unsigned char *, size_t>;
+        memory.locked = new std::map<unsigned char *, block>;
     return *memory.locked;
 }
 
-bool is_in(const std::map<unsigned char *, size_t> &all, const void *place)
+bool is_in(const std::map<unsigned char *, block> &all, const void *place)
 {
     auto *at = (unsigned char *)(uintptr_t)place;
     auto after = all.upper_bound(at);
-    return after != all.begin() && (--after, at < after->first + after->second);
+    return after != all.begin() && (--after, at < after->first + after->second.bytes);
 }
 
 size_t total_bytes()
@@ -82,16 +88,16 @@ void memory_allow()
 {
     std::lock_guard guard(memory.lock);
     memory.allowed = true;
-    for (auto [block, bytes] : blocks())
-        ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+    for (auto [at, block] : blocks())
+        ASAN_UNPOISON_MEMORY_REGION(at, block.bytes);
 }
 
 void memory_forbid()
 {
     std::lock_guard guard(memory.lock);
     memory.allowed = false;
-    for (auto [block, bytes] : blocks())
-        ASAN_POISON_MEMORY_REGION(block, bytes);
+    for (auto [at, block] : blocks())
+        ASAN_POISON_MEMORY_REGION(at, block.bytes);
 }
 
 bool memory_is_pageable(const void *place)
@@ -110,6 +116,7 @@ cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
     if (the_fault() != cudaSuccess)
         return noted(the_fault());
     std::lock_guard guard(memory.lock);
+    memory.calls++;
     if (bytes > total_bytes() || memory.used_bytes + bytes > total_bytes())
         return cudaErrorMemoryAllocation;
     size_t whole = rounded(bytes) + 2 * GUARD_BYTES;
@@ -122,25 +129,44 @@ cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
     ASAN_POISON_MEMORY_REGION(start, whole);
     if (memory.allowed)
         ASAN_UNPOISON_MEMORY_REGION(block, bytes);
-    blocks()[block] = bytes;
+    blocks()[block] = {bytes, current_device()};
     memory.used_bytes += bytes;
     *ret_memory = block;
     return cudaSuccess;
 }
 
-cudaError_t cudaFree(void *block)
+/* The device whose memory it is; -1: none's. */
+static int device_of(void *at)
 {
-    if (!block)
-        return cudaSuccess;
     std::lock_guard guard(memory.lock);
-    auto found = blocks().find((unsigned char *)block);
-    if (found == blocks().end())
+    auto found = blocks().find((unsigned char *)at);
+    return found == blocks().end() ? -1 : found->second.device;
+}
+
+/* Whoever frees waits for others, as with CUDA: for all streams of the device. */
+cudaError_t cudaFree(void *at)
+{
+    if (!at)
+        return cudaSuccess;
+    int device = device_of(at);
+    if (device < 0)
         return cudaErrorInvalidValue;
-    check_guards(found->first, found->second);
-    memory.used_bytes -= found->second;
+    drive_device(device);
+    std::lock_guard guard(memory.lock);
+    auto found = blocks().find((unsigned char *)at);
+    size_t bytes = found->second.bytes;
+    check_guards(found->first, bytes);
+    memory.calls++;
+    memory.used_bytes -= bytes;
     free(found->first - GUARD_BYTES);
     blocks().erase(found);
     return cudaSuccess;
+}
+
+long emulation_memory_calls(void)
+{
+    std::lock_guard guard(memory.lock);
+    return memory.calls;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -163,7 +189,7 @@ cudaError_t cudaHostAlloc(void **ret_memory, size_t bytes, unsigned flags)
         return cudaErrorMemoryAllocation;
     memset(*ret_memory, FRESH, rounded(bytes ? bytes : 1));
     std::lock_guard guard(memory.lock);
-    locked_blocks()[(unsigned char *)*ret_memory] = bytes;
+    locked_blocks()[(unsigned char *)*ret_memory] = {bytes, current_device()};
     return cudaSuccess;
 }
 

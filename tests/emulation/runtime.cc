@@ -112,6 +112,22 @@ void drive(gpu *g, std::unique_lock<std::mutex> *held, const std::function<bool(
     }
 }
 
+void drive_device(int device)
+{
+    gpu *g = the_gpu();
+    std::unique_lock held = g->locked();
+    std::vector<std::pair<std::shared_ptr<queue>, uint64_t>> before;
+    for (const auto &q : g->queues)
+        if (q->device == device)
+            before.emplace_back(q, q->queued);
+    drive(g, &held, [&before] {
+        for (const auto &[q, point] : before)
+            if (!is_done(*q, point))
+                return false;
+        return true;
+    });
+}
+
 gpu *the_gpu()
 {
     static gpu *g = [] {
@@ -265,6 +281,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     std::unique_lock held = g->locked();
     *stream = new CUstream_st{std::make_shared<queue>()};
     (*stream)->works->priority = g->random.below(1 << 16);
+    (*stream)->works->device = current_device();
     g->queues.push_back((*stream)->works);
     return noted(g->broken);
 }

@@ -43,6 +43,7 @@ struct queue {
     bool busy = false;                  /* its first work is a host function that runs */
     clock::time_point rests_until = {}; /* its first work waits for others */
     std::string name;
+    int device = 0;
 };
 
 struct work {
@@ -83,6 +84,9 @@ bool is_done(const queue &q, uint64_t point);
 
 /* Works until `enough`, waiting for host functions and other drivers where nothing can go on. */
 void drive(gpu *g, std::unique_lock<std::mutex> *held, const std::function<bool()> &enough);
+
+/* Works until all is done that the device has been given so far. */
+void drive_device(int device);
 
 /* Queues what the backend puts into no graph: it breaks a capture. */
 cudaError_t put(cudaStream_t stream, work &&w);
