@@ -29,6 +29,11 @@ struct device {
     struct trace *trace;    /* NULL: nobody looks on. Changes while its streams are idle */
     int (*is_well)(void *ctx, struct error *err); /* see device_guard() */
     void *is_well_ctx;
+    /* For backends, which cannot see memory.c: memory of an op's own, from where all memory comes.
+     * Given out again at once, to whatever stream: nothing queued uses it when it is freed, nor may
+     * anything queued have used it when it is taken. Errors: ERR_MEMORY. */
+    int (*scratch_alloc)(struct device *device, size_t bytes, void **ret_memory, struct error *err);
+    void (*scratch_free)(struct device *device, void *memory); /* NULL-safe */
 };
 enum { STREAM_MAX_RANGES = 16 }; /* within each other; deeper ones are not in a trace */
 struct stream {
@@ -49,8 +54,9 @@ struct backend {
     const char *name; /* as in device_open */
     const struct ops *ops;
 
-    /* sizeof struct backend and struct ops: a shared object of another build has others. */
-    size_t table_bytes, ops_bytes;
+    /* sizeof struct backend, struct ops and struct device: a shared object of another build has
+     * others. */
+    size_t table_bytes, ops_bytes, device_bytes;
 
     /* What a shared object logs: it has a base/log.c of its own. NULL: this is none. */
     void (*set_log_level)(enum log_level level);
@@ -104,7 +110,9 @@ struct backend {
 };
 
 /* The first fields of every table. */
-#define BACKEND_TABLE_SIZES .table_bytes = sizeof(struct backend), .ops_bytes = sizeof(struct ops)
+#define BACKEND_TABLE_SIZES                                                                        \
+    .table_bytes = sizeof(struct backend), .ops_bytes = sizeof(struct ops),                        \
+    .device_bytes = sizeof(struct device)
 
 extern const struct backend cpu_backend;
 

@@ -30,7 +30,8 @@ static int load(const char *path, struct error *err)
         return error_set(err, ERR_UNSUPPORTED, "the GPU backend cannot be loaded: %s", dlerror());
     const struct backend *backend = dlsym(library, CUDA_BACKEND_SYMBOL);
     if (!backend || backend->table_bytes != sizeof *backend ||
-        backend->ops_bytes != sizeof(struct ops)) {
+        backend->ops_bytes != sizeof(struct ops) ||
+        backend->device_bytes != sizeof(struct device)) {
         dlclose(library);
         return error_set(err, ERR_UNSUPPORTED,
                          "%s is of another build than this program: build both together", path);

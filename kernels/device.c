@@ -24,6 +24,16 @@ static int find_backend(const char *name, const struct backend **ret_backend, in
                      "no device is called \"%s\": there are cpu, cuda and cuda:N", name);
 }
 
+static int scratch_alloc(struct device *device, size_t bytes, void **ret_memory, struct error *err)
+{
+    return memory_alloc(device->memory, MEMORY_SCRATCH, bytes, "an op's scratch", ret_memory, err);
+}
+
+static void scratch_free(struct device *device, void *memory)
+{
+    memory_free(device->memory, memory);
+}
+
 int device_open(const char *name, int threads, struct device **ret_device, struct error *err)
 {
     assert(name && threads >= 1);
@@ -39,6 +49,8 @@ int device_open(const char *name, int threads, struct device **ret_device, struc
     device->backend = backend;
     device->threads = threads;
     device->memory = memory_open(&backend->memory, device);
+    device->scratch_alloc = scratch_alloc;
+    device->scratch_free = scratch_free;
     *ret_device = device;
     return 0;
 }
@@ -162,6 +174,11 @@ void device_host_free(struct device *device, void *memory)
         device->backend->host_free(device, memory);
 }
 
+int device_reserve(struct device *device, size_t bytes, struct error *err)
+{
+    return memory_reserve(device->memory, bytes, err);
+}
+
 int device_alloc(struct device *device, enum memory_kind kind, size_t bytes, const char *what,
                  void **ret_memory, struct error *err)
 {
@@ -191,6 +208,11 @@ void device_memory_reset_peak(struct device *device)
 void device_memory_set_limit(struct device *device, int64_t bytes)
 {
     memory_set_limit(device->memory, bytes);
+}
+
+void device_memory_widen(const struct device *device, const void **memory, size_t *bytes)
+{
+    memory_widen(device->memory, memory, bytes);
 }
 
 void device_memory_on_release(struct device *device,

@@ -1,9 +1,11 @@
 #include "kernels/memory.h"
 
 #include "base/mem.h"
+#include "kernels/reserve.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +17,11 @@ enum { BUCKETS = 1024 }; /* of the table that finds a block by its address */
 struct block {
     struct block *next; /* in its bucket, or in its class's free list */
     void *memory;
-    size_t bytes; /* asked for */
-    size_t room;  /* that there is */
+    const struct piece *piece; /* of the reserve; NULL: it is the source's own */
+    size_t bytes;              /* asked for */
+    size_t room;               /* that there is */
     int class;
-    enum memory_kind kind;
+    int kind;
 };
 
 struct memory {
@@ -28,8 +31,9 @@ struct memory {
     int64_t limit_bytes; /* 0: none */
     void (*leaves)(void *ctx, void *block, size_t bytes);
     void *leaves_ctx;
+    struct reserve *reserve; /* or NULL */
     struct block *used[BUCKETS];
-    struct block *cached[CLASSES]; /* last freed first: it is the warmest */
+    struct block *cached[CLASSES]; /* the source's own; last freed first: it is the warmest */
 };
 
 const char *memory_kind_name(enum memory_kind kind)
@@ -66,15 +70,20 @@ struct memory *memory_open(const struct memory_source *source, void *ctx)
     return memory;
 }
 
+static void release(struct memory *memory, void *block, size_t bytes)
+{
+    if (memory->leaves)
+        memory->leaves(memory->leaves_ctx, block, bytes);
+    memory->source.free(memory->ctx, block);
+}
+
 static void release_cached(struct memory *memory)
 {
     for (int i = 0; i < CLASSES; i++) {
         while (memory->cached[i]) {
             struct block *block = memory->cached[i];
             memory->cached[i] = block->next;
-            if (memory->leaves)
-                memory->leaves(memory->leaves_ctx, block->memory, block->room);
-            memory->source.free(memory->ctx, block->memory);
+            release(memory, block->memory, block->room);
             free(block);
         }
     }
@@ -85,7 +94,39 @@ void memory_close(struct memory *memory)
     if (!memory)
         return;
     release_cached(memory);
+    if (memory->reserve) {
+        const struct reserve_use use = reserve_use(memory->reserve);
+        release(memory, use.memory, use.bytes);
+        reserve_close(memory->reserve);
+    }
     free(memory);
+}
+
+int memory_reserve(struct memory *memory, size_t bytes, struct error *err)
+{
+    assert(!memory->reserve);
+    void *all = memory->source.alloc(memory->ctx, bytes);
+    if (!all && memory->source.check && memory->source.check(memory->ctx, err) < 0)
+        return error_wrap(err, "memory for the run");
+    if (!all)
+        return error_set(err, ERR_MEMORY,
+                         "no device memory for the run: %zu bytes asked for in one piece", bytes);
+    memory->reserve = reserve_open(all, bytes);
+    memory->use.fresh_blocks++;
+    memory->use.reserved_bytes = (int64_t)bytes;
+    return 0;
+}
+
+/* From the reserve; NULL: there is none, or it has no room. */
+static struct block *cut_block(struct memory *memory, size_t bytes)
+{
+    const struct piece *piece = memory->reserve ? reserve_cut(memory->reserve, bytes) : NULL;
+    if (!piece)
+        return NULL;
+    struct block *block = xcalloc(1, sizeof *block);
+    block->memory = piece->memory;
+    block->piece = piece;
+    return block;
 }
 
 /* A block of the class from the cache or the source; NULL if there is no more. */
@@ -105,6 +146,7 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     if (!fresh)
         return NULL;
     memory->use.fresh_blocks++;
+    memory->use.beyond_bytes += memory->reserve ? (int64_t)block_bytes : 0;
     block = xcalloc(1, sizeof *block);
     block->memory = fresh;
     block->room = block_bytes;
@@ -112,8 +154,10 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     return block;
 }
 
-static void count_bytes(struct memory_use *use, enum memory_kind kind, int64_t bytes)
+static void count_bytes(struct memory_use *use, int kind, int64_t bytes)
 {
+    if (kind == MEMORY_SCRATCH)
+        return;
     use->current_bytes[kind] += bytes;
     use->current_total_bytes += bytes;
     if (use->peak_bytes[kind] < use->current_bytes[kind])
@@ -128,22 +172,40 @@ static bool fits(const struct memory *memory, size_t bytes)
     return bytes <= (size_t)limit && memory->use.current_total_bytes <= limit - (int64_t)bytes;
 }
 
-int memory_alloc(struct memory *memory, enum memory_kind kind, size_t bytes, const char *what,
-                 void **ret_memory, struct error *err)
+/* Says why there is none. */
+static int refuse(const struct memory *memory, int kind, size_t bytes, const char *what,
+                  struct error *err)
 {
-    assert(kind < MEMORY_KINDS && what);
+    char reserved[128] = "";
+    const char *name =
+        kind == MEMORY_SCRATCH ? "scratch" : memory_kind_name((enum memory_kind)kind);
+    if (memory->source.check && memory->source.check(memory->ctx, err) < 0)
+        return error_wrap(err, "memory for %s", what);
+    if (memory->reserve) {
+        const struct reserve_use use = reserve_use(memory->reserve);
+        snprintf(reserved, sizeof reserved,
+                 "; of %zu reserved %zu are free, %zu of them in one piece", use.bytes,
+                 use.free_bytes, use.largest_hole);
+    }
+    return error_set(err, ERR_MEMORY,
+                     "no device memory for %s (%s): %zu bytes asked for, %" PRId64 " in use%s",
+                     what, name, bytes, memory->use.current_total_bytes, reserved);
+}
+
+int memory_alloc(struct memory *memory, int kind, size_t bytes, const char *what, void **ret_memory,
+                 struct error *err)
+{
+    assert(kind >= 0 && kind <= MEMORY_SCRATCH && what);
     struct block *block = NULL;
-    if (fits(memory, bytes)) {
+    if (kind == MEMORY_SCRATCH || fits(memory, bytes)) {
         size_t block_bytes;
         int class = size_class(bytes, &block_bytes);
-        block = take_block(memory, class, block_bytes);
+        block = cut_block(memory, bytes);
+        if (!block)
+            block = take_block(memory, class, block_bytes);
     }
-    if (!block && memory->source.check && memory->source.check(memory->ctx, err) < 0)
-        return error_wrap(err, "memory for %s", what);
     if (!block)
-        return error_set(err, ERR_MEMORY,
-                         "no device memory for %s (%s): %zu bytes asked for, %" PRId64 " in use",
-                         what, memory_kind_name(kind), bytes, memory->use.current_total_bytes);
+        return refuse(memory, kind, bytes, what, err);
     block->bytes = bytes;
     block->kind = kind;
     struct block **bucket = bucket_of(memory, block->memory);
@@ -164,9 +226,14 @@ void memory_free(struct memory *memory, void *address)
     struct block *block = *link;
     assert(block && "not a block of this device, or freed twice");
     *link = block->next;
+    count_bytes(&memory->use, block->kind, -(int64_t)block->bytes);
+    if (block->piece) {
+        reserve_give_back(memory->reserve, block->piece);
+        free(block);
+        return;
+    }
     block->next = memory->cached[block->class];
     memory->cached[block->class] = block;
-    count_bytes(&memory->use, block->kind, -(int64_t)block->bytes);
 }
 
 const struct memory_use *memory_use(const struct memory *memory)
@@ -184,6 +251,18 @@ void memory_reset_peak(struct memory *memory)
 void memory_set_limit(struct memory *memory, int64_t bytes)
 {
     memory->limit_bytes = bytes;
+}
+
+void memory_widen(const struct memory *memory, const void **piece, size_t *bytes)
+{
+    if (!memory->reserve)
+        return;
+    const struct reserve_use use = reserve_use(memory->reserve);
+    const char *begin = use.memory, *at = *piece;
+    if (at < begin || at >= begin + use.bytes)
+        return;
+    *piece = begin;
+    *bytes = use.bytes;
 }
 
 void memory_on_release(struct memory *memory, void (*leaves)(void *ctx, void *block, size_t bytes),

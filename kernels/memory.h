@@ -1,7 +1,9 @@
-/* The counting, caching allocator that lies over a backend's raw memory. A freed block is kept and
- * given out again at once to the next request of its size: in stream order that is safe while work
- * on it is still queued, and it spares the page faults of fresh memory. It keeps its notes on the
- * host and never touches the memory itself, which may be a GPU's. Not thread-safe. */
+/* The counting, caching allocator that lies over a backend's raw memory: the one place where device
+ * memory is handed out. What is freed is given out again at once: in stream order that is safe
+ * while work on it is still queued, and it spares the page faults of fresh memory. It comes from
+ * the reserve, if there is one and it has room; else from a block of its own, which is kept for the
+ * next request of its size. Keeps its notes on the host and never touches the memory itself, which
+ * may be a GPU's. Not thread-safe. */
 #ifndef SHOAL_KERNELS_MEMORY_H
 #define SHOAL_KERNELS_MEMORY_H
 
@@ -26,20 +28,27 @@ struct memory_source {
 
 struct memory;
 
+/* A kind of this header alone: what an op writes and reads itself. Neither counted nor limited. */
+enum { MEMORY_SCRATCH = MEMORY_KINDS };
+
 struct memory *memory_open(const struct memory_source *source, void *ctx);
 /* Gives the cached blocks back to the source. Blocks still in use are their owner's leak. */
 void memory_close(struct memory *memory);
 
+/* As device_reserve. */
+int memory_reserve(struct memory *memory, size_t bytes, struct error *err);
+
 /* As device_alloc and device_free. When the source has no more, the cached blocks are given back
- * to it and it is asked once again. */
-int memory_alloc(struct memory *memory, enum memory_kind kind, size_t bytes, const char *what,
-                 void **ret_memory, struct error *err);
+ * to it and it is asked once again. kind: or MEMORY_SCRATCH. */
+int memory_alloc(struct memory *memory, int kind, size_t bytes, const char *what, void **ret_memory,
+                 struct error *err);
 void memory_free(struct memory *memory, void *block); /* NULL-safe */
 
 const struct memory_use *memory_use(const struct memory *memory);
 void memory_reset_peak(struct memory *memory);
 void memory_set_limit(struct memory *memory, int64_t bytes); /* as device_memory_set_limit */
-/* As device_memory_on_release. */
+/* As device_memory_widen and device_memory_on_release. */
+void memory_widen(const struct memory *memory, const void **piece, size_t *bytes);
 void memory_on_release(struct memory *memory, void (*leaves)(void *ctx, void *block, size_t bytes),
                        void *ctx);
 

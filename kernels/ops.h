@@ -50,6 +50,8 @@ struct memory_use {
     int64_t peak_total_bytes; /* the most that was alive at one moment */
     int64_t fresh_blocks;     /* requests so far that the system had to serve: what was freed is
                                  given out again, so a loop of equal steps should need none */
+    int64_t reserved_bytes;   /* by device_reserve(); 0: nothing */
+    int64_t beyond_bytes;     /* asked of the system since then, because they had no room in it */
 };
 
 struct device;
@@ -86,6 +88,11 @@ bool device_is_host(const struct device *device);
 /* Bytes the device could still give, of ret_total: for refusing early what does not fit. */
 int64_t device_memory_free_bytes(const struct device *device, int64_t *ret_total);
 
+/* Asks the system at once for all the memory that is expected to be needed: from now on memory on
+ * the device comes from it, and only what has no room there is asked for apart (see beyond_bytes).
+ * Once a device, given back when it is closed. Errors: ERR_MEMORY. */
+int device_reserve(struct device *device, size_t bytes, struct error *err);
+
 /* Memory on the device, 64-byte aligned, not zeroed. `what` names it in errors ("fc1 gradient").
  * Stream-ordered like a caching allocator: memory may be freed while work that uses it is still
  * queued, and is given out again at once, so it must be used on the one stream that queued that
@@ -102,6 +109,9 @@ void device_memory_reset_peak(struct device *device);
 /* Allocations that would put more than `bytes` in use fail from now on (ERR_MEMORY); 0: no limit.
  * For a device that is shared with others. */
 void device_memory_set_limit(struct device *device, int64_t bytes);
+/* Widens memory[bytes], which lies in what device_alloc() gave, to all of what device_reserve()
+ * asked for, if it was cut from there: for libraries that are told of memory. */
+void device_memory_widen(const struct device *device, const void **memory, size_t *bytes);
 /* leaves(ctx, block, bytes) is called, by who calls device_alloc() or device_close(), before memory
  * that was freed goes back to the system, and nothing uses it any more: for libraries that were
  * told of it. One at a time; NULL: nobody. */

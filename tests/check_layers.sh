@@ -15,6 +15,7 @@ cli:(base|operator|agent|cli)/.*|kernels/ops.h
 pure='
 base/library.[ch]:base/(contract|error|library).h
 kernels/product.[ch]:kernels/(ops|product).h
+kernels/reserve.[ch]:base/mem.h|kernels/reserve.h
 kernels/trace.h:base/error.h
 kernels/trace.c:base/(clock|mem).h|kernels/trace_log.h
 operator/types.h:

@@ -120,18 +120,24 @@ static void count_sent(struct comm_nccl *c, int64_t total, int steps)
     c->head.stats.bytes_sent += total / c->head.size * steps;
 }
 
+static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
+{
+    if (c->shared->buffers)
+        device_memory_widen(c->shared->device, &memory, &bytes);
+    return settle(c, nccl_buffers_use(c->shared->buffers, c->nccl, memory, bytes));
+}
+
 /* Whether NCCL may be called: begin(), and the memory is registered if it is to be. all: what all
  * ranks have of a collective, part: this rank's, [bytes]. */
 static bool begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
                        const void *part, int64_t bytes, int *ret_result)
 {
-    struct nccl_buffers *buffers = c->shared->buffers;
     int64_t whole = bytes * c->head.size;
     if (!begin(c, s, op, bytes, whole))
         return false;
-    *ret_result = settle(c, nccl_buffers_use(buffers, c->nccl, all, (size_t)whole));
+    *ret_result = use_memory(c, all, (size_t)whole);
     if (*ret_result == NCCL_SUCCESS)
-        *ret_result = settle(c, nccl_buffers_use(buffers, c->nccl, part, (size_t)bytes));
+        *ret_result = use_memory(c, part, (size_t)bytes);
     return *ret_result == NCCL_SUCCESS;
 }
 

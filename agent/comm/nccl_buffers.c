@@ -12,7 +12,7 @@ struct buffer {
     void *handle;
 };
 
-/* Few: units of one size share their memory. */
+/* Few: what is cut from a reserve is the reserve, and units of one size share their memory. */
 struct nccl_buffers {
     const struct nccl_api *api;
     struct buffer *items;

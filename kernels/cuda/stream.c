@@ -115,28 +115,18 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
         bytes = 1;
     if (bytes <= s->scratch_bytes)
         return s->scratch;
-    cuda_check(stream, cudaStreamSynchronize(cuda_uncaptured(stream)), "grow an op's scratch");
-    cudaFree(s->scratch);
+    /* other streams may still use what comes, and will use what goes */
+    struct device *device = stream->device;
+    struct error err;
+    cuda_streams_wait_idle(device_of(stream));
+    device->scratch_free(device, s->scratch);
     s->scratch = NULL;
     s->scratch_bytes = 0;
-    cudaError_t status = cudaMalloc(&s->scratch, bytes);
-    if (status == cudaSuccess) {
+    if (device->scratch_alloc(device, bytes, &s->scratch, &err) < 0)
+        progress_fail(s->progress, progress_step(s->progress), &err);
+    else
         s->scratch_bytes = bytes;
-        return s->scratch;
-    }
-    cudaGetLastError();
-    if (status != cudaErrorMemoryAllocation) { /* a fault before it */
-        cuda_check(stream, status, "ask for an op's scratch");
-        return NULL;
-    }
-    struct error err;
-    size_t free_bytes = 0, total_bytes = 0;
-    cudaMemGetInfo(&free_bytes, &total_bytes);
-    error_set(&err, ERR_MEMORY,
-              "no device memory for an op's scratch: %zu bytes asked for, %zu free", bytes,
-              free_bytes);
-    progress_fail(s->progress, progress_step(s->progress), &err);
-    return NULL;
+    return s->scratch;
 }
 
 /* ---- streams ---- */
@@ -170,7 +160,7 @@ void cuda_stream_close(struct stream *stream)
     host_calls_close(s->calls);
     progress_close(s->progress);
     stamps_close(&s->stamps);
-    cudaFree(s->scratch);
+    stream->device->scratch_free(stream->device, s->scratch);
     cudaStreamDestroy(s->handle);
     free(s);
 }

@@ -5,6 +5,7 @@
 #include "tests/support.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct source {
     size_t free_bytes; /* left to give */
@@ -199,6 +200,121 @@ static void test_many_blocks(void **state)
     assert_int_equal(source.given, 0);
 }
 
+/* Pieces of the reserve: the smallest hole is taken, holes side by side become one. What has no
+ * room is asked for apart, counted, and found again. */
+static void test_reserve(void **state)
+{
+    (void)state;
+    struct source source = {.free_bytes = 1 << 16};
+    struct memory *memory = memory_open(&functions, &source);
+    const struct memory_use *use = memory_use(memory);
+    struct error err;
+    void *before = alloc(memory, MEMORY_INPUT, 100), *block;
+    assert_fails(memory_reserve(memory, 1 << 16, &err), &err, ERR_MEMORY, "65536 bytes asked for");
+    assert_ok(memory_reserve(memory, 8192, &err), &err);
+    assert_int_equal(use->reserved_bytes, 8192);
+    assert_int_equal(source.given, 2);
+
+    char *a = alloc(memory, MEMORY_UNIT, 1000), *b = alloc(memory, MEMORY_UNIT, 2000);
+    char *c = alloc(memory, MEMORY_UNIT, 1), *d = alloc(memory, MEMORY_UNIT, 1024);
+    char *e = alloc(memory, MEMORY_UNIT, 0);
+    const void *wide = c, *apart = before;
+    size_t wide_bytes = 1, apart_bytes = 100;
+    memory_widen(memory, &wide, &wide_bytes);
+    memory_widen(memory, &apart, &apart_bytes);
+    assert_true(wide == a && wide_bytes == 8192 && apart == before && apart_bytes == 100);
+    assert_true(b == a + 1024 && c == b + 2048 && d == c + 256 && e == d + 1024);
+    memory_free(memory, b);
+    memory_free(memory, d);
+    assert_ptr_equal(alloc(memory, MEMORY_UNIT, 900), d);
+    memory_free(memory, d);
+    memory_free(memory, c);
+    assert_ptr_equal(alloc(memory, MEMORY_SHARD, 3000), b); /* one hole of all three */
+    memory_free(memory, b);
+    memory_free(memory, a);
+    assert_ptr_equal(alloc(memory, MEMORY_SHARD, 3500), e + 256); /* it fits best */
+    assert_ptr_equal(alloc(memory, MEMORY_SHARD, 1), a);
+    assert_ptr_equal(alloc(memory, MEMORY_SHARD, 2), a + 256);
+    memory_free(memory, a);
+    assert_int_equal(use->current_total_bytes, 100 + 3500 + 2);
+    assert_true(source.given == 2 && use->beyond_bytes == 0 && use->fresh_blocks == 2);
+
+    void *beyond = alloc(memory, MEMORY_UNIT, 5000);
+    assert_true(source.given == 3 && use->beyond_bytes == 5120);
+    memory_free(memory, beyond);
+    assert_ptr_equal(alloc(memory, MEMORY_UNIT, 5000), beyond);
+    assert_int_equal(use->fresh_blocks, 3);
+    assert_fails(memory_alloc(memory, MEMORY_UNIT, 1 << 16, "logits", &block, &err), &err,
+                 ERR_MEMORY, "; of 8192 reserved 4096 are free, 3840 of them in one piece");
+    memory_free(memory, beyond);
+    memory_free(memory, e + 256);
+    memory_free(memory, e);
+    memory_free(memory, a + 256);
+    memory_free(memory, before);
+    assert_int_equal(use->current_total_bytes, 0);
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
+/* Whatever is cut, in whatever order it is given back: pieces lie within the reserve, apart from
+ * each other, and in the end it is whole again. */
+static void test_reserve_at_random(void **state)
+{
+    (void)state;
+    enum { PIECES = 40, TURNS = 4000, BYTES = 1 << 17 };
+    struct error err;
+    struct source source = {.free_bytes = BYTES}; /* all of it: what has no room fails */
+    struct memory *memory = memory_open(&functions, &source);
+    assert_ok(memory_reserve(memory, BYTES, &err), &err);
+    unsigned char *pieces[PIECES] = {0};
+    size_t sizes[PIECES] = {0};
+    int refused = 0;
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        size_t i = (size_t)(random_uniform(1, turn) * PIECES);
+        if (pieces[i]) { /* nobody else wrote into it */
+            assert_true(pieces[i][0] == i && pieces[i][sizes[i] - 1] == i);
+            memory_free(memory, pieces[i]);
+            pieces[i] = NULL;
+            continue;
+        }
+        void *piece = NULL;
+        sizes[i] = 1 + (size_t)(random_uniform(2, turn) * 12000);
+        if (memory_alloc(memory, MEMORY_UNIT, sizes[i], "x", &piece, &err) < 0) {
+            refused++;
+            continue;
+        }
+        assert_int_equal((uintptr_t)piece % 64, 0);
+        pieces[i] = piece;
+        memset(piece, (int)i, sizes[i]);
+    }
+    assert_in_range(refused, 1, TURNS / 4);
+    for (size_t i = 0; i < PIECES; i++)
+        memory_free(memory, pieces[i]);
+    memory_free(memory, alloc(memory, MEMORY_UNIT, BYTES));
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
+/* An op's scratch has its place there, too, but is neither counted nor limited. */
+static void test_scratch(void **state)
+{
+    (void)state;
+    struct source source = {.free_bytes = 8192};
+    struct memory *memory = memory_open(&functions, &source);
+    struct error err;
+    void *scratch, *block;
+    assert_ok(memory_reserve(memory, 4096, &err), &err);
+    memory_set_limit(memory, 1000);
+    assert_ok(memory_alloc(memory, MEMORY_SCRATCH, 4096, "y", &scratch, &err), &err);
+    assert_true(memory_use(memory)->current_total_bytes == 0 && source.given == 1);
+    assert_fails(memory_alloc(memory, MEMORY_SCRATCH, 8192, "an op", &block, &err), &err,
+                 ERR_MEMORY,
+                 "no device memory for an op (scratch): 8192 bytes asked for, 0 in use");
+    memory_free(memory, scratch);
+    memory_close(memory);
+    assert_int_equal(source.given, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +324,9 @@ int main(void)
         cmocka_unit_test(test_exhausted),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_many_blocks),
+        cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_reserve_at_random),
+        cmocka_unit_test(test_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+/* One large block of memory from which smaller ones are cut, so that the system is asked once. A
+ * piece comes from the smallest hole that has room for it, and joins the holes beside it when it is
+ * given back: sizes may change from step to step without leaving holes that serve nobody. Keeps its
+ * notes on the host and never touches the memory itself, which may be a GPU's. Not thread-safe. */
+#ifndef SHOAL_KERNELS_RESERVE_H
+#define SHOAL_KERNELS_RESERVE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { RESERVE_ALIGN = 256 }; /* bytes; of pieces, as CUDA aligns its own blocks */
+
+struct reserve;
+struct piece {
+    void *memory;
+    size_t bytes; /* that there are: what was asked for, rounded up to RESERVE_ALIGN */
+};
+
+/* memory[bytes] stays the caller's, who takes it back after reserve_close(). */
+struct reserve *reserve_open(void *memory, size_t bytes);
+void reserve_close(struct reserve *reserve); /* NULL-safe; all pieces are given back before */
+
+/* NULL: no hole has room for it. */
+const struct piece *reserve_cut(struct reserve *reserve, size_t bytes);
+void reserve_give_back(struct reserve *reserve, const struct piece *piece);
+
+struct reserve_use {
+    void *memory;
+    size_t bytes;                    /* in all */
+    size_t free_bytes, largest_hole; /* of them, now */
+};
+struct reserve_use reserve_use(const struct reserve *reserve);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
