@@ -45,6 +45,10 @@ struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *sha
     int64_t pooled_width = (shape->width - 2 * (KERNEL - 1)) / POOL;
     struct mnist *net = arena_new(arena, struct mnist);
     struct module *root = module_new(arena, "", "Net", NULL);
+    int64_t after_conv1 =
+        (shape->height - KERNEL + 1) * (shape->width - KERNEL + 1) * shape->channels1;
+    int64_t after_conv2 =
+        (shape->height - 2 * (KERNEL - 1)) * (shape->width - 2 * (KERNEL - 1)) * shape->channels2;
     uint64_t index = 0;
 
     net->conv1 = nn_conv2d_new(arena, root, "conv1", &index, 1, shape->channels1, KERNEL);
@@ -61,6 +65,7 @@ struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *sha
         .task = MODEL_IMAGES,
         .root = root,
         .input_shape = {shape->height, shape->width, 1},
+        .sample_bytes = (int64_t)sizeof(float) * (after_conv1 + after_conv2),
         .classes = shape->classes,
         .forward = forward,
     };

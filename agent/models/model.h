@@ -86,8 +86,10 @@ struct model {
     const char *type; /* "mnist_cnn", "llama", "gpt2", "t5", "bert" */
     enum model_task task;
     struct module *root;
-    int64_t input_shape[3];         /* H, W, C of a sample; 0 for language models */
-    int64_t classes;                /* images, and labels of MODEL_PRETRAINING and _CLASSES */
+    int64_t input_shape[3]; /* H, W, C of a sample; 0 for language models */
+    int64_t sample_bytes; /* image models: activations of a sample at an evaluation's worst moment;
+                             in training there are gradients of the same size beside them */
+    int64_t classes;      /* images, and labels of MODEL_PRETRAINING and _CLASSES */
     const char *label_names;        /* of MODEL_CLASSES, separated by commas; NULL: none */
     struct language_shape language; /* V is 0 for image models */
     struct model_tie ties[MODEL_MAX_TIES];

@@ -179,6 +179,7 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
 {
     const struct plan_activations *a = &f->activations;
     int64_t tokens = f->batch_rows * f->sequence_tokens, value = f->bytes.value;
+    plan->activations = a->pass_bytes;
     if (a->L == 0)
         return;
     const struct layers parts[] = {encoder_layers(f), decoder_layers(f)};
@@ -192,16 +193,30 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
             at_work = parts[i].whole;
     }
     plan->activations += a->keeps == TAPE_KEEPS_SEGMENTS ? at_work : 0;
+    plan->flowing = tokens * value * (a->I + a->D);
     tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
     plan->logits = rows * a->V * (4 + (value < 4 ? value : 0)); /* fp32; the gradient beside or in
                                                                    its place */
 }
 
+static void add_totals(const struct run_plan_facts *f, const struct run_plan *plan,
+                       struct run_plan_strategy *s)
+{
+    int64_t step = s->transient + plan->activations + plan->logits;
+    s->allowance = RUN_PLAN_SCRATCH + plan->flowing + step / RUN_PLAN_PART;
+    s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent);
+    s->device = s->reserve + plan->graphs;
+    s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);
+}
+
 void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
 {
     *ret_plan = (struct run_plan){.parameters = f->parameters, .units = f->unit_count};
     add_activations(f, ret_plan);
+    if (f->cuda_graphs)
+        ret_plan->graphs = (f->activations.L + f->activations.decoder_L + 1) * RUN_PLAN_FORMS *
+                           RUN_PLAN_KERNELS * RUN_PLAN_KERNEL;
     for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
         struct run_plan_strategy *s = &ret_plan->strategies[i];
         s->strategy = (enum shard_strategy)(FULL_SHARD + i);
@@ -211,9 +226,7 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
         add_transient(f, &a, s);
         add_packing(f, &a, s);
         add_traffic(f, &a, s);
-        s->device = s->transient + ret_plan->activations + ret_plan->logits;
-        s->host = ret_plan->host_activations;
-        *(f->cpu_offload ? &s->host : &s->device) += s->persistent;
+        add_totals(f, ret_plan, s);
     }
     ret_plan->samples = f->batch_rows * f->world_size * f->micro_batches;
     ret_plan->tokens = ret_plan->samples * f->sequence_tokens;

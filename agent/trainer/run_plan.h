@@ -9,7 +9,15 @@
  *
  *   FULL_SHARD     gathered v (K + max(U + U', E + U)), whole gradients g (K + max(U + U', E))
  *   SHARD_GRAD_OP  gathered v P, whole gradients g (K + U + U' + E)
- *   NO_SHARD       neither: used and reduced in place */
+ *   NO_SHARD       neither: used and reduced in place
+ *
+ * What ops need beside tensors, and what is lost between tensors, is not known to the byte: the
+ * total has an allowance for it, of RUN_PLAN_SCRATCH bytes (the most that a matrix product may have
+ * as its workspace), gradients of the feed-forward's middle and of what goes on to the next layer,
+ * and a RUN_PLAN_PART of what comes and goes within a step. A GPU's memory is reserved up to here.
+ * The driver takes what CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS
+ * kernels that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it promises no
+ * number, so this is an allowance, too. */
 #ifndef SHOAL_AGENT_RUN_PLAN_H
 #define SHOAL_AGENT_RUN_PLAN_H
 
@@ -43,8 +51,18 @@ struct plan_bytes {
     int reduction; /* as sent */
 };
 
-/* Sizes of a language model's activations; L 0: not one, and they are not known. */
+enum {
+    RUN_PLAN_SCRATCH = 32 << 20,
+    RUN_PLAN_PART = 16, /* the 16th part */
+    RUN_PLAN_KERNEL = 64 << 10,
+    RUN_PLAN_KERNELS = 64,
+    RUN_PLAN_FORMS = 2, /* of a whole batch and of the last one */
+};
+
+/* Sizes of a language model's activations; L 0: not one. Then bytes of the pass that holds the
+ * most; 0: they are not known. */
 struct plan_activations {
+    int64_t pass_bytes;
     int64_t L, D, heads, kv_heads, hd, I, V;
     int64_t decoder_L, target_tokens; /* of an encoder-decoder, L and the other tokens being the
                                          encoder's; else 0 */
@@ -67,6 +85,7 @@ struct run_plan_facts {
     int64_t micro_batches;                     /* of an optimizer step */
     bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
     bool cpu_offload;                          /* what is persistent lies on the host */
+    bool cuda_graphs;
 };
 
 struct run_plan_strategy {
@@ -79,8 +98,10 @@ struct run_plan_strategy {
     int64_t gathered;
     int64_t whole_gradients; /* before they are reduced; in bf16, how they are sent too */
     int64_t transient; /* of the two together: they need not have their worst at the same moment */
+    int64_t allowance; /* for ops' scratch and for what is lost between tensors */
     /* All of it, activations included if they are known, by where it lies. */
     int64_t device, host;
+    int64_t reserve; /* of `device`, what tensors and scratch are cut from: all but the graphs */
     /* Per rank and optimizer step, by rings. */
     int64_t sent_in_group, sent_between_groups;
 };
@@ -89,9 +110,11 @@ struct run_plan {
     int64_t parameters;
     int units;
     struct run_plan_strategy strategies[RUN_PLAN_STRATEGIES]; /* FULL_SHARD first */
-    int64_t activations;             /* bytes per rank at the end of forward; 0: not known */
-    int64_t host_activations;        /* likewise, on the host */
-    int64_t logits;                  /* bytes of a chunk of them, and its gradient */
+    int64_t activations;      /* bytes per rank at the end of forward; 0: not known */
+    int64_t host_activations; /* likewise, on the host */
+    int64_t logits;           /* bytes of a chunk of them, and its gradient */
+    int64_t flowing; /* likewise, gradients of activations that a layer's backward works on */
+    int64_t graphs;  /* bytes per rank that CUDA graphs are allowed for */
     int64_t samples, tokens;         /* of all ranks in an optimizer step */
     double flops[FLOPS_CONVENTIONS]; /* of all ranks in an optimizer step; 0: not known */
 };

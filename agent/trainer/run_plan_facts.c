@@ -46,8 +46,12 @@ static struct plan_activations activations_of(const struct agent_config *c,
                                               const struct model *model)
 {
     const struct language_shape *l = &model->language;
-    if (l->V == 0)
-        return (struct plan_activations){0};
+    if (l->V == 0) {
+        int64_t trained = 2 * c->data.train_batch_size, rows = trained;
+        if (c->eval.strategy != EVAL_NO && c->data.eval_batch_size > trained)
+            rows = c->data.eval_batch_size;
+        return (struct plan_activations){.pass_bytes = rows * model->sample_bytes};
+    }
     return (struct plan_activations){
         .L = l->L,
         .decoder_L = l->L_decoder,
@@ -131,6 +135,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .micro_batches = c->optimizer.gradient_accumulation_steps,
         .accumulate_sharded = shard.accumulate_sharded,
         .cpu_offload = c->memory.cpu_offload,
+        .cuda_graphs = c->runtime.cuda_graphs,
     };
     add_flops(c, model, ret_facts->flops_per_token);
     return 0;

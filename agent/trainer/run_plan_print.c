@@ -64,16 +64,17 @@ void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts 
         {"whole gradients", s->whole_gradients},
         {"activations", p->activations},
         {"logits", p->logits},
+        {"scratch and gaps", s->allowance},
+        {"CUDA graphs", p->graphs},
     };
     str_printf(out,
                "%d rank%s, %s in groups of %d: about %.3f GB per rank on its device, %.3f on the "
                "host (shoal plan tells more)\n",
                f->world_size, f->world_size == 1 ? "" : "s", shard_strategy_name(current),
                s->group_size, (double)s->device / giga, (double)s->host / giga);
-    bool known = f->activations.L > 0;
-    for (size_t i = 0; i < array_length(rows) - (known ? 0 : 2); i++)
+    for (size_t i = 0; i < array_length(rows) - (p->graphs ? 0 : 1); i++)
         str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, (double)rows[i].bytes / giga);
-    str_add(out, known ? "\n" : "; activations are not known for this model\n");
+    str_add(out, p->activations ? "\n" : "; activations are not known for this model\n");
 }
 
 static void add_range(int low, int high, const char *what, struct str *out)
@@ -111,6 +112,11 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
                    (double)p->activations / giga, (double)p->logits / giga);
     else
         str_add(out, "Not in the total: activations, which are not known for this model\n");
+    str_printf(out, "In the total: scratch of ops and gaps between tensors %.3f GB",
+               (double)p->strategies[current - FULL_SHARD].allowance / giga);
+    if (p->graphs > 0)
+        str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
+    str_add(out, "\n");
     run_plan_print_advice(p, out);
     if (run_plan_units_are_small(p->parameters, p->units))
         str_printf(out,
@@ -137,6 +143,7 @@ static void add_strategy_json(const struct run_plan_strategy *s, enum shard_stra
         {"gathered_bytes", s->gathered},
         {"whole_gradient_bytes", s->whole_gradients},
         {"transient_bytes", s->transient},
+        {"allowance_bytes", s->allowance},
         {"device_bytes", s->device},
         {"host_bytes", s->host},
         {"sent_in_group_bytes", s->sent_in_group},
@@ -161,8 +168,10 @@ void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
         str_printf(out, ",\"flops_per_step_%s\":", run_convention_name((enum run_convention)c));
         json_number(p->flops[c], out);
     }
-    str_printf(out, ",\"activation_bytes\":%" PRId64 ",\"logits_bytes\":%" PRId64, p->activations,
-               p->logits);
+    str_printf(out,
+               ",\"activation_bytes\":%" PRId64 ",\"logits_bytes\":%" PRId64
+               ",\"cuda_graphs_bytes\":%" PRId64,
+               p->activations, p->logits, p->graphs);
     str_printf(out,
                ",\"advice\":{\"size\":\"%s\",\"strategy\":\"%s\",\"offload_activations\":%s,"
                "\"cpu_offload_if_needed\":%s,\"gpus_per_node\":[%d,%d],\"nodes\":[%d,%d]}",

@@ -291,7 +291,7 @@ static int check_epochs(const struct trainer *t, struct error *err)
 /* What comes after the data, in the order that people know from the logs of others. */
 static int open_engine(struct trainer *t, struct error *err)
 {
-    if (check_epochs(t, err) || tell_began(t, err) || trainer_check_memory(t, err) ||
+    if (check_epochs(t, err) || tell_began(t, err) || trainer_reserve_memory(t, err) ||
         open_shard(t, err))
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);

@@ -1,8 +1,10 @@
-/* What to say when a GPU's memory is too small: before the run by its plan, or when it runs out. */
+/* A GPU's memory: reserved by the run's plan before its first tensor, and what to say when it is
+ * too small, then or later. */
 #include "agent/comm/agree.h"
 #include "agent/trainer/run_plan_facts.h"
 #include "agent/trainer/trainer_parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char hints[] =
@@ -26,7 +28,7 @@ int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes
                      gigabytes(needed - free_bytes), hints);
 }
 
-static int check(const struct trainer *t, struct arena *arena, struct error *err)
+static int reserve(const struct trainer *t, struct arena *arena, struct error *err)
 {
     struct run_plan_facts facts;
     struct run_plan plan;
@@ -35,17 +37,35 @@ static int check(const struct trainer *t, struct arena *arena, struct error *err
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);
-    return trainer_memory_fits(shard_strategy_name(s->strategy), s->device, free_bytes, total_bytes,
-                               err);
+    if (trainer_memory_fits(shard_strategy_name(s->strategy), s->device, free_bytes, total_bytes,
+                            err))
+        return -1;
+    return device_reserve(t->device, (size_t)s->reserve, err);
 }
 
-int trainer_check_memory(struct trainer *t, struct error *err)
+int trainer_reserve_memory(struct trainer *t, struct error *err)
 {
     if (device_is_host(t->device))
         return 0;
     auto_arena struct arena *arena = arena_open();
-    int result = check(t, arena, err);
+    int result = reserve(t, arena, err);
     return agree_all(t->world, t->compute, result, err);
+}
+
+void trainer_tell_memory(struct trainer *t)
+{
+    struct memory_use use;
+    char text[256];
+    device_memory_use(t->device, &use);
+    if (use.beyond_bytes == 0 || t->told_memory)
+        return;
+    t->told_memory = true;
+    snprintf(
+        text, sizeof text,
+        "the %.3f GB of the GPU's memory that were reserved by the run's plan have no room for "
+        "%.3f GB more by step %lld: that much was asked for beside them",
+        gigabytes(use.reserved_bytes), gigabytes(use.beyond_bytes), (long long)t->position.step);
+    t->listener->notice(t->listener->ctx, text);
 }
 
 void trainer_explain_memory(const struct trainer *t, struct error *err)

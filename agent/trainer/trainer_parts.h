@@ -93,6 +93,7 @@ struct trainer {
     struct trainer_position position;
     double lr;                              /* of the last step */
     int64_t nonfinite_steps, skipped_steps; /* of this process */
+    bool told_memory;                       /* see trainer_tell_memory() */
 
     struct saver *saver;        /* NULL if nothing is saved */
     struct host_state snapshot; /* what it saves */
@@ -132,8 +133,11 @@ void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *s
 int trainer_open_graphs(struct trainer *t, struct error *err);
 void trainer_close_graphs(struct trainer *t); /* before the stream; they need not be open */
 
-/* trainer_memory.c: refuses what cannot fit into the GPU's memory, on all ranks. Collective. */
-int trainer_check_memory(struct trainer *t, struct error *err);
+/* trainer_memory.c: reserves the GPU's memory as the run's plan tells; refuses what cannot fit, on
+ * all ranks. Collective. */
+int trainer_reserve_memory(struct trainer *t, struct error *err);
+/* Tells, once, what was needed beyond that. */
+void trainer_tell_memory(struct trainer *t);
 /* Adds to an ERR_MEMORY what is free and what can be done. */
 void trainer_explain_memory(const struct trainer *t, struct error *err);
 /* needed: of free_bytes, of total_bytes. Errors: ERR_MEMORY. */

@@ -171,6 +171,7 @@ static void tell(struct trainer *t, const struct source_fetched *fetched, double
     shard_add_traffic(t->shard, &step.traffic);
     phases_take(t->phases, step.phase_s);
     t->listener->step(t->listener->ctx, &step);
+    trainer_tell_memory(t);
 }
 
 /* The device has all of this step's work. Where it comes to the end of that before the next step's

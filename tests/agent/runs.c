@@ -5,6 +5,7 @@
 #include "agent/comm/comm_local.h"
 #include "tests/support.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,12 +88,27 @@ int runs_remove(void **state)
 
 /* ---- a run: ranks as threads ---- */
 
+/* How often the emulated GPU was asked for memory, or given some back; 0: it is another device. */
+static long memory_calls(void)
+{
+    const char *path = getenv("SHOAL_CUDA_LIBRARY");
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    long (*count)(void) = NULL;
+    if (!library)
+        return 0;
+    *(void **)&count = dlsym(library, "emulation_memory_calls");
+    long calls = count ? count() : 0;
+    dlclose(library);
+    return calls;
+}
+
 static void on_step(void *ctx, const struct trainer_step *step)
 {
     struct seen *seen = ctx;
     assert_in_range(step->position.step, 1, RUNS_MAX_STEPS);
     seen->loss[step->position.step - 1] = step->loss;
     seen->fresh_blocks[step->position.step - 1] = step->memory.fresh_blocks;
+    seen->memory_calls[step->position.step - 1] = memory_calls();
     seen->last_step = (int)step->position.step;
     seen->nonfinite_steps = step->nonfinite_steps;
     seen->skipped_steps = step->skipped_steps;

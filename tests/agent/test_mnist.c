@@ -42,17 +42,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct model *new_model(struct fixture *f, float dropout1, float dropout2)
+static struct model *new_model_of(struct fixture *f, const struct mnist_shape *shape)
 {
-    struct mnist_shape shape = {.height = SIDE,
-                                .width = SIDE,
-                                .channels1 = 4,
-                                .channels2 = 6,
-                                .hidden = 16,
-                                .classes = 10,
-                                .dropout1 = dropout1,
-                                .dropout2 = dropout2};
-    struct model *model = model_mnist_new(f->on.arena, &shape);
+    struct model *model = model_mnist_new(f->on.arena, shape);
     for (int i = 0; i < model->root->child_count; i++)
         for (int k = 0; k < model->root->children[i]->param_count; k++) {
             struct param *p = model->root->children[i]->params[k];
@@ -66,23 +58,41 @@ static struct model *new_model(struct fixture *f, float dropout1, float dropout2
     return model;
 }
 
-/* One pass; returns the mean loss. */
-static int run(struct fixture *f, struct model *model, bool training, double *ret_loss,
-               struct error *err)
+static struct model *new_model(struct fixture *f, float dropout1, float dropout2)
+{
+    return new_model_of(f, &(struct mnist_shape){.height = SIDE,
+                                                 .width = SIDE,
+                                                 .channels1 = 4,
+                                                 .channels2 = 6,
+                                                 .hidden = 16,
+                                                 .classes = 10,
+                                                 .dropout1 = dropout1,
+                                                 .dropout2 = dropout2});
+}
+
+/* One pass over so many rows; returns the mean loss. */
+static int run_rows(struct fixture *f, struct model *model, bool training, int rows,
+                    double *ret_loss, struct error *err)
 {
     double sums[3] = {0};
     tape_begin(f->on.tape, &(struct tape_pass){.training = training, .seed = 1, .row_stride = 1});
     model->forward(model, f->on.tape,
-                   &(struct batch){.input = f->input, .target = f->target, .rows = ROWS}, 1, sums);
+                   &(struct batch){.input = f->input, .target = f->target, .rows = rows}, 1, sums);
     int result = training ? tape_backward(f->on.tape, err) : tape_finish(f->on.tape, err);
     struct error late;
     assert_ok(stream_sync(f->on.stream, &late), &late);
     if (result == 0) {
-        assert_true(sums[2] == ROWS);
-        assert_true(sums[1] >= 0 && sums[1] <= ROWS);
+        assert_true(sums[2] == rows);
+        assert_true(sums[1] >= 0 && sums[1] <= rows);
         *ret_loss = sums[0] / sums[2];
     }
     return result;
+}
+
+static int run(struct fixture *f, struct model *model, bool training, double *ret_loss,
+               struct error *err)
+{
+    return run_rows(f, model, training, ROWS, ret_loss, err);
 }
 
 static void a_new_network_guesses(void **state)
@@ -148,6 +158,24 @@ static void every_allocation_may_fail(void **state)
     assert_ok(run(f, model, true, &loss, &err), &err);
 }
 
+/* Of the network that people train, a plan knows what a pass takes. */
+static void a_pass_takes_what_it_says(void **state)
+{
+    enum { LARGE_ROWS = sizeof((struct fixture *)0)->input / sizeof(float) / (28 * 28) };
+    struct fixture *f = *state;
+    struct error err;
+    double loss;
+    struct memory_use use;
+    struct model *model = new_model_of(f, &mnist_default_shape);
+    for (int training = 0; training < 2; training++) {
+        int64_t a_row = model->sample_bytes * (training ? 2 : 1);
+        device_memory_reset_peak(f->on.device);
+        assert_ok(run_rows(f, model, training, LARGE_ROWS, &loss, &err), &err);
+        device_memory_use(f->on.device, &use);
+        assert_int_equal(use.peak_total_bytes, LARGE_ROWS * a_row);
+    }
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -156,6 +184,7 @@ int main(void)
         ROW(dropout_is_for_training),
         ROW(every_parameter_gets_a_gradient_once),
         ROW(every_allocation_may_fail),
+        ROW(a_pass_takes_what_it_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,35 @@ static void what_is_offloaded_is_on_the_host(void **state)
     assert_gb(plan.host_activations, 9.95, "activations on the host");
 }
 
+/* What is reserved of a GPU: all that is known, and a part of what comes and goes; graphs beside.
+ */
+static void the_total_has_an_allowance(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = facts_1b(8);
+    struct run_plan without, with;
+    run_plan_make(&f, &without);
+    f.cuda_graphs = true;
+    run_plan_make(&f, &with);
+    assert_int_equal(without.graphs, 0);
+    assert_int_equal(with.graphs, (LAYERS_1B + 1) * 8 << 20);
+    for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
+        const struct run_plan_strategy *s = &with.strategies[i];
+        int64_t step = s->transient + with.activations + with.logits;
+        assert_int_equal(s->allowance, (32 << 20) + 8192 * 2 * (8192 + 2048) + step / 16);
+        assert_int_equal(s->reserve, s->persistent + step + s->allowance);
+        assert_int_equal(s->device, s->reserve + with.graphs);
+        assert_int_equal(without.strategies[i].device, s->reserve);
+    }
+    const struct run_plan_facts images = {.units = units_1b,
+                                          .unit_count = 1,
+                                          .world_size = 1,
+                                          .group_size = 1,
+                                          .activations = {.pass_bytes = 1000}};
+    run_plan_make(&images, &with);
+    assert_int_equal(with.activations, 1000);
+}
+
 static void slices_are_padded_to_the_group(void **state)
 {
     (void)state;
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_decoders_layers_count_by_its_own_tokens),
         cmocka_unit_test(small_units_are_told),
         cmocka_unit_test(what_is_offloaded_is_on_the_host),
+        cmocka_unit_test(the_total_has_an_allowance),
         cmocka_unit_test(slices_are_padded_to_the_group),
         cmocka_unit_test(advice_is_the_guides),
         cmocka_unit_test(it_is_told_as_text_and_as_json),

@@ -1,0 +1,153 @@
+/* A GPU's memory: reserved by the run's plan before its first tensor, which all of the run has room
+ * in; refused with the shortfall. */
+#include "agent/trainer/run_plan.h"
+#include "agent/trainer/trainer_parts.h"
+#include "tests/agent/runs.h"
+#include "tests/agent/token_texts.h"
+#include "tests/agent/world_check.h"
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of different lengths: batches are padded to the longest of their own. */
+static int make_rows(void **ret_dir)
+{
+    char *dir = support_temp_dir();
+    auto_str struct str rows;
+    str_init(&rows, 1 << 16);
+    for (int i = 0; i < 8; i++)
+        str_printf(&rows, "{\"text\":\"row number %d of the data%s\",\"summary\":\"number %d\"}\n",
+                   i, i > 3 ? " is longer than others" : "", i);
+    free(texts_write(dir, "rows/train.jsonl", str_text(&rows), rows.length));
+    *ret_dir = dir;
+    return 0;
+}
+
+#define SMALL "--num_hidden_layers=2 --batch_size=2 --max_steps=4 "
+static const struct {
+    const char *name;
+    int (*make_data)(void **ret_dir);
+    void (*train)(struct run *run, struct arena *arena, const char *data, int size,
+                  const char *flags);
+    int size;
+    const char *rows; /* a data set in the folder, instead of the usual one */
+    const char *flags;
+} cases[] = {
+    /* two epochs, each with a short batch and an evaluation at its end */
+    {"MNIST", runs_make_images, runs_do, 1, NULL,
+     "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=6"},
+    {"Llama", runs_make_tokens, runs_do_language, 1, NULL,
+     SMALL "--mixed_precision=bf16 --eval_strategy=steps --eval_steps=2"},
+    {"Llama, by graphs", runs_make_tokens, runs_do_language, 1, NULL, SMALL "--cuda_graphs"},
+    {"Llama over two ranks", runs_make_tokens, runs_do_language, 2, NULL,
+     SMALL "--sharding_strategy=FULL_SHARD --reduce_dtype=bf16"},
+    {"T5", make_rows, runs_do_language, 1, "rows",
+     SMALL "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "
+           "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12"},
+};
+
+static void train(int number, struct run *run)
+{
+    auto_arena struct arena *arena = arena_open();
+    void *dir;
+    cases[number].make_data(&dir);
+    const char *rows = cases[number].rows;
+    const char *flags =
+        arena_printf(arena, "%s %s --device=%s%s", cases[number].flags,
+                     rows ? arena_printf(arena, "--dataset=%s/%s", (char *)dir, rows) : "",
+                     support_device(), cases[number].size > 1 ? ":0" : "");
+    cases[number].train(run, arena, dir, cases[number].size, flags);
+    runs_remove(&dir);
+}
+
+/* Nobody asks the GPU for memory or gives it back between the first step's end and the last's. */
+static void no_step_after_the_first_allocates(void **state)
+{
+    (void)state;
+    if (strcmp(support_device(), "cpu") == 0)
+        return;
+    for (int i = 0; i < (int)array_length(cases); i++) {
+        struct run run = {0};
+        train(i, &run);
+        const struct seen *seen = &run.seen[0];
+        assert_true(seen->last_step > 2);
+        assert_true(seen->memory.reserved_bytes > RUN_PLAN_SCRATCH);
+        assert_true(seen->memory_calls[0] > 0 || !getenv("SHOAL_EMULATION"));
+        if (seen->memory.beyond_bytes > 0)
+            fail_msg("%s: %lld bytes beyond the plan", cases[i].name,
+                     (long long)seen->memory.beyond_bytes);
+        assert_null(strstr(seen->notice, "reserved by the run's plan"));
+        world_assert_no_fresh_blocks(seen->fresh_blocks, seen->last_step, cases[i].name);
+        for (int s = 1; s < seen->last_step && run.size == 1; s++)
+            if (seen->memory_calls[s] != seen->memory_calls[0])
+                fail_msg("%s: %ld calls for memory by step 1, %ld by step %d", cases[i].name,
+                         seen->memory_calls[0], seen->memory_calls[s], s + 1);
+    }
+}
+
+static void the_cpus_memory_is_not_reserved(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct run run = {0};
+    runs_do(&run, arena, *state, 1, "--device=cpu --train_size=3 --eval_size=1");
+    assert_int_equal(run.seen[0].memory.reserved_bytes, 0);
+}
+
+static void note(void *ctx, const char *text)
+{
+    struct str *told = ctx;
+    str_printf(told, "%s\n", text);
+}
+
+/* What the plan does not have room for is told with both numbers, and once. */
+static void what_is_beyond_the_plan_is_told(void **state)
+{
+    (void)state;
+    struct error err;
+    void *within, *beyond;
+    auto_str struct str told;
+    str_init(&told, 4096);
+    const struct trainer_listener listener = {.ctx = &told, .notice = note};
+    struct trainer t = {.listener = &listener, .position = {.step = 7}};
+    assert_ok(device_open(support_device(), 1, &t.device, &err), &err);
+    assert_ok(device_reserve(t.device, 3000000, &err), &err);
+    assert_ok(device_alloc(t.device, MEMORY_UNIT, 2000000, "x", &within, &err), &err);
+    trainer_tell_memory(&t);
+    assert_int_equal(told.length, 0);
+    assert_ok(device_alloc(t.device, MEMORY_UNIT, 1 << 21, "y", &beyond, &err), &err);
+    trainer_tell_memory(&t);
+    trainer_tell_memory(&t);
+    assert_string_equal(str_text(&told),
+                        "the 0.003 GB of the GPU's memory that were reserved by the run's plan "
+                        "have no room for 0.002 GB more by step 7: that much was asked for beside "
+                        "them\n");
+    device_free(t.device, within);
+    device_free(t.device, beyond);
+    device_close(t.device);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_ok(trainer_memory_fits("FULL_SHARD", 5000, 5000, 6000, &err), &err);
+    assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, 79000000000, 80000000000, &err),
+                 &err, ERR_MEMORY,
+                 "FULL_SHARD will need about 96.00 GB of the GPU's memory (shoal plan tells for "
+                 "what), but 79.00 of its 80.00 GB are free: 17.00 GB are missing; try a smaller "
+                 "--train_batch_size, --activation_checkpointing=full, --sharding_strategy=full, "
+                 "--cpu_offload, or more GPUs");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_step_after_the_first_allocates),
+        cmocka_unit_test_setup_teardown(the_cpus_memory_is_not_reserved, runs_make_images,
+                                        runs_remove),
+        cmocka_unit_test(what_is_beyond_the_plan_is_told),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
