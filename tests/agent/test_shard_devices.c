@@ -167,8 +167,12 @@ static void activations_on_the_host(void **state)
     }
 }
 
-int main(void)
+/* With an argument only the tests of that name: tests/emulation/test_barriers.sh has no time for
+ * all. */
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strategies),           cmocka_unit_test(one_rank_over_nccl),
         cmocka_unit_test(strategies_over_nccl), cmocka_unit_test(micro_batches),

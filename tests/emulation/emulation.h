@@ -41,9 +41,9 @@ namespace emulation
  *   skip         file:line of a __syncthreads that does nothing
  *   cupti        none: there is no such library; denied: it may not be used; old
  *                driver: it does not start
- *   skip_wait    "waiting<-recorded": names of two streams between which cudaStreamWaitEvent does
- *                nothing
- *   tell_waits   1: prints "wait: waiting<-recorded" when such a pair comes for the first time (0)
+ *   tell_waits   1: prints "wait: WAITING<-RECORDED PLACE", the streams' names and who_waits() of
+ *                events.cc, when cudaStreamWaitEvent is first asked for so (0)
+ *   skip_wait    WAITING<-RECORDED, or places joined by +: there it does nothing
  *   graphs       0: the GPU can capture none (1)
  *   no_more_graphs 1: what is captured is not instantiated (0)
  *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */

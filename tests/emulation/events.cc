@@ -2,6 +2,8 @@
 #include "tests/emulation/streams.h"
 
 #include <cstdio>
+#include <dlfcn.h>
+#include <execinfo.h>
 #include <set>
 
 using namespace emulation;
@@ -102,26 +104,53 @@ static cudaError_t cross(queue *waiting, const CUevent_st &event)
 }
 
 /* For tests that leave out one wait after the other. */
-static void tell_once(const std::string &pair)
+static void tell_once(const std::string &wait)
 {
     static std::mutex lock;
     static std::set<std::string> told;
     std::lock_guard guard(lock);
-    if (told.insert(pair).second)
-        fprintf(stderr, "wait: %s\n", pair.c_str());
+    if (told.insert(wait).second)
+        fprintf(stderr, "wait: %s\n", wait.c_str());
+}
+
+/* Who asks for a wait: the last calls on the way into this library, "0xCALL/0xCALL/...", the
+ * innermost first. Offsets of the program's file, for addr2line. */
+static std::string who_waits()
+{
+    enum { FRAMES = 12, TOLD = 4 };
+    void *frames[FRAMES];
+    Dl_info here, at;
+    std::string place;
+    int count = backtrace(frames, FRAMES), told = 0;
+    dladdr((void *)who_waits, &here);
+    for (int i = 0; i < count && told < TOLD; i++) {
+        if (!dladdr(frames[i], &at) || at.dli_fbase == here.dli_fbase)
+            continue;
+        char call[24]; /* what is on the stack comes after it */
+        snprintf(call, sizeof call, "0x%zx",
+                 (size_t)((char *)frames[i] - (char *)at.dli_fbase) - 1);
+        place += (told++ ? "/" : "") + std::string(call);
+    }
+    return place;
+}
+
+/* Whether the test leaves the wait out. */
+static bool is_skipped(const std::string &pair)
+{
+    static const std::string skipped = "+" + option("skip_wait", "") + "+";
+    static const bool tells = option_number("tell_waits", 0) != 0;
+    if (!tells && skipped == "++")
+        return false;
+    std::string place = who_waits();
+    if (tells)
+        tell_once(pair + " " + place);
+    return skipped == "+" + pair + "+" || skipped.find("+" + place + "+") != skipped.npos;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     (void)flags;
-    static const std::string skipped = option("skip_wait", "");
-    static const bool tells = option_number("tell_waits", 0) != 0;
-    if (!event->on)
-        return cudaSuccess;
-    std::string pair = stream->works->name + "<-" + event->on->name;
-    if (tells)
-        tell_once(pair);
-    if (pair == skipped)
+    if (!event->on || is_skipped(stream->works->name + "<-" + event->on->name))
         return cudaSuccess;
     {
         std::unique_lock held = the_gpu()->locked();

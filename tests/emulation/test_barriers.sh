@@ -1,48 +1,98 @@
 #!/bin/bash
 # shellcheck disable=SC1091,SC2154 # tap.sh sets BUILD
-# Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one barrier at a time and runs
-# the tests that tests/emulation/barriers names: one must fail; then all waits of one stream for another, of the engine's and
-# of the input's, of which their tests tell.
+# Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one at a time and runs the tests
+# that tests/emulation/barriers names for its file: one must fail. A wait's place is the line that asks for it, past the
+# functions that only pass it on. Of those that others make good for alone, all waits of the same two streams are left out.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 list=tests/emulation/barriers
 barrier='__syncthreads[a-z_]*\(.*\);'
+waits='stream_wait|shard_order|shard_wait|order|order_copies'
 export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so" SHOAL_CUDA_LIBRARY_PATH="$BUILD/emulation"
+export CMOCKA_MESSAGE_OUTPUT=TAP
 gpus=gpus=4
+
+run() { # SETTING PROGRAM[:TEST]
+    local words
+    IFS=: read -ra words <<<"$2"
+    SHOAL_EMULATION=$1,$gpus timeout 60 "$BUILD/tests/${words[0]}" "${words[@]:1}"
+}
+
+# A test that fails need not run on.
+passes() { # SETTING PROGRAM[:TEST]
+    run "$@" 2>/dev/null | grep -qm 1 '^not ok'
+    [ "${PIPESTATUS[0]}" -eq 0 ]
+}
 
 # needed SETTING TEST...: one of the tests fails with the setting, under one of a few orders.
 needed() {
     local setting=$1 seed test
     shift
-    for seed in 1 2 3; do
+    for seed in 1 2 3 4 5; do
         for test in "$@"; do
-            SHOAL_EMULATION=$setting,seed=$seed,$gpus timeout 60 "$BUILD/tests/$test" >/dev/null 2>&1 || return 0
+            passes "$setting,seed=$seed" "$test" || return 0
         done
     done
     echo "without it all of these pass: $*"
     return 1
 }
 
-passes_as_it_is() { timeout 60 "$BUILD/tests/$1"; }
+tests_of() { sed -n "/ together\$/d; s,^$1 ,,p" "$list"; } # FILE
+
+# The lines that ask for waits, as FILE:LINE FUNCTION.
+asked() {
+    local file
+    grep -rlE --include='*.c' "\b($waits)\(" agent | sort | while read -r file; do
+        awk -v pass="^($waits)\$" -v call="(^|[^a-z_])($waits)\\\\(" '
+            /^[a-z].*\(/ { inside = $0; sub(/\(.*/, "", inside); sub(/.*[ *]/, "", inside) }
+            /^ / && inside !~ pass && $0 ~ call { print FILENAME ":" FNR, inside }' "$file"
+    done
+}
+
+# What a test tells of the waits that it came to, as FILE:LINE PLACE WAITING<-RECORDED (events.cc).
+told() { # PROGRAM[:TEST]
+    local program=$BUILD/tests/${1%%:*} pair place
+    run tell_waits=1 "$1" 2>&1 | sed -n 's/^wait: //p' | while read -r pair place; do
+        tr / ' ' <<<"$place" | xargs addr2line -f -i -e "$program" | paste - - | awk -v pass="^($waits)\$" -v wait="$place $pair" '
+            $1 !~ pass { sub(/.*\/agent\//, "agent/", $2); print $2, wait; exit }'
+    done
+}
+
+# Of a place that is needed alone the place, of another the pairs of its streams.
+check_wait() { # FILE:LINE FUNCTION
+    local file=${1%%:*} test log pair place
+    test=$(tests_of "$file")
+    [ -n "$test" ] || { check "$list says who watches the waits of $file" false; return; }
+    log=$work/${test##*/}
+    [ -e "$log" ] || told "$test" >"$log"
+    if grep -qxF "$file $2 together" "$list"; then
+        sed -n "s,^$1 [^ ]* ,$test ,p" "$log" >>"$work/pairs"
+        return
+    fi
+    place=$(sed -n "s,^$1 \([^ ]*\) .*,\1,p" "$log" | sort -u | paste -sd +)
+    check "$1 is come to" [ -n "$place" ]
+    check "$1 is needed" needed "skip_wait=$place" "$test"
+}
+
+passes_as_it_is() { run seed=1 "$1"; }
 
 if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
-    for test in $(sed 's/^#.*//; s/^[^ ]*//' "$list" | tr ' ' '\n' | sort -u); do
+    for test in $(sed 's/^#.*//; / together$/d; s/^[^ ]*//; s/:[^ ]*//g' "$list" | tr ' ' '\n' | sort -u); do
         check "$test passes as it is" passes_as_it_is "$test"
     done
     while read -r file; do
-        read -ra tests < <(sed -n "s,^$file ,,p" "$list")
+        read -ra tests < <(tests_of "$file")
         [ ${#tests[@]} -gt 0 ] || check "$list says who watches the barriers of $file" false
         while IFS=: read -r line _; do
             check "$file:$line is needed" needed "skip=$file:$line" "${tests[@]}"
         done < <(grep -nE "$barrier" "$file")
     done < <(grep -lE "$barrier" kernels/cuda/*)
     check "a stream's wait is needed" needed "skip_wait=b<-a" kernels/test_stream
-    for test in agent/test_shard_devices agent/test_feed; do
-        mapfile -t waits < <(SHOAL_EMULATION=tell_waits=1,$gpus "$BUILD/tests/$test" 2>&1 | sed -n 's/^wait: //p')
-        check "$test has streams that wait" [ ${#waits[@]} -gt 0 ]
-        for wait in "${waits[@]}"; do
-            check "$wait is needed" needed "skip_wait=$wait" "$test"
-        done
-    done
+    while read -r place function; do
+        check_wait "$place" "$function"
+    done < <(asked)
+    while read -r test pair; do
+        check "$pair is needed" needed "skip_wait=$pair" "$test"
+    done < <(sort -u "$work/pairs")
 else
     skip "barriers and waits" "once is enough, in the debug build"
 fi
