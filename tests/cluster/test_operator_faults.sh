@@ -225,7 +225,7 @@ told=$(warnings)
 cluster_stop kube-apiserver KILL
 sleep 3
 check "the API server is gone: said, but not in floods" wait_for 30 few 2 "$told"
-cluster_start kube-apiserver
+GODEBUG=http2debug=2 cluster_start kube-apiserver # from now on its log has what comes by HTTP/2
 wait_for 120 api GET /readyz
 uid=$(pod lead-master-0 .metadata.uid)
 play lead-master-0 exit 137
@@ -236,6 +236,8 @@ job slow 1 31 OnFailure
 frozen_for 12 etcd
 check "etcd hung: the job's pods come" wait_for 120 is 32 pod_count slow
 check "and nothing is counted" is null field slow .status.history.failures
+by_http2() { grep -c 'http2: decoded hpack field .*"user-agent" = "shoal-operator/' "$cluster/log/kube-apiserver"; }
+check "its pods and services were asked for by HTTP/2" at_least 64 by_http2
 check "it is the same process" kill -0 "${operators[first]}"
 
 # ---- the leader is killed while it makes a job's pods
