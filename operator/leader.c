@@ -19,6 +19,7 @@ struct leader {
     struct json_t *seen; /* the object as last read or written; NULL: none */
     struct kube_request *request;
     bool is_over;
+    bool went_well; /* the last request */
     struct error failure;
 };
 
@@ -43,11 +44,11 @@ static void on_done(void *context, const struct json_t *answer, const struct err
     struct lease_record stored;
     enum lease_outcome outcome = outcome_of(err->code);
     leader->request = NULL;
-    leader->failure = (struct error){0};
     if (outcome == LEASE_UNKNOWN)
         leader->failure = *err;
     if (outcome == LEASE_STORED && lease_object_read(answer, &stored, &leader->failure))
         outcome = LEASE_UNKNOWN;
+    leader->went_well = outcome != LEASE_UNKNOWN;
     if (outcome == LEASE_STORED || outcome == LEASE_ABSENT) {
         json_decref(leader->seen);
         leader->seen = json_incref((json_t *)answer); /* NULL if absent */
@@ -113,6 +114,8 @@ int64_t leader_tick(struct leader *leader)
     leader->is_over = want == LEASE_OVER;
     if (want == LEASE_READ || want == LEASE_CREATE || want == LEASE_UPDATE)
         send(leader, want, &record, wall_ms);
+    else if (!leader->request && leader->went_well) /* not of a read before a write */
+        leader->failure = (struct error){0};
     return clock_until_ms(lease_due(&leader->lease, steady_ms), steady_ms);
 }
 

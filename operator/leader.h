@@ -35,8 +35,8 @@ bool leader_is_held(const struct leader *leader);
 void leader_release(struct leader *leader);
 bool leader_is_over(const struct leader *leader);
 
-/* For people: who holds it as last seen ("": nobody), and why the last request failed (code
- * ERR_NONE: it did not; a conflict is none). */
+/* For people: who holds it as last seen ("": nobody), and why the last try failed (code ERR_NONE:
+ * it did not; a conflict is none). A try reads, and writes if the lease may be taken. */
 const char *leader_holder(const struct leader *leader);
 const struct error *leader_failure(const struct leader *leader);
 

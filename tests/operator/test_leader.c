@@ -145,6 +145,32 @@ static void failures_are_kept_for_people(void **state)
     api_close(&api);
 }
 
+/* Each try reads before it writes: that it may read is no news, and is not told as the end of it.
+ */
+static void a_read_does_not_end_what_ails_a_write(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        LEASE("200 OK", "", "7"), API_STATUS("403 Forbidden", "Forbidden", "cannot update"),
+        LEASE("200 OK", "", "7"), LEASE("200 OK", "me", "8")};
+    struct api api;
+    struct leader *leader = open_leader(&api, answers, array_length(answers));
+    api.now_ms += settle(&api, leader);
+    assert_int_equal(leader_failure(leader)->code, ERR_FORBIDDEN);
+    int64_t due_ms;
+    leader_tick(leader);
+    api_wait_answers(&api);
+    kube_tick(api.kube, api.now_ms, &due_ms);
+    leader_tick(leader);
+    assert_int_equal(fake_server_request_count(api.server), 3);
+    assert_int_equal(leader_failure(leader)->code, ERR_FORBIDDEN);
+    settle(&api, leader);
+    assert_int_equal(leader_failure(leader)->code, ERR_NONE);
+    assert_true(leader_is_held(leader));
+    leader_close(leader);
+    api_close(&api);
+}
+
 static void closing_cancels(void **state)
 {
     (void)state;
@@ -165,6 +191,7 @@ int main(void)
         cmocka_unit_test(makes_renews_and_releases_a_lease),
         cmocka_unit_test(a_conflict_leaves_it_to_the_other),
         cmocka_unit_test(failures_are_kept_for_people),
+        cmocka_unit_test(a_read_does_not_end_what_ails_a_write),
         cmocka_unit_test(closing_cancels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
