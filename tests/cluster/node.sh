@@ -80,6 +80,8 @@ cgroupDriver: cgroupfs
 cgroupRoot: /$node
 enforceNodeAllocatable: []
 nodeStatusUpdateFrequency: 2s # sooner ready
+kubeAPIQPS: 50 # with the default of old kubelets, 5, what becomes of twenty pods is told late
+kubeAPIBurst: 100
 failSwapOn: false
 makeIPTablesUtilChains: false # the machine's firewall is not the test's
 evictionHard: {memory.available: 100Mi}

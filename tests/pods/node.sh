@@ -28,7 +28,8 @@ is_state() { [ "$(state "$1")" = "$2" ]; }
 uids() { kubectl get pods -l "$(of_job "$1")" -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'; }
 restarts() { kubectl get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
 logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; } # JOB REGEX
-ends() { wait_for 500 is_state "$1" "$2"; }               # JOB STATE
+# JOB STATE; by a watch: asking again and again takes a core from those that train
+ends() { kubectl wait --timeout=500s --for="condition=$2" "pytorchjob/$1" && is_state "$1" "$2"; }
 
 # row JOB WHAT COMMAND...: a check that, if it fails, also shows what a stranger needs to see of the job.
 row() { check "$1: $2" explained "$1" "${@:3}"; }
@@ -57,13 +58,15 @@ why() {
 # ---- processes of pods, known by their control groups: no other cluster on this machine has the pod's uid
 # processes PROGRAM POD [KUBECTL_FLAGS]: oldest first
 processes() {
-    local uid pid
-    uid=$(kubectl get pod "${@:2}" -o jsonpath='{.metadata.uid}') && [ -n "$uid" ] || return
-    grep -lsF "/pod$uid/" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | while read -r pid; do
+    local uid
+    uid=$(kubectl get pod "${@:2}" -o jsonpath='{.metadata.uid}') && [ -n "$uid" ] && processes_of "$1" "$uid"
+}
+processes_of() { # PROGRAM UID: the same, without asking the API server
+    local pid
+    grep -lsF "/pod$2/" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | while read -r pid; do
         [[ $(readlink "/proc/$pid/exe") != */"$1" ]] || echo "$pid"
     done | grep .
 }
-agent() { processes shoal-agent "$1" | sed -n '1p' | grep .; }
 # what an agent that launches has started as local rank 0
 rank() {
     local pid

@@ -18,23 +18,30 @@ def workers($n): .spec.pytorchReplicaSpecs.Worker.replicas = $n;
 def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
 '
 # apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with a folder of its own, /checkpoints in the pods. Of all pods together
-# the node could not keep what the overlay requests.
+# the node could not keep what the overlay requests; without a limit each would take all cores for its threads, which spin.
 apply() {
     mkdir -p "$work/$1"
     jq "${@:3}" --arg name "$1" --arg folder "$work/$1" "$words"'
         del(.metadata.namespace) | .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
         replicas(.template.spec.volumes[1].hostPath.path = $folder) |
         containers(del(.resources) | .args += ["--train_size=192", "--eval_size=64", "--batch_size=4",
-            "--epochs=6", "--save_steps=4", "--save-model=/checkpoints/mnist_cnn.safetensors"]) |
+            "--threads=1", "--epochs=8", "--save_steps=4", "--save-model=/checkpoints/mnist_cnn.safetensors"]) |
         '"${2:-.}" "$work/mnist.json" | kubectl apply -f -
 }
-saved() { find "$work/$1" -path '*steps/COMPLETE' | grep -q .; }
+saved() { compgen -G "$work/$1/*/*steps/COMPLETE"; }
 resumed() { logs "$1" 'Resumed at step'; }
 same() { cmp "$work/$1/mnist_cnn.safetensors" "$work/$2/mnist_cnn.safetensors"; } # JOB OTHER
+count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; } # JOB PODS
 fate() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[*].message}' | grep -F -- "$2"; }
 
 # ---- a whole life
 check "kubectl apply -k of the MNIST overlay" apply whole
+# three more: one to compare with, what fails again and again, and what goes when it is done
+check "two: apply" apply two 'workers(1)'
+check "limited: apply, with the document's backoffLimit" apply limited \
+    'del(.spec.runPolicy.backoffLimit) | .spec.backoffLimit = 1 | scope("Replica") | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 3")'
+check "expires: apply, with a time to live" apply expires \
+    '.spec.runPolicy.ttlSecondsAfterFinished = 2 | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 0")'
 waits() { kubectl get pod whole-worker-0 -o jsonpath='{.spec.initContainers[0].args}{.spec.initContainers[0].command}' | grep whole-master-0; }
 row whole "a worker waits for its master's name" wait_for 120 waits
 headless() { kubectl get service whole-master-0 --no-headers | grep -qE 'ClusterIP +None .*23456/TCP'; }
@@ -43,27 +50,29 @@ row whole "the job succeeds" ends whole Succeeded
 row whole "the master's log has the tutorial's lines" logs whole $'^Train Epoch: 6 \tLoss: '
 row whole "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
 row whole "kubectl describe tells the story" bash -c "kubectl describe pytorchjob whole | grep -q 'Created pod: whole-worker-2'"
+row two "the job succeeds" ends two Succeeded
 
 # ---- kill -9 of the agent, in the master and in a worker, under each policy; two pods a job
-# Each line: JOB POLICY SCOPE VICTIM
+# Each line: JOB POLICY SCOPE VICTIM. First those that never end, last those that could start again where they must not.
 killed() {
     cat <<END
+always-master Always Replica master-0
+always-worker Always Replica worker-0
 on-failure-master OnFailure Replica master-0
 on-failure-worker OnFailure Replica worker-0
 exit-code-master ExitCode Replica master-0
 exit-code-worker ExitCode Replica worker-0
-always-master Always Replica master-0
-always-worker Always Replica worker-0
-never-master Never Replica master-0
-never-worker Never Replica worker-0
 group-master OnFailure Job master-0
 group-worker ExitCode Job worker-0
+never-master Never Replica master-0
+never-worker Never Replica worker-0
 END
 }
 # strike JOB VICTIM: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
 strike() {
     {
-        wait_for 240 agent "$1-$2" && uids "$1" >"$work/$1.uids" && pid=$(agent "$1-$2") && wait_for 240 saved "$1" && kill -KILL "$pid"
+        wait_for 120 count "$1" 2 && uids "$1" >"$work/$1.uids" && wait_for 240 saved "$1" &&
+            kill -KILL "$(processes_of shoal-agent "$(sed -n "s/^$1-$2 //p" "$work/$1.uids")" | head -n 1)"
         echo $? >"$work/$1.struck"
     } >"$work/$1.strike" 2>&1 &
 }
@@ -81,47 +90,44 @@ group() { another "$1" master-0 && another "$1" worker-0 && [ "$(kubectl get pod
 untouched() { lives_on "$1" master-0 && lives_on "$1" worker-0 && [ "$(restarts "$1-master-0")$(restarts "$1-worker-0")" = 00 ]; }
 never_done() { ! is_state "$1" Succeeded && kubectl delete pytorchjob "$1" --wait=false; }
 
-wave() { # a part of the table
-    local name policy scope victim
-    while read -r name policy scope victim; do
-        check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1)"
-        strike "$name" "$victim"
-    done <"$1"
-    while read -r name policy scope victim; do
-        row "$name" "kill -9 of the agent in $victim, under $policy" struck "$name"
-        if [ "$policy" = Never ]; then
-            row "$name" "the job fails" ends "$name" Failed
-            row "$name" "... which is told" fate "$name" "PyTorchJob $name is failed because"
-            row "$name" "... and nothing starts again" untouched "$name"
-            continue
-        fi
-        if [ "$policy" = Always ]; then # a success is started again, too, and so never the job's
-            row "$name" "the model is saved all the same" wait_for 480 test -e "$work/$name/mnist_cnn.safetensors"
-        else
-            row "$name" "the job succeeds all the same" ends "$name" Succeeded
-        fi
-        case $policy/$scope in
-        */Job) row "$name" "all started again as attempt 1" group "$name" ;;
-        ExitCode/*) row "$name" "another pod came" another "$name" "$victim" ;;
-        *) row "$name" "the same pod started again" wait_for 120 again "$name" "$victim" ;;
-        esac
-        row "$name" "it resumed" wait_for 120 resumed "$name"
-        row "$name" "the weights are those of the undisturbed run" wait_for 120 same "$name" two
-        [ "$policy" != Always ] || row "$name" "the job goes on" never_done "$name"
-    done <"$1"
+lives() { # JOB POLICY SCOPE VICTIM: after the kill
+    if [ "$2" = Never ]; then
+        row "$1" "the job fails" ends "$1" Failed
+        row "$1" "... which is told" fate "$1" "PyTorchJob $1 is failed because"
+        row "$1" "... and nothing starts again" untouched "$1"
+        return
+    fi
+    if [ "$2" = Always ]; then # a success is started again, too, and so never the job's
+        row "$1" "the model is saved all the same" wait_for 480 test -e "$work/$1/mnist_cnn.safetensors"
+    else
+        row "$1" "the job succeeds all the same" ends "$1" Succeeded
+    fi
+    case $2/$3 in
+    */Job) row "$1" "all started again as attempt 1" group "$1" ;;
+    ExitCode/*) row "$1" "another pod came" another "$1" "$4" ;;
+    *) row "$1" "the same pod started again" wait_for 120 again "$1" "$4" ;;
+    esac
+    row "$1" "it resumed" wait_for 120 resumed "$1"
+    row "$1" "the weights are those of the undisturbed run" wait_for 120 same "$1" two
+    [ "$2" != Always ] || row "$1" "the job goes on" never_done "$1"
 }
-# two more that need only time: what fails again and again, and what goes when it is done
-check "limited: apply, with the document's backoffLimit" apply limited \
-    'del(.spec.runPolicy.backoffLimit) | .spec.backoffLimit = 1 | scope("Replica") | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 3")'
-check "expires: apply, with a time to live" apply expires \
-    '.spec.runPolicy.ttlSecondsAfterFinished = 2 | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 0")'
 
-check "two: apply" apply two 'workers(1)'
-row two "the job succeeds" ends two Succeeded
-killed | head -n 5 >"$work/wave"
-wave "$work/wave"
-killed | tail -n +6 >"$work/wave"
-wave "$work/wave"
+check "deleted: apply" apply deleted
+{
+    wait_for 240 saved deleted && kubectl delete pod deleted-worker-0 --wait=false
+    echo $? >"$work/deleted.struck"
+} >"$work/deleted.strike" 2>&1 &
+killed >"$work/wave"
+while read -r name policy scope victim; do
+    check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1)"
+    strike "$name" "$victim"
+done <"$work/wave"
+row deleted "a checkpoint appears" wait_for 240 saved deleted
+row deleted "kubectl delete pod" struck deleted
+while read -r name policy scope victim; do
+    row "$name" "kill -9 of the agent in $victim, under $policy" struck "$name"
+    lives "$name" "$policy" "$scope" "$victim"
+done <"$work/wave"
 
 row limited "the job fails" ends limited Failed
 row limited "... at its limit" fate limited "Job limited has failed because it has reached the specified backoff limit"
@@ -130,10 +136,7 @@ no_pods() { [ -z "$(kubectl get pods -l "$(of_job "$1")" -o name)" ]; }
 gone() { ! kubectl get pytorchjob "$1" && no_pods "$1"; }
 row expires "the job goes after its time to live, and its pod" wait_for 180 gone expires
 
-# ---- a pod is deleted
-check "deleted: apply" apply deleted
-row deleted "a checkpoint appears" wait_for 240 saved deleted
-row deleted "kubectl delete pod" kubectl delete pod deleted-worker-0 --wait=false
+# ---- the pod that was deleted
 row deleted "the job succeeds all the same" ends deleted Succeeded
 row deleted "it resumed" resumed deleted
 row deleted "the weights are those of the undisturbed run" same deleted whole
@@ -145,7 +148,7 @@ row paused "a checkpoint appears" wait_for 240 saved paused
 row paused "suspend" suspend paused true
 cluster_stop kube-apiserver KILL
 cluster_start kube-apiserver
-check "paused: the API server is back" cluster_wait 180 kube-apiserver kubectl get --raw /readyz
+check "paused: the API server is back" cluster_wait 60 kube-apiserver kubectl get --raw /readyz
 row paused "its pods go" wait_for 180 no_pods paused
 row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
@@ -160,7 +163,6 @@ kubectl create namespace few >/dev/null
 kubectl config set-context --current --namespace few >/dev/null
 kubectl create quota few --hard=pods=2 >/dev/null
 check "halfway: apply" apply halfway
-count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; }
 row halfway "two of its four pods are made" wait_for 120 count halfway 2
 row halfway "... and the job says what stands in the way" wait_for 120 fate halfway "exceeded quota"
 uids halfway >"$work/halfway.uids"
@@ -173,8 +175,6 @@ row halfway "another one takes over" wait_for 120 other_holder
 row halfway "... and makes the others" wait_for 120 count halfway 4
 kept() { [ "$(uids halfway | grep -cFf "$work/halfway.uids")" -eq 2 ]; }
 row halfway "... beside the two" kept
-row halfway "the job succeeds" ends halfway Succeeded
-row halfway "the weights are those of the undisturbed run" same halfway whole
 
 # ---- both operators are killed while the whole job restarts: its pods take their time to end
 # shellcheck disable=SC2016 # expands in the pods, whose image has nothing but bash
@@ -210,6 +210,8 @@ in_order() { # all that began end before any begins again, in a rendezvous of it
 row rounds "all had ended before the next attempt began, which has a rendezvous of its own" in_order
 one_failure() { [ "$(kubectl get pytorchjob rounds -o jsonpath='{.status.history.failures}')" = 1 ]; }
 row rounds "one failure is counted" one_failure
+row halfway "the job succeeds" ends halfway Succeeded
+row halfway "the weights are those of the undisturbed run" same halfway whole
 
 # ---- ends
 check "kubectl delete" kubectl delete pytorchjob --all --all-namespaces
