@@ -10,6 +10,7 @@ shift
 . tests/run_one.sh
 
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1
+export OMP_WAIT_POLICY=passive # several tests share the cores: a thread that waits must not keep one
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp history_size=4"
 export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
