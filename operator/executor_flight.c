@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void list_add(struct flight **list, struct flight *flight)
 {
@@ -102,14 +103,20 @@ static bool is_routine(const struct action *event)
     return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
 }
 
+/* What each try would tell anew, as long as it fails or the next pod ends like the last. */
+static bool is_told_again(const struct action *event)
+{
+    return str_starts_with(event->reason, "Failed") || strcmp(event->reason, "PodDisrupted") == 0;
+}
+
 void flight_tell(struct run *run, const struct action *event)
 {
     struct executor *executor = run->executor;
     bool is_failure = str_starts_with(event->reason, "Failed");
+    if (is_told_again(event) && !event_budget_is_news(&run->memory->budget, event->message))
+        return;
     if (!is_failure && !is_routine(event))
         log_info("%s: %s: %s", run->key, event->reason, event->message);
-    if (is_failure && !event_budget_is_news(&run->memory->budget, event->message))
-        return;
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
         !event_budget_take(&run->memory->budget, is_routine(event),
                            executor->options.clocks->steady_ms())) {

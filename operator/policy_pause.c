@@ -1,18 +1,13 @@
 #include "operator/policy_pause.h"
 
-#include "operator/condition.h"
-
 #define PAUSE_MIN_MS 10000
 #define PAUSE_MAX_MS 60000
 
-/* Half of the time that the trouble has lasted, so that each pause is half as long again as the
- * time before it. */
+/* Half of the time since the job began, so that each pause is half as long again as the time before
+ * it. */
 static int64_t pause_of(const struct pod *pod, const struct job_status *status)
 {
-    const struct condition *restarting = condition_find(status, CONDITION_RESTARTING);
-    int64_t pause_ms = 0;
-    if (restarting && restarting->status)
-        pause_ms = (pod->created_ms - restarting->transition_ms) / 2;
+    int64_t pause_ms = status->start_ms ? (pod->created_ms - status->start_ms) / 2 : 0;
     if (pause_ms < PAUSE_MIN_MS)
         return PAUSE_MIN_MS;
     return pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;

@@ -45,10 +45,11 @@ struct program {
     char identity[LEASE_MAX_HOLDER];
     uint64_t seed;
     int64_t start_ms, published_ms;
-    bool was_ready, was_leading;                  /* as last published */
-    int64_t spare_bytes;                          /* resident and in no use, after the last trim */
-    bool led;                                     /* as last told */
-    enum error_code lease_trouble, login_trouble; /* as last told */
+    bool was_ready, was_leading;   /* as last published */
+    int64_t spare_bytes;           /* resident and in no use, after the last trim */
+    bool led;                      /* as last told */
+    struct error lease_trouble;    /* as last told */
+    enum error_code login_trouble; /* likewise */
 };
 
 static int open_client(struct program *p, struct error *err)
@@ -198,13 +199,21 @@ static void tell_leading(struct program *p, bool leading)
         log_info("not leading: %s holds the lease", leader_holder(p->leader));
 }
 
+/* Of another kind, or of another request, which an error names before its first colon; behind it
+ * the times of a try may stand. */
+static bool is_other_trouble(const struct error *told, const struct error *failure)
+{
+    size_t request = strcspn(failure->msg, ":") + 1;
+    return failure->code != told->code || strncmp(failure->msg, told->msg, request) != 0;
+}
+
 /* Once, not with every try: a right that is missing stays so. */
 static void tell_lease_trouble(struct program *p)
 {
     const struct error *failure = leader_failure(p->leader);
-    if (failure->code != p->lease_trouble && failure->code != ERR_NONE)
+    if (failure->code != ERR_NONE && is_other_trouble(&p->lease_trouble, failure))
         log_warning("leader election: %s", failure->msg);
-    p->lease_trouble = failure->code;
+    p->lease_trouble = *failure;
 }
 
 /* Likewise. The old credentials may be good for a while. */

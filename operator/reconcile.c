@@ -293,15 +293,14 @@ static const struct job *job_as_seen(const struct pass *pass)
     *job = *pass->job;
     for (int type = 0; type < REPLICA_TYPES; type++) {
         struct replica_spec *replica = &job->replicas[type];
-        int64_t least = history->completed_count[type];
+        int64_t seen = history->completed_count[type];
         for (size_t i = 0; i < pass->view.pods.count; i++) {
             const struct child *child = &pass->view.pods.items[i];
-            if (child->type == (enum replica_type)type && child->index >= least)
-                least = child->index + 1;
+            if (child->type == (enum replica_type)type && child->index >= seen)
+                seen = child->index + 1;
         }
-        replica->present |= pass->status.replicas[type].present || least > 0;
-        if (replica->replicas.value < least)
-            replica->replicas.value = least;
+        replica->present |= pass->status.replicas[type].present || seen > 0;
+        replica->replicas.value = seen;
     }
     return job;
 }
@@ -313,7 +312,6 @@ static const struct job *job_as_seen(const struct pass *pass)
 static void pass_spoilt(struct pass *pass)
 {
     struct obstacle obstacle = {.reason = REASON_INVALID, .message = pass->job->invalid};
-    bool timed = pass->job->run_policy.active_deadline_seconds.value >= 0;
     created(pass);
     if (condition_is_true(&pass->status, CONDITION_SUSPENDED)) {
         wait_for(pass, &obstacle);
@@ -324,9 +322,9 @@ static void pass_spoilt(struct pass *pass)
     observe_count(pass);
     if (history_is_complete(&pass->status.history, REPLICA_MASTER, 0))
         succeed(pass);
-    else if (timed && deadline_passed(pass))
+    else if (deadline_passed(pass))
         fail_late(pass);
-    else if (timed)
+    else
         pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
     wait_for(pass, &obstacle);
 }

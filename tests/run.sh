@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.." || exit
 filter=$1
 shift
 . tests/run_one.sh
+lanes=${TEST_JOBS:-$(nproc)} # before OMP_NUM_THREADS, which nproc heeds
 
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1
 export OMP_WAIT_POLICY=passive # several tests share the cores: a thread that waits must not keep one
@@ -74,7 +75,7 @@ touch "$results"/{alone,beside}
 exec 5<"$results/alone" 6<"$results/beside"
 lane() { # DESCRIPTOR...
     local queue test
-    trap 'kill "${run_pid:-}" 2>/dev/null; exit 143' TERM
+    trap '[ -z "$run_pid" ] || { kill "$run_pid" && wait "$run_pid"; }; exit 143' TERM
     exec 7>"$results/lane"
     for queue in "$@"; do
         while flock 7 && IFS= read -r test <&"$queue"; do
@@ -85,10 +86,15 @@ lane() { # DESCRIPTOR...
     done
 }
 lane 5 6 &
-for ((i = 1; i < ${TEST_JOBS:-$(nproc)}; i++)); do lane 6 & done
+for ((i = 1; i < lanes; i++)); do lane 6 & done
 # shellcheck disable=SC2046 # a number a lane
 trap 'kill $(jobs -p); wait; exit 130' INT TERM
 wait
+queued=$(cat "$results"/{alone,beside} | wc -l)
+if [ "$(wc -l <"$results/count")" -lt "$queued" ]; then
+    echo "FAILED: not all of $queued tests were run" >>"$results/failed"
+    echo "0 1 0" >>"$results/count"
+fi
 
 # of the kernels, by all that ran on the emulated GPU
 for variant in "$@"; do

@@ -4,7 +4,8 @@
 # runs out of time counts as one failure. Several run_one may run at once, in subshells.
 limit_s=${TEST_LIMIT_S:-600}
 results=$(mktemp -d) # count: a line a test, "passed failed skipped"; failed: what the closing lines tell of failures
-trap 'rm -rf "$results"' EXIT
+run_pid= # of the test that runs
+trap '[ -z "$run_pid" ] || kill "$run_pid"; rm -rf "$results"' EXIT
 touch "$results/count" "$results/failed"
 
 run_one() { # NAME COMMAND...
@@ -13,9 +14,10 @@ run_one() { # NAME COMMAND...
     log=$(mktemp -p "$results")
     # a shell's background jobs ignore Ctrl-C, which some tests send
     timeout --kill-after=10 "$limit_s" env --default-signal=INT,QUIT "$@" >"$log" 2>&1 </dev/null &
-    run_pid=$! # whoever ends this shell early ends the test with it
+    run_pid=$!
     wait "$run_pid"
     status=$?
+    run_pid=
     skip=$(grep -cE '^(not )?ok .*# SKIP' "$log")
     ok=$(grep -E '^ok ' "$log" | grep -cv '# SKIP')
     bad=$(grep -E '^not ok ' "$log" | grep -cv '# SKIP')

@@ -97,6 +97,9 @@ static const struct story pauses[] = {
     {"which grows with the trouble", 1, 1, "Never", "",
      REJECTED "wait 10000; settle; wait 30000; reject worker-0 OutOfcpu; pass; pass",
      "requeue 61000\n"},
+    {"whatever the others do", 1, 1, "Never", "",
+     "settle; run master-0; settle; wait 30000; reject worker-0 OutOfcpu; pass; pass",
+     "requeue 46000\n"},
     {"up to a minute", 1, 1, "Never", "",
      REJECTED "wait 10000; settle; wait 990000; reject worker-0 OutOfcpu; pass; pass",
      "requeue 1061000\n"},
@@ -113,7 +116,7 @@ static const struct story pauses[] = {
      "delete service j-worker-1 u3\n"
      "requeue 11000\n"},
     {"clocks too far apart tell nothing", 1, 0, "Never", "",
-     "settle; wait 50000; reject master-0 OutOfcpu; pass; wait -10001; pass",
+     "settle; wait 50000; reject master-0 OutOfcpu; pass; wait -25001; pass",
      "event Warning PodDisrupted: Pod j-master-0 did not fail, it was ended: OutOfcpu\n"
      "delete pod j-master-0 u2\n"},
     {"scope Job: the next attempt waits for it", 1, 1, "OnFailure", "restartScope: Job",
