@@ -112,8 +112,11 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
                    (double)p->activations / giga, (double)p->logits / giga);
     else
         str_add(out, "Not in the total: activations, which are not known for this model\n");
-    str_printf(out, "In the total: scratch of ops and gaps between tensors %.3f GB",
-               (double)p->strategies[current - FULL_SHARD].allowance / giga);
+    str_printf(
+        out,
+        "In the total, as an allowance, for which no run is refused: scratch of ops and gaps "
+        "between tensors %.3f GB",
+        (double)p->strategies[current - FULL_SHARD].allowance / giga);
     if (p->graphs > 0)
         str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
     str_add(out, "\n");

@@ -22,7 +22,7 @@ int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes
     if (needed <= free_bytes)
         return 0;
     return error_set(err, ERR_MEMORY,
-                     "%s will need about %.2f GB of the GPU's memory (shoal plan tells for what), "
+                     "%s needs at least %.2f GB of the GPU's memory (shoal plan tells for what), "
                      "but %.2f of its %.2f GB are free: %.2f GB are missing; %s",
                      strategy, gigabytes(needed), gigabytes(free_bytes), gigabytes(total_bytes),
                      gigabytes(needed - free_bytes), hints);
@@ -37,10 +37,12 @@ static int reserve(const struct trainer *t, struct arena *arena, struct error *e
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);
-    if (trainer_memory_fits(shard_strategy_name(s->strategy), s->device, free_bytes, total_bytes,
-                            err))
+    int64_t known = s->device - s->allowance - plan.graphs;
+    if (trainer_memory_fits(shard_strategy_name(s->strategy), known, free_bytes, total_bytes, err))
         return -1;
-    return device_reserve(t->device, (size_t)s->reserve, err);
+    int64_t most = free_bytes - plan.graphs - RUN_PLAN_LIBRARIES; /* these ask the driver later */
+    int64_t bytes = s->reserve < most ? s->reserve : most;
+    return bytes > 0 ? device_reserve(t->device, (size_t)bytes, err) : 0;
 }
 
 int trainer_reserve_memory(struct trainer *t, struct error *err)

@@ -133,8 +133,8 @@ void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *s
 int trainer_open_graphs(struct trainer *t, struct error *err);
 void trainer_close_graphs(struct trainer *t); /* before the stream; they need not be open */
 
-/* trainer_memory.c: reserves the GPU's memory as the run's plan tells; refuses what cannot fit, on
- * all ranks. Collective. */
+/* trainer_memory.c: reserves the GPU's memory as the run's plan tells, as far as it is free and
+ * nobody needs it later; refuses a run whose known bytes cannot fit, on all ranks. Collective. */
 int trainer_reserve_memory(struct trainer *t, struct error *err);
 /* Tells, once, what was needed beyond that. */
 void trainer_tell_memory(struct trainer *t);

@@ -127,6 +127,31 @@ static void what_is_beyond_the_plan_is_told(void **state)
     device_close(t.device);
 }
 
+/* A run whose known bytes have room is started, though its allowance has none, and libraries are
+ * left their own: what the reserve is too small for is asked for beside it. */
+static void what_is_a_guess_refuses_nothing(void **state)
+{
+    static const struct {
+        int memory_mib;
+        bool reserves;
+    } rows[] = {{24, false}, {(RUN_PLAN_LIBRARIES >> 20) + 2, true}};
+    const char *setting = getenv("SHOAL_EMULATION");
+    if (strcmp(support_device(), "cpu") == 0 || !setting)
+        return;
+    auto_arena struct arena *arena = arena_open();
+    const char *before = arena_strdup(arena, setting);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run run = {0};
+        setenv("SHOAL_EMULATION", arena_printf(arena, "memory_mib=%d", rows[i].memory_mib), 1);
+        runs_do(&run, arena, *state, 1, "--device=cuda --batch_size=2 --train_size=3");
+        const struct memory_use *use = &run.seen[0].memory;
+        assert_int_equal(run.seen[0].last_step, 4);
+        assert_true((use->reserved_bytes > 0) == rows[i].reserves);
+        assert_true(use->reserved_bytes < 2 << 20);
+    }
+    setenv("SHOAL_EMULATION", before, 1);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -134,7 +159,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_ok(trainer_memory_fits("FULL_SHARD", 5000, 5000, 6000, &err), &err);
     assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, 79000000000, 80000000000, &err),
                  &err, ERR_MEMORY,
-                 "FULL_SHARD will need about 96.00 GB of the GPU's memory (shoal plan tells for "
+                 "FULL_SHARD needs at least 96.00 GB of the GPU's memory (shoal plan tells for "
                  "what), but 79.00 of its 80.00 GB are free: 17.00 GB are missing; try a smaller "
                  "--train_batch_size, --activation_checkpointing=full, --sharding_strategy=full, "
                  "--cpu_offload, or more GPUs");
@@ -147,6 +172,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_cpus_memory_is_not_reserved, runs_make_images,
                                         runs_remove),
         cmocka_unit_test(what_is_beyond_the_plan_is_told),
+        cmocka_unit_test_setup_teardown(what_is_a_guess_refuses_nothing, runs_make_images,
+                                        runs_remove),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
