@@ -74,13 +74,15 @@ broken() { # NAME STATUS TEXT: of cudaError_t
 }
 resumed() {
     pods again "0 0" "$any" "$any" --device cuda --checkpoint_dir "$work/steps_$1" --save_steps 1 --resume latest --save_model "$work/model_$1" &&
-        cmp "$work/model_whole/model.safetensors" "$work/model_$1/model.safetensors"
+        contains "$work/again.0" "Resumed from $work/steps_$1/" && cmp "$work/model_whole/model.safetensors" "$work/model_$1/model.safetensors"
 }
 check "an ECC error is told to all" broken ecc 214 "uncorrectable ECC error"
 check "... and the checkpoint goes on to the same bits" resumed ecc
 check "a GPU that is lost is told to all" broken lost 999 "unknown error"
+check "... and the checkpoint goes on to the same bits" resumed lost
 check "a GPU that fails in the first step is one that failed, whatever met it" pods early "138 138" "$any" SHOAL_EMULATION=gpus=2,breaks=20:719 --device cuda
 check "a kernel that fails is told to all" broken kernel 719 "unspecified launch failure"
+check "... and the checkpoint goes on to the same bits" resumed kernel
 check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:12 --device cuda
 check "... with its words" says nccl "rank 1 failed (between ranks: NCCL: remote process exited" "NCCL: remote process exited"
 xid() {
