@@ -14,6 +14,8 @@ done
 check "T5-small at 4 as CUDA graphs" lists "models/t5" "--cuda_graphs"
 check "BERT-base" lists "--preset bert-base --head masked_lm" "--max_seq_length 128"
 check "... beside PyTorch, eager and compiled" peers bert 32
+order() { [ "$(sed -n 's/.*torch_step.py --model \([^ ]*\) .*/\1/p' "$work/list" | uniq | paste -sd ' ')" = "$1" ]; }
+check "what may be left out comes last" order "gpt2 llama mnist llama-document t5 bert"
 while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null

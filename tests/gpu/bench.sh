@@ -142,13 +142,13 @@ steps() {
     llama llama
     llama llama-document --num_key_value_heads 2 --vocab_size 50432 --tie_word_embeddings false
     # what comes last may be left out
-    theirs t5 4 512 100 --targets 128
-    theirs t5-64 64 512 40 --targets 128
-    theirs bert 32 128 100
     theirs gpt2 16 1024 40
     theirs llama 1 8192 20
     theirs mnist 64 0 1000
     theirs llama-document 1 8192 20
+    theirs t5 4 512 100 --targets 128
+    theirs t5-64 64 512 40 --targets 128
+    theirs bert 32 128 100
 }
 
 print_table() {
