@@ -7,6 +7,7 @@
 #include "tests/agent/world_check.h"
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,41 @@ static void what_does_not_fit_is_refused(void **state)
                  "--cpu_offload, or more GPUs");
 }
 
+static void a_later_lack_tells_what_is_free(void **state)
+{
+    (void)state;
+    struct error err, ignored;
+    void *some, *none;
+    struct trainer t = {0};
+    assert_ok(device_open(support_device(), 1, &t.device, &err), &err);
+    assert_ok(device_alloc(t.device, MEMORY_UNIT, 50 << 20, "x", &some, &err), &err);
+    int result = device_alloc(t.device, MEMORY_UNIT, (size_t)1 << 60, "logits", &none, &err);
+    assert_fails(result, &err, ERR_MEMORY, "logits");
+    char expected[sizeof err.msg];
+    snprintf(expected, sizeof expected, "%s", err.msg);
+    if (!device_is_host(t.device)) {
+        int64_t total, free_bytes = device_memory_free_bytes(t.device, &total);
+        assert_true(free_bytes <= total - (50 << 20));
+        size_t length = strlen(expected);
+        snprintf(expected + length, sizeof expected - length,
+                 "; %.2f of the GPU's %.2f GB are free: try a smaller --train_batch_size, "
+                 "--activation_checkpointing=full, --sharding_strategy=full, --cpu_offload, or "
+                 "more GPUs",
+                 (double)free_bytes / 1e9, (double)total / 1e9);
+    }
+    err.shared = true;
+    for (int times = 0; times < 2; times++) { /* once is enough */
+        trainer_explain_memory(&t, &err);
+        assert_string_equal(err.msg, expected);
+        assert_true(err.code == ERR_MEMORY && err.shared);
+    }
+    error_set(&ignored, ERR_IO, "the disk is slow");
+    trainer_explain_memory(&t, &ignored);
+    assert_string_equal(ignored.msg, "the disk is slow");
+    device_free(t.device, some);
+    device_close(t.device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_a_guess_refuses_nothing, runs_make_images,
                                         runs_remove),
         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(a_later_lack_tells_what_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
