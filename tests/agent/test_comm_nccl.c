@@ -8,9 +8,15 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/mem.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { TIMEOUT_MS = 20000 };
@@ -250,6 +256,78 @@ static void test_old_libraries_are_refused(void **state)
     assert_int_equal(api.version, 22703);
 }
 
+/* ---- ranks that do not call the same ---- */
+
+static int other_count(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float data[4] = {0};
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 2 + r->rank, COMM_SUM);
+    return stream_sync(s, err);
+}
+
+static int other_reduction(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float data[4] = {0};
+    c->fn->all_reduce(c, s, DTYPE_F32, data, 4, r->rank ? COMM_SUM : COMM_MEAN);
+    return stream_sync(s, err);
+}
+
+static int other_root(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float data[4] = {0};
+    c->fn->broadcast(c, s, data, sizeof data, r->rank);
+    return stream_sync(s, err);
+}
+
+static int other_operation(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float data[4] = {0};
+    if (r->rank == 0)
+        c->fn->all_reduce(c, s, DTYPE_F32, data, 2, COMM_SUM);
+    else
+        c->fn->all_gather(c, s, DTYPE_F32, data, data + 2, 2);
+    return stream_sync(s, err);
+}
+
+/* In a process of its own, which it ends. */
+static void disagree(const struct wish *wish, int error_pipe)
+{
+    const struct rlimit no_core = {0, 0};
+    struct rank ranks[2] = {0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    dup2(error_pipe, STDERR_FILENO);
+    run_ranks(ranks, 2, "", wish);
+    _exit(0);
+}
+
+/* What the other tests rely on: the fake does not let it pass. */
+static void test_ranks_that_disagree_end_the_test(void **state)
+{
+    (void)state;
+    static const struct wish rows[] = {
+        {.body = other_count},
+        {.body = other_reduction},
+        {.body = other_root},
+        {.body = other_operation},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int status, ends[2];
+        char told[1000] = "";
+        assert_int_equal(pipe(ends), 0);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            disagree(&rows[i], ends[1]);
+        close(ends[1]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(read(ends[0], told, sizeof told - 1) > 0);
+        close(ends[0]);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        if (!strstr(told, "fake NCCL: rank ") || !strstr(told, " elements of type "))
+            fail_msg("row %zu: %s", i, told);
+    }
+}
+
 /* The library lies beside this program: build/VARIANT/emulation. */
 static int find_library(void **state)
 {
@@ -268,6 +346,7 @@ static int find_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_that_disagree_end_the_test), /* it forks: no thread is yet */
         cmocka_unit_test(test_every_collective),
         cmocka_unit_test(test_memory_is_registered_while_it_is_there),
         cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
