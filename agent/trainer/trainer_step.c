@@ -175,10 +175,11 @@ static void tell(struct trainer *t, const struct source_fetched *fetched, double
 }
 
 /* The device has all of this step's work. Where it comes to the end of that before the next step's
- * data is there, it waits for data. */
+ * data is there, it waits for data. A rank that was asked to stop has its time for saving. */
 static void fetch_ahead(struct trainer *t)
 {
-    if (!trainer_epoch_goes_on(t, t->position.step + 1))
+    if (!trainer_epoch_goes_on(t, t->position.step + 1) ||
+        t->listener->stop_asked(t->listener->ctx))
         return;
     profiler_phase(t->profiler, "data");
     source_fetch_ahead(t->train, t->config->optimizer.gradient_accumulation_steps);
