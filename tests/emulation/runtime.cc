@@ -340,7 +340,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 
 void emulation_put(void *stream, bool (*advance)(void *, bool), void *args)
 {
-    put((cudaStream_t)stream, {.advance = advance, .args = args});
+    if (put((cudaStream_t)stream, {.advance = advance, .args = args}) != cudaSuccess)
+        advance(args, true);
 }
 
 static cudaError_t wait_for_word(cudaStream_t stream, uintptr_t word, uint32_t value, unsigned)
