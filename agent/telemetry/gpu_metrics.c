@@ -132,7 +132,8 @@ static void open_native(const struct page *p, const char *name, const struct gpu
     add_label("node", p->place->hostname, p->out);
 }
 
-/* The same with the labels of DCGM's exporter, in its order. */
+/* The same with the labels of DCGM's exporter, in its order. The newest ones write "hostname", all
+ * before them "Hostname": dashboards ask for either. */
 static void open_dcgm(const struct page *p, const char *name, const struct gpu_sample *g)
 {
     char number[16], device[32] = "";
@@ -146,6 +147,7 @@ static void open_dcgm(const struct page *p, const char *name, const struct gpu_s
     add_label("device", device, p->out);
     add_label("modelName", g->model, p->out);
     add_label("Hostname", p->place->hostname, p->out);
+    add_label("hostname", p->place->hostname, p->out);
     add_label("DCGM_FI_DRIVER_VERSION", p->place->driver, p->out);
     add_label("container", p->place->container, p->out);
     add_label("namespace", p->place->pod_namespace, p->out);

@@ -136,7 +136,7 @@ static void print(const char *kind, enum gpu_names names, struct str *page)
 #define DCGM(gpu, letter, bus, minor)                                                              \
     "{gpu=\"" gpu "\",UUID=\"GPU-" letter "000000" gpu "-aaaa\",pci_bus_id=\"00000000:" bus        \
     ":00.0\",device=\"nvidia" minor                                                                \
-    "\",modelName=\"NVIDIA \\\"H100\\\" 80GB\",Hostname=\"node-1\",\
+    "\",modelName=\"NVIDIA \\\"H100\\\" 80GB\",Hostname=\"node-1\",hostname=\"node-1\",\
 DCGM_FI_DRIVER_VERSION=\"550.54.15\",namespace=\"pytorch\",pod=\"mnist-master-0\"} "
 
 static void dashboards_find_the_names_they_ask_for(void **state)
