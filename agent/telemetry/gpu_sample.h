@@ -23,7 +23,7 @@ enum gpu_value {
     GPU_MEMORY_FREE,
     GPU_MEMORY_USED,
     GPU_MEMORY_RESERVED,  /* by driver and firmware */
-    GPU_PROCESS_MEMORY,   /* of this process */
+    GPU_PROCESS_MEMORY,   /* of this node's ranks */
     GPU_PCIE_REPLAYS,     /* count */
     GPU_NVLINK_BYTES,     /* sent and received, over all links */
     GPU_ROWS_CORRECTABLE, /* remapped after correctable errors */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_PROCESSES = 64 };
@@ -69,17 +70,49 @@ static void read_memory(const struct nvml *n, nvml_device device, double *value)
     value[GPU_MEMORY_USED] = (double)v1.used;
 }
 
-/* Of this process, where the library counts by the process numbers that we know: not in a pod
- * without the host's. */
+/* 0: not known. */
+static unsigned parent_of(unsigned pid)
+{
+    char path[32], line[256];
+    unsigned parent = 0;
+    snprintf(path, sizeof path, "/proc/%u/status", pid);
+    auto_fclose FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "PPid: %u", &parent) == 1)
+            break;
+    return parent;
+}
+
+/* Our parent, if it runs the same program: it has launched this rank, and the others beside it. 0:
+ * it does not, or we may not look. */
+static unsigned find_launcher(void)
+{
+    struct stat own, its;
+    char path[32];
+    unsigned parent = (unsigned)getppid();
+    snprintf(path, sizeof path, "/proc/%u/exe", parent);
+    bool is_same = stat("/proc/self/exe", &own) == 0 && stat(path, &its) == 0 &&
+                   own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+    return is_same ? parent : 0;
+}
+
+/* Of this process and of the ranks that were launched beside it, where the library counts by the
+ * process numbers that we know: not in a pod without the host's. */
 static void read_process(const struct nvml *n, nvml_device device, double *value)
 {
     struct nvml_process processes[MAX_PROCESSES];
     unsigned count = MAX_PROCESSES;
     if (!works(n->fn.DeviceGetComputeRunningProcesses_v3, device, &count, processes))
         return;
-    for (unsigned i = 0; i < count; i++)
-        if (processes[i].pid == (unsigned)getpid() && processes[i].used_memory != ~0ull)
-            value[GPU_PROCESS_MEMORY] = (double)processes[i].used_memory;
+    unsigned launcher = find_launcher();
+    for (unsigned i = 0; i < count; i++) {
+        unsigned pid = processes[i].pid;
+        bool is_ours = pid == (unsigned)getpid() || (launcher && parent_of(pid) == launcher);
+        if (!is_ours || processes[i].used_memory == ~0ull)
+            continue;
+        double before = value[GPU_PROCESS_MEMORY];
+        value[GPU_PROCESS_MEMORY] = (isnan(before) ? 0 : before) + (double)processes[i].used_memory;
+    }
 }
 
 static void read_errors(const struct nvml *n, nvml_device device, double *value)

@@ -10,8 +10,12 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { PAGE_BYTES = 256 * 1024 };
 
@@ -109,6 +113,40 @@ static void values_are_in_base_units(void **state)
     assert_true(isnan(s.value[GPU_PROCESS_MEMORY]) && isnan(s.value[GPU_POWER]));
     assert_true(s.value[GPU_MEMORY_USED] == 50.0 * (1 << 30));
     nvml_close(nvml);
+}
+
+/* Whether the memory of that process is among ours. */
+static bool is_counted(pid_t pid)
+{
+    struct gpu_sample s;
+    char kind[32];
+    snprintf(kind, sizeof kind, "process=%d", (int)pid);
+    struct nvml *nvml = open_fake(kind);
+    nvml_read(nvml, 1, &s);
+    nvml_close(nvml);
+    return s.value[GPU_PROCESS_MEMORY] == 42.0 * (1 << 30);
+}
+
+/* This process as the launcher of two, of which the first asks. */
+static void ranks_of_one_launcher_are_counted_together(void **state)
+{
+    (void)state;
+    int status;
+    pid_t second = fork();
+    if (second == 0) {
+        alarm(60);
+        pause();
+        _exit(0);
+    }
+    pid_t first = fork();
+    if (first == 0)
+        _exit(is_counted(second) && !is_counted(getppid()) ? 0 : 1);
+    assert_int_equal(waitpid(first, &status, 0), first);
+    bool is_childs_counted = is_counted(second);
+    kill(second, SIGKILL);
+    assert_int_equal(waitpid(second, NULL, 0), second);
+    assert_int_equal(status, 0);
+    assert_false(is_childs_counted); /* a launcher counts nobody, and nobody else's ranks count */
 }
 
 /* ---- pages ---- */
@@ -252,6 +290,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(gpus_are_counted_as_cuda_counts_them),
         cmocka_unit_test(what_is_not_there_is_said),
         cmocka_unit_test(values_are_in_base_units),
+        cmocka_unit_test(ranks_of_one_launcher_are_counted_together),
         cmocka_unit_test(dashboards_find_the_names_they_ask_for),
         cmocka_unit_test(our_own_names_are_the_default),
         cmocka_unit_test(a_critical_error_is_on_the_page_at_once),

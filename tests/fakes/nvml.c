@@ -1,6 +1,7 @@
 /* A libnvidia-ml.so.1 for machines without a driver: GPUs with known values. What nvmlInit_v2 finds
  * in FAKE_NVML says what they are: "no-driver"; "ampere" (older calls only, no profiling counters,
- * no memory sensor); "xid" (the second GPU falls off the bus); else two GPUs that tell all. */
+ * no memory sensor); "xid" (the second GPU falls off the bus); "process=N" (which has the second
+ * GPU); else two GPUs that tell all. */
 #include "agent/telemetry/nvml_api.h"
 
 #include <stdbool.h>
@@ -24,6 +25,7 @@ static struct nvml_gpm_sample_ {
 } samples[2 * GPUS];
 static int samples_used, samples_taken;
 static bool is_ampere, has_xid;
+static unsigned second_process;
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -34,6 +36,8 @@ int nvmlInit_v2(void)
         return DRIVER_NOT_LOADED;
     is_ampere = kind && strcmp(kind, "ampere") == 0;
     has_xid = kind && strcmp(kind, "xid") == 0;
+    if (!kind || sscanf(kind, "process=%u", &second_process) != 1)
+        second_process = 2;
     memset(&events, 0, sizeof events);
     samples_used = samples_taken = 0;
     return NVML_SUCCESS;
@@ -152,8 +156,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count,
         return NVML_INSUFFICIENT_SIZE;
     *count = 2;
     processes[0] = (struct nvml_process){1, 7ull << 30, ~0u, ~0u};
-    processes[1] =
-        (struct nvml_process){device->index == 0 ? (unsigned)getpid() : 2u, 42ull << 30, ~0u, ~0u};
+    processes[1] = (struct nvml_process){device->index == 0 ? (unsigned)getpid() : second_process,
+                                         42ull << 30, ~0u, ~0u};
     return NVML_SUCCESS;
 }
 
