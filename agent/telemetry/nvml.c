@@ -1,5 +1,6 @@
 #include "agent/telemetry/nvml_parts.h"
 #include "base/library.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -57,13 +58,18 @@ static const struct library_symbol symbols[] = {
 static int find_gpus(struct nvml *n, const char *const *pci, int count, struct error *err)
 {
     for (int i = 0; i < count; i++) {
-        int result = n->fn.DeviceGetHandleByPciBusId_v2(pci[i], &n->gpus[i].device);
-        if (result != NVML_SUCCESS)
-            return error_set(err, ERR_NOT_FOUND, "NVML finds no GPU at %s: %s", pci[i],
-                             n->fn.ErrorString(result));
+        struct gpu *gpu = &n->gpus[n->count];
+        int result = n->fn.DeviceGetHandleByPciBusId_v2(pci[i], &gpu->device);
+        if (result == NVML_SUCCESS) {
+            gpu->number = i;
+            n->count++;
+            continue;
+        }
+        error_set(err, ERR_NOT_FOUND, "NVML finds no GPU at %s: %s", pci[i],
+                  n->fn.ErrorString(result));
+        log_warning("GPU %d has no metrics: %s", i, err->msg);
     }
-    n->count = count;
-    return 0;
+    return n->count > 0 ? 0 : -1;
 }
 
 /* ---- life cycle ---- */
@@ -183,7 +189,7 @@ bool nvml_wait(struct nvml *n, int timeout_ms, int *ret_gpu, uint64_t *ret_xid)
         if (n->gpus[i].device != event.device || !(event.type & NVML_EVENT_XID))
             continue;
         count_xid(&n->gpus[i], event.data);
-        *ret_gpu = i;
+        *ret_gpu = n->gpus[i].number;
     }
     return true;
 }

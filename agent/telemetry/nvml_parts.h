@@ -11,6 +11,7 @@ extern "C" {
 
 struct gpu {
     nvml_device device;
+    int number;                 /* as CUDA counts */
     nvml_gpm_sample samples[2]; /* NULL: no profiling counters; [0] is the older */
     bool has_older;
     double last_xid;

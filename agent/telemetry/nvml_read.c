@@ -207,7 +207,7 @@ void nvml_read(struct nvml *n, int i, struct gpu_sample *ret_sample)
 {
     struct gpu *gpu = &n->gpus[i];
     struct gpu_sample *s = ret_sample;
-    *s = (struct gpu_sample){.gpu = i};
+    *s = (struct gpu_sample){.gpu = gpu->number};
     for (int v = 0; v < GPU_VALUES; v++)
         s->value[v] = (double)NAN;
     read_names(n, gpu->device, s);
