@@ -22,6 +22,7 @@ struct block {
     size_t room;               /* that there is */
     int class;
     int kind;
+    bool is_beyond; /* counted in beyond_bytes */
 };
 
 struct memory {
@@ -83,6 +84,7 @@ static void release_cached(struct memory *memory)
         while (memory->cached[i]) {
             struct block *block = memory->cached[i];
             memory->cached[i] = block->next;
+            memory->use.beyond_bytes -= block->is_beyond ? (int64_t)block->room : 0;
             release(memory, block->memory, block->room);
             free(block);
         }
@@ -146,8 +148,9 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     if (!fresh)
         return NULL;
     memory->use.fresh_blocks++;
-    memory->use.beyond_bytes += memory->reserve ? (int64_t)block_bytes : 0;
     block = xcalloc(1, sizeof *block);
+    block->is_beyond = memory->reserve != NULL;
+    memory->use.beyond_bytes += block->is_beyond ? (int64_t)block_bytes : 0;
     block->memory = fresh;
     block->room = block_bytes;
     block->class = class;

@@ -51,7 +51,7 @@ struct memory_use {
     int64_t fresh_blocks;     /* requests so far that the system had to serve: what was freed is
                                  given out again, so a loop of equal steps should need none */
     int64_t reserved_bytes;   /* by device_reserve(); 0: nothing */
-    int64_t beyond_bytes;     /* asked of the system since then, because they had no room in it */
+    int64_t beyond_bytes;     /* held beside it, asked for since then: they had no room in it */
 };
 
 struct device;

@@ -59,9 +59,9 @@ void trainer_tell_memory(struct trainer *t)
     struct memory_use use;
     char text[256];
     device_memory_use(t->device, &use);
-    if (use.beyond_bytes == 0 || t->told_memory)
+    if (use.beyond_bytes == 0 || use.beyond_bytes < 2 * t->told_memory)
         return;
-    t->told_memory = true;
+    t->told_memory = use.beyond_bytes;
     snprintf(
         text, sizeof text,
         "the %.3f GB of the GPU's memory that were reserved by the run's plan have no room for "

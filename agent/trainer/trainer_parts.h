@@ -93,7 +93,7 @@ struct trainer {
     struct trainer_position position;
     double lr;                              /* of the last step */
     int64_t nonfinite_steps, skipped_steps; /* of this process */
-    bool told_memory;                       /* see trainer_tell_memory() */
+    int64_t told_memory;                    /* bytes; see trainer_tell_memory() */
 
     struct saver *saver;        /* NULL if nothing is saved */
     struct host_state snapshot; /* what it saves */
@@ -136,7 +136,7 @@ void trainer_close_graphs(struct trainer *t); /* before the stream; they need no
 /* trainer_memory.c: reserves the GPU's memory as the run's plan tells, as far as it is free and
  * nobody needs it later; refuses a run whose known bytes cannot fit, on all ranks. Collective. */
 int trainer_reserve_memory(struct trainer *t, struct error *err);
-/* Tells, once, what was needed beyond that. */
+/* Tells what was needed beyond that; again when it has doubled. */
 void trainer_tell_memory(struct trainer *t);
 /* Adds to an ERR_MEMORY what is free and what can be done. */
 void trainer_explain_memory(const struct trainer *t, struct error *err);

@@ -101,12 +101,13 @@ static void note(void *ctx, const char *text)
     str_printf(told, "%s\n", text);
 }
 
-/* What the plan does not have room for is told with both numbers, and once. */
+/* What the plan does not have room for is told with both numbers, once, and again when it has
+ * doubled. */
 static void what_is_beyond_the_plan_is_told(void **state)
 {
     (void)state;
     struct error err;
-    void *within, *beyond;
+    void *within, *beyond, *more;
     auto_str struct str told;
     str_init(&told, 4096);
     const struct trainer_listener listener = {.ctx = &told, .notice = note};
@@ -123,8 +124,15 @@ static void what_is_beyond_the_plan_is_told(void **state)
                         "the 0.003 GB of the GPU's memory that were reserved by the run's plan "
                         "have no room for 0.002 GB more by step 7: that much was asked for beside "
                         "them\n");
+    str_clear(&told);
+    assert_ok(device_alloc(t.device, MEMORY_UNIT, 1 << 21, "z", &more, &err), &err);
+    trainer_tell_memory(&t);
+    trainer_tell_memory(&t);
+    assert_non_null(strstr(str_text(&told), "have no room for 0.004 GB more by step 7"));
+    assert_null(strstr(strchr(str_text(&told), '\n'), "room"));
     device_free(t.device, within);
     device_free(t.device, beyond);
+    device_free(t.device, more);
     device_close(t.device);
 }
 

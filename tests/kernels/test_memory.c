@@ -247,6 +247,9 @@ static void test_reserve(void **state)
     assert_fails(memory_alloc(memory, MEMORY_UNIT, 1 << 16, "logits", &block, &err), &err,
                  ERR_MEMORY, "; of 8192 reserved 4096 are free, 3840 of them in one piece");
     memory_free(memory, beyond);
+    assert_fails(memory_alloc(memory, MEMORY_UNIT, 1 << 16, "logits", &block, &err), &err,
+                 ERR_MEMORY, "logits"); /* the cache was given back for it */
+    assert_true(source.given == 2 && use->beyond_bytes == 0);
     memory_free(memory, e + 256);
     memory_free(memory, e);
     memory_free(memory, a + 256);
