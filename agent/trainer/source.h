@@ -95,7 +95,7 @@ void source_fetch_ahead(struct source *source, int64_t most);
 /* Queues the step's micro-batch i, each once and in order; valid until the next call. */
 struct batch source_batch(struct source *source, int64_t i);
 /* What source_seek() needs beside epoch and samples to go on behind this step: "" for what can be
- * indexed. Valid until the next call, and until the next step is fetched. */
+ * indexed. Valid until the next call, and the same while the next step is only fetched ahead. */
 const char *source_state(struct source *source);
 
 /* source_images.c: MNIST's and its like; source_tokens.c: what predicts the next token;
