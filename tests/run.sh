@@ -2,7 +2,7 @@
 # Runs the test programs and scripts of the given build variants and prints one closing line.
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
 # As many at once as there are cores (TEST_JOBS=1: one after another); of those that need ports of everybody, bridges or
-# several processes of their own, one at a time.
+# several processes of their own, one at a time. Real pods come first and by themselves: they keep every core busy.
 set -u
 cd "$(dirname "$0")/.." || exit
 filter=$1
@@ -20,12 +20,12 @@ export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 cluster_variant=$1
 [[ " $* " != *" asan "* ]] || cluster_variant=asan
 
-# ---- what to run: one line a test, in one of two queues
+# ---- what to run: one line a test, in one of three queues
 queue() { # NAME COMMAND...
     local queue=beside patience=1
-    [[ $1 != *' pods/'* ]] || patience=3 # dozens of jobs: minutes on a machine that has nothing else to do
     case $1 in
-    *' cluster/'* | *' pods/'* | *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
+    *' pods/'*) queue=first patience=3 ;; # dozens of jobs: minutes on a machine that has nothing else to do
+    *' cluster/'* | *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
     esac
     { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
 }
@@ -71,8 +71,8 @@ for variant in "$@"; do
 done
 
 # ---- lanes: each takes the next test of the first of its queues that still has one
-touch "$results"/{alone,beside}
-exec 5<"$results/alone" 6<"$results/beside"
+touch "$results"/{first,alone,beside}
+exec 4<"$results/first" 5<"$results/alone" 6<"$results/beside"
 lane() { # DESCRIPTOR...
     local queue test
     trap '[ -z "$run_pid" ] || { kill "$run_pid" && wait "$run_pid"; }; exit 143' TERM
@@ -80,17 +80,19 @@ lane() { # DESCRIPTOR...
     for queue in "$@"; do
         while flock 7 && IFS= read -r test <&"$queue"; do
             flock --unlock 7
-            eval "$test" 5<&- 6<&- 7>&-
+            eval "$test" 4<&- 5<&- 6<&- 7>&-
         done
         flock --unlock 7
     done
 }
-lane 5 6 &
-for ((i = 1; i < lanes; i++)); do lane 6 & done
 # shellcheck disable=SC2046 # a number a lane
 trap 'kill $(jobs -p); wait; exit 130' INT TERM
+lane 4 &
 wait
-queued=$(cat "$results"/{alone,beside} | wc -l)
+lane 5 6 &
+for ((i = 1; i < lanes; i++)); do lane 6 & done
+wait
+queued=$(cat "$results"/{first,alone,beside} | wc -l)
 if [ "$(wc -l <"$results/count")" -lt "$queued" ]; then
     echo "FAILED: not all of $queued tests were run" >>"$results/failed"
     echo "0 1 0" >>"$results/count"
