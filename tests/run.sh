@@ -86,7 +86,7 @@ lane() { # DESCRIPTOR...
     done
 }
 # shellcheck disable=SC2046 # a number a lane
-trap 'kill $(jobs -p); wait; exit 130' INT TERM
+trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 lane 4 &
 wait
 lane 5 6 &
