@@ -65,13 +65,18 @@ queue_scripts() { # VARIANT FIRST_VARIANT
     done
 }
 for variant in "$@"; do
-    find "build/$variant/emulation" -name '*.gcda' -delete 2>/dev/null
     queue_programs "$variant"
     queue_scripts "$variant" "$1"
 done
+touch "$results"/{first,alone,beside}
+queued=$(cat "$results"/{first,alone,beside} | wc -l)
+
+# What earlier runs have executed is no part of this one. A run of nothing, which is a test's, is none.
+for variant in "$@"; do
+    [ "$queued" -eq 0 ] || find "build/$variant/emulation" -name '*.gcda' -delete 2>/dev/null
+done
 
 # ---- lanes: each takes the next test of the first of its queues that still has one
-touch "$results"/{first,alone,beside}
 exec 4<"$results/first" 5<"$results/alone" 6<"$results/beside"
 lane() { # DESCRIPTOR...
     local queue test
@@ -92,7 +97,6 @@ wait
 lane 5 6 &
 for ((i = 1; i < lanes; i++)); do lane 6 & done
 wait
-queued=$(cat "$results"/{first,alone,beside} | wc -l)
 if [ "$(wc -l <"$results/count")" -lt "$queued" ]; then
     echo "FAILED: not all of $queued tests were run" >>"$results/failed"
     echo "0 1 0" >>"$results/count"
