@@ -199,12 +199,13 @@ static void tell_leading(struct program *p, bool leading)
         log_info("not leading: %s holds the lease", leader_holder(p->leader));
 }
 
-/* Of another kind, or of another request, which an error names before its first colon; behind it
- * the times of a try may stand. */
+/* Of another kind, or another right that is missing: its error names the request before the first
+ * colon. */
 static bool is_other_trouble(const struct error *told, const struct error *failure)
 {
     size_t request = strcspn(failure->msg, ":") + 1;
-    return failure->code != told->code || strncmp(failure->msg, told->msg, request) != 0;
+    return failure->code != told->code ||
+           (failure->code == ERR_FORBIDDEN && strncmp(failure->msg, told->msg, request) != 0);
 }
 
 /* Once, not with every try: a right that is missing stays so. */
