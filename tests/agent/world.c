@@ -404,6 +404,19 @@ static void world_result_open(const struct world *world, struct world_result *re
     result->weights = xcalloc((size_t)result->count, sizeof(float));
 }
 
+/* The cause of a world's end: an error of a rank's own comes before one that only tells of another
+ * rank's end, whichever of the two came first. */
+static const struct error *world_cause(const struct world_rank *ranks, int count)
+{
+    const struct error *cause = NULL;
+    for (int i = 0; i < count; i++) {
+        bool is_own = ranks[i].err.code != ERR_PEER;
+        if (ranks[i].status < 0 && (!cause || (cause->code == ERR_PEER && is_own)))
+            cause = &ranks[i].err;
+    }
+    return cause;
+}
+
 int world_run(const struct world *world, struct world_result *ret_result, struct error *err)
 {
     struct world_rank ranks[WORLD_MAX_RANKS] = {0};
@@ -415,17 +428,15 @@ int world_run(const struct world *world, struct world_result *ret_result, struct
             (struct world_rank){.world = world, .result = ret_result, .group = group, .rank = i};
         pthread_create(&threads[i], NULL, world_thread, &ranks[i]);
     }
-    int status = 0;
     for (int i = 0; i < world->ranks; i++) {
         pthread_join(threads[i], NULL);
         ret_result->leaked_bytes += ranks[i].leaked_bytes;
         if (ranks[i].status < 0)
             ret_result->errors[i] = ranks[i].err;
-        if (ranks[i].status < 0 && status == 0) {
-            status = -1;
-            *err = ranks[i].err;
-        }
     }
     comm_local_close(group);
-    return status;
+    const struct error *cause = world_cause(ranks, world->ranks);
+    if (cause)
+        *err = *cause;
+    return cause ? -1 : 0;
 }

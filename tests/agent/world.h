@@ -67,8 +67,8 @@ struct world_result {
     int64_t leaked_bytes;                 /* on any device of any rank, after all was closed */
 };
 
-/* Runs the ranks; *ret_result is the caller's to free in any case. Returns the error of the first
- * rank that failed. */
+/* Runs the ranks; *ret_result is the caller's to free in any case. The error is that of the
+ * lowest rank that failed by itself, else (all tell of a lost peer) of the lowest that failed. */
 int world_run(const struct world *world, struct world_result *ret_result, struct error *err);
 void world_result_free(struct world_result *result);
 
