@@ -74,12 +74,19 @@ bool job_memory_forgive(struct job_memory *memory)
 void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
                       const struct job_status *tried)
 {
-    job_memory_doubt_no_more(memory);
+    const struct doubt *old = memory->doubt;
     struct arena *arena = arena_open();
-    memory->doubt = arena_new(arena, struct doubt);
-    memory->doubt->arena = arena;
-    memory->doubt->before = job_status_copy(before, arena);
-    memory->doubt->tried = job_status_copy(tried, arena);
+    struct doubt *doubt = arena_new(arena, struct doubt);
+    doubt->arena = arena;
+    doubt->before = job_status_copy(before, arena);
+    if (old && job_status_equal(&old->before, before))
+        while (doubt->count < old->count && doubt->count < DOUBT_TRIES_MAX - 1) {
+            doubt->tried[doubt->count] = job_status_copy(&old->tried[doubt->count], arena);
+            doubt->count++;
+        }
+    doubt->tried[doubt->count++] = job_status_copy(tried, arena);
+    job_memory_doubt_no_more(memory);
+    memory->doubt = doubt;
 }
 
 void job_memory_doubt_no_more(struct job_memory *memory)
@@ -95,7 +102,9 @@ bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
     const struct doubt *doubt = memory->doubt;
     if (!doubt || job_status_equal(&doubt->before, seen))
         return false; /* as before: it may be done yet */
-    bool done = job_status_equal(&doubt->tried, seen);
+    bool done = false;
+    for (int i = 0; i < doubt->count; i++)
+        done |= job_status_equal(&doubt->tried[i], seen);
     if (done)
         *ret_before = job_status_copy(&doubt->before, arena);
     job_memory_doubt_no_more(memory);

@@ -12,10 +12,15 @@
 extern "C" {
 #endif
 
-/* A status write that failed, and may have been done all the same: its answer was lost. */
+enum { DOUBT_TRIES_MAX = 4 };
+
+/* Status writes that failed, and of which one may have been done all the same: its answer was lost.
+ * A next try is another status, as its times are others. */
 struct doubt {
     struct arena *arena; /* of all of it */
-    struct job_status before, tried;
+    struct job_status before;
+    struct job_status tried[DOUBT_TRIES_MAX]; /* the first of them, and the last one */
+    int count;
 };
 
 struct job_memory {
@@ -42,7 +47,7 @@ void job_memory_free_all(struct table *memories);
 void job_memory_refuse(struct job_memory *memory, const char *text); /* copies */
 bool job_memory_forgive(struct job_memory *memory); /* returns whether anything was refused */
 
-/* Copies. One doubt takes the place of another. */
+/* Copies. Joins what else was tried over the same status; takes the place of any other doubt. */
 void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
                       const struct job_status *tried);
 void job_memory_doubt_no_more(struct job_memory *memory);

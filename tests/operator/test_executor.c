@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
+#include "operator/job_status.h"
 #include "tests/operator/executor_fixture.h"
 
 #include <string.h>
@@ -322,6 +323,28 @@ static void a_status_that_another_wrote_is_not_ours(void **state)
     executor_fixture_close(f);
 }
 
+/* What was tried before is not forgotten for a later try, which may be refused for its sake. */
+static void of_several_lost_answers_any_may_be_the_one(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct job_status before, seen = {0};
+    enum { TRIES = 9, DONE = 1 };
+    for (int i = 0; i < TRIES; i++) {
+        f->cluster->now_ms += 1000;
+        executor_fixture_start(f, "ns/j");
+        if (i == DONE)
+            seen = job_status_copy(f->cluster->plan->actions[0].status, f->cluster->arena);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"),
+                        i < TRIES - 1 ? ERR_IO : ERR_CONFLICT);
+    }
+    assert_int_not_equal(seen.start_ms, f->cluster->plan->actions[0].status->start_ms);
+    struct world world = {.job = f->cluster->job, .status = &seen};
+    assert_true(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    assert_int_equal(before.condition_count, 0);
+    executor_fixture_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +362,7 @@ int main(void)
         cmocka_unit_test(events_in_flight_are_bounded),
         cmocka_unit_test(a_failure_is_news_after_a_success),
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
+        cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
         cmocka_unit_test(a_status_that_another_wrote_is_not_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
