@@ -59,7 +59,7 @@ static void tell_disrupted(struct plan *plan, const struct pod *pod)
     plan_add(plan, (struct action){
                        .kind = ACTION_EVENT,
                        .event_type = EVENT_WARNING,
-                       .reason = "PodDisrupted",
+                       .reason = REASON_POD_DISRUPTED,
                        .message = arena_printf(
                            plan->arena, "Pod %s did not fail, it was ended: %s%s%s", pod->name,
                            pod->waiting_reason, pod->waiting_message ? ": " : "",

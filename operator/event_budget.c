@@ -28,13 +28,15 @@ bool event_budget_take(struct event_budget *budget, bool routine, int64_t steady
     return true;
 }
 
-bool event_budget_is_news(struct event_budget *b, const char *text)
+bool event_budget_is_news(struct event_budget *b, const char *text, int64_t steady_ms)
 {
     uint64_t hash = table_hash(text);
-    for (int i = 0; i < EVENT_BUDGET_FAILURES; i++)
-        if (b->failures[i] == hash)
-            return false;
-    memmove(b->failures + 1, b->failures, sizeof b->failures - sizeof *b->failures);
-    b->failures[0] = hash;
+    int place = 0;
+    while (place < EVENT_BUDGET_TEXTS - 1 && b->told[place].hash != hash)
+        place++;
+    if (b->told[place].hash == hash && steady_ms - b->told[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
+        return false;
+    memmove(b->told + 1, b->told, (size_t)place * sizeof *b->told);
+    b->told[0] = (struct event_told){hash, steady_ms};
     return true;
 }

@@ -103,23 +103,29 @@ static bool is_routine(const struct action *event)
     return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
 }
 
+/* The plan's own failure is logged when it is over. */
+static bool is_failure(const struct action *event)
+{
+    return str_starts_with(event->reason, "Failed");
+}
+
 /* What each try would tell anew, as long as it fails or the next pod ends like the last. */
 static bool is_told_again(const struct action *event)
 {
-    return str_starts_with(event->reason, "Failed") || strcmp(event->reason, "PodDisrupted") == 0;
+    return is_failure(event) || strcmp(event->reason, REASON_POD_DISRUPTED) == 0;
 }
 
 void flight_tell(struct run *run, const struct action *event)
 {
     struct executor *executor = run->executor;
-    bool is_failure = str_starts_with(event->reason, "Failed");
-    if (is_told_again(event) && !event_budget_is_news(&run->memory->budget, event->message))
+    struct event_budget *budget = &run->memory->budget;
+    int64_t steady_ms = executor->options.clocks->steady_ms();
+    if (is_told_again(event) && !event_budget_is_news(budget, event->message, steady_ms))
         return;
-    if (!is_failure && !is_routine(event))
+    if (!is_failure(event) && !is_routine(event))
         log_info("%s: %s: %s", run->key, event->reason, event->message);
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
-        !event_budget_take(&run->memory->budget, is_routine(event),
-                           executor->options.clocks->steady_ms())) {
+        !event_budget_take(budget, is_routine(event), steady_ms)) {
         log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
         return;
     }

@@ -46,6 +46,9 @@ enum action_kind {
 
 enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
+/* The reason of an event that may come with each next pod in a place. */
+#define REASON_POD_DISRUPTED "PodDisrupted"
+
 struct action {
     enum action_kind kind;
     const char *name;       /* of the object, whatever its kind */
