@@ -11,6 +11,9 @@
 #define MAX_CONTAINERS 1000
 #define MAX_MESSAGE    400 /* bytes of why a pod waits; kept for each pod */
 
+/* The condition of a pod that the control plane or the kubelet is ending. */
+#define DISRUPTION_TARGET "DisruptionTarget"
+
 struct container_end {
     bool present;
     struct optional exit_code;
@@ -159,7 +162,7 @@ static bool is_disrupted(const struct pod_status *status)
     const char *reason = status->reason ? status->reason : "";
     if (is_disruption(reason))
         return true;
-    if (condition(status, "DisruptionTarget", "True"))
+    if (condition(status, DISRUPTION_TARGET, "True"))
         return true;
     return status->phase - 1 == POD_FAILED && !is_any_ended(&status->containers) &&
            !is_any_ended(&status->init_containers) && strcmp(reason, "DeadlineExceeded") != 0;
@@ -269,8 +272,10 @@ static bool set_waiting_container(struct pod *pod, const struct container_status
 /* Why a pod that has not ended does not go on, or why the system ended it. */
 static void set_obstacle(struct pod *pod, const struct pod_status *status, struct arena *arena)
 {
-    if (pod->phase == POD_FAILED && pod->disrupted)
-        set_waiting(pod, status->reason, status->message, arena);
+    const struct pod_condition *target = condition(status, DISRUPTION_TARGET, "True");
+    if (pod->phase == POD_FAILED && pod->disrupted &&
+        !set_waiting(pod, status->reason, status->message, arena) && target)
+        set_waiting(pod, target->reason, target->message, arena);
     if (pod->phase != POD_PENDING && pod->phase != POD_RUNNING)
         return;
     const struct pod_condition *unscheduled = condition(status, "PodScheduled", "False");

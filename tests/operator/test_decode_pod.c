@@ -194,6 +194,19 @@ static const struct row rows[] = {
      "{phase: Failed, conditions: [{type: Ready, status: 'False'}, {type: DisruptionTarget, status: "
      "'True'}], containerStatuses: [{name: pytorch, " ENDED("143", NOON) "}]}",
      "Failed 0 exit 143@43200 disrupted"},
+    /* the condition tells why where the status does not */
+    {"",
+     "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True', reason: "
+     "DeletionByPodGC, message: 'PodGC: node no longer exists'}]}",
+     "Failed 0 disrupted waits: DeletionByPodGC (PodGC: node no longer exists)"},
+    {"",
+     "{phase: Failed, reason: Evicted, message: no memory, conditions: [{type: DisruptionTarget, "
+     "status: 'True', reason: TerminationByKubelet, message: low on memory}]}",
+     "Failed 0 disrupted waits: Evicted (no memory)"},
+    {"",
+     "{phase: Running, conditions: [{type: DisruptionTarget, status: 'True', reason: "
+     "EvictionByEvictionAPI}]}",
+     "Running 0 disrupted"},
     {"",
      "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'False'}], containerStatuses: "
      "[{name: pytorch, " ENDED("1", NOON) "}]}",
