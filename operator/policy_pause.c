@@ -3,8 +3,8 @@
 #define PAUSE_MIN_MS 10000
 #define PAUSE_MAX_MS 60000
 
-/* Half of the time since the job began, so that each pause is half as long again as the time before
- * it. */
+/* Half the age that the job had when the pod was made: where pods end at once, each is made at half
+ * as much age again as the one before. */
 static int64_t pause_of(const struct pod *pod, const struct job_status *status)
 {
     int64_t pause_ms = status->start_ms ? (pod->created_ms - status->start_ms) / 2 : 0;
