@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the targets for people say when they are asked for what is not there.
+# What the targets for people say when they are asked for what is not there, and of the lines that were executed.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL CUDA_ARCHS
@@ -16,4 +16,17 @@ plans() { make -n gpu NVCC="$work/$1" >"$work/plan" && contains "$work/plan" "$2
 check "an nvcc builds what it knows" plans old "build/cuda/80-86-89-90a/libshoal_cuda.so"
 check "... and says what is left out" contains "$work/plan" 'old knows no compute capability 100: built without'
 check "a newer one builds all" plans new "build/cuda/80-86-89-90a-100/libshoal_cuda.so"
+
+# what gcovr would tell: 96 of 100 lines
+mkdir "$work/bin" && cat >"$work/bin/gcovr" <<'END'
+#!/bin/sh
+printf '(WARNING) Unrecognized GCOV output\nfilename,line_total,line_covered,line_percent\nkernels/cuda/a.cu,60,60,1.0\nkernels/cuda/b.cu,40,36,0.9\n'
+END
+chmod +x "$work/bin/gcovr"
+coverage() { PATH=$work/bin:$PATH tests/emulation/coverage.sh build "$@"; }
+check "the share of CUDA source lines that were executed is told" fails 0 "CUDA source lines executed: 96 of 100 (96.0 %)" coverage
+check "a share that is reached" fails 0 "96 of 100" coverage 96
+check "one that is not, with the file" fails 1 "kernels/cuda/b.cu: 36 of 40 lines" coverage 97
+printf '#!/bin/sh\necho "no gcov here"\nexit 1\n' >"$work/bin/gcovr"
+check "and why it is not known" fails 1 "FAILED: gcovr: no gcov here" coverage 95
 tap_done
