@@ -59,20 +59,6 @@ struct meeting {
     struct comm *world;
 };
 
-/* The network interface that others reach this process at: Gloo's variable names one, NCCL's may
- * mean several, and is for its own sockets first: one that means none here is passed over. "": the
- * one that leads to rank 0. */
-static void choose_interface(const struct topology *t, char *out, size_t out_bytes)
-{
-    const char *gloo = getenv("GLOO_SOCKET_IFNAME"), *nccl = getenv("NCCL_SOCKET_IFNAME");
-    bool is_local = strncmp(t->host, "127.", 4) == 0;
-    out[0] = '\0';
-    if (gloo && gloo[0])
-        snprintf(out, out_bytes, "%s", gloo);
-    else if (nccl && nccl[0] && !is_local)
-        net_interface_choose(nccl, out, out_bytes);
-}
-
 static int meet(const struct agent_config *c, const struct topology *t, struct meeting *m,
                 struct error *err)
 {
@@ -91,7 +77,8 @@ static int meet(const struct agent_config *c, const struct topology *t, struct m
     if (rendezvous_open(&options, &m->rendezvous, err))
         return -1;
     char interface[64];
-    choose_interface(t, interface, sizeof interface);
+    net_interface_asked(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"),
+                        interface, sizeof interface);
     const struct comm_ring_options ring = {
         .join_timeout_ms = options.join_timeout_ms,
         .timeout_ms = (int)(c->runtime.timeout_s * 1000),

@@ -258,3 +258,13 @@ void net_interface_choose(const char *pattern, char *out, size_t out_bytes)
     }
     freeifaddrs(list);
 }
+
+void net_interface_asked(const char *master, const char *gloo, const char *nccl, char *out,
+                         size_t out_bytes)
+{
+    out[0] = '\0';
+    if (gloo && gloo[0])
+        snprintf(out, out_bytes, "%s", gloo);
+    else if (nccl && nccl[0] && strncmp(master, "127.", 4) != 0)
+        net_interface_choose(nccl, out, out_bytes);
+}

@@ -44,6 +44,12 @@ bool net_interface_is_meant(const char *pattern, const char *interface);
 /* The first interface that is up, has an address and is meant; the loopback only if the pattern
  * names it. "" if there is none. */
 void net_interface_choose(const char *pattern, char *out, size_t out_bytes);
+/* The interface that others are to reach this process at, by the environment's GLOO_SOCKET_IFNAME
+ * and NCCL_SOCKET_IFNAME (NULL: not set): Gloo's names one, NCCL's may mean several, and is for its
+ * own sockets first: one that means none here is passed over, and so it is where ranks meet on the
+ * loopback (master: rank 0's host). "": the one that leads to rank 0. */
+void net_interface_asked(const char *master, const char *gloo, const char *nccl, char *out,
+                         size_t out_bytes);
 
 /* How long to wait before the next of a series of attempts: doubles from 20 ms to 1 s, and never
  * beyond the deadline. Waits, and returns the number to give next time. */

@@ -4,6 +4,8 @@
 
 #include "tests/support.h"
 
+#include <string.h>
+
 static void test_interfaces_are_meant_as_nccl_means_them(void **state)
 {
     (void)state;
@@ -41,11 +43,40 @@ static void test_the_loopback_is_taken_only_by_name(void **state)
     assert_string_not_equal(name, "lo");
 }
 
+static void test_what_the_environment_asks_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *master, *gloo, *nccl, *interface;
+    } rows[] = {
+        {"job-0", NULL, NULL, ""},
+        {"job-0", NULL, "lo", "lo"},
+        {"job-0", NULL, "=lo", "lo"},
+        {"job-0", NULL, "=nosuch,lo", "lo"},
+        {"job-0", NULL, "nosuch", ""},
+        {"job-0", NULL, "=l", ""},
+        {"job-0", "", "lo", "lo"},
+        {"job-0", "eth7", "lo", "eth7"}, /* the ring says that there is none */
+        {"127.0.0.1", NULL, "lo", ""},
+        {"127.0.0.1", "eth7", NULL, "eth7"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char name[64];
+        net_interface_asked(rows[i].master, rows[i].gloo, rows[i].nccl, name, sizeof name);
+        if (strcmp(name, rows[i].interface) != 0)
+            fail_msg("row %zu: \"%s\" instead of \"%s\"", i, name, rows[i].interface);
+    }
+    char name[64]; /* any but the loopback */
+    net_interface_asked("job-0", NULL, "^=lo", name, sizeof name);
+    assert_string_not_equal(name, "lo");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_interfaces_are_meant_as_nccl_means_them),
         cmocka_unit_test(test_the_loopback_is_taken_only_by_name),
+        cmocka_unit_test(test_what_the_environment_asks_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
