@@ -184,8 +184,11 @@ FUZZ_MAIN := $(if $(filter fuzz,$(V)),-fsanitize=fuzzer,$(BUILD)/tests/fuzz/driv
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_MAIN)) $(call archives,cli)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(filter -%,$(FUZZ_MAIN)) $(call libraries,cli)
 
+# for tests/deploy/test_bundle.sh
+BENCH_PROGRAMS := $(addprefix tests/,gpu/gpu $(addprefix bench/,ops_bench language_bench attention_bench))
+
 .PHONY: tests
-tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation
+tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)))
 
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
@@ -308,7 +311,7 @@ $(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(BUILD)/tests/be
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
-GPU_BENCHES := $(addprefix build/release/tests/,gpu/gpu $(addprefix bench/,ops_bench language_bench attention_bench))
+GPU_BENCHES := $(addprefix build/release/,$(BENCH_PROGRAMS))
 GPU_PROGRAMS := $(addprefix build/release/tests/,gpu/gpu $(shell tests/gpu/programs.sh))
 $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)

@@ -60,7 +60,7 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
-        [[ $name != gpu/* || $variant == debug ]] || continue
+        [[ $name != gpu/* && $name != deploy/test_bundle.sh || $variant == debug ]] || continue
         queue "$variant $name" env BUILD="$PWD/build/$variant" "$script"
     done
 }

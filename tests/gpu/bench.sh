@@ -15,11 +15,11 @@ export SHOAL_CUDA_LIBRARY=${SHOAL_CUDA_LIBRARY:-$(realpath -m "$build")/libshoal
 python=(env "LD_LIBRARY_PATH=$(tr : '\n' <<<"${LD_LIBRARY_PATH:-}" | grep -vF "$PWD/lib" | paste -sd :)" "${PYTHON:-python3}")
 out=${OUT:-build/bench}
 dry=
-BUDGET_S=460 # for all; what is left when it is over is left out
+until_s=${BENCH_UNTIL_S:-460} # for all; what is left when it is over is left out
 [ "${1:-}" != --dry_run ] || dry=1
 
 run() { # LOG SECONDS COMMAND...
-    local log=$out/$1 seconds=$2 left=$((BUDGET_S - SECONDS))
+    local log=$out/$1 seconds=$2 left=$((until_s - SECONDS))
     shift 2
     [ "$seconds" -le "$left" ] || seconds=$left
     [ "$seconds" -ge 10 ] || {
@@ -30,7 +30,7 @@ run() { # LOG SECONDS COMMAND...
         echo "timeout $seconds $*"
         return 0
     fi
-    timeout "$seconds" "$@" >"$log" 2>&1 && return 0
+    timeout --kill-after=5 "$seconds" "$@" >"$log" 2>&1 && return 0
     echo "bench-gpu: failed or took more than $seconds s: $*" >&2
     tail -n 5 "$log" >&2
     return 1
@@ -178,15 +178,15 @@ print_table() {
 
 failed=0 name='no GPU' torch=1 transformers=1
 if [ -z "$dry" ]; then
-    "$build/tests/gpu/gpu" || {
-        [ $? = 77 ] || exit 1
+    timeout --kill-after=5 60 "$build/tests/gpu/gpu" || {
+        [ $? = 77 ] || { echo "bench-gpu: no GPU that works within 60 s" >&2 && exit 1; }
         echo "bench-gpu: skipped, nothing was measured"
         exit 0
     }
     name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || name=
     name=${name:-a GPU whose name nvidia-smi does not tell}
-    "${python[@]}" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
-    "${python[@]}" -c 'import transformers' 2>/dev/null || transformers=
+    timeout 60 "${python[@]}" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
+    timeout 60 "${python[@]}" -c 'import transformers' 2>/dev/null || transformers=
     mkdir -p "$out"
     rm -f "$out/gpu.txt" "$out"/shoal-*.log "$out"/torch-*.log
     : >"$out/gpu.txt"

@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 bundle=$2
 most_mib=45
+[ -e "$build/libshoal_cuda.so" ] || { echo "bundle.sh: $build was built without nvcc: it is of no use on a GPU" >&2; exit 1; }
 rm -rf "$bundle"
 mkdir -p "$bundle/lib" "$bundle/tests"
 

@@ -1,36 +1,55 @@
 #!/bin/bash
 # Runs on a real GPU what `make check` runs on the emulated one, then some of it under compute-sanitizer.
 #   tests/gpu/check.sh [BUILD]      BUILD: where the programs are; build/release
-# Without a GPU it says why, and skips.
+# Without a GPU it says why, and skips. Takes less than 8 minutes: what is left then is named, and has failed.
 set -u
 cd "$(dirname "$0")/../.." || exit
 build=${1:-build/release}
 . tests/run_one.sh
 # plenty for a program: a kernel that hangs must not take the machine's time
 limit_s=${TEST_LIMIT_S:-120}
-sanitizer_until_s=${SANITIZER_UNTIL_S:-330} # no new one after this, so that all ends within 8 minutes
+until_s=${CHECK_UNTIL_S:-450} # for all
+sanitizer_until_s=${SANITIZER_UNTIL_S:-$((until_s - limit_s))} # no new one after this
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$PWD/$build/libshoal_cuda.so"
 
 export CUDA_MODULE_LOADING=EAGER # tests run ranks as threads: loading a kernel late may wait for another rank's, which waits for us
 
-"$build/tests/gpu/gpu"
+timeout --kill-after=10 60 "$build/tests/gpu/gpu"
 case $? in
 0) ;;
 77)
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
     ;;
+124 | 137)
+    echo "check-gpu: the GPUs did not answer within 60 s" >&2
+    exit 1
+    ;;
 *) exit 1 ;;
 esac
+
+# run_one with what is left of the time.
+run_timed() { # NAME COMMAND...
+    local left=$((until_s - SECONDS)) limit=$limit_s
+    if [ "$left" -le 0 ]; then
+        echo "$1: left out, $until_s s are over"
+        echo "FAILED: $1: left out, $until_s s are over" >>"$results/failed"
+        echo "0 1 0" >>"$results/count"
+        return
+    fi
+    [ "$limit_s" -le "$left" ] || limit_s=$left
+    run_one "$@"
+    limit_s=$limit
+}
 
 any_device=$(tests/gpu/programs.sh | sort -r) # kernels before what is made of them
 kernels=$(grep '^kernels/' <<<"$any_device")
 for name in $any_device; do
-    run_one "gpu $name" "$build/tests/$name"
+    run_timed "gpu $name" "$build/tests/$name"
 done
 # other tests of tests/gpu are scripts and programs of their own
 for test in tests/gpu/test_*.sh "$build"/tests/gpu/test_*; do
-    [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$PWD/$build run_one "gpu ${test##*/}" "$test"
+    [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$PWD/$build run_timed "gpu ${test##*/}" "$test"
 done
 
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
@@ -41,7 +60,7 @@ if command -v compute-sanitizer >/dev/null; then
                 run_skip "$tool $name: skipped, $sanitizer_until_s s are over"
                 continue
             fi
-            run_one "$tool $name" compute-sanitizer --tool "$tool" --error-exitcode 99 --print-limit 5 "$build/tests/$name"
+            run_timed "$tool $name" compute-sanitizer --tool "$tool" --error-exitcode 99 --print-limit 5 "$build/tests/$name"
         done
     done
 else
