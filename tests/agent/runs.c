@@ -3,6 +3,7 @@
 #include "tests/agent/config_line.h"
 
 #include "agent/comm/comm_local.h"
+#include "tests/agent/token_texts.h"
 #include "tests/support.h"
 
 #include <dlfcn.h>
@@ -75,6 +76,19 @@ int runs_make_tokens(void **state)
     auto_free char *eval = xasprintf("%s/eval.bin", directory);
     write_tokens(train, RUNS_WINDOWS * 16 + 1);
     write_tokens(eval, 7 * 16 + 1);
+    *state = directory;
+    return 0;
+}
+
+int runs_make_rows(void **state)
+{
+    char *directory = support_temp_dir();
+    auto_str struct str rows;
+    str_init(&rows, 1 << 16);
+    for (int i = 0; i < 5; i++)
+        str_printf(&rows, "{\"text\":\"row number %d of the data%s\",\"summary\":\"number %d\"}\n",
+                   i, i % 3 ? " is longer than others" : "", i);
+    free(texts_write(directory, "rows/train.jsonl", str_text(&rows), rows.length));
     *state = directory;
     return 0;
 }
@@ -335,4 +349,13 @@ void runs_do_language(struct run *run, struct arena *arena, const char *data, in
     struct config *config = arena_new(arena, struct config);
     runs_configure_language(config, arena, data, size, flags);
     run_checked(run, config, size);
+}
+
+void runs_do_case(const struct runs_case *c, struct run *run, struct arena *arena, const char *data,
+                  const char *more)
+{
+    const char *rows = c->rows ? arena_printf(arena, "--dataset=%s/%s", data, c->rows) : "";
+    const char *flags = arena_printf(arena, "%s %s --device=%s%s %s", c->flags, rows,
+                                     support_device(), c->size > 1 ? ":0" : "", more);
+    c->train(run, arena, data, c->size, flags);
 }

@@ -54,6 +54,8 @@ struct run {
 int runs_make_images(void **state);
 /* The same with train.bin, RUNS_WINDOWS windows of 16 ids, and eval.bin, 7 of them. */
 int runs_make_tokens(void **state);
+/* The same with rows/train.jsonl, 5 rows of text and summary, of different lengths. */
+int runs_make_rows(void **state);
 int runs_remove(void **state);
 
 /* The configuration of all image tests, then `flags`. The same global batch of 12 samples at any
@@ -70,5 +72,19 @@ void runs_start(struct run *run);
 void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags);
 void runs_do_language(struct run *run, struct arena *arena, const char *data, int size,
                       const char *flags);
+
+/* A run as one of a table. */
+struct runs_case {
+    const char *name;
+    int (*make_data)(void **state); /* one of the above */
+    void (*train)(struct run *run, struct arena *arena, const char *data, int size,
+                  const char *flags); /* likewise */
+    int size;
+    const char *rows; /* a data set below `data`, instead of the usual one; NULL: none */
+    const char *flags;
+};
+/* Does it on the device of the tests, with `more` flags. */
+void runs_do_case(const struct runs_case *c, struct run *run, struct arena *arena, const char *data,
+                  const char *more);
 
 #endif

@@ -1,7 +1,6 @@
 /* Training with CUDA's graphs ends with the same bits as without: models, micro-batches, short last
  * batches, recomputation, offload, several ranks. On the CPU, that they are refused. */
 #include "tests/agent/runs.h"
-#include "tests/agent/token_texts.h"
 #include "tests/support.h"
 
 #include "base/file.h"
@@ -10,34 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An epoch of rows is two batches of two and one of one. */
 #define SMALL "--num_hidden_layers=2 --batch_size=2 --max_steps=4 "
 #define T5                                                                                         \
     SMALL "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "         \
           "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12 "
 
-static int make_rows(void **ret_dir)
-{
-    char *dir = support_temp_dir();
-    auto_str struct str rows;
-    str_init(&rows, 1 << 16);
-    for (int i = 0; i < 5; i++)
-        str_printf(&rows, "{\"text\":\"row number %d of the data%s\",\"summary\":\"number %d\"}\n",
-                   i, i % 3 ? " is longer than others" : "", i);
-    free(texts_write(dir, "rows/train.jsonl", str_text(&rows), rows.length));
-    *ret_dir = dir;
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    int (*make_data)(void **ret_dir);
-    void (*train)(struct run *run, struct arena *arena, const char *data, int size,
-                  const char *flags);
-    int size;
-    const char *rows; /* a data set in the folder, instead of the usual one */
-    const char *flags;
-} cases[] = {
+static const struct runs_case cases[] = {
     /* an epoch is a batch of two images and one of one */
     {"MNIST", runs_make_images, runs_do, 1, NULL,
      "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=1"},
@@ -49,24 +26,20 @@ static const struct {
      SMALL "--offload_activations --cpu_offload --activation_checkpointing=full"},
     {"Llama over two ranks", runs_make_tokens, runs_do_language, 2, NULL,
      SMALL "--sharding_strategy=FULL_SHARD --nan_policy=skip"},
-    {"T5 with dropout", make_rows, runs_do_language, 1, "rows", T5 "--dropout=0.1"},
+    {"T5 with dropout", runs_make_rows, runs_do_language, 1, "rows", T5 "--dropout=0.1"},
 };
 
 /* What a run ends with: the model's file. */
-static char *train(int number, struct run *run, struct arena *arena, const char *dir,
+static char *train(const struct runs_case *c, struct run *run, struct arena *arena, const char *dir,
                    const char *graphs, size_t *ret_bytes)
 {
     struct error err;
     char *model = NULL;
-    const char *path = arena_printf(arena, "%s/model%d%s", dir, number, graphs);
-    const char *rows = cases[number].rows;
-    const char *flags = arena_printf(
-        arena, "%s %s --device=%s%s --save_model=%s --cuda_graphs=%s", cases[number].flags,
-        rows ? arena_printf(arena, "--dataset=%s/%s", dir, rows) : "", support_device(),
-        cases[number].size > 1 ? ":0" : "", path, graphs);
-    cases[number].train(run, arena, dir, cases[number].size, flags);
+    const char *path = arena_printf(arena, "%s/model_%s", dir, graphs);
+    runs_do_case(c, run, arena, dir,
+                 arena_printf(arena, "--save_model=%s --cuda_graphs=%s", path, graphs));
     const char *file =
-        cases[number].train == runs_do ? path : arena_printf(arena, "%s/model.safetensors", path);
+        c->train == runs_do ? path : arena_printf(arena, "%s/model.safetensors", path);
     assert_ok(file_read(file, 16 << 20, &model, ret_bytes, &err), &err);
     return model;
 }
@@ -76,14 +49,14 @@ static void graphs_change_no_bit(void **state)
     (void)state;
     if (strcmp(support_device(), "cpu") == 0)
         return;
-    for (int i = 0; i < (int)array_length(cases); i++) {
+    for (size_t i = 0; i < array_length(cases); i++) {
         auto_arena struct arena *arena = arena_open();
         struct run without = {0}, with = {0};
         void *dir;
         cases[i].make_data(&dir);
         size_t bytes, bytes_with;
-        auto_free char *model = train(i, &without, arena, dir, "off", &bytes);
-        auto_free char *model_with = train(i, &with, arena, dir, "on", &bytes_with);
+        auto_free char *model = train(&cases[i], &without, arena, dir, "off", &bytes);
+        auto_free char *model_with = train(&cases[i], &with, arena, dir, "on", &bytes_with);
         assert_true(with.seen[0].last_step > 2);
         assert_int_equal(with.seen[0].last_step, without.seen[0].last_step);
         for (int s = 0; s < with.seen[0].last_step; s++)

@@ -3,7 +3,6 @@
 #include "agent/trainer/run_plan.h"
 #include "agent/trainer/trainer_parts.h"
 #include "tests/agent/runs.h"
-#include "tests/agent/token_texts.h"
 #include "tests/agent/world_check.h"
 #include "tests/support.h"
 
@@ -11,30 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of different lengths: batches are padded to the longest of their own. */
-static int make_rows(void **ret_dir)
-{
-    char *dir = support_temp_dir();
-    auto_str struct str rows;
-    str_init(&rows, 1 << 16);
-    for (int i = 0; i < 8; i++)
-        str_printf(&rows, "{\"text\":\"row number %d of the data%s\",\"summary\":\"number %d\"}\n",
-                   i, i > 3 ? " is longer than others" : "", i);
-    free(texts_write(dir, "rows/train.jsonl", str_text(&rows), rows.length));
-    *ret_dir = dir;
-    return 0;
-}
-
 #define SMALL "--num_hidden_layers=2 --batch_size=2 --max_steps=4 "
-static const struct {
-    const char *name;
-    int (*make_data)(void **ret_dir);
-    void (*train)(struct run *run, struct arena *arena, const char *data, int size,
-                  const char *flags);
-    int size;
-    const char *rows; /* a data set in the folder, instead of the usual one */
-    const char *flags;
-} cases[] = {
+static const struct runs_case cases[] = {
     /* two epochs, each with a short batch and an evaluation at its end */
     {"MNIST", runs_make_images, runs_do, 1, NULL,
      "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=6"},
@@ -43,22 +20,17 @@ static const struct {
     {"Llama, by graphs", runs_make_tokens, runs_do_language, 1, NULL, SMALL "--cuda_graphs"},
     {"Llama over two ranks", runs_make_tokens, runs_do_language, 2, NULL,
      SMALL "--sharding_strategy=FULL_SHARD --reduce_dtype=bf16"},
-    {"T5", make_rows, runs_do_language, 1, "rows",
+    {"T5", runs_make_rows, runs_do_language, 1, "rows",
      SMALL "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "
            "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12"},
 };
 
-static void train(int number, struct run *run)
+static void train(const struct runs_case *c, struct run *run)
 {
     auto_arena struct arena *arena = arena_open();
     void *dir;
-    cases[number].make_data(&dir);
-    const char *rows = cases[number].rows;
-    const char *flags =
-        arena_printf(arena, "%s %s --device=%s%s", cases[number].flags,
-                     rows ? arena_printf(arena, "--dataset=%s/%s", (char *)dir, rows) : "",
-                     support_device(), cases[number].size > 1 ? ":0" : "");
-    cases[number].train(run, arena, dir, cases[number].size, flags);
+    c->make_data(&dir);
+    runs_do_case(c, run, arena, dir, "");
     runs_remove(&dir);
 }
 
@@ -68,9 +40,9 @@ static void no_step_after_the_first_allocates(void **state)
     (void)state;
     if (strcmp(support_device(), "cpu") == 0)
         return;
-    for (int i = 0; i < (int)array_length(cases); i++) {
+    for (size_t i = 0; i < array_length(cases); i++) {
         struct run run = {0};
-        train(i, &run);
+        train(&cases[i], &run);
         const struct seen *seen = &run.seen[0];
         assert_true(seen->last_step > 2);
         assert_true(seen->memory.reserved_bytes > RUN_PLAN_SCRATCH);
