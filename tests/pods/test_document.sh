@@ -58,8 +58,8 @@ disown
 lines() { kubectl logs "pod/$job-master-0" -n pytorch; }
 says() { lines | grep -qE -- "$1" || { lines | tail; return 1; }; }
 row $job "the log tells steps" wait_for 360 says '^Epoch [0-9]+ \| Step [0-9]*0 \| Loss: [0-9.]+ \| Strategy: FULL_SHARD$'
-row $job "... on four pods" says '4 ranks on 4 nodes, master_addr='
-row $job "... and where it starts from" says '^--- There is no checkpoint. Training starts from the beginning. ---$'
+row $job "... on four pods" wait_for 60 says '4 ranks on 4 nodes, master_addr='
+row $job "... and where it starts from" wait_for 60 says '^--- There is no checkpoint. Training starts from the beginning. ---$'
 saved() { says '^--- Checkpoint saved: /fsx/checkpoints/t5-fsdp/checkpoint_FULL_SHARD-[0-9]+steps \(Epoch: [0-9]+\) ---$'; }
 row $job "... and checkpoints" wait_for 240 saved
 
@@ -79,8 +79,8 @@ row $job "... and has what was told until then" grep -qE '^Epoch [0-9]+ \| Step 
 row $job "the job succeeds all the same" ends $job Succeeded
 restarted() { kubectl get pytorchjob "$job" -o wide --no-headers | awk '{ exit $NF != 2 }'; }
 row $job "... after two restarts, of the six that it may have" restarted
-row $job "the log ends with the time it took" says '^Elapsed time of the code block: [0-9]+\.[0-9]{4} seconds$'
-row $job "... after the last epoch" says '\(Epoch: 11\) ---$'
+row $job "the log ends with the time it took" wait_for 60 says '^Elapsed time of the code block: [0-9]+\.[0-9]{4} seconds$'
+row $job "... after the last epoch" wait_for 60 says '\(Epoch: 11\) ---$'
 row $job "the whole model was saved" test -e "$work/fsx/checkpoints/t5-fsdp/model/model.safetensors"
 
 check "kubectl delete pytorchjob" kubectl delete pytorchjob $job -n pytorch

@@ -47,7 +47,7 @@ row whole "a worker waits for its master's name" wait_for 120 waits
 headless() { kubectl get service whole-master-0 --no-headers | grep -qE 'ClusterIP +None .*23456/TCP'; }
 row whole "services are headless" wait_for 120 headless
 row whole "the job succeeds" ends whole Succeeded
-row whole "the master's log has the tutorial's lines" logs whole $'^Train Epoch: 6 \tLoss: '
+row whole "the master's log has the tutorial's lines" wait_for 60 logs whole $'^Train Epoch: 6 \tLoss: '
 row whole "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
 row whole "kubectl describe tells the story" bash -c "kubectl describe pytorchjob whole | grep -q 'Created pod: whole-worker-2'"
 row two "the job succeeds" ends two Succeeded
@@ -71,13 +71,13 @@ END
 # strike JOB VICTIM: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
 strike() {
     {
-        wait_for 120 count "$1" 2 && uids "$1" >"$work/$1.uids" && wait_for 240 saved "$1" &&
+        wait_for 300 count "$1" 2 && uids "$1" >"$work/$1.uids" && wait_for 400 saved "$1" &&
             kill -KILL "$(processes_of shoal-agent "$(sed -n "s/^$1-$2 //p" "$work/$1.uids")" | head -n 1)"
         echo $? >"$work/$1.struck"
     } >"$work/$1.strike" 2>&1 &
 }
 struck() {
-    wait_for 480 test -e "$work/$1.struck"
+    wait_for 720 test -e "$work/$1.struck"
     cat "$work/$1.strike"
     [ "$(<"$work/$1.struck")" = 0 ]
 }
@@ -114,7 +114,7 @@ lives() { # JOB POLICY SCOPE VICTIM: after the kill
 
 check "deleted: apply" apply deleted
 {
-    wait_for 240 saved deleted && kubectl delete pod deleted-worker-0 --wait=false
+    wait_for 400 saved deleted && kubectl delete pod deleted-worker-0 --wait=false
     echo $? >"$work/deleted.struck"
 } >"$work/deleted.strike" 2>&1 &
 killed >"$work/wave"
@@ -122,7 +122,7 @@ while read -r name policy scope victim; do
     check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1)"
     strike "$name" "$victim"
 done <"$work/wave"
-row deleted "a checkpoint appears" wait_for 240 saved deleted
+row deleted "a checkpoint appears" wait_for 400 saved deleted
 row deleted "kubectl delete pod" struck deleted
 while read -r name policy scope victim; do
     row "$name" "kill -9 of the agent in $victim, under $policy" struck "$name"
@@ -138,21 +138,21 @@ row expires "the job goes after its time to live, and its pod" wait_for 180 gone
 
 # ---- the pod that was deleted
 row deleted "the job succeeds all the same" ends deleted Succeeded
-row deleted "it resumed" resumed deleted
+row deleted "it resumed" wait_for 60 resumed deleted
 row deleted "the weights are those of the undisturbed run" same deleted whole
 
 # ---- a pause, and an API server that goes away meanwhile
 suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
 check "paused: apply" apply paused
-row paused "a checkpoint appears" wait_for 240 saved paused
+row paused "a checkpoint appears" wait_for 400 saved paused
 row paused "suspend" suspend paused true
 cluster_stop kube-apiserver KILL
 cluster_start kube-apiserver
-check "paused: the API server is back" cluster_wait 60 kube-apiserver kubectl get --raw /readyz
+check "paused: the API server is back" cluster_wait 300 kube-apiserver kubectl get --raw /readyz
 row paused "its pods go" wait_for 180 no_pods paused
 row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
-row paused "it resumed" resumed paused
+row paused "it resumed" wait_for 60 resumed paused
 row paused "the weights are those of the undisturbed run" same paused whole
 
 # ---- one of two operators is killed while it makes a job's pods: it may only make two of the four
@@ -181,7 +181,7 @@ row halfway "... beside the two" kept
 rounds='
 say() { echo "$1 $SHOAL_RESTART_COUNT $PET_RDZV_ID" >>/checkpoints/marks; }
 pause() { read -rt "$1" <> <(:); }
-trap "pause 10; say end; exit 0" TERM
+trap "pause 20; say end; exit 0" TERM
 say begin
 lines=3; [ "$SHOAL_RESTART_COUNT" = 0 ] || lines=8
 until mapfile -t marks </checkpoints/marks; [ "${#marks[@]}" -ge "$lines" ]; do pause 0.1; done
