@@ -1,0 +1,150 @@
+#include "agent/comm/comm_nccl_parts.h"
+
+#include "agent/comm/nccl_meet.h"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    EAGER_LOOKS = 100,     /* for the end of a call, before who looks sleeps */
+    ABORT_WAITS_MS = 1000, /* for a call that is on its way into NCCL */
+};
+
+/* ---- one call ---- */
+
+/* A non-blocking communicator goes on with the call beside us: it takes no other one before. Mostly
+ * that is over in less than the shortest sleep, so the first looks only let others run. Returns
+ * NCCL_IN_PROGRESS if the watch has found a failure meanwhile, and will abort. */
+static int settle(struct comm_nccl *c, int result)
+{
+    for (int looks = 0; result == NCCL_IN_PROGRESS; looks++) {
+        if (watch_has_failed(c->shared->watch))
+            return NCCL_IN_PROGRESS;
+        if (looks < EAGER_LOOKS)
+            sched_yield();
+        else
+            usleep(NCCL_POLL_US);
+        int asked = c->shared->api.comm_error(c->nccl, &result);
+        if (asked != NCCL_SUCCESS)
+            return asked;
+    }
+    return result;
+}
+
+bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
+                     int64_t whole_bytes)
+{
+    comm_range_begin(&c->head, s, op, whole_bytes);
+    watch_begin(c->shared->watch, &c->watched, op, bytes);
+    pthread_mutex_lock(&c->shared->calls);
+    return !watch_has_failed(c->shared->watch);
+}
+
+static void note_refused(struct comm_nccl_shared *shared, const struct error *err)
+{
+    pthread_mutex_lock(&shared->refusal);
+    if (shared->refused.code == ERR_NONE)
+        shared->refused = *err;
+    pthread_mutex_unlock(&shared->refusal);
+}
+
+void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result)
+{
+    struct error err;
+    result = settle(c, result);
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
+        nccl_api_fail(&c->shared->api, c->nccl, result, op, &err);
+        watch_fail(c->shared->watch, &err);
+        note_refused(c->shared, &err);
+    }
+    pthread_mutex_unlock(&c->shared->calls);
+    stream_range_end(s);
+    if (stream_marks_add(c->marks, s, &err))
+        watch_fail(c->shared->watch, &err);
+}
+
+static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
+{
+    if (c->shared->buffers)
+        device_memory_widen(c->shared->device, &memory, &bytes);
+    return settle(c, nccl_buffers_use(c->shared->buffers, c->nccl, memory, bytes));
+}
+
+bool comm_nccl_begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
+                          const void *part, int64_t bytes, int *ret_result)
+{
+    int64_t whole = bytes * c->head.size;
+    if (!comm_nccl_begin(c, s, op, bytes, whole))
+        return false;
+    *ret_result = use_memory(c, all, (size_t)whole);
+    if (*ret_result == NCCL_SUCCESS)
+        *ret_result = use_memory(c, part, (size_t)bytes);
+    return *ret_result == NCCL_SUCCESS;
+}
+
+/* ---- what the watch and the device ask ---- */
+
+/* While a call is on its way, who made it looks for errors. */
+int comm_nccl_check(void *ctx, struct error *err)
+{
+    struct comm_nccl *c = ctx;
+    int error = NCCL_SUCCESS;
+    if (pthread_mutex_trylock(&c->shared->calls))
+        return 0;
+    int result = c->shared->api.comm_error(c->nccl, &error);
+    pthread_mutex_unlock(&c->shared->calls);
+    if (result == NCCL_SUCCESS)
+        result = error;
+    if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
+        return 0;
+    return nccl_api_fail(&c->shared->api, c->nccl, result, "between ranks", err);
+}
+
+uint64_t comm_nccl_count_ended(void *ctx)
+{
+    return stream_marks_count(((struct comm_nccl *)ctx)->marks);
+}
+
+/* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
+void comm_nccl_abort_all(const struct watched *first)
+{
+    struct timespec until;
+    if (!first)
+        return;
+    struct comm_nccl_shared *shared = ((struct comm_nccl *)first->ctx)->shared;
+    bool together = shared->api.version >= NCCL_ABORTS_TOGETHER;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_WAITS_MS / 1000;
+    bool is_mine = pthread_mutex_timedlock(&shared->calls, &until) == 0;
+    if (together)
+        shared->api.group_start();
+    for (const struct watched *one = first; one; one = one->next)
+        shared->api.comm_abort(((struct comm_nccl *)one->ctx)->nccl);
+    if (together)
+        shared->api.group_end();
+    if (is_mine)
+        pthread_mutex_unlock(&shared->calls);
+}
+
+void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
+{
+    struct comm_nccl_shared *shared = ctx;
+    pthread_mutex_lock(&shared->calls);
+    nccl_buffers_forget(shared->buffers, block, bytes, !watch_has_failed(shared->watch));
+    pthread_mutex_unlock(&shared->calls);
+}
+
+/* What ended after a failure may have been aborted: no stream of the device is to be trusted. */
+int comm_nccl_is_well(void *ctx, struct error *err)
+{
+    struct comm_nccl_shared *shared = ctx;
+    if (watch_check(shared->watch, err))
+        return -1;
+    pthread_mutex_lock(&shared->refusal);
+    bool is_refused = shared->refused.code != ERR_NONE;
+    if (is_refused)
+        *err = shared->refused;
+    pthread_mutex_unlock(&shared->refusal);
+    return is_refused ? -1 : 0;
+}
