@@ -350,11 +350,15 @@ struct ops {
     void (*gelu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                           int64_t count, bool tanh);
 
-    /* Cross-entropy of logits [rows, V], fp32, with targets [rows]; a target below 0 (-100) is
-     * ignored. sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V] of dtype t,
-     * the gradient of scale * loss with respect to the logits; may be logits if t is fp32. */
+    /* Cross-entropy of logits [rows, V] with targets [rows]; a target below 0 (-100) is ignored.
+     * sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V], the gradient of
+     * scale * loss with respect to the logits; may be logits. Exponents and their sums are fp32
+     * whatever t is, so that with bf16 only the logits and their gradients themselves are rounded,
+     * each once, by 2^-9 of itself at most: what PyTorch's mixed precision does, whose linear gives
+     * bf16, whose loss reads it as fp32 and whose gradient is rounded on its way back. Of logits
+     * that are equal in bf16 the first is the largest, as everywhere. */
     void (*cross_entropy)(struct stream *s, enum dtype t, void *dlogits, double *sums,
-                          const float *logits, const int32_t *target, float scale, int64_t rows,
+                          const void *logits, const int32_t *target, float scale, int64_t rows,
                           int64_t V);
 
     /* y = x - log(sum(exp(x))) row by row, without overflow. y may be x. */

@@ -35,7 +35,7 @@ struct bert_config {
     double layer_norm_eps;
     int64_t num_labels;      /* of BERT_CLASSIFICATION: 2 or more */
     const char *label_names; /* id2label: in their order, separated by commas; NULL: none */
-    int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: about 64 MiB of them */
+    int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: language_chunk_rows() */
 };
 extern const struct bert_config bert_default_config; /* transformers': bert-base-uncased's sizes */
 

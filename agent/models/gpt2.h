@@ -22,7 +22,7 @@ struct gpt2_config {
     double initializer_range;
     double embd_pdrop, attn_pdrop, resid_pdrop;
     bool tie_word_embeddings;
-    int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: about 64 MiB of them */
+    int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: language_chunk_rows() */
 };
 extern const struct gpt2_config gpt2_default_config; /* the small one, 124M */
 

@@ -31,7 +31,7 @@ struct llama_config {
     int64_t sliding_window;   /* tokens that a token sees, so that longer sequences are refused; 0:
                                  all */
     bool tie_word_embeddings; /* the head is the embedding */
-    int64_t loss_chunk_rows;  /* tokens whose logits are alive at once; 0: about 64 MiB of them */
+    int64_t loss_chunk_rows;  /* tokens whose logits are alive at once; 0: language_chunk_rows() */
 };
 extern const struct llama_config llama_default_config; /* transformers': Llama-2-7B's sizes */
 

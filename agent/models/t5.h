@@ -34,7 +34,7 @@ struct t5_config {
     bool tie_word_embeddings;       /* the head is the embedding */
     enum t5_scaling scaling;        /* scale_decoder_outputs */
     int64_t decoder_start_token_id; /* what the decoder reads first */
-    int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: about 64 MiB of them */
+    int64_t loss_chunk_rows; /* tokens whose logits are alive at once; 0: language_chunk_rows() */
 };
 extern const struct t5_config t5_default_config; /* transformers': t5-small's sizes */
 

@@ -57,45 +57,36 @@ struct language_args {
 /* Memory of one chunk. */
 struct chunk {
     int64_t rows, V; /* rows: the most of a chunk */
-    float *logits;   /* [rows, V] */
-    void *gradient;  /* [rows, V] of the tape's dtype; the logits' own memory if that is fp32; NULL
-                        if not training */
+    void *logits;    /* [rows, V] of the tape's dtype; in training they become their gradients */
 };
 
 static bool chunk_alloc(struct tape *tape, const struct language_args *a, const struct tensor *x,
-                        bool training, struct chunk *chunk)
+                        struct chunk *chunk)
 {
     int64_t rows = x->count / a->weight->shape[1];
     chunk->V = a->weight->shape[0];
     chunk->rows = rows < a->chunk_rows ? rows : a->chunk_rows;
-    size_t count = (size_t)(chunk->rows * chunk->V);
-    chunk->logits = tape_alloc(tape, count * sizeof(float), "logits");
-    chunk->gradient = NULL;
-    if (training && x->dtype == DTYPE_F32)
-        chunk->gradient = chunk->logits;
-    else if (training)
-        chunk->gradient = tape_alloc(tape, count * dtype_bytes(x->dtype), "gradient of the logits");
+    chunk->logits =
+        tape_alloc(tape, (size_t)(chunk->rows * chunk->V) * dtype_bytes(x->dtype), "logits");
     return !tape_failed(tape);
 }
 
 static void chunk_free(struct tape *tape, struct chunk *chunk)
 {
-    struct device *device = stream_device(tape_stream(tape));
-    if (chunk->gradient != chunk->logits)
-        device_free(device, chunk->gradient);
-    device_free(device, chunk->logits);
+    device_free(stream_device(tape_stream(tape)), chunk->logits);
 }
 
-/* Logits and loss of rows first .. first + shape->rows - 1, and the logits' gradient if the chunk
- * has memory for it. */
+/* Logits and loss of rows first .. first + shape->rows - 1; gradient: NULL, or the chunk's logits,
+ * which it then is. */
 static void chunk_forward(struct tape *tape, const struct language_args *a, const struct tensor *x,
-                          int64_t first, const struct linear_shape *shape, struct chunk *chunk)
+                          int64_t first, const struct linear_shape *shape,
+                          const struct chunk *chunk, void *gradient)
 {
-    nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, chunk->logits,
+    nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, x->dtype, chunk->logits,
                                  nn_at(x->data, x->dtype, first * shape->in), a->weight->value,
                                  a->bias ? a->bias->value : NULL, false, shape);
-    nn_ops(tape)->cross_entropy(tape_stream(tape), x->dtype, chunk->gradient, a->sums,
-                                chunk->logits, a->target + first, a->scale, shape->rows, chunk->V);
+    nn_ops(tape)->cross_entropy(tape_stream(tape), x->dtype, gradient, a->sums, chunk->logits,
+                                a->target + first, a->scale, shape->rows, chunk->V);
 }
 
 static void language_backward(struct tape *tape, struct tape_op *op)
@@ -106,20 +97,20 @@ static void language_backward(struct tape *tape, struct tape_op *op)
     int64_t D = a.weight->shape[1], rows = x->count / D;
     struct chunk chunk;
     void *dx = tape_gradient(tape, x);
-    bool ready = chunk_alloc(tape, &a, x, true, &chunk) && dx;
+    bool ready = chunk_alloc(tape, &a, x, &chunk) && dx;
     for (int64_t first = 0; ready && first < rows; first += chunk.rows) {
         int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
         const struct linear_shape shape = linear_dense(count, D, chunk.V);
-        chunk_forward(tape, &a, x, first, &shape, &chunk);
+        chunk_forward(tape, &a, x, first, &shape, &chunk, chunk.logits);
         bool add, add_bias;
         float *dw = tape_param_gradient(a.weight, &add);
         float *dbias = a.bias ? tape_param_gradient(a.bias, &add_bias) : NULL;
         assert(!dbias || add_bias == add); /* no other op writes either before */
         nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias,
-                                              nn_at(x->data, x->dtype, first * D), chunk.gradient,
+                                              nn_at(x->data, x->dtype, first * D), chunk.logits,
                                               &shape, add);
         nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype,
-                                           nn_at(dx, x->dtype, first * D), chunk.gradient,
+                                           nn_at(dx, x->dtype, first * D), chunk.logits,
                                            a.weight->value, &shape, false);
     }
     chunk_free(tape, &chunk);
@@ -130,11 +121,11 @@ static void evaluate(struct tape *tape, const struct language_args *a, const str
 {
     int64_t D = a->weight->shape[1], rows = x->count / D;
     struct chunk chunk;
-    bool ready = chunk_alloc(tape, a, x, false, &chunk);
+    bool ready = chunk_alloc(tape, a, x, &chunk);
     for (int64_t first = 0; ready && first < rows; first += chunk.rows) {
         int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
         const struct linear_shape shape = linear_dense(count, D, chunk.V);
-        chunk_forward(tape, a, x, first, &shape, &chunk);
+        chunk_forward(tape, a, x, first, &shape, &chunk, NULL);
     }
     chunk_free(tape, &chunk);
 }

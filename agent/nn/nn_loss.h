@@ -19,8 +19,9 @@ void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target
 /* The head of a language model with its loss: cross-entropy of x w^T + bias with target: [rows],
  * below 0 where nothing is to be learned. x: [..., D]; weight: [V, D], of head, or an embedding's
  * that it is tied to; bias: [V], or NULL. Works on chunk_rows rows at a time, so that no more than
- * that of logits are alive. In training all of it, the loss too, is computed in backward, where
- * each chunk's logits turn into its gradients at once: sums are added to then. */
+ * that of logits are alive, of x's dtype (ops.h, cross_entropy, tells what that means in bf16). In
+ * training all of it, the loss too, is computed in backward, where each chunk's logits turn into
+ * its gradients at once, in their place: sums are added to then. */
 void nn_language_loss(struct tape *tape, struct module *head, struct param *weight,
                       struct param *bias, struct tensor *x, const int32_t *target,
                       int64_t chunk_rows, float scale, double *sums);

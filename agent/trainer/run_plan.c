@@ -196,8 +196,7 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
     plan->flowing = tokens * value * (a->I + a->D);
     tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
-    plan->logits = rows * a->V * (4 + (value < 4 ? value : 0)); /* fp32; the gradient beside or in
-                                                                   its place */
+    plan->logits = rows * a->V * value;
 }
 
 static void add_totals(const struct run_plan_facts *f, const struct run_plan *plan,

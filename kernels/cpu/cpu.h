@@ -144,7 +144,7 @@ void cpu_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, in
 void cpu_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                        int64_t count, bool tanh);
 void cpu_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
-                       const float *logits, const int32_t *target, float scale, int64_t rows,
+                       const void *logits, const int32_t *target, float scale, int64_t rows,
                        int64_t V);
 void cpu_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
 void cpu_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,

@@ -18,31 +18,42 @@ struct cross_entropy_args {
     enum dtype t;
     void *dlogits;
     double *sums;
-    const float *logits;
+    const void *logits;
     const int32_t *target;
     float scale;
     int64_t rows, V;
 };
 
-CPU_HOT static float largest_of(const float *x, int64_t count)
+static float read_element(enum dtype t, const void *x, int64_t at)
 {
-    float largest = x[0];
+    return t == DTYPE_F32 ? ((const float *)x)[at] : bf16_to_float(((const bf16 *)x)[at]);
+}
+
+CPU_HOT static float largest_of(enum dtype t, const void *logits, int64_t first, int64_t count)
+{
+    float largest = read_element(t, logits, first), strip[STRIP];
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = strip_length(count - i);
+        const float *x = strip_read(t, logits, first + i, n, strip);
 #pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < count; i++)
-        largest = x[i] > largest ? x[i] : largest;
+        for (int64_t j = 0; j < n; j++)
+            largest = x[j] > largest ? x[j] : largest;
+    }
     return largest;
 }
 
-/* The sum of exp(x - largest); with `kept`, they stay there. kept may be x. */
-CPU_HOT static double sum_of_exponents(float *kept, const float *x, int64_t count, float largest)
+/* The sum of exp(x - largest); with `kept`, they stay there. kept may be the row. */
+CPU_HOT static double sum_of_exponents(float *kept, enum dtype t, const void *logits, int64_t first,
+                                       int64_t count, float largest)
 {
     double sum = 0;
     for (int64_t i = 0, n; i < count; i += n) {
         n = strip_length(count - i);
         float part = 0, strip[STRIP], *e = kept ? kept + i : strip;
+        const float *x = strip_read(t, logits, first + i, n, strip);
 #pragma omp simd reduction(+ : part)
         for (int64_t j = 0; j < n; j++) {
-            e[j] = vector_exp(x[i + j] - largest);
+            e[j] = vector_exp(x[j] - largest);
             part += e[j];
         }
         sum += part;
@@ -76,27 +87,27 @@ static void write_element(const struct cross_entropy_args *a, int64_t at, float 
 /* e: room for a row. */
 static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, float *e)
 {
-    int64_t V = a->V, target = a->target[row];
-    const float *x = a->logits + row * V;
+    int64_t V = a->V, first = row * V, target = a->target[row];
     if (target < 0) {
         if (a->dlogits)
-            memset((char *)a->dlogits + (size_t)(row * V) * dtype_bytes(a->t), 0,
+            memset((char *)a->dlogits + (size_t)first * dtype_bytes(a->t), 0,
                    (size_t)V * dtype_bytes(a->t));
         return (struct row_loss){0};
     }
     assert(target < V);
-    float largest = largest_of(x, V), difference = x[target] - largest;
-    bool hit = x[target] == largest;
+    float largest = largest_of(a->t, a->logits, first, V);
+    float chosen = read_element(a->t, a->logits, first + target);
+    bool hit = chosen == largest;
     for (int64_t i = 0; hit && i < target; i++)
-        hit = x[i] != largest;
-    /* What follows may write over x. */
+        hit = read_element(a->t, a->logits, first + i) != largest;
+    /* What follows may write over the logits. */
     if (a->dlogits && a->t == DTYPE_F32)
-        e = (float *)a->dlogits + row * V;
-    double sum = sum_of_exponents(a->dlogits ? e : NULL, x, V, largest);
-    float log_probability = difference - (float)log(sum);
+        e = (float *)a->dlogits + first;
+    double sum = sum_of_exponents(a->dlogits ? e : NULL, a->t, a->logits, first, V, largest);
+    float log_probability = chosen - largest - (float)log(sum);
     if (a->dlogits) {
-        write_row(a->t, a->dlogits, row * V, e, V, (float)(a->scale / sum));
-        write_element(a, row * V + target, a->scale * (expf(log_probability) - 1));
+        write_row(a->t, a->dlogits, first, e, V, (float)(a->scale / sum));
+        write_element(a, first + target, a->scale * (expf(log_probability) - 1));
     }
     return (struct row_loss){-(double)log_probability, hit};
 }
@@ -120,10 +131,10 @@ static void cross_entropy_run(void *args)
 }
 
 void cpu_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
-                       const float *logits, const int32_t *target, float scale, int64_t rows,
+                       const void *logits, const int32_t *target, float scale, int64_t rows,
                        int64_t V)
 {
-    assert(V >= 1 && (dlogits != logits || t == DTYPE_F32));
+    assert(V >= 1);
     cpu_call(s, cross_entropy_run, struct cross_entropy_args, s, t, dlogits, sums, logits, target,
              scale, rows, V);
 }

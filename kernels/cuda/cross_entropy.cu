@@ -76,9 +76,10 @@ static __device__ inline void take(struct softmax *mine, const float (&x)[N], in
         mine->sum += __expf(x[i] - mine->largest);
 }
 
-/* The row in items of N logits; the first `kept` stay in shared memory. */
-template <int N>
-static __device__ inline struct softmax read_row(const float *x, int items, float *shared, int kept)
+/* The row in items of N logits; the first `kept` stay in shared memory. When it returns every
+ * thread of the block has read what it reads of the row but its own items. */
+template <int N, class T>
+static __device__ inline struct softmax read_row(const T *x, int items, T *shared, int kept)
 {
     constexpr int BATCH = N > 1 ? 16 / N : 8; /* that are on their way at once */
     struct softmax mine = no_logits();
@@ -104,8 +105,8 @@ static __device__ inline struct softmax read_row(const float *x, int items, floa
 /* The row's gradients, factor * exp(logit - largest), which may take the logits' place. A thread
  * has the items that it read. */
 template <int N, class T>
-static __device__ inline void write_row(T *dx, const float *x, int items, const float *shared,
-                                        int kept, float largest, float factor)
+static __device__ inline void write_row(T *dx, const T *x, int items, const T *shared, int kept,
+                                        float largest, float factor)
 {
     int step = (int)blockDim.x, item = (items - 1) / step * step + (int)threadIdx.x;
 #pragma unroll 2
@@ -127,12 +128,12 @@ struct row_sums {
 
 template <class T, int N>
 static __global__ void __launch_bounds__(MOST_THREADS)
-    cross_entropy(T *dlogits, struct row_sums *rows, const float *logits, const int32_t *targets,
+    cross_entropy(T *dlogits, struct row_sums *rows, const T *logits, const int32_t *targets,
                   float scale, int V, int kept)
 {
-    CUDA_SHARED(float, shared);
+    CUDA_SHARED(T, shared);
     int target = targets[blockIdx.x], items = V / N;
-    const float *x = logits + (int64_t)blockIdx.x * V;
+    const T *x = logits + (int64_t)blockIdx.x * V;
     T *dx = dlogits ? dlogits + (int64_t)blockIdx.x * V : NULL;
     if (target < 0) {
         float zeros[N] = {0};
@@ -143,7 +144,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
         return;
     }
     assert(target < V);
-    float chosen = x[target];
+    float chosen = number_load(x + target); /* another thread overwrites it, behind the barrier */
     struct softmax row = read_row<N>(x, items, shared, kept);
     if (threadIdx.x == 0)
         rows[blockIdx.x] = {log((double)row.sum) - (double)(chosen - row.largest),
@@ -186,10 +187,10 @@ static int64_t kept_bytes(struct stream *s, int64_t row_bytes)
 }
 
 void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
-                        const float *logits, const int32_t *target, float scale, int64_t rows,
+                        const void *logits, const int32_t *target, float scale, int64_t rows,
                         int64_t V)
 {
-    assert(V >= 1 && V < INT32_MAX / 2 && (dlogits != logits || t == DTYPE_F32));
+    assert(V >= 1 && V < INT32_MAX / 2);
     struct row_sums *parts = (struct row_sums *)cuda_scratch(s, (size_t)rows * sizeof *parts);
     if (rows == 0 || !parts)
         return;
@@ -199,10 +200,9 @@ void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *s
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
         int threads = (int)cuda_blocks(V / N, 32, MOST_THREADS / 32) * 32;
-        int64_t kept =
-            dlogits ? kept_bytes(s, V * (int64_t)sizeof(float)) / (int64_t)sizeof(float) : 0;
-        CUDA_LAUNCH(s, (cross_entropy<T, N>), (unsigned)rows, threads, (size_t)kept * sizeof(float),
-                    (T *)dlogits, parts, logits, target, scale, (int)V, (int)(kept / N));
+        int64_t kept = dlogits ? kept_bytes(s, V * (int64_t)sizeof(T)) / (int64_t)sizeof(T) : 0;
+        CUDA_LAUNCH(s, (cross_entropy<T, N>), (unsigned)rows, threads, (size_t)kept * sizeof(T),
+                    (T *)dlogits, parts, (const T *)logits, target, scale, (int)V, (int)(kept / N));
     });
     CUDA_LAUNCH(s, add_rows, 1, SUM_THREADS, 0, sums, parts, rows);
 }

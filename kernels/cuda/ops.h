@@ -84,7 +84,7 @@ void cuda_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, i
 void cuda_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                         int64_t count, bool tanh);
 void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
-                        const float *logits, const int32_t *target, float scale, int64_t rows,
+                        const void *logits, const int32_t *target, float scale, int64_t rows,
                         int64_t V);
 void cuda_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
 void cuda_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,

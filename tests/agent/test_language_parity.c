@@ -182,24 +182,27 @@ static void the_head_works_in_chunks(void **state)
     parity_close(&p);
 }
 
-/* Of a large vocabulary: no more than a chunk of the logits is ever alive, in training too. */
+/* Of a large vocabulary: no more than a chunk of the logits is ever alive, in training too, where
+ * their gradients lie in their place; in either dtype what the plan says of a logit, once. */
 static void no_more_than_a_chunk_of_logits_is_alive(void **state)
 {
     (void)state;
     enum { V = 3000, CHUNK = 8 };
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
     struct parity p = parity_open("llama");
     p.architecture.llama.vocab_size = V;
     const int64_t rows = LANGUAGE_ROWS * p.T;
-    for (int training = 0; training <= 1; training++) {
+    for (size_t d = 0; d < 2 * array_length(dtypes); d++) {
+        enum dtype dtype = dtypes[d / 2];
         int64_t peaks[2];
         for (int whole = 0; whole <= 1; whole++) {
             p.architecture.llama.loss_chunk_rows = whole ? rows : CHUNK;
-            struct language *l = language_open(&p.architecture, DTYPE_F32, p.T);
-            language_run(l, training);
+            struct language *l = language_open(&p.architecture, dtype, p.T);
+            language_run(l, d % 2 > 0);
             peaks[whole] = l->peak_bytes;
             language_close(l);
         }
-        assert_int_equal(peaks[1] - peaks[0], (rows - CHUNK) * V * (int64_t)sizeof(float));
+        assert_int_equal(peaks[1] - peaks[0], (rows - CHUNK) * V * (int64_t)dtype_bytes(dtype));
     }
     parity_close(&p);
 }

@@ -35,7 +35,7 @@ struct bench {
     void *x[3];        /* activations: each as large as the largest but the logits */
     void *w;           /* as large as the largest weight */
     float *dw, *saved; /* gradients of w; what forward leaves */
-    float *logits;     /* [rows, V] */
+    void *logits;      /* [rows, V] */
     void *state[4];    /* of `parameters` elements: w, g, m, v */
     double *sums;
     int32_t *ids;
@@ -92,16 +92,14 @@ static void mlp_down(struct bench *b)
 static void head_forward(struct bench *b)
 {
     const struct linear_shape shape = linear_dense(b->rows, b->m->D, b->m->V);
-    b->ops->linear_forward(b->s, b->t, DTYPE_F32, b->logits, b->x[0], b->w, NULL, false, &shape);
+    b->ops->linear_forward(b->s, b->t, b->t, b->logits, b->x[0], b->w, NULL, false, &shape);
     b->work.flops = 2.0 * (double)(b->rows * b->m->D * b->m->V);
 }
 
-/* The gradient of the logits takes their place in fp32, and half of it in bf16. */
 static void cross_entropy(struct bench *b)
 {
-    void *dlogits = b->t == DTYPE_F32 ? (void *)b->logits : b->state[0];
-    b->ops->cross_entropy(b->s, b->t, dlogits, b->sums, b->logits, b->ids, 1, b->rows, b->m->V);
-    moves(b, b->rows * b->m->V, b->rows * b->m->V);
+    b->ops->cross_entropy(b->s, b->t, b->logits, b->sums, b->logits, b->ids, 1, b->rows, b->m->V);
+    moves(b, 2 * b->rows * b->m->V, 0);
 }
 
 static void head_backward(struct bench *b)
@@ -378,7 +376,7 @@ static void run(struct bench *b)
     for (size_t i = 0; i < array_length(b->x); i++)
         b->x[i] = room(b, b->rows * widest);
     for (size_t i = 0; i < array_length(b->state); i++)
-        b->state[i] = room(b, m->parameters > b->rows * m->V ? m->parameters : b->rows * m->V);
+        b->state[i] = room(b, m->parameters);
     b->w = room(b, m->V * m->D);
     b->dw = room(b, m->V * m->D);
     b->saved = room(b, b->rows * m->H * 2);

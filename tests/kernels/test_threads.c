@@ -42,7 +42,8 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
     float zeros[4 * D] = {0};
     void *x = to_device_as(w, t, host, COUNT), *y = to_device_as(w, t, host, ROWS * D);
     void *dx = to_device_as(w, t, host, 3 * ROWS * D), *dlogits = to_device_as(w, t, host, COUNT);
-    float *logits = to_device(w, host, COUNT), *dw = to_device(w, host, V * D);
+    float *floats = to_device(w, host, COUNT), *dw = to_device(w, host, V * D);
+    void *logits = to_device_as(w, t, host, COUNT);
     float *lse = to_device(w, host, ROWS * H), *dnorm = to_device(w, zeros, 4 * D);
     int32_t *ids = to_device_bytes(w, host_ids, ROWS * sizeof *ids);
     double *sums = to_device_bytes(w, o.sums, sizeof o.sums);
@@ -52,14 +53,15 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
                             x, x, x, &shape);
     ops->embedding_backward(s, t, dw, x, ids, ROWS, V, D, false);
     ops->cross_entropy(s, t, dlogits, sums, logits, ids, 0.5f, ROWS, V);
-    ops->sum_of_squares(s, sums + 3, logits, COUNT);
+    ops->sum_of_squares(s, sums + 3, floats, COUNT);
     ops->rms_norm_forward(s, t, y, lse, x, NULL, x, ROWS, D, 1e-5f);
     ops->rms_norm_backward(s, t, y, false, dnorm, y, x, x, lse, ROWS, D, true);
     ops->layer_norm_forward(s, t, y, lse, x, NULL, x, x, ROWS, D, 1e-5f);
     ops->layer_norm_backward(s, t, y, false, dnorm, dnorm + D, y, x, x, lse, ROWS, D, true);
     ops->add(s, DTYPE_F32, dw, dnorm, 2 * D);
     from_device_as(w, t, x, COUNT);
-    from_device(w, logits, COUNT);
+    from_device(w, floats, COUNT);
+    from_device_as(w, t, logits, COUNT);
     from_device(w, dnorm, 4 * D);
     from_device_bytes(w, arena_array(w->arena, int32_t, ROWS), ids, ROWS * sizeof *ids);
     from_device_bytes(w, o.sums, sums, sizeof o.sums);
