@@ -88,11 +88,15 @@ static int meet(const struct agent_config *c, const struct topology *t, struct m
                           err);
 }
 
-/* What all ranks have in common each finds for itself. */
+/* What all ranks have in common each finds for itself. Who is told leaves, perhaps before this rank
+ * has closed all and said why, and the launcher then ends the rest of the pod: that may not cut
+ * this one short. */
 static int tell_others(const struct meeting *m, int result, const struct error *err)
 {
-    if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED)
+    if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED) {
+        stop_listen();
         rendezvous_fail(m->rendezvous, err->msg);
+    }
     return result;
 }
 

@@ -28,6 +28,13 @@ struct local_rank {
     bool is_stuck; /* and was killed for it */
 };
 
+/* What the end of a rank says about who is to blame; more is worse. */
+enum guilt {
+    FOLLOWS, /* it lost a peer, or was asked to end: so may have others, for the same reason */
+    TOLD,    /* it failed, and has said why */
+    UNTOLD,  /* it died of a signal and could not */
+};
+
 struct round {
     const struct launch_options *options;
     char run_id[sizeof((struct topology *)NULL)->run_id]; /* "": not known */
@@ -37,8 +44,10 @@ struct round {
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds;            /* [1 + 3 local_size]: the signals', the streams', the pulses' */
     int count, alive;
-    int exit_code;       /* of the first that failed; 0: none yet */
+    int exit_code;       /* of the one to blame; 0: nobody failed yet */
+    enum guilt guilt;    /* its */
     int64_t deadline_ms; /* kill what is left then; 0: nobody failed yet */
+    bool is_cut_short;   /* and that was done */
     bool is_stopped;     /* a signal asked for the end */
 };
 
@@ -161,6 +170,34 @@ static bool is_untold(const struct local_rank *rank)
     return WIFSIGNALED(rank->status) && !rank->is_stuck;
 }
 
+static enum guilt guilt_of(const struct round *round, const struct local_rank *rank)
+{
+    int code = code_of(rank);
+    if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !rank->is_stuck) ||
+        (code == 128 + SIGKILL && round->is_cut_short))
+        return FOLLOWS;
+    return is_untold(rank) ? UNTOLD : TOLD;
+}
+
+/* Its end decides the round's, unless an earlier one has. Who follows may be the first to end: the
+ * cause of it all is still closing what it has open. */
+static void accuse(struct round *round, int local_rank)
+{
+    const struct local_rank *rank = &round->ranks[local_rank];
+    enum guilt guilt = guilt_of(round, rank);
+    bool is_first = round->exit_code == 0;
+    if (!is_first && (round->guilt != FOLLOWS || guilt == FOLLOWS))
+        return;
+    round->exit_code = code_of(rank);
+    round->guilt = guilt;
+    if ((round->options->is_talkative || is_untold(rank)) && !round->is_stopped)
+        report(round, local_rank, rank->ended, rank->status);
+    if (!is_first)
+        return;
+    round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
+    signal_all(round, SIGTERM);
+}
+
 /* Finds the one whose failure it was among those that have ended: a rank that dies of a signal may
  * take others with it before anybody looks. */
 static void blame(struct round *round)
@@ -169,17 +206,11 @@ static void blame(struct round *round)
     for (int i = 0; i < round->count; i++) {
         const struct local_rank *rank = &round->ranks[i];
         if (rank->ended && code_of(rank) != 0 &&
-            (guilty < 0 || (is_untold(rank) && !is_untold(&round->ranks[guilty]))))
+            (guilty < 0 || guilt_of(round, rank) > guilt_of(round, &round->ranks[guilty])))
             guilty = i;
     }
-    if (guilty >= 0 && round->exit_code == 0) {
-        const struct local_rank *rank = &round->ranks[guilty];
-        round->exit_code = code_of(rank);
-        round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
-        if ((round->options->is_talkative || is_untold(rank)) && !round->is_stopped)
-            report(round, guilty, rank->ended, rank->status);
-        signal_all(round, SIGTERM);
-    }
+    if (guilty >= 0)
+        accuse(round, guilty);
     for (int i = 0; i < round->count; i++)
         round->ranks[i].ended = 0;
 }
@@ -268,6 +299,7 @@ static void watch(struct round *round, int signals)
         int64_t now_ms = clock_monotonic_ms(), next_ms = end_stuck(round, now_ms);
         if (round->deadline_ms > 0 && now_ms >= round->deadline_ms) {
             signal_all(round, SIGKILL);
+            round->is_cut_short = true;
             next_ms = now_ms + 100;
         } else if (round->deadline_ms > 0 && round->deadline_ms < next_ms) {
             next_ms = round->deadline_ms;
@@ -299,6 +331,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     int result = t->port > 0 ? 0 : free_port(&round->port, err);
     round->exit_code = round->alive = 0;
     round->deadline_ms = 0;
+    round->is_cut_short = false;
     if (round->options->is_talkative)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {

@@ -84,6 +84,13 @@ static int rank_main(const char *how, const char *file)
     }
     leave_word(file, ".");
     wait_for_words(file, RANKS);
+    if (strcmp(how, "lost") == 0 || strcmp(how, "lost for good") == 0) {
+        /* who has lost rank 6 is gone before rank 6 is */
+        if (rank == 7)
+            return EXIT_RETRYABLE;
+        pause_until_signal();
+        return rank == 8 ? EXIT_TERMINATED : strcmp(how, "lost") == 0 ? 1 : EXIT_CONFIG;
+    }
     if (strcmp(how, "signal") == 0)
         return pause_until_signal() == SIGUSR1 ? 0 : 9;
     if (strcmp(how, "stay") == 0 || rank != 6)
@@ -179,11 +186,9 @@ static void test_the_first_failure_stops_the_others_and_is_returned(void **state
     static const struct {
         const char *how;
         int expected;
-    } rows[] = {{"fail", 5},
-                {"killed", 128 + SIGKILL},
-                {"deaf", 5},
-                {"stuck", EXIT_RETRYABLE},
-                {"ended", 6}};
+    } rows[] = {{"fail", 5},  {"killed", 128 + SIGKILL},
+                {"deaf", 5},  {"stuck", EXIT_RETRYABLE},
+                {"ended", 6}, {"lost", 1}};
     for (size_t i = 0; i < array_length(rows); i++) {
         struct place place = place_open();
         assert_int_equal(launch(rows[i].how, place.file), rows[i].expected);
@@ -221,7 +226,8 @@ static void test_all_start_again_as_often_as_they_may(void **state)
                 {"again", 2, 0, 3},
                 {"again", 1, 5, 2},
                 {"again", 0, 5, 1},
-                {"wrong", 5, 2, 1}};
+                {"wrong", 5, 2, 1},
+                {"lost for good", 5, 2, RANKS}}; /* a round in which each leaves a word */
     for (size_t i = 0; i < array_length(rows); i++) {
         struct place place = place_open();
         assert_int_equal(launch_with(rows[i].how, place.file, rows[i].max_restarts,
