@@ -9,11 +9,14 @@ static void *rank_main(void *arg)
     struct device *device = NULL;
     struct stream *stream = NULL;
     struct comm *comm = NULL;
+    const struct comm_ring_options options = {.join_timeout_ms = RANKS_TIMEOUT_MS,
+                                              .timeout_ms = r->timeout_ms};
     r->result = device_open("cpu", 1, &device, &r->err);
     if (r->result == 0)
         r->result = stream_open(device, "rank", &stream, &r->err);
     if (r->result == 0)
-        r->result = comm_local_join(r->group, r->rank, r->size, r->timeout_ms, &comm, &r->err);
+        r->result =
+            comm_ring_open(comm_local_store(r->group), r->rank, r->size, &options, &comm, &r->err);
     if (r->result == 0)
         r->result = r->body(r, comm, stream, &r->err);
     stream_close(stream);

@@ -16,7 +16,7 @@ enum { RANKS_MAX = 8, RANKS_TIMEOUT_MS = 60000 };
 struct rank {
     int rank, size;
     struct comm_local *group;
-    int timeout_ms; /* of each collective */
+    int timeout_ms; /* of each collective; to meet all have RANKS_TIMEOUT_MS */
     int (*body)(struct rank *rank, struct comm *c, struct stream *s, struct error *err);
     void *arg; /* the test's */
     uint64_t seed, digest;

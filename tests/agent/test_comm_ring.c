@@ -187,7 +187,7 @@ static int one_stops(struct process *p, struct error *err)
 {
     struct rank r;
     float data[8] = {0};
-    int result = rank_open(&r, p, 500, err);
+    int result = rank_open(&r, p, 3000, err);
     for (int i = 0; result == 0; i++) {
         if (p->rank == 1 && i == 10)
             raise(SIGSTOP);
@@ -214,7 +214,7 @@ static void test_a_stopped_rank_is_named_at_the_deadline(void **state)
     process_wait(&all[1]);
     for (int i = 0; i < RANKS; i++)
         if (i != 1 &&
-            (all[i].result == 0 || !strstr(all[i].err.msg, "did not come within 500 ms: rank 1")))
+            (all[i].result == 0 || !strstr(all[i].err.msg, "did not come within 3000 ms: rank 1")))
             fail_msg("rank %d: %d, %s", i, all[i].result, all[i].err.msg);
 }
 

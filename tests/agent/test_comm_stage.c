@@ -6,7 +6,7 @@
 #include "tests/agent/ranks.h"
 #include "tests/support.h"
 
-enum { RANKS = 5, TIMEOUT_MS = 20000, NOT_STAGED = 0 };
+enum { RANKS = 5, TIMEOUT_MS = RANKS_TIMEOUT_MS, NOT_STAGED = 0 };
 
 static size_t smallest_buffer(int size)
 {

@@ -206,7 +206,7 @@ static int one_stops(struct process *p, struct error *err)
 {
     struct rendezvous *r;
     struct rendezvous_options options = options_of(p);
-    options.silence_ms = 1500;
+    options.silence_ms = 4000;
     if (rendezvous_open(&options, &r, err) < 0)
         return -1;
     if (set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0)
@@ -221,24 +221,27 @@ static int one_stops(struct process *p, struct error *err)
 static void test_a_stopped_rank_is_lost_by_its_silence(void **state)
 {
     (void)state;
+    struct process all[3][3]; /* of each that stops, at once */
     for (int stopped = 0; stopped < 3; stopped++) {
-        struct process all[3];
         int port = free_port();
+        for (int i = 0; i < 3; i++) {
+            all[stopped][i] = (struct process){
+                .rank = i, .size = 3, .port = port, .seed = (uint64_t)stopped, .body = one_stops};
+            process_start(&all[stopped][i]);
+        }
+    }
+    for (int stopped = 0; stopped < 3; stopped++) {
         char expected[64];
         snprintf(expected, sizeof expected, "rank %d is lost (no sign of life", stopped);
         for (int i = 0; i < 3; i++) {
-            all[i] = (struct process){
-                .rank = i, .size = 3, .port = port, .seed = (uint64_t)stopped, .body = one_stops};
-            process_start(&all[i]);
-        }
-        for (int i = 0; i < 3; i++) {
+            struct process *p = &all[stopped][i];
             if (i == stopped)
                 continue;
-            process_wait(&all[i]);
-            assert_fails(all[i].result, &all[i].err, ERR_PEER, expected);
+            process_wait(p);
+            assert_fails(p->result, &p->err, ERR_PEER, expected);
         }
-        kill(all[stopped].pid, SIGKILL);
-        process_wait(&all[stopped]);
+        kill(all[stopped][stopped].pid, SIGKILL);
+        process_wait(&all[stopped][stopped]);
     }
 }
 
@@ -305,11 +308,12 @@ static void test_contradictions_are_told_to_all(void **state)
     }
 }
 
+/* seed: milliseconds to wait for the others. */
 static int with_short_patience(struct process *p, struct error *err)
 {
     struct rendezvous *r;
     struct rendezvous_options options = options_of(p);
-    options.join_timeout_ms = 400;
+    options.join_timeout_ms = (int)p->seed;
     options.job_id = p->arg ? (const char *)p->arg : "";
     if (rendezvous_open(&options, &r, err) < 0)
         return -1;
@@ -317,41 +321,49 @@ static int with_short_patience(struct process *p, struct error *err)
     return 0;
 }
 
+/* All of `count` processes wait in vain, and the first says this at last; again with more patience
+ * if a busy machine was too slow for that. */
+static void wait_in_vain(const struct process *first, int count, const char *expected)
+{
+    struct process all[2];
+    int port = free_port();
+    for (uint64_t patience_ms = 400;; patience_ms *= 4) {
+        for (int i = 0; i < count; i++) {
+            all[i] = first[i];
+            all[i].port = port;
+            all[i].seed = patience_ms;
+            all[i].body = with_short_patience;
+            process_start(&all[i]);
+        }
+        for (int i = 0; i < count; i++)
+            process_wait(&all[i]);
+        for (int i = 0; i < count; i++)
+            assert_true(all[i].result < 0);
+        if (strstr(all[0].err.msg, expected) || patience_ms > 20000)
+            break;
+    }
+    assert_fails(all[0].result, &all[0].err, ERR_TIMEOUT, expected);
+}
+
 static void test_who_is_missing_is_told_at_the_deadline(void **state)
 {
     (void)state;
-    struct process alone = {.rank = 0, .size = 4, .port = free_port(), .body = with_short_patience};
-    process_start(&alone);
-    process_wait(&alone);
-    assert_fails(alone.result, &alone.err, ERR_TIMEOUT, "1 of 4 ranks are here; missing: 1 2 3");
+    wait_in_vain(&(struct process){.rank = 0, .size = 4}, 1,
+                 "1 of 4 ranks are here; missing: 1 2 3");
 }
 
 static void test_without_rank_0_the_last_attempt_is_told(void **state)
 {
     (void)state;
-    struct process alone = {.rank = 1, .size = 2, .port = free_port(), .body = with_short_patience};
-    process_start(&alone);
-    process_wait(&alone);
-    assert_fails(alone.result, &alone.err, ERR_TIMEOUT, "Connection refused");
+    wait_in_vain(&(struct process){.rank = 1, .size = 2}, 1, "Connection refused");
 }
 
 static void test_processes_of_another_job_do_not_join(void **state)
 {
     (void)state;
-    struct process all[2];
-    int port = free_port();
-    for (int i = 0; i < 2; i++) {
-        all[i] = (struct process){.rank = i,
-                                  .size = 2,
-                                  .port = port,
-                                  .body = with_short_patience,
-                                  .arg = i ? "blue" : "red"};
-        process_start(&all[i]);
-    }
-    for (int i = 0; i < 2; i++)
-        process_wait(&all[i]);
-    assert_fails(all[0].result, &all[0].err, ERR_TIMEOUT, "missing: 1");
-    assert_true(all[1].result < 0);
+    wait_in_vain((struct process[]){{.rank = 0, .size = 2, .arg = "red"},
+                                    {.rank = 1, .size = 2, .arg = "blue"}},
+                 2, "missing: 1");
 }
 
 static void test_a_port_in_use_is_named(void **state)
@@ -360,7 +372,7 @@ static void test_a_port_in_use_is_named(void **state)
     int fd;
     char expected[64];
     struct error err;
-    struct process p = {.rank = 0, .size = 1, .body = with_short_patience};
+    struct process p = {.rank = 0, .size = 1, .seed = 400, .body = with_short_patience};
     assert_ok(net_listen("127.0.0.1", 0, &fd, &err), &err);
     p.port = listen_port(fd);
     process_start(&p);
