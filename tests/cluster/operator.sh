@@ -32,8 +32,9 @@ else
     crd_kubectl() { kubectl "$@"; }
     install_crd() {
         : "${installed:=$(deploy_folder)}"
-        # asked of a CRD so new that it has no conditions yet, `kubectl wait` fails at once
-        kubectl apply -k "$installed/crd" && wait_for 60 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
+        # asked of a CRD so new that it has no conditions yet, `kubectl wait` fails at once; what is served is told later
+        kubectl apply -k "$installed/crd" && wait_for 60 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org &&
+            wait_for 60 kubectl get pytorchjobs
     }
     remove_crd() { kubectl delete -k "$installed/crd"; }
 fi

@@ -86,11 +86,14 @@ check "a control plane" tests/cluster/up.sh control-plane "$cluster" $$
 installed=$(deploy_folder)
 check "the CRD as Helm sends it" kubectl create --validate=false -f deploy/crd/pytorchjobs.yaml
 check "... with the rules that this server knows" test "$(rules_kept)" -eq "$(if knows_cel; then echo 6; else echo 0; fi)"
-check "kubectl delete -k deploy/crd" kubectl delete -k "$installed/crd" --timeout=60s
+check "kubectl delete -k deploy/crd" kubectl delete -k "$installed/crd" --timeout=300s
 check "kubectl apply -k $installed" kubectl apply -k "$installed"
 check "... once more changes nothing" wait_for 60 unchanged
 check "the CRD is established" wait_for 60 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
 
+check "... and served" wait_for 60 kubectl get pytorchjobs
+# by it kubectl finds what is misspelt; the server tells of a new CRD a second or more after it has it
+check "kubectl explain" wait_for 60 explains
 check "a job" apply j "backoffLimit: 6, runPolicy: {}, pytorchReplicaSpecs: {$master, $worker}"
 check "its backoffLimit stays" field 6 .spec.backoffLimit
 check "runPolicy.suspend is written" field false .spec.runPolicy.suspend
@@ -102,7 +105,6 @@ check "... is kept" field 'u 3 0-1' \
 check "... is shown" shown "j Running -"
 check "... -o wide" shown "j Running - 2 4" -o wide
 check "kubectl scale" scales
-check "kubectl explain" explains
 
 path=spec.pytorchReplicaSpecs
 check "W06 two masters" refused k "pytorchReplicaSpecs: {Master: {replicas: 2, template: $pod}}" $path.Master.replicas
@@ -150,7 +152,7 @@ if has_controllers; then
     user=editor check "who may edit a namespace may edit its jobs" wait_for 60 may true kubeflow.org pytorchjobs "create delete patch" default
     user=viewer check "who may view it may view them" wait_for 60 may true kubeflow.org pytorchjobs "get list watch" default
     user=viewer check "... and no more" may false kubeflow.org pytorchjobs "create delete patch" default
-    check "kubectl delete -k $installed" kubectl delete -k "$installed" --timeout=60s
+    check "kubectl delete -k $installed" kubectl delete -k "$installed" --timeout=300s
 else
     check "kubectl delete -k $installed" kubectl delete -k "$installed" --wait=false
 fi

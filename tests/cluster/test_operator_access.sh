@@ -100,10 +100,10 @@ new_token
 restricted=$(variant account "s|client-certificate-data: .*|tokenFile: $work/token|; /client-key-data/d")
 role=/apis/rbac.authorization.k8s.io/v1/clusterroles/shoal-operator
 rules=$(api GET $role | jq -c .rules)
-may_not() { # GROUP RESOURCE[/SUBRESOURCE] VERB: as the API server sees it
-    api POST /apis/authorization.k8s.io/v1/subjectaccessreviews "$(jq -n --arg g "$1" --arg r "$2" --arg v "$3" '
+may_not() { # GROUP RESOURCE[/SUBRESOURCE] VERB [NAMESPACE NAME]: as the API server sees it
+    api POST /apis/authorization.k8s.io/v1/subjectaccessreviews "$(jq -n --arg g "$1" --arg r "$2" --arg v "$3" --arg n "${4-default}" --arg name "${5-}" '
         {apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec: {user: "system:serviceaccount:shoal-system:shoal-operator",
-        resourceAttributes: ({group: $g, verb: $v, namespace: "default"} + ($r / "/" | {resource: .[0], subresource: .[1]}))}}')" |
+        resourceAttributes: ({group: $g, verb: $v, namespace: $n, name: $name} + ($r / "/" | {resource: .[0], subresource: .[1]}))}}')" |
         jq -e '.status.allowed | not'
 }
 take_rights() { # GROUP RESOURCE VERB [GROUP RESOURCE VERB ...]: of one role or several, none twice; returns when they are gone
@@ -183,12 +183,13 @@ lease_rights() { api PATCH $lease_role "{\"rules\": $1}" >/dev/null; }
 lease_verbs() { lease_rights '[{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ['"$1"']}]'; }
 api DELETE $lease >/dev/null
 lease_verbs '"list"'
+wait_for 60 may_not coordination.k8s.io leases get shoal-system shoal-operator
 pod_groups scheduling.x-k8s.io v1alpha1 >/dev/null
 restricted_start --gang-scheduler-name=coscheduler
 check "may not read the Lease: the log says so" says 'leader election: ' 'cannot get resource "leases" in API group "coordination.k8s.io"'
 lease_verbs '"get"'
 check "may not make it: likewise" says 'leader election: ' 'cannot create resource "leases" in API group "coordination.k8s.io"'
-check "it does not lead" is 0 metric shoal_operator_leader
+check "it does not lead" comes 0 metric shoal_operator_leader
 lease_verbs '"get", "create"'
 check "may not renew it: likewise" says 'leader election: ' 'cannot update resource "leases" in API group "coordination.k8s.io"'
 lease_rights "$lease_rules"

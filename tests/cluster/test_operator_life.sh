@@ -94,7 +94,7 @@ wide() { kubectl get pytorchjob "$1" -o wide --no-headers | awk '{ print $NF }';
 check "X01 one restart in the wide table" is 1 wide x01
 check "P01 none in its" is 0 wide p01
 life_of() { # JOB REASON...: those that the operator's log tells of it
-    is "${*:2}" bash -c "sed -n 's/.* info default\/$1: \(PyTorchJob\)\?\([A-Za-z]*\): .*/\2/p' '$work/operator-0.log' | xargs"
+    comes "${*:2}" bash -c "sed -n 's/.* info default\/$1: \(PyTorchJob\)\?\([A-Za-z]*\): .*/\2/p' '$work/operator-0.log' | xargs"
 }
 check "X01 the log tells its life" life_of x01 Created Running ExitedWithCode Restarting Running
 
