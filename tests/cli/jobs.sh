@@ -43,20 +43,20 @@ END
 }
 
 # run [OPTION...]: runs the manifest on stdin; its stdout and stderr are then in $work/out and $work/err, its exit code in
-# $code. A run that takes a minute hangs.
+# $code. A run that takes four minutes hangs.
 run() {
     rm -rf "$logs" "${DATA:?}"/*
     code=0
-    timeout 60 shoal run -f - --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" || code=$?
+    timeout 240 shoal run -f - --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" || code=$?
 }
 
 # start [OPTION...]: the same in the background; $pid is the program's.
 start() {
     rm -rf "$logs" "${DATA:?}"/*
     cat >"$work/job.yaml"
-    timeout 60 shoal run -f "$work/job.yaml" --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" &
+    timeout 240 shoal run -f "$work/job.yaml" --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" &
     timeout_pid=$!
-    wait_for 10 pgrep -P "$timeout_pid"
+    wait_for 120 pgrep -P "$timeout_pid"
     pid=$(pgrep -P "$timeout_pid")
 }
 finish() { # waits for it; sets $code

@@ -5,7 +5,7 @@
 mark=86400.$$
 # a process, one of its own session, and one whose parent is gone
 family="setsid sleep $mark & (sleep $mark &); touch \"\$DATA/\$HOSTNAME\"; sleep $mark; true"
-began() { wait_for 20 test -e "$DATA/job-master-0" -a -e "$DATA/job-worker-0"; }
+began() { wait_for 120 test -e "$DATA/job-master-0" -a -e "$DATA/job-worker-0"; }
 
 # ---- limits of the job
 policy='activeDeadlineSeconds: 1'
@@ -23,10 +23,11 @@ done
 policy='cleanPodPolicy: None'
 job "touch \"\$DATA/done\"" "until [ -e \"\$DATA/done\" ]; do sleep 0.05; done; sleep 0.3; echo >\"\$DATA/late\"" | run
 check "cleanPodPolicy None: a worker may end by itself" test -e "$DATA/late"
-pod='terminationGracePeriodSeconds: 1'
+pod='terminationGracePeriodSeconds: 2'
 job "until [ -e \"\$DATA/job-worker-0\" ]; do sleep 0.05; done" "$family" | run
 check "but not for ever" summary job-worker-0 Stopped 0 143
 check "the job has succeeded all the same" ended_with 0
+pod= # who hears SIGTERM is not to be killed because the machine is busy
 
 policy='ttlSecondsAfterFinished: 0'
 job "until [ -e \"\$DATA/job-worker-0\" ]; do sleep 0.05; done" "$family" | run
@@ -39,8 +40,8 @@ mkfifo "$work/out"
 exec 9<>"$work/out" # it is there, but reads nothing
 policy=$'activeDeadlineSeconds: 1\ncleanPodPolicy: Running'
 job 'yes' | start
-check "nobody reads: the deadline holds" wait_for 20 contains "$work/err" "job: Running -> Failed"
-check "and ends the job" wait_for 20 contains "$work/err" "job-master-0: Stopping -> Stopped"
+check "nobody reads: the deadline holds" wait_for 120 contains "$work/err" "job: Running -> Failed"
+check "and ends the job" wait_for 120 contains "$work/err" "job-master-0: Stopping -> Stopped"
 kill -TERM "$pid"
 finish
 check "it can be stopped" ended_with 1
@@ -49,7 +50,7 @@ mkfifo "$work/out"
 exec 9<>"$work/out"
 policy='backoffLimit: 1'
 job 'seq 300000; [ $SHOAL_RESTART_COUNT = 1 ]' | start
-wait_for 20 grep -q '^30000$' "$logs/job/job-master-0.log" # more than the pipes hold
+wait_for 120 grep -q '^30000$' "$logs/job/job-master-0.log" # more than the pipes hold
 exec 8<"$work/out" 9>&-
 cat <&8 >"$work/late"
 finish
@@ -69,6 +70,7 @@ for signal in INT:130 TERM:143; do
     check "SIG${signal%:*}: nothing is left" nothing_left "$mark"
 done
 deaf="trap '' TERM; $family"
+pod='terminationGracePeriodSeconds: 1'
 job "$deaf" "$deaf" | start
 began
 kill -INT "$pid"
@@ -78,7 +80,7 @@ pod='terminationGracePeriodSeconds: 3600'
 job "$deaf" "$deaf" | start
 began
 kill -INT "$pid"
-wait_for 10 contains "$work/err" "once more to kill it"
+wait_for 120 contains "$work/err" "once more to kill it"
 kill -INT "$pid"
 finish
 check "a second Ctrl-C does not wait" summary job-master-0 Stopped 0 137
@@ -94,14 +96,14 @@ job "$family" "$family" 2 | start
 began
 kill -KILL "$pid"
 finish
-check "SIGKILL of the run itself: nothing is left" wait_for 10 nothing_left "$mark"
+check "SIGKILL of the run itself: nothing is left" wait_for 120 nothing_left "$mark"
 members() { [ "$(pgrep -fc -- "sleep $mark")" -eq "$1" ]; } # 4 in each family: sh and its sleeps
 job "$family" "$family" | start
-wait_for 20 members 8
+wait_for 120 members 8
 guard=$(pgrep -f "[s]leep $mark; true" | head -n 1 | xargs -I{} ps -o ppid= -p {})
 kill -KILL "$guard"
-wait_for 10 contains "$work/err" "Failed (exit code 137), restart 1 of 6"
-check "SIGKILL of a guard: its family goes, another comes" wait_for 10 members 8
+wait_for 120 contains "$work/err" "Failed (exit code 137), restart 1 of 6"
+check "SIGKILL of a guard: its family goes, another comes" wait_for 120 members 8
 kill -TERM "$pid"
 finish
 check "SIGKILL of a guard is a failure of its container" says "Failed (exit code 137), restart 1 of 6"
@@ -119,5 +121,5 @@ check "unless its logs are elsewhere" test "$(sed "s/sleep $mark/true/g" "$work/
     shoal run -f - --log-dir "$work/other" 2>&1 | tail -n 1 | cut -d' ' -f2)" = Succeeded
 kill -KILL "$pid"
 finish
-wait_for 10 nothing_left "$mark"
+wait_for 120 nothing_left "$mark"
 tap_done
