@@ -80,6 +80,7 @@ agent/launch/device_choice.[ch]:base/.*|kernels/ops.h|agent/launch/device_choice
 agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/architecture|shard/optim|telemetry/log_lines|text/utf8|trainer/schedule).h
 agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|stand_in|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
+agent/dataset/ascending.[ch]:agent/dataset/ascending.h
 agent/dataset/(masking|sampler).[ch]:kernels/ops.h|agent/dataset/(masking|sampler).h
 agent/dataset/example_batch.[ch]:base/error.h|agent/dataset/(example_batch|examples|masking|token_source).h
 agent/text/.*:base/.*|agent/text/.*

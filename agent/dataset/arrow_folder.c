@@ -1,6 +1,7 @@
 #include "agent/dataset/arrow_folder.h"
 
 #include "agent/dataset/arrow_stream.h"
+#include "agent/dataset/ascending.h"
 #include "base/file.h"
 
 #include <jansson.h>
@@ -91,15 +92,8 @@ int arrow_folder_list(const char *directory, struct arena *arena, const char ***
 
 static const struct batch *find_batch(const struct arrow_folder *f, int64_t row)
 {
-    int64_t low = 0, high = f->batch_count;
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        if (f->batches[middle].first <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &f->batches[low];
+    const struct batch *all = f->batches;
+    return &all[ascending_last(&all->first, sizeof *all, f->batch_count, row)];
 }
 
 static int64_t row_length(const struct arrow_list *list, int64_t row)

@@ -1,5 +1,6 @@
 #include "agent/dataset/megatron.h"
 
+#include "agent/dataset/ascending.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -121,15 +122,8 @@ int megatron_parse(const char *name, const uint8_t *bytes, size_t size, int64_t 
 
 static const struct pair *find_pair(const struct megatron *m, int64_t document)
 {
-    int low = 0, high = m->count;
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        if (m->pairs[middle].first <= document)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &m->pairs[low];
+    const struct pair *all = m->pairs;
+    return &all[ascending_last(&all->first, sizeof *all, m->count, document)];
 }
 
 static int64_t length(const void *ctx, int64_t document)

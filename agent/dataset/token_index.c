@@ -1,5 +1,6 @@
 #include "agent/dataset/token_index.h"
 
+#include "agent/dataset/ascending.h"
 #include "agent/dataset/sampler.h"
 #include "base/mem.h"
 
@@ -109,18 +110,10 @@ static int take_split(struct token_index *x, const struct token_split *split, co
     return 0;
 }
 
-/* The last i with before[i] <= at: documents without any windows or ids are passed over. */
+/* Documents without any windows or ids are passed over. */
 static int64_t find_document(const struct token_index *x, int64_t at)
 {
-    int64_t low = 0, high = x->document_count;
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        if (x->before[middle] <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return ascending_last(x->before, sizeof *x->before, x->document_count, at);
 }
 
 static int check_id(const struct token_index *x, int64_t document, int64_t token, int32_t id,
