@@ -48,8 +48,8 @@ operator/watcher.[ch]:base/(clock|mem).h|operator/(kube|watch|watcher).h
 operator/job_memory.[ch]:base/(mem|table).h|operator/(job_memory|job_status|types|event_budget|expect).h
 operator/executor(_flight|_parts)?.[ch]:base/.*|operator/(executor|executor_parts|expect|job_memory|kube|plan|pod|reconcile|request|steps).h
 operator/serve.[ch]:base/.*|operator/(config|metrics|serve).h
-kernels/cpu/.*:base/.*|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*
-kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*
+kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_shape|backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h

@@ -1,6 +1,7 @@
 /* Attention in blocks of queries and keys (Dao et al. 2022). Forward goes over the keys of a block
  * of queries once, with the softmax of what it has seen so far (Milakov and Gimelshein 2018).
  * Blocks are computed in fp32; products of blocks are oneDNN's. */
+#include "kernels/attention_shape.h"
 #include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/random_run.h"
@@ -196,20 +197,10 @@ static void forward_run(void *args)
     }
 }
 
-static void check(const struct attention_shape *z)
-{
-    assert(z->B >= 0 && z->T_q >= 0 && z->T_k >= 1 && z->hd >= 1);
-    assert(z->kv_heads >= 1 && z->heads >= 1 && z->heads % z->kv_heads == 0);
-    assert(z->q_stride >= z->heads * z->hd && z->k_stride >= z->kv_heads * z->hd &&
-           z->v_stride >= z->kv_heads * z->hd);
-    assert(!z->causal || z->T_q == z->T_k);
-    assert(z->dropout >= 0 && z->dropout < 1);
-}
-
 void cpu_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
                            const void *k, const void *v, const struct attention_shape *shape)
 {
-    check(shape);
+    attention_shape_check(shape);
     cpu_call(s, forward_run, struct attention_args, .s = s, .t = t, .shape = *shape, .q = q, .k = k,
              .v = v, .y = y, .lse = lse);
 }
@@ -219,7 +210,7 @@ void cpu_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, 
                             const void *q, const void *k, const void *v,
                             const struct attention_shape *shape)
 {
-    check(shape);
+    attention_shape_check(shape);
     assert(!dbias == !shape->bias);
     cpu_call(s, attention_backward_run, struct attention_args, .s = s, .t = t, .shape = *shape,
              .q = q, .k = k, .v = v, .dy = dy, .kept_y = y, .kept_lse = lse, .dq = dq, .dk = dk,

@@ -1,17 +1,13 @@
 /* Attention's entries: whose kernels a call gets, cuDNN's or which of ours, and what is done before
  * and after ours for a bias. */
+#include "kernels/attention_shape.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/ops.h"
 
 static void check(const struct attention_shape *z)
 {
-    assert(z->B >= 0 && z->T_q >= 0 && z->T_k >= 1 && z->hd >= 1);
-    assert(z->kv_heads >= 1 && z->heads >= 1 && z->heads % z->kv_heads == 0);
-    assert(z->q_stride >= z->heads * z->hd && z->k_stride >= z->kv_heads * z->hd &&
-           z->v_stride >= z->kv_heads * z->hd);
-    assert(!z->causal || z->T_q == z->T_k);
-    assert(z->dropout >= 0 && z->dropout < 1);
+    attention_shape_check(z);
     assert(z->scale > 0); /* the largest product is the largest score */
 }
 
