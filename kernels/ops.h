@@ -206,7 +206,7 @@ struct ops {
     void (*fill)(struct stream *s, float *y, float value, int64_t count);
     /* y = a * y. */
     void (*scale)(struct stream *s, float *y, float a, int64_t count);
-    /* y = y + x. */
+    /* y = y + x. Either may start at any element: a row of a tensor. */
     void (*add)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
     /* y = x, in y's dtype. y may be x if both have the same. */
     void (*cast)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,

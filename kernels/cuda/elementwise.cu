@@ -1,6 +1,6 @@
 /* Ops in which each element is on its own. A thread takes 16 bytes at a time. */
-#include "kernels/cuda/numbers.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/wide.h"
 
 enum { THREADS = 256, BLOCKS_PER_MULTIPROCESSOR = 8 };
 
@@ -41,25 +41,32 @@ void cuda_scale(struct stream *s, float *y, float a, int64_t count)
         CUDA_LAUNCH(s, scale_kernel, blocks_for(s, count, 4), THREADS, 0, y, a, count);
 }
 
-template <typename T> __global__ void add_kernel(T *y, const T *x, int64_t count)
+template <class T, int N> static __global__ void add_kernel(T *y, const T *x, int64_t count)
 {
-    constexpr int N = NUMBERS<T>;
     for (int64_t i = N * grid_thread(); i < count; i += N * grid_threads()) {
-        float sum[N], other[N];
-        numbers_load(sum, y + i, count - i);
-        numbers_load(other, x + i, count - i);
-        for (int j = 0; j < N; j++)
-            sum[j] += other[j];
-        numbers_store(y + i, sum, count - i);
+        if constexpr (N == 1) {
+            number_store(y + i, number_load(y + i) + number_load(x + i));
+        } else {
+            float sum[N], other[N];
+            numbers_load(sum, y + i, count - i);
+            numbers_load(other, x + i, count - i);
+            for (int j = 0; j < N; j++)
+                sum[j] += other[j];
+            numbers_store(y + i, sum, count - i);
+        }
     }
 }
 
 void cuda_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count)
 {
-    if (count)
-        CUDA_FOR_DTYPE(t, T,
-                       CUDA_LAUNCH(s, add_kernel<T>, blocks_for(s, count, NUMBERS<T>), THREADS, 0,
-                                   (T *)y, (const T *)x, count));
+    if (count == 0)
+        return;
+    for_dtype(t, is_aligned(y) && is_aligned(x), [&](auto element, auto width) {
+        using T = decltype(element);
+        constexpr int N = decltype(width)::value;
+        CUDA_LAUNCH(s, (add_kernel<T, N>), blocks_for(s, count, N), THREADS, 0, (T *)y,
+                    (const T *)x, count);
+    });
 }
 
 /* Eight numbers at a time, whatever the dtypes. */

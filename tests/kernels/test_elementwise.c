@@ -22,17 +22,18 @@ static void test_fill_and_scale(void **state)
     }
 }
 
-static void check_add(struct world *world, enum dtype t, int64_t n)
+/* To y's elements from `first` on: where they start there is no wide load. */
+static void check_add(struct world *world, enum dtype t, int64_t n, int64_t first)
 {
     float *host_x = round_to(t, host_random(world, n, -1, 1), n);
     float *host_y = round_to(t, host_random(world, n, -1, 1), n);
     if (n > 2)
         host_x[1] = NAN;
     void *x = to_device_as(world, t, host_x, n), *y = to_device_as(world, t, host_y, n);
-    world->ops->add(world->stream, t, y, x, n);
+    world->ops->add(world->stream, t, (char *)y + (size_t)first * dtype_bytes(t), x, n - first);
     const float *got = from_device_as(world, t, y, n);
-    for (int64_t j = 0; j < n; j++)
-        host_y[j] += host_x[j];
+    for (int64_t j = first; j < n; j++)
+        host_y[j] += host_x[j - first];
     round_to(t, host_y, n);
     for (int64_t j = 0; j < n; j++)
         assert_true(got[j] == host_y[j] || (isnan(got[j]) && isnan(host_y[j])));
@@ -77,7 +78,8 @@ static void test_typed(void **state)
 {
     for (size_t i = 0; i < array_length(counts); i++)
         for (size_t t = 0; t < array_length(dtypes); t++) {
-            check_add(*state, dtypes[t], counts[i]);
+            check_add(*state, dtypes[t], counts[i], 0);
+            check_add(*state, dtypes[t], counts[i], counts[i] / 7);
             for (size_t from = 0; from < array_length(dtypes); from++)
                 check_cast(*state, dtypes[t], dtypes[from], counts[i], false);
             check_cast(*state, dtypes[t], dtypes[t], counts[i], true);
