@@ -190,11 +190,19 @@ uint64_t random_key(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
 
 /* ---- ops ---- */
 
-/* One Adam step (torch.optim.Adam; decoupled: AdamW). */
+/* One step of an optimizer, as torch.optim's; weight_decay: as L2 on the gradient, but where
+ * decoupled. */
+struct adadelta_step {
+    float lr, rho, eps, weight_decay;
+};
+struct sgd_step {
+    float lr, momentum, weight_decay;
+    bool nesterov;
+};
 struct adam_step {
     float lr, beta1, beta2, eps, weight_decay;
-    bool decoupled;
-    int64_t step; /* from 1 */
+    bool decoupled; /* AdamW */
+    int64_t step;   /* from 1 */
 };
 
 /* Every op: queued on `s`, deterministic (the same inputs give the same bits for the same thread
@@ -377,18 +385,17 @@ struct ops {
     /* sum[0] += sum of x[i]^2; sum: double[1]. */
     void (*sum_of_squares)(struct stream *s, double *sum, const float *x, int64_t count);
 
-    /* Optimizer steps over a flat piece of w with its gradient g, as torch.optim's (weight_decay as
-     * L2 on g, except adamw: decoupled). State tensors have w's length and start at 0. `step`
-     * counts from 1. */
+    /* Optimizer steps over a flat piece of w with its gradient g. w and its state are of dtype t;
+     * state tensors have w's length and start at 0. With bf16 all that is written is rounded
+     * stochastically: away from 0 with the probability of the distance, by random_uniform(key,
+     * first + i): pure in the element's place and the step, so that no layout changes it. */
     /* v: average of g^2; u: average of update^2 (Zeiler 2012). */
-    void (*adadelta)(struct stream *s, float *w, const float *g, float *v, float *u, int64_t count,
-                     float lr, float rho, float eps, float weight_decay);
+    void (*adadelta)(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
+                     int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first);
     /* m: momentum buffer, or NULL if momentum is 0. The first step sets m = g. */
-    void (*sgd)(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
-                float momentum, bool nesterov, float weight_decay, int64_t step);
-    /* w, m, v (first and second moment) are of dtype t. With bf16 they are rounded stochastically:
-     * away from 0 with the probability of the distance, all three by random_uniform(key, first +
-     * i): pure in the element's place and the step, so that no layout changes it. */
+    void (*sgd)(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
+                const struct sgd_step *step, uint64_t key, uint64_t first);
+    /* m, v: first and second moment. */
     void (*adam)(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
                  int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
 };

@@ -4,7 +4,6 @@
 #include "agent/config/name_format.h"
 #include "agent/config/profile_plan.h"
 #include "agent/launch/device_choice.h"
-#include "agent/shard/optim.h"
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/schedule.h"
 
@@ -25,10 +24,6 @@ static int check_optimizer(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "optimizer.state_dtype=fp32: with precision.mixed_precision=bf16-true all "
                          "state is bf16; bf16-mixed keeps weights and state in fp32");
-    if (c->precision.mixed == PRECISION_BF16_TRUE && c->optimizer.name != OPTIM_ADAM &&
-        c->optimizer.name != OPTIM_ADAMW)
-        return error_set(err, ERR_CONFIG,
-                         "precision.mixed_precision=bf16-true needs optimizer.name adam or adamw");
     if (c->schedule.warmup_steps > 0 && c->schedule.warmup_ratio > 0)
         return error_set(err, ERR_CONFIG,
                          "schedule.warmup_steps and schedule.warmup_ratio: only one can be given");

@@ -147,10 +147,6 @@ int optim_open(const struct optim_config *config, struct shard *shard, struct op
                struct error *err)
 {
     assert(!config->nesterov || config->momentum > 0);
-    if (shard_dtype(shard) != DTYPE_F32 && config->type != OPTIM_ADAM &&
-        config->type != OPTIM_ADAMW)
-        return error_set(err, ERR_UNSUPPORTED,
-                         "parameters without an fp32 copy (bf16-true) need adam or adamw");
     struct optim *optim = xcalloc(1, sizeof *optim);
     optim->config = *config;
     optim->shard = shard;
@@ -235,20 +231,23 @@ static void step_span(struct optim *optim, const struct span *span, float lr)
     const float *g = unit->gradient + span->offset;
     float decay = span->decays ? c->weight_decay : 0;
     int64_t n = span->count;
+    uint64_t key = random_key(c->seed, span->param_index, (uint64_t)optim->steps, ROUNDING);
+    uint64_t first = span->param_offset;
     switch (c->type) {
     case OPTIM_ADADELTA:
-        ops->adadelta(s, w, g, m, v, n, lr, c->rho, c->eps, decay);
+        ops->adadelta(s, t, w, g, m, v, n, &(struct adadelta_step){lr, c->rho, c->eps, decay}, key,
+                      first);
         break;
     case OPTIM_SGD:
-        ops->sgd(s, w, g, m, n, lr, c->momentum, c->nesterov, decay, optim->steps);
+        ops->sgd(s, t, w, g, m, n, &(struct sgd_step){lr, c->momentum, decay, c->nesterov}, key,
+                 first);
         break;
     case OPTIM_ADAM:
     case OPTIM_ADAMW:
         ops->adam(s, t, w, g, m, v, n,
                   &(struct adam_step){lr, c->beta1, c->beta2, c->eps, decay, c->type == OPTIM_ADAMW,
                                       optim->steps},
-                  random_key(c->seed, span->param_index, (uint64_t)optim->steps, ROUNDING),
-                  span->param_offset);
+                  key, first);
         break;
     }
 }

@@ -47,8 +47,7 @@ struct optim;
 bool optim_decays_matrices(void *ctx, const struct param *p);
 
 /* Allocates the state of all units, zeroed. shard: used until optim_close.
- * Errors: ERR_MEMORY, naming the state; ERR_UNSUPPORTED for slices in bf16 if the type is not adam
- * or adamw. */
+ * Errors: ERR_MEMORY, naming the state. */
 int optim_open(const struct optim_config *config, struct shard *shard, struct optim **ret_optim,
                struct error *err);
 void optim_close(struct optim *optim); /* NULL-safe */

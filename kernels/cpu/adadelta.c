@@ -1,33 +1,33 @@
 /* Adadelta (Zeiler 2012), as torch.optim.Adadelta. */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/update.h"
 
 #include <math.h>
 
 struct adadelta_args {
-    float *w;
-    const float *g;
-    float *v, *u;
-    float lr, rho, eps, weight_decay;
+    struct update update;
+    struct adadelta_step step;
 };
+
+/* v: average of the gradient's squares; u: of the updates'. */
+static inline void adadelta_element(const void *settings, float *w, float grad, float *v, float *u)
+{
+    const struct adadelta_step *s = settings;
+    float g = grad + s->weight_decay * *w;
+    *v = s->rho * *v + (1 - s->rho) * g * g;
+    float update = sqrtf(*u + s->eps) / sqrtf(*v + s->eps) * g;
+    *u = s->rho * *u + (1 - s->rho) * update * update;
+    *w -= s->lr * update;
+}
 
 CPU_HOT static void adadelta_piece(const void *args, int64_t first, int64_t last)
 {
-    const struct adadelta_args *a = args;
-    float *w = a->w, *v = a->v, *u = a->u;
-    float lr = a->lr, rho = a->rho, eps = a->eps, weight_decay = a->weight_decay;
-#pragma omp simd
-    for (int64_t i = first; i < last; i++) {
-        float g = a->g[i] + weight_decay * w[i];
-        v[i] = rho * v[i] + (1 - rho) * g * g;
-        float update = sqrtf(u[i] + eps) / sqrtf(v[i] + eps) * g;
-        u[i] = rho * u[i] + (1 - rho) * update * update;
-        w[i] -= lr * update;
-    }
+    const struct adadelta_args a = *(const struct adadelta_args *)args;
+    update_piece(&a.update, 2, adadelta_element, &a.step, first, last);
 }
 
-void cpu_adadelta(struct stream *s, float *w, const float *g, float *v, float *u, int64_t count,
-                  float lr, float rho, float eps, float weight_decay)
+void cpu_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
+                  int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first)
 {
-    cpu_call_pieces(s, adadelta_piece, count, CPU_GRAIN, struct adadelta_args, w, g, v, u, lr, rho,
-                    eps, weight_decay);
+    cpu_call_pieces(s, adadelta_piece, count, CPU_GRAIN, struct adadelta_args,
+                    {t, w, g, v, u, key, first}, *step);
 }

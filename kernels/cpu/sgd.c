@@ -1,45 +1,53 @@
 /* Stochastic gradient descent with momentum, as torch.optim.SGD with dampening 0. */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/update.h"
 
-struct sgd_args {
-    float *w;
-    const float *g;
-    float *m;
-    float lr, momentum;
+struct sgd_settings {
+    float lr, momentum, weight_decay;
     float of_g, of_m; /* the update is of_g * g + of_m * m */
-    float weight_decay;
 };
 
-CPU_HOT static void plain_piece(const void *args, int64_t first, int64_t last)
+struct sgd_args {
+    struct update update;
+    struct sgd_settings settings;
+};
+
+static inline void plain_element(const void *settings, float *w, float grad, float *a, float *b)
 {
-    const struct sgd_args *a = args;
-    float *w = a->w, lr = a->lr, weight_decay = a->weight_decay;
-#pragma omp simd
-    for (int64_t i = first; i < last; i++)
-        w[i] -= lr * (a->g[i] + weight_decay * w[i]);
+    (void)a, (void)b;
+    const struct sgd_settings *s = settings;
+    *w -= s->lr * (grad + s->weight_decay * *w);
 }
 
 /* m starts at 0, so the first step sets m = g. */
-CPU_HOT static void momentum_piece(const void *args, int64_t first, int64_t last)
+static inline void momentum_element(const void *settings, float *w, float grad, float *m, float *b)
 {
-    const struct sgd_args *a = args;
-    float *w = a->w, *m = a->m, lr = a->lr, momentum = a->momentum;
-    float of_g = a->of_g, of_m = a->of_m, weight_decay = a->weight_decay;
-#pragma omp simd
-    for (int64_t i = first; i < last; i++) {
-        float g = a->g[i] + weight_decay * w[i];
-        m[i] = momentum * m[i] + g;
-        w[i] -= lr * (of_g * g + of_m * m[i]);
-    }
+    (void)b;
+    const struct sgd_settings *s = settings;
+    float g = grad + s->weight_decay * *w;
+    *m = s->momentum * *m + g;
+    *w -= s->lr * (s->of_g * g + s->of_m * *m);
 }
 
-void cpu_sgd(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
-             float momentum, bool nesterov, float weight_decay, int64_t step)
+CPU_HOT static void plain_piece(const void *args, int64_t first, int64_t last)
 {
-    assert(step >= 1 && (m || momentum == 0));
-    struct sgd_args args = {w, g, m, lr, momentum, .weight_decay = weight_decay};
-    args.of_g = nesterov ? 1 : 0;
-    args.of_m = nesterov ? momentum : 1;
+    const struct sgd_args a = *(const struct sgd_args *)args;
+    update_piece(&a.update, 0, plain_element, &a.settings, first, last);
+}
+
+CPU_HOT static void momentum_piece(const void *args, int64_t first, int64_t last)
+{
+    const struct sgd_args a = *(const struct sgd_args *)args;
+    update_piece(&a.update, 1, momentum_element, &a.settings, first, last);
+}
+
+void cpu_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
+             const struct sgd_step *step, uint64_t key, uint64_t first)
+{
+    assert(m || step->momentum == 0);
+    struct sgd_args args = {{t, w, g, m, NULL, key, first},
+                            {step->lr, step->momentum, step->weight_decay,
+                             .of_g = step->nesterov ? 1 : 0,
+                             .of_m = step->nesterov ? step->momentum : 1}};
     cpu_queue_pieces(s, __func__, m ? momentum_piece : plain_piece, count, CPU_GRAIN, &args,
                      sizeof args);
 }

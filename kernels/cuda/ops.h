@@ -92,10 +92,10 @@ void cuda_nll_loss(struct stream *s, double *sums, const float *y, const int32_t
 void cuda_nll_log_softmax_backward(struct stream *s, float *dx, const float *y,
                                    const int32_t *target, float scale, int64_t rows, int64_t cols);
 void cuda_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
-void cuda_adadelta(struct stream *s, float *w, const float *g, float *v, float *u, int64_t count,
-                   float lr, float rho, float eps, float weight_decay);
-void cuda_sgd(struct stream *s, float *w, const float *g, float *m, int64_t count, float lr,
-              float momentum, bool nesterov, float weight_decay, int64_t step);
+void cuda_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
+                   int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first);
+void cuda_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
+              const struct sgd_step *step, uint64_t key, uint64_t first);
 void cuda_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
                int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
 void cuda_geglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,

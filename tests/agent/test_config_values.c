@@ -65,6 +65,9 @@ static const struct {
     {"--bf16=0", "precision.mixed_precision=no (flag)"},
     {"--bf16", "precision.mixed_precision=bf16 (flag)"},
     {"--precision 32-true", "precision.mixed_precision=no (flag)"},
+    {"--precision bf16-true --model_type llama --optim sgd",
+     "model.type=llama (flag), optimizer.name=sgd (flag), precision.mixed_precision=bf16-true "
+     "(flag)"},
     {"--use_prefetch=false", "parallel.backward_prefetch=NO_PREFETCH (flag), "
                              "parallel.forward_prefetch=false (flag)"},
     {"--save_steps epoch", "checkpoint.save_steps=0 (flag)"},

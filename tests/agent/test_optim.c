@@ -2,6 +2,7 @@
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "tests/agent/fixture.h"
+#include "tests/agent/ranks.h"
 #include "tests/support.h"
 
 #include <math.h>
@@ -196,19 +197,18 @@ static void a_gradient_that_is_no_number_shows_in_the_norm(void **state)
     assert_int_equal(optim_steps(f->optim), 0);
 }
 
-/* bf16-true: what checkpoints keep comes back as it was, and only Adam knows how to round. */
+/* bf16-true: what checkpoints keep comes back as it was. */
 static void slices_in_bf16_are_read_and_written_as_fp32(void **state)
 {
     struct fixture *f = *state;
     struct shard_config config = {
         .strategy = FULL_SHARD, .param_dtype = DTYPE_BF16, .slice_dtype = DTYPE_BF16};
-    struct optim_config adam = optim_defaults(OPTIM_ADAM), sgd = optim_defaults(OPTIM_SGD);
+    struct optim_config adam = optim_defaults(OPTIM_ADAM);
     struct error err;
     struct shard *shard;
     struct optim *optim = NULL;
     float written[SIZE], scratch[SIZE], got[SIZE], state_got[SIZE];
     assert_ok(shard_open(&config, f->stream, f->device, f->comm, f->root, &shard, &err), &err);
-    assert_fails(optim_open(&sgd, shard, &optim, &err), &err, ERR_UNSUPPORTED, "adam");
     assert_ok(optim_open(&adam, shard, &optim, &err), &err);
     for (int i = 0; i < SIZE; i++)
         written[i] = scratch[i] = bf16_to_float((bf16)(0x3c00 + i * 37)); /* about 0.01 to 1 */
@@ -227,6 +227,99 @@ static void slices_in_bf16_are_read_and_written_as_fp32(void **state)
     shard_close(shard);
 }
 
+/* ---- bf16-true in worlds of several sizes ---- */
+
+enum { NARROW = 9, ROUNDED = SIZE + SIZE * NARROW, WORLDS = 4, ROUNDED_STEPS = 3 };
+
+struct rounded {
+    struct optim_config config;
+    float weights[ROUNDED]; /* after the last step */
+};
+
+/* The gradients of this rank's slices in a step: each element's own, wherever it lies. */
+static void write_gradients(const struct shard *shard, int step)
+{
+    int count;
+    const struct shard_piece *pieces = shard_pieces(shard, &count);
+    for (int i = 0; i < count; i++) {
+        const struct shard_piece *p = &pieces[i];
+        float values[ROUNDED];
+        uint64_t key = random_key(5, (uint64_t)p->param->index, (uint64_t)step, 0);
+        for (int64_t j = 0; j < p->count; j++)
+            values[j] = random_uniform(key, (uint64_t)(p->param_offset + j)) - 0.5f;
+        memcpy(shard_get_unit(shard, p->unit)->gradient + p->shard_offset, values,
+               (size_t)p->count * sizeof *values);
+    }
+}
+
+static int train_rounded(struct rank *r, struct shard *shard, struct module *root,
+                         struct error *err)
+{
+    struct rounded *out = r->arg;
+    struct optim *optim;
+    if (optim_open(&out->config, shard, &optim, err) < 0)
+        return -1;
+    shard_init_values(shard, 1);
+    int failed = shard_sync(shard, err);
+    for (int step = 0; step < ROUNDED_STEPS && !failed; step++) {
+        write_gradients(shard, step); /* nothing that uses them is queued */
+        optim_step(optim, 1e-3f);
+        failed = shard_sync(shard, err);
+    }
+    if (!failed)
+        failed = shard_gather_param(shard, root->params[0], out->weights, err) ||
+                 shard_gather_param(shard, root->params[1], out->weights + SIZE, err);
+    optim_close(optim);
+    return failed ? -1 : 0;
+}
+
+static int rounded_rank(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct shard_config config = {
+        .strategy = FULL_SHARD, .param_dtype = DTYPE_BF16, .slice_dtype = DTYPE_BF16};
+    struct arena *arena = arena_open();
+    struct module *root = module_new(arena, "", "Net", NULL);
+    const struct param_init init = {INIT_UNIFORM, -1, 1};
+    module_add_param(arena, root, "a", 0, 1, (int64_t[]){SIZE}, init);
+    module_add_param(arena, root, "b", 1, 2, (int64_t[]){SIZE, NARROW}, init);
+    wrap_none(root);
+    struct shard *shard;
+    int result = shard_open(&config, s, stream_device(s), c, root, &shard, err);
+    if (result == 0) {
+        result = train_rounded(r, shard, root, err);
+        shard_close(shard);
+    }
+    arena_close(arena);
+    return result;
+}
+
+/* Each element is rounded by its own number, wherever it lies. */
+static void rounding_does_not_depend_on_the_world_size(void **state)
+{
+    (void)state;
+    const struct optim_config configs[] = {
+        with(optim_defaults(OPTIM_ADADELTA), 0, false, 0.1f),
+        with(optim_defaults(OPTIM_SGD), 0, false, 0.1f),
+        with(optim_defaults(OPTIM_SGD), 0.9f, true, 0),
+        optim_defaults(OPTIM_ADAMW),
+    };
+    static struct rounded results[WORLDS][WORLDS]; /* of each size, its ranks */
+    for (size_t i = 0; i < array_length(configs); i++)
+        for (int size = 1; size <= WORLDS; size++) {
+            struct rank ranks[WORLDS] = {{0}};
+            for (int r = 0; r < size; r++) {
+                results[size - 1][r] = (struct rounded){.config = configs[i]};
+                ranks[r].arg = &results[size - 1][r];
+            }
+            ranks_run(ranks, size, RANKS_TIMEOUT_MS, rounded_rank);
+            for (int r = 0; r < size; r++) {
+                assert_ok(ranks[r].result, &ranks[r].err);
+                assert_memory_equal(results[size - 1][r].weights, results[0][0].weights,
+                                    sizeof results[0][0].weights);
+            }
+        }
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -236,6 +329,7 @@ int main(void)
         ROW(no_memory_for_the_state_is_an_error),
         ROW(a_gradient_that_is_no_number_shows_in_the_norm),
         ROW(slices_in_bf16_are_read_and_written_as_fp32),
+        cmocka_unit_test(rounding_does_not_depend_on_the_world_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,16 +255,28 @@ static void bf16_does_not_depend_on_the_layout(void **state)
 {
     (void)state;
     struct llama_config llama = world_llama();
-    for (int slices = DTYPE_F32; slices <= DTYPE_BF16; slices++) {
+    struct world sgd = llama_world(&llama, 1, NO_SHARD);
+    const struct {
+        enum dtype slices;
+        struct optim_config optim;
+        float lr;
+        int turns;
+    } rows[] = {
+        {DTYPE_F32, optim_defaults(OPTIM_ADAMW), 0.01f, 8},
+        {DTYPE_BF16, optim_defaults(OPTIM_ADAMW), 0.01f, 8},
+        {DTYPE_BF16, optim_defaults(OPTIM_ADADELTA), 1, 3},
+        {DTYPE_BF16, sgd.optim, sgd.lr, 3},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
         struct world_result plain, got;
         struct world w = llama_world(&llama, 1, NO_SHARD);
         w.rows = FEW_ROWS;
-        w.optim = optim_defaults(OPTIM_ADAMW);
-        w.lr = 0.01f;
+        w.optim = rows[i].optim;
+        w.lr = rows[i].lr;
         w.config.param_dtype = DTYPE_BF16;
-        w.config.slice_dtype = (enum dtype)slices;
+        w.config.slice_dtype = rows[i].slices;
         world_must_run(&w, &plain, "one unit");
-        for (int turn = 0; turn < 8; turn++) {
+        for (int turn = 0; turn < rows[i].turns; turn++) {
             w.min_num_params = cuts[turn % 3];
             w.config.strategy = turn & 1 ? FULL_SHARD : SHARD_GRAD_OP;
             w.offload = turn & 2;

@@ -135,7 +135,8 @@ static void normalize(struct bench *b)
 
 static void adadelta(struct bench *b)
 {
-    b->ops->adadelta(b->s, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, 1, 0.9f, 1e-6f, 0);
+    const struct adadelta_step step = {.lr = 1, .rho = 0.9f, .eps = 1e-6f};
+    b->ops->adadelta(b->s, DTYPE_F32, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, &step, 0, 0);
 }
 
 static void adam(struct bench *b)

@@ -122,6 +122,8 @@ SHARD_GRAD_OP --mixed_precision=bf16 --reduce_dtype=bf16
 NO_SHARD --mixed_precision=bf16 --reduce_dtype=bf16
 HYBRID_SHARD --mixed_precision=bf16-true --reduce_dtype=bf16
 FULL_SHARD --mixed_precision=bf16-true --accumulation_sync=every --gradient_accumulation_steps=2
+FULL_SHARD --mixed_precision=bf16-true --optim=sgd --momentum=0.9
+SHARD_GRAD_OP --mixed_precision=bf16-true --optim=adadelta
 HYBRID_SHARD_ZERO2 --mixed_precision=bf16 --reduce_dtype=bf16 --gradient_accumulation_steps=2
 END
 

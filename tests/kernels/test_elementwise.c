@@ -146,6 +146,21 @@ static void run_adam(const struct pieces *p)
     p->world->ops->adam(p->world->stream, p->t, w, p->g, m, v, ANYWHERE, &step, 1, 8);
 }
 
+static void run_adadelta(const struct pieces *p)
+{
+    const struct adadelta_step step = {1, 0.9f, 1e-6f, 0.1f};
+    char *w = p->y, *v = w + ANYWHERE * dtype_bytes(p->t), *u = v + ANYWHERE * dtype_bytes(p->t);
+    p->world->ops->adadelta(p->world->stream, p->t, w, p->g, v, u, ANYWHERE, &step, 1, 8);
+}
+
+static void run_sgd(const struct pieces *p)
+{
+    const struct sgd_step step = {1e-3f, 0.9f, 0.1f, true}, plain = {1e-3f, 0, 0.1f, false};
+    char *w = p->y, *m = w + ANYWHERE * dtype_bytes(p->t), *w2 = m + ANYWHERE * dtype_bytes(p->t);
+    p->world->ops->sgd(p->world->stream, p->t, w, p->g, m, ANYWHERE, &step, 1, 8);
+    p->world->ops->sgd(p->world->stream, p->t, w2, p->g, NULL, ANYWHERE, &plain, 1, 8);
+}
+
 static void run_clip(const struct pieces *p)
 {
     if (p->t == DTYPE_F32)
@@ -174,7 +189,8 @@ static const float *run_shifted(struct world *world, void (*run)(const struct pi
 
 static void test_starts_anywhere(void **state)
 {
-    void (*const runs[])(const struct pieces *p) = {run_gelu, run_dropout, run_adam, run_clip};
+    void (*const runs[])(const struct pieces *p) = {run_gelu,     run_dropout, run_adam,
+                                                    run_adadelta, run_sgd,     run_clip};
     for (size_t i = 0; i < array_length(runs); i++)
         for (size_t t = 0; t < array_length(dtypes); t++) {
             const float *host = host_random(*state, 3 * ANYWHERE, 0.5f, 1);

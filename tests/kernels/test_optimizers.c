@@ -54,19 +54,28 @@ static void step_reference(const struct row *r, int step, double g, double *w, d
     }
 }
 
-static void queue_step(struct world *world, const struct row *r, int step, float *w, const float *g,
-                       float *a, float *b)
+/* What a step is taken over, on the device. */
+struct tensors {
+    enum dtype t;
+    int64_t count;
+    void *w, *a, *b;
+    const float *g;
+    uint64_t key, first; /* of the rounding */
+};
+
+static void queue_step(struct world *world, const struct row *r, int step, const struct tensors *x)
 {
     const struct ops *ops = world->ops;
     struct stream *s = world->stream;
+    const struct adadelta_step adadelta = {r->lr, r->beta1, r->eps, r->decay};
+    const struct sgd_step sgd = {r->lr, r->beta1, r->decay, r->flag};
     const struct adam_step adam = {r->lr, r->beta1, r->beta2, r->eps, r->decay, r->flag, step};
     if (r->rule == ADADELTA)
-        ops->adadelta(s, w, g, a, b, r->count, r->lr, r->beta1, r->eps, r->decay);
+        ops->adadelta(s, x->t, x->w, x->g, x->a, x->b, x->count, &adadelta, x->key, x->first);
     else if (r->rule == SGD)
-        ops->sgd(s, w, g, r->beta1 > 0 ? a : NULL, r->count, r->lr, r->beta1, r->flag, r->decay,
-                 step);
+        ops->sgd(s, x->t, x->w, x->g, r->beta1 > 0 ? x->a : NULL, x->count, &sgd, x->key, x->first);
     else
-        ops->adam(s, DTYPE_F32, w, g, a, b, r->count, &adam, 0, 0);
+        ops->adam(s, x->t, x->w, x->g, x->a, x->b, x->count, &adam, x->key, x->first);
 }
 
 static void check_optimizer(struct world *world, const struct row *r)
@@ -81,7 +90,8 @@ static void check_optimizer(struct world *world, const struct row *r)
         float *host_g = host_random(world, r->count, -1, 1);
         host_g[0] = 0; /* an element that never gets a gradient must stay a number */
         float *g = to_device(world, host_g, r->count);
-        queue_step(world, r, step, w, g, state_a, state_b);
+        queue_step(world, r, step,
+                   &(struct tensors){DTYPE_F32, r->count, w, state_a, state_b, g, 0, 0});
         device_free(world->device, g);
         for (int64_t i = 0; i < r->count; i++)
             step_reference(r, step, host_g[i], &want[i], &a[i], &b[i]);
@@ -97,61 +107,93 @@ static void test_optimizers(void **state)
         check_optimizer(*state, &rows[i]);
 }
 
-/* One step of AdamW in bf16 from element `first` on, `count` of all. Returns w, m and v behind each
- * other. */
-static float *bf16_step(struct world *world, const float *host, const float *host_g, int64_t first,
-                        int64_t count)
+/* ---- bf16 ---- */
+
+enum { KEY = 77, PLACE = 1000 }; /* of the first element's random number */
+
+static const struct row bf16_rows[] = {
+    {"adadelta, bf16", ADADELTA, 9000, 2e-3f, 0.1f, 0.95f, 0, 1e-6f, false},
+    {"sgd, bf16", SGD, 9000, 1e-3f, 0.1f, 0, 0, 0, false},
+    {"sgd, momentum, bf16", SGD, 9000, 1e-3f, 0, 0.9f, 0, 0, false},
+    {"sgd, nesterov, decay, bf16", SGD, 9000, 1e-3f, 0.1f, 0.9f, 0, 0, true},
+    {"adam, decay, bf16", ADAM, 9000, 1e-3f, 0.1f, 0.9f, 0.99f, 1e-8f, false},
+    {"adamw, bf16", ADAM, 9000, 1e-3f, 0.1f, 0.9f, 0.99f, 1e-8f, true},
+};
+
+/* One step of elements [first, first + count), where w and all state begin as `host`. Returns w, a
+ * and b behind each other. */
+static float *step_from(struct world *world, const struct row *r, enum dtype t, const float *host,
+                        const float *host_g, int64_t first, int64_t count)
 {
-    const struct adam_step step = {1e-3f, 0.9f, 0.99f, 1e-8f, 0.1f, true, 3};
     void *tensors[3];
     float *g = to_device(world, host_g + first, count), *got = host_zeros(world, 3 * count);
     for (int i = 0; i < 3; i++)
-        tensors[i] = to_device_as(world, DTYPE_BF16, host + first, count);
-    world->ops->adam(world->stream, DTYPE_BF16, tensors[0], g, tensors[1], tensors[2], count, &step,
-                     77, 1000 + (uint64_t)first);
+        tensors[i] = to_device_as(world, t, host + first, count);
+    queue_step(world, r, 3,
+               &(struct tensors){t, count, tensors[0], tensors[1], tensors[2], g, KEY,
+                                 PLACE + (uint64_t)first});
     for (int i = 0; i < 3; i++)
-        memcpy(got + i * count, from_device_as(world, DTYPE_BF16, tensors[i], count),
+        memcpy(got + i * count, from_device_as(world, t, tensors[i], count),
                (size_t)count * sizeof *got);
     from_device(world, g, count);
     return got;
 }
 
-/* w, m and v after the step are fp32's, rounded by the element's random number; a piece of the
- * tensor gets what the whole one gets there. */
-static void test_adam_bf16(void **state)
+/* The mean of what rounding added, in units of each number's last place: within 4 standard errors
+ * of 0, 0.5 being the most that one number's can be. */
+static void assert_unbiased(const float *rounded, const float *exact, int64_t count,
+                            const char *name)
 {
-    struct world *world = *state;
-    enum { COUNT = 9000, FIRST = 45, PIECE = 700 };
-    float *host = round_to(DTYPE_BF16, host_random(world, COUNT, 0.1f, 1), COUNT);
-    float *host_g = host_random(world, COUNT, -1, 1), *exact[3];
-    const struct adam_step step = {1e-3f, 0.9f, 0.99f, 1e-8f, 0.1f, true, 3};
-    float *g = to_device(world, host_g, COUNT), *tensors[3];
-    for (int i = 0; i < 3; i++)
-        tensors[i] = to_device(world, host, COUNT);
-    world->ops->adam(world->stream, DTYPE_F32, tensors[0], g, tensors[1], tensors[2], COUNT, &step,
-                     0, 0);
-    for (int i = 0; i < 3; i++)
-        exact[i] = from_device(world, tensors[i], COUNT);
-    from_device(world, g, COUNT);
-    const float *whole = bf16_step(world, host, host_g, 0, COUNT);
-    const float *piece = bf16_step(world, host, host_g, FIRST, PIECE);
-    for (int i = 0; i < 3; i++) {
-        int moved = 0;
-        for (int64_t j = 0; j < COUNT; j++) {
-            float u = random_uniform(77, 1000 + (uint64_t)j);
-            assert_true(whole[i * COUNT + j] == bf16_to_float(bf16_stochastic(exact[i][j], u)));
-            moved += whole[i * COUNT + j] != host[j];
-        }
-        assert_true(moved > COUNT / 20); /* steps below half a unit are not lost */
-        assert_memory_equal(piece + i * PIECE, whole + i * COUNT + FIRST, PIECE * sizeof *piece);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int exponent;
+        frexp(exact[i], &exponent);
+        sum += ldexp((double)rounded[i] - (double)exact[i], 8 - exponent);
     }
+    if (fabs(sum / (double)count) > 4 * 0.5 / sqrt((double)count))
+        fail_msg("%s: rounding adds %g of a last place on average", name, sum / (double)count);
+}
+
+/* w and the state after the step are fp32's, rounded by the element's random number; a piece of the
+ * tensor gets what the whole one gets there. */
+static void check_bf16(struct world *world, const struct row *r)
+{
+    enum { FIRST = 45, PIECE = 700 };
+    int64_t count = r->count;
+    float *host = round_to(DTYPE_BF16, host_random(world, count, 0.1f, 1), count);
+    float *host_g = host_random(world, count, -1, 1);
+    const float *exact = step_from(world, r, DTYPE_F32, host, host_g, 0, count);
+    const float *whole = step_from(world, r, DTYPE_BF16, host, host_g, 0, count);
+    const float *piece = step_from(world, r, DTYPE_BF16, host, host_g, FIRST, PIECE);
+    int states = r->rule == SGD ? r->beta1 > 0 : 2;
+    for (int i = 0; i < 3; i++) {
+        const float *got = whole + i * count, *want = exact + i * count;
+        int moved = 0;
+        for (int64_t j = 0; j < count; j++) {
+            float u = random_uniform(KEY, PLACE + (uint64_t)j);
+            assert_true(got[j] == bf16_to_float(bf16_stochastic(want[j], u)));
+            moved += got[j] != host[j];
+        }
+        if (i <= states)
+            assert_true(moved > count / 20); /* steps below half a unit are not lost */
+        else
+            assert_int_equal(moved, 0);
+        assert_unbiased(got, want, count, r->name);
+        assert_memory_equal(piece + i * PIECE, got + FIRST, PIECE * sizeof *piece);
+    }
+}
+
+static void test_bf16(void **state)
+{
+    for (size_t i = 0; i < array_length(bf16_rows); i++)
+        check_bf16(*state, &bf16_rows[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_optimizers, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_adam_bf16, world_setup_two_threads, world_teardown),
+        cmocka_unit_test_setup_teardown(test_bf16, world_setup_two_threads, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
