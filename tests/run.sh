@@ -104,6 +104,7 @@ fi
 
 # of the kernels, by all that ran on the emulated GPU; whole models run there in the debug build alone
 for variant in "$@"; do
+    [ "$queued" -gt 0 ] || break
     least=0
     [ "$variant:$filter" != debug: ] || least=95
     [ "$least" -gt 0 ] || [ -n "$(find "build/$variant/emulation/kernels" -name '*.gcda' 2>/dev/null | head -n 1)" ] || continue
