@@ -12,7 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAGE_MAX_BYTES = 512 * 1024, NAP_MS = 200 }; /* the end is noticed within a nap */
+enum {
+    PAGE_MAX_BYTES = 512 * 1024,
+    NAP_MS = 200,        /* the end is noticed within a nap */
+    LAST_EVENTS_MAX = 64 /* looked for at the end */
+};
 
 struct gpu_poller {
     struct gpu_poller_setting setting;
@@ -43,17 +47,32 @@ static void tell_xid(int gpu, uint64_t xid)
         log_warning("GPU %d reports Xid %" PRIu64 "%s%s", gpu, xid, text[0] ? ": " : "", text);
 }
 
-/* Waits for a nap, or until a GPU reports a critical error. */
-static bool nap(struct gpu_poller *p)
+/* Waits until a GPU reports a critical error, but not longer; tells of it. */
+static bool look(struct gpu_poller *p, int timeout_ms)
 {
     int gpu;
     uint64_t xid;
-    if (nvml_has_events(p->nvml)) {
-        bool is_ill = nvml_wait(p->nvml, NAP_MS, &gpu, &xid);
-        if (is_ill)
-            tell_xid(gpu, xid);
-        return is_ill;
-    }
+    bool is_ill = nvml_wait(p->nvml, timeout_ms, &gpu, &xid);
+    if (is_ill)
+        tell_xid(gpu, xid);
+    return is_ill;
+}
+
+/* Who ends because a GPU is ill may do so before it is seen that it reported that. */
+static void look_last(struct gpu_poller *p)
+{
+    int seen = 0;
+    while (seen < LAST_EVENTS_MAX && look(p, 0))
+        seen++;
+    if (seen)
+        give_page(p);
+}
+
+/* Waits for a nap, or until a GPU reports a critical error. */
+static bool nap(struct gpu_poller *p)
+{
+    if (nvml_has_events(p->nvml))
+        return look(p, NAP_MS);
     nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
     return false;
 }
@@ -70,6 +89,7 @@ static void *run(void *ctx)
         give_page(p);
         given_ms = now_ms;
     }
+    look_last(p);
     return NULL;
 }
 

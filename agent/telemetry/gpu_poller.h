@@ -28,7 +28,8 @@ struct gpu_poller;
  * those of nvml_open(). */
 int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_setting *setting,
                     struct error *err);
-/* NULL-safe; waits for the call to NVML that runs. */
+/* NULL-safe; waits for the call to NVML that runs, and gives a last page if GPUs have reported
+ * critical errors since. */
 void gpu_poller_close(struct gpu_poller *poller);
 
 #ifdef __cplusplus

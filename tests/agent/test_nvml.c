@@ -256,22 +256,28 @@ static void take_page(void *ctx, const char *text, size_t bytes)
     pthread_mutex_unlock(&seen->lock);
 }
 
-/* The first page comes before open returns; critical errors do not wait for the interval. */
-static void a_critical_error_is_on_the_page_at_once(void **state)
+static struct gpu_poller *poll_fake(struct seen *seen)
 {
-    (void)state;
-    static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
     const struct gpu_poller_setting setting = {.pci = gpus,
                                                .gpus = 2,
                                                .names = GPU_NAMES_BOTH,
                                                .place = place,
                                                .interval_ms = 3600 * 1000,
                                                .page = take_page,
-                                               .ctx = &seen};
+                                               .ctx = seen};
     struct gpu_poller *poller;
     struct error err;
     setenv("FAKE_NVML", "xid", 1);
     assert_ok(gpu_poller_open(&poller, &setting, &err), &err);
+    return poller;
+}
+
+/* The first page comes before open returns; critical errors do not wait for the interval. */
+static void a_critical_error_is_on_the_page_at_once(void **state)
+{
+    (void)state;
+    static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
+    struct gpu_poller *poller = poll_fake(&seen);
     pthread_mutex_lock(&seen.lock);
     assert_non_null(strstr(seen.page, "DCGM_FI_DRIVER_VERSION=\"550.54.15\""));
     while (!strstr(seen.page, "xid=\"79\"} 2\n"))
@@ -282,6 +288,16 @@ static void a_critical_error_is_on_the_page_at_once(void **state)
     exposition_check(seen.page);
     pthread_mutex_unlock(&seen.lock);
     gpu_poller_close(poller);
+}
+
+/* However soon the end comes after it. */
+static void a_critical_error_is_seen_before_the_end(void **state)
+{
+    (void)state;
+    static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
+    gpu_poller_close(poll_fake(&seen));
+    assert_non_null(strstr(seen.page, "xid=\"31\"} 1\n"));
+    assert_non_null(strstr(seen.page, "xid=\"79\"} 2\n"));
 }
 
 int main(int argc, char **argv)
@@ -299,6 +315,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(dashboards_find_the_names_they_ask_for),
         cmocka_unit_test(our_own_names_are_the_default),
         cmocka_unit_test(a_critical_error_is_on_the_page_at_once),
+        cmocka_unit_test(a_critical_error_is_seen_before_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
