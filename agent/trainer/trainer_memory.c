@@ -16,19 +16,52 @@ static double gigabytes(int64_t bytes)
     return (double)bytes / 1e9;
 }
 
-int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes,
-                        int64_t total_bytes, struct error *err)
+int trainer_memory_fits(const char *strategy, int64_t needed, const struct memory_share *share,
+                        struct error *err)
 {
-    if (needed <= free_bytes)
+    char others[64] = "";
+    if (needed <= share->bytes)
         return 0;
+    if (share->ranks > 1)
+        snprintf(others, sizeof others, " for each of the %d ranks that share it", share->ranks);
     return error_set(err, ERR_MEMORY,
                      "%s needs at least %.2f GB of the GPU's memory (shoal plan tells for what), "
-                     "but %.2f of its %.2f GB are free: %.2f GB are missing; %s",
-                     strategy, gigabytes(needed), gigabytes(free_bytes), gigabytes(total_bytes),
-                     gigabytes(needed - free_bytes), hints);
+                     "but %.2f of its %.2f GB are free%s: %.2f GB are missing; %s",
+                     strategy, gigabytes(needed), gigabytes(share->bytes),
+                     gigabytes(share->total_bytes), others, gigabytes(needed - share->bytes),
+                     hints);
 }
 
-static int reserve(const struct trainer *t, struct arena *arena, struct error *err)
+/* What a rank tells the others before any of them reserves. */
+struct reading {
+    char gpu[DEVICE_IDENTITY_BYTES];
+    int64_t free_bytes;
+};
+
+static int share_memory(const struct trainer *t, struct arena *arena, struct memory_share *ret,
+                        struct error *err)
+{
+    const int size = t->world->size;
+    struct reading mine = {0}, *all = arena_array(arena, struct reading, size);
+    struct memory_share share = {0};
+    mine.free_bytes = device_memory_free_bytes(t->device, &share.total_bytes);
+    snprintf(mine.gpu, sizeof mine.gpu, "%s", device_identity(t->device));
+    if (agree_gather(t->world, t->compute, &mine, all, sizeof mine, err))
+        return -1;
+    share.bytes = mine.free_bytes;
+    for (int r = 0; r < size; r++) {
+        if (strcmp(all[r].gpu, mine.gpu) != 0)
+            continue;
+        share.ranks++;
+        share.bytes = all[r].free_bytes < share.bytes ? all[r].free_bytes : share.bytes;
+    }
+    share.bytes /= share.ranks;
+    *ret = share;
+    return 0;
+}
+
+static int reserve(const struct trainer *t, const struct memory_share *share, struct arena *arena,
+                   struct error *err)
 {
     struct run_plan_facts facts;
     struct run_plan plan;
@@ -36,11 +69,10 @@ static int reserve(const struct trainer *t, struct arena *arena, struct error *e
         return -1;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
-    int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);
     int64_t known = s->device - s->allowance - plan.graphs;
-    if (trainer_memory_fits(shard_strategy_name(s->strategy), known, free_bytes, total_bytes, err))
+    if (trainer_memory_fits(shard_strategy_name(s->strategy), known, share, err))
         return -1;
-    int64_t most = free_bytes - plan.graphs - RUN_PLAN_LIBRARIES; /* these ask the driver later */
+    int64_t most = share->bytes - plan.graphs - RUN_PLAN_LIBRARIES; /* these ask the driver later */
     int64_t bytes = s->reserve < most ? s->reserve : most;
     return bytes > 0 ? device_reserve(t->device, (size_t)bytes, err) : 0;
 }
@@ -50,7 +82,10 @@ int trainer_reserve_memory(struct trainer *t, struct error *err)
     if (device_is_host(t->device))
         return 0;
     auto_arena struct arena *arena = arena_open();
-    int result = reserve(t, arena, err);
+    struct memory_share share;
+    if (share_memory(t, arena, &share, err))
+        return -1;
+    int result = reserve(t, &share, arena, err);
     return agree_all(t->world, t->compute, result, err);
 }
 

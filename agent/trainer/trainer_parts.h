@@ -140,9 +140,15 @@ int trainer_reserve_memory(struct trainer *t, struct error *err);
 void trainer_tell_memory(struct trainer *t);
 /* Adds to an ERR_MEMORY what is free and what can be done. */
 void trainer_explain_memory(const struct trainer *t, struct error *err);
-/* needed: of free_bytes, of total_bytes. Errors: ERR_MEMORY. */
-int trainer_memory_fits(const char *strategy, int64_t needed, int64_t free_bytes,
-                        int64_t total_bytes, struct error *err);
+/* This rank's part of what its GPU has free: all ranks that have the GPU read it before any
+ * reserves, and each takes the same part of the least that one of them read. */
+struct memory_share {
+    int64_t bytes, total_bytes; /* total: of the GPU */
+    int ranks;                  /* that have this GPU; 1: it is this one's alone */
+};
+/* needed: bytes. Errors: ERR_MEMORY. */
+int trainer_memory_fits(const char *strategy, int64_t needed, const struct memory_share *share,
+                        struct error *err);
 
 /* trainer_model.c: the model, the strategy and the size of its groups: alike on all ranks, or an
  * error on all. Collective. */

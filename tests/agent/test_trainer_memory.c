@@ -40,6 +40,11 @@ static void no_step_after_the_first_allocates(void **state)
     (void)state;
     if (strcmp(support_device(), "cpu") == 0)
         return;
+    auto_arena struct arena *arena = arena_open();
+    const char *before = getenv("SHOAL_EMULATION");
+    before = before ? arena_strdup(arena, before) : NULL;
+    if (before)
+        setenv("SHOAL_EMULATION", "memory_mib=4096", 1); /* enough for two ranks on one GPU */
     for (size_t i = 0; i < array_length(cases); i++) {
         struct run run = {0};
         train(&cases[i], &run);
@@ -57,6 +62,8 @@ static void no_step_after_the_first_allocates(void **state)
                 fail_msg("%s: %ld calls for memory by step 1, %ld by step %d", cases[i].name,
                          seen->memory_calls[0], seen->memory_calls[s], s + 1);
     }
+    if (before)
+        setenv("SHOAL_EMULATION", before, 1);
 }
 
 static void the_cpus_memory_is_not_reserved(void **state)
@@ -113,9 +120,14 @@ static void what_is_beyond_the_plan_is_told(void **state)
 static void what_is_a_guess_refuses_nothing(void **state)
 {
     static const struct {
-        int memory_mib;
+        int ranks, memory_mib;
         bool reserves;
-    } rows[] = {{24, false}, {(RUN_PLAN_LIBRARIES >> 20) + 2, true}};
+    } rows[] = {
+        {1, 24, false},
+        {1, (RUN_PLAN_LIBRARIES >> 20) + 2, true},
+        {2, (RUN_PLAN_LIBRARIES >> 20) + 32, false}, /* one GPU: half of it for each */
+        {2, 2 * ((RUN_PLAN_LIBRARIES >> 20) + 2), true},
+    };
     const char *setting = getenv("SHOAL_EMULATION");
     if (strcmp(support_device(), "cpu") == 0 || !setting)
         return;
@@ -124,11 +136,15 @@ static void what_is_a_guess_refuses_nothing(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         struct run run = {0};
         setenv("SHOAL_EMULATION", arena_printf(arena, "memory_mib=%d", rows[i].memory_mib), 1);
-        runs_do(&run, arena, *state, 1, "--device=cuda --batch_size=2 --train_size=3");
-        const struct memory_use *use = &run.seen[0].memory;
-        assert_int_equal(run.seen[0].last_step, 4);
-        assert_true((use->reserved_bytes > 0) == rows[i].reserves);
-        assert_true(use->reserved_bytes < 2 << 20);
+        runs_do(&run, arena, *state, rows[i].ranks,
+                "--device=cuda:0 --batch_size=2 --train_size=3");
+        for (int r = 0; r < rows[i].ranks; r++) {
+            const struct memory_use *use = &run.seen[r].memory;
+            if ((use->reserved_bytes > 0) != rows[i].reserves || use->reserved_bytes >= 2 << 20)
+                fail_msg("%d ranks, %d MiB: rank %d reserved %lld bytes", rows[i].ranks,
+                         rows[i].memory_mib, r, (long long)use->reserved_bytes);
+        }
+        assert_int_equal(run.seen[0].last_step, 4 / rows[i].ranks);
     }
     setenv("SHOAL_EMULATION", before, 1);
 }
@@ -137,13 +153,18 @@ static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
     struct error err;
-    assert_ok(trainer_memory_fits("FULL_SHARD", 5000, 5000, 6000, &err), &err);
-    assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, 79000000000, 80000000000, &err),
-                 &err, ERR_MEMORY,
+    struct memory_share share = {.bytes = 5000, .total_bytes = 6000, .ranks = 1};
+    assert_ok(trainer_memory_fits("FULL_SHARD", 5000, &share, &err), &err);
+    share = (struct memory_share){79000000000, 80000000000, 1};
+    assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, &share, &err), &err, ERR_MEMORY,
                  "FULL_SHARD needs at least 96.00 GB of the GPU's memory (shoal plan tells for "
                  "what), but 79.00 of its 80.00 GB are free: 17.00 GB are missing; try a smaller "
                  "--train_batch_size, --activation_checkpointing=full, --sharding_strategy=full, "
                  "--cpu_offload, or more GPUs");
+    share = (struct memory_share){39500000000, 80000000000, 2};
+    assert_fails(trainer_memory_fits("FULL_SHARD", 48000000000, &share, &err), &err, ERR_MEMORY,
+                 "but 39.50 of its 80.00 GB are free for each of the 2 ranks that share it: 8.50 "
+                 "GB are missing; try");
 }
 
 static void a_later_lack_tells_what_is_free(void **state)
