@@ -92,11 +92,11 @@ __device__ static void harden(const struct attention_args &a, const struct tile_
             }
 }
 
-/* The warp's scores to shared memory, for their diagonals. */
+/* The warp's scores to shared memory, for their diagonals. Those of the stage before are read: a
+ * stage begins with a barrier. */
 template <int ROWS, int KEYS>
 __device__ static void spread(float *scores, const float (&x)[ROWS][KEYS / 8][4])
 {
-    __syncwarp();
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll

@@ -227,7 +227,7 @@ __device__ inline float tile_dropped(uint32_t kept, int n, int i, float scale)
 }
 
 /* Writes the warp's rows times `factor`, from row `first` of `to` on, by way of `tile`: room for
- * them that no other warp uses. */
+ * them that no other warp uses; its own lanes may have read there until now. */
 template <int HD, int ROWS>
 __device__ inline void tile_store(const struct tile_rows &to, int64_t first, bf16 *tile,
                                   const float (&x)[ROWS][HD / 8][4], float factor)

@@ -218,6 +218,12 @@ void meet(state how, int waiting, site *others, site at)
     wait(how, at);
 }
 
+bool is_left_out(site at)
+{
+    static const std::string skipped = option("skip", "");
+    return !skipped.empty() && skipped == name_of(at);
+}
+
 void release(int first, int count, state from)
 {
     for (int i = first; i < first + count; i++)
@@ -351,6 +357,8 @@ const unsigned char *warp_exchange(unsigned mask, const void *mine, size_t bytes
     thread *t = &block.all[block.current];
     int number = block.current / WARP;
     warp *w = &block.warps[number];
+    if (bytes == 0 && is_left_out(at)) /* a barrier */
+        return nullptr;
     if (mask != 0xffffffffu || w->lanes < WARP) {
         fail("thread %d at %s:%d: the mask must be all 32 lanes (0x%x) of a full warp (%d lanes)",
              block.current, at.file, at.line, mask, w->lanes);
@@ -371,8 +379,7 @@ const unsigned char *warp_exchange(unsigned mask, const void *mine, size_t bytes
 
 int block_barrier(int value, site at)
 {
-    static const std::string skipped = option("skip", "");
-    if (!skipped.empty() && skipped == name_of(at))
+    if (is_left_out(at))
         return value != 0;
     meet(state::waits_for_block, block.waiting, &block.at, at);
     block.votes += value != 0;

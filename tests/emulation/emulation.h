@@ -38,7 +38,7 @@ namespace emulation
  *                cudaError_t
  *   cudnn        absent, old, no start, no engine, no plan, hungry (for workspace), no run: how it
  *                fails
- *   skip         file:line of a __syncthreads that does nothing
+ *   skip         file:line of a __syncthreads or __syncwarp that does nothing
  *   cupti        none: there is no such library; denied: it may not be used; old
  *                driver: it does not start
  *   tell_waits   1: prints "wait: WAITING<-RECORDED PLACE", the streams' names and who_waits() of
