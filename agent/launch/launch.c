@@ -314,14 +314,21 @@ static void watch(struct round *round, int signals)
         pulse_close(&round->ranks[i].pulse);
 }
 
-/* A port of this machine that nobody has right now. */
+/* A port of this machine that nobody has right now, nor will soon: not one of those that the kernel
+ * gives to connections and to who takes any (32768 and up). */
 static int free_port(int *ret_port, struct error *err)
 {
-    auto_close int fd = -1;
-    if (listen_tcp("127.0.0.1", 0, &fd, err))
-        return -1;
-    *ret_port = listen_port(fd);
-    return 0;
+    enum { FIRST = 10000, COUNT = 10000 };
+    uint16_t start = 0;
+    int result = -1;
+    if (getrandom(&start, sizeof start, 0) != sizeof start)
+        return error_errno(err, errno, "getrandom");
+    for (int i = 0; i < COUNT && result < 0; i++) {
+        auto_close int fd = -1;
+        *ret_port = FIRST + (start + i) % COUNT;
+        result = listen_tcp("127.0.0.1", *ret_port, &fd, err);
+    }
+    return result;
 }
 
 static int run_round(struct round *round, int signals, const sigset_t *mask, struct error *err)

@@ -3,9 +3,8 @@
 #ifndef SHOAL_TESTS_AGENT_PROCESSES_H
 #define SHOAL_TESTS_AGENT_PROCESSES_H
 
+#include "tests/free_port.h"
 #include "tests/support.h"
-
-#include "agent/comm/net.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -28,21 +27,6 @@ struct process {
     pid_t pid;
     int pipe; /* the report comes through it */
 };
-
-/* A port nobody listens on, below the range that the kernel gives to outgoing connections: one of
- * those would take it between this and its use. */
-static inline int free_port(void)
-{
-    static int next;
-    for (;;) {
-        int fd = -1, port = 10000 + (getpid() * 37 + next++) % 20000;
-        struct error err;
-        if (net_listen("127.0.0.1", port, &fd, &err) == 0) {
-            close(fd);
-            return port;
-        }
-    }
-}
 
 static inline void process_start(struct process *p)
 {

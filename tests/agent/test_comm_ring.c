@@ -5,6 +5,7 @@
 #include "tests/support.h"
 
 #include "agent/comm/comm_local.h"
+#include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
 #include "base/listen.h"
 
@@ -231,7 +232,7 @@ static void test_a_rank_may_come_late(void **state)
     struct process all[3];
     struct error err;
     int listener;
-    assert_ok(net_listen("127.0.0.1", 0, &listener, &err), &err);
+    assert_ok(net_listen("127.0.0.1", free_port(), &listener, &err), &err);
     for (int i = 0; i < 3; i++)
         all[i] = (struct process){.rank = i,
                                   .size = 3,

@@ -1,6 +1,7 @@
 #include "tests/agent/processes.h"
 #include "tests/support.h"
 
+#include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
 #include "base/clock.h"
 #include "base/listen.h"

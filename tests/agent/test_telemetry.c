@@ -1,11 +1,11 @@
 #include "tests/agent/event_reader.h"
 #include "tests/agent/run_fixture.h"
 #include "tests/exposition_check.h"
+#include "tests/free_port.h"
 #include "tests/support.h"
 
 #include "agent/telemetry/telemetry.h"
 #include "base/file.h"
-#include "base/listen.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>
@@ -229,16 +229,6 @@ static char *get(int port, const char *path)
     if (!body || strncmp(all.text, "HTTP/1.0 200 ", 13) != 0)
         fail_msg("%s: %s", path, str_text(&all));
     return xstrdup(body + 4);
-}
-
-static int free_port(void)
-{
-    int fd;
-    struct error err;
-    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
-    int port = listen_port(fd);
-    close(fd);
-    return port;
 }
 
 static void the_run_is_served(void **state)

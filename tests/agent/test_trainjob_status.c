@@ -116,7 +116,7 @@ static struct trainjob_status *open_status(const struct place *p, int interval_m
 
 static void await_requests(const struct place *p, size_t count)
 {
-    for (int i = 0; i < 4000 && fake_server_request_count(p->fake) < count; i++)
+    for (int i = 0; i < 12000 && fake_server_request_count(p->fake) < count; i++)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     assert_int_equal(fake_server_request_count(p->fake), count);
 }
@@ -156,7 +156,7 @@ enum { LOG_BYTES = 4096 };
 static void await_log(const char *path)
 {
     struct stat st = {0};
-    for (int i = 0; i < 4000 && st.st_size == 0; i++) {
+    for (int i = 0; i < 12000 && st.st_size == 0; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         assert_int_equal(stat(path, &st), 0);
     }

@@ -163,8 +163,10 @@ static void connecting_has_a_limit_of_its_own(void **state)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, bytes), 0);
     assert_int_equal(listen(fd, 1), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &bytes), 0);
-    struct http *http = client_http_with(&(struct http_options){
-        .max_body_bytes = 64, .max_line_bytes = 64, .max_in_flight = 1, .connect_timeout_ms = 50});
+    struct http *http = client_http_with(&(struct http_options){.max_body_bytes = 64,
+                                                                .max_line_bytes = 64,
+                                                                .max_in_flight = 1,
+                                                                .connect_timeout_ms = 1000});
     struct client client = {0};
     auto_free char *url = client_url("https", ntohs(address.sin_port), "/");
     client_send(&client, http, &(struct http_call){.method = "GET", .url = url});

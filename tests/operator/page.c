@@ -1,6 +1,5 @@
 #include "tests/operator/page.h"
 
-#include "base/listen.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/support.h"
@@ -9,14 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-int page_free_port(void)
-{
-    struct error err;
-    auto_close int fd = -1;
-    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
-    return listen_port(fd);
-}
 
 char *page_get(int port, const char *path)
 {

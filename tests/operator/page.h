@@ -6,9 +6,6 @@
 extern "C" {
 #endif
 
-/* A port of 127.0.0.1 that nobody listens on. */
-int page_free_port(void);
-
 /* The whole answer to "GET path" at 127.0.0.1:port, status line and headers included; the caller
  * frees it. Fails the test if nobody listens. */
 char *page_get(int port, const char *path);

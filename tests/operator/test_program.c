@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "operator/program.h"
+#include "tests/free_port.h"
 #include "tests/operator/api.h"
 #include "tests/operator/page.h"
 
@@ -53,7 +54,7 @@ static int block_signals(void **state)
 static void open_fixture(struct fixture *f)
 {
     api_open(&f->api, empty_cluster, array_length(empty_cluster), NULL);
-    f->port = page_free_port();
+    f->port = free_port();
     f->address = xasprintf("127.0.0.1:%d", f->port);
     f->kubeconfig = xasprintf("%s/config", f->api.directory);
     f->config = (struct operator_config){

@@ -4,6 +4,7 @@
 #include "base/listen.h"
 #include "base/mem.h"
 #include "operator/serve.h"
+#include "tests/free_port.h"
 #include "tests/operator/page.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void readiness_and_metrics_are_told(void **state)
 {
     (void)state;
     for (int apart = 0; apart < 2; apart++) {
-        int health = page_free_port(), metrics = apart ? page_free_port() : health;
+        int health = free_port(), metrics = apart ? free_port() : health;
         auto_free char *health_address = xasprintf("127.0.0.1:%d", health);
         auto_free char *metrics_address = xasprintf("127.0.0.1:%d", metrics);
         const struct operator_config config = {.health_probe_bind_address = health_address,
