@@ -101,3 +101,23 @@ bool support_is_emulated(void)
     const char *library = getenv("SHOAL_CUDA_LIBRARY");
     return strcmp(support_device(), "cuda") == 0 && library && strstr(library, "/emulation/");
 }
+
+static int stderr_before;
+static FILE *told;
+
+void support_stderr_begin(void)
+{
+    told = tmpfile();
+    assert_non_null(told);
+    stderr_before = dup(STDERR_FILENO);
+    assert_true(stderr_before >= 0 && dup2(fileno(told), STDERR_FILENO) >= 0);
+}
+
+void support_stderr_end(char *text, size_t bytes)
+{
+    dup2(stderr_before, STDERR_FILENO);
+    close(stderr_before);
+    rewind(told);
+    text[fread(text, 1, bytes - 1, told)] = '\0';
+    fclose(told);
+}

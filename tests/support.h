@@ -41,6 +41,11 @@ int support_count_entries(const char *path); /* of a directory, hidden ones left
 int support_enter_dir(void **state);
 int support_leave_dir(void **state);
 
+/* What is written to stderr between these two, which see it in its place. At most bytes - 1 of it.
+ * One at a time. */
+void support_stderr_begin(void);
+void support_stderr_end(char *text, size_t bytes);
+
 /* What tests of any device open: the environment variable SHOAL_TEST_DEVICE, else "cpu". */
 const char *support_device(void);
 /* Whether that is a GPU that is none: tests/emulation. */

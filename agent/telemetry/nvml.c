@@ -57,17 +57,22 @@ static const struct library_symbol symbols[] = {
 
 static int find_gpus(struct nvml *n, const char *const *pci, int count, struct error *err)
 {
+    int results[GPU_MAX];
     for (int i = 0; i < count; i++) {
         struct gpu *gpu = &n->gpus[n->count];
-        int result = n->fn.DeviceGetHandleByPciBusId_v2(pci[i], &gpu->device);
-        if (result == NVML_SUCCESS) {
-            gpu->number = i;
-            n->count++;
+        results[i] = n->fn.DeviceGetHandleByPciBusId_v2(pci[i], &gpu->device);
+        if (results[i] != NVML_SUCCESS)
             continue;
-        }
+        gpu->number = i;
+        n->count++;
+    }
+    for (int i = 0; i < count; i++) {
+        if (results[i] == NVML_SUCCESS)
+            continue;
         error_set(err, ERR_NOT_FOUND, "NVML finds no GPU at %s: %s", pci[i],
-                  n->fn.ErrorString(result));
-        log_warning("GPU %d has no metrics: %s", i, err->msg);
+                  n->fn.ErrorString(results[i]));
+        if (n->count > 0)
+            log_warning("GPU %d has no metrics: %s", i, err->msg);
     }
     return n->count > 0 ? 0 : -1;
 }

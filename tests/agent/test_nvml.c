@@ -72,8 +72,16 @@ static void what_is_not_there_is_said(void **state)
     setenv("FAKE_NVML", "no-driver", 1);
     assert_fails(nvml_open(gpus, 2, &nvml, &err), &err, ERR_UNSUPPORTED, "Driver Not Loaded");
     setenv("FAKE_NVML", "", 1);
-    assert_fails(nvml_open(one_unknown, 1, &nvml, &err), &err, ERR_NOT_FOUND,
-                 "NVML finds no GPU at 0000:b0:00.0: Not Found");
+    char told[500];
+    support_stderr_begin();
+    int result = nvml_open(one_unknown, 1, &nvml, &err);
+    support_stderr_end(told, sizeof told);
+    assert_fails(result, &err, ERR_NOT_FOUND, "NVML finds no GPU at 0000:b0:00.0: Not Found");
+    assert_string_equal(told, ""); /* by who asked */
+    support_stderr_begin();
+    nvml_close(open_those("", one_unknown, 2));
+    support_stderr_end(told, sizeof told);
+    assert_non_null(strstr(told, "warning GPU 0 has no metrics: NVML finds no GPU at 0000:b0"));
 }
 
 static void values_are_in_base_units(void **state)

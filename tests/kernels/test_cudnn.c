@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the choice ---- */
 
@@ -240,27 +239,6 @@ static void test_rows(void **state)
     close_world(world);
 }
 
-/* What is written to stderr between these two. */
-static int stderr_before;
-static FILE *told;
-
-static void listen_to_stderr(void)
-{
-    told = tmpfile();
-    assert_non_null(told);
-    stderr_before = dup(STDERR_FILENO);
-    assert_true(stderr_before >= 0 && dup2(fileno(told), STDERR_FILENO) >= 0);
-}
-
-static void listened(char *text, size_t bytes)
-{
-    dup2(stderr_before, STDERR_FILENO);
-    close(stderr_before);
-    rewind(told);
-    text[fread(text, 1, bytes - 1, told)] = '\0';
-    fclose(told);
-}
-
 static const struct {
     const char *emulation, *reason;
 } failures[] = {
@@ -280,9 +258,9 @@ static void test_failures(void **state)
     for (size_t i = 0; i < array_length(failures); i++) {
         char text[2048], line[256];
         struct world *world = open_world("cudnn", failures[i].emulation);
-        listen_to_stderr();
+        support_stderr_begin();
         check_row(world, &more_rows[1], false);
-        listened(text, sizeof text);
+        support_stderr_end(text, sizeof text);
         for (int backward = 0; backward < 2; backward++) {
             snprintf(line, sizeof line,
                      "attention: %s is done by our own kernels, not by cuDNN: %s",
@@ -302,13 +280,13 @@ static void test_unmeasured(void **state)
     const char *line = "attention: cuDNN's was not measured on compute capability 8.8: our own";
     for (enum log_level level = LOG_DEBUG; level <= LOG_INFO; level++) {
         char text[2048];
-        listen_to_stderr();
+        support_stderr_begin();
         log_set_level(level);
         struct world *world = open_world("auto", "capability=88");
         check_row(world, &more_rows[1], false);
         close_world(world);
         log_set_level(LOG_INFO);
-        listened(text, sizeof text);
+        support_stderr_end(text, sizeof text);
         const char *first = strstr(text, line);
         if (!first != (level > LOG_DEBUG) || (first && strstr(first + 1, line)))
             fail_msg("level %d: %s", level, text);
