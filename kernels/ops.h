@@ -233,20 +233,20 @@ struct ops {
     void (*uniform)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                     float low, float high);
     /* y[i] = (x[i] / 255 - mean) / stddev; x: bytes. torchvision's ToTensor and Normalize. */
-    void (*normalize)(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
-                      float stddev);
+    void (*normalize)(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
+                      float mean, float stddev);
 
     /* y = conv(x, w) + bias, then max(0, .) if relu (a NaN stays one, here and below). x: [B, H, W,
      * C_in]; w: [C_out, C_in, KH, KW]; bias: [C_out] or NULL. Cross-correlation, as
      * torch.nn.functional.conv2d. */
-    void (*conv2d_forward)(struct stream *s, float *y, const float *x, const float *w,
-                           const float *bias, bool relu, const struct conv2d_shape *shape);
+    void (*conv2d_forward)(struct stream *s, enum dtype t, void *y, const void *x, const void *w,
+                           const void *bias, bool relu, const struct conv2d_shape *shape);
     /* dx of the convolution without relu (see relu_backward). */
-    void (*conv2d_backward_data)(struct stream *s, float *dx, const float *dy, const float *w,
-                                 const struct conv2d_shape *shape);
+    void (*conv2d_backward_data)(struct stream *s, enum dtype t, void *dx, const void *dy,
+                                 const void *w, const struct conv2d_shape *shape);
     /* dw and dbias (dbias may be NULL). */
-    void (*conv2d_backward_weights)(struct stream *s, float *dw, float *dbias, const float *x,
-                                    const float *dy, const struct conv2d_shape *shape,
+    void (*conv2d_backward_weights)(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                    const void *x, const void *dy, const struct conv2d_shape *shape,
                                     bool accumulate);
 
     /* dx = y > 0 ? dy : 0, y being relu's output. dx may be dy. */
@@ -256,16 +256,16 @@ struct ops {
     /* 2x2 windows, stride 2, over [B, H, W, C]; odd last rows and columns are dropped, as
      * max_pool2d(x, 2). index: [B, H/2, W/2, C] which of the window's four (row-major) was the
      * largest; the first of equals. */
-    void (*max_pool2d_forward)(struct stream *s, float *y, uint8_t *index, const float *x,
-                               int64_t B, int64_t H, int64_t W, int64_t C);
-    void (*max_pool2d_backward)(struct stream *s, float *dx, const uint8_t *index, const float *dy,
-                                int64_t B, int64_t H, int64_t W, int64_t C);
+    void (*max_pool2d_forward)(struct stream *s, enum dtype t, void *y, uint8_t *index,
+                               const void *x, int64_t B, int64_t H, int64_t W, int64_t C);
+    void (*max_pool2d_backward)(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
+                                const void *dy, int64_t B, int64_t H, int64_t W, int64_t C);
 
     /* [B, H, W, C] -> [B, C, H, W] (torch.flatten's order), and back. */
-    void (*channels_first)(struct stream *s, float *y, const float *x, int64_t B, int64_t H,
-                           int64_t W, int64_t C);
-    void (*channels_last)(struct stream *s, float *y, const float *x, int64_t B, int64_t H,
-                          int64_t W, int64_t C);
+    void (*channels_first)(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
+                           int64_t H, int64_t W, int64_t C);
+    void (*channels_last)(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
+                          int64_t H, int64_t W, int64_t C);
 
     /* y = x w^T + bias, then max(0, .) if relu. x: [rows, in]; w: linear_shape; bias: [out] or
      * NULL; y: [rows, out] of dtype t_y, which is t or fp32 (logits). */
@@ -369,16 +369,17 @@ struct ops {
                           const void *logits, const int32_t *target, float scale, int64_t rows,
                           int64_t V);
 
-    /* y = x - log(sum(exp(x))) row by row, without overflow. y may be x. */
-    void (*log_softmax)(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
+    /* y = x - log(sum(exp(x))) row by row, without overflow. y, fp32, may be x if t is fp32. */
+    void (*log_softmax)(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
+                        int64_t cols);
     /* sums[0] += sum over rows of -y[r, target[r]]; sums[1] += rows whose largest entry (first of
      * equals) is the target; sums[2] += rows. y: log-probabilities; target: [rows], each in [0,
      * cols); sums: double[3]. */
     void (*nll_loss)(struct stream *s, double *sums, const float *y, const int32_t *target,
                      int64_t rows, int64_t cols);
     /* Gradient of scale * nll with respect to log_softmax's input: dx = scale * (exp(y) -
-     * onehot(target)). dx may be y. */
-    void (*nll_log_softmax_backward)(struct stream *s, float *dx, const float *y,
+     * onehot(target)). dx may be y if t is fp32. */
+    void (*nll_log_softmax_backward)(struct stream *s, enum dtype t, void *dx, const float *y,
                                      const int32_t *target, float scale, int64_t rows,
                                      int64_t cols);
 

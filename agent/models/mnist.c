@@ -65,7 +65,7 @@ struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *sha
         .task = MODEL_IMAGES,
         .root = root,
         .input_shape = {shape->height, shape->width, 1},
-        .sample_bytes = (int64_t)sizeof(float) * (after_conv1 + after_conv2),
+        .sample_count = after_conv1 + after_conv2,
         .classes = shape->classes,
         .forward = forward,
     };

@@ -27,7 +27,7 @@ enum model_task {
  * never before it: any valid id. What a task does not read is 0 and NULL. */
 struct batch {
     int64_t rows;          /* samples: images, or sequences */
-    float *input;          /* images: [rows, H, W, C] */
+    void *input;           /* images: [rows, H, W, C], of the tape's dtype */
     const int32_t *tokens; /* [rows, T]. MODEL_TRANSLATION: what the decoder reads, the labels
                               shifted right (model_shift_right) */
     const int32_t *target; /* images: [rows]; else [rows, T]: the token to predict at this place,
@@ -87,8 +87,8 @@ struct model {
     enum model_task task;
     struct module *root;
     int64_t input_shape[3]; /* H, W, C of a sample; 0 for language models */
-    int64_t sample_bytes; /* image models: activations of a sample at an evaluation's worst moment;
-                             in training there are gradients of the same size beside them */
+    int64_t sample_count; /* image models: activations of a sample at an evaluation's worst moment;
+                             in training there are as many gradients beside them */
     int64_t classes;      /* images, and labels of MODEL_PRETRAINING and _CLASSES */
     const char *label_names;        /* of MODEL_CLASSES, separated by commas; NULL: none */
     struct language_shape language; /* V is 0 for image models */

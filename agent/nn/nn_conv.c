@@ -28,12 +28,13 @@ static void conv2d_backward(struct tape *tape, struct tape_op *op)
     bool add;
     float *dw = tape_param_gradient(params[NN_WEIGHT], &add);
     float *dbias = tape_param_gradient(params[NN_BIAS], &add);
-    nn_ops(tape)->conv2d_backward_weights(tape_stream(tape), dw, dbias, x->data, dy, &shape, add);
+    nn_ops(tape)->conv2d_backward_weights(tape_stream(tape), x->dtype, dw, dbias, x->data, dy,
+                                          &shape, add);
 
     void *dx = tape_gradient(tape, x);
     if (dx)
-        nn_ops(tape)->conv2d_backward_data(tape_stream(tape), dx, dy, params[NN_WEIGHT]->value,
-                                           &shape);
+        nn_ops(tape)->conv2d_backward_data(tape_stream(tape), x->dtype, dx, dy,
+                                           params[NN_WEIGHT]->value, &shape);
     tape_give_gradient(tape, x, dx);
 }
 
@@ -56,7 +57,7 @@ struct tensor *nn_conv2d(struct tape *tape, struct module *m, struct tensor *x, 
     int64_t out[] = {shape.B, shape.H - shape.KH + 1, shape.W - shape.KW + 1, shape.C_out};
     struct tensor *y = tape_tensor(tape, 4, out, m->path);
     if (y)
-        nn_ops(tape)->conv2d_forward(tape_stream(tape), y->data, x->data,
+        nn_ops(tape)->conv2d_forward(tape_stream(tape), y->dtype, y->data, x->data,
                                      m->params[NN_WEIGHT]->value, m->params[NN_BIAS]->value, relu,
                                      &shape);
     struct tape_op op = {.backward = conv2d_backward,
@@ -78,8 +79,9 @@ static void max_pool2d_backward(struct tape *tape, struct tape_op *op)
     struct tensor *x = op->inputs[0];
     void *dx = tape_gradient(tape, x);
     if (dx)
-        nn_ops(tape)->max_pool2d_backward(tape_stream(tape), dx, op->memory, op->output->gradient,
-                                          x->shape[0], x->shape[1], x->shape[2], x->shape[3]);
+        nn_ops(tape)->max_pool2d_backward(tape_stream(tape), x->dtype, dx, op->memory,
+                                          op->output->gradient, x->shape[0], x->shape[1],
+                                          x->shape[2], x->shape[3]);
     tape_give_gradient(tape, x, dx);
 }
 
@@ -94,7 +96,8 @@ struct tensor *nn_max_pool2d(struct tape *tape, struct tensor *x)
     struct tensor *y = tape_tensor(tape, 4, (int64_t[]){B, H / 2, W / 2, C}, "max_pool2d");
     uint8_t *index = tape_alloc(tape, (size_t)(B * (H / 2) * (W / 2) * C), "max_pool2d index");
     if (y && index)
-        nn_ops(tape)->max_pool2d_forward(tape_stream(tape), y->data, index, x->data, B, H, W, C);
+        nn_ops(tape)->max_pool2d_forward(tape_stream(tape), y->dtype, y->data, index, x->data, B, H,
+                                         W, C);
     tape_record(tape,
                 &(struct tape_op){
                     .backward = max_pool2d_backward, .output = y, .inputs = {x}, .memory = index});
@@ -106,8 +109,8 @@ static void flatten_backward(struct tape *tape, struct tape_op *op)
     struct tensor *x = op->inputs[0];
     void *dx = tape_gradient(tape, x);
     if (dx)
-        nn_ops(tape)->channels_last(tape_stream(tape), dx, op->output->gradient, x->shape[0],
-                                    x->shape[1], x->shape[2], x->shape[3]);
+        nn_ops(tape)->channels_last(tape_stream(tape), x->dtype, dx, op->output->gradient,
+                                    x->shape[0], x->shape[1], x->shape[2], x->shape[3]);
     tape_give_gradient(tape, x, dx);
 }
 
@@ -121,7 +124,7 @@ struct tensor *nn_flatten(struct tape *tape, struct tensor *x)
     int64_t B = x->shape[0];
     struct tensor *y = tape_tensor(tape, 2, (int64_t[]){B, x->count / B}, "flatten");
     if (y)
-        nn_ops(tape)->channels_first(tape_stream(tape), y->data, x->data, B, x->shape[1],
+        nn_ops(tape)->channels_first(tape_stream(tape), y->dtype, y->data, x->data, B, x->shape[1],
                                      x->shape[2], x->shape[3]);
     tape_record(tape, &(struct tape_op){.backward = flatten_backward, .output = y, .inputs = {x}});
     return y;

@@ -11,16 +11,20 @@ struct cross_entropy_args {
     float scale;
 };
 
-/* The log-probabilities turn into the gradient where they are. */
+/* The log-probabilities, which are fp32, turn into the gradient where they are if it is fp32 too.
+ */
 static void cross_entropy_backward(struct tape *tape, struct tape_op *op)
 {
     struct cross_entropy_args a;
     NN_GET_ARGS(op, a);
     struct tensor *x = op->inputs[0];
-    float *gradient = op->memory;
-    op->memory = NULL;
-    nn_ops(tape)->nll_log_softmax_backward(tape_stream(tape), gradient, gradient, a.target, a.scale,
-                                           x->shape[0], x->shape[1]);
+    const float *y = op->memory;
+    void *gradient = x->dtype == DTYPE_F32 ? op->memory : tape_gradient(tape, x);
+    if (gradient)
+        nn_ops(tape)->nll_log_softmax_backward(tape_stream(tape), x->dtype, gradient, y, a.target,
+                                               a.scale, x->shape[0], x->shape[1]);
+    if (gradient == op->memory)
+        op->memory = NULL;
     tape_give_gradient(tape, x, gradient);
 }
 
@@ -35,7 +39,7 @@ void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target
     int64_t rows = x->shape[0], cols = x->shape[1];
     float *y = tape_alloc(tape, (size_t)x->count * sizeof(float), "log-probabilities");
     if (y) {
-        nn_ops(tape)->log_softmax(tape_stream(tape), y, x->data, rows, cols);
+        nn_ops(tape)->log_softmax(tape_stream(tape), x->dtype, y, x->data, rows, cols);
         nn_ops(tape)->nll_loss(tape_stream(tape), sums, y, target, rows, cols);
     }
     struct cross_entropy_args a = {target, scale};

@@ -43,17 +43,12 @@ static int choose_units(const struct agent_config *config, struct module *root, 
     return 0;
 }
 
-static int build_mnist(const struct agent_config *config, struct arena *arena,
-                       struct model **ret_model, struct error *err)
+static struct model *build_mnist(const struct agent_config *config, struct arena *arena)
 {
-    if (config->precision.mixed != PRECISION_FP32)
-        return error_set(err, ERR_CONFIG,
-                         "precision.mixed_precision: mnist_cnn computes in fp32 only: choose no");
     struct mnist_shape shape = mnist_default_shape;
     if (config->model.dropout >= 0)
         shape.dropout1 = shape.dropout2 = (float)config->model.dropout;
-    *ret_model = model_mnist_new(arena, &shape);
-    return 0;
+    return model_mnist_new(arena, &shape);
 }
 
 int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
@@ -61,8 +56,7 @@ int build_model(const struct agent_config *config, struct arena *arena, struct m
 {
     struct architecture architecture;
     if (config->model.type == MODEL_MNIST_CNN) {
-        if (build_mnist(config, arena, ret_model, err))
-            return -1;
+        *ret_model = build_mnist(config, arena);
     } else {
         if (build_architecture(config, arena, &architecture, err))
             return -1;

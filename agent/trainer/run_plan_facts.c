@@ -50,7 +50,8 @@ static struct plan_activations activations_of(const struct agent_config *c,
         int64_t trained = 2 * c->data.train_batch_size, rows = trained;
         if (c->eval.strategy != EVAL_NO && c->data.eval_batch_size > trained)
             rows = c->data.eval_batch_size;
-        return (struct plan_activations){.pass_bytes = rows * model->sample_bytes};
+        return (struct plan_activations){.pass_bytes = rows * model->sample_count *
+                                                       (int64_t)dtype_bytes(trainer_dtype(c))};
     }
     return (struct plan_activations){
         .L = l->L,

@@ -69,6 +69,7 @@ struct source {
 /* What a source needs to know of its rank. */
 struct source_place {
     struct stream *stream;
+    enum dtype dtype; /* of what images become */
     int rank, size;
     int64_t most;                 /* micro-batches that will be fetched at once at the most */
     struct token_encoder encoder; /* for text; encode NULL: there is no tokenizer */

@@ -17,7 +17,8 @@ struct images {
     int64_t next;         /* batch of the epoch to be fetched */
     int64_t first[2];     /* batch that is in the feed's sets */
     int64_t most, pixels; /* batches at once; of an image */
-    void *input;          /* [batch_rows, pixels] fp32, on the device */
+    enum dtype dtype;
+    void *input; /* [batch_rows, pixels] of dtype, on the device */
 };
 
 static struct images *of(struct source *source)
@@ -80,7 +81,8 @@ static struct batch batch(struct source *source, int64_t i)
     void *images = feed_take(s->head.feed, i);
     int64_t rows = rows_of(s, s->first[feed_set(s->head.feed)] + i);
     device_ops(stream_device(s->stream))
-        ->normalize(s->stream, s->input, images, rows * s->pixels, pixel_mean, pixel_stddev);
+        ->normalize(s->stream, s->dtype, s->input, images, rows * s->pixels, pixel_mean,
+                    pixel_stddev);
     return (struct batch){.input = s->input, .target = labels_of(s, images), .rows = rows};
 }
 
@@ -106,8 +108,8 @@ static int open_buffers(struct images *s, struct error *err)
     if (feed_open(s->stream, feed_piece(image_bytes(s)) + labels, s->most, "batch images",
                   &s->head.feed, err))
         return -1;
-    return device_alloc(stream_device(s->stream), MEMORY_INPUT, image_bytes(s) * sizeof(float),
-                        "batch input", &s->input, err);
+    return device_alloc(stream_device(s->stream), MEMORY_INPUT,
+                        image_bytes(s) * dtype_bytes(s->dtype), "batch input", &s->input, err);
 }
 
 static int check_size(const struct images *s, const struct model *model, struct error *err)
@@ -131,6 +133,7 @@ int source_images_open(const struct agent_config *config, enum source_split spli
     s->head.what = config->data.root;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->stream = place->stream;
+    s->dtype = place->dtype;
     s->most = place->most;
     if (dataset_open(config->data.root, train ? DATASET_TRAIN : DATASET_TEST, &s->set, err) ||
         check_size(s, model, err)) {

@@ -25,6 +25,7 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
     const struct agent_config *c = t->config;
     *ret_place = (struct source_place){
         .stream = t->compute,
+        .dtype = trainer_dtype(c),
         .rank = t->world->rank,
         .size = t->world->size,
         .most = c->optimizer.gradient_accumulation_steps,

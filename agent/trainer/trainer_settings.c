@@ -4,6 +4,11 @@
 #include <regex.h>
 #include <string.h>
 
+enum dtype trainer_dtype(const struct agent_config *c)
+{
+    return c->precision.mixed == PRECISION_FP32 ? DTYPE_F32 : DTYPE_BF16;
+}
+
 struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
                                          int group_size)
 {
@@ -14,7 +19,7 @@ struct shard_config trainer_shard_config(const struct agent_config *c, enum shar
         .forward_prefetch = c->parallel.forward_prefetch,
         .limit_all_gathers = c->parallel.limit_all_gathers,
         .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
-        .param_dtype = c->precision.mixed == PRECISION_FP32 ? DTYPE_F32 : DTYPE_BF16,
+        .param_dtype = trainer_dtype(c),
         .slice_dtype = c->precision.mixed == PRECISION_BF16_TRUE ? DTYPE_BF16 : DTYPE_F32,
         .reduce_dtype = c->precision.reduce_dtype == STATE_BF16 ? DTYPE_BF16 : DTYPE_F32,
     };

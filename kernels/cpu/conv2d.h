@@ -1,5 +1,6 @@
 /* The two ways to convolve: by Winograd's transform where it fits, else as a matrix product over
- * copied patches. conv2d.c chooses. */
+ * copied patches. conv2d.c chooses. Both compute in fp32, an image at a time: one of a bf16 tensor
+ * is converted when its turn comes, and what becomes of it is rounded when it is done. */
 #ifndef SHOAL_KERNELS_CPU_CONV2D_H
 #define SHOAL_KERNELS_CPU_CONV2D_H
 
@@ -8,11 +9,34 @@
 /* Those of the op that is run; the others are 0. See ops.h. */
 struct conv2d_args {
     struct stream *s;
-    float *y, *dx, *dw, *dbias;
-    const float *x, *w, *bias, *dy;
+    enum dtype t;
+    void *y, *dx;
+    float *dw, *dbias;
+    const void *x, *w, *bias, *dy;
     struct conv2d_shape shape;
     bool relu, accumulate;
 };
+
+/* The op's tensors as floats: their own memory if they are fp32, else copies in scratch. */
+struct conv2d_floats {
+    const float *w, *bias; /* NULL where the op has none */
+    float *images;         /* room for each thread's copies of an image */
+};
+
+/* Scratch for the op: `count` floats, returned, and what *ret_floats needs beside them. */
+float *conv2d_scratch(const struct conv2d_args *a, int64_t count, struct conv2d_floats *ret_floats);
+
+/* An image of what the op reads (x, dy) and of what it writes (y, dx), NULL where it has none. */
+struct conv2d_image {
+    const float *x, *dy;
+    float *y, *dx;
+};
+
+/* Image b, for the calling thread until it opens another. What is to be written is not read. */
+struct conv2d_image conv2d_open_image(const struct conv2d_args *a,
+                                      const struct conv2d_floats *floats, int64_t b);
+/* What was written is now the tensor's. */
+void conv2d_close_image(const struct conv2d_args *a, const struct conv2d_image *image, int64_t b);
 
 enum { WINOGRAD_CHANNELS = 8 }; /* C_in and C_out must be multiples */
 

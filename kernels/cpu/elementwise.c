@@ -114,7 +114,8 @@ void cpu_clip(struct stream *s, float *y, const double *sum_of_squares, float ma
 }
 
 struct normalize_args {
-    float *y;
+    enum dtype t;
+    void *y;
     const uint8_t *x;
     float mean, stddev;
 };
@@ -122,17 +123,22 @@ struct normalize_args {
 CPU_HOT static void normalize_piece(const void *args, int64_t first, int64_t last)
 {
     const struct normalize_args *a = args;
-    float *y = a->y, mean = a->mean, stddev = a->stddev;
-    const uint8_t *x = a->x;
+    float mean = a->mean, stddev = a->stddev, y_strip[STRIP];
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const uint8_t *x = a->x + i;
+        float *y = strip_target(a->t, a->y, i, y_strip);
 #pragma omp simd
-    for (int64_t i = first; i < last; i++)
-        y[i] = ((float)x[i] / 255.0f - mean) / stddev;
+        for (int64_t j = 0; j < n; j++)
+            y[j] = ((float)x[j] / 255.0f - mean) / stddev;
+        strip_write(a->t, a->y, i, n, y);
+    }
 }
 
-void cpu_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
-                   float stddev)
+void cpu_normalize(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
+                   float mean, float stddev)
 {
-    cpu_call_pieces(s, normalize_piece, count, CPU_GRAIN, struct normalize_args, y, x, mean,
+    cpu_call_pieces(s, normalize_piece, count, CPU_GRAIN, struct normalize_args, t, y, x, mean,
                     stddev);
 }
 

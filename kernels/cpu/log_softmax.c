@@ -1,20 +1,33 @@
-/* Log-softmax and the negative log-likelihood over its rows. */
+/* Log-softmax and the negative log-likelihood over its rows. Log-probabilities are fp32 whatever
+ * they are made of. */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
 
 struct softmax_args {
+    enum dtype t;
     float *y;
-    const float *x;
+    const void *x;
     int64_t rows, cols;
 };
+
+/* Row r as floats; of bf16 in y's place. */
+static const float *read_row(const struct softmax_args *a, int64_t r, float *y)
+{
+    if (a->t == DTYPE_F32)
+        return (const float *)a->x + r * a->cols;
+    const bf16 *x = (const bf16 *)a->x + r * a->cols;
+    for (int64_t c = 0; c < a->cols; c++)
+        y[c] = bf16_to_float(x[c]);
+    return y;
+}
 
 static void softmax_run(void *args)
 {
     const struct softmax_args *a = args;
     for (int64_t r = 0; r < a->rows; r++) {
-        const float *x = a->x + r * a->cols;
         float *y = a->y + r * a->cols;
+        const float *x = read_row(a, r, y);
         float largest = x[0];
         for (int64_t c = 1; c < a->cols; c++)
             largest = fmaxf(largest, x[c]);
@@ -27,10 +40,11 @@ static void softmax_run(void *args)
     }
 }
 
-void cpu_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols)
+void cpu_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
+                     int64_t cols)
 {
-    assert(cols >= 1);
-    cpu_call(s, softmax_run, struct softmax_args, y, x, rows, cols);
+    assert(cols >= 1 && (y != x || t == DTYPE_F32));
+    cpu_call(s, softmax_run, struct softmax_args, t, y, x, rows, cols);
 }
 
 struct nll_args {
@@ -66,7 +80,8 @@ void cpu_nll_loss(struct stream *s, double *sums, const float *y, const int32_t 
 }
 
 struct backward_args {
-    float *dx;
+    enum dtype t;
+    void *dx;
     const float *y;
     const int32_t *target;
     float scale;
@@ -78,14 +93,19 @@ static void backward_run(void *args)
     const struct backward_args *a = args;
     for (int64_t r = 0; r < a->rows; r++) {
         const float *y = a->y + r * a->cols;
-        float *dx = a->dx + r * a->cols;
-        for (int64_t c = 0; c < a->cols; c++)
-            dx[c] = a->scale * (expf(y[c]) - (c == a->target[r] ? 1.0f : 0.0f));
+        for (int64_t c = 0; c < a->cols; c++) {
+            float d = a->scale * (expf(y[c]) - (c == a->target[r] ? 1.0f : 0.0f));
+            if (a->t == DTYPE_F32)
+                ((float *)a->dx)[r * a->cols + c] = d;
+            else
+                ((bf16 *)a->dx)[r * a->cols + c] = bf16_from_float(d);
+        }
     }
 }
 
-void cpu_nll_log_softmax_backward(struct stream *s, float *dx, const float *y,
+void cpu_nll_log_softmax_backward(struct stream *s, enum dtype t, void *dx, const float *y,
                                   const int32_t *target, float scale, int64_t rows, int64_t cols)
 {
-    cpu_call(s, backward_run, struct backward_args, dx, y, target, scale, rows, cols);
+    assert(dx != y || t == DTYPE_F32);
+    cpu_call(s, backward_run, struct backward_args, t, dx, y, target, scale, rows, cols);
 }

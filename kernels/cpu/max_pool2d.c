@@ -1,25 +1,45 @@
 /* Max pooling over 2x2 windows of channels-last images. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/strip.h"
 
 #include <string.h>
 
 struct forward_args {
-    float *y;
+    enum dtype t;
+    void *y;
     uint8_t *index;
-    const float *x;
+    const void *x;
     int64_t H, W, C;
 };
 
-/* One window of all channels. */
-static inline void pool(float *y, uint8_t *index, const float *top, const float *bottom, int64_t C)
+/* A strip of channels of one window. x: its four pixels. */
+static inline void pool(float *y, uint8_t *index, const float *const x[4], int64_t count)
 {
+    const float *p0 = x[0], *p1 = x[1], *p2 = x[2], *p3 = x[3];
 #pragma omp simd
-    for (int64_t c = 0; c < C; c++) {
-        float x0 = top[c], x1 = top[C + c], x2 = bottom[c], x3 = bottom[C + c];
+    for (int64_t c = 0; c < count; c++) {
+        float x0 = p0[c], x1 = p1[c], x2 = p2[c], x3 = p3[c];
         float upper = x1 > x0 ? x1 : x0, lower = x3 > x2 ? x3 : x2;
         int32_t upper_index = x1 > x0 ? 1 : 0, lower_index = x3 > x2 ? 3 : 2;
         y[c] = lower > upper ? lower : upper;
         index[c] = (uint8_t)(lower > upper ? lower_index : upper_index);
+    }
+}
+
+/* out, top: where the channels of the window and of its first pixel begin. */
+static inline __attribute__((always_inline)) void pool_window(const struct forward_args *a,
+                                                              int64_t out, int64_t top)
+{
+    const int64_t pixels[4] = {top, top + a->C, top + a->W * a->C, top + (a->W + 1) * a->C};
+    float x_strips[4][STRIP], y_strip[STRIP];
+    for (int64_t c = 0, n; c < a->C; c += n) {
+        const float *x[4];
+        n = strip_length(a->C - c);
+        for (int i = 0; i < 4; i++)
+            x[i] = strip_read(a->t, a->x, pixels[i] + c, n, x_strips[i]);
+        float *y = strip_target(a->t, a->y, out + c, y_strip);
+        pool(y, a->index + out + c, x, n);
+        strip_write(a->t, a->y, out + c, n, y);
     }
 }
 
@@ -30,36 +50,52 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
     int64_t H = a->H, W = a->W, C = a->C;
     for (int64_t row = first; row < last; row++) {
         int64_t b = row / (H / 2), h = row % (H / 2);
-        const float *top = a->x + (b * H + 2 * h) * W * C;
-        for (int64_t w = 0; w < W / 2; w++, top += 2 * C) {
-            int64_t out = (row * (W / 2) + w) * C;
-            pool(a->y + out, a->index + out, top, top + W * C, C);
-        }
+        int64_t top = (b * H + 2 * h) * W * C;
+        for (int64_t w = 0; w < W / 2; w++, top += 2 * C)
+            pool_window(a, (row * (W / 2) + w) * C, top);
     }
 }
 
-void cpu_max_pool2d_forward(struct stream *s, float *y, uint8_t *index, const float *x, int64_t B,
-                            int64_t H, int64_t W, int64_t C)
+void cpu_max_pool2d_forward(struct stream *s, enum dtype t, void *y, uint8_t *index, const void *x,
+                            int64_t B, int64_t H, int64_t W, int64_t C)
 {
-    cpu_call_pieces(s, forward_piece, B * (H / 2), 1 + CPU_GRAIN / (W * C), struct forward_args, y,
-                    index, x, H, W, C);
+    cpu_call_pieces(s, forward_piece, B * (H / 2), 1 + CPU_GRAIN / (W * C), struct forward_args, t,
+                    y, index, x, H, W, C);
 }
 
 struct backward_args {
-    float *dx;
+    enum dtype t;
+    void *dx;
     const uint8_t *index;
-    const float *dy;
+    const void *dy;
     int64_t H, W, C;
 };
 
-/* One pixel of the window of all channels. */
+/* A strip of channels of one pixel of the window. */
 static inline void unpool(float *dx, const uint8_t *index, uint8_t pixel, const float *dy,
-                          int64_t C)
+                          int64_t count)
 {
 #pragma omp simd
-    for (int64_t c = 0; c < C; c++) {
+    for (int64_t c = 0; c < count; c++) {
         float d = dy[c];
         dx[c] = index[c] == pixel ? d : 0;
+    }
+}
+
+/* in, top: where the channels of the window and of its first pixel begin. */
+static inline __attribute__((always_inline)) void unpool_window(const struct backward_args *a,
+                                                                int64_t in, int64_t top)
+{
+    const int64_t pixels[4] = {top, top + a->C, top + a->W * a->C, top + (a->W + 1) * a->C};
+    float dy_strip[STRIP], dx_strip[STRIP];
+    for (int64_t c = 0, n; c < a->C; c += n) {
+        n = strip_length(a->C - c);
+        const float *dy = strip_read(a->t, a->dy, in + c, n, dy_strip);
+        for (int i = 0; i < 4; i++) {
+            float *dx = strip_target(a->t, a->dx, pixels[i] + c, dx_strip);
+            unpool(dx, a->index + in + c, (uint8_t)i, dy, n);
+            strip_write(a->t, a->dx, pixels[i] + c, n, dx);
+        }
     }
 }
 
@@ -68,23 +104,20 @@ CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last
 {
     const struct backward_args *a = args;
     int64_t H = a->H, W = a->W, C = a->C;
+    size_t image_bytes = (size_t)(H * W * C) * dtype_bytes(a->t);
     if (H % 2 || W % 2) /* a row or column belongs to no window */
-        memset(a->dx + first * H * W * C, 0, (size_t)((last - first) * H * W * C) * sizeof *a->dx);
+        memset((char *)a->dx + (size_t)first * image_bytes, 0,
+               (size_t)(last - first) * image_bytes);
     for (int64_t row = first * (H / 2); row < last * (H / 2); row++) {
         int64_t b = row / (H / 2), h = row % (H / 2);
-        float *top = a->dx + (b * H + 2 * h) * W * C;
-        for (int64_t w = 0; w < W / 2; w++, top += 2 * C) {
-            int64_t in = (row * (W / 2) + w) * C;
-            unpool(top, a->index + in, 0, a->dy + in, C);
-            unpool(top + C, a->index + in, 1, a->dy + in, C);
-            unpool(top + W * C, a->index + in, 2, a->dy + in, C);
-            unpool(top + W * C + C, a->index + in, 3, a->dy + in, C);
-        }
+        int64_t top = (b * H + 2 * h) * W * C;
+        for (int64_t w = 0; w < W / 2; w++, top += 2 * C)
+            unpool_window(a, (row * (W / 2) + w) * C, top);
     }
 }
 
-void cpu_max_pool2d_backward(struct stream *s, float *dx, const uint8_t *index, const float *dy,
-                             int64_t B, int64_t H, int64_t W, int64_t C)
+void cpu_max_pool2d_backward(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
+                             const void *dy, int64_t B, int64_t H, int64_t W, int64_t C)
 {
-    cpu_call_pieces(s, backward_piece, B, 1, struct backward_args, dx, index, dy, H, W, C);
+    cpu_call_pieces(s, backward_piece, B, 1, struct backward_args, t, dx, index, dy, H, W, C);
 }

@@ -219,44 +219,42 @@ struct block {
     const struct conv2d_args *args;
     const struct conv2d_shape *shape;
     int64_t OH, OW;
-    int64_t input, output; /* where the image starts in x and dx, in y and dy */
+    struct conv2d_image image;
     struct tiles tiles;
+    const float *bias;
     float *u, *v, *d;
 };
 
 static void forward_block(const struct block *k)
 {
-    const struct conv2d_args *a = k->args;
     const struct conv2d_shape *s = k->shape;
     int64_t n = k->tiles.count;
-    gather_input(k->v, a->x + k->input, &k->tiles, s->H, s->W, s->C_in);
+    gather_input(k->v, k->image.x, &k->tiles, s->H, s->W, s->C_in);
     for (int p = 0; p < POINTS; p++)
         cpu_gemm('N', 'N', n, s->C_out, s->C_in, k->v + p * n * s->C_in,
                  k->u + p * s->C_in * s->C_out, 0, k->d + p * n * s->C_out, s->C_out);
-    scatter_output(a->y + k->output, k->d, a->bias, a->relu, &k->tiles, k->OH, k->OW, s->C_out);
+    scatter_output(k->image.y, k->d, k->bias, k->args->relu, &k->tiles, k->OH, k->OW, s->C_out);
 }
 
 static void backward_data_block(const struct block *k)
 {
-    const struct conv2d_args *a = k->args;
     const struct conv2d_shape *s = k->shape;
     int64_t n = k->tiles.count;
     if (k->tiles.first == 0)
-        memset(a->dx + k->input, 0, (size_t)(s->H * s->W * s->C_in) * sizeof *a->dx);
-    gather_output(k->d, a->dy + k->output, &k->tiles, k->OH, k->OW, s->C_out);
+        memset(k->image.dx, 0, (size_t)(s->H * s->W * s->C_in) * sizeof *k->image.dx);
+    gather_output(k->d, k->image.dy, &k->tiles, k->OH, k->OW, s->C_out);
     for (int p = 0; p < POINTS; p++)
         cpu_gemm('N', 'T', n, s->C_in, s->C_out, k->d + p * n * s->C_out,
                  k->u + p * s->C_in * s->C_out, 0, k->v + p * n * s->C_in, s->C_in);
-    scatter_input(a->dx + k->input, k->v, &k->tiles, s->H, s->W, s->C_in);
+    scatter_input(k->image.dx, k->v, &k->tiles, s->H, s->W, s->C_in);
 }
 
 static void backward_weights_block(const struct block *k)
 {
-    const struct conv2d_args *a = k->args;
     const struct conv2d_shape *s = k->shape;
     int64_t n = k->tiles.count;
-    gather_input(k->v, a->x + k->input, &k->tiles, s->H, s->W, s->C_in);
-    gather_output(k->d, a->dy + k->output, &k->tiles, k->OH, k->OW, s->C_out);
+    gather_input(k->v, k->image.x, &k->tiles, s->H, s->W, s->C_in);
+    gather_output(k->d, k->image.dy, &k->tiles, k->OH, k->OW, s->C_out);
     for (int p = 0; p < POINTS; p++)
         cpu_gemm('T', 'N', s->C_in, s->C_out, n, k->v + p * n * s->C_in, k->d + p * n * s->C_out, 1,
                  k->u + p * s->C_in * s->C_out, s->C_out);
@@ -264,8 +262,9 @@ static void backward_weights_block(const struct block *k)
 
 /* Runs `pass` over all blocks, an image by one thread. u: the transformed weights, all the same if
  * u_stride is 0, else each thread's own. */
-static void for_each_block(const struct conv2d_args *a, void (*pass)(const struct block *k),
-                           float *u, int64_t u_stride, float *tiles)
+static void for_each_block(const struct conv2d_args *a, const struct conv2d_floats *floats,
+                           void (*pass)(const struct block *k), float *u, int64_t u_stride,
+                           float *tiles)
 {
     const struct conv2d_shape *s = &a->shape;
     int64_t OH = s->H - 2, OW = s->W - 2, cols = (OW + 1) / 2, count = (OH + 1) / 2 * cols;
@@ -273,9 +272,8 @@ static void for_each_block(const struct conv2d_args *a, void (*pass)(const struc
 #pragma omp parallel for schedule(static)
     for (int64_t b = 0; b < s->B; b++) {
         int thread = omp_get_thread_num();
-        struct block k = {.args = a, .shape = s, .OH = OH, .OW = OW};
-        k.input = b * s->H * s->W * s->C_in;
-        k.output = b * OH * OW * s->C_out;
+        struct block k = {.args = a, .shape = s, .OH = OH, .OW = OW, .bias = floats->bias};
+        k.image = conv2d_open_image(a, floats, b);
         k.u = u + thread * u_stride;
         k.v = tiles + thread * size.thread;
         k.d = k.v + POINTS * BLOCK_TILES * s->C_in;
@@ -284,6 +282,7 @@ static void for_each_block(const struct conv2d_args *a, void (*pass)(const struc
             k.tiles = (struct tiles){cols, first, left < BLOCK_TILES ? left : BLOCK_TILES};
             pass(&k);
         }
+        conv2d_close_image(a, &k.image, b);
     }
 }
 
@@ -291,10 +290,10 @@ static void run_with_weights(const struct conv2d_args *a, void (*pass)(const str
 {
     const struct conv2d_shape *s = &a->shape;
     struct scratch size = scratch_of(s);
-    float *u =
-        cpu_scratch(a->s, (size_t)(size.weights + omp_get_max_threads() * size.thread) * sizeof *u);
-    transform_weights(u, a->w, s->C_in, s->C_out);
-    for_each_block(a, pass, u, 0, u + size.weights);
+    struct conv2d_floats floats;
+    float *u = conv2d_scratch(a, size.weights + omp_get_max_threads() * size.thread, &floats);
+    transform_weights(u, floats.w, s->C_in, s->C_out);
+    for_each_block(a, &floats, pass, u, 0, u + size.weights);
 }
 
 void winograd_forward(const struct conv2d_args *a)
@@ -312,9 +311,11 @@ void winograd_backward_weights(const struct conv2d_args *a)
     const struct conv2d_shape *s = &a->shape;
     struct scratch size = scratch_of(s);
     int threads = omp_get_max_threads();
-    float *du = cpu_scratch(a->s, (size_t)(threads * (size.weights + size.thread)) * sizeof *du);
+    struct conv2d_floats floats;
+    float *du = conv2d_scratch(a, threads * (size.weights + size.thread), &floats);
     memset(du, 0, (size_t)(threads * size.weights) * sizeof *du);
-    for_each_block(a, backward_weights_block, du, size.weights, du + threads * size.weights);
+    for_each_block(a, &floats, backward_weights_block, du, size.weights,
+                   du + threads * size.weights);
     for (int64_t i = size.weights; i < threads * size.weights; i++)
         du[i % size.weights] += du[i];
     transform_gradient(a->dw, du, s->C_in, s->C_out, a->accumulate);

@@ -6,8 +6,11 @@
  *   forward          y[m, o]  = sum over k of x at m + place(k)     * w[k, o]
  *   backward data    dx[m, i] = sum over k of dy at m - place(k)    * w[k, i], 0 outside of dy
  *   backward weights dw[o, k] = sum over m of dy[m, o]              * x at m + place(k)
+ *
+ * Images are of either dtype, T; tiles are fp32, and so are weights once they are in order.
  */
 #include "kernels/cuda/divider.h"
+#include "kernels/cuda/numbers.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/sum_rows.h"
 
@@ -26,8 +29,8 @@ template <int TILE_N> struct tile {
 };
 
 /* How (m, k) leads into an image. */
-struct patches {
-    const float *image; /* [B, H, W, C] */
+template <typename T> struct patches {
+    const T *image; /* [B, H, W, C] */
     uint32_t H, W;
     struct divider places, width; /* of the output, and its rows */
     struct divider channels;      /* C */
@@ -43,7 +46,8 @@ struct offset {
     uint32_t h, w, channel;
 };
 
-static __device__ inline struct corner corner_of(const struct patches &p, uint32_t m)
+template <typename T>
+static __device__ inline struct corner corner_of(const patches<T> &p, uint32_t m)
 {
     struct corner c;
     uint32_t place, image = divide(m, p.places, &place);
@@ -52,7 +56,8 @@ static __device__ inline struct corner corner_of(const struct patches &p, uint32
     return c;
 }
 
-static __device__ inline struct offset offset_of(const struct patches &p, uint32_t k)
+template <typename T>
+static __device__ inline struct offset offset_of(const patches<T> &p, uint32_t k)
 {
     struct offset o;
     uint32_t place = divide(k, p.channels, &o.channel);
@@ -60,26 +65,27 @@ static __device__ inline struct offset offset_of(const struct patches &p, uint32
     return o;
 }
 
-static __device__ inline float patch_at(const struct patches &p, const struct corner &c,
+template <typename T>
+static __device__ inline float patch_at(const patches<T> &p, const struct corner &c,
                                         const struct offset &o)
 {
     /* below 0 is far above H as well */
     if (c.h + p.step * o.h >= p.H || c.w + p.step * o.w >= p.W)
         return 0;
     uint32_t pixel = c.pixel + p.step * (o.h * p.W + o.w);
-    return p.image[(uint64_t)pixel * p.channels.divisor + o.channel];
+    return number_load(p.image + (uint64_t)pixel * p.channels.divisor + o.channel);
 }
 
 /* The operands of forward and backward data, for one thread. weights: [k_count, n_count]. */
-template <int TILE_N> struct image_product {
-    const struct patches &p;
+template <typename T, int TILE_N> struct image_product {
+    const patches<T> &p;
     const float *weights;
     uint32_t m_count, n_count, k_count, m_first, n_first;
     struct corner corners[A_LOADS];
 
-    __device__ image_product(const struct patches &patches, const float *w, uint32_t ms,
-                             uint32_t ns, uint32_t ks)
-        : p(patches), weights(w), m_count(ms), n_count(ns), k_count(ks)
+    __device__ image_product(const patches<T> &image, const float *w, uint32_t ms, uint32_t ns,
+                             uint32_t ks)
+        : p(image), weights(w), m_count(ms), n_count(ns), k_count(ks)
     {
         m_first = blockIdx.x * TILE_M;
         n_first = blockIdx.y * TILE_N;
@@ -113,16 +119,16 @@ template <int TILE_N> struct image_product {
 
 /* Those of backward weights: a is dy, [places, out], b the patches. The sum goes over places, up to
  * m_last. */
-template <int TILE_N> struct weights_product {
-    const struct patches &p;
-    const float *dy;
+template <typename T, int TILE_N> struct weights_product {
+    const patches<T> &p;
+    const T *dy;
     uint32_t m_last, out, out_first;
     bool is_patch; /* the thread's column of b is one */
     struct offset offset;
 
-    __device__ weights_product(const struct patches &patches, const float *gradient, uint32_t last,
+    __device__ weights_product(const patches<T> &image, const T *gradient, uint32_t last,
                                uint32_t outs, uint32_t k_count)
-        : p(patches), dy(gradient), m_last(last), out(outs)
+        : p(image), dy(gradient), m_last(last), out(outs)
     {
         const uint32_t k = blockIdx.y * TILE_N + threadIdx.x % TILE_N;
         out_first = blockIdx.z * TILE_M;
@@ -143,7 +149,7 @@ template <int TILE_N> struct weights_product {
 #pragma unroll
         for (int i = 0; i < A_LOADS; i++) {
             const uint32_t a_m = m + a_k(i);
-            a[i] = a_m < m_last && o < out ? dy[(uint64_t)a_m * out + o] : 0;
+            a[i] = a_m < m_last && o < out ? number_load(dy + (uint64_t)a_m * out + o) : 0;
         }
 #pragma unroll
         for (int i = 0; i < tile<TILE_N>::B_LOADS; i++) {
@@ -207,36 +213,37 @@ static __device__ inline void multiply(float (&sum)[tile<TILE_N>::ROWS][COLS],
 }
 
 /* y: [m_count, n_count] = patches times weights, + bias if there is one, then max(0, .) if relu. */
-template <int TILE_N>
+template <typename T, int TILE_N>
 static __global__ void __launch_bounds__(THREADS)
-    image_kernel(float *y, const struct patches patches, const float *weights, const float *bias,
-                 bool relu, uint32_t m_count, uint32_t n_count, uint32_t k_count)
+    image_kernel(T *y, const patches<T> image, const float *weights, const T *bias, bool relu,
+                 uint32_t m_count, uint32_t n_count, uint32_t k_count)
 {
     CUDA_BLOCK(struct tile<TILE_N>, tile);
     float sum[tile.ROWS][COLS];
-    const image_product<TILE_N> product(patches, weights, m_count, n_count, k_count);
+    const image_product<T, TILE_N> product(image, weights, m_count, n_count, k_count);
     multiply<TILE_N>(sum, tile, product, 0, k_count);
     const uint32_t m = product.m_first + first_row<TILE_N>();
     const uint32_t n = product.n_first + first_col<TILE_N>();
     for (int i = 0; i < tile.ROWS; i++)
         for (int j = 0; j < COLS; j++)
             if (m + i < m_count && n + j < n_count) {
-                float value = sum[i][j] + (bias ? bias[n + j] : 0);
-                y[(uint64_t)(m + i) * n_count + n + j] = relu && value < 0 ? 0 : value;
+                float value = sum[i][j] + (bias ? number_load(bias + n + j) : 0);
+                number_store(y + (uint64_t)(m + i) * n_count + n + j,
+                             relu && value < 0 ? 0 : value);
             }
 }
 
 /* parts: [gridDim.x, out, k_count]: each the sum over part_places places. */
-template <int TILE_N>
+template <typename T, int TILE_N>
 static __global__ void __launch_bounds__(THREADS)
-    weights_kernel(float *parts, const struct patches patches, const float *dy, uint32_t m_count,
+    weights_kernel(float *parts, const patches<T> image, const T *dy, uint32_t m_count,
                    uint32_t part_places, uint32_t out, uint32_t k_count)
 {
     CUDA_BLOCK(struct tile<TILE_N>, tile);
     float sum[tile.ROWS][COLS];
     const uint32_t first = blockIdx.x * part_places;
     const uint32_t last = first + part_places < m_count ? first + part_places : m_count;
-    const weights_product<TILE_N> product(patches, dy, last, out, k_count);
+    const weights_product<T, TILE_N> product(image, dy, last, out, k_count);
     multiply<TILE_N>(sum, tile, product, first, last);
     const uint32_t o = product.out_first + first_row<TILE_N>();
     const uint32_t k = blockIdx.y * TILE_N + first_col<TILE_N>();
@@ -252,8 +259,9 @@ struct weights_order {
 };
 
 /* packed: [KH * KW, C_in, C_out] (forward) or [KH * KW, C_out, C_in]. */
-static __global__ void pack_kernel(float *packed, const float *w, struct weights_order z,
-                                   bool forward, uint32_t count)
+template <typename T>
+static __global__ void pack_kernel(float *packed, const T *w, struct weights_order z, bool forward,
+                                   uint32_t count)
 {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count)
@@ -261,7 +269,7 @@ static __global__ void pack_kernel(float *packed, const float *w, struct weights
     const struct divider &inner = forward ? z.C_out : z.C_in, &outer = forward ? z.C_in : z.C_out;
     uint32_t fast, slow, place = divide(divide(i, inner, &fast), outer, &slow);
     const uint32_t from = forward ? fast : slow, to = forward ? slow : fast;
-    packed[i] = w[(from * z.C_in.divisor + to) * z.kernel.divisor + place];
+    packed[i] = number_load(w + (from * z.C_in.divisor + to) * z.kernel.divisor + place);
 }
 
 /* dw (+)= the parts, in order. parts: [count, C_out, KH * KW, C_in]. */
@@ -305,80 +313,87 @@ static void check(const struct conv2d_shape *z)
     assert(z->B * z->H * z->W <= INT32_MAX && z->C_in * z->C_out * z->KH * z->KW <= INT32_MAX);
 }
 
-/* The patches of an image [H, W, C] for an output of H_out x W_out. */
-static struct patches patches_of(const float *image, int64_t H, int64_t W, int64_t C, int64_t H_out,
-                                 int64_t W_out, int64_t KW, int step)
+/* Of an x, for each place of y (forward), or of a dy, for each place of x. */
+template <typename T>
+static patches<T> patches_of(const void *image, bool forward, const struct conv2d_shape *z)
 {
-    struct patches p = {
-        image,         (uint32_t)H,    (uint32_t)W, divider_of(H_out * W_out), divider_of(W_out),
-        divider_of(C), divider_of(KW), step};
+    const int64_t H_out = z->H - z->KH + 1, W_out = z->W - z->KW + 1;
+    const int64_t H = forward ? z->H : H_out, W = forward ? z->W : W_out;
+    const int64_t rows = forward ? H_out : z->H, width = forward ? W_out : z->W;
+    patches<T> p = {(const T *)image,  (uint32_t)H,
+                    (uint32_t)W,       divider_of(rows * width),
+                    divider_of(width), divider_of(forward ? z->C_in : z->C_out),
+                    divider_of(z->KW), forward ? 1 : -1};
     return p;
 }
 
-static void run_image_kernel(struct stream *s, float *y, const struct patches *patches,
-                             const float *w, const float *bias, bool relu, bool forward,
+template <typename T>
+static void run_image_kernel(struct stream *s, void *y, const void *x, const void *w,
+                             const void *bias, bool relu, bool forward,
                              const struct conv2d_shape *z)
 {
-    const uint32_t m = (uint32_t)z->B * patches->places.divisor, weights = weights_count(z);
+    const patches<T> image = patches_of<T>(x, forward, z);
+    const uint32_t m = (uint32_t)z->B * image.places.divisor, weights = weights_count(z);
     const uint32_t n = (uint32_t)(forward ? z->C_out : z->C_in), k = weights / n;
     float *packed = (float *)cuda_scratch(s, weights * sizeof *packed);
     if (!packed || m == 0)
         return;
-    CUDA_LAUNCH(s, pack_kernel, blocks_for(weights, PACK_THREADS), PACK_THREADS, 0, packed, w,
-                order_of(z), forward, weights);
+    CUDA_LAUNCH(s, pack_kernel<T>, blocks_for(weights, PACK_THREADS), PACK_THREADS, 0, packed,
+                (const T *)w, order_of(z), forward, weights);
     if (n <= 32)
-        CUDA_LAUNCH(s, image_kernel<32>, dim3(blocks_for(m, TILE_M), 1), THREADS, 0, y, *patches,
-                    packed, bias, relu, m, n, k);
+        CUDA_LAUNCH(s, (image_kernel<T, 32>), dim3(blocks_for(m, TILE_M), 1), THREADS, 0, (T *)y,
+                    image, packed, (const T *)bias, relu, m, n, k);
     else
-        CUDA_LAUNCH(s, image_kernel<64>, dim3(blocks_for(m, TILE_M), blocks_for(n, 64)), THREADS, 0,
-                    y, *patches, packed, bias, relu, m, n, k);
+        CUDA_LAUNCH(s, (image_kernel<T, 64>), dim3(blocks_for(m, TILE_M), blocks_for(n, 64)),
+                    THREADS, 0, (T *)y, image, packed, (const T *)bias, relu, m, n, k);
 }
 
-void cuda_conv2d_forward(struct stream *s, float *y, const float *x, const float *w,
-                         const float *bias, bool relu, const struct conv2d_shape *shape)
+void cuda_conv2d_forward(struct stream *s, enum dtype t, void *y, const void *x, const void *w,
+                         const void *bias, bool relu, const struct conv2d_shape *shape)
 {
-    const struct conv2d_shape *z = shape;
-    check(z);
-    const struct patches patches =
-        patches_of(x, z->H, z->W, z->C_in, z->H - z->KH + 1, z->W - z->KW + 1, z->KW, 1);
-    run_image_kernel(s, y, &patches, w, bias, relu, true, z);
+    check(shape);
+    CUDA_FOR_DTYPE(t, T, run_image_kernel<T>(s, y, x, w, bias, relu, true, shape));
 }
 
-void cuda_conv2d_backward_data(struct stream *s, float *dx, const float *dy, const float *w,
-                               const struct conv2d_shape *shape)
+void cuda_conv2d_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
+                               const void *w, const struct conv2d_shape *shape)
 {
-    const struct conv2d_shape *z = shape;
-    check(z);
-    const struct patches patches =
-        patches_of(dy, z->H - z->KH + 1, z->W - z->KW + 1, z->C_out, z->H, z->W, z->KW, -1);
-    run_image_kernel(s, dx, &patches, w, NULL, false, false, z);
+    check(shape);
+    CUDA_FOR_DTYPE(t, T, run_image_kernel<T>(s, dx, dy, w, NULL, false, false, shape));
 }
 
-void cuda_conv2d_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
-                                  const float *dy, const struct conv2d_shape *shape,
-                                  bool accumulate)
+template <typename T>
+static void backward_weights(struct stream *s, float *dw, const void *x, const T *dy,
+                             const struct conv2d_shape *z, bool accumulate)
 {
-    const struct conv2d_shape *z = shape;
-    check(z);
-    assert(z->B >= 1);
-    const struct patches patches =
-        patches_of(x, z->H, z->W, z->C_in, z->H - z->KH + 1, z->W - z->KW + 1, z->KW, 1);
-    const uint32_t m = (uint32_t)z->B * patches.places.divisor, weights = weights_count(z);
+    const patches<T> image = patches_of<T>(x, true, z);
+    const uint32_t m = (uint32_t)z->B * image.places.divisor, weights = weights_count(z);
     const uint32_t out = (uint32_t)z->C_out, k = weights / out, most = MOST_PARTS;
     const uint32_t wanted = blocks_for(m, PART_PLACES), count = wanted < most ? wanted : most;
     const uint32_t part_places = blocks_for(m, count);
-    if (dbias)
-        cuda_sum_rows(s, dbias, DTYPE_F32, dy, m, z->C_out, z->C_out, accumulate);
     float *parts = (float *)cuda_scratch(s, (size_t)count * weights * sizeof *parts);
     if (!parts)
         return;
     const unsigned out_tiles = blocks_for(out, TILE_M);
     if (k <= 32)
-        CUDA_LAUNCH(s, weights_kernel<32>, dim3(count, 1, out_tiles), THREADS, 0, parts, patches,
+        CUDA_LAUNCH(s, (weights_kernel<T, 32>), dim3(count, 1, out_tiles), THREADS, 0, parts, image,
                     dy, m, part_places, out, k);
     else
-        CUDA_LAUNCH(s, weights_kernel<64>, dim3(count, blocks_for(k, 64), out_tiles), THREADS, 0,
-                    parts, patches, dy, m, part_places, out, k);
+        CUDA_LAUNCH(s, (weights_kernel<T, 64>), dim3(count, blocks_for(k, 64), out_tiles), THREADS,
+                    0, parts, image, dy, m, part_places, out, k);
     CUDA_LAUNCH(s, unpack_kernel, blocks_for(weights, PACK_THREADS), PACK_THREADS, 0, dw, parts,
                 count, order_of(z), weights, accumulate);
+}
+
+void cuda_conv2d_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                  const void *x, const void *dy, const struct conv2d_shape *shape,
+                                  bool accumulate)
+{
+    const struct conv2d_shape *z = shape;
+    check(z);
+    assert(z->B >= 1);
+    if (dbias)
+        cuda_sum_rows(s, dbias, t, dy, z->B * (z->H - z->KH + 1) * (z->W - z->KW + 1), z->C_out,
+                      z->C_out, accumulate);
+    CUDA_FOR_DTYPE(t, T, backward_weights<T>(s, dw, x, (const T *)dy, z, accumulate));
 }

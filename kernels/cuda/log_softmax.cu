@@ -7,7 +7,8 @@
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
 /* A warp a row. */
-static __global__ void softmax_kernel(float *y, const float *x, int64_t rows, int64_t cols)
+template <typename T>
+static __global__ void softmax_kernel(float *y, const T *x, int64_t rows, int64_t cols)
 {
     const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (row >= rows)
@@ -16,22 +17,25 @@ static __global__ void softmax_kernel(float *y, const float *x, int64_t rows, in
     y += row * cols;
     float largest = -INFINITY;
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
-        largest = fmaxf(largest, x[c]);
+        largest = fmaxf(largest, number_load(x + c));
     largest = warp_max(largest);
     double sum = 0;
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
-        sum += expf(x[c] - largest);
+        sum += expf(number_load(x + c) - largest);
     const float log_sum = (float)log(warp_sum(sum));
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
-        y[c] = x[c] - largest - log_sum; /* in this order: largest may swallow log_sum */
+        y[c] =
+            number_load(x + c) - largest - log_sum; /* in this order: largest may swallow log_sum */
 }
 
-void cuda_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols)
+void cuda_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
+                      int64_t cols)
 {
-    assert(cols >= 1);
+    assert(cols >= 1 && (y != x || t == DTYPE_F32));
     if (rows > 0)
-        CUDA_LAUNCH(s, softmax_kernel, (unsigned)((rows + WARPS - 1) / WARPS), THREADS, 0, y, x,
-                    rows, cols);
+        CUDA_FOR_DTYPE(t, T,
+                       CUDA_LAUNCH(s, softmax_kernel<T>, (unsigned)((rows + WARPS - 1) / WARPS),
+                                   THREADS, 0, y, (const T *)x, rows, cols));
 }
 
 /* One block; a thread every THREADS-th row. */
@@ -64,18 +68,22 @@ void cuda_nll_loss(struct stream *s, double *sums, const float *y, const int32_t
     CUDA_LAUNCH(s, nll_kernel, 1, THREADS, 0, sums, y, target, rows, cols);
 }
 
-static __global__ void backward_kernel(float *dx, const float *y, const int32_t *target,
-                                       float scale, int64_t count, int64_t cols)
+template <typename T>
+static __global__ void backward_kernel(T *dx, const float *y, const int32_t *target, float scale,
+                                       int64_t count, int64_t cols)
 {
     for (int64_t i = grid_thread(); i < count; i += grid_threads())
-        dx[i] = scale * (expf(y[i]) - (i % cols == target[i / cols] ? 1.0f : 0.0f));
+        number_store(dx + i, scale * (expf(y[i]) - (i % cols == target[i / cols] ? 1.0f : 0.0f)));
 }
 
-void cuda_nll_log_softmax_backward(struct stream *s, float *dx, const float *y,
+void cuda_nll_log_softmax_backward(struct stream *s, enum dtype t, void *dx, const float *y,
                                    const int32_t *target, float scale, int64_t rows, int64_t cols)
 {
+    assert(dx != y || t == DTYPE_F32);
     const int64_t count = rows * cols;
     if (count > 0)
-        CUDA_LAUNCH(s, backward_kernel, cuda_blocks(count, THREADS, 16 * cuda_multiprocessors(s)),
-                    THREADS, 0, dx, y, target, scale, count, cols);
+        CUDA_FOR_DTYPE(t, T,
+                       CUDA_LAUNCH(s, backward_kernel<T>,
+                                   cuda_blocks(count, THREADS, 16 * cuda_multiprocessors(s)),
+                                   THREADS, 0, (T *)dx, y, target, scale, count, cols));
 }

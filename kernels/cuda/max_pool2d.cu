@@ -1,5 +1,6 @@
 /* Max pooling over 2x2 windows of channels-last images. */
 #include "kernels/cuda/divider.h"
+#include "kernels/cuda/numbers.h"
 #include "kernels/cuda/ops.h"
 
 enum { THREADS = 256 };
@@ -9,7 +10,8 @@ struct image {
 };
 
 /* A thread an element of y: [B, H/2, W/2, C]. W_in: of x, whose images have H_in rows. */
-static __global__ void forward_kernel(float *y, uint8_t *index, const float *x, struct image z,
+template <typename T>
+static __global__ void forward_kernel(T *y, uint8_t *index, const T *x, struct image z,
                                       uint32_t H_in, uint32_t W_in, uint32_t count)
 {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,19 +19,20 @@ static __global__ void forward_kernel(float *y, uint8_t *index, const float *x, 
         return;
     uint32_t c, w, h, b = divide(divide(divide(i, z.C, &c), z.W, &w), z.H, &h);
     const uint32_t C = z.C.divisor;
-    const float *top = x + ((uint64_t)(b * H_in + 2 * h) * W_in + 2 * w) * C + c;
-    const float *bottom = top + (uint64_t)W_in * C;
-    float x0 = top[0], x1 = top[C], x2 = bottom[0], x3 = bottom[C];
+    const T *top = x + ((uint64_t)(b * H_in + 2 * h) * W_in + 2 * w) * C + c;
+    const T *bottom = top + (uint64_t)W_in * C;
+    float x0 = number_load(top), x1 = number_load(top + C);
+    float x2 = number_load(bottom), x3 = number_load(bottom + C);
     float upper = x1 > x0 ? x1 : x0, lower = x3 > x2 ? x3 : x2;
     int upper_index = x1 > x0 ? 1 : 0, lower_index = x3 > x2 ? 3 : 2;
-    y[i] = lower > upper ? lower : upper;
+    number_store(y + i, lower > upper ? lower : upper);
     index[i] = (uint8_t)(lower > upper ? lower_index : upper_index);
 }
 
 /* A thread an element of dx: [B, H, W, C]; those in an odd last row or column are in no window. */
-static __global__ void backward_kernel(float *dx, const uint8_t *index, const float *dy,
-                                       struct image z, uint32_t H_out, uint32_t W_out,
-                                       uint32_t count)
+template <typename T>
+static __global__ void backward_kernel(T *dx, const uint8_t *index, const T *dy, struct image z,
+                                       uint32_t H_out, uint32_t W_out, uint32_t count)
 {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count)
@@ -38,9 +41,9 @@ static __global__ void backward_kernel(float *dx, const uint8_t *index, const fl
     float d = 0;
     if (h / 2 < H_out && w / 2 < W_out) {
         const uint64_t out = ((uint64_t)(b * H_out + h / 2) * W_out + w / 2) * z.C.divisor + c;
-        d = index[out] == h % 2 * 2 + w % 2 ? dy[out] : 0;
+        d = index[out] == h % 2 * 2 + w % 2 ? number_load(dy + out) : 0;
     }
-    dx[i] = d;
+    number_store(dx + i, d);
 }
 
 /* Elements of [B, H, W, C]. */
@@ -56,20 +59,24 @@ static struct image image_of(int64_t H, int64_t W, int64_t C)
     return z;
 }
 
-void cuda_max_pool2d_forward(struct stream *s, float *y, uint8_t *index, const float *x, int64_t B,
-                             int64_t H, int64_t W, int64_t C)
+void cuda_max_pool2d_forward(struct stream *s, enum dtype t, void *y, uint8_t *index, const void *x,
+                             int64_t B, int64_t H, int64_t W, int64_t C)
 {
     const uint32_t count = count_of(B, H / 2, W / 2, C);
     if (count > 0)
-        CUDA_LAUNCH(s, forward_kernel, (count + THREADS - 1) / THREADS, THREADS, 0, y, index, x,
-                    image_of(H / 2, W / 2, C), (uint32_t)H, (uint32_t)W, count);
+        CUDA_FOR_DTYPE(t, T,
+                       CUDA_LAUNCH(s, forward_kernel<T>, (count + THREADS - 1) / THREADS, THREADS,
+                                   0, (T *)y, index, (const T *)x, image_of(H / 2, W / 2, C),
+                                   (uint32_t)H, (uint32_t)W, count));
 }
 
-void cuda_max_pool2d_backward(struct stream *s, float *dx, const uint8_t *index, const float *dy,
-                              int64_t B, int64_t H, int64_t W, int64_t C)
+void cuda_max_pool2d_backward(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
+                              const void *dy, int64_t B, int64_t H, int64_t W, int64_t C)
 {
     const uint32_t count = count_of(B, H, W, C);
     if (count > 0)
-        CUDA_LAUNCH(s, backward_kernel, (count + THREADS - 1) / THREADS, THREADS, 0, dx, index, dy,
-                    image_of(H, W, C), (uint32_t)(H / 2), (uint32_t)(W / 2), count);
+        CUDA_FOR_DTYPE(t, T,
+                       CUDA_LAUNCH(s, backward_kernel<T>, (count + THREADS - 1) / THREADS, THREADS,
+                                   0, (T *)dx, index, (const T *)dy, image_of(H, W, C),
+                                   (uint32_t)(H / 2), (uint32_t)(W / 2), count));
 }

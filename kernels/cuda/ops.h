@@ -22,25 +22,25 @@ void cuda_clip(struct stream *s, float *y, const double *sum_of_squares, float m
                int64_t count);
 void cuda_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                   float low, float high);
-void cuda_normalize(struct stream *s, float *y, const uint8_t *x, int64_t count, float mean,
-                    float stddev);
-void cuda_conv2d_forward(struct stream *s, float *y, const float *x, const float *w,
-                         const float *bias, bool relu, const struct conv2d_shape *shape);
-void cuda_conv2d_backward_data(struct stream *s, float *dx, const float *dy, const float *w,
-                               const struct conv2d_shape *shape);
-void cuda_conv2d_backward_weights(struct stream *s, float *dw, float *dbias, const float *x,
-                                  const float *dy, const struct conv2d_shape *shape,
+void cuda_normalize(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
+                    float mean, float stddev);
+void cuda_conv2d_forward(struct stream *s, enum dtype t, void *y, const void *x, const void *w,
+                         const void *bias, bool relu, const struct conv2d_shape *shape);
+void cuda_conv2d_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
+                               const void *w, const struct conv2d_shape *shape);
+void cuda_conv2d_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                  const void *x, const void *dy, const struct conv2d_shape *shape,
                                   bool accumulate);
 void cuda_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
                         int64_t count);
-void cuda_max_pool2d_forward(struct stream *s, float *y, uint8_t *index, const float *x, int64_t B,
-                             int64_t H, int64_t W, int64_t C);
-void cuda_max_pool2d_backward(struct stream *s, float *dx, const uint8_t *index, const float *dy,
-                              int64_t B, int64_t H, int64_t W, int64_t C);
-void cuda_channels_first(struct stream *s, float *y, const float *x, int64_t B, int64_t H,
-                         int64_t W, int64_t C);
-void cuda_channels_last(struct stream *s, float *y, const float *x, int64_t B, int64_t H, int64_t W,
-                        int64_t C);
+void cuda_max_pool2d_forward(struct stream *s, enum dtype t, void *y, uint8_t *index, const void *x,
+                             int64_t B, int64_t H, int64_t W, int64_t C);
+void cuda_max_pool2d_backward(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
+                              const void *dy, int64_t B, int64_t H, int64_t W, int64_t C);
+void cuda_channels_first(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
+                         int64_t H, int64_t W, int64_t C);
+void cuda_channels_last(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
+                        int64_t H, int64_t W, int64_t C);
 void cuda_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y, const void *x,
                          const void *w, const void *bias, bool relu,
                          const struct linear_shape *shape);
@@ -86,10 +86,11 @@ void cuda_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy
 void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
                         const void *logits, const int32_t *target, float scale, int64_t rows,
                         int64_t V);
-void cuda_log_softmax(struct stream *s, float *y, const float *x, int64_t rows, int64_t cols);
+void cuda_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
+                      int64_t cols);
 void cuda_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
                    int64_t rows, int64_t cols);
-void cuda_nll_log_softmax_backward(struct stream *s, float *dx, const float *y,
+void cuda_nll_log_softmax_backward(struct stream *s, enum dtype t, void *dx, const float *y,
                                    const int32_t *target, float scale, int64_t rows, int64_t cols);
 void cuda_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
 void cuda_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,

@@ -16,10 +16,10 @@ struct device_batch {
     void *memory[DEVICE_BATCH_TENSORS];
 };
 
-/* Copies what the host's batch has but logits; done when it returns. pixels: floats of an image, 0
- * for language models. Closed in any case. */
+/* Copies what the host's batch has but logits; done when it returns. image_bytes: 0 for
+ * language models. Closed in any case. */
 int device_batch_open(struct device_batch *ret_batch, struct stream *stream,
-                      const struct batch *host, int64_t pixels, struct error *err);
+                      const struct batch *host, int64_t image_bytes, struct error *err);
 /* What is queued on the stream may still read it. */
 void device_batch_close(struct device_batch *batch);
 

@@ -42,6 +42,17 @@ static int teardown(void **state)
     return 0;
 }
 
+/* The values, as the tape has them. */
+static void *of_dtype(struct fixture *f, float *values, int64_t count)
+{
+    if (tape_dtype(f->on.tape) == DTYPE_F32)
+        return values;
+    bf16 *rounded = arena_array(f->on.arena, bf16, count);
+    for (int64_t i = 0; i < count; i++)
+        rounded[i] = bf16_from_float(values[i]);
+    return rounded;
+}
+
 static struct model *new_model_of(struct fixture *f, const struct mnist_shape *shape)
 {
     struct model *model = model_mnist_new(f->on.arena, shape);
@@ -52,7 +63,7 @@ static struct model *new_model_of(struct fixture *f, const struct mnist_shape *s
             for (int64_t e = 0; e < p->count; e++)
                 value[e] =
                     p->init.a + (p->init.b - p->init.a) * random_uniform(p->index + 1, (uint64_t)e);
-            p->value = value;
+            p->value = of_dtype(f, value, p->count);
             p->gradient = arena_array(f->on.arena, float, p->count);
         }
     return model;
@@ -77,7 +88,10 @@ static int run_rows(struct fixture *f, struct model *model, bool training, int r
     double sums[3] = {0};
     tape_begin(f->on.tape, &(struct tape_pass){.training = training, .seed = 1, .row_stride = 1});
     model->forward(model, f->on.tape,
-                   &(struct batch){.input = f->input, .target = f->target, .rows = rows}, 1, sums);
+                   &(struct batch){.input = of_dtype(f, f->input, array_length(f->input)),
+                                   .target = f->target,
+                                   .rows = rows},
+                   1, sums);
     int result = training ? tape_backward(f->on.tape, err) : tape_finish(f->on.tape, err);
     struct error late;
     assert_ok(stream_sync(f->on.stream, &late), &late);
@@ -136,9 +150,8 @@ static void every_parameter_gets_a_gradient_once(void **state)
 }
 
 /* Whatever allocation of the pass fails: the error names the tensor, nothing stays behind. */
-static void every_allocation_may_fail(void **state)
+static void limit_each_allocation(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct error err;
     double loss;
     struct model *model = new_model(f, 0.25f, 0.5f);
@@ -158,7 +171,22 @@ static void every_allocation_may_fail(void **state)
     assert_ok(run(f, model, true, &loss, &err), &err);
 }
 
-/* Of the network that people train, a plan knows what a pass takes. */
+static void compute_in_bf16(struct fixture *f)
+{
+    struct error err;
+    tape_close(f->on.tape);
+    assert_ok(tape_open(f->on.stream, DTYPE_BF16, NULL, &f->on.tape, &err), &err);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    limit_each_allocation(*state);
+    compute_in_bf16(*state);
+    device_memory_reset_peak(((struct fixture *)*state)->on.device);
+    limit_each_allocation(*state);
+}
+
+/* Of the network that people train, a plan knows what a pass takes, in either dtype. */
 static void a_pass_takes_what_it_says(void **state)
 {
     enum { LARGE_ROWS = sizeof((struct fixture *)0)->input / sizeof(float) / (28 * 28) };
@@ -166,13 +194,16 @@ static void a_pass_takes_what_it_says(void **state)
     struct error err;
     double loss;
     struct memory_use use;
-    struct model *model = new_model_of(f, &mnist_default_shape);
-    for (int training = 0; training < 2; training++) {
-        int64_t a_row = model->sample_bytes * (training ? 2 : 1);
+    for (int turn = 0; turn < 4; turn++) {
+        bool training = turn % 2;
+        if (turn == 2)
+            compute_in_bf16(f);
+        struct model *model = new_model_of(f, &mnist_default_shape);
+        int64_t a_row = model->sample_count * (int64_t)dtype_bytes(tape_dtype(f->on.tape));
         device_memory_reset_peak(f->on.device);
         assert_ok(run_rows(f, model, training, LARGE_ROWS, &loss, &err), &err);
         device_memory_use(f->on.device, &use);
-        assert_int_equal(use.peak_total_bytes, LARGE_ROWS * a_row);
+        assert_int_equal(use.peak_total_bytes, LARGE_ROWS * a_row * (training ? 2 : 1));
     }
 }
 

@@ -203,12 +203,16 @@ static struct batch fill_batch(struct world_rank *r, int64_t first)
     int dealt_to = w->dealt_to ? w->dealt_to : w->ranks;
     if (w->language)
         return language_batch_make(r->arena, r->model, w->T, first + r->rank, dealt_to, rows).batch;
-    float *input = arena_array(r->arena, float, rows *pixels);
+    float *input = arena_array(r->arena, float, rows *pixels); /* in bf16: its first half */
     int32_t *tokens = arena_array(r->arena, int32_t, targets);
     int32_t *target = arena_array(r->arena, int32_t, targets);
     for (int64_t j = 0; j < rows; j++)
         world_sample(w, first + j * dealt_to + r->rank, input + j * pixels, tokens + j * w->T,
                      target + (w->llama ? j * w->T : j));
+    for (int64_t i = 0; w->config.param_dtype == DTYPE_BF16 && i < rows * pixels; i++) {
+        bf16 rounded = bf16_from_float(input[i]);
+        memcpy((bf16 *)(void *)input + i, &rounded, sizeof rounded);
+    }
     return (struct batch){.input = w->llama ? NULL : input,
                           .tokens = w->llama ? tokens : NULL,
                           .target = target,
@@ -232,8 +236,9 @@ static int world_micro_batch(struct world_rank *r, int step, int micro, bool tra
     int64_t first = w->same_batch ? 0 : step * w->rows, targets = count_targets(r, first);
     const struct batch host = fill_batch(r, first + micro * (w->rows / micros));
     struct device_batch batch;
+    int64_t pixels = host.input ? w->shape.height * w->shape.width : 0;
     int status = device_batch_open(&batch, r->compute, &host,
-                                   host.input ? w->shape.height * w->shape.width : 0, &r->err);
+                                   pixels * (int64_t)dtype_bytes(w->config.param_dtype), &r->err);
     if (status < 0) {
         device_batch_close(&batch);
         return -1;

@@ -24,29 +24,31 @@ struct bench {
 
 static void conv1_forward(struct bench *b)
 {
-    b->ops->conv2d_forward(b->s, b->large[0], b->large[1], b->w[0], b->w[1], true, &b->conv1);
+    b->ops->conv2d_forward(b->s, DTYPE_F32, b->large[0], b->large[1], b->w[0], b->w[1], true,
+                           &b->conv1);
 }
 
 static void conv1_backward_weights(struct bench *b)
 {
-    b->ops->conv2d_backward_weights(b->s, b->w[0], b->w[1], b->large[1], b->large[0], &b->conv1,
-                                    false);
+    b->ops->conv2d_backward_weights(b->s, DTYPE_F32, b->w[0], b->w[1], b->large[1], b->large[0],
+                                    &b->conv1, false);
 }
 
 static void conv2_forward(struct bench *b)
 {
-    b->ops->conv2d_forward(b->s, b->large[0], b->large[1], b->w[0], b->w[1], true, &b->conv2);
+    b->ops->conv2d_forward(b->s, DTYPE_F32, b->large[0], b->large[1], b->w[0], b->w[1], true,
+                           &b->conv2);
 }
 
 static void conv2_backward_data(struct bench *b)
 {
-    b->ops->conv2d_backward_data(b->s, b->large[1], b->large[0], b->w[0], &b->conv2);
+    b->ops->conv2d_backward_data(b->s, DTYPE_F32, b->large[1], b->large[0], b->w[0], &b->conv2);
 }
 
 static void conv2_backward_weights(struct bench *b)
 {
-    b->ops->conv2d_backward_weights(b->s, b->w[0], b->w[1], b->large[1], b->large[0], &b->conv2,
-                                    false);
+    b->ops->conv2d_backward_weights(b->s, DTYPE_F32, b->w[0], b->w[1], b->large[1], b->large[0],
+                                    &b->conv2, false);
 }
 
 static void relu1_backward(struct bench *b)
@@ -63,12 +65,14 @@ static void relu2_backward(struct bench *b)
 
 static void pool_forward(struct bench *b)
 {
-    b->ops->max_pool2d_forward(b->s, b->large[1], b->bytes, b->large[0], b->B, 24, 24, 64);
+    b->ops->max_pool2d_forward(b->s, DTYPE_F32, b->large[1], b->bytes, b->large[0], b->B, 24, 24,
+                               64);
 }
 
 static void pool_backward(struct bench *b)
 {
-    b->ops->max_pool2d_backward(b->s, b->large[0], b->bytes, b->large[1], b->B, 24, 24, 64);
+    b->ops->max_pool2d_backward(b->s, DTYPE_F32, b->large[0], b->bytes, b->large[1], b->B, 24, 24,
+                                64);
 }
 
 static void dropout1(struct bench *b)
@@ -78,12 +82,12 @@ static void dropout1(struct bench *b)
 
 static void flatten(struct bench *b)
 {
-    b->ops->channels_first(b->s, b->large[1], b->large[0], b->B, 12, 12, 64);
+    b->ops->channels_first(b->s, DTYPE_F32, b->large[1], b->large[0], b->B, 12, 12, 64);
 }
 
 static void unflatten(struct bench *b)
 {
-    b->ops->channels_last(b->s, b->large[1], b->large[0], b->B, 12, 12, 64);
+    b->ops->channels_last(b->s, DTYPE_F32, b->large[1], b->large[0], b->B, 12, 12, 64);
 }
 
 static void fc1_forward(struct bench *b)
@@ -123,14 +127,15 @@ static void fc2_backward(struct bench *b)
 
 static void loss(struct bench *b)
 {
-    b->ops->log_softmax(b->s, b->large[0], b->large[0], b->B, 10);
+    b->ops->log_softmax(b->s, DTYPE_F32, b->large[0], b->large[0], b->B, 10);
     b->ops->nll_loss(b->s, b->sums, b->large[0], b->target, b->B, 10);
-    b->ops->nll_log_softmax_backward(b->s, b->large[1], b->large[0], b->target, 1, b->B, 10);
+    b->ops->nll_log_softmax_backward(b->s, DTYPE_F32, b->large[1], b->large[0], b->target, 1, b->B,
+                                     10);
 }
 
 static void normalize(struct bench *b)
 {
-    b->ops->normalize(b->s, b->large[0], b->bytes, b->B * 28 * 28, 0.13f, 0.31f);
+    b->ops->normalize(b->s, DTYPE_F32, b->large[0], b->bytes, b->B * 28 * 28, 0.13f, 0.31f);
 }
 
 static void adadelta(struct bench *b)

@@ -1,5 +1,5 @@
-/* The ops of images and of their loss: each with its table of sizes. */
-#include "tests/kernels/ops_fixture.h"
+/* The ops of images and of their loss: each with its table of sizes, in both dtypes. */
+#include "tests/kernels/op_check.h"
 
 #include <math.h>
 
@@ -18,16 +18,22 @@ static void test_normalize(void **state)
     }
     uint8_t *x = to_device_bytes(world, bytes, sizeof bytes);
     float *y = to_device(world, zeros, 256);
-    world->ops->normalize(world->stream, y, x, 256, 0.1307f, 0.3081f);
-    assert_near(from_device(world, y, 256), want, 256, 1e-6, "normalize");
+    void *rounded = to_device_as(world, DTYPE_BF16, zeros, 256);
+    world->ops->normalize(world->stream, DTYPE_F32, y, x, 256, 0.1307f, 0.3081f);
+    world->ops->normalize(world->stream, DTYPE_BF16, rounded, x, 256, 0.1307f, 0.3081f);
+    float *got = from_device(world, y, 256);
+    assert_near(got, want, 256, 1e-6, "normalize");
+    assert_near_bf16(from_device_as(world, DTYPE_BF16, rounded, 256), got, 256, 0.5, 1e-3,
+                     "normalize");
     from_device_bytes(world, bytes, x, sizeof bytes);
 }
 
 struct image_row {
     int64_t B, H, W, C;
 };
-static const struct image_row images[] = {{1, 2, 2, 1},    {2, 4, 6, 8},  {3, 5, 7, 3},
-                                          {1, 24, 24, 64}, {2, 3, 2, 33}, {2, 1, 5, 4}};
+static const struct image_row images[] = {{0, 2, 2, 1}, {1, 2, 2, 1},    {2, 4, 6, 8},
+                                          {3, 5, 7, 3}, {1, 24, 24, 64}, {2, 3, 2, 33},
+                                          {2, 1, 5, 4}, {1, 4, 3, 517}};
 
 static void pool_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
 {
@@ -45,6 +51,27 @@ static void pool_reference(const void *shape, double *y, double *const in[MAX_IN
                 }
 }
 
+/* y and dx of x and dy. What they are before does not matter. */
+static void run_max_pool2d(struct world *world, const struct image_row *r, enum dtype t,
+                           const float *host_x, const float *host_dy, float **ret_y, float **ret_dx)
+{
+    int64_t x_count = r->B * r->H * r->W * r->C, y_count = r->B * (r->H / 2) * (r->W / 2) * r->C;
+    void *x = to_device_as(world, t, host_x, x_count);
+    void *dx = to_device_as(world, t, host_x, x_count);
+    void *y = to_device_as(world, t, host_dy, y_count);
+    void *dy = to_device_as(world, t, host_dy, y_count);
+    uint8_t *bytes = arena_alloc(world->arena, (size_t)y_count + 1);
+    uint8_t *index = to_device_bytes(world, bytes, (size_t)y_count);
+    world->ops->max_pool2d_forward(world->stream, t, y, index, x, r->B, r->H, r->W, r->C);
+    world->ops->max_pool2d_backward(world->stream, t, dx, index, dy, r->B, r->H, r->W, r->C);
+    *ret_y = from_device_as(world, t, y, y_count);
+    *ret_dx = from_device_as(world, t, dx, x_count);
+    from_device_bytes(world, bytes, index, (size_t)y_count);
+    from_device_as(world, t, x, x_count);
+    from_device_as(world, t, dy, y_count);
+}
+
+/* Nothing is rounded: what comes out is what one of the inputs is, in bf16 as in fp32. */
 static void test_max_pool2d(void **state)
 {
     struct world *world = *state;
@@ -53,23 +80,19 @@ static void test_max_pool2d(void **state)
         int64_t x_count = r->B * r->H * r->W * r->C,
                 y_count = r->B * (r->H / 2) * (r->W / 2) * r->C;
         struct reference reference = {.forward = pool_reference, .shape = r, .y_count = y_count};
-        float *host_x = host_random(world, x_count, -1, 1);
+        float *host_x = host_random(world, x_count, -1, 1), *y, *dx, *narrow_y, *narrow_dx;
         float *host_dy = host_random(world, y_count, -1, 1);
         reference.in[0] = to_double(world, host_x, x_count);
         reference.in_count[0] = x_count;
-        float *x = to_device(world, host_x, x_count), *dx = to_device(world, host_x, x_count);
-        float *y = to_device(world, host_dy, y_count), *dy = to_device(world, host_dy, y_count);
-        uint8_t *bytes = arena_alloc(world->arena, (size_t)y_count + 1);
-        uint8_t *index = to_device_bytes(world, bytes, (size_t)y_count);
-        world->ops->max_pool2d_forward(world->stream, y, index, x, r->B, r->H, r->W, r->C);
-        world->ops->max_pool2d_backward(world->stream, dx, index, dy, r->B, r->H, r->W, r->C);
-        assert_near(from_device(world, y, y_count), reference_run(world, &reference), y_count, 0,
-                    "max_pool2d");
-        assert_gradient(world, &reference, 0, host_dy, from_device(world, dx, x_count),
-                        "max_pool2d");
-        from_device_bytes(world, bytes, index, (size_t)y_count);
-        from_device(world, x, x_count);
-        from_device(world, dy, y_count);
+        run_max_pool2d(world, r, DTYPE_F32, host_x, host_dy, &y, &dx);
+        assert_near(y, reference_run(world, &reference), y_count, 0, "max_pool2d");
+        assert_gradient(world, &reference, 0, host_dy, dx, "max_pool2d");
+        round_to(DTYPE_BF16, host_x, x_count);
+        round_to(DTYPE_BF16, host_dy, y_count);
+        run_max_pool2d(world, r, DTYPE_F32, host_x, host_dy, &y, &dx);
+        run_max_pool2d(world, r, DTYPE_BF16, host_x, host_dy, &narrow_y, &narrow_dx);
+        assert_memory_equal(narrow_y, y, (size_t)y_count * sizeof *y);
+        assert_memory_equal(narrow_dx, dx, (size_t)x_count * sizeof *dx);
     }
 }
 
@@ -89,7 +112,7 @@ static void test_max_pool2d_ties(void **state)
         float one = 1;
         float *x = to_device(world, rows[i].x, 4), *y = to_device(world, &one, 1);
         uint8_t *index = to_device_bytes(world, &got, 1);
-        world->ops->max_pool2d_forward(world->stream, y, index, x, 1, 2, 2, 1);
+        world->ops->max_pool2d_forward(world->stream, DTYPE_F32, y, index, x, 1, 2, 2, 1);
         from_device_bytes(world, &got, index, 1);
         assert_int_equal(got, rows[i].index);
         from_device(world, x, 4);
@@ -97,24 +120,28 @@ static void test_max_pool2d_ties(void **state)
     }
 }
 
+static void check_layouts(struct world *world, const struct image_row *r, enum dtype t)
+{
+    int64_t count = r->B * r->H * r->W * r->C, places = r->H * r->W;
+    float *host = round_to(t, host_random(world, count, -1, 1), count);
+    void *last = to_device_as(world, t, host, count), *first = to_device_as(world, t, host, count);
+    void *back = to_device_as(world, t, host, count);
+    world->ops->channels_first(world->stream, t, first, last, r->B, r->H, r->W, r->C);
+    world->ops->channels_last(world->stream, t, back, first, r->B, r->H, r->W, r->C);
+    float *got = from_device_as(world, t, first, count);
+    for (int64_t j = 0; j < count; j++) {
+        int64_t b = j / (r->C * places), c = j / places % r->C, place = j % places;
+        assert_true(got[j] == host[(b * places + place) * r->C + c]);
+    }
+    assert_memory_equal(from_device_as(world, t, back, count), host, (size_t)count * sizeof *host);
+    from_device_as(world, t, last, count);
+}
+
 static void test_layouts(void **state)
 {
-    struct world *world = *state;
     for (size_t i = 0; i < array_length(images); i++) {
-        const struct image_row *r = &images[i];
-        int64_t count = r->B * r->H * r->W * r->C, places = r->H * r->W;
-        float *host = host_random(world, count, -1, 1);
-        float *last = to_device(world, host, count), *first = to_device(world, host, count);
-        float *back = to_device(world, host, count);
-        world->ops->channels_first(world->stream, first, last, r->B, r->H, r->W, r->C);
-        world->ops->channels_last(world->stream, back, first, r->B, r->H, r->W, r->C);
-        float *got = from_device(world, first, count);
-        for (int64_t j = 0; j < count; j++) {
-            int64_t b = j / (r->C * places), c = j / places % r->C, place = j % places;
-            assert_true(got[j] == host[(b * places + place) * r->C + c]);
-        }
-        assert_memory_equal(from_device(world, back, count), host, (size_t)count * sizeof *host);
-        from_device(world, last, count);
+        check_layouts(*state, &images[i], DTYPE_F32);
+        check_layouts(*state, &images[i], DTYPE_BF16);
     }
 }
 
@@ -124,10 +151,8 @@ struct loss_row {
     float size; /* of the inputs */
 };
 static const struct loss_row losses[] = {
-    {"one class", 3, 1, 1},
-    {"digits", 64, 10, 5},
-    {"one row", 1, 33, 1},
-    {"huge inputs", 4, 7, 1e38f},
+    {"no rows", 0, 3, 1},  {"one class", 3, 1, 1},       {"digits", 64, 10, 5},
+    {"one row", 1, 33, 1}, {"huge inputs", 4, 7, 1e38f},
 };
 
 static const int32_t *targets_of(struct world *world, const struct loss_row *r)
@@ -151,35 +176,43 @@ static void log_softmax_reference(const struct loss_row *r, double *y, const dou
     }
 }
 
-static void check_loss(struct world *world, const struct loss_row *r)
+/* Log-probabilities are fp32 whatever they are made of, and in place where that is fp32. */
+static void check_loss(struct world *world, const struct loss_row *r, enum dtype t)
 {
     const struct ops *ops = world->ops;
     int64_t count = r->rows * r->cols;
     const int32_t *host_target = targets_of(world, r);
-    float *host_x = host_random(world, count, -r->size, r->size);
+    float *host_x = round_to(t, host_random(world, count, -r->size, r->size), count);
     double sums[3] = {100, 10, 1}, want_sums[3] = {100, 10, 1}; /* added to */
     double *want = arena_array(world->arena, double, count);
     log_softmax_reference(r, want, to_double(world, host_x, count));
-    double *want_dx = arena_array(world->arena, double, count);
+    float *want_dx = host_zeros(world, count);
     for (int64_t i = 0; i < r->rows; i++) {
         int64_t best = 0;
         for (int64_t c = 0; c < r->cols; c++) {
             best = want[i * r->cols + c] > want[i * r->cols + best] ? c : best;
             want_dx[i * r->cols + c] =
-                0.5 * (exp(want[i * r->cols + c]) - (c == host_target[i] ? 1 : 0));
+                (float)(0.5 * (exp(want[i * r->cols + c]) - (c == host_target[i] ? 1 : 0)));
         }
         want_sums[0] -= want[i * r->cols + host_target[i]];
         want_sums[1] += best == host_target[i];
         want_sums[2]++;
     }
-    float *y = to_device(world, host_x, count), *dx = to_device(world, host_x, count);
+    void *x = to_device_as(world, t, host_x, count), *dx = to_device_as(world, t, host_x, count);
+    float *y = t == DTYPE_F32 ? x : to_device(world, host_x, count);
     int32_t *target = to_device_bytes(world, host_target, (size_t)r->rows * sizeof *target);
     double *device_sums = to_device_bytes(world, sums, sizeof sums);
-    ops->log_softmax(world->stream, y, y, r->rows, r->cols);
+    ops->log_softmax(world->stream, t, y, x, r->rows, r->cols);
     ops->nll_loss(world->stream, device_sums, y, target, r->rows, r->cols);
-    ops->nll_log_softmax_backward(world->stream, dx, y, target, 0.5f, r->rows, r->cols);
+    ops->nll_log_softmax_backward(world->stream, t, dx, y, target, 0.5f, r->rows, r->cols);
+    float *got_dx = from_device_as(world, t, dx, count);
+    if (t == DTYPE_F32)
+        assert_near(got_dx, to_double(world, want_dx, count), count, 1e-6, r->name);
+    else
+        assert_near_bf16(got_dx, want_dx, count, 1, 1e-3, r->name);
+    if (t != DTYPE_F32)
+        from_device_as(world, t, x, count);
     assert_near(from_device(world, y, count), want, count, 1e-6, r->name);
-    assert_near(from_device(world, dx, count), want_dx, count, 1e-6, r->name);
     from_device_bytes(world, sums, device_sums, sizeof sums);
     assert_true(fabs(sums[0] - want_sums[0]) <= 1e-6 * fabs(want_sums[0]));
     assert_true(sums[1] == want_sums[1] && sums[2] == want_sums[2]);
@@ -189,8 +222,10 @@ static void check_loss(struct world *world, const struct loss_row *r)
 
 static void test_loss(void **state)
 {
-    for (size_t i = 0; i < array_length(losses); i++)
-        check_loss(*state, &losses[i]);
+    for (size_t i = 0; i < array_length(losses); i++) {
+        check_loss(*state, &losses[i], DTYPE_F32);
+        check_loss(*state, &losses[i], DTYPE_BF16);
+    }
 }
 
 static void test_sum_of_squares(void **state)

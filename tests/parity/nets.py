@@ -43,7 +43,8 @@ class Net(nn.Module):
         x = self.dropout1(F.max_pool2d(x, 2))
         x = F.relu(self.fc1(torch.flatten(x, 1)))
         x = self.fc2(self.dropout2(x))
-        return F.log_softmax(x, dim=1)
+        # of bf16 in float32: autocast does so on a GPU, but not on a CPU
+        return F.log_softmax(x, dim=1, dtype=torch.float32 if x.dtype == torch.bfloat16 else None)
 
 
 def hash32(index, stream):
