@@ -78,6 +78,30 @@ static void the_layout_does_not_change_the_losses(void **state)
     }
 }
 
+/* bf16 has 8 bits: a loss of about 2 is off by less than 2^-8 of that, as roundings of many numbers
+ * make up for each other. */
+static void bf16_learns_as_fp32_does(void **state)
+{
+    static const struct {
+        const char *optimizer, *flags;
+    } rows[] = {
+        {"", "--mixed_precision=bf16 --reduce_dtype=bf16"},
+        {"--optim=adam --lr=0.002", "--mixed_precision=bf16-true"},
+    };
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run exact = {0}, run = {0};
+        const char *common = arena_printf(arena, "--max_steps=3 %s", rows[i].optimizer);
+        runs_do(&exact, arena, *state, 1, common);
+        runs_do(&run, arena, *state, 2,
+                arena_printf(arena, "%s " WRAPPED "%s", common, rows[i].flags));
+        assert_int_equal(run.seen[0].last_step, 3);
+        for (int s = 0; s < 3; s++)
+            assert_true(fabs(step_loss(&run, s) - step_loss(&exact, s)) < 0.005);
+        assert_true(step_loss(&run, 0) != step_loss(&exact, 0));
+    }
+}
+
 /* Reads a whole small file. The arena owns it. */
 static const char *file_bytes(struct arena *arena, const char *path, size_t *ret_size)
 {
@@ -314,6 +338,7 @@ static void sharding_saves_memory_in_the_tutorials_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bf16_learns_as_fp32_does),
         cmocka_unit_test(the_layout_does_not_change_the_losses),
         cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
         cmocka_unit_test(every_checkpoint_leads_to_the_same_bits),

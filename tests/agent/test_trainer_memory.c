@@ -15,6 +15,8 @@ static const struct runs_case cases[] = {
     /* two epochs, each with a short batch and an evaluation at its end */
     {"MNIST", runs_make_images, runs_do, 1, NULL,
      "--dropout=0.25 --batch_size=2 --train_size=3 --eval_size=6"},
+    {"MNIST in bf16", runs_make_images, runs_do, 1, NULL,
+     "--mixed_precision=bf16 --batch_size=2 --train_size=3 --eval_size=6"},
     {"Llama", runs_make_tokens, runs_do_language, 1, NULL,
      SMALL "--mixed_precision=bf16 --eval_strategy=steps --eval_steps=2"},
     {"Llama, by graphs", runs_make_tokens, runs_do_language, 1, NULL, SMALL "--cuda_graphs"},

@@ -180,26 +180,28 @@ def report(title, truth, single):
 
 
 def report_bf16(title, truth, mixed):
-    """The largest difference of bf16 under autocast from double, per kind of tensor: losses absolute, gradients
-    and weights by the L2 norm of the difference over that of the tensor."""
+    """The largest difference of bf16 under autocast from double: of losses absolute, of each parameter's gradient
+    the L2 norm of the difference over its own."""
     kinds = {}
     for name, value in truth.items():
-        if value.dtype == torch.int64 or name.endswith(("input", "log_prob")) or name.startswith("init"):
+        first, *_, last = name.split("/")
+        difference = value.double() - mixed[name].double()
+        if last == "loss":
+            kind, size = "rank/loss" if first.startswith("rank") else name, difference.abs().max()
+        elif first.startswith("world"):
+            kind, size = f"grad/{last}", difference.norm() / value.double().norm()
+        else:
             continue
-        kind = "/".join(part for part in name.split("/") if "." not in part)
-        difference = (value.double() - mixed[name].double()).norm()
-        if "loss" in name:
-            difference = (value.double() - mixed[name].double()).abs().max()
-        elif value.dim() > 0:
-            difference /= value.double().norm()
-        kinds[kind] = max(kinds.get(kind, 0.0), difference.item())
+        kinds[kind] = max(kinds.get(kind, 0.0), size.item())
     for kind, worst in kinds.items():
         print(f"{title:18} {kind:26} bf16 is off by {worst:9.2e}")
 
 
-def store(file, make):
+def store(file, make, has_bf16=False):
     truth, single = make(torch.float64), make(torch.float32)
     report(file, truth, single)
+    if has_bf16:
+        report_bf16(file, truth, make(torch.bfloat16))
     tensors = {
         name: value.numpy() if value.dtype == torch.int64 else value.to(torch.float32).numpy()
         for name, value in truth.items()
@@ -210,8 +212,8 @@ def store(file, make):
 def main():
     torch.set_num_threads(1)
     os.makedirs(OUT, exist_ok=True)
-    store("mnist_small", small_gradients)
-    store("mnist_small_train", small_training)
+    store("mnist_small", small_gradients, has_bf16=True)
+    store("mnist_small_train", small_training, has_bf16=True)
     store("mnist_full", full_training)
     store("optimizers", optimizer_traces)
     store("ops", op_cases)
