@@ -199,11 +199,29 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
     plan->logits = rows * a->V * value;
 }
 
+/* What attention's backward has for itself, at the most: of a bias, sums of the scores' gradients
+ * along diagonals, in fp32, of so many queries each; of cuDNN, the scores, and the keys' and the
+ * values' gradients of every head. What would have more than it may is not cuDNN's. */
+static int64_t attention_scratch(const struct run_plan_facts *f)
+{
+    const struct plan_activations *a = &f->activations;
+    int64_t T = max(f->sequence_tokens - a->target_tokens, a->target_tokens);
+    int64_t scores = f->batch_rows * a->heads * T * T, queries = a->hd > 64 ? 16 : 32;
+    if (a->bias)
+        return scores / queries * (int64_t)sizeof(float);
+    if (!a->cudnn || f->bytes.value != (int)sizeof(bf16) || (a->hd != 64 && a->hd != 128))
+        return 0;
+    int64_t keys = a->heads > a->kv_heads ? 2 * f->batch_rows * a->heads * T * a->hd : 0;
+    int64_t bytes = (int64_t)sizeof(bf16) * (scores + keys);
+    return bytes <= RUN_PLAN_CUDNN ? bytes : 0;
+}
+
 static void add_totals(const struct run_plan_facts *f, const struct run_plan *plan,
                        struct run_plan_strategy *s)
 {
     int64_t step = s->transient + plan->activations + plan->logits;
-    s->allowance = RUN_PLAN_SCRATCH + plan->flowing + step / RUN_PLAN_PART;
+    int64_t scratch = max(RUN_PLAN_SCRATCH, attention_scratch(f));
+    s->allowance = scratch + plan->flowing + step / RUN_PLAN_PART;
     s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent);
     s->device = s->reserve + plan->graphs;
     s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);

@@ -13,8 +13,9 @@
  *
  * What ops need beside tensors, and what is lost between tensors, is not known to the byte: the
  * total has an allowance for it, of RUN_PLAN_SCRATCH bytes (the most that a matrix product may have
- * as its workspace), gradients of the feed-forward's middle and of what goes on to the next layer,
- * and a RUN_PLAN_PART of what comes and goes within a step. A GPU's memory is reserved up to here,
+ * as its workspace) or the scratch of a layer's attention, whichever is more, gradients of the
+ * feed-forward's middle and of what goes on to the next layer, and a RUN_PLAN_PART of what comes
+ * and goes within a step. A GPU's memory is reserved up to here,
  * but RUN_PLAN_LIBRARIES bytes are left free for what libraries ask for after that: further
  * communicators, NCCL's buffers at the first collective, kernels that are loaded at their first
  * launch. They promise no number; it is a guess, and no part of the total.
@@ -56,7 +57,8 @@ struct plan_bytes {
 
 enum {
     RUN_PLAN_SCRATCH = 32 << 20,
-    RUN_PLAN_PART = 16, /* the 16th part */
+    RUN_PLAN_CUDNN = 256 << 20, /* the most that cuDNN's attention may have as its workspace */
+    RUN_PLAN_PART = 16,         /* the 16th part */
     RUN_PLAN_KERNEL = 64 << 10,
     RUN_PLAN_KERNELS = 64,
     RUN_PLAN_FORMS = 2, /* of a whole batch and of the last one */
@@ -71,6 +73,8 @@ struct plan_activations {
     int64_t decoder_L, target_tokens; /* of an encoder-decoder, L and the other tokens being the
                                          encoder's; else 0 */
     bool gated;                       /* the feed-forward has a gate: SwiGLU */
+    bool bias;                        /* attention has one, of the distance */
+    bool cudnn;                       /* attention is cuDNN's, where it can be */
     int64_t chunk_rows;               /* tokens whose logits are alive at once */
     enum tape_keeps keeps;
     bool offload;    /* what blocks keep goes to the host */

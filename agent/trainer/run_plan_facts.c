@@ -3,6 +3,10 @@
 #include "agent/models/language.h"
 #include "agent/shard/shard_layout.h"
 #include "agent/trainer/trainer_settings.h"
+#include "base/contract.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* Of an element, as the shard engine and the optimizer are told to keep it. */
 static struct plan_bytes bytes_of(const struct shard_config *shard,
@@ -42,6 +46,13 @@ static int64_t sequence_tokens(const struct agent_config *c, const struct model 
     return c->data.max_seq_length > 0 ? c->data.max_seq_length : model->language.max_tokens;
 }
 
+/* Unasked it is ours so far: attention_table.c has no rows. */
+static bool asks_cudnn(void)
+{
+    const char *asked = getenv(ENV_ATTENTION);
+    return asked && strcmp(asked, "cudnn") == 0;
+}
+
 static struct plan_activations activations_of(const struct agent_config *c,
                                               const struct model *model)
 {
@@ -64,6 +75,8 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .I = l->I,
         .V = l->V,
         .gated = l->gated,
+        .bias = model->task == MODEL_TRANSLATION,
+        .cudnn = asks_cudnn(),
         .chunk_rows = language_chunk_rows(0, l->V),
         .keeps = trainer_keeps(c),
         .offload = c->memory.offload_activations,

@@ -1,5 +1,5 @@
-/* The facts that a plan is made of, from a configuration and its model cut into units. Touches no
- * data, device or network. */
+/* The facts that a plan is made of, from a configuration, its model cut into units and, of whose
+ * attention it is, the environment (ENV_ATTENTION). Touches no data, device or network. */
 #ifndef SHOAL_AGENT_RUN_PLAN_FACTS_H
 #define SHOAL_AGENT_RUN_PLAN_FACTS_H
 

@@ -16,8 +16,8 @@
  *  - backward: those figures are of cuDNN's other form, in which two runs differ; the one that
  *    ops.h can take (cudnn_attention.h) holds scores in memory, and nobody has published it.
  *  - Below T = 1024 attention is a small part of a step, and no figure is of there.
- * cuDNN's backward takes a workspace of up to 256 MiB (cudnn.c), of which a run's plan
- * does not know: rows that choose it need that much in run_plan.h's allowance, too. */
+ * cuDNN's backward takes a workspace of up to 256 MiB (cudnn.c). A run's plan has it where the
+ * environment asks for cuDNN; rows that choose it have to tell run_plan_facts.c. */
 #ifndef SHOAL_KERNELS_CUDA_ATTENTION_CHOICE_H
 #define SHOAL_KERNELS_CUDA_ATTENTION_CHOICE_H
 

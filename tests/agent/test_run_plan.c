@@ -205,6 +205,47 @@ static void what_is_offloaded_is_on_the_host(void **state)
     assert_gb(plan.host_activations, 9.95, "activations on the host");
 }
 
+static void scratch_is_what_attention_has_if_that_is_more(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    static const struct {
+        bool bias, cudnn;
+        int value;
+        int64_t rows, tokens, hd, kv_heads, scratch;
+    } rows[] = {
+        {false, false, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH},
+        {false, true, 2, 1, 1024, 64, 8, (64 + 8) * MIB}, /* scores, and of every head */
+        {false, true, 2, 1, 1024, 64, 32, 64 * MIB},
+        {false, true, 2, 1, 512, 128, 32, RUN_PLAN_SCRATCH},
+        {false, true, 2, 4, 1024, 64, 32, RUN_PLAN_CUDNN},
+        {false, true, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH}, /* too much for cuDNN: ours does it */
+        {false, true, 4, 1, 1024, 64, 32, RUN_PLAN_SCRATCH},
+        {false, true, 2, 1, 1024, 96, 32, RUN_PLAN_SCRATCH},
+        {true, false, 2, 16, 1024, 64, 32, 64 * MIB},
+        {true, true, 2, 16, 1024, 128, 32, 128 * MIB},
+        {true, false, 4, 4, 1024, 64, 32, RUN_PLAN_SCRATCH},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run_plan_facts f = facts_1b(8);
+        struct run_plan plan;
+        f.activations.bias = rows[i].bias;
+        f.activations.cudnn = rows[i].cudnn;
+        f.activations.hd = rows[i].hd;
+        f.activations.kv_heads = rows[i].kv_heads;
+        f.bytes.value = rows[i].value;
+        f.batch_rows = rows[i].rows;
+        f.sequence_tokens = rows[i].tokens;
+        run_plan_make(&f, &plan);
+        const struct run_plan_strategy *s = &plan.strategies[0];
+        int64_t step = s->transient + plan.activations + plan.logits;
+        int64_t scratch = s->allowance - plan.flowing - step / RUN_PLAN_PART;
+        if (scratch != rows[i].scratch)
+            fail_msg("row %zu: %lld bytes instead of %lld", i, (long long)scratch,
+                     (long long)rows[i].scratch);
+    }
+}
+
 /* What is reserved of a GPU: all that is known, and a part of what comes and goes; graphs beside.
  */
 static void the_total_has_an_allowance(void **state)
@@ -369,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_decoders_layers_count_by_its_own_tokens),
         cmocka_unit_test(small_units_are_told),
         cmocka_unit_test(what_is_offloaded_is_on_the_host),
+        cmocka_unit_test(scratch_is_what_attention_has_if_that_is_more),
         cmocka_unit_test(the_total_has_an_allowance),
         cmocka_unit_test(slices_are_padded_to_the_group),
         cmocka_unit_test(advice_is_the_guides),
