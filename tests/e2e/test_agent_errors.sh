@@ -6,7 +6,7 @@ export AGENT_RUNTIME_DEVICE=cpu # else a line says that there is no GPU
 data=/usr/share/datasets/fashion-mnist
 small=(--preset mnist --train_size 128 --eval_size 64 --epochs 1 --batch_size 32)
 
-agent() { (cd "$work" && env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "$@"); }
+agent() { (cd "$work" && exec env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "$@"); }
 one_line() { # STATUS TEXT COMMAND...: fails with exactly one line on stderr
     fails "$@" || return 1
     shift 2
@@ -23,7 +23,7 @@ check "a beta of 1" one_line 2 "optimizer.beta1 must be below 1" agent --beta1 1
 check "an empty data.root" one_line 2 "data.root is empty" agent --data.root ''
 check "the version" grep -q "^shoal-agent [0-9]" <(agent --version)
 mkdir "$work/pipe" && mkfifo "$work/pipe/train-images-idx3-ubyte"
-check "a pipe as data" one_line 2 "train-images-idx3-ubyte" timeout 20 "$BUILD/shoal-agent" "${small[@]}" --data.root "$work/pipe"
+check "a pipe as data" one_line 2 "train-images-idx3-ubyte" timeout 120 "$BUILD/shoal-agent" "${small[@]}" --data.root "$work/pipe"
 check "no data: says where it looked" one_line 2 "train-images-idx3-ubyte" agent "${small[@]}" --data.root "$work/none"
 
 # Data sets with one thing wrong each.
@@ -64,17 +64,16 @@ unlike() {
 check "ranks with other learning rates" unlike
 
 # A port in use: the first master waits for a rank that never comes, the second finds the port taken.
-master() { # JOIN_TIMEOUT
-    agent "${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --node_rank 0 \
-        --master_addr 127.0.0.1 --master_port 29871 --join_timeout "$1"
-}
-listening() { (exec 4<>/dev/tcp/127.0.0.1/29871) 2>/dev/null; }
-master 60 >/dev/null 2>&1 &
+taken=$(free_port 26000)
+master=("${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --node_rank 0 --master_addr 127.0.0.1 --master_port "$taken")
+listening() { (exec 4<>"/dev/tcp/127.0.0.1/$taken") 2>/dev/null; }
+env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "${master[@]}" --join_timeout 600 >/dev/null 2>&1 & # itself, to be killed
 first=$!
-check "a master listens" wait_for 20 listening
-check "a port in use" fails 2 "port 29871 is in use" master 5
+check "a master listens" wait_for 120 listening
+check "a port in use" fails 2 "port $taken is in use" agent "${master[@]}" --join_timeout 60
 kill "$first"
 wait "$first"
+check "... until it ends" eval '! listening'
 
 # Checkpoints.
 check "a run with a checkpoint" agent "${small[@]}" --data.root "$data" --checkpoint_dir "$work/ck"

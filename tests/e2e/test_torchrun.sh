@@ -29,13 +29,14 @@ node() { # RANK
         --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=10 --batch_size=16 --checkpoint.dir="$work/ck" --save_steps=2 \
         --prometheus_port=0 >"$work/node$1" 2>&1
 }
+two_ranks() { mapfile -t ranks < <(pgrep -P "$(pgrep -P "$1")") && [ "${#ranks[@]}" -eq 2 ]; } # NODE
 kill_one_rank() {
-    local first second rank
+    local first second
     node 0 & first=$!
     node 1 & second=$!
-    wait_for 60 test -e "$work/ck/mnist_cnn-2steps" || return 1
-    rank=$(pgrep -P "$(pgrep -P "$second")" | tail -n 1)
-    kill -KILL "$rank"
+    wait_for 300 two_ranks "$second" || return 1
+    wait_for 300 test -e "$work/ck/mnist_cnn-2steps" || return 1
+    kill -KILL "${ranks[1]}" # at once: on a busy machine the run may soon be over
     wait "$first" || { cat "$work/node0"; return 1; }
     wait "$second" || { cat "$work/node1"; return 1; }
 }
