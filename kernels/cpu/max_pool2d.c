@@ -46,13 +46,13 @@ static inline __attribute__((always_inline)) void pool_window(const struct forwa
 /* Rows of the output, of all images. */
 CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
 {
-    const struct forward_args *a = args;
-    int64_t H = a->H, W = a->W, C = a->C;
+    const struct forward_args a = *(const struct forward_args *)args; /* index may alias all else */
+    int64_t H = a.H, W = a.W, C = a.C;
     for (int64_t row = first; row < last; row++) {
         int64_t b = row / (H / 2), h = row % (H / 2);
         int64_t top = (b * H + 2 * h) * W * C;
         for (int64_t w = 0; w < W / 2; w++, top += 2 * C)
-            pool_window(a, (row * (W / 2) + w) * C, top);
+            pool_window(&a, (row * (W / 2) + w) * C, top);
     }
 }
 
