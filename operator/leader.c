@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PATH_BYTES = 1024 };
 
@@ -21,6 +22,7 @@ struct leader {
     bool is_over;
     bool went_well; /* the last request */
     struct error failure;
+    struct error told; /* the failure, when leader_news() was last asked */
 };
 
 static enum lease_outcome outcome_of(enum error_code code)
@@ -139,7 +141,24 @@ const char *leader_holder(const struct leader *leader)
     return leader->lease.record.holder;
 }
 
-const struct error *leader_failure(const struct leader *leader)
+static bool is_gone(enum error_code code)
 {
-    return &leader->failure;
+    return code == ERR_IO || code == ERR_TIMEOUT;
+}
+
+/* An error names the request before the first colon. */
+static bool is_same_trouble(const struct error *a, const struct error *b)
+{
+    size_t request = strcspn(a->msg, ":") + 1;
+    if (is_gone(a->code))
+        return is_gone(b->code);
+    return a->code == b->code &&
+           (a->code != ERR_FORBIDDEN || strncmp(a->msg, b->msg, request) == 0);
+}
+
+const char *leader_news(struct leader *leader)
+{
+    bool is_news = leader->failure.code && !is_same_trouble(&leader->failure, &leader->told);
+    leader->told = leader->failure;
+    return is_news ? leader->failure.msg : NULL;
 }

@@ -35,10 +35,13 @@ bool leader_is_held(const struct leader *leader);
 void leader_release(struct leader *leader);
 bool leader_is_over(const struct leader *leader);
 
-/* For people: who holds it as last seen ("": nobody), and why the last try failed (code ERR_NONE:
- * it did not; a conflict is none). A try reads, and writes if the lease may be taken. */
+/* For people: who holds it as last seen; "": nobody. */
 const char *leader_holder(const struct leader *leader);
-const struct error *leader_failure(const struct leader *leader);
+/* Why the last try failed, if that is another trouble than at the last call, else NULL. A try
+ * reads, and writes if the lease may be taken; a conflict is no failure. A server that is gone is
+ * one trouble, whatever was asked of it; of rights each that is missing is one, which stays so with
+ * every try. Until the next leader_tick(). */
+const char *leader_news(struct leader *leader);
 
 #ifdef __cplusplus
 }

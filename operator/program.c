@@ -48,7 +48,6 @@ struct program {
     bool was_ready, was_leading;   /* as last published */
     int64_t spare_bytes;           /* resident and in no use, after the last trim */
     bool led;                      /* as last told */
-    struct error lease_trouble;    /* as last told */
     enum error_code login_trouble; /* likewise */
 };
 
@@ -199,25 +198,14 @@ static void tell_leading(struct program *p, bool leading)
         log_info("not leading: %s holds the lease", leader_holder(p->leader));
 }
 
-/* Of another kind, or another right that is missing: its error names the request before the first
- * colon. */
-static bool is_other_trouble(const struct error *told, const struct error *failure)
-{
-    size_t request = strcspn(failure->msg, ":") + 1;
-    return failure->code != told->code ||
-           (failure->code == ERR_FORBIDDEN && strncmp(failure->msg, told->msg, request) != 0);
-}
-
-/* Once, not with every try: a right that is missing stays so. */
 static void tell_lease_trouble(struct program *p)
 {
-    const struct error *failure = leader_failure(p->leader);
-    if (failure->code != ERR_NONE && is_other_trouble(&p->lease_trouble, failure))
-        log_warning("leader election: %s", failure->msg);
-    p->lease_trouble = *failure;
+    const char *news = leader_news(p->leader);
+    if (news)
+        log_warning("leader election: %s", news);
 }
 
-/* Likewise. The old credentials may be good for a while. */
+/* Once, not with every try. The old credentials may be good for a while. */
 static void tell_login_trouble(struct program *p)
 {
     const struct error *failure = kubeconfig_trouble(p->kubeconfig);
