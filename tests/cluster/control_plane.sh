@@ -40,9 +40,10 @@ END
 }
 
 start_etcd() {
-    local peer
-    peer=http://127.0.0.1:$(free_port)
-    etcd_url=http://127.0.0.1:$(free_port)
+    local port peer
+    port=$(free_port "$api")
+    peer=http://127.0.0.1:$(free_port "$api" "$port")
+    etcd_url=http://127.0.0.1:$port
     cluster_start etcd etcd --data-dir "$cluster/etcd" --unsafe-no-fsync --log-level warn \
         --listen-client-urls "$etcd_url" --advertise-client-urls "$etcd_url" \
         --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer"

@@ -5,10 +5,11 @@
 # $cluster/log/NAME, and has SHOAL_CLUSTER=$cluster in its environment, by which down.sh finds it without any file.
 # $cluster/run/NAME is its command, $cluster/run/NAME.pid its process group.
 
-free_port() {
+free_port() { # [PORT...]: none of those, on which nobody listens yet
     local port
     while :; do
         port=$((RANDOM % 20000 + 10000)) # below the ports that connections take
+        [[ " $* " != *" $port "* ]] || continue
         (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
     done
     echo "$port"

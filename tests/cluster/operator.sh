@@ -64,7 +64,7 @@ autoscalers_path=/apis/autoscaling/v1/namespaces/default/horizontalpodautoscaler
 operator_start() {
     local number=${#operators[@]}
     health=$(free_port)
-    metrics=$(free_port)
+    metrics=$(free_port "$health")
     shoal-operator --kubeconfig "$KUBECONFIG" --health-probe-bind-address "127.0.0.1:$health" \
         --metrics-bind-address "127.0.0.1:$metrics" "$@" >"$work/operator-$number.log" 2>&1 &
     operator=$!
