@@ -20,7 +20,7 @@ check "the status tells of steps" wait_for 120 has_stepped
 has_saved() { get /metrics | grep -q '^fsdp_checkpoint_last_step [1-9]'; }
 check "the metrics tell of a checkpoint" wait_for 120 has_saved
 has_bytes() { get /metrics | grep -qE '^fsdp_checkpoint_bytes [1-9]'; }
-check "... and of its size" has_bytes
+check "... and of its size" wait_for 120 has_bytes
 get /metrics >"$work/metrics"
 check "they tell of the model" contains "$work/metrics" 'fsdp_run_info{model="mnist_cnn",strategy="FULL_SHARD"'
 check "of the loss" grep -qE '^fsdp_train_loss [0-9.]+$' "$work/metrics"
@@ -38,7 +38,7 @@ listens() {
     exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
     printf 'GET /steps HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n%s\r\n\r\n' \
         'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' 'Sec-WebSocket-Version: 13' >&3
-    timeout 30 head -c 400 <&3 | tr -d '\0' >"$work/frames"
+    timeout 120 head -c 400 <&3 | tr -d '\0' >"$work/frames"
     exec 3>&-
     contains "$work/frames" "101 Switching Protocols" && contains "$work/frames" '{"step":'
 }
