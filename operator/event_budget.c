@@ -15,11 +15,11 @@ static void refill(struct event_budget *budget, int64_t steady_ms)
     }
 }
 
-bool event_budget_take(struct event_budget *budget, bool routine, int64_t steady_ms)
+bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t steady_ms)
 {
     if (budget->spent)
         refill(budget, steady_ms);
-    int allowed = EVENT_BUDGET_TOKENS - (routine ? EVENT_BUDGET_RESERVE : 0);
+    int allowed = EVENT_BUDGET_TOKENS - (one_of_many ? EVENT_BUDGET_RESERVE : 0);
     if (budget->spent >= allowed)
         return false;
     if (!budget->spent)

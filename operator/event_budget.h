@@ -1,7 +1,7 @@
 /* How many events about one job may be told: a bucket of tokens, as client-go has one for each
  * object, so that a job that goes on failing does not flood the API server. What the last tokens
- * are kept for differs: single creates and deletes that went well stop first, so that a big job's
- * end is still told. Pure. */
+ * are kept for differs: what a big job has many of stops first, so that its end is still told.
+ * Pure. */
 #ifndef SHOAL_OPERATOR_EVENT_BUDGET_H
 #define SHOAL_OPERATOR_EVENT_BUDGET_H
 
@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define EVENT_BUDGET_TOKENS    25
-#define EVENT_BUDGET_RESERVE   5               /* not for routine */
+#define EVENT_BUDGET_RESERVE   5               /* not for what there is much of */
 #define EVENT_BUDGET_REFILL_MS (5 * 60 * 1000) /* one token */
 
 #define EVENT_BUDGET_TEXTS    4                /* remembered */
@@ -30,7 +30,7 @@ struct event_budget {
 };
 
 /* Takes a token if there is one; steady_ms is a clock that does not jump. */
-bool event_budget_take(struct event_budget *budget, bool routine, int64_t steady_ms);
+bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t steady_ms);
 
 /* Whether this text is another one than the last few, or was told so long ago that nobody finds it
  * any more: what is refused again and again, or ends each time like the last, is told once, so that

@@ -97,7 +97,7 @@ static void on_event_done(void *context, const struct json_t *answer, const stru
     flight_end(flight);
 }
 
-/* Single creates and deletes that went well are what a big job has many of. */
+/* Single creates and deletes that went well. */
 static bool is_routine(const struct action *event)
 {
     return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
@@ -109,10 +109,21 @@ static bool is_failure(const struct action *event)
     return str_starts_with(event->reason, "Failed");
 }
 
+static bool is_disruption(const struct action *event)
+{
+    return strcmp(event->reason, REASON_POD_DISRUPTED) == 0;
+}
+
 /* What each try would tell anew, as long as it fails or the next pod ends like the last. */
 static bool is_told_again(const struct action *event)
 {
-    return is_failure(event) || strcmp(event->reason, REASON_POD_DISRUPTED) == 0;
+    return is_failure(event) || is_disruption(event);
+}
+
+/* What a big job has many of: it stops first. */
+static bool is_one_of_many(const struct action *event)
+{
+    return is_routine(event) || is_disruption(event);
 }
 
 void flight_tell(struct run *run, const struct action *event)
@@ -125,7 +136,7 @@ void flight_tell(struct run *run, const struct action *event)
     if (!is_failure(event) && !is_routine(event))
         log_info("%s: %s: %s", run->key, event->reason, event->message);
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
-        !event_budget_take(budget, is_routine(event), steady_ms)) {
+        !event_budget_take(budget, is_one_of_many(event), steady_ms)) {
         log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
         return;
     }

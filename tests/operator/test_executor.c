@@ -1,9 +1,9 @@
 /* Plans carried out on an API server that answers when the test says so. What follows until the
- * view shows what was done is test_executor_view.c's matter. */
+ * view shows what was done is test_executor_view.c's matter, events are test_executor_events.c's.
+ */
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "operator/event_budget.h"
 #include "operator/job_status.h"
 #include "tests/operator/executor_fixture.h"
 
@@ -225,71 +225,6 @@ static void jobs_are_carried_out_side_by_side(void **state)
     executor_fixture_close(f);
 }
 
-static void events_of_a_big_job_are_bounded(void **state)
-{
-    (void)state;
-    struct executor_fixture *f = executor_fixture_open(40);
-    executor_fixture_start(f, "ns/j");
-    late_api_answer_all(&f->kube);
-    assert_int_equal(f->overs, 1);
-    assert_int_equal(f->kube.events, 20);
-    struct plan *plan = plan_open(f->cluster->arena);
-    for (int i = 0; i < 9; i++)
-        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
-    executor_fixture_start_plan(f, "ns/j", plan);
-    assert_int_equal(f->kube.events, 25);
-    executor_forget(f->executor, "ns/j"); /* a new job of that name tells anew */
-    executor_fixture_start_plan(f, "ns/j", plan);
-    assert_int_equal(f->kube.events, 34);
-    executor_fixture_close(f);
-}
-
-static void events_in_flight_are_bounded(void **state)
-{
-    (void)state;
-    struct executor_fixture *f = executor_fixture_open(1);
-    struct plan *plan = plan_open(f->cluster->arena);
-    for (int i = 0; i < 25; i++)
-        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
-    static const char *const keys[] = {"ns/a", "ns/b", "ns/c"};
-    for (size_t i = 0; i < array_length(keys); i++)
-        executor_fixture_start_plan(f, keys[i], plan);
-    assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
-    late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_NONE);
-    executor_forget(f->executor, "ns/c");
-    executor_fixture_start_plan(f, "ns/c", plan);
-    assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
-    executor_fixture_close(f);
-}
-
-/* Nor does what each next pod meets use up the budget. */
-static void a_pod_that_ends_like_the_last_is_told_once_an_hour(void **state)
-{
-    (void)state;
-    static const struct {
-        int64_t now_ms;
-        const char *message;
-        int events; /* by then */
-    } rows[] = {{1000, "a: OutOfcpu", 1},
-                {61000, "a: OutOfcpu", 1},
-                {61000, "b: OutOfcpu", 2},
-                {121000, "a: OutOfcpu", 2},
-                {1000 + EVENT_BUDGET_AGAIN_MS, "a: OutOfcpu", 3}};
-    struct executor_fixture *f = executor_fixture_open(0);
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct plan *plan = plan_open(f->cluster->arena);
-        plan_add(plan, (struct action){.kind = ACTION_EVENT,
-                                       .event_type = EVENT_WARNING,
-                                       .reason = REASON_POD_DISRUPTED,
-                                       .message = rows[i].message});
-        executor_fixture_now_ms = rows[i].now_ms;
-        executor_fixture_start_plan(f, "ns/j", plan);
-        late_api_answer_all(&f->kube);
-        assert_int_equal(f->kube.events, rows[i].events);
-    }
-    executor_fixture_close(f);
-}
-
 static void a_failure_is_news_after_a_success(void **state)
 {
     (void)state;
@@ -387,9 +322,6 @@ int main(void)
         cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),
         cmocka_unit_test(a_plan_can_be_dropped),
         cmocka_unit_test(jobs_are_carried_out_side_by_side),
-        cmocka_unit_test(events_of_a_big_job_are_bounded),
-        cmocka_unit_test(events_in_flight_are_bounded),
-        cmocka_unit_test(a_pod_that_ends_like_the_last_is_told_once_an_hour),
         cmocka_unit_test(a_failure_is_news_after_a_success),
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),

@@ -1,0 +1,103 @@
+/* Which of a plan's events are told: a job has a budget, and what is no news is not told again. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/event_budget.h"
+#include "tests/operator/executor_fixture.h"
+
+static void events_of_a_big_job_are_bounded(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(40);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->overs, 1);
+    assert_int_equal(f->kube.events, 20);
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (int i = 0; i < 9; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->kube.events, 25);
+    executor_forget(f->executor, "ns/j"); /* a new job of that name tells anew */
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->kube.events, 34);
+    executor_fixture_close(f);
+}
+
+/* A node that goes takes many pods with it, again and again. */
+static void the_ends_of_many_pods_leave_room_for_the_jobs(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (int i = 0; i < 30; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT,
+                                       .event_type = EVENT_WARNING,
+                                       .reason = REASON_POD_DISRUPTED,
+                                       .message = arena_printf(f->cluster->arena, "%d", i)});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->kube.events, EVENT_BUDGET_TOKENS - EVENT_BUDGET_RESERVE);
+    plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->kube.events, EVENT_BUDGET_TOKENS - EVENT_BUDGET_RESERVE + 1);
+    executor_fixture_close(f);
+}
+
+static void events_in_flight_are_bounded(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(1);
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (int i = 0; i < 25; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    static const char *const keys[] = {"ns/a", "ns/b", "ns/c"};
+    for (size_t i = 0; i < array_length(keys); i++)
+        executor_fixture_start_plan(f, keys[i], plan);
+    assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_NONE);
+    executor_forget(f->executor, "ns/c");
+    executor_fixture_start_plan(f, "ns/c", plan);
+    assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
+    executor_fixture_close(f);
+}
+
+/* Nor does what each next pod meets use up the budget. */
+static void a_pod_that_ends_like_the_last_is_told_once_an_hour(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t now_ms;
+        const char *message;
+        int events; /* by then */
+    } rows[] = {{1000, "a: OutOfcpu", 1},
+                {61000, "a: OutOfcpu", 1},
+                {61000, "b: OutOfcpu", 2},
+                {121000, "a: OutOfcpu", 2},
+                {1000 + EVENT_BUDGET_AGAIN_MS, "a: OutOfcpu", 3}};
+    struct executor_fixture *f = executor_fixture_open(0);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = ACTION_EVENT,
+                                       .event_type = EVENT_WARNING,
+                                       .reason = REASON_POD_DISRUPTED,
+                                       .message = rows[i].message});
+        executor_fixture_now_ms = rows[i].now_ms;
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer_all(&f->kube);
+        assert_int_equal(f->kube.events, rows[i].events);
+    }
+    executor_fixture_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_of_a_big_job_are_bounded),
+        cmocka_unit_test(the_ends_of_many_pods_leave_room_for_the_jobs),
+        cmocka_unit_test(events_in_flight_are_bounded),
+        cmocka_unit_test(a_pod_that_ends_like_the_last_is_told_once_an_hour),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
