@@ -3,6 +3,7 @@
 
 #include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
+#include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
@@ -274,6 +275,60 @@ static void test_a_goodbye_is_no_loss(void **state)
             assert_non_null(strstr(all[i].err.msg, "rank 0 has left"));
 }
 
+enum { HASTY_KEYS = 40 };
+
+/* Rank 1 says all it has to say, its goodbye last, and hangs up without a look at the answers. In
+ * one piece: what its kernel has not yet sent then would be lost. */
+static int leave_hastily(struct process *p, struct error *err)
+{
+    auto_close int fd = -1;
+    int64_t deadline_ms = clock_monotonic_ms() + 60000;
+    struct wire_message in = {0}, last[HASTY_KEYS + 1] = {0};
+    const struct wire_message join = {
+        .magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2};
+    int attempt = 0;
+    while (net_connect("127.0.0.1", p->port, deadline_ms, &fd, err) < 0)
+        attempt = net_back_off(attempt, deadline_ms);
+    if (net_send(fd, &join, sizeof join, deadline_ms, err) < 0)
+        return -1;
+    while (in.type != WIRE_WELCOME)
+        if (net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
+            return -1;
+    for (int i = 0; i <= HASTY_KEYS; i++) {
+        last[i].magic = WIRE_MAGIC;
+        last[i].type = i < HASTY_KEYS ? WIRE_SET : WIRE_GOODBYE;
+        snprintf(last[i].key, sizeof last[i].key, "hasty/%d", i);
+    }
+    return net_send(fd, last, sizeof last, deadline_ms, err);
+}
+
+static int one_is_hasty(struct process *p, struct error *err)
+{
+    struct rendezvous *r;
+    char key[32], value[STORE_VALUE_MAX];
+    if (p->rank == 1)
+        return leave_hastily(p, err);
+    if (open_default(p, &r, err) < 0)
+        return -1;
+    struct store *s = rendezvous_store(r);
+    snprintf(key, sizeof key, "hasty/%d", HASTY_KEYS - 1);
+    int result = s->fn->get(s, key, 60000, value, err);
+    if (result == 0)
+        result = store_check(s, err);
+    rendezvous_close(r);
+    return result;
+}
+
+/* Answers that do not reach it any more are no loss: what it said before counts. */
+static void test_a_goodbye_counts_though_its_sender_is_gone(void **state)
+{
+    (void)state;
+    struct process all[2] = {0};
+    processes_run(all, 2, one_is_hasty, 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(all[i].result, &all[i].err);
+}
+
 /* One of the others believes in another world size, or all of them say that they are rank 1. */
 static int wrong_size(struct process *p, struct error *err)
 {
@@ -426,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_everybody_learns_of_a_failure_and_why),
         cmocka_unit_test(test_a_stopped_rank_is_lost_by_its_silence),
         cmocka_unit_test(test_a_goodbye_is_no_loss),
+        cmocka_unit_test(test_a_goodbye_counts_though_its_sender_is_gone),
         cmocka_unit_test(test_contradictions_are_told_to_all),
         cmocka_unit_test(test_who_is_missing_is_told_at_the_deadline),
         cmocka_unit_test(test_without_rank_0_the_last_attempt_is_told),
