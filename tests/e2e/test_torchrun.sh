@@ -34,8 +34,8 @@ kill_one_rank() {
     local first second
     node 0 & first=$!
     node 1 & second=$!
-    wait_for 300 two_ranks "$second" || return 1
-    wait_for 300 test -e "$work/ck/mnist_cnn-2steps" || return 1
+    wait_for 200 two_ranks "$second" || return 1
+    wait_for 200 test -e "$work/ck/mnist_cnn-2steps" || return 1
     kill -KILL "${ranks[1]}" # at once: on a busy machine the run may soon be over
     wait "$first" || { cat "$work/node0"; return 1; }
     wait "$second" || { cat "$work/node1"; return 1; }

@@ -23,6 +23,8 @@ gpt2() {
 
 checkpoints() { [ "$(find "$work/steps" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)" -gt "$1" ]; }
 
+three_or_ended() { checkpoints 2 || ! kill -0 "$1"; } # PID
+
 # The whole process group, at once. On a busy machine it may have ended before: then it runs once more.
 killed() {
     local pid status tries
@@ -33,12 +35,13 @@ killed() {
         rm -rf "$work/steps"
         setsid bash -c "gpt2 killed --checkpoint_dir $work/steps --save_steps 1 --save_total_limit 5" &
         pid=$!
-        wait_for 300 checkpoints 2 || { cat "$work/killed.log"; return 1; }
+        wait_for 300 three_or_ended "$pid" || { cat "$work/killed.log"; return 1; }
         kill -KILL -- "-$pid"
         wait "$pid" 2>/dev/null || status=$?
         [ "$status" != 137 ] || return 0
         echo "try $tries: it ended before it could be killed"
     done
+    cat "$work/killed.log"
     return 1
 }
 resumed() {
