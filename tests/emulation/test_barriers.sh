@@ -57,15 +57,16 @@ told() { # PROGRAM[:TEST]
     done
 }
 
-# Of a place that is needed alone the place, of another the pairs of its streams.
+# A place is to be needed alone; of one that the list says another makes good for, the pairs of its streams.
 check_wait() { # FILE:LINE FUNCTION
-    local file=${1%%:*} test log pair place
+    local file=${1%%:*} test log pairs place
     test=$(tests_of "$file")
     [ -n "$test" ] || { check "$list says who watches the waits of $file" false; return; }
     log=$work/${test##*/}
     [ -e "$log" ] || told "$test" >"$log"
-    if grep -qxF "$file $2 together" "$list"; then
-        sed -n "s,^$1 [^ ]* ,$test ,p" "$log" >>"$work/pairs"
+    pairs=$(sed -n "s,^$1 [^ ]* ,,p" "$log" | sort -u)
+    if grep -qxF -e "$file $2 together" -e "$file $2 ${pairs//$'\n'/,} together" "$list"; then
+        sed "/^$/d; s,^,$test ," <<<"$pairs" >>"$work/pairs"
         return
     fi
     place=$(sed -n "s,^$1 \([^ ]*\) .*,\1,p" "$log" | sort -u | paste -sd +)
