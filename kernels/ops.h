@@ -213,9 +213,11 @@ struct ops {
     /* y = value everywhere. */
     void (*fill)(struct stream *s, float *y, float value, int64_t count);
     /* y = a * y. */
-    void (*scale)(struct stream *s, float *y, float a, int64_t count);
-    /* y = y + x. Either may start at any element: a row of a tensor. */
-    void (*add)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+    void (*scale)(struct stream *s, enum dtype t, void *y, float a, int64_t count);
+    /* y = y + x, in y's dtype: gradients that come in bf16 are added to fp32 ones. Either may start
+     * at any element: a row of a tensor. */
+    void (*add)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+                int64_t count);
     /* y = x, in y's dtype. y may be x if both have the same. */
     void (*cast)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
                  int64_t count);
@@ -357,6 +359,9 @@ struct ops {
     /* dx may be dy. */
     void (*gelu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                           int64_t count, bool tanh);
+
+    /* Nobody needs a softmax's values themselves: attention, cross_entropy and
+     * nll_log_softmax_backward have theirs inside. */
 
     /* Cross-entropy of logits [rows, V] with targets [rows]; a target below 0 (-100) is ignored.
      * sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V], the gradient of

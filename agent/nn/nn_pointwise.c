@@ -13,7 +13,7 @@ static void add_backward(struct tape *tape, struct tape_op *op)
     bool add;
     void *dx = tape_gradient_in_place(tape, x, &add);
     if (dx && add)
-        nn_ops(tape)->add(tape_stream(tape), x->dtype, dx, y->gradient, x->count);
+        nn_ops(tape)->add(tape_stream(tape), x->dtype, dx, x->dtype, y->gradient, x->count);
     else if (dx)
         nn_ops(tape)->cast(tape_stream(tape), x->dtype, dx, x->dtype, y->gradient, x->count);
 }
@@ -31,7 +31,7 @@ struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
         return NULL;
     }
     assert(x->count == y->count && y->readers == 1);
-    nn_ops(tape)->add(tape_stream(tape), y->dtype, y->data, x->data, y->count);
+    nn_ops(tape)->add(tape_stream(tape), y->dtype, y->data, x->dtype, x->data, y->count);
     nn_record_add(tape, x, y);
     return y;
 }
@@ -175,28 +175,12 @@ struct scale_args {
     float a;
 };
 
-/* The op is of fp32 alone. */
-static void scale_queue(struct tape *tape, const struct tensor *x, void *values, float a)
-{
-    struct stream *s = tape_stream(tape);
-    if (x->dtype == DTYPE_F32) {
-        nn_ops(tape)->scale(s, values, a, x->count);
-        return;
-    }
-    float *wide = tape_alloc(tape, (size_t)x->count * sizeof *wide, "scaled values");
-    if (!wide)
-        return;
-    nn_ops(tape)->cast(s, DTYPE_F32, wide, x->dtype, values, x->count);
-    nn_ops(tape)->scale(s, wide, a, x->count);
-    nn_ops(tape)->cast(s, x->dtype, values, DTYPE_F32, wide, x->count);
-    device_free(stream_device(s), wide);
-}
-
 static void scale_backward(struct tape *tape, struct tape_op *op)
 {
     struct scale_args args;
     NN_GET_ARGS(op, args);
-    scale_queue(tape, op->output, op->output->gradient, args.a);
+    struct tensor *x = op->output;
+    nn_ops(tape)->scale(tape_stream(tape), x->dtype, x->gradient, args.a, x->count);
 }
 
 struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a)
@@ -208,7 +192,7 @@ struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a)
     assert(x->readers == 1);
     struct scale_args args = {a};
     struct tape_op op = {.backward = scale_backward, .output = x};
-    scale_queue(tape, x, x->data, a);
+    nn_ops(tape)->scale(tape_stream(tape), x->dtype, x->data, a, x->count);
     NN_SET_ARGS(op, args);
     tape_record(tape, &op);
     return x;
@@ -230,7 +214,7 @@ static void first_token_backward(struct tape *tape, struct tape_op *op)
     for (int64_t b = 0; dx && b < B; b++) {
         void *to = nn_at(dx, x->dtype, b * row), *from = nn_at(y->gradient, x->dtype, b * D);
         if (add)
-            nn_ops(tape)->add(s, x->dtype, to, from, D);
+            nn_ops(tape)->add(s, x->dtype, to, x->dtype, from, D);
         else
             stream_copy(s, to, from, (size_t)D * size);
     }

@@ -143,7 +143,8 @@ void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient)
         return;
     }
     if (gradient && !t->is_input)
-        device_ops(tape->device)->add(tape->stream, t->dtype, t->gradient, gradient, t->count);
+        device_ops(tape->device)
+            ->add(tape->stream, t->dtype, t->gradient, t->dtype, gradient, t->count);
     device_free(tape->device, gradient);
 }
 

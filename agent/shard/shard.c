@@ -122,14 +122,15 @@ static int open_scratch(struct shard *shard, struct device *home, const struct l
     if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas)) {
         size_t bytes = (size_t)largest->flat_count * dtype_bytes(c->reduce_dtype);
         if (device_alloc(device, MEMORY_GRADIENT, bytes, "gradients between ranks", &shard->packed,
-                         err) < 0 ||
-            alloc_slice(device, MEMORY_GRADIENT, DTYPE_F32, "reduced gradient", largest, &unpacked,
-                        err) < 0)
+                         err) < 0)
             return -1;
-        shard->unpacked = unpacked;
     }
     if (!shard->offload)
         return 0;
+    if (shard->packed && alloc_slice(device, MEMORY_GRADIENT, DTYPE_F32, "reduced gradient",
+                                     largest, &unpacked, err) < 0)
+        return -1;
+    shard->unpacked = shard->packed ? unpacked : NULL;
     if (device_alloc(device, MEMORY_INPUT, sizeof(double), "sum", &sum, err) < 0)
         return -1;
     shard->sum = sum;

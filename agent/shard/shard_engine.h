@@ -68,7 +68,7 @@ struct shard {
     struct unit *reducing;            /* the one whose full gradient is still in use, or NULL */
     double *sum;     /* on compute's device, for shard_sum(); NULL if the slices are there, too */
     void *packed;    /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
-    float *unpacked; /* [largest shard_count] what came back, in fp32 */
+    float *unpacked; /* [largest shard_count] what came back, in fp32, if it goes home; else NULL */
     float *arrival;  /* on home, for gradients that are added there; NULL if none are */
     bool last_micro_batch;
 };

@@ -101,22 +101,25 @@ static void add_at_home(struct shard *shard, struct unit *u, const float *part)
     stream_copy(shard->reduces, shard->arrival, part, (size_t)count * sizeof(float));
     shard_order(shard, shard->home, shard->reduces);
     device_ops(stream_device(shard->home))
-        ->add(shard->home, DTYPE_F32, u->view.gradient, shard->arrival, count);
+        ->add(shard->home, DTYPE_F32, u->view.gradient, DTYPE_F32, shard->arrival, count);
 }
 
-/* Brings the reduced slice to view.gradient: written by the step's first reduction, added to by
- * later ones. */
-static void deliver(struct shard *shard, struct unit *u, const float *part)
+/* Brings the reduced slice, of dtype t, to view.gradient: written by the step's first reduction,
+ * added to by later ones. What goes home is fp32. */
+static void deliver(struct shard *shard, struct unit *u, enum dtype t, const void *part)
 {
     int64_t count = u->layout->shard_count;
-    if (part == u->view.gradient)
+    float *gradient = u->view.gradient;
+    if (part == gradient)
         return;
-    if (!shard->offload)
-        compute_ops(shard)->add(shard->reduces, DTYPE_F32, u->view.gradient, part, count);
+    if (!shard->offload && u->accumulated)
+        compute_ops(shard)->add(shard->reduces, DTYPE_F32, gradient, t, part, count);
+    else if (!shard->offload)
+        compute_ops(shard)->cast(shard->reduces, DTYPE_F32, gradient, t, part, count);
     else if (u->accumulated)
         add_at_home(shard, u, part);
     else
-        stream_copy(shard->reduces, u->view.gradient, part, (size_t)count * sizeof(float));
+        stream_copy(shard->reduces, gradient, part, (size_t)count * sizeof(float));
 }
 
 static void reduce_between_ranks(struct shard *shard, enum dtype t, void *part, void *full,
@@ -129,9 +132,8 @@ static void reduce_between_ranks(struct shard *shard, enum dtype t, void *part, 
         shard->replicas->fn->all_reduce(shard->replicas, shard->reduces, t, part, count, COMM_MEAN);
 }
 
-/* In reduce_dtype and back; all of it on the stream of reduces, so that all units can share the
- * memory. */
-static float *reduce_packed(struct shard *shard, struct unit *u)
+/* In reduce_dtype; all of it on the stream of reduces, so that all units can share the memory. */
+static void reduce_packed(struct shard *shard, struct unit *u)
 {
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = u->layout->shard_count;
@@ -139,9 +141,22 @@ static float *reduce_packed(struct shard *shard, struct unit *u)
     compute_ops(shard)->cast(shard->reduces, t, shard->packed, DTYPE_F32, u->full_gradient,
                              u->layout->flat_count);
     reduce_between_ranks(shard, t, part, shard->packed, count);
-    float *into = !shard->offload && !u->accumulated ? u->view.gradient : shard->unpacked;
-    compute_ops(shard)->cast(shard->reduces, DTYPE_F32, into, t, part, count);
-    return into;
+    if (!shard->offload) {
+        deliver(shard, u, t, part);
+        return;
+    }
+    compute_ops(shard)->cast(shard->reduces, DTYPE_F32, shard->unpacked, t, part, count);
+    deliver(shard, u, DTYPE_F32, shard->unpacked);
+}
+
+static void reduce_whole(struct shard *shard, struct unit *u)
+{
+    int64_t count = u->layout->shard_count;
+    float *part = u->full_gradient + shard->group_rank * count;
+    if (shard->group && !shard->offload && !u->accumulated)
+        part = u->view.gradient;
+    reduce_between_ranks(shard, DTYPE_F32, part, u->full_gradient, count);
+    deliver(shard, u, DTYPE_F32, part);
 }
 
 static void begin_range(const struct shard *shard, const struct unit *u)
@@ -157,18 +172,13 @@ void shard_reduce(struct shard *shard, struct unit *u)
 {
     if (!u->pending)
         return;
-    int64_t count = u->layout->shard_count;
     u->pending = false;
     shard_order(shard, shard->reduces, shard->compute);
     begin_range(shard, u);
-    float *part = u->full_gradient + shard->group_rank * count;
-    if (shard->group && !shard->offload && !u->accumulated)
-        part = u->view.gradient;
-    if (!shard->packed)
-        reduce_between_ranks(shard, DTYPE_F32, part, u->full_gradient, count);
+    if (shard->packed)
+        reduce_packed(shard, u);
     else
-        part = reduce_packed(shard, u);
-    deliver(shard, u, part);
+        reduce_whole(shard, u);
     stream_range_end(shard->reduces);
     u->accumulated = true;
     event_record(u->reduced, shard->reduces);

@@ -93,7 +93,8 @@ static void add_transient(const struct run_plan_facts *f, const struct amounts *
     }
 }
 
-/* What is reduced in bf16 is packed first, a unit whole, and its sum unpacked, a slice in fp32. */
+/* What is reduced in bf16 is packed first, a unit whole; what goes to the host is unpacked, a slice
+ * in fp32. */
 static void add_packing(const struct run_plan_facts *f, const struct amounts *a,
                         struct run_plan_strategy *s)
 {
@@ -101,7 +102,7 @@ static void add_packing(const struct run_plan_facts *f, const struct amounts *a,
     int64_t largest = max(a->root, max(a->other, a->block));
     if (f->bytes.reduction != PACKED || f->world_size == 1)
         return;
-    int64_t bytes = largest * PACKED + largest / s->group_size * UNPACKED;
+    int64_t bytes = largest * PACKED + (f->cpu_offload ? largest / s->group_size * UNPACKED : 0);
     s->whole_gradients += bytes;
     s->transient += bytes;
 }

@@ -65,8 +65,9 @@ extern const struct ops cpu_ops;
 
 /* The ops, as in struct ops. */
 void cpu_fill(struct stream *s, float *y, float value, int64_t count);
-void cpu_scale(struct stream *s, float *y, float a, int64_t count);
-void cpu_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+void cpu_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count);
+void cpu_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+             int64_t count);
 void cpu_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
               int64_t count);
 void cpu_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float mean,

@@ -23,55 +23,64 @@ void cpu_fill(struct stream *s, float *y, float value, int64_t count)
     cpu_call_pieces(s, fill_piece, count, CPU_GRAIN, struct fill_args, y, value);
 }
 
+struct scale_args {
+    enum dtype t;
+    void *y;
+    float a;
+};
+
 CPU_HOT static void scale_piece(const void *args, int64_t first, int64_t last)
 {
-    const struct fill_args *a = args;
-    float *y = a->y, value = a->value;
-    for (int64_t i = first; i < last; i++)
-        y[i] *= value;
+    const struct scale_args *a = args;
+    float x_strip[STRIP], y_strip[STRIP], factor = a->a;
+    for (int64_t i = first, n; i < last; i += n) {
+        n = strip_length(last - i);
+        const float *x = strip_read(a->t, a->y, i, n, x_strip);
+        float *y = strip_target(a->t, a->y, i, y_strip);
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            y[j] = factor * x[j];
+        strip_write(a->t, a->y, i, n, y);
+    }
 }
 
-void cpu_scale(struct stream *s, float *y, float a, int64_t count)
+void cpu_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count)
 {
-    cpu_call_pieces(s, scale_piece, count, CPU_GRAIN, struct fill_args, y, a);
+    cpu_call_pieces(s, scale_piece, count, CPU_GRAIN, struct scale_args, t, y, a);
 }
 
-struct add_args {
-    enum dtype t;
+/* Of add and cast. */
+struct two_args {
+    enum dtype t_y, t_x;
     void *y;
     const void *x;
 };
 
 CPU_HOT static void add_piece(const void *args, int64_t first, int64_t last)
 {
-    const struct add_args *a = args;
+    const struct two_args *a = args;
     float x_strip[STRIP], y_strip[STRIP], sum_strip[STRIP];
     for (int64_t i = first, n; i < last; i += n) {
         n = strip_length(last - i);
-        const float *x = strip_read(a->t, a->x, i, n, x_strip);
-        const float *y = strip_read(a->t, a->y, i, n, y_strip);
-        float *sum = strip_target(a->t, a->y, i, sum_strip);
+        const float *x = strip_read(a->t_x, a->x, i, n, x_strip);
+        const float *y = strip_read(a->t_y, a->y, i, n, y_strip);
+        float *sum = strip_target(a->t_y, a->y, i, sum_strip);
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
             sum[j] = y[j] + x[j];
-        strip_write(a->t, a->y, i, n, sum);
+        strip_write(a->t_y, a->y, i, n, sum);
     }
 }
 
-void cpu_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count)
+void cpu_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+             int64_t count)
 {
-    cpu_call_pieces(s, add_piece, count, CPU_GRAIN, struct add_args, t, y, x);
+    cpu_call_pieces(s, add_piece, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
 }
-
-struct cast_args {
-    enum dtype t_y, t_x;
-    void *y;
-    const void *x;
-};
 
 CPU_HOT static void cast_piece(const void *args, int64_t first, int64_t last)
 {
-    const struct cast_args *a = args;
+    const struct two_args *a = args;
     float x_strip[STRIP], y_strip[STRIP];
     for (int64_t i = first, n; i < last; i += n) {
         n = strip_length(last - i);
@@ -88,7 +97,7 @@ void cpu_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const v
               int64_t count)
 {
     assert(y != x || t_y == t_x);
-    cpu_call_pieces(s, cast_piece, count, CPU_GRAIN, struct cast_args, t_y, t_x, y, x);
+    cpu_call_pieces(s, cast_piece, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
 }
 
 struct clip_args {

@@ -1,6 +1,6 @@
 /* Ops in which each element is on its own. A thread takes 16 bytes at a time. */
+#include "kernels/cuda/map.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/wide.h"
 
 enum { THREADS = 256, BLOCKS_PER_MULTIPROCESSOR = 8 };
 
@@ -24,49 +24,17 @@ void cuda_fill(struct stream *s, float *y, float value, int64_t count)
         CUDA_LAUNCH(s, fill_kernel, blocks_for(s, count, 4), THREADS, 0, y, value, count);
 }
 
-static __global__ void scale_kernel(float *y, float a, int64_t count)
-{
-    for (int64_t i = 4 * grid_thread(); i < count; i += 4 * grid_threads()) {
-        float x[4];
-        numbers_load(x, y + i, count - i);
-        for (int j = 0; j < 4; j++)
-            x[j] *= a;
-        numbers_store(y + i, x, count - i);
+struct scale_by {
+    float a;
+    __device__ float at(float x) const
+    {
+        return a * x;
     }
-}
+};
 
-void cuda_scale(struct stream *s, float *y, float a, int64_t count)
+void cuda_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count)
 {
-    if (count)
-        CUDA_LAUNCH(s, scale_kernel, blocks_for(s, count, 4), THREADS, 0, y, a, count);
-}
-
-template <class T, int N> static __global__ void add_kernel(T *y, const T *x, int64_t count)
-{
-    for (int64_t i = N * grid_thread(); i < count; i += N * grid_threads()) {
-        if constexpr (N == 1) {
-            number_store(y + i, number_load(y + i) + number_load(x + i));
-        } else {
-            float sum[N], other[N];
-            numbers_load(sum, y + i, count - i);
-            numbers_load(other, x + i, count - i);
-            for (int j = 0; j < N; j++)
-                sum[j] += other[j];
-            numbers_store(y + i, sum, count - i);
-        }
-    }
-}
-
-void cuda_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count)
-{
-    if (count == 0)
-        return;
-    for_dtype(t, is_aligned(y) && is_aligned(x), [&](auto element, auto width) {
-        using T = decltype(element);
-        constexpr int N = decltype(width)::value;
-        CUDA_LAUNCH(s, (add_kernel<T, N>), blocks_for(s, count, N), THREADS, 0, (T *)y,
-                    (const T *)x, count);
-    });
+    map(s, t, y, y, count, scale_by{a});
 }
 
 /* Eight numbers at a time, whatever the dtypes. */
@@ -93,6 +61,40 @@ __device__ static inline void eight_store(float *p, const float (&x)[8], int64_t
     numbers_store(p, first, left);
     if (left > 4)
         numbers_store(p + 4, second, left - 4);
+}
+
+/* WIDE: both start on 16 bytes. */
+template <typename Y, typename X, bool WIDE>
+static __global__ void add_kernel(Y *y, const X *x, int64_t count)
+{
+    constexpr int N = WIDE ? 8 : 1;
+    for (int64_t i = N * grid_thread(); i < count; i += N * grid_threads()) {
+        if constexpr (WIDE) {
+            float sum[N], other[N];
+            eight_load(sum, y + i, count - i);
+            eight_load(other, x + i, count - i);
+            for (int j = 0; j < N; j++)
+                sum[j] += other[j];
+            eight_store(y + i, sum, count - i);
+        } else {
+            number_store(y + i, number_load(y + i) + number_load(x + i));
+        }
+    }
+}
+
+template <typename Y, typename X> static void add(struct stream *s, Y *y, const X *x, int64_t count)
+{
+    if (is_aligned(y) && is_aligned(x))
+        CUDA_LAUNCH(s, (add_kernel<Y, X, true>), blocks_for(s, count, 8), THREADS, 0, y, x, count);
+    else
+        CUDA_LAUNCH(s, (add_kernel<Y, X, false>), blocks_for(s, count, 1), THREADS, 0, y, x, count);
+}
+
+void cuda_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+              int64_t count)
+{
+    if (count)
+        CUDA_FOR_DTYPE(t_y, Y, CUDA_FOR_DTYPE(t_x, X, add(s, (Y *)y, (const X *)x, count)));
 }
 
 template <typename Y, typename X> __global__ void cast_kernel(Y *y, const X *x, int64_t count)

@@ -12,8 +12,9 @@ extern const struct ops cuda_ops;
 
 /* The ops, as in struct ops. */
 void cuda_fill(struct stream *s, float *y, float value, int64_t count);
-void cuda_scale(struct stream *s, float *y, float a, int64_t count);
-void cuda_add(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+void cuda_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count);
+void cuda_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+              int64_t count);
 void cuda_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
                int64_t count);
 void cuda_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,

@@ -232,6 +232,8 @@ static void bf16_stays_near_fp32(void **state)
             w.ranks = ranks;
             w.config.strategy = ranks == 4 ? HYBRID_SHARD : NO_SHARD;
             w.config.shard_group_size = 2;
+            w.config.accumulate_sharded = true;
+            w.micro_batches = rows[i].slice == DTYPE_BF16 ? 2 : 1; /* each reduced, and added up */
             w.config.slice_dtype = rows[i].slice;
             w.config.reduce_dtype = rows[i].reduce;
             world_must_run(&w, &got, what);

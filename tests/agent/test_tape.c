@@ -84,7 +84,7 @@ static void twice_backward(struct tape *tape, struct tape_op *op)
 {
     float *gradient = tape_take_gradient(op->output);
     const struct ops *ops = device_ops(stream_device(tape_stream(tape)));
-    ops->scale(tape_stream(tape), gradient, 2, op->output->count);
+    ops->scale(tape_stream(tape), DTYPE_F32, gradient, 2, op->output->count);
     tape_give_gradient(tape, op->inputs[0], gradient);
 }
 
@@ -98,7 +98,7 @@ static struct tensor *twice(struct tape *tape, struct tensor *x, bool reads_inpu
     if (y) {
         stream_copy(tape_stream(tape), y->data, x->data, (size_t)x->count * sizeof(float));
         device_ops(stream_device(tape_stream(tape)))
-            ->scale(tape_stream(tape), y->data, 2, x->count);
+            ->scale(tape_stream(tape), y->dtype, y->data, 2, x->count);
     }
     tape_record(tape, &(struct tape_op){.backward = twice_backward,
                                         .output = y,

@@ -231,7 +231,7 @@ static void rope(struct bench *b)
 
 static void residual(struct bench *b)
 {
-    b->ops->add(b->s, b->t, b->x[0], b->x[1], b->rows * b->m->D);
+    b->ops->add(b->s, b->t, b->x[0], b->t, b->x[1], b->rows * b->m->D);
     moves(b, 3 * b->rows * b->m->D, 0);
 }
 

@@ -120,6 +120,7 @@ done <<'END'
 FULL_SHARD --mixed_precision=bf16
 SHARD_GRAD_OP --mixed_precision=bf16 --reduce_dtype=bf16
 NO_SHARD --mixed_precision=bf16 --reduce_dtype=bf16
+FULL_SHARD --mixed_precision=bf16 --reduce_dtype=bf16 --accumulation_sync=every --gradient_accumulation_steps=2
 HYBRID_SHARD --mixed_precision=bf16-true --reduce_dtype=bf16
 FULL_SHARD --mixed_precision=bf16-true --accumulation_sync=every --gradient_accumulation_steps=2
 FULL_SHARD --mixed_precision=bf16-true --optim=sgd --momentum=0.9

@@ -7,37 +7,52 @@
 static const int64_t counts[] = {0, 1, 7, 8, 31, 512, 8192, 20001};
 static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
 
-static void test_fill_and_scale(void **state)
+static void test_fill(void **state)
 {
     struct world *world = *state;
     for (size_t i = 0; i < array_length(counts); i++) {
         int64_t n = counts[i];
         float *host = host_random(world, n, -1, 1);
-        float *scaled = to_device(world, host, n), *filled = to_device(world, host, n);
-        world->ops->scale(world->stream, scaled, -3, n);
+        float *filled = to_device(world, host, n);
         world->ops->fill(world->stream, filled, 2.5f, n);
-        const float *got = from_device(world, scaled, n), *fill = from_device(world, filled, n);
+        const float *fill = from_device(world, filled, n);
         for (int64_t j = 0; j < n; j++)
-            assert_true(got[j] == -3 * host[j] && fill[j] == 2.5f);
+            assert_true(fill[j] == 2.5f);
     }
 }
 
-/* To y's elements from `first` on: where they start there is no wide load. */
-static void check_add(struct world *world, enum dtype t, int64_t n, int64_t first)
+static void check_scale(struct world *world, enum dtype t, int64_t n)
 {
-    float *host_x = round_to(t, host_random(world, n, -1, 1), n);
-    float *host_y = round_to(t, host_random(world, n, -1, 1), n);
+    float *host = round_to(t, host_random(world, n, -1, 1), n);
+    if (n > 2)
+        host[1] = NAN;
+    void *y = to_device_as(world, t, host, n);
+    world->ops->scale(world->stream, t, y, -3, n);
+    const float *got = from_device_as(world, t, y, n);
+    for (int64_t j = 0; j < n; j++)
+        host[j] *= -3;
+    round_to(t, host, n);
+    for (int64_t j = 0; j < n; j++)
+        assert_true(got[j] == host[j] || (isnan(got[j]) && isnan(host[j])));
+}
+
+/* To y's elements from `first` on: where they start there is no wide load. */
+static void check_add(struct world *world, enum dtype t_y, enum dtype t_x, int64_t n, int64_t first)
+{
+    float *host_x = round_to(t_x, host_random(world, n, -1, 1), n);
+    float *host_y = round_to(t_y, host_random(world, n, -1, 1), n);
     if (n > 2)
         host_x[1] = NAN;
-    void *x = to_device_as(world, t, host_x, n), *y = to_device_as(world, t, host_y, n);
-    world->ops->add(world->stream, t, (char *)y + (size_t)first * dtype_bytes(t), x, n - first);
-    const float *got = from_device_as(world, t, y, n);
+    void *x = to_device_as(world, t_x, host_x, n), *y = to_device_as(world, t_y, host_y, n);
+    world->ops->add(world->stream, t_y, (char *)y + (size_t)first * dtype_bytes(t_y), t_x, x,
+                    n - first);
+    const float *got = from_device_as(world, t_y, y, n);
     for (int64_t j = first; j < n; j++)
         host_y[j] += host_x[j - first];
-    round_to(t, host_y, n);
+    round_to(t_y, host_y, n);
     for (int64_t j = 0; j < n; j++)
         assert_true(got[j] == host_y[j] || (isnan(got[j]) && isnan(host_y[j])));
-    from_device_as(world, t, x, n);
+    from_device_as(world, t_x, x, n);
 }
 
 static void check_cast(struct world *world, enum dtype t_y, enum dtype t_x, int64_t n,
@@ -78,10 +93,12 @@ static void test_typed(void **state)
 {
     for (size_t i = 0; i < array_length(counts); i++)
         for (size_t t = 0; t < array_length(dtypes); t++) {
-            check_add(*state, dtypes[t], counts[i], 0);
-            check_add(*state, dtypes[t], counts[i], counts[i] / 7);
-            for (size_t from = 0; from < array_length(dtypes); from++)
+            check_scale(*state, dtypes[t], counts[i]);
+            for (size_t from = 0; from < array_length(dtypes); from++) {
+                check_add(*state, dtypes[t], dtypes[from], counts[i], 0);
+                check_add(*state, dtypes[t], dtypes[from], counts[i], counts[i] / 7);
                 check_cast(*state, dtypes[t], dtypes[from], counts[i], false);
+            }
             check_cast(*state, dtypes[t], dtypes[t], counts[i], true);
             check_relu(*state, dtypes[t], counts[i], false);
             check_relu(*state, dtypes[t], counts[i], true);
@@ -203,7 +220,7 @@ static void test_starts_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_fill_and_scale, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_fill, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_typed, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_clip, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_starts_anywhere, world_setup, world_teardown),

@@ -105,7 +105,7 @@ static void take_memory(struct training *t)
 {
     float *more = alloc(t->world, (size_t)(t->step + 1) * 1000);
     t->world->ops->fill(t->world->stream, more, 1, 10);
-    t->world->ops->add(t->world->stream, DTYPE_F32, t->z, more, 10);
+    t->world->ops->add(t->world->stream, DTYPE_F32, t->z, DTYPE_F32, more, 10);
     device_free(t->world->device, more);
 }
 
@@ -148,15 +148,15 @@ static void queue_step(struct training *t, bool accumulates, void (*between)(str
         0.01f * (float)(t->step + 1), 0.9f, 0.99f, 1e-8f, 0.1f, true, t->step + 1};
     ops->dropout(s, DTYPE_F32, t->y, t->x, t->rows, IN, 0.5f,
                  random_key(7, (uint64_t)t->step, 0, 0), 0, 1);
-    ops->scale(s, t->y, 2, t->rows * IN);
-    ops->scale(s, t->y, 0.5f, t->rows * IN);
+    ops->scale(s, DTYPE_F32, t->y, 2, t->rows * IN);
+    ops->scale(s, DTYPE_F32, t->y, 0.5f, t->rows * IN);
     ops->linear_forward(s, DTYPE_F32, DTYPE_F32, t->z, t->y, t->w, NULL, false, &shape);
-    ops->scale(s, t->z, 0.25f, t->rows * OUT);
+    ops->scale(s, DTYPE_F32, t->z, 0.25f, t->rows * OUT);
     between(t);
     ops->linear_backward_weights(s, DTYPE_F32, t->g, NULL, t->y, t->z, &shape, accumulates);
-    ops->scale(s, t->g, 2, WEIGHTS);
-    ops->scale(s, t->g, 0.75f, WEIGHTS);
-    ops->scale(s, t->g, 0.5f, WEIGHTS);
+    ops->scale(s, DTYPE_F32, t->g, 2, WEIGHTS);
+    ops->scale(s, DTYPE_F32, t->g, 0.75f, WEIGHTS);
+    ops->scale(s, DTYPE_F32, t->g, 0.5f, WEIGHTS);
     ops->adam(s, DTYPE_F32, t->w, t->g, t->m, t->v, WEIGHTS, &adam, 0, 0);
 }
 
@@ -271,7 +271,7 @@ static void test_forms(void **state)
         for (int step = 0; step < 8; step++) {
             graph_begin(graph);
             for (int n = 0; n < rows[i].lengths[step]; n++)
-                world->ops->add(world->stream, DTYPE_F32, y, x, 1);
+                world->ops->add(world->stream, DTYPE_F32, y, DTYPE_F32, x, 1);
             graph_end(graph);
             sum += (float)rows[i].lengths[step];
         }
@@ -314,7 +314,7 @@ static void test_other_kinds(void **state)
                 continue;
             graph_begin(graph);
             for (int i = 0; i < rows[row].adds[n]; i++)
-                world->ops->add(world->stream, DTYPE_F32, y, x, V);
+                world->ops->add(world->stream, DTYPE_F32, y, DTYPE_F32, x, V);
             graph_end(graph);
             stream_copy(world->stream, got[n], y, sizeof got[n]);
         }
@@ -358,11 +358,11 @@ static void test_memory_is_given_back(void **state)
         graph_begin(graph);
         float *a = alloc(world, COUNT * sizeof *a);
         world->ops->fill(world->stream, a, (float)(i + 1), COUNT);
-        world->ops->add(world->stream, DTYPE_F32, sum, a, COUNT);
+        world->ops->add(world->stream, DTYPE_F32, sum, DTYPE_F32, a, COUNT);
         device_free(world->device, a);
         float *b = alloc(world, MORE * sizeof *b);
         world->ops->fill(world->stream, b, 1, MORE);
-        world->ops->add(world->stream, DTYPE_F32, sum, b, MORE);
+        world->ops->add(world->stream, DTYPE_F32, sum, DTYPE_F32, b, MORE);
         graph_end(graph);
         device_free(world->device, b);
     }

@@ -178,10 +178,10 @@ static struct left run(struct world *world, const struct norm_row *r, enum dtype
         forward(world, r, &l, rms, residual, w, bias);
         backward(world, r, &l, rms, l.dx, true, dy, w);
     } else {
-        world->ops->add(world->stream, t, l.sum, residual, count);
+        world->ops->add(world->stream, t, l.sum, t, residual, count);
         forward(world, r, &l, rms, NULL, w, bias);
         backward(world, r, &l, rms, dy, false, dy, w);
-        world->ops->add(world->stream, t, l.dx, dy, count);
+        world->ops->add(world->stream, t, l.dx, t, dy, count);
     }
     void *inputs[] = {residual, dy};
     for (size_t i = 0; i < array_length(inputs); i++)

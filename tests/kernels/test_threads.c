@@ -58,7 +58,7 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
     ops->rms_norm_backward(s, t, y, false, dnorm, y, x, x, lse, ROWS, D, true);
     ops->layer_norm_forward(s, t, y, lse, x, NULL, x, x, ROWS, D, 1e-5f);
     ops->layer_norm_backward(s, t, y, false, dnorm, dnorm + D, y, x, x, lse, ROWS, D, true);
-    ops->add(s, DTYPE_F32, dw, dnorm, 2 * D);
+    ops->add(s, DTYPE_F32, dw, DTYPE_F32, dnorm, 2 * D);
     from_device_as(w, t, x, COUNT);
     from_device(w, floats, COUNT);
     from_device_as(w, t, logits, COUNT);
