@@ -24,9 +24,9 @@
 #define SEGMENT_BYTES (128 * 1024)
 /* When a neighbour's connection ends, the news of which rank was lost first may still be on its
  * way: an innocent neighbour that has left for that reason must not be blamed. */
-#define VERDICT_MS 1000
+#define VERDICT_MS 2000
 /* How long a rank whose deadline has passed gives the others to say that theirs has passed, too. */
-#define MISSING_MS 1000
+#define MISSING_MS 2000
 
 struct ring {
     struct ring_options options; /* id and world_ranks are copies */
