@@ -40,6 +40,11 @@ void source_fetch_ahead(struct source *source, int64_t most)
         feed_filled(s->feed, s->ahead.batches);
 }
 
+const struct source_fetched *source_ahead(const struct source *source)
+{
+    return source->is_ahead && source->ahead_result == 0 ? &source->ahead : NULL;
+}
+
 int source_next(struct source *source, int64_t most, struct source_fetched *ret_fetched,
                 struct error *err)
 {

@@ -93,6 +93,8 @@ int source_next(struct source *source, int64_t most, struct source_fetched *ret_
 /* Fetches what the next call of source_next() will tell of, failures and notices too. For when all
  * of this step is queued: the device works on it meanwhile. */
 void source_fetch_ahead(struct source *source, int64_t most);
+/* What it fetched, until source_next() or source_seek(); NULL: nothing, or it failed. */
+const struct source_fetched *source_ahead(const struct source *source);
 /* Queues the step's micro-batch i, each once and in order; valid until the next call. */
 struct batch source_batch(struct source *source, int64_t i);
 /* What source_seek() needs beside epoch and samples to go on behind this step: "" for what can be

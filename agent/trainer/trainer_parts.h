@@ -23,9 +23,10 @@ extern "C" {
 
 enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
 
-/* What a step adds up: the model's sums, and behind them how many ranks want to stop, and on how
- * many a save has ended. */
-enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTALS };
+/* What a step adds up: the model's sums, and behind them how many ranks want to stop, on how many a
+ * save has ended, and the targets that the ranks have fetched for the next step, NaN if one of them
+ * has not fetched; of MODEL_PRETRAINING its labels, too. */
+enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTAL_TARGETS, TOTAL_LABELS, TOTALS };
 
 /* What compute is handed as graphs (runtime.cuda_graphs): a training pass with its backward, an
  * evaluation pass, the optimizer's step. */
@@ -35,8 +36,9 @@ enum { GRAPH_TRAINING, GRAPH_EVALUATION, GRAPH_UPDATE, TRAINER_GRAPHS };
 struct trainer_numbers {
     double sums[MODEL_MAX_SUMS]; /* the device's, as of the last sync */
     double totals[TOTALS];       /* likewise */
-    double flags[2]; /* this rank's part of the last two totals, as the last step sent them */
-    double number;   /* trainer_sum()'s */
+    double mine[TOTALS]; /* this rank's part of the totals from TOTAL_STOP on, as the last step
+                            sent them */
+    double number;       /* trainer_sum()'s */
 };
 
 /* Buffers for one unit's slice: its values, then each optimizer state. */

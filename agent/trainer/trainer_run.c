@@ -215,6 +215,7 @@ static int run_epoch(struct trainer *t, struct error *err)
         return -1;
     t->data_state = "";
     t->epoch_ended = false;
+    t->numbers->totals[TOTAL_TARGETS] = (double)NAN; /* what was fetched is forgotten */
     const struct agent_config *c = t->config;
     int64_t group = c->optimizer.gradient_accumulation_steps;
     while (trainer_epoch_goes_on(t, t->position.step)) {

@@ -47,15 +47,19 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
 }
 
 /* So that the step's gradient, the mean over the ranks, is that of the mean loss over what all
- * ranks have, `mine` of which is this rank's. */
-static int scale_of(struct trainer *t, int64_t mine, bool same, float *ret_scale, struct error *err)
+ * ranks have, `mine` of which is this rank's. What all have came with the sums of the step before,
+ * as this total, if all had fetched by then; else the ranks are asked now. */
+static int scale_of(struct trainer *t, int64_t mine, bool same, int total, float *ret_scale,
+                    struct error *err)
 {
     double count = (double)mine;
     *ret_scale = 1;
     if (t->config->model.loss_reduction == LOSS_SUM)
         return 0;
     if (!same) {
-        if (trainer_sum(t, &count, err))
+        if (!isnan(t->numbers->totals[TOTAL_TARGETS]))
+            count = t->numbers->totals[total];
+        else if (trainer_sum(t, &count, err))
             return -1;
         count /= t->world->size;
     }
@@ -68,9 +72,9 @@ static int find_scales(struct trainer *t, const struct source_fetched *fetched,
 {
     ret_scales->labels = 0;
     if (t->model->task == MODEL_PRETRAINING &&
-        scale_of(t, fetched->labels, fetched->same, &ret_scales->labels, err))
+        scale_of(t, fetched->labels, fetched->same, TOTAL_LABELS, &ret_scales->labels, err))
         return -1;
-    return scale_of(t, fetched->targets, fetched->same, &ret_scales->targets, err);
+    return scale_of(t, fetched->targets, fetched->same, TOTAL_TARGETS, &ret_scales->targets, err);
 }
 
 static bool measures_norm(const struct trainer *t)
@@ -113,16 +117,22 @@ static int update(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* The sums of all ranks beside this rank's, and what they have to agree on, for language models:
- * queued. */
+/* The sums of all ranks beside this rank's, what they have to agree on, and what they have for the
+ * next step, for language models: queued. */
 static void queue_totals(struct trainer *t)
 {
     struct comm *world = t->world;
-    t->numbers->flags[0] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
-    t->numbers->flags[1] = trainer_save_has_ended(t) ? 1 : 0;
+    double *mine = t->numbers->mine;
+    const struct source_fetched *next = source_ahead(t->train);
+    mine[TOTAL_STOP] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
+    mine[TOTAL_SAVED] = trainer_save_has_ended(t) ? 1 : 0;
+    mine[TOTAL_TARGETS] = next ? (double)next->targets : (double)NAN;
+    mine[TOTAL_LABELS] = next ? (double)next->labels : 0;
     stream_copy(t->compute, t->totals, t->sums, sizeof t->numbers->sums);
-    stream_copy(t->compute, t->totals + TOTAL_STOP, t->numbers->flags, sizeof t->numbers->flags);
-    world->fn->all_reduce_f64(world, t->compute, t->totals, TOTALS);
+    stream_copy(t->compute, t->totals + TOTAL_STOP, mine + TOTAL_STOP,
+                (TOTALS - TOTAL_STOP) * sizeof *mine);
+    world->fn->all_reduce_f64(world, t->compute, t->totals,
+                              t->model->task == MODEL_PRETRAINING ? TOTALS : TOTAL_LABELS);
     stream_copy(t->compute, t->numbers->totals, t->totals, sizeof t->numbers->totals);
 }
 
@@ -183,7 +193,6 @@ static void fetch_ahead(struct trainer *t)
         return;
     profiler_phase(t->profiler, "data");
     source_fetch_ahead(t->train, t->config->optimizer.gradient_accumulation_steps);
-    phases_mark(t->phases, PHASE_DATA);
 }
 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
@@ -209,12 +218,13 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     graph_end(t->graphs[GRAPH_UPDATE]);
     if (result)
         return -1;
-    if (trainer_is_language(t))
+    phases_mark(t->phases, PHASE_DATA);
+    fetch_ahead(t);
+    profiler_phase(t->profiler, "wait");
+    if (trainer_is_language(t)) /* waits for the data of the other ranks, too */
         queue_totals(t);
     phases_mark(t->phases, PHASE_DATA);
     stream_range_end(t->compute);
-    fetch_ahead(t);
-    profiler_phase(t->profiler, "wait");
     if (trainer_sync(t, err))
         return -1;
     profiler_phase(t->profiler, NULL);

@@ -122,6 +122,7 @@ static void on_step(void *ctx, const struct trainer_step *step)
     assert_in_range(step->position.step, 1, RUNS_MAX_STEPS);
     seen->loss[step->position.step - 1] = step->loss;
     seen->fresh_blocks[step->position.step - 1] = step->memory.fresh_blocks;
+    seen->all_reduces[step->position.step - 1] = step->traffic.all_reduces;
     seen->memory_calls[step->position.step - 1] = memory_calls();
     seen->last_step = (int)step->position.step;
     seen->nonfinite_steps = step->nonfinite_steps;

@@ -20,6 +20,7 @@ enum {
 struct seen {
     double loss[RUNS_MAX_STEPS];          /* of this rank's rows, by step - 1 */
     int64_t fresh_blocks[RUNS_MAX_STEPS]; /* asked of the system by then */
+    int64_t all_reduces[RUNS_MAX_STEPS];  /* so far, by then */
     long memory_calls[RUNS_MAX_STEPS];    /* of the emulated GPU by then, by all ranks; else 0 */
     double epoch_loss, test_loss, test_samples;
     int steps, resumed_step, last_step;

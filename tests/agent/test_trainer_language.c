@@ -297,6 +297,18 @@ static void no_step_after_the_first_asks_for_memory(void **state)
     }
 }
 
+/* Of the norm, and of all else: how many targets the next step has on all ranks comes with the sums
+ * of this one, so that the host waits once a step. Only an epoch's first step asks for it alone. */
+static void ranks_sum_up_twice_a_step(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct run run = {0};
+    runs_do_language(&run, arena, *state, 2, "--sharding_strategy FULL_SHARD --eval_strategy no");
+    assert_int_equal(run.seen[0].last_step, STEPS);
+    for (int s = 1; s < EPOCH_STEPS; s++)
+        assert_int_equal(run.seen[0].all_reduces[s] - run.seen[0].all_reduces[s - 1], 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_of_pictures_is_refused),
         cmocka_unit_test(a_checkpoint_goes_on_at_any_world_size),
         cmocka_unit_test(no_step_after_the_first_asks_for_memory),
+        cmocka_unit_test(ranks_sum_up_twice_a_step),
     };
     return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);
 }

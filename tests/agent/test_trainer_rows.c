@@ -81,8 +81,10 @@ static void worlds_see_the_same_rows(void **state)
         assert_true(whole.seen[0].loss[STEPS - 1] != whole.seen[0].loss[0]);
         for (int size = 2; size <= 4; size += 2) {
             struct run run = {0};
-            train(&run, arena, *state, task, size, "");
+            train(&run, arena, *state, task, size, "--sharding_strategy=FULL_SHARD");
             check_losses(&run, &whole, task, 0);
+            for (int s = 1; s < STEPS_PER_EPOCH; s++) /* of norms, and of the rest */
+                assert_int_equal(run.seen[0].all_reduces[s] - run.seen[0].all_reduces[s - 1], 2);
         }
     }
 }
