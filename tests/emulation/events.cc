@@ -129,7 +129,7 @@ static std::string who_waits()
         char call[24]; /* what is on the stack comes after it */
         snprintf(call, sizeof call, "0x%zx",
                  (size_t)((char *)frames[i] - (char *)at.dli_fbase) - 1);
-        place += (told++ ? "/" : "") + std::string(call);
+        place.append(told++ ? "/" : "").append(call);
     }
     return place;
 }
@@ -137,7 +137,7 @@ static std::string who_waits()
 /* Whether the test leaves the wait out. */
 static bool is_skipped(const std::string &pair)
 {
-    static const std::string skipped = "+" + option("skip_wait", "") + "+";
+    static const std::string skipped = std::string("+").append(option("skip_wait", "")) + "+";
     static const bool tells = option_number("tell_waits", 0) != 0;
     if (!tells && skipped == "++")
         return false;
