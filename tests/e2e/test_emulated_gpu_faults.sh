@@ -120,7 +120,7 @@ hung() {
         llama 2 hung --device cuda --max_steps 50
 }
 hung_beside() { # beside the hanging gather another communicator's reduce waits, too
-    FAKE_NCCL=hang=1:18 NCCL_TIMEOUT=4 fails 138 "did not end within 4 s" llama 2 beside --device cuda --max_steps 50
+    FAKE_NCCL=hang=1:19 NCCL_TIMEOUT=4 fails 138 "did not end within 4 s" llama 2 beside --device cuda --max_steps 50
 }
 deaf() { FAKE_NCCL=hang=1:7,abort_hangs=1 NCCL_TIMEOUT=4 fails 138 "did not end within 4 s" llama 2 deaf --device cuda; }
 stopped() {
