@@ -2,14 +2,14 @@
 
 #include "agent/nn/nn_loss.h"
 
-enum { LOGITS_BYTES = 64 << 20 };
+enum { LOGITS_BYTES = 64 << 20, MIN_CHUNK_ROWS = 1024 };
 
 int64_t language_chunk_rows(int64_t asked, int64_t V)
 {
     if (asked > 0)
         return asked;
     int64_t rows = LOGITS_BYTES / (V * (int64_t)sizeof(float));
-    return rows > 0 ? rows : 1;
+    return rows > MIN_CHUNK_ROWS ? rows : MIN_CHUNK_ROWS;
 }
 
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch)

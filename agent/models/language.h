@@ -15,7 +15,7 @@ enum { LANGUAGE_MAX_WIDTH = 1 << 20, LANGUAGE_MAX_TOKENS = 1 << 24 };
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch);
 
 /* The tokens whose logits are alive at once: `asked`, or if that is 0 what makes about 64 MiB in
- * fp32 (in bf16 half of that). */
+ * fp32 (in bf16 half of that), but at least 1024: fewer would starve a GPU's matrix products. */
 int64_t language_chunk_rows(int64_t asked, int64_t V);
 
 /* The end of a forward pass: the head on x: [B, T, D], with what the batch asks for, the loss or
