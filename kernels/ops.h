@@ -1,6 +1,6 @@
 /* Device memory, streams, events, and every op that trains a model: the only door to a device.
  *
- * A backend (cpu now, cuda later) is one table of functions behind this header; both can live in
+ * A backend (cpu, cuda) is one table of functions behind this header; both can live in
  * one process. All device work is asynchronous: an op is put on a stream and runs in stream order.
  * Ops cannot fail when they are called: a shape that does not fit is a bug (assert), and a failure
  * on the device is remembered by the stream, which skips what follows and reports it in

@@ -4,11 +4,12 @@
  *
  * A matrix of 8 x 8 bf16 lies over a warp as one register of two elements a lane, the lower half
  * first: lane l holds row l / 4, columns 2 (l % 4) and 2 (l % 4) + 1. With g = l / 4 and t = l % 4,
- * a product D += A B of [16, 16] by [16, 8] has a[0]: rows g,     columns 2t, 2t + 1      a[2]:
- * rows g,     columns 2t + 8, 2t + 9 a[1]: rows g + 8, columns 2t, 2t + 1      a[3]: rows g + 8,
- * columns 2t + 8, 2t + 9 b0: rows 2t, 2t + 1 of column g           b1: rows 2t + 8, 2t + 9 of
- * column g d[0], d[1]: row g, columns 2t, 2t + 1     d[2], d[3]: row g + 8, the same columns so
- * that two D side by side, rounded, are an A. */
+ * of a product D += A B, [16, 16] by [16, 8], a lane has
+ *  - a[0]: row g, columns 2t and 2t + 1; a[1]: row g + 8, the same columns;
+ *  - a[2]: row g, columns 2t + 8 and 2t + 9; a[3]: row g + 8, the same columns;
+ *  - b0: rows 2t and 2t + 1 of column g; b1: rows 2t + 8 and 2t + 9 of it;
+ *  - d[0], d[1]: row g, columns 2t and 2t + 1; d[2], d[3]: row g + 8, the same columns:
+ *    two D side by side, rounded, are an A. */
 #ifndef SHOAL_KERNELS_CUDA_MATRIX_H
 #define SHOAL_KERNELS_CUDA_MATRIX_H
 
