@@ -18,6 +18,7 @@ plans() { make -n gpu NVCC="$work/$1" >"$work/plan" && contains "$work/plan" "$2
 check "an nvcc builds what it knows" plans old "build/cuda/80-86-89-90a/libshoal_cuda.so"
 check "... and says what is left out" contains "$work/plan" 'old knows no compute capability 100: built without'
 check "a newer one builds all" plans new "build/cuda/80-86-89-90a-100/libshoal_cuda.so"
+check "without nvcc that is said" fails 0 "no nvcc (CUDA Toolkit): built without GPUs" make gpu NVCC=
 
 # what gcovr would tell: 96 of 100 lines
 mkdir "$work/bin" && cat >"$work/bin/gcovr" <<'END'

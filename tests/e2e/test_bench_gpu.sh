@@ -20,5 +20,8 @@ while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
 done < <(grep -F /shoal-agent "$work/list")
+check "another flag is refused" fails 2 '"--dry-run" is not understood' tests/gpu/bench.sh --dry-run
+check "so is a build without the programs" fails 2 "no programs in $work" env BUILD="$work" tests/gpu/bench.sh
+check "... by check-gpu, too" fails 2 "there are no tests in \"$work\"" tests/gpu/check.sh "$work"
 check "the peer's script is Python" python3 -c 'compile(open("tests/gpu/torch_step.py").read(), "torch_step.py", "exec")'
 tap_done

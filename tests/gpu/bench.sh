@@ -16,7 +16,11 @@ python=(env "LD_LIBRARY_PATH=$(tr : '\n' <<<"${LD_LIBRARY_PATH:-}" | grep -vF "$
 out=${OUT:-build/bench}
 dry=
 until_s=${BENCH_UNTIL_S:-460} # for all; what is left when it is over is left out
-[ "${1:-}" != --dry_run ] || dry=1
+case $* in
+'') [ -x "$build/tests/gpu/gpu" ] || { echo "bench-gpu: there are no programs in $build: make bench-gpu builds them" >&2 && exit 2; } ;;
+--dry_run) dry=1 ;;
+*) echo "bench-gpu: \"$*\" is not understood: --dry_run or nothing is" >&2 && exit 2 ;;
+esac
 
 run() { # LOG SECONDS COMMAND...
     local log=$out/$1 seconds=$2 left=$((until_s - SECONDS))

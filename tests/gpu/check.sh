@@ -4,16 +4,20 @@
 # Without a GPU it says why, and skips. Takes less than 8 minutes: what is left then is named, and has failed.
 set -u
 cd "$(dirname "$0")/../.." || exit
-build=${1:-build/release}
+build=$(realpath -m -- "${1:-build/release}")
 . tests/run_one.sh
 # plenty for a program: a kernel that hangs must not take the machine's time
 limit_s=${TEST_LIMIT_S:-120}
 until_s=${CHECK_UNTIL_S:-450} # for all
 sanitizer_until_s=${SANITIZER_UNTIL_S:-$((until_s - limit_s))} # no new one after this
-export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$PWD/$build/libshoal_cuda.so"
+export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$build/libshoal_cuda.so"
 
 export CUDA_MODULE_LOADING=EAGER # tests run ranks as threads: loading a kernel late may wait for another rank's, which waits for us
 
+if [ $# -gt 1 ] || ! [ -x "$build/tests/gpu/gpu" ]; then
+    echo "check-gpu: there are no tests in \"${*:-$build}\", which is to be a build's folder: make check-gpu builds them" >&2
+    exit 2
+fi
 timeout --kill-after=10 60 "$build/tests/gpu/gpu"
 case $? in
 0) ;;
@@ -49,7 +53,7 @@ for name in $any_device; do
 done
 # other tests of tests/gpu are scripts and programs of their own
 for test in tests/gpu/test_*.sh "$build"/tests/gpu/test_*; do
-    [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$PWD/$build run_timed "gpu ${test##*/}" "$test"
+    [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$build run_timed "gpu ${test##*/}" "$test"
 done
 
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
