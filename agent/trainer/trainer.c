@@ -79,7 +79,12 @@ static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err
     if (choice.notice[0])
         t->listener->notice(t->listener->ctx, choice.notice);
     *ret_may_share = choice.may_share;
-    return device_open(choice.name, t->place.threads, &t->device, err);
+    if (device_open(choice.name, t->place.threads, &t->device, err) == 0)
+        return 0;
+    if (err->code != ERR_UNSUPPORTED || strcmp(t->config->runtime.device, "auto") != 0)
+        return -1;
+    const struct error refused = *err; /* nobody asked for this GPU */
+    return error_set(err, refused.code, "%.400s; --device cpu trains without it", refused.msg);
 }
 
 static struct comm_nccl_options nccl_options(const struct trainer *t)

@@ -19,6 +19,8 @@ check "no GPU" fails 2 "runtime.device=cuda: this process sees no GPU" with gpus
 check "no driver" fails 2 "runtime.device=cuda: no NVIDIA driver answers" with driver=0 shoal-agent --device cuda
 check "a driver that is too old" fails 2 "the NVIDIA driver is too old: it knows CUDA 12.4" with driver=12040 shoal-agent --device cuda
 check "a GPU that is too old" fails 2 "has compute capability 7.5: at least 8.0 is needed" with capability=75 shoal-agent --device cuda
+too_old() { SHOAL_EMULATION=capability=75 llama 1 too_old --device auto; }
+check "... and how to do without, if it was not asked for" fails 2 "at least 8.0 is needed; --device cpu trains without it" too_old
 check "a GPU this build has no code for" fails 2 "this build has no code for GPU 0" with built_for=80 shoal-agent --device cuda
 nobody() { SHOAL_EMULATION=gpus=0 "$@"; }
 check "auto takes the CPU where there is no GPU" nobody llama 1 auto --device auto
