@@ -208,22 +208,26 @@ static void what_is_offloaded_is_on_the_host(void **state)
 static void scratch_is_what_attention_has_if_that_is_more(void **state)
 {
     (void)state;
-    enum { MIB = 1 << 20 };
+    enum { MIB = 1 << 20, SUMS = 32 * 1024 * 4 };
     static const struct {
         bool bias, cudnn;
         int value;
         int64_t rows, tokens, hd, kv_heads, scratch;
     } rows[] = {
         {false, false, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH},
-        {false, true, 2, 1, 1024, 64, 8, (64 + 8) * MIB}, /* scores, and of every head */
-        {false, true, 2, 1, 1024, 64, 32, 64 * MIB},
+        {false, false, 2, 512, 1024, 64, 8, 64 * MIB},           /* a sum of each query and head */
+        {false, true, 2, 1, 1024, 64, 8, (64 + 8) * MIB + SUMS}, /* scores, and of every head */
+        {false, true, 2, 1, 1024, 64, 32, 64 * MIB + SUMS},
         {false, true, 2, 1, 512, 128, 32, RUN_PLAN_SCRATCH},
-        {false, true, 2, 4, 1024, 64, 32, RUN_PLAN_CUDNN},
+        {false, true, 2, 4, 1024, 64, 32, RUN_PLAN_CUDNN + 4 * SUMS},
         {false, true, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH}, /* too much for cuDNN: ours does it */
         {false, true, 4, 1, 1024, 64, 32, RUN_PLAN_SCRATCH},
         {false, true, 2, 1, 1024, 96, 32, RUN_PLAN_SCRATCH},
-        {true, false, 2, 16, 1024, 64, 32, 64 * MIB},
-        {true, true, 2, 16, 1024, 128, 32, 128 * MIB},
+        /* of 32 or 16 queries together, diagonals through whole tiles of keys and 32 more */
+        {true, false, 2, 16, 1024, 64, 32, (16 * 32 * 32 * 1056) * 4 + (16 + 2) * SUMS},
+        {true, true, 2, 16, 1024, 128, 32, (16 * 32 * 64 * 1056) * 4 + (16 + 2) * SUMS},
+        {true, false, 2, 16, 1024 - 33, 64, 32,
+         (16 * 32 * 31 * 1056 + (16 + 2) * 32 * (1024 - 33)) * 4},
         {true, false, 4, 4, 1024, 64, 32, RUN_PLAN_SCRATCH},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
