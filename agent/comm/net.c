@@ -242,7 +242,8 @@ bool net_interface_is_meant(const char *pattern, const char *interface)
     return is_found != is_excluded;
 }
 
-void net_interface_choose(const char *pattern, char *out, size_t out_bytes)
+/* The first interface that is up, has an address and is meant; "" if there is none. */
+static void choose_interface(const char *pattern, char *out, size_t out_bytes)
 {
     struct ifaddrs *list;
     out[0] = '\0';
@@ -266,5 +267,5 @@ void net_interface_asked(const char *master, const char *gloo, const char *nccl,
     if (gloo && gloo[0])
         snprintf(out, out_bytes, "%s", gloo);
     else if (nccl && nccl[0] && strncmp(master, "127.", 4) != 0)
-        net_interface_choose(nccl, out, out_bytes);
+        choose_interface(nccl, out, out_bytes);
 }

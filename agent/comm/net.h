@@ -41,12 +41,10 @@ int net_interface_host(const char *interface, char *out, size_t out_bytes, struc
 /* Whether NCCL_SOCKET_IFNAME's `pattern` means an interface: names or, without "=" before them,
  * beginnings of names, separated by commas; after "^" those that it does not mean. */
 bool net_interface_is_meant(const char *pattern, const char *interface);
-/* The first interface that is up, has an address and is meant; the loopback only if the pattern
- * names it. "" if there is none. */
-void net_interface_choose(const char *pattern, char *out, size_t out_bytes);
 /* The interface that others are to reach this process at, by the environment's GLOO_SOCKET_IFNAME
  * and NCCL_SOCKET_IFNAME (NULL: not set): Gloo's names one, NCCL's may mean several, and is for its
- * own sockets first: one that means none here is passed over, and so it is where ranks meet on the
+ * own sockets first: it is the first meant that is up and has an address, the loopback only if the
+ * pattern names it; one that means none here is passed over, and so it is where ranks meet on the
  * loopback (master: rank 0's host). "": the one that leads to rank 0. */
 void net_interface_asked(const char *master, const char *gloo, const char *nccl, char *out,
                          size_t out_bytes);
