@@ -48,7 +48,7 @@ static int thread_count(const struct agent_config *c, const struct topology *t, 
         return (int)c->runtime.threads;
     int cores = cores_available();
     /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
-    int pods = strncmp(t->host, "127.", 4) == 0 ? t->world_size / t->local_size : 1;
+    int pods = net_is_loopback(t->host) ? t->world_size / t->local_size : 1;
     int sharing = pods * on_node;
     return cores > sharing ? cores / sharing : 1;
 }

@@ -182,6 +182,12 @@ int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct er
 
 /* ---- addresses ---- */
 
+bool net_is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
+}
+
 /* An IPv4 address that came through an IPv6 socket is written as IPv4. */
 static void format_host(const struct sockaddr *address, char *out, size_t out_bytes)
 {
@@ -266,6 +272,6 @@ void net_interface_asked(const char *master, const char *gloo, const char *nccl,
     out[0] = '\0';
     if (gloo && gloo[0])
         snprintf(out, out_bytes, "%s", gloo);
-    else if (nccl && nccl[0] && strncmp(master, "127.", 4) != 0)
+    else if (nccl && nccl[0] && !net_is_loopback(master))
         choose_interface(nccl, out, out_bytes);
 }

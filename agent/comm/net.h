@@ -33,6 +33,8 @@ int net_accept(int listener);
 int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct error *err);
 int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct error *err);
 
+/* Whether a host is the loopback by its name or address: nobody reaches it from elsewhere. */
+bool net_is_loopback(const char *host);
 /* Numeric addresses of a connection's ends; "" for a Unix socket. */
 void net_local_host(int fd, char *out, size_t out_bytes);
 void net_peer_host(int fd, char *out, size_t out_bytes);

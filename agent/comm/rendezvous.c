@@ -252,7 +252,7 @@ static void learn_addresses(struct rendezvous *r)
     struct store *s = &r->head;
     net_peer_host(r->fd, s->meet_host, sizeof s->meet_host);
     net_local_host(r->fd, s->self_host, sizeof s->self_host);
-    if (strncmp(s->self_host, "127.", 4) == 0 || strcmp(s->self_host, "::1") == 0)
+    if (net_is_loopback(s->self_host))
         s->self_host[0] = '\0'; /* the store's machine, under whatever address it has for others */
 }
 

@@ -46,6 +46,8 @@ static void test_what_the_environment_asks_for(void **state)
         {"job-0", "", "lo", "lo"},
         {"job-0", "eth7", "lo", "eth7"}, /* the ring says that there is none */
         {"127.0.0.1", NULL, "lo", ""},
+        {"localhost", NULL, "lo", ""},
+        {"::1", NULL, "lo", ""},
         {"127.0.0.1", "eth7", NULL, "eth7"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
