@@ -106,6 +106,7 @@ static void note_layout(struct config_parser *p)
     bool pads = c->data.padding == PADDING_LONGEST, threads = c->data.num_workers > 0;
     bool ids = c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
     bool columns = !ids && c->data.format != TOKENS_TEXT;
+    bool is_language = c->model.type != MODEL_MNIST_CNN;
     const struct need needs[] = {
         {KEY_AT(rope.factor), stretched, "rope_type linear, dynamic or llama3"},
         {KEY_AT(rope.low_freq_factor), llama3, "rope_type=llama3"},
@@ -125,6 +126,8 @@ static void note_layout(struct config_parser *p)
         {KEY_AT(parallel.backward_prefetch), shards, "another strategy than NO_SHARD"},
         {KEY_AT(parallel.forward_prefetch), shards, "another strategy than NO_SHARD"},
         {KEY_AT(parallel.limit_all_gathers), shards, "another strategy than NO_SHARD"},
+        {KEY_AT(memory.activation_checkpointing), is_language, "a language model"},
+        {KEY_AT(memory.offload_activations), is_language, "a language model"},
         {KEY_AT(memory.activation_loading_horizon), c->memory.offload_activations,
          "memory.offload_activations"},
     };

@@ -63,6 +63,10 @@ static void what_has_no_use_is_told(void **state)
          "runtime.dump_path is ignored: it needs GPUs, and runtime.dump_on_timeout"},
         {"--activation_loading_horizon 3",
          "memory.activation_loading_horizon is ignored: it needs memory.offload_activations"},
+        {"--activation_checkpointing full --offload_activations",
+         "memory.activation_checkpointing is ignored: it needs a language model; "
+         "memory.offload_activations is ignored: it needs a language model"},
+        {"--model_type t5 --activation_checkpointing selective --offload_activations", ""},
         {"--model_type llama --num_workers 0 --prefetch_factor 9",
          "data.prefetch_factor is ignored: it needs data.num_workers above 0"},
         {"--no_cuda --collectives nccl",
