@@ -59,6 +59,7 @@ static void note_training(struct config_parser *p)
     bool eps = adam || c->optimizer.name == OPTIM_ADADELTA;
     const struct need needs[] = {
         {KEY_AT(optimizer.momentum), c->optimizer.name == OPTIM_SGD, "optimizer.name=sgd"},
+        {KEY_AT(optimizer.nesterov), c->optimizer.name == OPTIM_SGD, "optimizer.name=sgd"},
         {KEY_AT(optimizer.rho), c->optimizer.name == OPTIM_ADADELTA, "optimizer.name=adadelta"},
         {KEY_AT(optimizer.beta1), adam, "adam or adamw"},
         {KEY_AT(optimizer.beta2), adam, "adam or adamw"},

@@ -32,6 +32,8 @@ static void what_has_no_use_is_told(void **state)
         {"--sharding_strategy SHARD_GRAD_OP --forward_prefetch=false", ""},
         {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
         {"--optim sgd --momentum 0.9", ""},
+        {"--momentum 0.9 --nesterov", "optimizer.momentum is ignored: it needs optimizer.name=sgd; "
+                                      "optimizer.nesterov is ignored: it needs optimizer.name=sgd"},
         {"--momentum 0", ""},
         {"--step_size 3 --unit step",
          "schedule.step_size is ignored: it needs schedule.type=step; schedule.unit is ignored: it "
