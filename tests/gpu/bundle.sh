@@ -33,7 +33,7 @@ here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd) || exit
 # packed until the first program starts
 [ ! -e "$here/packed.tar.gz" ] || { tar -xzf "$here/packed.tar.gz" -C "$here" && rm "$here/packed.tar.gz"; } || exit
 # the machine's own C++ library, where it has one: what CUDA's libraries ask of it may be newer than ours
-if ! ldconfig -p 2>/dev/null | grep -q 'libstdc++\.so\.6'; then LD_LIBRARY_PATH=$here/lib/c++${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
+if ! PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libstdc++\.so\.6'; then LD_LIBRARY_PATH=$here/lib/c++${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 case ${0##*/} in
 check-gpu) exec "$here/tests/gpu/check.sh" "$@" ;;
