@@ -317,24 +317,24 @@ $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 .PHONY: check-gpu bench-gpu bundle
 check-gpu: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_PROGRAMS)
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_PROGRAMS)
 	@tests/gpu/check.sh build/release
 
 #> make bench-gpu      kernels against their floor, whole training steps beside PyTorch's; ARGS=--dry_run: only says what it runs
 bench-gpu: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_BENCHES)
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_BENCHES)
 	@tests/gpu/bench.sh $(ARGS)
 
 #> make attention-table  measure our attention and cuDNN's on this machine's GPU: kernels/cuda/attention_table.c chooses by it
 .PHONY: attention-table
 attention-table: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") gpu \
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") gpu \
 		$(addprefix build/release/tests/,gpu/gpu kernels/test_cudnn bench/attention_bench)
 	@tests/gpu/attention_table.sh build/release
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./check-gpu
 bundle: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release all $(GPU_PROGRAMS) $(GPU_BENCHES)
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release all $(GPU_PROGRAMS) $(GPU_BENCHES)
 	@tests/gpu/bundle.sh build/release build/bundle
 
 #> make cover          line coverage of the suite
