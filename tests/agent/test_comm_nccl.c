@@ -140,11 +140,11 @@ static void test_a_collective_that_hangs_is_aborted_and_told(void **state)
     snprintf(prefix, sizeof prefix, "%s/rank", path);
     struct rank ranks[2] = {0};
     const struct wish wish = {.body = two,
-                              .watch = {.timeout_ms = 2000, .dumps = true, .dump_path = prefix}};
+                              .watch = {.timeout_ms = 4000, .dumps = true, .dump_path = prefix}};
     run_ranks(ranks, 2, "hang=1:1", &wish);
     for (int i = 0; i < 2; i++) {
         assert_fails(ranks[i].result, &ranks[i].err, ERR_TIMEOUT,
-                     "all_gather 1 of nccl (8 bytes) did not end within 2 s");
+                     "all_gather 1 of nccl (8 bytes) did not end within 4 s");
         snprintf(file, sizeof file, "%s%d", prefix, i);
         FILE *f = fopen(file, "r");
         assert_non_null(f);
@@ -177,7 +177,7 @@ static void test_who_did_not_come_is_named(void **state)
 {
     (void)state;
     struct rank ranks[3] = {0};
-    run_ranks(ranks, 3, "", &(struct wish){.body = one_stays_away, .watch = {.timeout_ms = 2000}});
+    run_ranks(ranks, 3, "", &(struct wish){.body = one_stays_away, .watch = {.timeout_ms = 4000}});
     assert_ok(ranks[1].result, &ranks[1].err);
     assert_fails(ranks[0].result, &ranks[0].err, ERR_TIMEOUT, "it was not reached by rank 1");
     assert_null(strstr(ranks[0].err.msg, "rank 1, 2"));
@@ -188,7 +188,7 @@ static void test_an_error_of_nccls_aborts(void **state)
 {
     (void)state;
     struct rank ranks[2] = {0};
-    run_ranks(ranks, 2, "fail=1:1", &(struct wish){.body = two, .watch = {.timeout_ms = 3000}});
+    run_ranks(ranks, 2, "fail=1:1", &(struct wish){.body = two, .watch = {.timeout_ms = 4000}});
     assert_fails(ranks[1].result, &ranks[1].err, ERR_PEER, "remote process exited");
     assert_fails(ranks[0].result, &ranks[0].err, ERR_TIMEOUT, "it was not reached by rank 1");
 }
