@@ -1,98 +1,20 @@
-#include "tests/agent/processes.h"
+/* Ranks that meet, and what keeps them from it. */
+#include "tests/agent/rendezvous_rank.h"
 #include "tests/support.h"
 
 #include "agent/comm/net.h"
-#include "agent/comm/rendezvous.h"
-#include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
 
-#include <pthread.h>
 #include <stdio.h>
-
-#define RANKS 4
-
-static struct rendezvous_options options_of(const struct process *p)
-{
-    return (struct rendezvous_options){.host = "127.0.0.1",
-                                       .port = p->port,
-                                       .rank = p->rank,
-                                       .size = p->size,
-                                       .job_id = "",
-                                       .join_timeout_ms = 60000,
-                                       .beat_ms = 50,
-                                       .silence_ms = 30000};
-}
-
-static int open_default(struct process *p, struct rendezvous **ret, struct error *err)
-{
-    struct rendezvous_options options = options_of(p);
-    return rendezvous_open(&options, ret, err);
-}
-
-/* A watcher that can be waited for. */
-struct news {
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
-    char reason[128];
-};
-
-static void on_lost(void *ctx, const char *reason)
-{
-    struct news *news = ctx;
-    pthread_mutex_lock(&news->mutex);
-    snprintf(news->reason, sizeof news->reason, "%s", reason);
-    pthread_cond_signal(&news->cond);
-    pthread_mutex_unlock(&news->mutex);
-}
-
-/* Waits for a loss (the process's alarm ends a wait in vain) and fails with its reason. */
-static int wait_for_loss(struct rendezvous *r, struct error *err)
-{
-    struct news news = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-    struct store_watcher watcher = {.on_lost = on_lost, .ctx = &news};
-    store_watch(rendezvous_store(r), &watcher);
-    pthread_mutex_lock(&news.mutex);
-    while (!news.reason[0])
-        pthread_cond_wait(&news.cond, &news.mutex);
-    pthread_mutex_unlock(&news.mutex);
-    store_unwatch(rendezvous_store(r), &watcher);
-    return error_set(err, ERR_PEER, "%s", news.reason);
-}
-
-static int set_own(struct rendezvous *r, int rank, struct error *err)
-{
-    struct store *s = rendezvous_store(r);
-    char key[32], value[32];
-    snprintf(key, sizeof key, "key/%d", rank);
-    snprintf(value, sizeof value, "value of %d", rank);
-    return s->fn->set(s, key, value, err);
-}
-
-static int get_all(struct rendezvous *r, int size, struct error *err)
-{
-    struct store *s = rendezvous_store(r);
-    for (int i = 0; i < size; i++) {
-        char key[32], expected[32], value[STORE_VALUE_MAX];
-        snprintf(key, sizeof key, "key/%d", i);
-        snprintf(expected, sizeof expected, "value of %d", i);
-        if (s->fn->get(s, key, 60000, value, err) < 0)
-            return -1;
-        if (strcmp(value, expected) != 0)
-            return error_set(err, ERR_INPUT, "%s is %s", key, value);
-    }
-    return 0;
-}
 
 static int share_keys(struct process *p, struct error *err)
 {
     struct rendezvous *r;
-    if (open_default(p, &r, err) < 0)
+    if (rendezvous_rank_open(p, &r, err) < 0)
         return -1;
-    int result = set_own(r, p->rank, err);
-    if (result == 0)
-        result = get_all(r, p->size, err);
+    int result = rendezvous_rank_share(r, p, err);
     /* the store leaves with rank 0: it goes when all have read */
     char key[32], value[STORE_VALUE_MAX];
     struct store *s = rendezvous_store(r);
@@ -137,204 +59,12 @@ static void test_the_same_port_serves_round_after_round(void **state)
     }
 }
 
-/* seed: the rank that dies, after the others have begun to wait. */
-static int one_dies(struct process *p, struct error *err)
-{
-    struct rendezvous *r;
-    char value[STORE_VALUE_MAX];
-    if (open_default(p, &r, err) < 0)
-        return -1;
-    struct store *s = rendezvous_store(r);
-    /* Who is slow learns of the loss while it still reads. It leaves as all do: rank 0, gone
-     * without a farewell, would take the news with it. */
-    int result = set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0 ? -1 : 0;
-    if (result == 0 && (int)p->seed == p->rank)
-        raise(SIGKILL);
-    if (result == 0)
-        result = wait_for_loss(r, err);
-    /* what waits for the store fails for the same reason, and not by its deadline */
-    struct error second;
-    if (s->fn->get(s, "never", 100000, value, &second) == 0 || second.code != ERR_PEER ||
-        !strstr(second.msg, err->msg))
-        result = error_set(err, ERR_INPUT, "get: %s", second.msg);
-    rendezvous_close(r);
-    return result;
-}
-
-static void test_everybody_learns_which_rank_died(void **state)
-{
-    (void)state;
-    for (int dead = 0; dead < RANKS; dead++) {
-        struct process all[RANKS] = {0};
-        char expected[64];
-        snprintf(expected, sizeof expected, "rank %d is lost", dead);
-        processes_run(all, RANKS, one_dies, (uint64_t)dead);
-        for (int i = 0; i < RANKS; i++)
-            if (i != dead)
-                assert_fails(all[i].result, &all[i].err, ERR_PEER, expected);
-        assert_int_equal(WTERMSIG(all[dead].status), SIGKILL);
-    }
-}
-
-/* seed: the rank that has a failure of its own. */
-static int one_fails(struct process *p, struct error *err)
-{
-    struct rendezvous *r;
-    if (open_default(p, &r, err) < 0)
-        return -1;
-    int result = set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0 ? -1 : 0;
-    if ((int)p->seed == p->rank)
-        rendezvous_fail(r, "its GPU fell off the bus");
-    if (result == 0)
-        result = wait_for_loss(r, err);
-    rendezvous_close(r);
-    return result;
-}
-
-static void test_everybody_learns_of_a_failure_and_why(void **state)
-{
-    (void)state;
-    for (int ill = 0; ill < RANKS; ill++) {
-        struct process all[RANKS] = {0};
-        char expected[64];
-        snprintf(expected, sizeof expected, "rank %d failed (its GPU fell off the bus)", ill);
-        processes_run(all, RANKS, one_fails, (uint64_t)ill);
-        for (int i = 0; i < RANKS; i++)
-            assert_fails(all[i].result, &all[i].err, ERR_PEER, expected);
-    }
-}
-
-static int one_stops(struct process *p, struct error *err)
-{
-    struct rendezvous *r;
-    struct rendezvous_options options = options_of(p);
-    options.silence_ms = 4000;
-    if (rendezvous_open(&options, &r, err) < 0)
-        return -1;
-    if (set_own(r, p->rank, err) < 0 || get_all(r, p->size, err) < 0)
-        return -1;
-    if ((int)p->seed == p->rank)
-        raise(SIGSTOP);
-    int result = wait_for_loss(r, err);
-    rendezvous_close(r);
-    return result;
-}
-
-static void test_a_stopped_rank_is_lost_by_its_silence(void **state)
-{
-    (void)state;
-    struct process all[3][3]; /* of each that stops, at once */
-    for (int stopped = 0; stopped < 3; stopped++) {
-        int port = free_port();
-        for (int i = 0; i < 3; i++) {
-            all[stopped][i] = (struct process){
-                .rank = i, .size = 3, .port = port, .seed = (uint64_t)stopped, .body = one_stops};
-            process_start(&all[stopped][i]);
-        }
-    }
-    for (int stopped = 0; stopped < 3; stopped++) {
-        char expected[64];
-        snprintf(expected, sizeof expected, "rank %d is lost (no sign of life", stopped);
-        for (int i = 0; i < 3; i++) {
-            struct process *p = &all[stopped][i];
-            if (i == stopped)
-                continue;
-            process_wait(p);
-            assert_fails(p->result, &p->err, ERR_PEER, expected);
-        }
-        kill(all[stopped][stopped].pid, SIGKILL);
-        process_wait(&all[stopped][stopped]);
-    }
-}
-
-/* Leaving in order is no loss: rank 1 goes, the others go on. */
-static int one_leaves(struct process *p, struct error *err)
-{
-    struct rendezvous *r;
-    char value[STORE_VALUE_MAX];
-    if (open_default(p, &r, err) < 0)
-        return -1;
-    struct store *s = rendezvous_store(r);
-    int result = 0;
-    if (p->rank != 1) {
-        result = s->fn->get(s, "nobody sets this", 500, value, err);
-        result = result < 0 && err->code == ERR_TIMEOUT ? store_check(s, err) : -1;
-    }
-    rendezvous_close(r);
-    return result;
-}
-
-static void test_a_goodbye_is_no_loss(void **state)
-{
-    (void)state;
-    struct process all[3] = {0};
-    processes_run(all, 3, one_leaves, 0);
-    /* rank 0 may leave before rank 2 has asked: what matters is that nothing is called lost */
-    for (int i = 0; i < 3; i++)
-        if (all[i].result < 0)
-            assert_non_null(strstr(all[i].err.msg, "rank 0 has left"));
-}
-
-enum { HASTY_KEYS = 40 };
-
-/* Rank 1 says all it has to say, its goodbye last, and hangs up without a look at the answers. In
- * one piece: what its kernel has not yet sent then would be lost. */
-static int leave_hastily(struct process *p, struct error *err)
-{
-    auto_close int fd = -1;
-    int64_t deadline_ms = clock_monotonic_ms() + 60000;
-    struct wire_message in = {0}, last[HASTY_KEYS + 1] = {0};
-    const struct wire_message join = {
-        .magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2};
-    int attempt = 0;
-    while (net_connect("127.0.0.1", p->port, deadline_ms, &fd, err) < 0)
-        attempt = net_back_off(attempt, deadline_ms);
-    if (net_send(fd, &join, sizeof join, deadline_ms, err) < 0)
-        return -1;
-    while (in.type != WIRE_WELCOME)
-        if (net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
-            return -1;
-    for (int i = 0; i <= HASTY_KEYS; i++) {
-        last[i].magic = WIRE_MAGIC;
-        last[i].type = i < HASTY_KEYS ? WIRE_SET : WIRE_GOODBYE;
-        snprintf(last[i].key, sizeof last[i].key, "hasty/%d", i);
-    }
-    return net_send(fd, last, sizeof last, deadline_ms, err);
-}
-
-static int one_is_hasty(struct process *p, struct error *err)
-{
-    struct rendezvous *r;
-    char key[32], value[STORE_VALUE_MAX];
-    if (p->rank == 1)
-        return leave_hastily(p, err);
-    if (open_default(p, &r, err) < 0)
-        return -1;
-    struct store *s = rendezvous_store(r);
-    snprintf(key, sizeof key, "hasty/%d", HASTY_KEYS - 1);
-    int result = s->fn->get(s, key, 60000, value, err);
-    if (result == 0)
-        result = store_check(s, err);
-    rendezvous_close(r);
-    return result;
-}
-
-/* Answers that do not reach it any more are no loss: what it said before counts. */
-static void test_a_goodbye_counts_though_its_sender_is_gone(void **state)
-{
-    (void)state;
-    struct process all[2] = {0};
-    processes_run(all, 2, one_is_hasty, 0);
-    for (int i = 0; i < 2; i++)
-        assert_ok(all[i].result, &all[i].err);
-}
-
 /* One of the others believes in another world size, or all of them say that they are rank 1. */
 static int wrong_size(struct process *p, struct error *err)
 {
     struct rendezvous *r;
     p->size += p->rank;
-    return open_default(p, &r, err);
+    return rendezvous_rank_open(p, &r, err);
 }
 
 static int same_rank(struct process *p, struct error *err)
@@ -342,7 +72,7 @@ static int same_rank(struct process *p, struct error *err)
     struct rendezvous *r;
     p->size = 4; /* one more than there are */
     p->rank = p->rank > 0;
-    return open_default(p, &r, err);
+    return rendezvous_rank_open(p, &r, err);
 }
 
 static void test_contradictions_are_told_to_all(void **state)
@@ -368,7 +98,7 @@ static void test_contradictions_are_told_to_all(void **state)
 static int with_short_patience(struct process *p, struct error *err)
 {
     struct rendezvous *r;
-    struct rendezvous_options options = options_of(p);
+    struct rendezvous_options options = rendezvous_rank_options(p);
     options.join_timeout_ms = (int)p->seed;
     options.job_id = p->arg ? (const char *)p->arg : "";
     if (rendezvous_open(&options, &r, err) < 0)
@@ -477,11 +207,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_share_keys),
         cmocka_unit_test(test_the_same_port_serves_round_after_round),
-        cmocka_unit_test(test_everybody_learns_which_rank_died),
-        cmocka_unit_test(test_everybody_learns_of_a_failure_and_why),
-        cmocka_unit_test(test_a_stopped_rank_is_lost_by_its_silence),
-        cmocka_unit_test(test_a_goodbye_is_no_loss),
-        cmocka_unit_test(test_a_goodbye_counts_though_its_sender_is_gone),
         cmocka_unit_test(test_contradictions_are_told_to_all),
         cmocka_unit_test(test_who_is_missing_is_told_at_the_deadline),
         cmocka_unit_test(test_without_rank_0_the_last_attempt_is_told),
