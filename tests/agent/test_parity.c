@@ -32,6 +32,15 @@ static struct world parity_world(struct mnist_shape shape, int64_t rows)
     };
 }
 
+/* Of the small network in several units, with 8 rows for each rank. */
+static struct world wrapped_world(int ranks)
+{
+    struct world w = parity_world(world_small_shape(), 8 * ranks);
+    w.ranks = ranks;
+    w.min_num_params = 500;
+    return w;
+}
+
 static void run(const struct world *world, struct world_result *result)
 {
     struct error err;
@@ -54,10 +63,8 @@ static void losses_and_gradients_are_pytorchs(void **state)
     (void)state;
     struct fixture_file *file = fixture_open("mnist_small.safetensors");
     for (int ranks = 1; ranks <= 4; ranks++) {
-        struct world w = parity_world(world_small_shape(), 8 * ranks);
+        struct world w = wrapped_world(ranks);
         struct world_result result;
-        w.ranks = ranks;
-        w.min_num_params = 500;
         run(&w, &result);
         for (int r = 0; r < ranks; r++) {
             int64_t count;
@@ -196,10 +203,8 @@ static void bf16_is_as_close_as_pytorch(void **state)
     static const double gradients[PARAMS] = {0.18, 0.37, 0.30, 0.61, 0.013, 0.0052, 0.011, 0.0046};
     struct fixture_file *file = fixture_open("mnist_small.safetensors");
     for (int ranks = 1; ranks <= 4; ranks++) {
-        struct world w = parity_world(world_small_shape(), 8 * ranks);
+        struct world w = wrapped_world(ranks);
         struct world_result result;
-        w.ranks = ranks;
-        w.min_num_params = 500;
         w.config.param_dtype = DTYPE_BF16;
         run(&w, &result);
         for (int r = 0; r < ranks; r++) {
