@@ -33,12 +33,12 @@ borrowed() {
 check "there are programs, tests and benches" [ "$(find "$bundle/build" -perm -u+x -type f | grep -cE '/(shoal|shoal-agent|kernels/test_ops|agent/test_shard_devices|bench/language_bench)$')" = 5 ]
 check "their libraries are in it" [ -z "$(borrowed)" ]
 
-# on a GPU, as tests are told: one hangs, another is not come to
-stub() { mkdir -p "$bundle/build/release/tests/${1%/*}" && printf '#!/bin/sh\n%s\n' "$2" >"$bundle/build/release/tests/$1" && chmod +x "$bundle/build/release/tests/$1"; }
-stub gpu/gpu 'echo "GPU 0: none"'
-stub kernels/test_quick 'echo "ok 1 - it"'
-stub kernels/test_hangs 'exec sleep 1000'
-stub agent/test_after 'echo "ok 1 - it"'
+# Programs of our own in the place of the tests: as on a GPU, one hangs, another is not come to.
+program() { mkdir -p "$bundle/build/release/tests/${1%/*}" && printf '#!/bin/sh\n%s\n' "$2" >"$bundle/build/release/tests/$1" && chmod +x "$bundle/build/release/tests/$1"; }
+program gpu/gpu 'echo "GPU 0: none"'
+program kernels/test_quick 'echo "ok 1 - it"'
+program kernels/test_hangs 'exec sleep 1000'
+program agent/test_after 'echo "ok 1 - it"'
 rm "$bundle"/tests/gpu/test_*.sh "$bundle"/build/release/tests/gpu/test_* 2>/dev/null
 printf '%s\n' agent/test_after kernels/test_hangs kernels/test_quick >"$bundle/tests/gpu/programs"
 alone CHECK_UNTIL_S=3 timeout 300 ./check-gpu >"$work/log" 2>&1
