@@ -55,8 +55,8 @@ queue_scripts() { # VARIANT FIRST_VARIANT
     for script in tests/*/test_*.sh; do
         name=${script#tests/}
         [[ $name == *"$filter"* ]] || continue
-        # once is enough where a whole cluster is started: real pods run the release build's images
-        [[ $name != pods/* || $variant == "$2" ]] || continue
+        # once is enough of the release build's images, and where a whole cluster is started: real pods run them
+        [[ $name != pods/* && $name != deploy/test_image.sh || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above

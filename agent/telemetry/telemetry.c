@@ -98,7 +98,22 @@ static int open_tensorboard(struct telemetry *t, struct error *err)
         return -1;
     str_clear(&t->text);
     tensorboard_head(t->state.start_wall_us, &t->text);
-    return append_file_write(t->files[SINK_TENSORBOARD], t->text.text, t->text.length, err);
+    if (append_file_write(t->files[SINK_TENSORBOARD], t->text.text, t->text.length, err) == 0)
+        return 0;
+    append_file_close(take(t->files[SINK_TENSORBOARD]));
+    return -1;
+}
+
+/* Nobody but a preset asked for the file: the trainer that it stands in for writes it where it is
+ * started, and in a pod that may be a folder of root's. */
+static int unless_needed(bool is_needed, int result, const char *key, struct error *err)
+{
+    if (result == 0)
+        return 0;
+    if (is_needed)
+        return error_wrap(err, "%s", key);
+    log_warning("%s: %s; the run goes on without what the preset would write there", key, err->msg);
+    return 0;
 }
 
 static int open_files(struct telemetry *t, struct error *err)
@@ -110,9 +125,14 @@ static int open_files(struct telemetry *t, struct error *err)
         return -1;
     if (s->jsonl[0] && append_file_open(s->jsonl, "", &t->files[SINK_JSONL], err) < 0)
         return -1;
-    if (s->tensorboard_dir[0] && open_tensorboard(t, err) < 0)
+    if (s->tensorboard_dir[0] && unless_needed(s->needs_tensorboard, open_tensorboard(t, err),
+                                               "logging.tensorboard_dir", err) < 0)
         return -1;
-    return s->wandb ? wandb_open(&t->wandb, s->wandb, t->state.start_wall_us, err) : 0;
+    if (!s->wandb)
+        return 0;
+    return unless_needed(s->needs_wandb,
+                         wandb_open(&t->wandb, s->wandb, t->state.start_wall_us, err),
+                         "logging.wandb", err);
 }
 
 /* ---- HTTP ---- */

@@ -30,6 +30,8 @@ struct telemetry_setting {
     const char *csv, *jsonl;
     const char *tensorboard_dir;
     const struct wandb_setting *wandb; /* NULL: none; not kept */
+    /* Somebody asked for it, not a preset alone: the run does not begin without. */
+    bool needs_tensorboard, needs_wandb;
     /* HTTP; port 0: none. */
     const char *http_host; /* "": all addresses */
     int http_port;
@@ -47,8 +49,9 @@ struct telemetry_setting {
 
 struct telemetry;
 
-/* Opens the files and the port. A port that is in use is a warning: training matters more. Errors:
- * a file that cannot be opened, or has other columns. */
+/* Opens the files and the port. A port that is in use is a warning, as is a file that only a preset
+ * asks for and that cannot be made: training matters more. Errors: another file that cannot be
+ * opened, or has other columns. */
 int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_setting *setting,
                    struct error *err);
 /* The run ends by a failure, with that code. */

@@ -152,7 +152,7 @@ int wandb_open(struct wandb **ret_wandb, const struct wandb_setting *setting, in
     run.start_wall_us = wall_us;
     if (open_file(w, setting->dir, &run, err) < 0) {
         free_all(w);
-        return error_wrap(err, "logging.wandb");
+        return -1;
     }
     *ret_wandb = w;
     return 0;

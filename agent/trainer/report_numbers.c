@@ -84,6 +84,12 @@ static const struct wandb_setting *wandb_setting_of(const struct report_setting 
     return c->logging.wandb ? w : NULL;
 }
 
+/* By more than a preset. */
+static bool is_asked_for(const struct report_setting *s, const void *field)
+{
+    return config_source_of(s->config, field) > SOURCE_PRESET;
+}
+
 void report_telemetry_setting(const struct report_setting *s, const struct trainer_facts *f,
                               struct arena *arena, struct telemetry_setting *ret_setting)
 {
@@ -98,6 +104,8 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
         .jsonl = c->logging.jsonl,
         .tensorboard_dir = c->logging.tensorboard_dir,
         .wandb = wandb_setting_of(s, arena),
+        .needs_tensorboard = is_asked_for(s, &c->logging.tensorboard_dir),
+        .needs_wandb = is_asked_for(s, &c->logging.wandb) || is_asked_for(s, &c->logging.wandb_dir),
         .http_host = c->logging.http_addr,
         .http_port = (int)c->logging.http_port,
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,

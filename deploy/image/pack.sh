@@ -49,9 +49,12 @@ cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 echo 'shoal:x:65532:65532::/tmp:/sbin/nologin' >"$root/etc/passwd"
 echo 'shoal:x:65532:' >"$root/etc/group"
 
+workdir=/
+[ ! -d "$root/workspace" ] || workdir=/workspace
 container=$(buildah "${storage[@]}" from scratch)
 buildah "${storage[@]}" copy --quiet "$container" "$root" / >/dev/null
-buildah "${storage[@]}" config --env PATH=/usr/local/bin:/usr/bin:/bin --user 65532:65532 \
+# A job without a workingDir starts where it may write, as in the folders of its trainer's own image.
+buildah "${storage[@]}" config --env PATH=/usr/local/bin:/usr/bin:/bin --user 65532:65532 --workingdir "$workdir" \
     --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "$container"
 buildah "${storage[@]}" commit --quiet --timestamp 0 --disable-compression=false "$container" "oci-archive:$work/archive:$name" >/dev/null
 mv "$work/archive" "$archive"

@@ -196,6 +196,40 @@ static void a_file_that_cannot_be_opened_is_an_error(void **state)
     assert_null(t);
 }
 
+/* A preset's folder for logs, in a place where none can be made: only what somebody asked for ends
+ * the run, the rest is told and left out. */
+static void a_folder_that_cannot_be_made(void **state)
+{
+    (void)state;
+    static const struct wandb_setting wandb = {.dir = "/proc/none", .run = {.id = ""}};
+    const struct {
+        bool needs_tensorboard, needs_wandb;
+        const char *error; /* NULL: the run goes on */
+    } rows[] = {
+        {false, false, NULL},
+        {true, false, "logging.tensorboard_dir: make directory /proc/none"},
+        {false, true, "logging.wandb: make directory /proc/none"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct telemetry_setting setting = setting_in(stdout);
+        struct telemetry *t = NULL;
+        struct error err;
+        setting.lines.style = STYLE_NONE;
+        setting.tensorboard_dir = "/proc/none";
+        setting.wandb = &wandb;
+        setting.needs_tensorboard = rows[i].needs_tensorboard;
+        setting.needs_wandb = rows[i].needs_wandb;
+        if (rows[i].error) {
+            assert_fails(telemetry_open(&t, &setting, &err), &err, ERR_NOT_FOUND, rows[i].error);
+            assert_null(t);
+            continue;
+        }
+        t = open_telemetry(&setting);
+        run(t, 1, 2);
+        telemetry_close(t);
+    }
+}
+
 /* ---- HTTP ---- */
 
 static int dial(int port, const char *request)
@@ -349,6 +383,7 @@ int main(void)
         IN_DIR(tensorboard_reads_what_was_written),
         IN_DIR(a_full_disk_does_not_stop_the_run),
         IN_DIR(a_file_that_cannot_be_opened_is_an_error),
+        cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(the_run_is_served),
         cmocka_unit_test(a_second_run_on_a_node_is_not_stopped),
         cmocka_unit_test(a_run_that_stands_still_is_not_healthy),

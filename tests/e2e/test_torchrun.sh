@@ -2,6 +2,8 @@
 # The command lines of manifests: the agent under the name of torchrun, and the arguments of the overlays.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
+# shellcheck source=tests/e2e/aws.sh
+. tests/e2e/aws.sh
 mnist=(--data.root=/usr/share/datasets/fashion-mnist --train_size=256 --eval_size=64 --epochs=1 --batch_size=32)
 ln -s "$BUILD/shoal-agent" "$work/torchrun"
 ln -s "$BUILD/shoal-agent" "$work/python3"
@@ -47,17 +49,12 @@ check "... that of the others, too" contains "$work/node0" "all local ranks star
 check "... which goes on from the checkpoint" grep -q "^Resumed at step " "$work/node0"
 
 # The job of AWS's sample with small sizes: elastic workers without a master, on a mirror of C4 and a cache of the hub.
+# As upstream has it, it names no folder to work in: its ./checkpoints lie where the job is started.
 aws=$work/aws
-mkdir -p "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/"{refs,snapshots} \
-    "$aws/data/allenai/c4/en" "$aws/checkpoints/llama_v3-9steps"
-printf abc >"$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/refs/main"
-cp -r tests/data/tokenizers/llama2_metaspace "$aws/hf/hub/models--hf-internal-testing--llama-tokenizer/snapshots/abc"
-for split in train validation; do
-    seq -f '{"text": "the quick brown fox %g jumps over the lazy dog and runs away from it"}' 400 |
-        gzip >"$aws/data/allenai/c4/en/c4-$split.00000-of-00001.json.gz"
-done
+aws_place "$aws" || exit
+mkdir -p "$aws/checkpoints/llama_v3-9steps"
 sed "s|HERE|$aws|" tests/data/adt/llama-fsdp.yaml >"$aws/job.yaml"
-run_aws() { shoal run -f "$aws/job.yaml" --log-dir "$aws/logs" --progress never >"$aws/out" 2>&1 || { cat "$aws/out"; return 1; }; }
+run_aws() { (cd "$aws" && shoal run -f "$aws/job.yaml" --log-dir "$aws/logs" --progress never) >"$aws/out" 2>&1 || { cat "$aws/out"; return 1; }; }
 check "the job of AWS's sample trains" run_aws
 check "... on four ranks" contains "$aws/out" "4 ranks on 2 nodes, master_addr=127.0.0.1"
 check "... with a leader to be found" grep -qx '  master_addr=127.0.0.1' "$aws/logs/llama-fsdp/llama-fsdp-worker-0.log"
