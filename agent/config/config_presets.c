@@ -199,16 +199,16 @@ static const char *const bert_base_cased[] = {ARCHITECTURE("bert", "bert_base_ca
 static const char *const bert_base[] = {ARCHITECTURE("bert", "bert_base_uncased")};
 static const char *const bert_large[] = {ARCHITECTURE("bert", "bert_large_uncased")};
 
-/* The AWS guide's settings for one GPU: 237,519,872 parameters. */
+/* train-fsdp-singlegpu.sbatch of AWS's guide: 172,508,160 parameters. */
 static const char *const llama_single_gpu[] = {
     "model.type=llama",
     "model.architecture=",
     OVERRIDE("vocab_size=50432"),
     OVERRIDE("hidden_size=1024"),
-    OVERRIDE("intermediate_size=4096"),
+    OVERRIDE("intermediate_size=2048"),
     OVERRIDE("num_hidden_layers=8"),
     OVERRIDE("num_attention_heads=16"),
-    OVERRIDE("num_key_value_heads=16"),
+    OVERRIDE("num_key_value_heads=2"),
     OVERRIDE("max_position_embeddings=2048"),
     OVERRIDE("rms_norm_eps=1e-5"),
     OVERRIDE("rope_theta=10000"),
@@ -240,7 +240,7 @@ const struct config_preset config_presets[] = {
     {"llama3.1-70b", "70,553,706,496 parameters", llama3_1_70b},
     {"llama3.2-1b", "1,235,814,400 parameters", llama3_2_1b},
     {"llama3.2-3b", "3,212,749,824 parameters", llama3_2_3b},
-    {"llama-single-gpu", "237,519,872 parameters, sequences of 2048, one rank", llama_single_gpu},
+    {"llama-single-gpu", "172,508,160 parameters, sequences of 2048, one rank", llama_single_gpu},
     {"gpt2", "124,439,808 parameters", gpt2},
     {"gpt2-medium", "354,823,168 parameters", gpt2_medium},
     {"gpt2-large", "774,030,080 parameters", gpt2_large},

@@ -18,7 +18,7 @@ while read -r preset parameters; do
 done <<EOT
 mnist 1,199,882
 gpt2 124,439,808
-llama-single-gpu 237,519,872
+llama-single-gpu 172,508,160
 llama3.2-1b 1,235,814,400
 llama3.2-3b 3,212,749,824
 llama2-7b 6,738,415,616
