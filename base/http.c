@@ -12,6 +12,7 @@
 struct http {
     struct http_options options;
     CURLM *multi;
+    CURLSH *streams;     /* the connections of streamed answers; all others are multi's */
     struct http_tls tls; /* own copies */
     /* All requests in order of http_send. One that is dropped is freed by sweep, so that callbacks
      * may cancel any of them while the list is walked. */
@@ -22,6 +23,18 @@ struct http {
 };
 
 /* ---- opening and closing ---- */
+
+/* Streamed answers and requests never meet on a connection: among connections of which one can
+ * carry many requests (HTTP/2), libcurl 7.88 takes the first one for the next request, be it of
+ * HTTP/1.1 and busy. Behind a watch that request would wait until the watch ends, and be carried
+ * out then, long after it was given up. */
+static CURLSH *open_streams(void)
+{
+    CURLSH *streams = curl_share_init();
+    CURLSHcode code = curl_share_setopt(streams, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT);
+    assert(code == CURLSHE_OK);
+    return streams;
+}
 
 static void ignore_sigpipe(void)
 {
@@ -43,6 +56,7 @@ int http_open(struct http **ret_http, const struct http_options *options, struct
     http->end = &http->first;
     http->multi = curl_multi_init();
     curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)options->max_in_flight);
+    http->streams = open_streams();
     *ret_http = http;
     return 0;
 }
@@ -113,6 +127,7 @@ void http_close(struct http *http)
     for (struct http_request *r = http->first; r; r = r->next)
         drop(http, r);
     sweep(http);
+    curl_share_cleanup(http->streams); /* with its connections: no request is left */
     curl_multi_cleanup(http->multi);
     free_tls(&http->tls);
     free(http);
@@ -162,7 +177,7 @@ static void start_waiting(struct http *http)
         bool must_wait = http->running >= http->options.max_in_flight && !r->call.urgent;
         if (r->state != HTTP_REQUEST_WAITING || must_wait)
             continue;
-        int result = http_request_start(r, &http->tls, now_ms, &err);
+        int result = http_request_start(r, &http->tls, http->streams, now_ms, &err);
         curl_multi_add_handle(http->multi, r->easy);
         http->running++;
         if (result < 0)

@@ -50,10 +50,12 @@ struct http_request *http_request_open(const struct http_call *call,
     struct http_request *r = xcalloc(1, sizeof *r);
     r->options = options;
     r->call = *call;
-    r->method = xstrdup(call->method);
-    r->url = xstrdup(call->url);
+    /* what is the caller's is not to be found here later */
+    r->call.content_type = r->call.bearer = r->call.user_agent = NULL;
+    r->call.method = r->method = xstrdup(call->method);
+    r->call.url = r->url = xstrdup(call->url);
     if (call->body) {
-        r->body = xmalloc(call->body_bytes);
+        r->call.body = r->body = xmalloc(call->body_bytes);
         memcpy(r->body, call->body, call->body_bytes);
         add_header(r, "Content-Type", call->content_type);
         r->headers = curl_slist_append(r->headers, "Expect:"); /* no round trip before the body */
@@ -194,7 +196,7 @@ static void set_connection(CURL *easy, const struct http_options *options)
     set(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
 }
 
-static void set_exchange(struct http_request *r)
+static void set_exchange(struct http_request *r, CURLSH *streams)
 {
     set(r->easy, CURLOPT_URL, r->url);
     bool tls = strncasecmp(r->url, "https:", 6) == 0, stream = r->call.line != NULL;
@@ -202,10 +204,11 @@ static void set_exchange(struct http_request *r)
      * 7.88 stops handing on what has arrived for a quiet one, until it is cancelled. */
     set(r->easy, CURLOPT_HTTP_VERSION,
         (long)(stream ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
-    set(r->easy, CURLOPT_FRESH_CONNECT, (long)(stream && tls)); /* no idle one of HTTP/2 */
+    if (stream)
+        set(r->easy, CURLOPT_SHARE, streams);
     /* rather a stream of a connection being made than one more; without TLS libcurl would wait for
      * the first answer to know that there are no streams */
-    set(r->easy, CURLOPT_PIPEWAIT, (long)tls);
+    set(r->easy, CURLOPT_PIPEWAIT, (long)(tls && !stream));
     set(r->easy, CURLOPT_CUSTOMREQUEST, r->method);
     set(r->easy, CURLOPT_NOBODY, (long)(strcmp(r->method, "HEAD") == 0));
     if (r->body) {
@@ -221,14 +224,14 @@ static void set_exchange(struct http_request *r)
     set(r->easy, CURLOPT_WRITEDATA, r);
 }
 
-int http_request_start(struct http_request *r, const struct http_tls *tls, int64_t now_ms,
-                       struct error *err)
+int http_request_start(struct http_request *r, const struct http_tls *tls, CURLSH *streams,
+                       int64_t now_ms, struct error *err)
 {
     assert(r->state == HTTP_REQUEST_WAITING);
     r->easy = curl_easy_init();
     r->started_ms = r->heard_ms = now_ms;
     set_connection(r->easy, r->options);
-    set_exchange(r);
+    set_exchange(r, streams);
     if (set_tls(r, tls, err) < 0)
         return -1;
     set(r->easy, CURLOPT_HTTPHEADER, r->headers);

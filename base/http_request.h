@@ -24,7 +24,7 @@ struct http_request {
     struct http_request *next; /* in order of http_send */
     enum http_request_state state;
     const struct http_options *options; /* borrowed */
-    struct http_call call;              /* its texts are not ours but for these copies: */
+    struct http_call call;              /* its texts are these copies, or NULL: */
     char *method, *url, *body;
     struct curl_slist *headers, *connect_to;
     CURL *easy; /* NULL unless running */
@@ -41,9 +41,10 @@ struct http_request *http_request_open(const struct http_call *call,
                                        const struct http_options *options);
 void http_request_close(struct http_request *request);
 
-/* Makes the easy handle. Errors are the call's or tls's fault: ERR_CONFIG. */
-int http_request_start(struct http_request *request, const struct http_tls *tls, int64_t now_ms,
-                       struct error *err);
+/* Makes the easy handle. A streamed answer's connection comes from `streams`. Errors are the call's
+ * or tls's fault: ERR_CONFIG. */
+int http_request_start(struct http_request *request, const struct http_tls *tls, CURLSH *streams,
+                       int64_t now_ms, struct error *err);
 
 /* When it is to be ended with the error http_request_late describes; INT64_MAX: never. */
 int64_t http_request_deadline(const struct http_request *request);

@@ -11,13 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An HTTP/2 server: "/hold" is answered with a line and goes on in silence, all else ends after it.
- */
+enum { PATIENCE_MS = 60 * 1000, HELD_BYTES = 1 << 20 };
+
+/* An HTTP/2 server: "/hold" promises more than the line that it gives. */
 struct server {
     struct lws_context *context;
     pthread_t thread;
     atomic_bool stop;
-    atomic_int connections;
+    atomic_bool hang_up; /* asks it to end its HTTP/2 connection */
+    struct lws *h2;      /* the last one of HTTP/2, NULL: none; the thread's */
+    atomic_int connections, h2_ended;
     int port;
     struct pki_pair ca, pair;
 };
@@ -35,9 +38,18 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
     unsigned char buffer[LWS_PRE + 512], *start = buffer + LWS_PRE, *at = start;
     if (reason == LWS_CALLBACK_FILTER_NETWORK_CONNECTION)
         atomic_fetch_add(&s->connections, 1);
+    if (reason == LWS_CALLBACK_EVENT_WAIT_CANCELLED && s->h2 && atomic_load(&s->hang_up))
+        lws_set_timeout(s->h2, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+    if (reason == LWS_CALLBACK_WSI_DESTROY && wsi == s->h2) {
+        s->h2 = NULL;
+        atomic_store(&s->hang_up, false);
+        atomic_fetch_add(&s->h2_ended, 1);
+    }
     if (reason == LWS_CALLBACK_HTTP) {
+        if (lws_get_network_wsi(wsi) != wsi)
+            s->h2 = lws_get_network_wsi(wsi);
         *x = (struct exchange){.hold = strcmp(in, "/hold") == 0};
-        if (lws_add_http_common_headers(wsi, 200, "text/plain", LWS_ILLEGAL_HTTP_CONTENT_LEN, &at,
+        if (lws_add_http_common_headers(wsi, 200, "text/plain", x->hold ? HELD_BYTES : 4, &at,
                                         buffer + sizeof buffer) ||
             lws_finalize_write_http_header(wsi, start, &at, buffer + sizeof buffer))
             return -1;
@@ -48,6 +60,8 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
         memcpy(start, "one\n", 4);
         if (lws_write(wsi, start, 4, x->hold ? LWS_WRITE_HTTP : LWS_WRITE_HTTP_FINAL) != 4)
             return -1;
+        if (x->hold)
+            lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
         return !x->hold && lws_http_transaction_completed(wsi) ? -1 : 0;
     }
     return 0;
@@ -144,11 +158,53 @@ static void requests_share_a_connection_and_end_alone(void **state)
         client_free(all[i]);
 }
 
+/* As a balancer does, or an API server with --goaway-chance, or libcurl itself after two idle
+ * minutes: the requests' connection goes while watches go on. The next request needs a connection
+ * that is no watch's. */
+static void requests_do_not_wait_behind_a_stream(void **state)
+{
+    enum { WATCHES = 3, ROUNDS = 3 };
+    struct server *s = *state;
+    struct http *http = client_http();
+    http_set_tls(http, &(struct http_tls){.ca = s->ca.certificate});
+    struct client watches[WATCHES] = {0};
+    for (int i = 0; i < WATCHES; i++) {
+        get(&watches[i], http, s, "/hold", 0, true);
+        client_wait_lines(&watches[i], 1);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        struct client first = {0}, after[WATCHES] = {0};
+        get(&first, http, s, "/", PATIENCE_MS, false);
+        client_wait(&first);
+        assert_ok(first.answer.err.code, &first.answer.err);
+        client_free(&first);
+        atomic_store(&s->hang_up, true);
+        while (atomic_load(&s->h2_ended) <= round) {
+            lws_cancel_service(s->context); /* again: lws may be about to set a timeout itself */
+            client_poll(http, 1);
+        }
+        for (int i = 0; i < WATCHES; i++)
+            get(&after[i], http, s, "/", PATIENCE_MS, false);
+        for (int i = 0; i < WATCHES; i++) {
+            client_wait(&after[i]);
+            assert_ok(after[i].answer.err.code, &after[i].answer.err);
+            assert_string_equal(str_text(&after[i].body), "one\n");
+            client_free(&after[i]);
+        }
+    }
+    for (int i = 0; i < WATCHES; i++)
+        assert_ok(watches[i].done ? -1 : 0, &watches[i].answer.err);
+    http_close(http);
+    for (int i = 0; i < WATCHES; i++)
+        client_free(&watches[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(requests_share_a_connection_and_end_alone, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(requests_do_not_wait_behind_a_stream, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
