@@ -76,14 +76,12 @@ static int meet(const struct agent_config *c, const struct topology *t, struct m
     };
     if (rendezvous_open(&options, &m->rendezvous, err))
         return -1;
-    char interface[64];
-    net_interface_asked(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"),
-                        interface, sizeof interface);
-    const struct comm_ring_options ring = {
+    struct comm_ring_options ring = {
         .join_timeout_ms = options.join_timeout_ms,
         .timeout_ms = (int)(c->runtime.timeout_s * 1000),
-        .interface = interface[0] ? interface : NULL,
     };
+    net_interface_asked(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"),
+                        ring.interface);
     return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
                           err);
 }

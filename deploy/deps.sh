@@ -9,13 +9,13 @@ packages='
     libpcre2-dev libutf8proc-dev libsentencepiece-dev
     libcurl4-openssl-dev libwebsockets-dev libssl-dev
     dataset-fashion-mnist fortunes
-    libcmocka-dev libboost-context-dev clang-format cppcheck shellcheck gcovr bear python3-minimal procps'
+    libcmocka-dev libboost-context-dev clang-format cppcheck shellcheck gcovr bear python3-minimal procps iproute2'
 # the second line builds Kubernetes, the third runs it, the fourth is for a node with pods
 cluster_packages='
     buildah ca-certificates
     golang-go golang-github-modern-go-reflect2-dev dpkg-dev debian-archive-keyring rsync jq
     etcd-server openssl curl
-    containerd runc containernetworking-plugins dnsmasq-base socat iproute2'
+    containerd runc containernetworking-plugins dnsmasq-base socat'
 
 case ${1:-} in
 '') ;;

@@ -292,8 +292,8 @@ static int open_group(struct store *store, const struct comm_group *group,
                                         .size = group->size,
                                         .world_ranks = group->world_ranks,
                                         .join_timeout_ms = options->join_timeout_ms,
-                                        .timeout_ms = options->timeout_ms,
-                                        .interface = options->interface};
+                                        .timeout_ms = options->timeout_ms};
+    memcpy(ring_options.interface, options->interface, sizeof ring_options.interface);
     struct ring *ring;
     if (ring_open(&ring_options, &ring, err) < 0)
         return error_wrap(err, "connect the ranks");

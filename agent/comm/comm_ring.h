@@ -5,6 +5,7 @@
 #define SHOAL_AGENT_COMM_RING_H
 
 #include "agent/comm/comm.h"
+#include "agent/comm/net.h"
 #include "agent/comm/store.h"
 
 #ifdef __cplusplus
@@ -14,10 +15,11 @@ extern "C" {
 #define COMM_RING_SIZE_MAX 4096 /* ranks */
 
 struct comm_ring_options {
-    int join_timeout_ms;   /* how long to wait for the other ranks when opening */
-    int timeout_ms;        /* a collective in which nothing moves for so long has failed */
-    const char *interface; /* network interface that others reach this process at
-                              (GLOO_SOCKET_IFNAME); NULL: the one that leads to the store */
+    int join_timeout_ms; /* how long to wait for the other ranks when opening */
+    int timeout_ms;      /* a collective in which nothing moves for so long has failed */
+    char interface[NET_INTERFACE_BYTES]; /* network interface that others reach this process at
+                                            (net_interface_asked); "": the one that leads to the
+                                            store. Communicators that are split off use it, too */
 };
 
 /* Opens the communicator of all `size` ranks that share the store; blocks until they have met. The

@@ -249,7 +249,7 @@ bool net_interface_is_meant(const char *pattern, const char *interface)
 }
 
 /* The first interface that is up, has an address and is meant; "" if there is none. */
-static void choose_interface(const char *pattern, char *out, size_t out_bytes)
+static void choose_interface(const char *pattern, char out[NET_INTERFACE_BYTES])
 {
     struct ifaddrs *list;
     out[0] = '\0';
@@ -261,17 +261,17 @@ static void choose_interface(const char *pattern, char *out, size_t out_bytes)
         if (i->ifa_addr && may && net_interface_is_meant(pattern, i->ifa_name))
             format_host(i->ifa_addr, host, sizeof host);
         if (host[0])
-            snprintf(out, out_bytes, "%s", i->ifa_name);
+            snprintf(out, NET_INTERFACE_BYTES, "%s", i->ifa_name);
     }
     freeifaddrs(list);
 }
 
-void net_interface_asked(const char *master, const char *gloo, const char *nccl, char *out,
-                         size_t out_bytes)
+void net_interface_asked(const char *master, const char *gloo, const char *nccl,
+                         char out[NET_INTERFACE_BYTES])
 {
     out[0] = '\0';
     if (gloo && gloo[0])
-        snprintf(out, out_bytes, "%s", gloo);
+        snprintf(out, NET_INTERFACE_BYTES, "%.*s", (int)strcspn(gloo, ","), gloo);
     else if (nccl && nccl[0] && !net_is_loopback(master))
-        choose_interface(nccl, out, out_bytes);
+        choose_interface(nccl, out);
 }

@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+enum { NET_INTERFACE_BYTES = 64 }; /* of a network interface's name, with the terminator */
+
 /* Listens on `port` (0: a free one) of the loopback if `host` names it literally, else of every
  * address: a host's own name may resolve to its loopback. Errors: ERR_CONFIG if the port is taken,
  * naming it. */
@@ -44,12 +46,12 @@ int net_interface_host(const char *interface, char *out, size_t out_bytes, struc
  * beginnings of names, separated by commas; after "^" those that it does not mean. */
 bool net_interface_is_meant(const char *pattern, const char *interface);
 /* The interface that others are to reach this process at, by the environment's GLOO_SOCKET_IFNAME
- * and NCCL_SOCKET_IFNAME (NULL: not set): Gloo's names one, NCCL's may mean several, and is for its
- * own sockets first: it is the first meant that is up and has an address, the loopback only if the
- * pattern names it; one that means none here is passed over, and so it is where ranks meet on the
- * loopback (master: rank 0's host). "": the one that leads to rank 0. */
-void net_interface_asked(const char *master, const char *gloo, const char *nccl, char *out,
-                         size_t out_bytes);
+ * and NCCL_SOCKET_IFNAME (NULL: not set): of Gloo's list it is the first. NCCL's is a pattern, and
+ * for its own sockets first: it is the first meant that is up and has an address, the loopback only
+ * if the pattern names it; one that means none here is passed over, and so it is where ranks meet
+ * on the loopback (master: rank 0's host). "": the one that leads to rank 0. */
+void net_interface_asked(const char *master, const char *gloo, const char *nccl,
+                         char out[NET_INTERFACE_BYTES]);
 
 /* How long to wait before the next of a series of attempts: doubles from 20 ms to 1 s, and never
  * beyond the deadline. Waits, and returns the number to give next time. */

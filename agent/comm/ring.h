@@ -7,6 +7,7 @@
 #ifndef SHOAL_AGENT_RING_H
 #define SHOAL_AGENT_RING_H
 
+#include "agent/comm/net.h"
 #include "agent/comm/store.h"
 #include "kernels/ops.h"
 
@@ -28,8 +29,8 @@ struct ring_options {
     const int *world_ranks; /* [size] the ranks' numbers in the job, for messages */
     int join_timeout_ms;    /* how long to wait for the others */
     int timeout_ms;         /* a pass in which nothing moves for so long has failed */
-    const char *interface;  /* network interface others reach this process at; NULL: the one that
-                               leads to the store */
+    char interface[NET_INTERFACE_BYTES]; /* network interface others reach this process at; "": the
+                                            one that leads to the store */
 };
 
 /* Meets the other ranks. Blocks until all neighbours are connected. Errors: ERR_TIMEOUT and

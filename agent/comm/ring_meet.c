@@ -62,7 +62,7 @@ static int publish(const struct meeting *m, struct error *err)
     const struct ring_options *o = m->options;
     char host[STORE_HOST_MAX], key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     snprintf(host, sizeof host, "%s", o->store->self_host[0] ? o->store->self_host : "-");
-    if (o->interface && net_interface_host(o->interface, host, sizeof host, err) < 0)
+    if (o->interface[0] && net_interface_host(o->interface, host, sizeof host, err) < 0)
         return -1;
     snprintf(key, sizeof key, "%s/at/%d", o->id, o->rank);
     snprintf(value, sizeof value, "%s %d %s", m->token, listen_port(m->tcp), host);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { RANKS = 5, TIMEOUT_MS = RANKS_TIMEOUT_MS };
 
@@ -264,9 +265,43 @@ static void test_an_unknown_network_interface_is_named(void **state)
     struct error err;
     int result = comm_ring_open(comm_local_store(group), 0, 2, &options, &comm, &err);
     assert_fails(result, &err, ERR_CONFIG, "no network interface \"nosuch0\"");
-    options.interface = "lo"; /* is there: only the other rank is missing */
+    snprintf(options.interface, sizeof options.interface,
+             "lo"); /* is there: only the other rank is missing */
     result = comm_ring_open(comm_local_store(group), 1, 2, &options, &comm, &err);
     assert_fails(result, &err, ERR_TIMEOUT, "meet rank 0");
+    comm_local_close(group);
+}
+
+/* The ranks of a communicator may part long after the caller's options are gone. */
+static void *part(void *arg)
+{
+    struct rank *r = arg;
+    struct comm_ring_options options = {.join_timeout_ms = TIMEOUT_MS, .timeout_ms = TIMEOUT_MS};
+    struct comm *all = NULL, *half = NULL;
+    r->result =
+        comm_ring_open(comm_local_store(r->group), r->rank, r->size, &options, &all, &r->err);
+    memset(&options, 'x', sizeof options);
+    if (r->result == 0)
+        r->result = all->fn->split(all, r->rank / 2, &half, &r->err);
+    comm_close(half);
+    comm_close(all);
+    return NULL;
+}
+
+static void test_parts_use_the_network_interface_that_was_asked_for(void **state)
+{
+    (void)state;
+    struct comm_local *group = comm_local_open();
+    struct rank ranks[4];
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        ranks[i] = (struct rank){.group = group, .rank = i, .size = 4};
+        pthread_create(&threads[i], NULL, part, &ranks[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; i++)
+        assert_ok(ranks[i].result, &ranks[i].err);
     comm_local_close(group);
 }
 
@@ -284,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_work_is_counted),
         cmocka_unit_test(test_a_rank_that_never_joins_is_named),
         cmocka_unit_test(test_an_unknown_network_interface_is_named),
+        cmocka_unit_test(test_parts_use_the_network_interface_that_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,22 +44,23 @@ static void test_what_the_environment_asks_for(void **state)
         {"job-0", NULL, "nosuch", ""},
         {"job-0", NULL, "=l", ""},
         {"job-0", "", "lo", "lo"},
-        {"job-0", "eth7", "lo", "eth7"}, /* the ring says that there is none */
+        {"job-0", "eth7", "lo", "eth7"},      /* the ring says that there is none */
+        {"job-0", "eth7,eth8", "lo", "eth7"}, /* PyTorch takes a list */
         {"127.0.0.1", NULL, "lo", ""},
         {"localhost", NULL, "lo", ""},
         {"::1", NULL, "lo", ""},
         {"127.0.0.1", "eth7", NULL, "eth7"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        char name[64];
-        net_interface_asked(rows[i].master, rows[i].gloo, rows[i].nccl, name, sizeof name);
+        char name[NET_INTERFACE_BYTES];
+        net_interface_asked(rows[i].master, rows[i].gloo, rows[i].nccl, name);
         if (strcmp(name, rows[i].interface) != 0)
             fail_msg("row %zu: \"%s\" instead of \"%s\"", i, name, rows[i].interface);
     }
     static const char *const others[] = {"^=lo", "^nosuch"}; /* any but the loopback */
     for (size_t i = 0; i < array_length(others); i++) {
-        char name[64];
-        net_interface_asked("job-0", NULL, others[i], name, sizeof name);
+        char name[NET_INTERFACE_BYTES];
+        net_interface_asked("job-0", NULL, others[i], name);
         assert_string_not_equal(name, "lo");
     }
 }
