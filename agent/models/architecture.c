@@ -1,5 +1,6 @@
 #include "agent/models/architecture.h"
 
+#include "agent/models/language.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -216,6 +217,12 @@ const char *architecture_name(int i)
     return i >= 0 && i < (int)array_length(bert_rows) ? bert_rows[i].name : NULL;
 }
 
+/* It is a row of the table of embeddings. */
+static int check_pad(const char *family, const struct architecture *a, int64_t V, struct error *err)
+{
+    return language_check_field(family, "pad_token_id", a->pad_token_id, -1, V - 1, err);
+}
+
 int architecture_check(const struct architecture *a, struct error *err)
 {
     switch (a->kind) {
@@ -224,9 +231,11 @@ int architecture_check(const struct architecture *a, struct error *err)
     case ARCHITECTURE_T5:
         return t5_check(&a->t5, err);
     case ARCHITECTURE_BERT:
-        return bert_check(&a->bert, err);
+        return bert_check(&a->bert, err) < 0 ? -1 : check_pad("BERT", a, a->bert.vocab_size, err);
     default:
-        return llama_check(&a->llama, err);
+        return llama_check(&a->llama, err) < 0
+                   ? -1
+                   : check_pad(a->llama.family, a, a->llama.vocab_size, err);
     }
 }
 
@@ -240,6 +249,6 @@ struct model *architecture_build(struct arena *arena, const struct architecture 
     case ARCHITECTURE_BERT:
         return model_bert_new(arena, &a->bert, a->pad_token_id);
     default:
-        return model_llama_new(arena, &a->llama);
+        return model_llama_new(arena, &a->llama, a->pad_token_id);
     }
 }

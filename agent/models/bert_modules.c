@@ -40,12 +40,9 @@ static void add_embeddings(struct bert *net, int64_t pad_id)
 {
     const struct bert_config *c = &net->config;
     net->embeddings = add(net, net->inner, "embeddings", "BertEmbeddings");
-    if (pad_id >= 0 && pad_id < c->vocab_size)
-        net->words = nn_padded_embedding_new(net->arena, net->embeddings, "word_embeddings",
-                                             &net->next_index, c->vocab_size, c->hidden_size,
-                                             (float)c->initializer_range, pad_id);
-    else
-        net->words = add_table(net, "word_embeddings", c->vocab_size);
+    net->words =
+        nn_padded_embedding_new(net->arena, net->embeddings, "word_embeddings", &net->next_index,
+                                c->vocab_size, c->hidden_size, (float)c->initializer_range, pad_id);
     net->positions = add_table(net, "position_embeddings", c->max_position_embeddings);
     net->token_types = add_table(net, "token_type_embeddings", c->type_vocab_size);
     net->norm = add_norm(net, net->embeddings);

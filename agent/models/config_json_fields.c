@@ -15,6 +15,7 @@ static const struct json_field rope_fields[] = {
     JSON_CUSTOM("factor", struct rope, factor, config_json_factor),
     JSON_CUSTOM("low_freq_factor", struct rope, low_freq_factor, config_json_positive),
     JSON_CUSTOM("high_freq_factor", struct rope, high_freq_factor, config_json_positive),
+    JSON_CUSTOM_SAME("partial_rotary_factor", config_json_one),
     SIZE("original_max_position_embeddings", struct rope, original_max_positions, 1,
          LANGUAGE_MAX_TOKENS),
     JSON_END,
@@ -41,6 +42,7 @@ const struct json_field config_json_llama[] = {
     JSON_BOOL("tie_word_embeddings", struct architecture, llama.tie_word_embeddings),
     JSON_CUSTOM("attention_dropout", struct architecture, llama.attention_dropout, config_json_probability),
     JSON_CUSTOM_SAME("hidden_act", config_json_silu),
+    JSON_CUSTOM_SAME("partial_rotary_factor", config_json_one),
     JSON_KNOWN("pretraining_tp"),
     JSON_END,
 };

@@ -22,10 +22,12 @@ void config_json_positive(struct json_reader *reader, const struct json_t *value
 void config_json_range(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_probability(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_factor(struct json_reader *reader, const struct json_t *value, void *field);
+void config_json_pad(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_eos(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_rope_type(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_silu(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_gelu(struct json_reader *reader, const struct json_t *value, void *field);
+void config_json_one(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_true(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_false(struct json_reader *reader, const struct json_t *value, void *field);
 
@@ -40,7 +42,7 @@ void config_json_false(struct json_reader *reader, const struct json_t *value, v
     JSON_KNOWN("torch_dtype"), JSON_KNOWN("dtype"), JSON_KNOWN("use_cache"), \
     JSON_KNOWN("_name_or_path"), JSON_KNOWN("task_specific_params"), \
     SIZE("bos_token_id", struct architecture, bos_token_id, 0, INT32_MAX), \
-    SIZE("pad_token_id", struct architecture, pad_token_id, -1, INT32_MAX), \
+    JSON_CUSTOM_SAME("pad_token_id", config_json_pad), \
     JSON_CUSTOM_SAME("eos_token_id", config_json_eos)
 /* clang-format on */
 

@@ -39,6 +39,14 @@ void config_json_factor(struct json_reader *reader, const json_t *value, void *f
     read_number(reader, value, 1, 1e6, field);
 }
 
+/* Old files say -1 for none; torch.nn.Embedding then takes the last token of the vocabulary. */
+void config_json_pad(struct json_reader *reader, const json_t *value, void *field)
+{
+    struct architecture *a = field;
+    if (json_read_integer(reader, value, -1, INT32_MAX, &a->pad_token_id) && a->pad_token_id < 0)
+        json_note(reader, "-1: no token is padding; to transformers the last one is");
+}
+
 /* One id, or a list of them, of which the first few are kept. */
 void config_json_eos(struct json_reader *reader, const json_t *value, void *field)
 {
@@ -89,6 +97,15 @@ void config_json_gelu(struct json_reader *reader, const json_t *value, void *fie
         json_problem(reader,
                      "unsupported activation \"%.40s\": gelu_new, gelu_pytorch_tanh and gelu work",
                      name);
+}
+
+/* A part of something that is only supported as a whole. */
+void config_json_one(struct json_reader *reader, const json_t *value, void *field)
+{
+    (void)field;
+    double number;
+    if (read_number(reader, value, 0, 1e3, &number) && (number < 1 || number > 1))
+        json_problem(reader, "%g is not supported: only 1 is", number);
 }
 
 void config_json_true(struct json_reader *reader, const json_t *value, void *field)

@@ -241,7 +241,7 @@ static struct module *add_head(struct llama *net, struct module *root, uint64_t 
     return nn_linear_tied_new(net->arena, root, "lm_head", c->hidden_size, c->vocab_size, false);
 }
 
-static struct module *declare(struct llama *net)
+static struct module *declare(struct llama *net, int64_t pad_id)
 {
     const struct llama_config *c = &net->config;
     struct arena *arena = net->arena;
@@ -250,8 +250,8 @@ static struct module *declare(struct llama *net)
         module_new(arena, "", arena_printf(arena, "%sForCausalLM", c->family), NULL);
     struct module *inner = net->inner = add(net, root, "model", "Model");
 
-    net->embedding = nn_embedding_new(arena, inner, "embed_tokens", &index, c->vocab_size,
-                                      c->hidden_size, (float)c->initializer_range);
+    net->embedding = nn_padded_embedding_new(arena, inner, "embed_tokens", &index, c->vocab_size,
+                                             c->hidden_size, (float)c->initializer_range, pad_id);
     struct module *list = module_add(arena, inner, module_new(arena, "layers", "ModuleList", NULL));
     list->is_list = true;
     net->layers = arena_array(arena, struct layer, c->num_hidden_layers);
@@ -272,7 +272,8 @@ static int64_t longest_sequence(const struct llama_config *config)
     return config->sliding_window && config->sliding_window < most ? config->sliding_window : most;
 }
 
-struct model *model_llama_new(struct arena *arena, const struct llama_config *config)
+struct model *model_llama_new(struct arena *arena, const struct llama_config *config,
+                              int64_t pad_id)
 {
     struct llama *net = arena_new(arena, struct llama);
     net->arena = arena;
@@ -282,7 +283,7 @@ struct model *model_llama_new(struct arena *arena, const struct llama_config *co
     net->model = (struct model){
         .type = "llama",
         .task = MODEL_NEXT_TOKEN,
-        .root = declare(net),
+        .root = declare(net, pad_id),
         .language = {.V = config->vocab_size,
                      .max_tokens = longest_sequence(config),
                      .L = config->num_hidden_layers,

@@ -42,8 +42,10 @@ int64_t llama_head_dim(const struct llama_config *config);
 /* Whether the sizes make a model. Errors: ERR_CONFIG naming the field and its value. */
 int llama_check(const struct llama_config *config, struct error *err);
 
-/* All memory from `arena`. config: passed llama_check(). */
-struct model *model_llama_new(struct arena *arena, const struct llama_config *config);
+/* All memory from `arena`. config: passed llama_check(). pad_id: the token whose embedding starts
+ * as 0 and does not learn as an input (Mistral's too); -1: none. */
+struct model *model_llama_new(struct arena *arena, const struct llama_config *config,
+                              int64_t pad_id);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,8 @@ struct module *nn_padded_embedding_new(struct arena *arena, struct module *paren
                                        int64_t padding)
 {
     struct module *m = nn_embedding_new(arena, parent, name, next_index, V, D, stddev);
+    if (padding < 0)
+        return m;
     m->description = arena_printf(arena, "Embedding(%lld, %lld, padding_idx=%lld)", (long long)V,
                                   (long long)D, (long long)padding);
     m->params[NN_WEIGHT]->zero_first = padding * D;

@@ -57,5 +57,7 @@ struct architecture small_model(const char *family, bool tied)
     a.llama.tie_word_embeddings = a.gpt2.tie_word_embeddings = tied;
     a.llama.max_position_embeddings = a.gpt2.n_positions = 64;
     a.gpt2.n_head = 3;
+    if (strcmp(family, "Mistral") == 0)
+        a.pad_token_id = 2;
     return a;
 }

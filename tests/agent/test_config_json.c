@@ -74,10 +74,12 @@ static void absent_fields_have_the_classes_defaults(void **state)
                      124439808);
     r = reading_of(arena, "{\"model_type\": \"mistral\", \"sliding_window\": 4096, \"vocab_size\": "
                           "32768, \"num_key_value_heads\": 8, \"intermediate_size\": 14336, "
-                          "\"max_position_embeddings\": 32768, \"colour\": 1}");
+                          "\"max_position_embeddings\": 32768, \"colour\": 1, "
+                          "\"pad_token_id\": -1}");
     assert_ok(r.result, &r.err);
     assert_string_equal(lines_join(&r.notes),
-                        "colour: unknown field, ignored; sliding_window 4096: nothing is masked by "
+                        "colour: unknown field, ignored; pad_token_id: -1: no token is padding; to "
+                        "transformers the last one is; sliding_window 4096: nothing is masked by "
                         "it, longer sequences are refused");
     struct model *model = architecture_build(arena, &r.architecture);
     assert_string_equal(model->root->class_name, "MistralForCausalLM");
@@ -227,6 +229,14 @@ static void wrong_files_are_refused_by_field_and_value(void **state)
          "config.json: Llama model: num_key_value_heads 5 does not divide num_attention_heads 32"},
         {"{\"model_type\": \"gpt2\", \"resid_pdrop\": 1.0}",
          "config.json: resid_pdrop: must be a number within 0 and 0.999999, not 1.0"},
+        {"{\"model_type\": \"llama\", \"pad_token_id\": 32000}",
+         "config.json: Llama model: pad_token_id is 32000, not within -1 .. 31999"},
+        {"{\"model_type\": \"bert\", \"pad_token_id\": 30522}",
+         "config.json: BERT model: pad_token_id is 30522, not within -1 .. 30521"},
+        {"{\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5}",
+         "config.json: partial_rotary_factor: 0.5 is not supported: only 1 is"},
+        {"{\"model_type\": \"mistral\", \"rope_parameters\": {\"partial_rotary_factor\": 2}}",
+         "config.json: rope_parameters.partial_rotary_factor: 2 is not supported: only 1 is"},
         {"[]", "config.json: must be a mapping, not a list"},
         {"{\"model_type\": \"llama\"", "config.json: line 1: '}' expected near end of file"},
     };

@@ -211,14 +211,9 @@ static void compare(const char *name, int ranks, enum shard_strategy strategy)
 static void ten_steps_are_pytorchs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"llama",
-                                        "llama_tied_llama3",
-                                        "gpt2",
-                                        "t5",
-                                        "t5_v1_1",
-                                        "bert_masked_lm",
-                                        "bert_pretraining",
-                                        "bert_classification"};
+    static const char *const names[] = {
+        "llama",   "llama_tied_llama3", "llama_tied_padded", "mistral_padded",     "gpt2", "t5",
+        "t5_v1_1", "bert_masked_lm",    "bert_pretraining",  "bert_classification"};
     for (size_t i = 0; i < array_length(names); i++) {
         compare(names[i], 1, NO_SHARD);
         compare(names[i], 2, FULL_SHARD);

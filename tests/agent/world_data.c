@@ -6,7 +6,7 @@ struct model *world_model(struct arena *arena, const struct world *w)
 {
     if (w->language)
         return architecture_build(arena, w->language);
-    return w->llama ? model_llama_new(arena, w->llama) : model_mnist_new(arena, &w->shape);
+    return w->llama ? model_llama_new(arena, w->llama, -1) : model_mnist_new(arena, &w->shape);
 }
 
 uint32_t world_hash(uint32_t index, uint32_t stream)

@@ -29,7 +29,7 @@ def trees():
     return {
         "tree_llama": LlamaForCausalLM(LlamaConfig(**TREE)),
         "tree_llama_tied_bias": LlamaForCausalLM(LlamaConfig(**TREE, **bias)),
-        "tree_mistral": MistralForCausalLM(MistralConfig(**TREE)),
+        "tree_mistral": MistralForCausalLM(MistralConfig(**TREE, pad_token_id=2)),
         "tree_gpt2": GPT2LMHeadModel(gpt2),
         "tree_t5": T5ForConditionalGeneration(t5_tree()),
         "tree_t5_v1_1": untie(T5ForConditionalGeneration(
@@ -81,6 +81,8 @@ def bert(**more):
                       attention_probs_dropout_prob=0.0, **more)
 
 
+PADDING = 5  # of the padded cases: often an input and a target
+
 # name -> (configuration, tokens of a sequence, whether ten steps of training are recorded)
 CASES = {
     "llama": (llama(3, 3, 24), 7, True),
@@ -89,8 +91,9 @@ CASES = {
                                 attention_bias=True, mlp_bias=True), 33, False),
     "llama_dynamic": (llama(6, 2, 24, {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.5},
                             max_position_embeddings=16), 33, False),
-    "mistral": (MistralConfig(**SMALL, hidden_size=16, num_attention_heads=4, num_key_value_heads=2,
-                              sliding_window=None), 7, False),
+    "llama_tied_padded": (llama(4, 2, 16, tie_word_embeddings=True, pad_token_id=PADDING), 13, True),
+    "mistral_padded": (MistralConfig(**SMALL, hidden_size=16, num_attention_heads=4, num_key_value_heads=2,
+                                     sliding_window=None, pad_token_id=PADDING), 13, True),
     "gpt2": (gpt2(), 33, True),
     "gpt2_untied_gelu": (gpt2(n_inner=40, activation_function="gelu", tie_word_embeddings=False), 7, False),
     "t5": (t5(), 13, True),
