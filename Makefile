@@ -187,8 +187,13 @@ $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_M
 # for tests/deploy/test_bundle.sh
 BENCH_PROGRAMS := $(addprefix tests/,gpu/gpu $(addprefix bench/,ops_bench language_bench attention_bench))
 
+# what runs each of them; the same for every variant
+build/patience: $(wildcard tests/runner/*.c tests/runner/*.h)
+	@mkdir -p $(@D) && echo "LINK $@"
+	@$(CC) -std=gnu17 -O1 -g $(WARN) -I. -D_GNU_SOURCE -o $@ $(filter %.c,$^)
+
 .PHONY: tests
-tests: all $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)))
+tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)))
 
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
@@ -253,7 +258,7 @@ check-cluster:
 #> make check-newer    the CRD, its CEL rules and the operator on the newest server of custom resources that Debian has (T=NAME)
 .PHONY: check-newer
 check-newer: deps cluster-deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs
+	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs build/patience
 	@tests/newer/check.sh "$(T)"
 
 #> make fuzz T=NAME    look for inputs that break tests/fuzz/fuzz_NAME.c until one is found or Ctrl-C (needs clang)

@@ -3,11 +3,13 @@
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
 # As many at once as there are cores (TEST_JOBS=1: one after another); of those that need ports of everybody, bridges or
 # several processes of their own, one at a time. Real pods come first and by themselves: they keep every core busy.
+# What each test costs lies in build/test_costs: seconds of processors, the dearest first.
 set -u
 cd "$(dirname "$0")/.." || exit
 filter=$1
 shift
 . tests/run_one.sh
+[ -x build/patience ] || make --silent --no-print-directory build/patience || exit
 lanes=${TEST_JOBS:-$(nproc)} # before OMP_NUM_THREADS, which nproc heeds
 
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1
@@ -24,7 +26,7 @@ cluster_variant=$1
 queue() { # NAME COMMAND...
     local queue=beside patience=1
     case $1 in
-    *' pods/'*) queue=first patience=3 ;; # dozens of jobs: minutes on a machine that has nothing else to do
+    *' pods/'*) queue=first patience=3 ;; # a row may wait for dozens of jobs
     *' cluster/'* | *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
     esac
     { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
@@ -55,8 +57,8 @@ queue_scripts() { # VARIANT FIRST_VARIANT
     for script in tests/*/test_*.sh; do
         name=${script#tests/}
         [[ $name == *"$filter"* ]] || continue
-        # once is enough of the release build's images, and where a whole cluster is started: real pods run them
-        [[ $name != pods/* && $name != deploy/test_image.sh || $variant == "$2" ]] || continue
+        # once is enough of what runs tests and of the release build's images, which real pods run on a whole cluster
+        [[ $name != pods/* && $name != deploy/test_image.sh && $name != runner/* || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
@@ -112,5 +114,9 @@ for variant in "$@"; do
     sed '/^CUDA source lines/!d' "$results/coverage"
     sed '/^CUDA source lines/d' "$results/coverage" >>"$results/failed"
 done
+[ "$queued" -eq 0 ] || sort -rn "$results/costs" >build/test_costs
+[ "$queued" -lt 50 ] || awk 'NR <= 10 { of[NR] = $0 } { all += $1 } END {
+    printf "%.0f minutes of processors; the dearest tests, in seconds:\n", all / 60
+    for (i = 1; i <= 10; i++) print "    " of[i] }' build/test_costs
 [ -s "$results/count" ] || echo "no test has \"$filter\" in its name, as in cli/test_screen or deploy/" >&2
 run_end

@@ -1,23 +1,30 @@
 # shellcheck shell=bash
 # For scripts that run tests: run_one NAME COMMAND... for each, then run_end, which prints what failed and the closing
 # line. Every test speaks TAP. The output of a program is shown only if something in it failed; a program that crashes or
-# runs out of time counts as one failure. Several run_one may run at once, in subshells.
-limit_s=${TEST_LIMIT_S:-600}
+# gets nowhere counts as one failure. Several run_one may run at once, in subshells.
+# A test is ended when it has printed nothing for $limit_s, or has used processors for $cpu_limit_s: the first is a hang, the
+# second an endless loop. Both are limits on its progress, in time that the machine has let it run (tests/runner/patience.c):
+# one on the wall clock says more about the machine, which may be busy, than about the test.
+limit_s=${TEST_LIMIT_S:-600} cpu_limit_s=3600
 results=$(mktemp -d) # count: a line a test, "passed failed skipped"; failed: what the closing lines tell of failures
 run_pid= # of the test that runs
 trap '[ -z "$run_pid" ] || kill "$run_pid"; rm -rf "$results"' EXIT
-touch "$results/count" "$results/failed"
+touch "$results/count" "$results/failed" "$results/costs" # costs: a line a test, "CPU_SECONDS NAME"
+
+run_limited() { # COMMAND...: the test of the log "$log"
+    TEST_CLOCK=$log.clock exec build/patience --quiet "$limit_s" --cpu "$cpu_limit_s" --clock "$log.clock" --cost "$log.cost" "$@"
+}
 
 run_one() { # NAME COMMAND...
-    local name=$1 log status ok bad skip begin=$SECONDS
+    local name=$1 log status ok bad skip cpu_s='' begin=$SECONDS
     shift
     log=$(mktemp -p "$results")
-    # a shell's background jobs ignore Ctrl-C, which some tests send
-    timeout --kill-after=10 "$limit_s" env --default-signal=INT,QUIT "$@" >"$log" 2>&1 </dev/null &
+    run_limited "$@" >"$log" 2>&1 </dev/null &
     run_pid=$!
     wait "$run_pid"
     status=$?
     run_pid=
+    [ ! -e "$log.cost" ] || read -r cpu_s <"$log.cost"
     skip=$(grep -cE '^(not )?ok .*# SKIP' "$log")
     ok=$(grep -E '^ok ' "$log" | grep -cv '# SKIP')
     bad=$(grep -E '^not ok ' "$log" | grep -cv '# SKIP')
@@ -30,16 +37,17 @@ run_one() { # NAME COMMAND...
     {
         flock 9
         echo "$ok $bad $skip" >&9
+        [ -z "$cpu_s" ] || echo "$cpu_s $name" >>"$results/costs"
         run_report
         [ "$bad" -eq 0 ] || run_failures >>"$results/failed"
     } 9>>"$results/count"
-    rm "$log"
+    rm -f "$log" "$log.clock" "$log.cost"
 }
 
 run_report() { # of run_one's test
     printf '%-44s %4d ok' "$name" "$ok"
     [ "$skip" -eq 0 ] || printf ', %d skipped' "$skip"
-    [ $((SECONDS - begin)) -lt 10 ] || printf ', %d s' $((SECONDS - begin)) # where the time goes
+    [ $((SECONDS - begin)) -lt 10 ] || printf ', %d s%s' $((SECONDS - begin)) "${cpu_s:+ ($cpu_s s of processors)}" # where the time goes
     if [ "$bad" -eq 0 ]; then
         printf '\n'
         grep -E '# SKIP' "$log" | sed 's/^/    /'
@@ -53,7 +61,7 @@ run_report() { # of run_one's test
 # At the very end, where a log that was cut still has it: which tests failed, and how each began to.
 run_failures() {
     case $status in
-    124 | 137) echo "FAILED: $name: not done after $limit_s s" ;;
+    124) echo "FAILED: $name: $(grep '^patience: ' "$log" || echo "not done after $limit_s s")" ;;
     *) echo "FAILED: $name: exit code $status" ;;
     esac
     { grep -A 3 -E '^not ok ' "$log" || tail -n 3 "$log"; } | head -n 4 | cut -c 1-300 | sed 's/^/    /'

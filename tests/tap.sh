@@ -12,6 +12,7 @@ work=$(mktemp -d)
 tap_number=0
 tap_failed=0
 trap 'rm -rf "$work"' EXIT
+. tests/wait.sh
 
 # check NAME COMMAND...: passes if the command succeeds; its output is shown if not.
 check() {
@@ -46,16 +47,6 @@ fails() {
 # contains FILE TEXT / lacks FILE TEXT
 contains() { grep -qF -- "$2" "$1" || { echo "$1 has no: $2"; tail -n 40 "$1"; return 1; }; }
 lacks() { ! grep -F -- "$2" "$1"; }
-
-# wait_for SECONDS COMMAND...: tries the command again and again until it succeeds.
-wait_for() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || { echo "in vain: $*"; return 1; }
-        sleep 0.05
-    done
-}
 
 # free_port FROM: a port below those of connections, which nobody has.
 free_port() {

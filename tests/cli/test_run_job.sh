@@ -20,7 +20,7 @@ check "without a master the output is worker 0's" same "worker 2" "$work/out"
 job 'echo for nobody' >"$work/job.yaml"
 for closed in '<&-' '>&-' '<&- >&-'; do
     check "a run with $closed ends as any other" \
-        eval "timeout 240 shoal run -f '$work/job.yaml' --log-dir '$logs' 2>'$work/err' $closed"
+        eval "shoal run -f '$work/job.yaml' --log-dir '$logs' 2>'$work/err' $closed"
     check "and says so" says "job Succeeded"
 done
 check "output that is lost is told, and fails the run" \

@@ -13,9 +13,13 @@ processes() { grep -lszxF "SHOAL_CLUSTER=$cluster" /proc/[0-9]*/environ | cut -d
 
 control_groups() { find /sys/fs/cgroup -depth -type d -path "*/$1/*" -o -type d -name "$1" | grep .; }
 
-deadline=$((SECONDS + 120))
+# shellcheck source=tests/wait.sh
+. "$(dirname "$0")/../wait.sh"
+test_clock
+deadline=$((now + 120))
 pause() { # WHAT is still there: not for ever
-    [ "$SECONDS" -lt "$deadline" ] || {
+    test_clock
+    [ "$now" -lt "$deadline" ] || {
         echo "down.sh: still there: $1" >&2
         exit 1
     }

@@ -4,6 +4,8 @@
 # `cluster` is the cluster's folder, an absolute path. Each program runs in a process group of its own, writes to
 # $cluster/log/NAME, and has SHOAL_CLUSTER=$cluster in its environment, by which down.sh finds it without any file.
 # $cluster/run/NAME is its command, $cluster/run/NAME.pid its process group.
+# shellcheck source=tests/wait.sh
+. "${BASH_SOURCE[0]%/*}/../wait.sh"
 
 free_port() { # [PORT...]: none of those, on which nobody listens yet
     local port
@@ -35,10 +37,13 @@ cluster_running() { # NAME
 }
 
 cluster_stop() { # NAME [SIGNAL]: returns when the program has ended; after 10 s it is killed
-    local end=$((SECONDS + 10))
+    local now end
     cluster_signal "$1" "${2:-TERM}" || return 0
+    test_clock
+    end=$((now + 10))
     while cluster_running "$1"; do
-        [ "$SECONDS" -lt "$end" ] || cluster_signal "$1" KILL || true
+        test_clock
+        [ "$now" -lt "$end" ] || cluster_signal "$1" KILL || true
         sleep 0.05
     done
 }
@@ -46,10 +51,13 @@ cluster_stop() { # NAME [SIGNAL]: returns when the program has ended; after 10 s
 # cluster_wait SECONDS NAME COMMAND...: until the command succeeds; fails, with NAME's last lines, if that takes longer
 # or if NAME has ended.
 cluster_wait() {
-    local end=$((SECONDS + $1)) name=$2
+    local now end name=$2
+    test_clock
+    end=$((now + $1))
     shift 2
     until "$@" >/dev/null 2>&1; do
-        if [ "$SECONDS" -ge "$end" ] || ! cluster_running "$name"; then
+        test_clock
+        if [ "$now" -ge "$end" ] || ! cluster_running "$name"; then
             echo "cluster: in vain: $*; the end of $cluster/log/$name:" >&2
             tail -n 20 "$cluster/log/$name" >&2
             return 1

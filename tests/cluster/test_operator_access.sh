@@ -16,7 +16,7 @@ quiet=(--health-probe-bind-address=0 --metrics-bind-address=0)
 refused() { # TEXT FLAGS...: it ends at once, with one line
     local text=$1
     shift
-    fails 2 "$text" timeout 60 shoal-operator "${quiet[@]}" "$@" || return
+    fails 2 "$text" shoal-operator "${quiet[@]}" "$@" || return
     [ "$(shoal-operator "${quiet[@]}" "$@" 2>&1 | wc -l)" -eq 1 ]
 }
 variant() { # NAME SED_SCRIPT: prints the path of a changed kubeconfig

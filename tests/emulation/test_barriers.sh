@@ -14,7 +14,7 @@ gpus=gpus=4
 run() { # SETTING PROGRAM[:TEST]
     local words
     IFS=: read -ra words <<<"$2"
-    SHOAL_EMULATION=$1,$gpus timeout 300 "$BUILD/tests/${words[0]}" "${words[@]:1}"
+    SHOAL_EMULATION=$1,$gpus build/patience --quiet 300 --cpu 300 "$BUILD/tests/${words[0]}" "${words[@]:1}"
 }
 
 # A test that fails need not run on.

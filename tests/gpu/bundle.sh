@@ -19,7 +19,7 @@ done | sort -u | grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util)\.so\.
     install -m 644 "$library" "$bundle/lib/"
 done
 install -m 755 --strip "$build/libshoal_cuda.so" "$bundle/build/release/"
-cp tests/run_one.sh tests/tap.sh "$bundle/tests/"
+cp tests/run_one.sh tests/tap.sh tests/wait.sh "$bundle/tests/"
 cp -r tests/gpu "$bundle/tests/"
 mkdir -p "$bundle/tests/data/tokenizers" "$bundle/tests/bench/models"
 cp -r tests/data/tokenizers/unigram_t5 "$bundle/tests/data/tokenizers/"

@@ -9,6 +9,7 @@ build=$(realpath -m -- "${1:-build/release}")
 # plenty for a program: a kernel that hangs must not take the machine's time
 limit_s=${TEST_LIMIT_S:-120}
 until_s=${CHECK_UNTIL_S:-450} # for all
+run_limited() { exec timeout --kill-after=10 "$limit_s" env --default-signal=INT,QUIT "$@"; } # the wall clock's: it is paid for
 sanitizer_until_s=${SANITIZER_UNTIL_S:-$((until_s - limit_s))} # no new one after this
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$build/libshoal_cuda.so"
 

@@ -1,0 +1,23 @@
+# shellcheck shell=bash
+# How long scripts wait for what must come: on the test's own clock, whose seconds count as far as the machine let the
+# test run in them (tests/runner/patience.c), so that no wait is in vain for a busy machine. A script that is run by hand
+# has the wall clock.
+
+# test_clock: sets $now, in seconds.
+test_clock() {
+    now=$SECONDS
+    [ -z "${TEST_CLOCK:-}" ] || read -r now <"$TEST_CLOCK"
+}
+
+# wait_for SECONDS COMMAND...: tries the command again and again until it succeeds.
+wait_for() {
+    local now end
+    test_clock
+    end=$((now + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        test_clock
+        [ "$now" -lt "$end" ] || { echo "in vain: $*"; return 1; }
+        sleep 0.05
+    done
+}
