@@ -2,6 +2,7 @@
 #include "agent/config/config.h"
 
 #include "agent/config/config_parser.h"
+#include "base/nearest.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -202,7 +203,7 @@ static bool is_almost(struct arena *arena, const struct config_key *key, const c
         strncmp(variable + length - strlen(end), end, strlen(end)) != 0)
         return false;
     const char *group = arena_strndup(arena, begin, length - strlen("AGENT_") - strlen(end));
-    return config_name_distance(group, key->group) <= 2;
+    return nearest_distance(group, key->group) <= 2;
 }
 
 /* Whether a variable (its name is of `length` bytes) looks like a key's, and is none's. */

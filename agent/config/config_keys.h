@@ -136,9 +136,6 @@ bool config_parse_bool(const char *text, bool *ret_value);
  * With `beginning`, whether it begins one of them. */
 bool config_names_have(const char *names, const char *name, bool beginning);
 
-/* Levenshtein's distance of two names, '-' and '_' and the case being equal. */
-int config_name_distance(const char *a, const char *b);
-
 /* The row a name means: "lr", "optimizer.lr", another trainer's name or an unambiguous beginning.
  * Errors: ERR_CONFIG names the candidates, or the nearest name; *ret_known then says whether the
  * name was merely ambiguous (true) or unknown (false). */

@@ -1,6 +1,8 @@
 /* Which key a name means. */
 #include "agent/config/config_keys.h"
 
+#include "base/nearest.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
@@ -123,34 +125,13 @@ static int count_matches(const char *name, bool beginning, int *ret_index, struc
     return count;
 }
 
-int config_name_distance(const char *a, const char *b)
-{
-    enum { MAX = 64 };
-    int row[MAX + 1];
-    int columns = (int)strnlen(b, MAX);
-    for (int j = 0; j <= columns; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= columns; j++) {
-            int change = diagonal + !same_name(a + i - 1, b + j - 1, 1);
-            diagonal = row[j];
-            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            row[j] = change < best ? change : best;
-        }
-    }
-    return row[columns];
-}
-
 static const struct config_key *nearest_key(const char *name)
 {
     const struct config_key *best = NULL;
-    const char *dot = strrchr(name, '.');
-    /* Farther than this is no help: a third of the name, at most 3. */
-    int third = (int)strlen(dot ? dot + 1 : name) / 3, least = 1 + (third < 3 ? third : 3);
+    const char *dot = strrchr(name, '.'), *own = dot ? dot + 1 : name;
+    int least = nearest_limit(own) + 1;
     for (int i = 0; i < config_key_count(); i++) {
-        int d = config_name_distance(dot ? dot + 1 : name, config_key(i)->name);
+        int d = nearest_distance(own, config_key(i)->name);
         if (d < least) {
             least = d;
             best = config_key(i);

@@ -1,0 +1,43 @@
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "base/nearest.h"
+
+static void distances_count_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int distance;
+    } rows[] = {
+        {"", "", 0},
+        {"abc", "", 3},
+        {"", "abc", 3},
+        {"restartPolcy", "restartPolicy", 1},
+        {"pytorchjob", "PyTorchJob", 0},
+        {"batch-size", "batch_size", 0},
+        {"kitten", "sitting", 3},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        assert_int_equal(nearest_distance(rows[i].a, rows[i].b), rows[i].distance);
+        assert_int_equal(nearest_distance(rows[i].b, rows[i].a), rows[i].distance);
+    }
+}
+
+static void short_names_must_be_nearer(void **state)
+{
+    (void)state;
+    assert_int_equal(nearest_limit("lr"), 0);
+    assert_int_equal(nearest_limit("spec"), 1);
+    assert_int_equal(nearest_limit("container"), 3);
+    assert_int_equal(nearest_limit("a_name_of_many_letters"), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distances_count_changes),
+        cmocka_unit_test(short_names_must_be_nearer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
