@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include "base/mem.h"
+#include "base/nearest.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -238,6 +239,39 @@ static const struct json_field *find_field(const struct json_field *fields, cons
     return NULL;
 }
 
+/* The field of the table that somebody most likely meant; NULL: none comes near. */
+static const char *nearest_field(const struct json_field *fields, const char *name)
+{
+    const char *nearest = NULL;
+    int least = nearest_limit(name) + 1;
+    for (const struct json_field *field = fields; field->name; field++) {
+        int distance = nearest_distance(name, field->name);
+        if (distance < least) {
+            least = distance;
+            nearest = field->name;
+        }
+    }
+    return nearest;
+}
+
+static void tell_unknown(struct json_reader *reader, const struct json_field *fields,
+                         const char *name)
+{
+    if (!reader->notes && !reader->misspelt_fails)
+        return;
+    const char *nearest = nearest_field(fields, name);
+    struct lines *notes = reader->notes;
+    if (nearest && reader->misspelt_fails) {
+        json_problem(reader, "unknown field; the nearest is %s", nearest);
+    } else if (nearest) {
+        json_note(reader, "unknown field, ignored; the nearest is %s", nearest);
+    } else {
+        reader->notes = reader->unknown ? reader->unknown : notes;
+        json_note(reader, "unknown field, ignored");
+        reader->notes = notes;
+    }
+}
+
 void json_read(struct json_reader *reader, const struct json_t *object,
                const struct json_field *fields, void *out)
 {
@@ -252,7 +286,7 @@ void json_read(struct json_reader *reader, const struct json_t *object,
         if (field)
             read_field(reader, value, field, out);
         else
-            json_note(reader, "unknown field, ignored");
+            tell_unknown(reader, fields, name);
         json_leave(reader, depth);
     }
 }

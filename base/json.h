@@ -24,6 +24,8 @@ struct json_reader {
     struct arena *arena;
     struct lines *problems;
     struct lines *notes;      /* fields that are dropped; NULL: nobody wants to know */
+    struct lines *unknown;    /* what no table has and is near no name of one; NULL: to the notes */
+    bool misspelt_fails;      /* an unknown field that is near a known one is a problem */
     char path[JSON_MAX_PATH]; /* of the value that is being read; cut if longer */
 };
 
@@ -97,7 +99,8 @@ struct json_field {
 /* clang-format on */
 
 /* Reads the object into *out, which holds what absent fields shall be. A field that is in the table
- * and does not fit is a problem; one that is not in the table is a note. */
+ * and does not fit is a problem; one that is not in the table is a note, which tells the nearest
+ * name that is. */
 void json_read(struct json_reader *reader, const struct json_t *object,
                const struct json_field *fields, void *out);
 

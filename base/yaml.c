@@ -5,6 +5,7 @@
 #include "base/yaml.h"
 
 #include "base/mem.h"
+#include "base/yaml_hint.h"
 #include "base/yaml_scalar.h"
 
 #include <assert.h>
@@ -22,6 +23,8 @@ struct anchor {
 
 struct reader {
     yaml_parser_t parser;
+    const char *text;
+    size_t bytes;
     const char *source;
     struct error *err;
     yaml_event_t event; /* the current one; valid while has_event */
@@ -42,6 +45,13 @@ static int fail_here(struct reader *r, const char *what, const char *detail)
     return fail_at(r, r->event.start_mark, what, detail);
 }
 
+/* For faults of the form, where the line itself may tell what happened. */
+static int fail_form(struct reader *r, yaml_mark_t mark, const char *what, const char *detail)
+{
+    const char *hint = yaml_hint_line(r->text, r->bytes, mark.line);
+    return hint ? fail_at(r, mark, hint, "") : fail_at(r, mark, what, detail);
+}
+
 static int next(struct reader *r)
 {
     if (r->has_event)
@@ -51,11 +61,19 @@ static int next(struct reader *r)
         return 0;
     const yaml_parser_t *parser = &r->parser;
     yaml_mark_t mark = parser->problem_mark;
-    if (parser->error == YAML_READER_ERROR)
-        return error_set(r->err, ERR_INPUT, "%s: byte %zu: %s", r->source, parser->problem_offset,
-                         parser->problem);
-    return fail_at(r, mark, parser->context ? parser->context : "not valid YAML",
-                   parser->problem ? parser->problem : "");
+    if (parser->error == YAML_READER_ERROR) {
+        const char *kind = yaml_hint_kind(r->text, r->bytes);
+        if (kind)
+            return error_set(r->err, ERR_INPUT, "%s: %s", r->source, kind);
+        return error_set(r->err, ERR_INPUT, "%s: byte %zu: not text in UTF-8: %s", r->source,
+                         parser->problem_offset, parser->problem);
+    }
+    /* a simple key without its colon is noticed on a later line only */
+    if (parser->context && !yaml_hint_line(r->text, r->bytes, mark.line) &&
+        yaml_hint_line(r->text, r->bytes, parser->context_mark.line))
+        mark = parser->context_mark;
+    return fail_form(r, mark, parser->context ? parser->context : "not valid YAML",
+                     parser->problem ? parser->problem : "");
 }
 
 static int count_nodes(struct reader *r, size_t nodes)
@@ -156,12 +174,12 @@ static int merge(struct reader *r, json_t *object, const json_t *merges)
 static int read_entry(struct reader *r, int depth, json_t *object, json_t *merges)
 {
     if (r->event.type != YAML_SCALAR_EVENT)
-        return fail_here(r, "a key must be text", "");
+        return fail_form(r, r->event.start_mark, "a key must be text", "");
     bool plain = r->event.data.scalar.plain_implicit;
     auto_free char *key = yaml_scalar_key((const char *)r->event.data.scalar.value,
                                           r->event.data.scalar.length, plain);
     if (!key)
-        return fail_here(r, "a key must be text", "");
+        return fail_form(r, r->event.start_mark, "a key must be text", "");
     bool is_merge = plain && strcmp(key, "<<") == 0;
     if (!is_merge && json_object_get(object, key))
         return fail_here(r, "this key is there twice", key);
@@ -268,7 +286,7 @@ static int read_stream(struct reader *r, json_t *documents)
 int yaml_parse(const char *text, size_t bytes, const char *source, struct json_t **ret_documents,
                struct error *err)
 {
-    struct reader r = {.source = source, .err = err};
+    struct reader r = {.text = text, .bytes = bytes, .source = source, .err = err};
     if (bytes > YAML_MAX_BYTES)
         return error_set(err, ERR_INPUT, "%s: %zu bytes are too much: the limit is %d", source,
                          bytes, YAML_MAX_BYTES);

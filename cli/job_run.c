@@ -24,6 +24,7 @@ enum {
 
 struct run {
     const struct job *job;
+    const char *source; /* of its manifest */
     const struct run_options *options;
     const struct signals *signals;
     struct local *local;
@@ -69,7 +70,7 @@ static const struct job_status *status_of(struct run *run)
 
 static void give_up(struct run *run, const struct error *err)
 {
-    terminal_line(&run->view.terminal, "shoal: %s", err->msg);
+    terminal_line(&run->view.terminal, "shoal: %s: %s", run->source, err->msg);
     run->broken = true;
     local_stop(run->local, run->now_ms);
 }
@@ -269,10 +270,12 @@ static int open_run(struct run *run, struct error *err)
     return local_open(&run->local, run->job, &local, err);
 }
 
-int job_run(const struct job *job, const struct run_options *options, const struct signals *signals)
+int job_run(const struct job *job, const char *source, const struct run_options *options,
+            const struct signals *signals)
 {
     auto_free struct run *run = xcalloc(1, sizeof *run);
     run->job = job;
+    run->source = source;
     run->options = options;
     run->signals = signals;
     run->now_ms = run->view.started_ms = clock_now_ms();

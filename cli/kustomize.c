@@ -62,7 +62,7 @@ static int run(char *const *argv, struct str *out, struct str *complaint, int *r
     return waitpid(pid, ret_status, 0) < 0 ? errno : 0;
 }
 
-int kustomize_build(const char *folder, struct str *text, struct error *err)
+int kustomize_build(const char *folder, struct str *text, char **ret_command, struct error *err)
 {
     struct stat st;
     if (stat(folder, &st) < 0)
@@ -86,6 +86,7 @@ int kustomize_build(const char *folder, struct str *text, struct error *err)
         }
         if (text->truncated)
             return error_set(err, ERR_INPUT, "%s: longer than %zu bytes", folder, text->cap);
+        *ret_command = xasprintf("%s %s %s", commands[i][0], commands[i][1], folder);
         return 0;
     }
     return error_set(err, ERR_NOT_FOUND,

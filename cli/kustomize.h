@@ -10,8 +10,9 @@ extern "C" {
 #endif
 
 /* Adds what `kubectl kustomize FOLDER` prints, or `kustomize build FOLDER`: whichever is on the
- * PATH first in this order. Without either: ERR_NOT_FOUND. */
-int kustomize_build(const char *folder, struct str *text, struct error *err);
+ * PATH first in this order; *ret_command (the caller frees) says which it was, for messages about
+ * lines of that text. Without either: ERR_NOT_FOUND. */
+int kustomize_build(const char *folder, struct str *text, char **ret_command, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -22,22 +23,40 @@ enum { SOURCES_MAX = 2 * OPTION_LIST_MAX, JOBS_MAX = 256, HELP_MAX_BYTES = 16 * 
 struct work {
     struct manifest *manifests[SOURCES_MAX];
     size_t manifest_count;
-    struct job *jobs[JOBS_MAX]; /* in the order given */
+    char *sources[SOURCES_MAX]; /* of each manifest: its file, or the command that made it; owned */
+    struct entry {
+        struct job *job;
+        const char *source;
+    } jobs[JOBS_MAX]; /* in the order given */
     size_t job_count;
 };
 
-static int add_text(struct work *work, const char *text, size_t bytes, const char *source,
+/* Takes `source` over. */
+static int add_text(struct work *work, const char *text, size_t bytes, char *source,
                     const struct run_options *options, struct error *err)
 {
+    work->sources[work->manifest_count] = source;
     struct manifest **manifest = &work->manifests[work->manifest_count++];
     if (decode_manifest(text, bytes, source, options->default_backoff_limit, manifest, err) < 0)
         return -1;
     for (size_t i = 0; i < (*manifest)->job_count; i++) {
         if (work->job_count == JOBS_MAX)
             return error_set(err, ERR_INPUT, "%s: more than %d jobs", source, JOBS_MAX);
-        work->jobs[work->job_count++] = (*manifest)->jobs[i];
+        work->jobs[work->job_count++] = (struct entry){(*manifest)->jobs[i], source};
     }
     return 0;
+}
+
+/* kubectl would fetch it. But kubectl asks a cluster to isolate what the manifest says; here it
+ * would run with the user's own rights. */
+static int refuse_address(const char *path, const char *how, struct error *err)
+{
+    if (!str_starts_with(path, "https://") && !str_starts_with(path, "http://"))
+        return 0;
+    return error_set(err, ERR_INPUT,
+                     "%s: not fetched: a manifest's commands run on this machine as you. Fetch it, "
+                     "read it, then run it: %s %s",
+                     path, how, path);
 }
 
 static int read_manifests(struct work *work, const struct run_options *options, struct error *err)
@@ -46,16 +65,19 @@ static int read_manifests(struct work *work, const struct run_options *options, 
         const char *path = options->files.items[i];
         auto_free char *text = NULL;
         size_t bytes;
-        if (file_read(path, YAML_MAX_BYTES, &text, &bytes, err) < 0 ||
-            add_text(work, text, bytes, path, options, err) < 0)
+        if (refuse_address(path, "curl -fsSLo job.yaml", err) < 0 ||
+            file_read(path, YAML_MAX_BYTES, &text, &bytes, err) < 0 ||
+            add_text(work, text, bytes, xstrdup(path), options, err) < 0)
             return -1;
     }
     for (int i = 0; i < options->folders.count; i++) {
         const char *folder = options->folders.items[i];
+        char *command;
         auto_str struct str text;
         str_init(&text, YAML_MAX_BYTES);
-        if (kustomize_build(folder, &text, err) < 0 ||
-            add_text(work, str_text(&text), text.length, folder, options, err) < 0)
+        if (refuse_address(folder, "git clone", err) < 0 ||
+            kustomize_build(folder, &text, &command, err) < 0 ||
+            add_text(work, str_text(&text), text.length, command, options, err) < 0)
             return -1;
     }
     return 0;
@@ -64,19 +86,21 @@ static int read_manifests(struct work *work, const struct run_options *options, 
 /* What a cluster would let wait for someone: here nobody could come. */
 static int check_job(const struct work *work, size_t index, struct error *err)
 {
-    const struct job *job = work->jobs[index];
+    const struct job *job = work->jobs[index].job;
+    const char *source = work->jobs[index].source;
     const char *manager = job->run_policy.managed_by;
     if (job->run_policy.suspend)
         return error_set(err, ERR_INPUT,
-                         "job %s is suspended: set spec.runPolicy.suspend to false to run it",
-                         job->name);
+                         "%s: job %s is suspended: set spec.runPolicy.suspend to false to run it",
+                         source, job->name);
     if (manager && strcmp(manager, API_MANAGED_BY) != 0)
-        return error_set(err, ERR_INPUT, "job %s is managed by %s: drop spec.runPolicy.managedBy",
+        return error_set(err, ERR_INPUT,
+                         "%s: job %s is managed by %s: drop spec.runPolicy.managedBy", source,
                          job->name, manager);
     for (size_t i = 0; i < index; i++)
-        if (!strcmp(work->jobs[i]->name, job->name))
-            return error_set(err, ERR_INPUT, "job %s is there twice: give one another name",
-                             job->name);
+        if (!strcmp(work->jobs[i].job->name, job->name))
+            return error_set(err, ERR_INPUT, "%s: job %s is in %s, too: give one another name",
+                             source, job->name, work->jobs[i].source);
     return 0;
 }
 
@@ -96,9 +120,9 @@ static int run_jobs(const struct work *work, const struct run_options *options, 
     int code = signals_open(&signals, err);
     for (size_t i = 0; i < work->job_count && code == 0; i++) {
         auto_free char *uid = xasprintf("%016" PRIx64 "-%zu", number, i);
-        work->jobs[i]->uid = uid;
-        code = job_run(work->jobs[i], options, &signals);
-        work->jobs[i]->uid = "";
+        work->jobs[i].job->uid = uid;
+        code = job_run(work->jobs[i].job, work->jobs[i].source, options, &signals);
+        work->jobs[i].job->uid = "";
     }
     signals_close(&signals);
     return code;
@@ -143,7 +167,9 @@ int run_command(int argc, char *const *argv)
         print_problems(&work, &err);
         code = EXIT_BAD_INPUT;
     }
-    for (size_t i = 0; i < work.manifest_count; i++)
+    for (size_t i = 0; i < work.manifest_count; i++) {
         decode_close(work.manifests[i]);
+        free(work.sources[i]);
+    }
     return code;
 }

@@ -3,7 +3,9 @@
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/yaml.h"
+#include "base/yaml_place.h"
 #include "operator/decode_spec.h"
 #include "operator/defaults.h"
 #include "operator/validate.h"
@@ -14,9 +16,12 @@
 /* A manifest being read. */
 struct manifest_reader {
     struct manifest *manifest;
+    const char *text;
+    size_t bytes;
     const char *source;
     int64_t default_backoff_limit;
-    size_t document; /* 1-based */
+    size_t document;  /* 1-based */
+    const char *path; /* in the document, of the object that is being read: of a List's item */
 };
 
 /* Whether a problem is about the field that one of `lines` is about, or about what holds that
@@ -30,16 +35,29 @@ static bool is_about_same(const char *const *lines, size_t count, const char *pr
     return false;
 }
 
+static void add_lines(struct lines *to, const struct lines *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        lines_add(to, "%s", from->items[i]);
+    to->dropped += from->dropped;
+}
+
 struct job *decode_job(const struct json_t *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes)
 {
     struct job *job = arena_new(arena, struct job);
-    struct lines form, rules;
+    struct lines form, rules, unknown, others;
     lines_init(&form, arena);
     lines_init(&rules, arena);
-    struct json_reader reader = {.arena = arena, .problems = &form, .notes = notes};
+    lines_init(&unknown, arena);
+    lines_init(&others, arena);
+    struct json_reader reader = {.arena = arena,
+                                 .problems = &form,
+                                 .notes = notes ? &others : NULL,
+                                 .unknown = &unknown,
+                                 .misspelt_fails = notes != NULL};
     decode_spec(&reader, object, job);
-    validate_job(job, &rules, notes);
+    validate_job(job, &rules, reader.notes);
     struct lines all = form;
     for (size_t i = 0; i < rules.count; i++)
         if (!is_about_same(form.items, form.count, rules.items[i]))
@@ -48,8 +66,11 @@ struct job *decode_job(const struct json_t *object, int64_t default_backoff_limi
         job->invalid = lines_join(&all);
     else
         defaults_apply(job, default_backoff_limit, arena);
-    for (size_t i = 0; i < all.count; i++)
-        lines_add(problems, "%s", all.items[i]);
+    add_lines(problems, &all);
+    if (notes) {
+        add_lines(all.count ? problems : notes, &unknown);
+        add_lines(notes, &others);
+    }
     return job;
 }
 
@@ -59,19 +80,24 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* "job.yaml: document 2 (PyTorchJob mnist)" */
-static const char *title(const struct manifest_reader *reader, const json_t *object)
+/* Adds "job.yaml:12: document 2 (PyTorchJob mnist): TEXT", where the text begins with the path of a
+ * field in the object, or with none. */
+static void add_placed(struct manifest_reader *reader, struct lines *to, const json_t *object,
+                       const char *text)
 {
     const char *kind = text_at(object, "kind");
     const char *name = text_at(json_object_get(object, "metadata"), "name");
-    return arena_printf(reader->manifest->arena, "%s: document %zu (%.63s%s%.63s)", reader->source,
-                        reader->document, *kind ? kind : "no kind", *name ? " " : "", name);
+    const char *path = arena_printf(reader->manifest->arena, "%s.%s", reader->path, text);
+    lines_add(to, "%s:%zu: document %zu (%.63s%s%.63s): %s", reader->source,
+              yaml_line(reader->text, reader->bytes, reader->document - 1, path), reader->document,
+              *kind ? kind : "no kind", *name ? " " : "", name, text);
 }
 
-static void add_titled(struct lines *to, const struct lines *from, const char *title)
+static void add_all_placed(struct manifest_reader *reader, struct lines *to, const json_t *object,
+                           const struct lines *from)
 {
     for (size_t i = 0; i < from->count; i++)
-        lines_add(to, "%s: %s", title, from->items[i]);
+        add_placed(reader, to, object, from->items[i]);
     to->dropped += from->dropped;
 }
 
@@ -87,7 +113,6 @@ static bool has_job(const struct manifest *manifest, const struct job *job)
 static void read_job(struct manifest_reader *reader, const json_t *object)
 {
     struct manifest *manifest = reader->manifest;
-    const char *name = title(reader, object);
     struct lines problems, notes;
     lines_init(&problems, manifest->arena);
     lines_init(&notes, manifest->arena);
@@ -98,8 +123,8 @@ static void read_job(struct manifest_reader *reader, const json_t *object)
                   "metadata.name: Duplicate value: \"%s\": another document of this file "
                   "has it",
                   job->name);
-    add_titled(&manifest->problems, &problems, name);
-    add_titled(&manifest->notes, &notes, name);
+    add_all_placed(reader, &manifest->problems, object, &problems);
+    add_all_placed(reader, &manifest->notes, object, &notes);
     struct job **more = arena_array(manifest->arena, struct job *, manifest->job_count + 1);
     if (manifest->job_count)
         memcpy(more, manifest->jobs, manifest->job_count * sizeof *more);
@@ -111,28 +136,42 @@ static void read_document(struct manifest_reader *reader, const json_t *object);
 
 static void read_list(struct manifest_reader *reader, const json_t *items)
 {
-    for (size_t i = 0; i < json_array_size(items); i++)
+    const char *path = reader->path;
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        reader->path = arena_printf(reader->manifest->arena, "%s.items[%zu]", path, i);
         read_document(reader, json_array_get(items, i));
+    }
+    reader->path = path;
+}
+
+/* PytorchJob, pytorchjobs */
+static bool is_misspelt(const char *kind)
+{
+    return nearest_distance(kind, API_KIND) <= nearest_limit(kind) && strcmp(kind, API_KIND) != 0;
 }
 
 static void read_document(struct manifest_reader *reader, const json_t *object)
 {
     struct manifest *manifest = reader->manifest;
     const char *kind = text_at(object, "kind"), *version = text_at(object, "apiVersion");
+    bool ours = strncmp(version, API_GROUP "/", strlen(API_GROUP "/")) == 0;
     if (!json_is_object(object) || !*kind || !*version)
-        lines_add(&manifest->problems,
-                  "%s: kind, apiVersion: Required value: this is no object of "
-                  "Kubernetes",
-                  title(reader, object));
+        add_placed(reader, &manifest->problems, object,
+                   "kind, apiVersion: Required value: this is no object of Kubernetes");
     else if (strcmp(kind, "List") == 0)
         read_list(reader, json_object_get(object, "items"));
+    else if (ours && is_misspelt(kind))
+        add_placed(reader, &manifest->problems, object,
+                   arena_printf(manifest->arena,
+                                "kind: Unsupported value: \"%.63s\": it is spelt " API_KIND, kind));
     else if (strcmp(kind, API_KIND) != 0)
-        lines_add(&manifest->notes, "%s: not a " API_KIND ", ignored", title(reader, object));
+        add_placed(reader, &manifest->notes, object, "not a " API_KIND ", ignored");
     else if (strcmp(version, API_GROUP_VERSION) != 0)
-        lines_add(&manifest->problems,
-                  "%s: apiVersion: Unsupported value: \"%.63s\": supported values: "
-                  "\"" API_GROUP_VERSION "\"",
-                  title(reader, object), version);
+        add_placed(reader, &manifest->problems, object,
+                   arena_printf(manifest->arena,
+                                "apiVersion: Unsupported value: \"%.63s\": supported values: "
+                                "\"" API_GROUP_VERSION "\"",
+                                version));
     else
         read_job(reader, object);
 }
@@ -151,8 +190,12 @@ int decode_manifest(const char *text, size_t bytes, const char *source,
         lines_add(&manifest->problems, "%s", err->msg);
         return -1;
     }
-    struct manifest_reader reader = {
-        .manifest = manifest, .source = source, .default_backoff_limit = default_backoff_limit};
+    struct manifest_reader reader = {.manifest = manifest,
+                                     .text = text,
+                                     .bytes = bytes,
+                                     .source = source,
+                                     .default_backoff_limit = default_backoff_limit,
+                                     .path = ""};
     while (reader.document < json_array_size(manifest->documents)) {
         const json_t *object = json_array_get(manifest->documents, reader.document++);
         read_document(&reader, object);

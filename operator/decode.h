@@ -21,8 +21,8 @@ struct manifest {
     struct json_t *documents; /* owned; the jobs' raw templates point into it */
     struct job **jobs; /* in the order of the file; those with `invalid` set have no defaults */
     size_t job_count;
-    struct lines problems; /* all that is wrong: "FILE: document N (KIND NAME): PATH: what, what is
-                              allowed" */
+    struct lines problems; /* all that is wrong: "FILE:LINE: document N (KIND NAME): PATH: what,
+                              what is allowed" */
     struct lines notes;    /* what is ignored or understood but not enforced, in the same form */
 };
 
@@ -38,8 +38,10 @@ void decode_close(struct manifest *manifest); /* NULL-safe */
 /* One PyTorchJob object, as an API server sends it or a file holds it: decoded, validated and given
  * its defaults. What is wrong is added to `problems`, each line starting with its field path;
  * job->invalid then holds all of it and there are no defaults. Fields that are dropped, or not
- * enforced outside a cluster, are added to `notes` (NULL: nobody wants to know). `object` must
- * outlive the job. */
+ * enforced outside a cluster, are added to `notes`. NULL: nobody wants to know, what came from an
+ * API server was checked there. Otherwise a person wrote it: a field that is almost a known one is
+ * wrong, too, and of a job in which something is wrong the unknown fields are among the problems,
+ * since one of them may be what is missing elsewhere. `object` must outlive the job. */
 struct job *decode_job(const struct json_t *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes);
 

@@ -144,7 +144,7 @@ static void problems_name_the_path(void **state)
 }
 
 static const struct row dropped[] = {
-    {"{\"part\":{\"flog\":1}}", "part.flog: unknown field, ignored"},
+    {"{\"part\":{\"flog\":1}}", "part.flog: unknown field, ignored; the nearest is flag"},
     {"{\"unused\":1}", "unused: understood, but not enforced here"},
 };
 

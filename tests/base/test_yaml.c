@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
+#include "base/yaml_place.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -61,7 +62,11 @@ struct bad_row {
 
 static const struct bad_row bad[] = {
     {"a: [1,\nb: 2", "t.yaml:3:1: while parsing a flow sequence"},
-    {"a: 1\n\tb: 2", "t.yaml:2:1: "},
+    {"a: 1\n\tb: 2", "t.yaml:2:1: a tab: YAML is indented with blanks only"},
+    {"a:\n  b: 1\n  \tc: 2\n", "a tab: YAML is indented with blanks only"},
+    {"a: 1\nname: {{ .Release.Name }}\n", "t.yaml:2:8: {{ is of a template: render it first"},
+    {"a: 1\n{{- if .Values.x }}\nb: 2\n", "t.yaml:2:1: {{ is of a template: render it first"},
+    {"a: '{{'\nb: 2\nb: 3\n", "t.yaml:3:1: this key is there twice: b"},
     {"a: 1\nb: 2\na: 3\n", "t.yaml:3:1: this key is there twice: a"},
     {"{on: 1, 'true': 2}", "t.yaml:1:9: this key is there twice: true"},
     {"a: *x", "t.yaml:1:4: unknown alias: x"},
@@ -87,6 +92,95 @@ static void faults_name_line_and_column(void **state)
         assert_fails(result, &err, ERR_INPUT, bad[i].message);
         assert_null(documents);
     }
+}
+
+static void what_is_no_text_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *message;
+    } rows[] = {
+        {"\x1f\x8b\x08\0\0\0\0\0", 8, "t.yaml: this is gzip, not text: unpack it first (gunzip)"},
+        {"\x28\xb5\x2f\xfd\x24", 5, "t.yaml: this is zstd"},
+        {"\xfd"
+         "7zXZ\0\0",
+         7, "t.yaml: this is xz"},
+        {"PK\x03\x04\x14\0", 6, "t.yaml: this is a zip archive"},
+        {"BZh91AY&SY\x01", 11, "t.yaml: this is bzip2"},
+        {"\x7f"
+         "ELF\x02\x01\x01\0",
+         8, "t.yaml: this is a program (ELF), not text"},
+        {"\0k\0i\0n\0d\0:", 10,
+         "t.yaml: this is UTF-16, not UTF-8: convert it first (iconv -f UTF-16BE"},
+        {"k\0i\0n\0d\0:\0", 10,
+         "t.yaml: this is UTF-16, not UTF-8: convert it first (iconv -f UTF-16LE"},
+        {"\0\0\0k\0\0\0i", 8,
+         "t.yaml: this is UTF-32, not UTF-8: convert it first (iconv -f UTF-32BE"},
+        {"\xff\xfe\0\0k\0\0\0i\0\0\0", 12,
+         "t.yaml: this is UTF-32, not UTF-8: convert it first (iconv -f UTF-32LE"},
+        {"kind: caf\xe9\n", 11, "t.yaml: byte 9: not text in UTF-8: "},
+        {"\x01\x02\x03", 3,
+         "t.yaml: byte 0: not text in UTF-8: control characters are not allowed"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        json_t *documents = NULL;
+        struct error err = {0};
+        int result = yaml_parse(rows[i].bytes, rows[i].count, "t.yaml", &documents, &err);
+        assert_fails(result, &err, ERR_INPUT, rows[i].message);
+    }
+}
+
+static void paths_lead_to_lines(void **state)
+{
+    (void)state;
+    static const char text[] = "---\n"
+                               "---\n"
+                               "first: &it\n"
+                               "  a.b/c: 1\n"
+                               "---\n"
+                               "spec:\n"
+                               "  Worker:\n"
+                               "    args: [x, {y: 1,\n"
+                               "      z: 2}]\n"
+                               "    'quoted key': 1\n"
+                               "    again: &x {deep: 1}\n"
+                               "    <<: {merged: 1}\n"
+                               "    alias: *x\n"
+                               "    list:\n"
+                               "    - one\n"
+                               "    -\n"
+                               "      two: 2\n";
+    static const struct {
+        size_t document;
+        const char *path;
+        size_t line;
+    } rows[] = {
+        {0, "first", 3},
+        {0, "first.a.b/c", 4},
+        {0, "first[a.b/c]: must be text", 4},
+        {0, "first.a", 3},
+        {1, "", 6},
+        {1, "kind, apiVersion: Required value", 6},
+        {1, "spec", 6},
+        {1, "spec[Worker]", 7},
+        {1, "spec.Worker.args[0]", 8},
+        {1, "spec.Worker.args[1].y: wrong", 8},
+        {1, "spec.Worker.args[1].z is deprecated", 9},
+        {1, "spec.Worker.args[2]", 8},
+        {1, "spec.Worker.arg", 7},
+        {1, "spec.Worker.quoted key", 10},
+        {1, "spec.Worker.again.deep", 11},
+        {1, "spec.Worker.merged", 7},
+        {1, "spec.Worker.alias.deep", 13},
+        {1, "spec.Worker.list[0].two", 15},
+        {1, "spec.Worker.list[1].two", 17},
+        {2, "spec", 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_int_equal(yaml_line(text, strlen(text), rows[i].document, rows[i].path),
+                         rows[i].line);
 }
 
 static void assert_too_much(struct str *text, const char *message)
@@ -135,6 +229,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_become_values),
         cmocka_unit_test(faults_name_line_and_column),
+        cmocka_unit_test(what_is_no_text_is_named),
+        cmocka_unit_test(paths_lead_to_lines),
         cmocka_unit_test(limits_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

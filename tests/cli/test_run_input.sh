@@ -5,13 +5,17 @@
 good=$(job 'touch "$DATA/started"' 'touch "$DATA/started"')
 
 # refuses WHAT MESSAGE [OPTION...]: the manifest on stdin
+# More messages may stand before the options: a line for each, in this order.
 refuses() {
-    local what=$1 message=$2
+    local what=$1 messages="shoal: $2"
     shift 2
+    while [ $# -gt 0 ] && [[ $1 != -[a-z-]* ]]; do
+        messages+=$'\n'"shoal: $1"
+        shift
+    done
     run "$@"
     check "$what: exit code 2" ended_with 2
-    check "$what: says so" grep -qxF -- "shoal: $message" "$work/err"
-    check "$what: in one line" test "$(grep -cv '^shoal: note: ' "$work/err")" -eq 1
+    check "$what: says so, and no more" same "$messages" <(grep -v '^shoal: note: ' "$work/err")
     check "$what: no debris" eval '[ ! -e "$logs" ] && [ ! -e "$DATA/started" ] && ! compgen -G "$work/shoal-*"'
 }
 with() { sed "$1" <<<"$good"; } # SED_SCRIPT
@@ -22,34 +26,66 @@ spec: {a: 1
 metadata: x
 END
 with 's/^kind:.*/kind: TFJob/' | refuses "unknown kind" \
-    "-: no PyTorchJob (kubeflow.org/v1) in it; -: document 1 (TFJob job): not a PyTorchJob, ignored"
+    "-: no PyTorchJob (kubeflow.org/v1) in it; -:1: document 1 (TFJob job): not a PyTorchJob, ignored"
+with 's/^kind:.*/kind: PytorchJob/' | refuses "a kind that is spelt wrong" \
+    '-:2: document 1 (PytorchJob job): kind: Unsupported value: "PytorchJob": it is spelt PyTorchJob'
+with 's/restartPolicy:/restartPolcy:/' | refuses "a misspelt policy" \
+    "-:11: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].restartPolcy: unknown field; the nearest is restartPolicy" \
+    "-:24: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Worker].restartPolcy: unknown field; the nearest is restartPolicy"
+with 's/pytorchReplicaSpecs:/pytorchReplicaSpec:/' | refuses "a misspelling, and what is missing because of it" \
+    "-:8: document 1 (PyTorchJob job): spec.pytorchReplicaSpec: unknown field; the nearest is pytorchReplicaSpecs" \
+    "-:5: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs: Required value: must have Master or Worker"
+with 's/^  name: job/  name: {{ .Release.Name }}/' | refuses "a template" \
+    "-:4:10: {{ is of a template: render it first (helm template)"
+with 's/^      replicas:/\treplicas:/' | refuses "a tab" "-:10:1: a tab: YAML is indented with blanks only"
+gzip -c <<<"$good" | refuses "a compressed manifest" "-: this is gzip, not text: unpack it first (gunzip)"
+iconv -t UTF-16LE <<<"$good" | refuses "UTF-16" \
+    "-: this is UTF-16, not UTF-8: convert it first (iconv -f UTF-16LE -t UTF-8)"
+refuses "a program" "$BUILD/shoal: this is a program (ELF), not text" -f "$BUILD/shoal" <<<"$good"
 with 's/replicas: 1/replicas: 2/' | refuses "two masters" \
-    "-: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"
-where='-: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].template.spec.containers'
+    "-:10: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"
+where='-:14: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].template.spec.containers'
 job 'true' | sed 's/name: pytorch/name: main/' | refuses "no container named pytorch" \
     "$where: Required value: must have at least one container with name pytorch"
 with '0,/command: .*/s//command: [no-such-program]/' | refuses "command not found" \
-    "pod job-master-0, container pytorch: command no-such-program: not found on the PATH"
+    "-: pod job-master-0, container pytorch: command no-such-program: not found on the PATH"
 with '0,/command: .*/s//command: [\/no\/such\/program]/' | refuses "program not there" \
-    "pod job-master-0, container pytorch: command /no/such/program: not found on this machine"
+    "-: pod job-master-0, container pytorch: command /no/such/program: not found on this machine"
 job 'true' 'true' 2 | sed '/Worker:/,$s/command: .*/command: [no-such-program]/' | refuses "a worker's command not found" \
-    "pod job-worker-0, container pytorch: command no-such-program: not found on the PATH"
+    "-: pod job-worker-0, container pytorch: command no-such-program: not found on the PATH"
 with '0,/command: .*/s///' | refuses "no command" \
-    "pod job-master-0, container pytorch: no command: images are not run here, so the entry point of any is not known; add command: [...]"
+    "-: pod job-master-0, container pytorch: no command: images are not run here, so the entry point of any is not known; add command: [...]"
 with '0,/image: any/s//image: any\n              workingDir: \/no\/such/' | refuses "no working directory" \
-    "pod job-master-0, container pytorch: working directory /no/such: not found on this machine"
+    "-: pod job-master-0, container pytorch: working directory /no/such: not found on this machine"
 with '0,/image: any/s//image: any\n              env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}]/' |
     refuses "a secret" \
-        "pod job-master-0, container pytorch: env TOKEN comes from secret hub/token, which only a cluster has; state its value"
+        "-: pod job-master-0, container pytorch: env TOKEN comes from secret hub/token, which only a cluster has; state its value"
 with 's/^  runPolicy:/  runPolicy:\n    suspend: true/' | refuses "suspended" \
-    "job job is suspended: set spec.runPolicy.suspend to false to run it"
+    "-: job job is suspended: set spec.runPolicy.suspend to false to run it"
 with 's/^  runPolicy:/  runPolicy:\n    managedBy: kueue.x-k8s.io\/multikueue/' | refuses "someone else's" \
-    "job job is managed by kueue.x-k8s.io/multikueue: drop spec.runPolicy.managedBy"
+    "-: job job is managed by kueue.x-k8s.io/multikueue: drop spec.runPolicy.managedBy"
 
 echo "$good" >"$work/job.yaml"
-refuses "the same job twice" "job job is there twice: give one another name" -f "$work/job.yaml" <<<"$good"
+refuses "the same job twice" "$work/job.yaml: job job is in -, too: give one another name" -f "$work/job.yaml" <<<"$good"
+    mkdir -p "$logs/job"
+    case $what in
+    link) echo precious >"$work/precious" && ln -s "$work/precious" "$logs/job/job-master-0.log" ;;
+    fifo*) mkfifo "$logs/job/job-master-0.log" ;;
+    folder) mkdir "$logs/job/job-master-0.log" ;;
+    esac
+    reader=
+    [ "$what" != "fifo with a reader" ] || { cat "$logs/job/job-master-0.log" & reader=$!; }
+    check "a $what in a log's place" fails 2 "$logs/job/job-master-0.log: " timeout -k 5 60 shoal run -f "$work/job.yaml" --log-dir "$logs"
+    [ -z "$reader" ] || wait "$reader" || true
+    check "a $what: nothing started" test ! -e "$DATA/started"
+done
+check "a link in a log's place: what it leads to is whole" same precious "$work/precious"
+rm -rf "$logs"
 
 check "missing file" fails 2 "shoal: $work/none.yaml: No such file or directory" shoal run -f "$work/none.yaml"
+check "an address" fails 2 "not fetched: a manifest's commands run on this machine as you. Fetch it, read it, then run it: curl -fsSLo job.yaml https://example.com/job.yaml" \
+    shoal run -f https://example.com/job.yaml
+check "an address of a folder" fails 2 "then run it: git clone https://example.com/jobs" shoal run -k https://example.com/jobs
 check "missing folder" fails 2 "shoal: $work/none: No such file or directory" shoal run -k "$work/none"
 touch "$work/file"
 check "logs where no folder can be" fails 2 "make folder $work/file/logs for the logs: Not a directory; choose another --log-dir" \

@@ -23,11 +23,17 @@ kustomize() { # TOOL FOLDER
     PATH=$work/$1 "$shoal" run -k "$2" --log-dir "$logs"
 }
 
+verb() { [ "$1" = kubectl ] && echo kustomize || echo build; }
+
 check "neither is there" fails 2 \
     "shoal: $folder: a kustomization needs kubectl or kustomize, and neither is on the PATH" kustomize neither "$folder"
 for name in kubectl kustomize; do
     check "$name" fails 0 trained kustomize $name "$folder"
     check "$name fails" fails 2 "Error: no kustomization in it" kustomize $name "$work/neither"
+    sed -i 's/replicas: 1/replicas: 2/' "$work/$name/$name"
+    check "$name: a fault in what it makes" fails 2 \
+        "shoal: $name $(verb $name) $folder:10: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].replicas" \
+        kustomize $name "$folder"
 done
 check "a file" fails 2 "not a folder; for a file use -f" kustomize kubectl "$folder/job.yaml"
 

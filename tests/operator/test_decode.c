@@ -12,7 +12,7 @@
 #define MASTER   "Master: {replicas: 1, " TEMPLATE "}"
 #define WORKER   "Worker: {" TEMPLATE "}"
 #define SPECS    "  pytorchReplicaSpecs: "
-#define AT       "t.yaml: document 1 (PyTorchJob j): "
+#define AT(line) "t.yaml:" line ": document 1 (PyTorchJob j): "
 
 static struct manifest *decode(const char *text, int *ret_result, struct error *err)
 {
@@ -146,96 +146,134 @@ static const struct row wrong[] = {
     {"a: [", "t.yaml:2:1: while parsing a flow node: did not find expected node content"},
     {"", "t.yaml: no PyTorchJob (kubeflow.org/v1) in it"},
     {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}",
-     "t.yaml: no PyTorchJob (kubeflow.org/v1) in it; t.yaml: document 1 (Pod p): not a PyTorchJob, "
+     "t.yaml: no PyTorchJob (kubeflow.org/v1) in it; t.yaml:1: document 1 (Pod p): not a PyTorchJob, "
      "ignored"},
     {"hello",
-     "t.yaml: document 1 (no kind): kind, apiVersion: Required value: this is no object of "
+     "t.yaml:1: document 1 (no kind): kind, apiVersion: Required value: this is no object of "
      "Kubernetes"},
     {"apiVersion: kubeflow.org/v2\nkind: PyTorchJob\nmetadata: {name: j}",
-     AT "apiVersion: Unsupported value: \"kubeflow.org/v2\": supported values: "
-        "\"kubeflow.org/v1\""},
+     AT("1") "apiVersion: Unsupported value: \"kubeflow.org/v2\": supported values: "
+             "\"kubeflow.org/v1\""},
     {HEAD SPECS "{" MASTER "}\n---\n" HEAD SPECS "{" MASTER "}",
-     "t.yaml: document 2 (PyTorchJob j): metadata.name: Duplicate value: \"j\": another document of "
+     "t.yaml:9: document 2 (PyTorchJob j): metadata.name: Duplicate value: \"j\": another document of "
      "this file has it"},
-    {HEAD "  {}", AT "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
-    {HEAD SPECS "{}", AT "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
+    {HEAD "  {}", AT("4") "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
+    {HEAD SPECS "{}",
+     AT("5") "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
     /* what follows from another fault is not told as well */
     {HEAD SPECS "{Chief: {" TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Chief]: Unsupported value: \"Chief\": supported values: "
-        "\"Master\", \"Worker\""},
+     AT("5") "spec.pytorchReplicaSpecs[Chief]: Unsupported value: \"Chief\": supported values: "
+             "\"Master\", \"Worker\""},
     {HEAD SPECS "{" MASTER ", Evaluator: {" TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Evaluator]: Unsupported value: \"Evaluator\": supported values: "
-        "\"Master\", \"Worker\""},
+     AT("5") "spec.pytorchReplicaSpecs[Evaluator]: Unsupported value: \"Evaluator\": supported values: "
+             "\"Master\", \"Worker\""},
     {HEAD SPECS "{" MASTER ", worker: {" TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[worker]: Unsupported value: \"worker\": supported values: "
-        "\"Master\", \"Worker\""},
+     AT("5") "spec.pytorchReplicaSpecs[worker]: Unsupported value: \"worker\": supported values: "
+             "\"Master\", \"Worker\""},
     /* W03 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: []}}}}",
-     AT CONTAINERS ": Required value: must be specified, one of them with name pytorch"},
+     AT("5") CONTAINERS ": Required value: must be specified, one of them with name pytorch"},
     /* W04 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: [{name: pytorch, image: ''}]}}}}",
-     AT CONTAINERS "[0].image: Required value: must be required"},
+     AT("5") CONTAINERS "[0].image: Required value: must be required"},
     /* W05 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: [{name: torch, image: i}]}}}}",
-     AT CONTAINERS ": Required value: must have at least one container with name pytorch"},
+     AT("5") CONTAINERS ": Required value: must have at least one container with name pytorch"},
     {HEAD SPECS
      "{Worker: {template: {spec: {containers: [{name: pytorch, image: i, env: [{value: x}], "
      "ports: [{name: x}]}, {name: pytorch, image: i}, {image: i}]}}}}",
-     AT CONTAINERS "[0].env[0].name: Required value: must be specified; " AT CONTAINERS
-                   "[0].ports[0].containerPort: Required value: within 1 and 65535; " AT CONTAINERS
-                   "[1].name: Duplicate value: \"pytorch\"; " AT CONTAINERS
-                   "[2].name: Required value: must be specified"},
+     AT("5") CONTAINERS "[0].env[0].name: Required value: must be specified; " AT("5") CONTAINERS
+     "[0].ports[0].containerPort: Required value: within 1 and 65535; " AT("5") CONTAINERS
+     "[1].name: Duplicate value: \"pytorch\"; " AT("5") CONTAINERS
+     "[2].name: Required value: must be specified"},
     /* W06 */
     {HEAD SPECS "{Master: {replicas: 2, " TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
+     AT("5") "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
     {HEAD SPECS "{Master: {" TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1, but is missing"},
+     AT("5") "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1, but is missing"},
     /* W08 */
     {HEAD "  nprocPerNode: auto\n  elasticPolicy: {nProcPerNode: 2}\n" SPECS "{" WORKER "}",
-     AT "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode"},
+     AT("6") "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode"},
     /* W09 */
     {HEAD "  runPolicy: {managedBy: other-job-controller}\n" SPECS "{" WORKER "}",
-     AT "spec.runPolicy.managedBy: Unsupported value: \"other-job-controller\": supported values: "
-        "\"kubeflow.org/training-operator\", \"kueue.x-k8s.io/multikueue\""},
+     AT("5") "spec.runPolicy.managedBy: Unsupported value: \"other-job-controller\": supported values: "
+             "\"kubeflow.org/training-operator\", \"kueue.x-k8s.io/multikueue\""},
     {HEAD "  runPolicy: {managedBy: ''}\n" SPECS "{" WORKER "}",
-     AT "spec.runPolicy.managedBy: Unsupported value: \"\": supported values: "
-        "\"kubeflow.org/training-operator\", \"kueue.x-k8s.io/multikueue\""},
+     AT("5") "spec.runPolicy.managedBy: Unsupported value: \"\": supported values: "
+             "\"kubeflow.org/training-operator\", \"kueue.x-k8s.io/multikueue\""},
     /* W11 */
     {HEAD "  elasticPolicy: {}\n" SPECS "{" MASTER "}",
-     AT "spec.pytorchReplicaSpecs[Worker]: Required value: must be configured if elastic policy is "
-        "used"},
+     AT("6") "spec.pytorchReplicaSpecs[Worker]: Required value: must be configured if elastic policy is "
+             "used"},
     /* W12 */
     {HEAD SPECS "{Worker: {replicas: 0, " TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Worker].replicas: Forbidden: must be at least 1"},
+     AT("5") "spec.pytorchReplicaSpecs[Worker].replicas: Forbidden: must be at least 1"},
     /* one fault, one line */
     {HEAD SPECS "{Master: {replicas: two, " TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Master].replicas: must be a whole number, not the text \"two\""},
-    {HEAD SPECS "[]", AT "spec.pytorchReplicaSpecs: must be a mapping, not a list"},
+     AT("5") "spec.pytorchReplicaSpecs[Master].replicas: must be a whole number, not the text \"two\""},
+    {HEAD SPECS "[]", AT("5") "spec.pytorchReplicaSpecs: must be a mapping, not a list"},
     /* what the peer lets through */
     {HEAD SPECS "{Worker: {replicas: 10001, " TEMPLATE "}}",
-     AT "spec.pytorchReplicaSpecs[Worker].replicas: Invalid value: 10001: must be at most 10000"},
-    {HEAD SPECS "{Worker: {restartPolicy: Sometimes, " TEMPLATE "}}", AT
-     "spec.pytorchReplicaSpecs[Worker].restartPolicy: Unsupported value: \"Sometimes\": supported "
-     "values: \"Always\", \"OnFailure\", \"Never\", \"ExitCode\""},
+     AT("5") "spec.pytorchReplicaSpecs[Worker].replicas: Invalid value: 10001: must be at most 10000"},
+    {HEAD SPECS "{Worker: {restartPolicy: Sometimes, " TEMPLATE "}}",
+     AT("5") "spec.pytorchReplicaSpecs[Worker].restartPolicy: Unsupported value: \"Sometimes\": supported "
+             "values: \"Always\", \"OnFailure\", \"Never\", \"ExitCode\""},
     {HEAD "  runPolicy: {cleanPodPolicy: Some, restartScope: Pod}\n" SPECS "{" WORKER "}",
-     AT "spec.runPolicy.cleanPodPolicy: Unsupported value: \"Some\": supported values: \"None\", "
-        "\"Running\", \"All\"; " AT "spec.runPolicy.restartScope: Unsupported value: \"Pod\": "
-        "supported values: \"Replica\", \"Job\""},
+     AT("5") "spec.runPolicy.cleanPodPolicy: Unsupported value: \"Some\": supported values: \"None\", "
+             "\"Running\", \"All\"; " AT(
+                 "5") "spec.runPolicy.restartScope: Unsupported value: \"Pod\": "
+                      "supported values: \"Replica\", \"Job\""},
     {HEAD "  runPolicy: {backoffLimit: -2, activeDeadlineSeconds: -1}\n" SPECS "{" WORKER "}",
-     AT "spec.runPolicy.backoffLimit: must be within -1 and 2147483647, not -2; " AT
-        "spec.runPolicy.activeDeadlineSeconds: must be within 0 and 9223372036854775807, not -1"},
-    {HEAD "  elasticPolicy: {minReplicas: 3, maxReplicas: 2}\n" SPECS "{" WORKER "}", AT
-     "spec.elasticPolicy.minReplicas: Invalid value: 3: must not be greater than maxReplicas, 2"},
-    {HEAD "  nprocPerNode: '0'\n" SPECS "{" WORKER "}", AT
-     "spec.nprocPerNode: Unsupported value: \"0\": supported values: \"auto\", \"cpu\", \"gpu\", a "
-     "number from 1 up"},
+     AT("5") "spec.runPolicy.backoffLimit: must be within -1 and 2147483647, not -2; " AT(
+         "5") "spec.runPolicy.activeDeadlineSeconds: must be within 0 and 9223372036854775807, not -1"},
+    {HEAD "  elasticPolicy: {minReplicas: 3, maxReplicas: 2}\n" SPECS "{" WORKER "}",
+     AT("5") "spec.elasticPolicy.minReplicas: Invalid value: 3: must not be greater than maxReplicas, 2"},
+    {HEAD "  nprocPerNode: '0'\n" SPECS "{" WORKER "}",
+     AT("5") "spec.nprocPerNode: Unsupported value: \"0\": supported values: \"auto\", \"cpu\", \"gpu\", a "
+             "number from 1 up"},
     {HEAD "  runPolicy: {schedulingPolicy: {minAvailable: 0, minResources: {cpu: much}}}\n" SPECS
           "{" WORKER "}",
-     AT "spec.runPolicy.schedulingPolicy.minAvailable: must be within 1 and 2147483647, not 0; " AT
-        "spec.runPolicy.schedulingPolicy.minResources[cpu]: must be a quantity such as 2, 500m or "
-        "16Gi"},
+     AT("5") "spec.runPolicy.schedulingPolicy.minAvailable: must be within 1 and 2147483647, not 0; " AT(
+         "5") "spec.runPolicy.schedulingPolicy.minResources[cpu]: must be a quantity such as 2, 500m or "
+              "16Gi"},
     {HEAD "  nprocPerNode: 4\n" SPECS "{" WORKER "}",
-     AT "spec.nprocPerNode: must be text (put it in quotes), not the number 4"},
+     AT("5") "spec.nprocPerNode: must be text (put it in quotes), not the number 4"},
+    /* a misspelt field is told with the name that it is near, whatever else is wrong */
+    {HEAD "  backofLimit: 3\n" SPECS "{" MASTER "}",
+     AT("5") "spec.backofLimit: unknown field; the nearest is backoffLimit"},
+    {HEAD "  pytorchReplicaSpec: {" MASTER "}",
+     AT("5") "spec.pytorchReplicaSpec: unknown field; the nearest is pytorchReplicaSpecs; " AT(
+         "4") "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
+    {"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: j}\nspecs:\n" SPECS "{" MASTER
+     "}",
+     AT("4") "specs: unknown field; the nearest is spec; " AT(
+         "1") "spec.pytorchReplicaSpecs: Required value: must have Master or Worker"},
+    {HEAD SPECS "\n    Master:\n      replica: 1\n      " TEMPLATE,
+     AT("7") "spec.pytorchReplicaSpecs[Master].replica: unknown field; the nearest is replicas; " AT(
+         "6") "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1, but is missing"},
+    {HEAD SPECS "\n    Worker:\n      restartPolcy: Never\n      " TEMPLATE,
+     AT("7") "spec.pytorchReplicaSpecs[Worker].restartPolcy: unknown field; the nearest is "
+             "restartPolicy"},
+    {HEAD SPECS "\n    Worker:\n      template:\n        spec:\n          container:\n"
+                "          - name: pytorch\n            image: i\n",
+     AT("9") "spec.pytorchReplicaSpecs[Worker].template.spec.container: unknown field; the nearest "
+             "is containers; " AT("8") CONTAINERS
+     ": Required value: must be specified, one of them with name pytorch"},
+    {HEAD SPECS "\n    Worker:\n      template:\n        spec:\n          containers:\n"
+                "          - name: pytorch\n            image: i\n            volumeMount: []\n",
+     AT("12") CONTAINERS "[0].volumeMount: unknown field; the nearest is volumeMounts"},
+    /* and one that is near none may still be what is missing */
+    {HEAD "  replicas: {" MASTER "}",
+     AT("4") "spec.pytorchReplicaSpecs: Required value: must have Master or Worker; " AT(
+         "5") "spec.replicas: unknown field, ignored"},
+    {"apiVersion: kubeflow.org/v1\nkind: PytorchJob\nmetadata: {name: j}\n",
+     "t.yaml:2: document 1 (PytorchJob j): kind: Unsupported value: \"PytorchJob\": it is spelt "
+     "PyTorchJob"},
+    {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kubeflow.org/v1\n  kind: PyTorchJob\n"
+     "  metadata:\n    name: J\n  spec:\n  " SPECS "{" MASTER "}",
+     "t.yaml:7: document 1 (PyTorchJob J): metadata.name: Invalid value: \"J\": should match: a "
+     "DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+     "alphabetic character, and end with an alphanumeric character (at most 63)"},
 };
 
 static void all_that_is_wrong_is_told(void **state)
@@ -253,18 +291,17 @@ static void all_that_is_wrong_is_told(void **state)
 
 static const struct row noted[] = {
     {"apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n---\n" HEAD SPECS "{" MASTER "}",
-     "t.yaml: document 1 (Namespace ns): not a PyTorchJob, ignored"},
-    {HEAD "  backofLimit: 3\n" SPECS "{" MASTER "}", AT "spec.backofLimit: unknown field, ignored"},
+     "t.yaml:1: document 1 (Namespace ns): not a PyTorchJob, ignored"},
+    {HEAD "  colour: red\n" SPECS "{" MASTER "}", AT("5") "spec.colour: unknown field, ignored"},
     {HEAD "  runPolicy: {schedulingPolicy: {queue: q}}\n" SPECS "{" MASTER "}",
-     AT "spec.runPolicy.schedulingPolicy: understood, but not enforced here"},
+     AT("5") "spec.runPolicy.schedulingPolicy: understood, but not enforced here"},
     {HEAD SPECS "{Worker: {template: {spec: {restartPolicy: Always, containers: [{name: pytorch, "
                 "image: i}]}}}}",
-     AT
-     "spec.pytorchReplicaSpecs[Worker].template.spec.restartPolicy: Restart policy in pod template "
-     "will be overwritten by restart policy in replica spec"},
+     AT("5") "spec.pytorchReplicaSpecs[Worker].template.spec.restartPolicy: Restart policy in pod template "
+             "will be overwritten by restart policy in replica spec"},
     /* W07 */
     {HEAD "  elasticPolicy: {nProcPerNode: 2}\n" SPECS "{" WORKER "}",
-     AT "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead"},
+     AT("5") "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead"},
 };
 
 static void what_is_not_acted_on_is_noted(void **state)
