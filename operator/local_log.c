@@ -6,17 +6,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+
+/* The folder may be anybody's: what is there under our name is emptied only if it is a file, not
+ * what a link leads to, and a FIFO that nobody reads must not stop us. */
+static int open_file(const char *path, struct error *err)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == ELOOP)
+        return error_set(err, ERR_EXISTS, "log %s: there is a link: remove it", path);
+    if (fd < 0 && errno == ENXIO)
+        return error_set(err, ERR_EXISTS, "log %s: there is something that is no file: remove it",
+                         path);
+    if (fd < 0)
+        return error_errno(err, errno, "open log %s", path);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return error_set(err, ERR_EXISTS, "log %s: there is something that is no file: remove it",
+                         path);
+    }
+    if (ftruncate(fd, 0) < 0) {
+        error_errno(err, errno, "empty log %s", path);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
 
 int local_log_open(struct local_log *log, const char *path, struct error *err)
 {
     *log = (struct local_log){.file = -1, .read_end = -1, .write_end = -1, .last_byte = '\n'};
     log->path = xstrdup(path);
-    log->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    log->file = open_file(path, err);
     if (log->file < 0)
-        return error_errno(err, errno, "open log %s", path);
+        return -1;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_errno(err, errno, "pipe for log %s", path);

@@ -23,7 +23,8 @@ struct local_log {
     struct error failure; /* the first write that failed; code ERR_NONE: none did */
 };
 
-/* Makes the file anew, an older one is emptied, and the pipe. Close it also after a failure. */
+/* Makes the file anew, an older one is emptied, and the pipe. ERR_EXISTS if a link or anything else
+ * that is no file has the name. Close it also after a failure. */
 int local_log_open(struct local_log *log, const char *path, struct error *err);
 void local_log_close(struct local_log *log);
 

@@ -67,6 +67,10 @@ with 's/^  runPolicy:/  runPolicy:\n    managedBy: kueue.x-k8s.io\/multikueue/' 
 
 echo "$good" >"$work/job.yaml"
 refuses "the same job twice" "$work/job.yaml: job job is in -, too: give one another name" -f "$work/job.yaml" <<<"$good"
+
+# What lies under a log's name is emptied only if it is a file: not what a link leads to, and a FIFO holds up nobody.
+for what in link fifo "fifo with a reader" folder; do
+    rm -rf "$logs"
     mkdir -p "$logs/job"
     case $what in
     link) echo precious >"$work/precious" && ln -s "$work/precious" "$logs/job/job-master-0.log" ;;
