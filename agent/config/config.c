@@ -251,6 +251,7 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     p->config = &config;
     p->lookup = lookup;
     p->lookup_ctx = lookup_ctx;
+    p->min_lr_rate = -1;
     str_init(&p->unknown, 1024);
     str_init(&p->notes, 8192);
     int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);

@@ -145,6 +145,7 @@ struct agent_config {
         double gamma;
         double num_cycles;      /* 0: half a wave, or one restart */
         int64_t cooldown_steps; /* wsd */
+        double power;           /* hf_polynomial */
         int64_t resume;         /* enum config_schedule_resume: whose values a resumed run takes */
     } schedule;
     struct {

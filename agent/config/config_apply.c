@@ -14,6 +14,10 @@ static int set(struct config_parser *p, int index, const char *text, enum config
     p->config->is_resolved[index] = false;
     if (key->offset == KEY_AT(model.type))
         p->model_type = arena_strdup(p->arena, text);
+    if (key->offset == KEY_AT(schedule.min_lr))
+        p->min_lr_rate = -1;
+    if (key->offset == KEY_AT(schedule.type))
+        p->scheduler = NULL;
     if (key->offset == KEY_AT(parallel.wrap_policy)) {
         p->wrap_policy = arena_strdup(p->arena, text);
         p->auto_wrap = false;
@@ -140,6 +144,16 @@ static int apply_list(struct config_parser *p, const char *name, const char *val
     return 0;
 }
 
+/* What the value means under that name of schedule.type, which may be cut short here, too. */
+static const char *spelled(const char *name, const char *value)
+{
+    for (int i = 0; i < config_spelling_count; i++)
+        if (config_names_have(config_spellings[i].names, name, true) &&
+            strcasecmp(config_spellings[i].written, value) == 0)
+            return config_spellings[i].means;
+    return value;
+}
+
 int config_apply(struct config_parser *p, const char *name, const char *value,
                  enum config_source source, struct error *err)
 {
@@ -147,6 +161,8 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
     int index;
     if (config_names_have("fsdp", name, false))
         return config_apply_fsdp_words(p, value ? value : "", source, err);
+    if (value && config_names_have("lr_scheduler_kwargs", name, false))
+        return config_apply_schedule(p, value, source, err);
     if (value && config_names_have(CONFIG_LISTS, name, false) && (!*value || strpbrk(value, ", [")))
         return apply_list(p, name, value, source, err);
     if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))
@@ -165,7 +181,12 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
         value = config_key(index)->implied;
     if (!value)
         return error_set(err, ERR_CONFIG, "needs a value");
-    return set(p, index, value, source, err);
+    if (config_key(index)->offset != KEY_AT(schedule.type))
+        return set(p, index, value, source, err);
+    if (set(p, index, spelled(name, value), source, err))
+        return -1;
+    p->scheduler = arena_strdup(p->arena, value);
+    return 0;
 }
 
 static int apply_preset(struct config_parser *p, const char *name, struct error *err)

@@ -34,6 +34,35 @@ const char *config_json_text(struct arena *arena, const json_t *value)
     return list;
 }
 
+int config_read_mapping(struct config_parser *p, const char *text,
+                        const struct config_flag **ret_items, int *ret_count, struct error *err)
+{
+    json_t *documents = NULL, *value;
+    const char *name;
+    if (yaml_parse(text, strlen(text), "its text", &documents, err)) {
+        err->code = ERR_CONFIG;
+        return -1;
+    }
+    json_t *root = json_array_get(documents, 0);
+    bool is_mapping = json_array_size(documents) == 1 && json_is_object(root);
+    struct config_flag *items =
+        arena_array(p->arena, struct config_flag, json_object_size(root) + 1);
+    *ret_items = items;
+    *ret_count = 0;
+    json_object_foreach(root, name, value)
+    {
+        const char *one = config_json_text(p->arena, value);
+        is_mapping &= one != NULL;
+        items[(*ret_count)++] = (struct config_flag){arena_strdup(p->arena, name),
+                                                     one ? arena_strdup(p->arena, one) : ""};
+    }
+    json_decref(documents);
+    return is_mapping
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "'%.80s' is no mapping of single values, as {\"min_lr\": 1e-6}", text);
+}
+
 static int apply_group(struct config_parser *p, const char *group, json_t *keys, struct error *err)
 {
     const char *name;

@@ -70,12 +70,6 @@ static const char *name_of(struct arena *arena, const char *path)
     return arena_strndup(arena, path + begin, length - begin);
 }
 
-/* Whether the trainer is a script that accelerate starts. */
-static bool is_launched(const struct config_parser *p)
-{
-    return p->trainer && strcmp(p->trainer, "accelerate") == 0;
-}
-
 static int finish_model(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
@@ -94,7 +88,7 @@ static int finish_model(struct config_parser *p, struct error *err)
             return error_set(err, ERR_CONFIG,
                              "model.type is not set, although model.config_overrides is; "
                              "it can be llama, gpt2, t5 or bert");
-        if (is_launched(p))
+        if (config_is_launched(p))
             return error_set(
                 err, ERR_CONFIG,
                 "model.name_or_path is not set: scripts are not opened, so their "
@@ -118,19 +112,6 @@ static int finish_model(struct config_parser *p, struct error *err)
     else
         c->checkpoint.prefix = name_of(p->arena, c->model.name_or_path);
     return 0;
-}
-
-/* Transformers' Trainer: "max_steps overrides num_train_epochs". */
-static void finish_steps(struct config_parser *p)
-{
-    struct agent_config *c = &p->config->value;
-    if (!is_launched(p) || c->schedule.max_steps == 0)
-        return;
-    if (SOURCE_OF(schedule.epochs) > SOURCE_PRESET && c->schedule.epochs > 0)
-        config_note(p, "schedule.num_train_epochs is ignored: schedule.max_steps decides, as in "
-                       "Trainer");
-    c->schedule.epochs = 0;
-    follow(p, KEY_AT(schedule.epochs), KEY_AT(schedule.max_steps));
 }
 
 /* Processes of a pod from those of all pods: accelerate's way to count. */
@@ -251,10 +232,6 @@ static void finish_optimizer(struct config_parser *p)
     if (c->precision.mixed == PRECISION_BF16_TRUE &&
         SOURCE_OF(optimizer.state_dtype) <= SOURCE_PRESET)
         c->optimizer.state_dtype = STATE_BF16;
-    if (SOURCE_OF(schedule.warmup_steps) > SOURCE_OF(schedule.warmup_ratio))
-        c->schedule.warmup_ratio = 0;
-    else if (SOURCE_OF(schedule.warmup_ratio) > SOURCE_OF(schedule.warmup_steps))
-        c->schedule.warmup_steps = 0;
     if (c->eval.steps > 0 && SOURCE_OF(eval.steps) > SOURCE_OF(eval.strategy))
         c->eval.strategy = EVAL_STEPS;
 }
@@ -265,7 +242,8 @@ int config_finish(struct config_parser *p, struct error *err)
         return -1;
     finish_by_model(&p->config->value);
     finish_optimizer(p);
-    finish_steps(p);
+    if (config_finish_schedule(p, err))
+        return -1;
     finish_wrap(p);
     finish_places(p);
     if (config_check_rules(p, err))

@@ -71,6 +71,18 @@ const struct config_shorthand config_shorthands[] = {
 };
 const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
 
+/* Transformers' Trainer calls it the one, LMTK and many scripts the other. The words of
+ * --lr_decay_style are those of AWS's sample, as are those of the key itself. */
+#define SCHEDULER "lr_scheduler_type schedule.lr_scheduler_type scheduler schedule.scheduler"
+
+const struct config_spelling config_spellings[] = {
+    {SCHEDULER, "linear", "hf_linear"},
+    {SCHEDULER, "cosine", "hf_cosine"},
+    {SCHEDULER, "cosine_with_min_lr", "hf_cosine"},
+    {"lr_scheduler_type schedule.lr_scheduler_type", "constant", "hf_constant"},
+};
+const int config_spelling_count = sizeof config_spellings / sizeof config_spellings[0];
+
 #define LATER      "not supported yet"
 #define PRECISIONS "no (32-true), bf16 (bf16-mixed) and bf16-true work"
 
@@ -157,6 +169,13 @@ const struct config_refusal config_refusals[] = {
      "there is no code of yours that could wrap modules: TRANSFORMER_BASED_WRAP by the class names "
      "of transformer_layer_cls_to_wrap, SIZE_BASED_WRAP by min_num_params, NO_WRAP"},
     {"logging.lang lang", "es", NULL, REFUSED, "not supported yet; en and ko are"},
+    {SCHEDULER, "reduce_lr_on_plateau greedy", NULL, REFUSED,
+     "not supported: the rate follows the step alone, not the loss; choose linear, cosine, "
+     "polynomial, inverse_sqrt, constant_with_warmup or warmup_stable_decay"},
+    {SCHEDULER, "cosine_warmup_with_min_lr", NULL, REFUSED,
+     "not supported: its warm-up does not begin at 0; choose cosine_with_min_lr and --min_lr"},
+    {"label_smoothing_factor", NULL, "0 0.0", REFUSED,
+     "not supported: the loss takes the targets as they are; leave it out, or 0"},
     {"rotary_pct", NULL, NULL, IGNORED, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, IGNORED, "there is no summary head"},
     {"runtime.oom_policy oom_policy", NULL, NULL, REFUSED,

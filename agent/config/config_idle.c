@@ -51,6 +51,7 @@ static void note_training(struct config_parser *p)
     bool adam = c->optimizer.name == OPTIM_ADAM || c->optimizer.name == OPTIM_ADAMW;
     bool accumulates = c->optimizer.gradient_accumulation_steps > 1;
     bool by_step = c->schedule.type == SCHEDULE_STEP_LR;
+    bool warms_up = !by_step && c->schedule.type != SCHEDULE_HF_CONSTANT;
     bool waves = c->schedule.type == SCHEDULE_HF_COSINE ||
                  c->schedule.type == SCHEDULE_HF_COSINE_WITH_RESTARTS;
     bool evaluates = c->eval.strategy != EVAL_NO;
@@ -69,12 +70,14 @@ static void note_training(struct config_parser *p)
         {KEY_AT(optimizer.drop_incomplete), accumulates, "gradient_accumulation_steps above 1"},
         {KEY_AT(schedule.plateau_ratio), c->schedule.type == SCHEDULE_PLATEAU,
          "schedule.type=plateau"},
+        {KEY_AT(schedule.power), c->schedule.type == SCHEDULE_HF_POLYNOMIAL,
+         "schedule.type=hf_polynomial"},
         {KEY_AT(schedule.cooldown_steps), c->schedule.type == SCHEDULE_WSD, "schedule.type=wsd"},
         {KEY_AT(schedule.gamma), by_step, "schedule.type=step"},
         {KEY_AT(schedule.step_size), by_step, "schedule.type=step"},
         {KEY_AT(schedule.unit), by_step, "schedule.type=step"},
-        {KEY_AT(schedule.warmup_steps), !by_step, "another schedule.type than step"},
-        {KEY_AT(schedule.warmup_ratio), !by_step, "another schedule.type than step"},
+        {KEY_AT(schedule.warmup_steps), warms_up, "another schedule.type than step or hf_constant"},
+        {KEY_AT(schedule.warmup_ratio), warms_up, "another schedule.type than step or hf_constant"},
         {KEY_AT(schedule.decay_steps), !by_step, "another schedule.type than step"},
         {KEY_AT(schedule.min_lr), !by_step, "another schedule.type than step"},
         {KEY_AT(schedule.num_cycles), waves, "schedule.type=hf_cosine or hf_cosine_with_restarts"},

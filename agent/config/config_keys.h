@@ -104,6 +104,14 @@ struct config_shorthand {
 extern const struct config_shorthand config_shorthands[];
 extern const int config_shorthand_count;
 
+/* Words that two trainers share and mean differently: under one of these names of schedule.type
+ * (separated by spaces) the value stands for another. */
+struct config_spelling {
+    const char *names, *written, *means;
+};
+extern const struct config_spelling config_spellings[];
+extern const int config_spelling_count;
+
 /* What becomes of them. IGNORED: the warning says so; a switch must be true or false all the same.
  */
 enum config_verdict { REFUSED, IGNORED, IGNORED_SWITCH };

@@ -38,14 +38,16 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "schedule", "type", schedule.type, "constant",
         "constant=fixed step linear cosine exponential plateau "
-        "hf_constant_with_warmup=constant_with_warmup=warmup_constant "
+        "hf_constant hf_constant_with_warmup=constant_with_warmup=warmup_constant "
         "hf_linear=warmup_linear hf_cosine=warmup_cosine "
         "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart "
-        "cosine_to_min wsd",
+        "hf_polynomial=polynomial hf_inverse_sqrt=inverse_sqrt cosine_to_min "
+        "wsd=warmup_stable_decay",
         "lr_scheduler_type lr_decay_style scheduler",
         "learning rate over the run. linear, cosine, exponential, plateau: Megatron's "
         "AnnealingLR; hf_*: Transformers', down to min_lr; cosine_to_min: hf_cosine, always half a wave; step: StepLR; wsd: constant, then "
-        "down over cooldown_steps"),
+        "down over cooldown_steps. Under the names lr_scheduler_type and scheduler linear, cosine "
+        "and constant are Transformers'"),
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
             "max_training_steps max_step max_train_steps",
             "stop after this many optimizer steps; 0 or -1: by epochs", .choices = "-1"),
@@ -60,7 +62,7 @@ static const struct config_key keys[] = {
     KEY_INT("schedule", "decay_steps", schedule.decay_steps, "0", 0, 1e12, "lr_decay_iters",
             "optimizer steps the schedule spans; 0: the run's"),
     KEY_FLOAT("schedule", "min_lr", schedule.min_lr, "0", 0, 1e6, NULL,
-              "never less after the start"),
+              "never less after the start; hf_polynomial: 1e-7 unless given"),
     KEY_FLOAT("schedule", "plateau_ratio", schedule.plateau_ratio, "0", 0, 1, "plateau",
               "plateau: part of decay_steps at the highest rate"),
     KEY_INT("schedule", "step_size", schedule.step_size, "1", 1, 1e12, NULL,
@@ -73,6 +75,8 @@ static const struct config_key keys[] = {
         "hf_cosine: waves; hf_cosine_with_restarts: how often from the top; 0: half a wave, and once"),
     KEY_INT("schedule", "cooldown_steps", schedule.cooldown_steps, "0", 0, 1e12, NULL,
             "wsd: optimizer steps of the last, falling part"),
+    KEY_FLOAT("schedule", "power", schedule.power, "1", 0, 1e3, NULL,
+              "hf_polynomial: of the part of the run that is left"),
     KEY_CHOICE(
         "schedule", "resume", schedule.resume, "config", "config checkpoint", NULL,
         "whose type, rates, warm-up and decay_steps a resumed run takes; checkpoint: those of "

@@ -49,6 +49,8 @@ struct config_parser {
     void *lookup_ctx;
     const char *model_type;  /* as it was written last; NULL: nowhere but in the table */
     const char *wrap_policy; /* likewise */
+    const char *scheduler;   /* likewise, under whatever name of schedule.type; or NULL */
+    double min_lr_rate;      /* of optimizer.lr; below 0: min_lr is given, or nothing */
     bool auto_wrap;          /* it was written as --fsdp's word */
     const char *trainer;     /* the preset of a whole trainer that was applied last; or NULL */
     bool is_fsdp2;           /* fsdp_version is 2 */
@@ -82,6 +84,9 @@ void config_close_files(struct config_parser *p);
 
 /* A value as text, a list with commas; from `arena`. NULL if it is neither, or no value at all. */
 const char *config_json_text(struct arena *arena, const struct json_t *value);
+/* A mapping of single values as JSON, YAML or Python writes it; from the arena. */
+int config_read_mapping(struct config_parser *p, const char *text,
+                        const struct config_flag **ret_items, int *ret_count, struct error *err);
 /* The keys of accelerate's file at `path`, and of its fsdp_config, with or without the prefix. */
 int config_apply_accelerate(struct config_parser *p, const struct json_t *root, const char *path,
                             struct error *err);
@@ -89,6 +94,15 @@ int config_apply_fsdp_keys(struct config_parser *p, const struct json_t *keys, s
 /* --fsdp "full_shard auto_wrap": spaces, commas and '_' are equal. */
 int config_apply_fsdp_words(struct config_parser *p, const char *words, enum config_source source,
                             struct error *err);
+
+/* Trainer's keyword arguments of a schedule, as JSON or as Python writes them. */
+int config_apply_schedule(struct config_parser *p, const char *text, enum config_source source,
+                          struct error *err);
+/* What Transformers asks of a schedule, and its defaults; for config_finish. */
+int config_finish_schedule(struct config_parser *p, struct error *err);
+
+/* Whether the trainer is a script that accelerate starts. */
+bool config_is_launched(const struct config_parser *p);
 
 /* Fills in what follows from other keys, then checks the rules between keys. */
 int config_finish(struct config_parser *p, struct error *err);

@@ -231,8 +231,8 @@ int config_check_rules(const struct config_parser *p, struct error *err)
 void config_note_idle(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
-    bool falls = c->schedule.type != SCHEDULE_CONSTANT && c->schedule.type != SCHEDULE_STEP_LR;
-    if (falls && c->schedule.min_lr > 0 && c->schedule.min_lr >= c->optimizer.lr)
+    if (schedule_has_end((enum schedule_type)c->schedule.type) && c->schedule.min_lr > 0 &&
+        c->schedule.min_lr >= c->optimizer.lr)
         config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
     if (c->memory.cpu_offload)
         config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");

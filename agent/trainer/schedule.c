@@ -11,10 +11,13 @@ static const char *const type_names[] = {
     [SCHEDULE_COSINE] = "cosine",
     [SCHEDULE_EXPONENTIAL] = "exponential",
     [SCHEDULE_PLATEAU] = "plateau",
+    [SCHEDULE_HF_CONSTANT] = "hf_constant",
     [SCHEDULE_HF_CONSTANT_WITH_WARMUP] = "hf_constant_with_warmup",
     [SCHEDULE_HF_LINEAR] = "hf_linear",
     [SCHEDULE_HF_COSINE] = "hf_cosine",
     [SCHEDULE_HF_COSINE_WITH_RESTARTS] = "hf_cosine_with_restarts",
+    [SCHEDULE_HF_POLYNOMIAL] = "hf_polynomial",
+    [SCHEDULE_HF_INVERSE_SQRT] = "hf_inverse_sqrt",
     [SCHEDULE_COSINE_TO_MIN] = "cosine_to_min",
     [SCHEDULE_WSD] = "wsd",
 };
@@ -35,6 +38,11 @@ bool schedule_type_find(const char *name, enum schedule_type *ret_type)
     return false;
 }
 
+bool schedule_has_end(enum schedule_type type)
+{
+    return type != SCHEDULE_CONSTANT && type != SCHEDULE_STEP_LR && type != SCHEDULE_HF_CONSTANT;
+}
+
 static double at_least_1(double x)
 {
     return x > 1 ? x : 1;
@@ -45,7 +53,7 @@ static double at_least_1(double x)
 
 static double annealed(const struct schedule *s, double n, double E, double W)
 {
-    double peak = s->lr, m = fmin(n, E - W) - W;
+    double peak = s->lr, m = fmax(0, fmin(n, E - W) - W);
     switch (s->type) {
     case SCHEDULE_LINEAR:
         return peak * (E - m) / E;
@@ -55,7 +63,7 @@ static double annealed(const struct schedule *s, double n, double E, double W)
         return peak * exp(-0.693 * m / E);
     case SCHEDULE_PLATEAU: {
         double P = W + s->plateau_ratio * E;
-        return n <= P ? peak : peak * (E - n) / (E - P);
+        return n <= P ? peak : n < E ? peak * (E - n) / (E - P) : 0;
     }
     default:
         return peak;
@@ -66,8 +74,10 @@ static double annealing(const struct schedule *s, double n)
 {
     double E = at_least_1((double)s->decay_steps);
     double W = s->warmup_steps > 0 ? (double)s->warmup_steps : s->warmup_ratio * E;
+    /* The sample's own warm-up ends at E - W, which is below 0 where it is longer than the decay.
+     */
     if (W > 0 && n <= W)
-        return s->lr * fmin(n, E - W) / W;
+        return s->lr * (E > W ? fmin(n, E - W) : n) / W;
     return fmax(annealed(s, n, E, W), fmin(s->min_lr, s->lr));
 }
 
@@ -82,9 +92,15 @@ static double cosine_wave(double waves)
 static double hf_factor(const struct schedule *s, double n, double T, double W)
 {
     double p = (n - W) / at_least_1(T - W), cooldown = (double)s->cooldown_steps;
+    double left = fmax(0, (T - n) / at_least_1(T - W));
+    double scale = W > 0 ? W : 10000;
     switch (s->type) {
     case SCHEDULE_HF_LINEAR:
-        return fmax(0, 1 - p);
+        return left;
+    case SCHEDULE_HF_POLYNOMIAL:
+        return n > T ? 0 : pow(left, s->power);
+    case SCHEDULE_HF_INVERSE_SQRT:
+        return 1 / sqrt((n + scale - W) / scale);
     case SCHEDULE_HF_COSINE:
         return cosine_wave(fmin(p, 1) * (s->num_cycles > 0 ? s->num_cycles : 0.5));
     case SCHEDULE_COSINE_TO_MIN:
@@ -113,6 +129,8 @@ static double hugging_face(const struct schedule *s, double n)
 double schedule_lr(const struct schedule *schedule, struct schedule_position position)
 {
     switch (schedule->type) {
+    case SCHEDULE_HF_CONSTANT:
+        return schedule->lr;
     case SCHEDULE_CONSTANT:
     case SCHEDULE_LINEAR:
     case SCHEDULE_COSINE:
@@ -123,6 +141,8 @@ double schedule_lr(const struct schedule *schedule, struct schedule_position pos
     case SCHEDULE_HF_LINEAR:
     case SCHEDULE_HF_COSINE:
     case SCHEDULE_HF_COSINE_WITH_RESTARTS:
+    case SCHEDULE_HF_POLYNOMIAL:
+    case SCHEDULE_HF_INVERSE_SQRT:
     case SCHEDULE_COSINE_TO_MIN:
     case SCHEDULE_WSD:
         return hugging_face(schedule, (double)position.step);

@@ -26,8 +26,8 @@ static struct course course_of(const struct schedule *s)
 {
     double warmup =
         s->warmup_steps > 0 ? (double)s->warmup_steps : s->warmup_ratio * (double)s->decay_steps;
-    bool has_end = s->type != SCHEDULE_CONSTANT && s->type != SCHEDULE_STEP_LR;
-    return (struct course){s->lr, s->min_lr, warmup, has_end ? (double)s->decay_steps : 0,
+    return (struct course){s->lr, s->min_lr, warmup,
+                           schedule_has_end(s->type) ? (double)s->decay_steps : 0,
                            schedule_type_name(s->type)};
 }
 

@@ -119,12 +119,12 @@ int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedul
         .plateau_ratio = c->schedule.plateau_ratio,
         .num_cycles = c->schedule.num_cycles,
         .cooldown_steps = c->schedule.cooldown_steps,
+        .power = c->schedule.power,
         .gamma = c->schedule.gamma,
         .step_size = c->schedule.step_size,
         .unit = (enum schedule_unit)c->schedule.unit,
     };
-    bool needs_end = c->schedule.type != SCHEDULE_CONSTANT && c->schedule.type != SCHEDULE_STEP_LR;
-    if (needs_end && ret_schedule->decay_steps <= 0)
+    if (schedule_has_end(ret_schedule->type) && ret_schedule->decay_steps <= 0)
         return error_set(err, ERR_CONFIG,
                          "schedule.type: how many steps the data makes is not known before its "
                          "end: give schedule.max_steps or schedule.decay_steps");

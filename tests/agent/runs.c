@@ -324,7 +324,7 @@ void runs_configure_language(struct config *config, struct arena *arena, const c
                        "--num_attention_heads=4 --num_key_value_heads=2 --intermediate_size=48 "
                        "--vocab_size=64 %s --dataset=%s/train.bin "
                        "--eval_strategy=no --batch_size=%d --lr=0.01 --grad_clip=1 --epochs=2 "
-                       "--mixed_precision=no --lr_scheduler_type=cosine --warmup_steps=2 %s",
+                       "--mixed_precision=no --schedule.type=cosine --warmup_steps=2 %s",
                        is_other ? "" : "--max_position_embeddings=16", data, 12 / size, flags));
 }
 

@@ -41,6 +41,9 @@ static void what_has_no_use_is_told(void **state)
         {"--schedule.type step --step_size 3 --unit step", ""},
         {"--schedule.type step --min_lr 1e-6",
          "schedule.min_lr is ignored: it needs another schedule.type than step"},
+        {"--lr_scheduler_type constant --warmup_steps 3",
+         "schedule.warmup_steps is ignored: it needs another schedule.type than step or "
+         "hf_constant"},
         {"--schedule.type cosine --num_cycles 2",
          "schedule.num_cycles is ignored: it needs schedule.type=hf_cosine or "
          "hf_cosine_with_restarts"},

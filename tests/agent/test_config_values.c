@@ -322,7 +322,9 @@ static void choices_are_in_the_order_of_their_enums(void **state)
     } rows[] = {
         {"--scheduler constant", offsetof(struct agent_config, schedule.type), SCHEDULE_CONSTANT},
         {"--scheduler step", offsetof(struct agent_config, schedule.type), SCHEDULE_STEP_LR},
-        {"--scheduler linear", offsetof(struct agent_config, schedule.type), SCHEDULE_LINEAR},
+        {"--scheduler linear", offsetof(struct agent_config, schedule.type), SCHEDULE_HF_LINEAR},
+        {"--schedule.type linear", offsetof(struct agent_config, schedule.type), SCHEDULE_LINEAR},
+        {"--lr_decay_style linear", offsetof(struct agent_config, schedule.type), SCHEDULE_LINEAR},
         {"--scheduler plateau", offsetof(struct agent_config, schedule.type), SCHEDULE_PLATEAU},
         {"--scheduler warmup_linear", offsetof(struct agent_config, schedule.type),
          SCHEDULE_HF_LINEAR},

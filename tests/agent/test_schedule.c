@@ -1,5 +1,7 @@
 #include "agent/trainer/schedule.h"
+#include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
+#include "tests/agent/config_line.h"
 #include "tests/agent/fixture.h"
 #include "tests/support.h"
 
@@ -80,6 +82,7 @@ static void annealing_is_the_samples(void **state)
         {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 75, 0.5e-4, 1e-18},
         {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 99, 1e-5, 1e-18}, /* the floor */
         {SCHEDULE_PLATEAU, 100, 0.1, 0.4, 150, 1e-5, 1e-18},
+        {SCHEDULE_LINEAR, 100, 0.7, 0, 60, 1e-4 * 30 / 70, 1e-18}, /* the sample's warm-up: E - W */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         s.type = rows[i].type;
@@ -135,22 +138,83 @@ static void the_others_are_transformers(void **state)
     fixture_close(file);
 }
 
-/* Of every type, whatever min_lr says. */
-static void no_rate_is_above_the_highest(void **state)
+/* What Trainer's command line asks for, down to the rates of get_scheduler(). */
+static void trainers_words_are_trainers(void **state)
 {
     (void)state;
-    for (int type = SCHEDULE_CONSTANT; type <= SCHEDULE_WSD; type++) {
-        const struct schedule s = {.type = (enum schedule_type)type,
-                                   .lr = 1e-5,
-                                   .min_lr = 2e-5,
-                                   .decay_steps = 20,
-                                   .warmup_steps = 3,
-                                   .gamma = 0.5,
-                                   .step_size = 2,
-                                   .cooldown_steps = 5};
-        for (int64_t step = 0; step < 25; step++)
-            assert_true(schedule_lr(&s, (struct schedule_position){0, step}) <= 1e-5);
+    static const struct {
+        const char *name, *line;
+    } rows[] = {
+        {"linear", "--lr_scheduler_type linear --warmup_steps 3"},
+        {"linear", "--lr-scheduler-type=LINEAR --warmup_steps 3"},
+        {"linear", "--lr_sched linear --warmup_steps 3"},
+        {"linear", "--scheduler linear --warmup_steps 3"},
+        {"linear", "--schedule.lr_scheduler_type linear --warmup_steps 3"},
+        {"linear", "--preset hyperpod --lr_scheduler_type linear --warmup_steps 3 --min_lr 0"},
+        {"linear_long", "--lr_scheduler_type linear --warmup_steps 10 --max_steps 4"},
+        {"cosine", "--lr_scheduler_type cosine --warmup_ratio 0.3"},
+        {"cosine_long", "--lr_scheduler_type cosine --warmup_steps 10 --max_steps 4"},
+        {"constant", "--lr_scheduler_type constant --warmup_steps 3"},
+        {"constant_with_warmup", "--lr_scheduler_type constant_with_warmup --warmup_steps 3"},
+        {"cosine_with_restarts", "--lr_scheduler_type cosine_with_restarts --warmup_steps 3 "
+                                 "--lr_scheduler_kwargs {\"num_cycles\":2}"},
+        {"polynomial", "--lr_scheduler_type polynomial --warmup_steps 3"},
+        {"polynomial_2", "--lr_scheduler_type polynomial --warmup_steps 3 --lr_scheduler_kwargs "
+                         "{'power':2,'lr_end':1e-5}"},
+        {"inverse_sqrt", "--lr_scheduler_type inverse_sqrt --warmup_steps 3"},
+        {"inverse_sqrt_cold", "--lr_scheduler_type inverse_sqrt"},
+        {"cosine_with_min_lr",
+         "--lr_scheduler_type cosine_with_min_lr --warmup_steps 3 --min_lr 1e-5"},
+        {"cosine_with_min_lr_rate", "--lr_scheduler_kwargs {\"min_lr_rate\":0.1} "
+                                    "--lr_scheduler_type cosine_with_min_lr --warmup_steps 3"},
+        {"warmup_stable_decay",
+         "--lr_scheduler_type warmup_stable_decay --warmup_steps 3 --lr_scheduler_kwargs "
+         "{\"num_decay_steps\":4,\"min_lr_ratio\":0.1}"},
+    };
+    struct fixture_file *file = fixture_open("schedules.safetensors");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct schedule schedule;
+        struct error err;
+        int64_t count;
+        const char *line = arena_printf(arena, "--max_steps 10 --lr 3e-4 %s", rows[i].line);
+        const float *expected = fixture_get(file, &count, "trainer_%s", rows[i].name);
+        assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
+        assert_ok(trainer_schedule(&config.value, config.value.schedule.max_steps, &schedule, &err),
+                  &err);
+        for (int64_t step = 0; step < count; step++) {
+            float lr = (float)schedule_lr(&schedule, (struct schedule_position){0, step});
+            fixture_compare(rows[i].line, &lr, &expected[step], 1, 1e-18, 2e-7);
+        }
     }
+    fixture_close(file);
+}
+
+/* Of every type, whatever min_lr says, and however long the warm-up: none below 0, either. */
+static void all_rates_are_from_0_to_the_highest(void **state)
+{
+    (void)state;
+    static const int64_t warmups[] = {3, 19, 20, 21, 60}, decays[] = {20, 4, 0};
+    for (int type = SCHEDULE_CONSTANT; type <= SCHEDULE_WSD; type++)
+        for (size_t i = 0; i < array_length(warmups) * array_length(decays); i++) {
+            const struct schedule s = {.type = (enum schedule_type)type,
+                                       .lr = 1e-5,
+                                       .min_lr = i % 2 ? 2e-5 : 0,
+                                       .decay_steps = decays[i % array_length(decays)],
+                                       .warmup_steps = warmups[i / array_length(decays)],
+                                       .gamma = 0.5,
+                                       .step_size = 2,
+                                       .power = 2,
+                                       .cooldown_steps = 5};
+            for (int64_t step = 0; step < 90; step++) {
+                double lr = schedule_lr(&s, (struct schedule_position){0, step});
+                if (!(lr >= 0 && lr <= 1e-5 * (1 + 1e-12)))
+                    fail_msg("%s, step %lld of %lld, warm-up %lld: %g", schedule_type_name(s.type),
+                             (long long)step, (long long)s.decay_steps, (long long)s.warmup_steps,
+                             lr);
+            }
+        }
 }
 
 int main(void)
@@ -160,7 +224,8 @@ int main(void)
         cmocka_unit_test(step_lr_is_pytorchs),
         cmocka_unit_test(annealing_is_the_samples),
         cmocka_unit_test(the_others_are_transformers),
-        cmocka_unit_test(no_rate_is_above_the_highest),
+        cmocka_unit_test(trainers_words_are_trainers),
+        cmocka_unit_test(all_rates_are_from_0_to_the_highest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
