@@ -4,6 +4,8 @@
 #include "base/httpd.h"
 
 #include "base/clock.h"
+#include "base/httpd_connections.h"
+#include "base/httpd_names.h"
 #include "base/httpd_pages.h"
 #include "base/httpd_streams.h"
 #include "base/listen.h"
@@ -29,7 +31,11 @@ enum {
     CHUNK_BYTES = 16 * 1024, /* of a body, written at once */
     HEAD_BYTES = 1024,       /* of our headers */
     FULL_PAUSE_MS = 100,
-    OWN_FDS = 8, /* the listener, lws's own event pipe, and some to spare */
+    PROBE_AFTER_S = 60, /* a quiet connection; a client that is gone keeps no WebSocket for long */
+    PROBE_EVERY_S = 10,
+    PROBES = 3,
+    OWN_FDS = 16,    /* the listener, lws's own event pipe, and some to spare */
+    LEAVING_MAX = 8, /* connections beyond the cap that are about to be closed */
 };
 
 struct httpd {
@@ -37,10 +43,12 @@ struct httpd {
     struct httpd_pages *pages;
     struct httpd_streams *streams;
     pthread_t thread;
-    atomic_bool stop;
+    atomic_bool stop, local_names_only;
     int port;
-    int sockets; /* open ones, the listener among them; the thread's */
-    int spare;   /* a file given up for a moment when the process may open no more; the thread's */
+    /* The thread's: */
+    int sockets; /* open ones, the listener among them */
+    int spare;   /* a file given up for a moment when the process may open no more */
+    struct httpd_connections connections;
 };
 
 /* One connection's answer being sent, or its place among the listeners; lws allocates it. */
@@ -85,7 +93,7 @@ static int finish(struct lws *wsi)
 }
 
 /* An answer that is not published: one line. */
-static int refuse(struct lws *wsi, int status, const char *text, bool head_only)
+static int send_line(struct lws *wsi, int status, const char *text, bool head_only)
 {
     unsigned char body[LWS_PRE + 64];
     int bytes = snprintf((char *)body + LWS_PRE, sizeof body - LWS_PRE, "%d %s\n", status, text);
@@ -93,8 +101,23 @@ static int refuse(struct lws *wsi, int status, const char *text, bool head_only)
         return -1;
     if (!head_only && lws_write(wsi, body + LWS_PRE, (size_t)bytes, LWS_WRITE_HTTP_FINAL) != bytes)
         return -1;
+    return 0;
+}
+
+static int refuse(struct lws *wsi, int status, const char *text, bool head_only)
+{
+    if (send_line(wsi, status, text, head_only))
+        return -1;
     /* another method's request may have a body, which is not read */
     return status == HTTP_STATUS_METHOD_NOT_ALLOWED ? -1 : finish(wsi);
+}
+
+static const char foreign_host[] = "Host is no address and not localhost";
+static const char foreign_origin[] = "Origin is another server";
+
+static bool is_host_welcome(struct lws *wsi)
+{
+    return !atomic_load(&httpd_of(wsi)->local_names_only) || httpd_names_host_is_local(wsi);
 }
 
 static int on_request(struct lws *wsi, struct exchange *x, const char *path)
@@ -104,6 +127,8 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
     if (!is_head && !is_get)
         return refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, "method not allowed", false);
     end_exchange(wsi, x);
+    if (!is_host_welcome(wsi))
+        return refuse(wsi, HTTP_STATUS_FORBIDDEN, foreign_host, is_head);
     bool is_late;
     struct httpd_page *page =
         httpd_pages_take(httpd_of(wsi)->pages, path, clock_monotonic_ms(), &is_late);
@@ -146,6 +171,20 @@ static int on_writable(struct lws *wsi, struct exchange *x)
 
 /* ---- streams ---- */
 
+/* lws would take any WebSocket itself, and speak HTTP/2 with who asks for that (h2c), which in 4.1
+ * reads freed memory. What is neither it has answered already, headers gone. 0: let it be one. */
+static int on_upgrade(struct lws *wsi)
+{
+    if (!httpd_names_asks_for_websocket(wsi))
+        return -1;
+    if (!is_host_welcome(wsi) || !httpd_names_origin_is_own(wsi)) {
+        send_line(wsi, HTTP_STATUS_FORBIDDEN, is_host_welcome(wsi) ? foreign_origin : foreign_host,
+                  false);
+        return -1;
+    }
+    return httpd_streams_admit(httpd_of(wsi)->streams, wsi) ? 0 : -1;
+}
+
 static int on_listening(struct lws *wsi, struct exchange *x)
 {
     *x = (struct exchange){.seat = httpd_streams_join(httpd_of(wsi)->streams, wsi)};
@@ -175,9 +214,13 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
         return 0;
     case LWS_CALLBACK_WSI_DESTROY:
         httpd_of(wsi)->sockets--;
+        httpd_connections_forget(&httpd_of(wsi)->connections, wsi);
         return 0;
-    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* lws would take any WebSocket itself */
-        return httpd_streams_admit(httpd_of(wsi)->streams, wsi) ? 0 : -1;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        return on_upgrade(wsi);
+    case LWS_CALLBACK_RAW_ADOPT: /* lws makes CONNECT's connection a pipe without time limits */
+    case LWS_CALLBACK_RAW_RX:
+        return -1;
     case LWS_CALLBACK_ESTABLISHED:
         return on_listening(wsi, user);
     case LWS_CALLBACK_SERVER_WRITEABLE:
@@ -193,8 +236,6 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
     }
 }
 
-/* ---- connections ---- */
-
 /* No file is left for the connection: it is closed at once, or it would be reported for ever. */
 static void turn_away(struct httpd *httpd, int listener)
 {
@@ -207,24 +248,57 @@ static void turn_away(struct httpd *httpd, int listener)
         poll(NULL, 0, FULL_PAUSE_MS); /* the last resort */
 }
 
+/* Who holds all connections would keep out the probes that decide whether this process lives, and
+ * who asks for a page needs a moment only. A WebSocket is for long, and has a cap of its own. */
+static bool may_go(struct lws *wsi)
+{
+    const struct exchange *x = lws_wsi_user(wsi);
+    return !x || !x->seat;
+}
+
+static void adopt(struct httpd *httpd, struct lws_vhost *vhost, int fd)
+{
+    bool has_room = httpd_connections_make_room(&httpd->connections, may_go);
+    if (!has_room || httpd->sockets > HTTPD_CONNECTIONS_MAX + LEAVING_MAX) {
+        close(fd);
+        return;
+    }
+    struct lws *wsi = lws_adopt_socket_vhost(vhost, fd); /* closes what it does not take */
+    if (wsi)
+        httpd_connections_add(&httpd->connections, wsi);
+}
+
+static void set_options(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        /* head and body are two writes: the second must not wait for the client's late ACK */
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, PROBE_AFTER_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_EVERY_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
+    };
+    for (size_t i = 0; i < array_length(options); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof options[i].value);
+}
+
 static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                        size_t bytes)
 {
     (void)user, (void)in, (void)bytes;
     if (reason != LWS_CALLBACK_RAW_RX_FILE)
         return 0;
-    int on = 1, fd = accept4(lws_get_socket_fd(wsi), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(lws_get_socket_fd(wsi), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             turn_away(httpd_of(wsi), lws_get_socket_fd(wsi));
         return 0;
     }
-    /* head and body are two writes: the second must not wait for the client's late ACK */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (httpd_of(wsi)->sockets > HTTPD_CONNECTIONS_MAX)
-        close(fd);
-    else
-        lws_adopt_socket_vhost(lws_get_vhost(wsi), fd);
+    set_options(fd);
+    adopt(httpd_of(wsi), lws_get_vhost(wsi), fd);
     return 0;
 }
 
@@ -238,11 +312,15 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads that know of them. */
+/* Signals are for the threads that know of them, but for those of a thread's own faults: blocked,
+ * they would end the process without a word from its handler. */
 static int start_thread(struct httpd *httpd)
 {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t all, old;
     sigfillset(&all);
+    for (size_t i = 0; i < array_length(faults); i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int failure = pthread_create(&httpd->thread, NULL, thread_main, httpd);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -260,9 +338,9 @@ static struct lws_context *open_context(struct httpd *httpd)
         .port = CONTEXT_PORT_NO_LISTEN_SERVER,
         .protocols = protocols,
         .user = httpd,
-        .fd_limit_per_thread = HTTPD_CONNECTIONS_MAX + OWN_FDS,
+        .fd_limit_per_thread = HTTPD_CONNECTIONS_MAX + LEAVING_MAX + OWN_FDS,
         .max_http_header_data = HTTPD_REQUEST_BYTES_MAX,
-        .max_http_header_pool = HTTPD_CONNECTIONS_MAX,
+        .max_http_header_pool = HTTPD_CONNECTIONS_MAX + LEAVING_MAX,
         .timeout_secs = HTTPD_PATIENCE_S,
         .keepalive_timeout = HTTPD_PATIENCE_S,
     };
@@ -318,6 +396,11 @@ void httpd_close(struct httpd *httpd)
 int httpd_port(const struct httpd *httpd)
 {
     return httpd->port;
+}
+
+void httpd_local_names_only(struct httpd *httpd)
+{
+    atomic_store(&httpd->local_names_only, true);
 }
 
 void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,

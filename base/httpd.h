@@ -5,9 +5,11 @@
  * The process ignores SIGPIPE from then on (libwebsockets' doing).
  *
  * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
- * methods. Further connections than HTTPD_CONNECTIONS_MAX, or than the process may open files, are
- * closed at once, requests with more than HTTPD_REQUEST_BYTES_MAX of headers and clients that do
- * not go on for HTTPD_PATIENCE_S too.
+ * methods; CONNECT and upgrades to anything but a WebSocket end the connection. Beyond
+ * HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed for the new one;
+ * beyond what the process may open files the new one. Requests with more than
+ * HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S are closed
+ * too.
  */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H
@@ -44,6 +46,12 @@ void httpd_close(struct httpd *httpd);
 /* The port in fact. */
 int httpd_port(const struct httpd *httpd);
 
+/* From now on what arrives at a loopback address must call this machine by an address or as
+ * localhost in its header Host; else it is answered by 403. So a web page cannot read what is
+ * served by letting its own name point to 127.0.0.1. Not for a server behind a proxy of its pod,
+ * which passes other names on. From any thread. */
+void httpd_local_names_only(struct httpd *httpd);
+
 /* From now on `path` ("/metrics") is answered like this, until it is published again. Copies. From
  * any thread. At most HTTPD_PATHS_MAX paths and HTTPD_BODY_BYTES_MAX of body. */
 void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,
@@ -53,7 +61,8 @@ void httpd_publish(struct httpd *httpd, const char *path, int status, const char
  * answered by 503. For a page that says that its publisher lives. */
 void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms);
 
-/* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols). Each listener
+/* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols), and of web pages
+ * (header Origin) only those that this server's own name and port served. Each listener
  * is sent the last message that was pushed there, if there is one, and all that come after it. What
  * it says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
 void httpd_stream(struct httpd *httpd, const char *path);

@@ -71,6 +71,7 @@ int run_server_open(struct run_server **ret_server, const char *host, int port,
     str_init(&s->text, PAGE_MAX_BYTES);
     str_init(&s->run_metrics, PAGE_MAX_BYTES);
     str_init(&s->other_metrics, PAGE_MAX_BYTES);
+    httpd_local_names_only(httpd);
     httpd_stream(httpd, STEPS_PATH);
     run_server_publish(s, state);
     httpd_expect(httpd, "/healthz", (int64_t)(healthy_within_s * 1000));

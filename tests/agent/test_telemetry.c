@@ -288,6 +288,27 @@ static void the_run_is_served(void **state)
     telemetry_close(t);
 }
 
+/* A name that its owner lets point to 127.0.0.1 makes a web page of this server's origin. */
+static void a_page_of_another_name_cannot_read_the_run(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/metrics", "/status", "/healthz", "/steps"};
+    struct telemetry_setting setting = setting_in(stdout);
+    setting.http_port = free_port();
+    setting.lines.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    for (size_t i = 0; i < array_length(paths); i++) {
+        auto_free char *request =
+            xasprintf("GET %s HTTP/1.1\r\nHost: evil.example:%d\r\nConnection: close\r\n\r\n",
+                      paths[i], setting.http_port);
+        auto_close int fd = dial(setting.http_port, request);
+        char answer[sizeof "HTTP/1.1 403 "] = "";
+        assert_int_equal(recv(fd, answer, sizeof answer - 1, MSG_WAITALL), sizeof answer - 1);
+        assert_string_equal(answer, "HTTP/1.1 403 ");
+    }
+    telemetry_close(t);
+}
+
 static void a_second_run_on_a_node_is_not_stopped(void **state)
 {
     (void)state;
@@ -347,7 +368,7 @@ static void steps_are_streamed(void **state)
 {
     (void)state;
     static const char request[] =
-        "GET /steps HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "GET /steps HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     struct telemetry_setting setting = setting_in(stdout);
     setting.http_port = free_port();
@@ -385,6 +406,7 @@ int main(void)
         IN_DIR(a_file_that_cannot_be_opened_is_an_error),
         cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(the_run_is_served),
+        cmocka_unit_test(a_page_of_another_name_cannot_read_the_run),
         cmocka_unit_test(a_second_run_on_a_node_is_not_stopped),
         cmocka_unit_test(a_run_that_stands_still_is_not_healthy),
         cmocka_unit_test(steps_are_streamed),

@@ -1,88 +1,37 @@
 #include "tests/base/client.h"
+#include "tests/base/guest.h"
 #include "tests/support.h"
 
 #include "base/httpd.h"
 #include "base/listen.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static struct httpd *open_server(const char *host)
-{
-    struct httpd *httpd;
-    struct error err;
-    assert_ok(httpd_open(&httpd, host, 0, &err), &err);
-    return httpd;
-}
-
-static void publish(struct httpd *httpd, const char *path, int status, const char *text)
-{
-    httpd_publish(httpd, path, status, "text/plain; charset=utf-8", text, strlen(text));
-}
-
-static int dial(int port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-/* Sends bytes and returns all that comes until the server closes. The caller frees. */
-static char *exchange(int port, const char *bytes)
-{
-    auto_close int fd = dial(port);
-    auto_str struct str all;
-    char chunk[4096];
-    ssize_t n;
-    str_init(&all, 1 << 20);
-    assert_int_equal(send(fd, bytes, strlen(bytes), MSG_NOSIGNAL), strlen(bytes));
-    while ((n = recv(fd, chunk, sizeof chunk, 0)) > 0)
-        str_add_bytes(&all, chunk, (size_t)n);
-    return xstrdup(str_text(&all));
-}
-
-static void assert_page(int port, const char *path, long status, const char *body)
-{
-    struct http *http = client_http();
-    struct client client = {0};
-    client_get(&client, http, port, path);
-    client_wait(&client);
-    assert_ok(client.answer.err.code, &client.answer.err);
-    assert_int_equal(client.answer.status, status);
-    assert_string_equal(str_text(&client.body), body);
-    client_free(&client);
-    http_close(http);
-}
 
 static void published_pages_are_served(void **state)
 {
     (void)state;
-    struct httpd *httpd = open_server("");
+    struct httpd *httpd = guest_server("");
     int port = httpd_port(httpd);
-    publish(httpd, "/healthz", 200, "ok\n");
-    publish(httpd, "/readyz", 503, "not yet\n");
-    publish(httpd, "/empty", 200, "");
-    assert_page(port, "/healthz", 200, "ok\n");
-    assert_page(port, "/healthz?verbose=1", 200, "ok\n");
-    assert_page(port, "/readyz", 503, "not yet\n");
-    assert_page(port, "/empty", 200, "");
-    publish(httpd, "/readyz", 200, "ready\n");
-    assert_page(port, "/readyz", 200, "ready\n");
+    guest_publish(httpd, "/healthz", 200, "ok\n");
+    guest_publish(httpd, "/readyz", 503, "not yet\n");
+    guest_publish(httpd, "/empty", 200, "");
+    guest_assert_page(port, "/healthz", 200, "ok\n");
+    guest_assert_page(port, "/healthz?verbose=1", 200, "ok\n");
+    guest_assert_page(port, "/readyz", 503, "not yet\n");
+    guest_assert_page(port, "/empty", 200, "");
+    guest_publish(httpd, "/readyz", 200, "ready\n");
+    guest_assert_page(port, "/readyz", 200, "ready\n");
     static const char *const unknown[] = {"/", "/health", "/healthz/", "/healthz/x", "/HEALTHZ"};
     for (size_t i = 0; i < array_length(unknown); i++)
-        assert_page(port, unknown[i], 404, "404 not found\n");
+        guest_assert_page(port, unknown[i], 404, "404 not found\n");
     httpd_close(httpd);
     httpd_close(NULL);
 }
@@ -90,9 +39,9 @@ static void published_pages_are_served(void **state)
 static void only_reading_is_allowed(void **state)
 {
     (void)state;
-    struct httpd *httpd = open_server("");
+    struct httpd *httpd = guest_server("");
     int port = httpd_port(httpd);
-    publish(httpd, "/a", 200, "page\n");
+    guest_publish(httpd, "/a", 200, "page\n");
     static const struct {
         const char *request, *start, *part, *end;
     } rows[] = {
@@ -111,7 +60,7 @@ static void only_reading_is_allowed(void **state)
          "\r\n\r\n405 method not allowed\n"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        auto_free char *all = exchange(port, rows[i].request);
+        auto_free char *all = guest_exchange(port, rows[i].request);
         size_t length = strlen(all), end = strlen(rows[i].end);
         if (strncmp(all, rows[i].start, strlen(rows[i].start)) != 0 || !strstr(all, rows[i].part) ||
             length < end || strcmp(all + length - end, rows[i].end) != 0)
@@ -124,9 +73,9 @@ static void only_reading_is_allowed(void **state)
 static void nonsense_is_turned_away(void **state)
 {
     (void)state;
-    struct httpd *httpd = open_server("");
+    struct httpd *httpd = guest_server("");
     int port = httpd_port(httpd);
-    publish(httpd, "/a", 200, "page\n");
+    guest_publish(httpd, "/a", 200, "page\n");
     auto_free char *endless = xcalloc(1, 3 * HTTPD_REQUEST_BYTES_MAX);
     auto_free char *long_path = NULL, *long_header = NULL;
     memset(endless, 'a', 3 * HTTPD_REQUEST_BYTES_MAX - 1);
@@ -141,11 +90,11 @@ static void nonsense_is_turned_away(void **state)
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        auto_free char *all = exchange(port, rows[i]);
+        auto_free char *all = guest_exchange(port, rows[i]);
         if (strstr(all, "page") || strstr(all, " 200 ") || strstr(all, " 101 "))
             fail_msg("row %zu: %s", i, all);
     }
-    assert_page(port, "/a", 200, "page\n");
+    guest_assert_page(port, "/a", 200, "page\n");
     httpd_close(httpd);
 }
 
@@ -153,17 +102,17 @@ static void a_large_page_comes_whole_to_many(void **state)
 {
     (void)state;
     enum { CLIENTS = 8, BYTES = 900 * 1000 };
-    struct httpd *httpd = open_server("127.0.0.1");
+    struct httpd *httpd = guest_server("127.0.0.1");
     auto_free char *text = xmalloc(BYTES + 1);
     for (int i = 0; i < BYTES; i++)
         text[i] = (char)('a' + i % 23);
     text[BYTES] = '\0';
-    publish(httpd, "/large", 200, text);
+    guest_publish(httpd, "/large", 200, text);
     struct http *http = client_http();
     struct client clients[CLIENTS] = {0};
     for (int i = 0; i < CLIENTS; i++)
         client_get(&clients[i], http, httpd_port(httpd), "/large");
-    publish(httpd, "/large", 200, text); /* in the middle of it: old or new, but whole */
+    guest_publish(httpd, "/large", 200, text); /* in the middle of it: old or new, but whole */
     for (int i = 0; i < CLIENTS; i++) {
         client_wait(&clients[i]);
         assert_int_equal(clients[i].body.length, BYTES);
@@ -177,10 +126,10 @@ static void a_large_page_comes_whole_to_many(void **state)
 static void a_connection_serves_request_after_request(void **state)
 {
     (void)state;
-    struct httpd *httpd = open_server("");
-    publish(httpd, "/a", 200, "page\n");
+    struct httpd *httpd = guest_server("");
+    guest_publish(httpd, "/a", 200, "page\n");
     /* the second one may be there before the first is answered */
-    auto_free char *all = exchange(
+    auto_free char *all = guest_exchange(
         httpd_port(httpd), "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"
                            "HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n"
                            "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -217,7 +166,7 @@ static void pages_are_never_mixed(void **state)
 {
     (void)state;
     enum { PUBLISHERS = 2, READS = 50 };
-    struct httpd *httpd = open_server("");
+    struct httpd *httpd = guest_server("");
     struct http *http = client_http();
     struct publisher publishers[PUBLISHERS];
     atomic_bool stop = false;
@@ -243,78 +192,16 @@ static void pages_are_never_mixed(void **state)
     httpd_close(httpd);
 }
 
-static void connections_are_capped(void **state)
-{
-    (void)state;
-    struct httpd *httpd = open_server("");
-    int port = httpd_port(httpd), fds[HTTPD_CONNECTIONS_MAX];
-    char byte;
-    publish(httpd, "/a", 200, "page\n");
-    for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++)
-        fds[i] = dial(port);
-    /* one more is accepted by the kernel, and closed at once by the server */
-    auto_close int more = dial(port);
-    ssize_t n = recv(more, &byte, 1, 0);
-    assert_true(n == 0 || (n < 0 && errno == ECONNRESET));
-    /* the others are served */
-    for (int i = 0; i < HTTPD_CONNECTIONS_MAX; i++) {
-        static const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        char answer[512];
-        assert_int_equal(send(fds[i], request, strlen(request), MSG_NOSIGNAL), strlen(request));
-        assert_true(recv(fds[i], answer, sizeof answer, 0) > 0);
-        while (recv(fds[i], answer, sizeof answer, 0) > 0)
-            continue;
-        close(fds[i]);
-    }
-    /* and leave room for new ones, as soon as the server has seen them go */
-    struct http *http = client_http();
-    bool served = false;
-    while (!served) {
-        struct client client = {0};
-        client_get(&client, http, port, "/a");
-        client_wait(&client);
-        served = client.answer.status == 200;
-        client_free(&client);
-    }
-    http_close(http);
-    httpd_close(httpd);
-}
-
-static void a_process_without_files_left_turns_away(void **state)
-{
-    (void)state;
-    struct httpd *httpd = open_server("");
-    struct rlimit before, full;
-    char byte;
-    publish(httpd, "/a", 200, "page\n");
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)httpd_port(httpd)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    auto_close int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int next = dup(client);
-    close(next);
-    getrlimit(RLIMIT_NOFILE, &before);
-    full = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
-    int result = connect(client, (struct sockaddr *)&address, sizeof address);
-    ssize_t got = recv(client, &byte, 1, 0); /* its end, not for ever nothing */
-    setrlimit(RLIMIT_NOFILE, &before);
-    assert_int_equal(result, 0);
-    assert_true(got == 0 || errno == ECONNRESET);
-    assert_page(httpd_port(httpd), "/a", 200, "page\n");
-    httpd_close(httpd);
-}
-
 static void closing_does_not_wait_for_clients(void **state)
 {
     (void)state;
     enum { BYTES = 32 << 20 };
-    struct httpd *httpd = open_server("");
+    struct httpd *httpd = guest_server("");
     auto_free char *text = xcalloc(1, BYTES);
     static const char request[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
     char byte;
     httpd_publish(httpd, "/large", 200, "text/plain", text, BYTES);
-    auto_close int idle = dial(httpd_port(httpd)), reading = dial(httpd_port(httpd));
+    auto_close int idle = guest_dial(httpd_port(httpd)), reading = guest_dial(httpd_port(httpd));
     assert_int_equal(send(reading, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     assert_int_equal(recv(reading, &byte, 1, 0), 1); /* and the rest does not fit in the socket */
     httpd_close(httpd);
@@ -324,7 +211,7 @@ static void closing_does_not_wait_for_clients(void **state)
 static void where_it_cannot_listen_is_told(void **state)
 {
     (void)state;
-    struct httpd *httpd = open_server("127.0.0.1"), *none = NULL;
+    struct httpd *httpd = guest_server("127.0.0.1"), *none = NULL;
     struct error err;
     char part[64];
     snprintf(part, sizeof part, "listen on 127.0.0.1: port %d is in use", httpd_port(httpd));
@@ -343,9 +230,9 @@ static void the_wildcard_is_both_families(void **state)
     (void)state;
     int fd;
     struct error err;
-    struct httpd *httpd = open_server("");
-    publish(httpd, "/a", 200, "page\n");
-    assert_page(httpd_port(httpd), "/a", 200, "page\n");
+    struct httpd *httpd = guest_server("");
+    guest_publish(httpd, "/a", 200, "page\n");
+    guest_assert_page(httpd_port(httpd), "/a", 200, "page\n");
     if (listen_tcp("::1", 0, &fd, &err) == 0) {
         close(fd);
         struct http *http = client_http();
@@ -375,13 +262,13 @@ static long status_of(int port, const char *path)
 static void a_page_that_is_not_renewed_is_503(void **state)
 {
     (void)state;
-    struct httpd *httpd = open_server("");
-    publish(httpd, "/healthz", 200, "ok\n");
+    struct httpd *httpd = guest_server("");
+    guest_publish(httpd, "/healthz", 200, "ok\n");
     httpd_expect(httpd, "/healthz", 1);
     while (status_of(httpd_port(httpd), "/healthz") != 503) /* after a millisecond */
         ;
     httpd_expect(httpd, "/healthz", 3600 * 1000);
-    assert_page(httpd_port(httpd), "/healthz", 200, "ok\n");
+    guest_assert_page(httpd_port(httpd), "/healthz", 200, "ok\n");
     httpd_close(httpd);
 }
 
@@ -395,8 +282,6 @@ int main(void)
         cmocka_unit_test(a_large_page_comes_whole_to_many),
         cmocka_unit_test(a_connection_serves_request_after_request),
         cmocka_unit_test(pages_are_never_mixed),
-        cmocka_unit_test(connections_are_capped),
-        cmocka_unit_test(a_process_without_files_left_turns_away),
         cmocka_unit_test(closing_does_not_wait_for_clients),
         cmocka_unit_test(where_it_cannot_listen_is_told),
         cmocka_unit_test(the_wildcard_is_both_families),

@@ -1,4 +1,5 @@
 #include "tests/base/client.h"
+#include "tests/base/guest.h"
 #include "tests/support.h"
 
 #include "base/httpd.h"
@@ -18,9 +19,7 @@ enum { KEPT_MAX = 4096 };
 
 static struct httpd *open_server(void)
 {
-    struct httpd *httpd;
-    struct error err;
-    assert_ok(httpd_open(&httpd, "127.0.0.1", 0, &err), &err);
+    struct httpd *httpd = guest_server("127.0.0.1");
     httpd_stream(httpd, "/steps");
     return httpd;
 }
@@ -192,7 +191,74 @@ static void only_streams_take_listeners(void **state)
     httpd_close(httpd);
 }
 
-/* ---- listeners made by hand: they can keep still ---- */
+/* ---- listeners made by hand: they can keep still, or lie ---- */
+
+/* Who may read a run: programs, and web pages of this very server; nobody who asks for HTTP/2. */
+static void only_own_pages_and_programs_may_listen(void **state)
+{
+    (void)state;
+#define LISTEN(host)                                                                               \
+    "GET /steps HTTP/1.1\r\nHost: " host "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"       \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    static const struct {
+        const char *request, *start;
+    } rows[] = {
+        {LISTEN("localhost:9401") "\r\n", "HTTP/1.1 101 "},
+        {LISTEN("localhost:9401") "Origin: http://localhost:9401\r\n\r\n", "HTTP/1.1 101 "},
+        {LISTEN("[::1]:9401") "Origin: http://[::1]:9401\r\n\r\n", "HTTP/1.1 101 "},
+        {LISTEN("localhost:9401") "Origin: http://evil.example\r\n\r\n", "HTTP/1.0 403 "},
+        {LISTEN("localhost:9401") "Origin: http://localhost:3000\r\n\r\n", "HTTP/1.0 403 "},
+        {LISTEN("localhost:9401") "Origin: null\r\n\r\n", "HTTP/1.0 403 "},
+        {LISTEN("localhost") "Origin: http://localhost\r\nOrigin: http://evil.example\r\n\r\n",
+         "HTTP/1.0 403 "},
+        {LISTEN("evil.example:9401") "Origin: http://evil.example:9401\r\n\r\n", "HTTP/1.0 403 "},
+        {LISTEN("evil.example:9401") "\r\n", "HTTP/1.0 403 "},
+    };
+#undef LISTEN
+    struct httpd *httpd = open_server();
+    httpd_local_names_only(httpd);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char answer[64] = "";
+        auto_close int fd = guest_dial(httpd_port(httpd));
+        assert_int_equal(send(fd, rows[i].request, strlen(rows[i].request), MSG_NOSIGNAL),
+                         strlen(rows[i].request));
+        assert_true(recv(fd, answer, sizeof answer - 1, 0) > 0);
+        if (!str_starts_with(answer, rows[i].start))
+            fail_msg("row %zu: %s", i, answer);
+    }
+    httpd_close(httpd);
+}
+
+/* HTTP/2 without TLS is an upgrade as well (h2c), and libwebsockets' own: three HEADERS frames let
+ * 4.1.6 read what it has freed. */
+static void http2_is_no_stream(void **state)
+{
+    (void)state;
+#define UPGRADE(to)                                                                                \
+    "GET /steps HTTP/1.1\r\nHost: x\r\nUpgrade: " to "\r\nConnection: Upgrade, HTTP2-Settings\r\n" \
+    "HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    static const char frames[] = "\0\0\0\4\0\0\0\0\0"
+                                 "\0\0\6\1\0\0\0\0\3\x82\x84\x86\x41\1x"
+                                 "\0\0\6\1\0\0\0\0\5\x82\x84\x86\x41\1x"
+                                 "\0\0\6\1\5\0\0\0\7\x82\x84\x86\x41\1x";
+    static const char *const rows[] = {UPGRADE("h2c"), UPGRADE("H2C"), UPGRADE("h2c, websocket"),
+                                       UPGRADE("h2c\r\nUpgrade: websocket"),
+                                       UPGRADE("websocket\r\nUpgrade: h2c")};
+#undef UPGRADE
+    struct httpd *httpd = open_server();
+    for (size_t i = 0; i < array_length(rows); i++)
+        for (int c = 0; c < HTTPD_CONNECTIONS_MAX; c++) {
+            char answer[64] = "";
+            auto_close int fd = guest_dial(httpd_port(httpd));
+            send(fd, rows[i], strlen(rows[i]), MSG_NOSIGNAL);
+            send(fd, frames, sizeof frames - 1, MSG_NOSIGNAL);
+            ssize_t n = recv(fd, answer, sizeof answer - 1, 0);
+            if (n > 0 && str_starts_with(answer, "HTTP/1.1 101"))
+                fail_msg("row %zu: %s", i, answer);
+        }
+    assert_int_equal(httpd_listeners(httpd, "/steps"), 0);
+    httpd_close(httpd);
+}
 
 static int dial(int port)
 {
@@ -289,6 +355,8 @@ int main(void)
         cmocka_unit_test(who_listens_gets_all_messages_in_order),
         cmocka_unit_test(a_message_of_full_size_comes_whole),
         cmocka_unit_test(only_streams_take_listeners),
+        cmocka_unit_test(only_own_pages_and_programs_may_listen),
+        cmocka_unit_test(http2_is_no_stream),
         cmocka_unit_test(who_does_not_read_is_dropped_and_others_go_on),
         cmocka_unit_test(listeners_are_capped),
         cmocka_unit_test(pushing_is_for_any_thread),

@@ -36,7 +36,7 @@ check "the run is healthy" test "$(get /healthz)" = ok
 # a listener's first bytes: the answer to its handshake, then a frame with the last step
 listens() {
     exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
-    printf 'GET /steps HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n%s\r\n\r\n' \
+    printf 'GET /steps HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n%s\r\n\r\n' \
         'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' 'Sec-WebSocket-Version: 13' >&3
     head -c 400 <&3 | tr -d '\0' >"$work/frames"
     exec 3>&-

@@ -1,0 +1,32 @@
+/* Which connections base/httpd serves, the oldest first, so that there is always room for one more.
+ * The server's thread's. Private to base/httpd. */
+#ifndef SHOAL_BASE_HTTPD_CONNECTIONS_H
+#define SHOAL_BASE_HTTPD_CONNECTIONS_H
+
+#include "base/httpd.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lws;
+
+struct httpd_connections {
+    struct lws *list[HTTPD_CONNECTIONS_MAX]; /* without those that were told to go */
+    int count;
+};
+
+/* If there is no room, tells the oldest one that may_go to go. Returns whether there is room. */
+bool httpd_connections_make_room(struct httpd_connections *connections,
+                                 bool (*may_go)(struct lws *wsi));
+/* There is room. */
+void httpd_connections_add(struct httpd_connections *connections, struct lws *wsi);
+/* It is closed. One that is not in the list is no error. */
+void httpd_connections_forget(struct httpd_connections *connections, const struct lws *wsi);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

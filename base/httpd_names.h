@@ -1,0 +1,31 @@
+/* What the headers Host and Origin of a request say about who asks. A browser fills them in itself,
+ * so a web page cannot lie in them. Private to base/httpd. */
+#ifndef SHOAL_BASE_HTTPD_NAMES_H
+#define SHOAL_BASE_HTTPD_NAMES_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lws;
+
+/* Of the request that a connection has just received. */
+bool httpd_names_asks_for_websocket(struct lws *wsi); /* and not for HTTP/2 (h2c) */
+bool httpd_names_host_is_local(struct lws *wsi);      /* or it came from another machine */
+bool httpd_names_origin_is_own(struct lws *wsi);      /* or no web page asks */
+
+/* The rules of these, without a connection. */
+
+/* Whether Host ("localhost:9401", "[::1]", "10.0.0.7") is an address or localhost, and not a name
+ * that its owner may let point to this machine. */
+bool httpd_names_local(const char *host);
+
+/* Whether the page of Origin ("http://10.0.0.7:9401") came from the very server that Host names. */
+bool httpd_names_same(const char *origin, const char *host);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
