@@ -1,13 +1,14 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "agent/text/pattern.h"
 
+#include "agent/text/pattern_rewrite.h"
 #include "agent/text/spec.h"
+#include "agent/text/utf8.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <assert.h>
 #include <pcre2.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,117 +23,6 @@ struct pattern_work {
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
 };
-
-/* ---- from Oniguruma's syntax to PCRE2's ---- */
-
-/* What \w is there: UTS #18's word characters and Latin-1's small digits and fractions. PCRE2's own
- * knows no marks and only one connector. */
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
-
-struct rewriting {
-    const char *expression;
-    struct str *out;
-    struct error *err;
-    bool in_class;
-};
-
-static int refuse(const struct rewriting *r, const char *at, int bytes, const char *why)
-{
-    return error_set(r->err, ERR_UNSUPPORTED, "expression, byte %td: %.*s %s", at - r->expression,
-                     bytes, at, why);
-}
-
-static int rewrite_escape(struct rewriting *r, const char *at)
-{
-    switch (at[1]) {
-    case '\0':
-        return error_set(r->err, ERR_INPUT, "expression, byte %td: \\ at its end",
-                         at - r->expression);
-    case 's': /* PCRE2's own has U+180E too */
-        str_add(r->out, "\\p{White_Space}");
-        return 0;
-    case 'S':
-        str_add(r->out, "\\P{White_Space}");
-        return 0;
-    case 'w':
-        str_add(r->out, r->in_class ? WORD : "[" WORD "]");
-        return 0;
-    case 'W':
-        if (r->in_class)
-            return refuse(r, at, 2, "within [] is not supported");
-        str_add(r->out, "[^" WORD "]");
-        return 0;
-    case 'h':
-    case 'H':
-    case 'b':
-    case 'B':
-    case 'y':
-    case 'Y':
-    case 'R':
-    case 'X':
-    case 'K':
-    case 'G':
-    case 'N':
-    case 'O':
-    case 'C':
-        return refuse(r, at, 2, "is not supported");
-    default:
-        str_add_bytes(r->out, at, 2);
-        return 0;
-    }
-}
-
-/* "(?i" is fine; "(?m" makes the dot match newlines there and another thing here. */
-static int check_group(const struct rewriting *r, const char *at)
-{
-    size_t flags = strspn(at + 2, "imsxna-");
-    if (at[1] == '*')
-        return refuse(r, at, 2, "is not supported");
-    if (at[1] == '?' && flags > 0 && strcspn(at + 2, "msxna") < flags)
-        return refuse(r, at, (int)(2 + flags), "is not supported: only the flag i is");
-    return 0;
-}
-
-static int rewrite_class(struct rewriting *r, const char *at)
-{
-    if (*at == '[')
-        return refuse(r, at, 1, "within [] is not supported");
-    if (at[0] == '&' && at[1] == '&')
-        return refuse(r, at, 2, "within [] is not supported");
-    if (*at == ']')
-        r->in_class = false;
-    str_add_bytes(r->out, at, 1);
-    return 0;
-}
-
-static int rewrite(struct rewriting *r)
-{
-    const char *at = r->expression;
-    while (*at) {
-        if (*at == '\\') {
-            if (rewrite_escape(r, at) < 0)
-                return -1;
-            at += 2;
-            continue;
-        }
-        if (r->in_class) {
-            if (rewrite_class(r, at) < 0)
-                return -1;
-            at++;
-            continue;
-        }
-        if (*at == '(' && check_group(r, at) < 0)
-            return -1;
-        str_add_bytes(r->out, at, 1);
-        if (*at++ == '[') {
-            r->in_class = true;
-            size_t negation = *at == '^', bracket = at[negation] == ']';
-            str_add_bytes(r->out, at, negation + bracket); /* a ] that comes first is a member */
-            at += negation + bracket;
-        }
-    }
-    return 0;
-}
 
 /* ---- compiling and searching ---- */
 
@@ -163,9 +53,8 @@ int pattern_open(const char *expression, struct pattern **ret_pattern, struct er
         return error_set(err, ERR_INPUT, "expression of %zu bytes; at most %d", strlen(expression),
                          PATTERN_MAX_BYTES);
     auto_str struct str text;
-    str_init(&text, 32 * PATTERN_MAX_BYTES);
-    struct rewriting r = {.expression = expression, .out = &text, .err = err};
-    if (rewrite(&r) < 0)
+    str_init(&text, (size_t)PATTERN_MAX_GROWTH * PATTERN_MAX_BYTES);
+    if (pattern_rewrite(expression, &text, err) < 0)
         return -1;
     assert(!text.truncated);
     pcre2_code *code = compile(&text, err);
@@ -241,14 +130,13 @@ static int find_text(const struct pattern *pattern, const char *text, size_t byt
     return 1;
 }
 
-int pattern_find(const struct pattern *pattern, struct pattern_work *work, const char *text,
-                 size_t bytes, size_t from, size_t *ret_begin, size_t *ret_end, struct error *err)
+static int find(const struct pattern *pattern, struct pattern_work *work, const char *text,
+                size_t bytes, size_t from, size_t *ret_begin, size_t *ret_end, struct error *err)
 {
-    assert(from <= bytes);
     if (!pattern->code)
         return find_text(pattern, text, bytes, from, ret_begin, ret_end);
-    int result = pcre2_match(pattern->code, (PCRE2_SPTR)text, bytes, from,
-                             PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, work->match, work->context);
+    int result = pcre2_match(pattern->code, (PCRE2_SPTR)text, bytes, from, PCRE2_NO_UTF_CHECK,
+                             work->match, work->context);
     if (result == PCRE2_ERROR_NOMATCH)
         return 0;
     if (result < 0) {
@@ -263,12 +151,33 @@ int pattern_find(const struct pattern *pattern, struct pattern_work *work, const
     return 1;
 }
 
+int pattern_next(const struct pattern *pattern, struct pattern_work *work, const char *text,
+                 size_t bytes, struct pattern_walk *walk, size_t *ret_begin, size_t *ret_end,
+                 struct error *err)
+{
+    while (bytes > 0 && walk->from <= bytes) {
+        int found = find(pattern, work, text, bytes, walk->from, ret_begin, ret_end, err);
+        if (found <= 0)
+            return found;
+        if (*ret_begin < *ret_end || !walk->has_found || *ret_end != walk->end) {
+            walk->has_found = true;
+            walk->from = walk->end = *ret_end;
+            return 1;
+        }
+        uint32_t ignored; /* an empty one right behind the last: go on behind the next character */
+        size_t rest = bytes - walk->from;
+        walk->from += rest > 0 ? utf8_decode(text + walk->from, rest, &ignored) : 1;
+    }
+    return 0;
+}
+
 int pattern_replace(const struct pattern *pattern, struct pattern_work *work, const char *text,
                     size_t bytes, const char *replacement, struct str *out, struct error *err)
 {
+    struct pattern_walk walk = {0};
     size_t at = 0, begin = 0, end = 0;
     int found;
-    while ((found = pattern_find(pattern, work, text, bytes, at, &begin, &end, err)) > 0) {
+    while ((found = pattern_next(pattern, work, text, bytes, &walk, &begin, &end, err)) > 0) {
         str_add_bytes(out, text + at, begin - at);
         str_add(out, replacement);
         at = end;

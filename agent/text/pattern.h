@@ -1,13 +1,13 @@
 /* The regular expressions of tokenizer files. They are written for Oniguruma's syntax and run here
- * by PCRE2 over UTF-8 with Unicode properties: what the two read differently is rewritten, or
- * refused with its name. (Debian's PCRE2 knows the characters of Unicode 14; later ones match no
- * property but \P{...}.) Matching is bounded in steps and memory. Also plain texts to look for,
- * which need no expression. */
+ * by PCRE2 over UTF-8 with Unicode properties (pattern_rewrite.h). (Debian's PCRE2 knows the
+ * characters of Unicode 14; later ones match no property but \P{...}.) Matching is bounded in steps
+ * and memory. Also plain texts to look for, which need no expression. */
 #ifndef SHOAL_AGENT_TEXT_PATTERN_H
 #define SHOAL_AGENT_TEXT_PATTERN_H
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -39,11 +39,19 @@ void pattern_close(struct pattern *pattern); /* NULL-safe */
 struct pattern_work *pattern_work_open(void);
 void pattern_work_close(struct pattern_work *work); /* NULL-safe */
 
-/* Looks for the first match that is not empty, from byte `from` on, in a well-formed
- * text[0..bytes). Returns 1 and where it is, 0 if there is none, or -1 with ERR_LIMIT. Many threads
- * may search with one pattern, each with its own work. */
-int pattern_find(const struct pattern *pattern, struct pattern_work *work, const char *text,
-                 size_t bytes, size_t from, size_t *ret_begin, size_t *ret_end, struct error *err);
+/* How far a search for all matches of a text has come; begins as {0}. */
+struct pattern_walk {
+    size_t from, end; /* bytes: where to search on, where the last match ended */
+    bool has_found;
+};
+
+/* The next match in a well-formed text[0..bytes), as the tokenizers library goes through them: one
+ * may be empty, but not where the match before it ended; an empty text has none. Returns 1 and
+ * where it is, 0 if there is none any more, or -1 with ERR_LIMIT. Many threads may search with one
+ * pattern, each with its own work. */
+int pattern_next(const struct pattern *pattern, struct pattern_work *work, const char *text,
+                 size_t bytes, struct pattern_walk *walk, size_t *ret_begin, size_t *ret_end,
+                 struct error *err);
 
 /* Adds the text with each match replaced. */
 int pattern_replace(const struct pattern *pattern, struct pattern_work *work, const char *text,

@@ -196,11 +196,15 @@ static bool joins(const struct cut *cut, enum splitter_behavior behavior, bool m
     }
 }
 
-/* The next piece of the text: a match, or what lies between two. */
+/* The next piece of the text: a match, or what lies between two. An empty match is a cut, which
+ * only Contiguous would join over. */
 static int add(struct cut *cut, size_t begin, size_t end, bool match)
 {
     const struct splitter_step *step = &cut->run->splitter->steps[cut->step];
+    bool cuts = begin == end && match && step->behavior == SPLITTER_CONTIGUOUS;
     match ^= step->invert;
+    if (cuts)
+        cut->match = match;
     if (begin == end)
         return 0;
     if (joins(cut, step->behavior, match)) {
@@ -220,10 +224,11 @@ static int add(struct cut *cut, size_t begin, size_t end, bool match)
 static int run_pattern(struct run *run, int step, const char *text, size_t bytes, bool first)
 {
     struct cut cut = {.run = run, .step = step, .text = text, .first = first};
+    struct pattern_walk walk = {0};
     size_t at = 0, begin = 0, end = 0;
     int found;
-    while ((found = pattern_find(run->splitter->steps[step].pattern, run->work->pattern, text,
-                                 bytes, at, &begin, &end, run->err)) > 0) {
+    while ((found = pattern_next(run->splitter->steps[step].pattern, run->work->pattern, text,
+                                 bytes, &walk, &begin, &end, run->err)) > 0) {
         if (add(&cut, at, begin, false) < 0 || add(&cut, begin, end, true) < 0)
             return -1;
         at = end;
