@@ -7,7 +7,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+void support_pause(int64_t waited_ms, const char *condition, const char *file, int line)
+{
+    if (waited_ms < SUPPORT_PATIENCE_MS) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        return;
+    }
+    print_error("waited in vain: %s\n", condition);
+    _fail(file, line);
+}
+
+int64_t support_longer_ms(int64_t ms)
+{
+    enum { LONGEST_MS = 5 * 60 * 1000 };
+    if (4 * ms > LONGEST_MS)
+        fail_msg("not even with %lld ms", (long long)ms);
+    return 4 * ms;
+}
 
 void support_assert_ok(int result, const struct error *err, const char *file, int line)
 {
@@ -17,17 +36,23 @@ void support_assert_ok(int result, const struct error *err, const char *file, in
     _fail(file, line);
 }
 
-void support_assert_fails(int result, const struct error *err, enum error_code code,
-                          const char *part, const char *file, int line)
+bool support_is_error(int result, const struct error *err, enum error_code code, const char *part)
 {
     if (result < 0 && err->code == code && strstr(err->msg, part))
-        return;
+        return true;
     if (result >= 0)
         print_error("succeeded; expected error %s with \"%s\"\n", error_name(code), part);
     else
         print_error("error %s: \"%s\"; expected %s with \"%s\"\n", error_name(err->code), err->msg,
                     error_name(code), part);
-    _fail(file, line);
+    return false;
+}
+
+void support_assert_fails(int result, const struct error *err, enum error_code code,
+                          const char *part, const char *file, int line)
+{
+    if (!support_is_error(result, err, code, part))
+        _fail(file, line);
 }
 
 void support_assert_hex(const void *bytes, size_t count, const char *hex, const char *file,

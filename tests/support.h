@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,22 @@ extern "C" {
 
 #include <cmocka.h> /* itself, it does not say that it is C */
 
+/* The limit of what a test expects to come: an hour, which is no limit even for a machine that is
+ * busy with other things. What hangs is ended sooner by what runs the test
+ * (tests/runner/patience.c). */
+enum { SUPPORT_PATIENCE_S = 3600, SUPPORT_PATIENCE_MS = SUPPORT_PATIENCE_S * 1000 };
+
+/* Waits until the condition holds; fails the test if it never does. */
+#define support_wait_until(condition)                                                              \
+    for (int64_t waited_ms = 0; !(condition); waited_ms++)                                         \
+    support_pause(waited_ms, #condition, __FILE__, __LINE__)
+void support_pause(int64_t waited_ms, const char *condition, const char *file, int line);
+
+/* The next of the deadlines with which a test tries whether what passes one is told. A busy machine
+ * may be too slow to do before a short one what must be done before it. Fails the test after that
+ * of five minutes. */
+int64_t support_longer_ms(int64_t ms);
+
 /* Fails the test with the error's text unless result is 0. */
 #define assert_ok(result, err) support_assert_ok((result), (err), __FILE__, __LINE__)
 void support_assert_ok(int result, const struct error *err, const char *file, int line);
@@ -23,6 +40,8 @@ void support_assert_ok(int result, const struct error *err, const char *file, in
 /* Fails unless result is negative, err->code is `code` and the text contains `part`. */
 #define assert_fails(result, err, code, part)                                                      \
     support_assert_fails((result), (err), (code), (part), __FILE__, __LINE__)
+/* Whether it is so; tells if not. */
+bool support_is_error(int result, const struct error *err, enum error_code code, const char *part);
 void support_assert_fails(int result, const struct error *err, enum error_code code,
                           const char *part, const char *file, int line);
 

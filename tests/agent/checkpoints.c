@@ -23,7 +23,7 @@ static const struct {
     {"fc.weight", "fc.weight.square_avg", 2, {7, 11}, 77},
     {"scale", "scale.square_avg", 0, {0}, 1},
 };
-enum { TENSORS = 4, ELEMENTS = 90 + 3 + 77 + 1, JOIN_TIMEOUT_MS = 60000 };
+enum { TENSORS = 4, ELEMENTS = 90 + 3 + 77 + 1, JOIN_TIMEOUT_MS = SUPPORT_PATIENCE_MS };
 
 /* What element i of all tensors in a row is; the generation tells checkpoints apart. */
 static float value(int generation, enum checkpoint_part part, int64_t i)

@@ -35,7 +35,7 @@ static inline void process_start(struct process *p)
     p->pid = fork();
     assert_true(p->pid >= 0);
     if (p->pid == 0) {
-        alarm(120); /* a hang is a failure, not a wait */
+        alarm(SUPPORT_PATIENCE_S); /* a hang is a failure, not a wait */
         p->err.code = ERR_NONE;
         p->result = p->body(p, &p->err);
         ssize_t n = write(ends[1], p, sizeof *p);

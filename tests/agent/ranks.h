@@ -3,6 +3,8 @@
 #ifndef SHOAL_TESTS_AGENT_RANKS_H
 #define SHOAL_TESTS_AGENT_RANKS_H
 
+#include "tests/support.h"
+
 #include "agent/comm/comm_local.h"
 
 #include <stdint.h>
@@ -11,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { RANKS_MAX = 8, RANKS_TIMEOUT_MS = 60000 };
+enum { RANKS_MAX = 8, RANKS_TIMEOUT_MS = SUPPORT_PATIENCE_MS };
 
 struct rank {
     int rank, size;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* With patience for a busy machine. */
 static inline struct rendezvous_options rendezvous_rank_options(const struct process *p)
 {
     struct rendezvous_options options;
@@ -18,9 +17,9 @@ static inline struct rendezvous_options rendezvous_rank_options(const struct pro
     options.rank = p->rank;
     options.size = p->size;
     options.job_id = "";
-    options.join_timeout_ms = 60000;
+    options.join_timeout_ms = SUPPORT_PATIENCE_MS;
     options.beat_ms = 50;
-    options.silence_ms = 30000;
+    options.silence_ms = SUPPORT_PATIENCE_MS;
     return options;
 }
 
@@ -44,7 +43,7 @@ static inline int rendezvous_rank_share(struct rendezvous *r, const struct proce
     for (int i = 0; i < p->size; i++) {
         snprintf(key, sizeof key, "key/%d", i);
         snprintf(expected, sizeof expected, "value of %d", i);
-        if (s->fn->get(s, key, 60000, value, err) < 0)
+        if (s->fn->get(s, key, SUPPORT_PATIENCE_MS, value, err) < 0)
             return -1;
         if (strcmp(value, expected) != 0)
             return error_set(err, ERR_INPUT, "%s is %s", key, value);

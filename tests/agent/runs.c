@@ -277,7 +277,7 @@ static void *rank_main(void *argument)
     struct comm *world = NULL;
     struct error *err = &run->err[start->rank];
     int *result = &run->result[start->rank];
-    *result = comm_local_join(run->group, start->rank, run->size, 60 * 1000, &world, err);
+    *result = comm_local_join(run->group, start->rank, run->size, SUPPORT_PATIENCE_MS, &world, err);
     if (*result == 0)
         *result = run_rank(run, start->rank, world, err);
     comm_close(world);

@@ -37,12 +37,11 @@ static void leave_word(const char *file, const char *text)
         abort();
 }
 
-/* Waits until the file has so many bytes; the alarm ends a wait in vain. */
+/* Waits until the file has so many bytes. */
 static void wait_for_words(const char *file, off_t bytes)
 {
     struct stat st;
-    while (stat(file, &st) < 0 || st.st_size < bytes)
-        usleep(2000);
+    support_wait_until(stat(file, &st) == 0 && st.st_size >= bytes);
 }
 
 static int pause_until_signal(void)
@@ -55,7 +54,7 @@ static int pause_until_signal(void)
 static int rank_main(const char *how, const char *file)
 {
     int rank = atoi(getenv("RANK"));
-    alarm(100);
+    alarm(SUPPORT_PATIENCE_S);
     signal(SIGTERM, strcmp(how, "deaf") == 0 ? SIG_IGN : on_signal);
     signal(SIGUSR1, on_signal);
     if (strcmp(how, "tell") == 0) {
@@ -100,7 +99,7 @@ static int rank_main(const char *how, const char *file)
     if (strcmp(how, "stuck") == 0 || strcmp(how, "ended") == 0) {
         struct pulse pulse = pulse_take();
         signal(SIGTERM, SIG_IGN);
-        pulse_give(&pulse, 60000);
+        pulse_give(&pulse, SUPPORT_PATIENCE_MS);
         pulse_give(&pulse, strcmp(how, "stuck") == 0 ? 200 : 0);
         usleep(400000);
         return strcmp(how, "stuck") == 0 ? pause_until_signal() : 6;

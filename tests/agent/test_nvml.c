@@ -147,7 +147,7 @@ static void ranks_of_one_launcher_are_counted_together(void **state)
     int status;
     pid_t second = fork();
     if (second == 0) {
-        alarm(60);
+        alarm(SUPPORT_PATIENCE_S);
         pause();
         _exit(0);
     }

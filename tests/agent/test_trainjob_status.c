@@ -116,8 +116,7 @@ static struct trainjob_status *open_status(const struct place *p, int interval_m
 
 static void await_requests(const struct place *p, size_t count)
 {
-    for (int i = 0; i < 12000 && fake_server_request_count(p->fake) < count; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    support_wait_until(fake_server_request_count(p->fake) >= count);
     assert_int_equal(fake_server_request_count(p->fake), count);
 }
 
@@ -156,11 +155,7 @@ enum { LOG_BYTES = 4096 };
 static void await_log(const char *path)
 {
     struct stat st = {0};
-    for (int i = 0; i < 12000 && st.st_size == 0; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-        assert_int_equal(stat(path, &st), 0);
-    }
-    assert_true(st.st_size > 0);
+    support_wait_until(stat(path, &st) == 0 && st.st_size > 0);
 }
 
 /* What the thread logs of two bodies, each with an attempt of its own: it goes to a file meanwhile.

@@ -58,9 +58,9 @@ static int join_nccl(struct world_rank *r)
 {
     const struct comm_nccl_options options = {
         .store = comm_local_store(r->group),
-        .join_timeout_ms = 60000,
+        .join_timeout_ms = SUPPORT_PATIENCE_MS,
         .is_concurrent = true,
-        .watch = {.timeout_ms = 60000, .aborts = true, .notes = 16, .dump_path = ""}};
+        .watch = {.timeout_ms = SUPPORT_PATIENCE_MS, .aborts = true, .notes = 16, .dump_path = ""}};
     struct nccl_api api;
     if (nccl_api_open(&api, &r->err) < 0)
         return -1;
@@ -81,7 +81,7 @@ static int join(struct world_rank *r)
     struct error *err = &r->err;
     if (r->world->nccl)
         return join_nccl(r);
-    if (comm_local_join(r->group, r->rank, r->world->ranks, 60000, &r->comm, err) < 0)
+    if (comm_local_join(r->group, r->rank, r->world->ranks, SUPPORT_PATIENCE_MS, &r->comm, err) < 0)
         return -1;
     if (device_is_host(r->device) || r->world->ranks == 1)
         return 0;

@@ -20,7 +20,7 @@ struct http *client_http(void)
     return client_http_with(&(struct http_options){.max_body_bytes = BODY_BYTES,
                                                    .max_line_bytes = BODY_BYTES,
                                                    .max_in_flight = 16,
-                                                   .connect_timeout_ms = 60000});
+                                                   .connect_timeout_ms = SUPPORT_PATIENCE_MS});
 }
 
 char *client_url(const char *scheme, int port, const char *path)

@@ -42,8 +42,8 @@ void api_connect(struct api *api, const char *user)
     struct http_options limits = {.max_body_bytes = 1 << 20,
                                   .max_line_bytes = 1 << 20,
                                   .max_in_flight = 64,
-                                  .connect_timeout_ms = 60000};
-    struct kube_options options = {.timeout_ms = 60000,
+                                  .connect_timeout_ms = SUPPORT_PATIENCE_MS};
+    struct kube_options options = {.timeout_ms = SUPPORT_PATIENCE_MS,
                                    .give_up_ms = 30000,
                                    .backoff_first_ms = 100,
                                    .backoff_max_ms = 2000,

@@ -253,7 +253,7 @@ static void nobody_there_is_an_error_with_the_path(void **state)
     assert_ok(
         kubeconfig_open(&config, &(struct kubeconfig_options){.path = path}, API_NOW_MS, &err),
         &err);
-    struct kube_options options = {.timeout_ms = 60000,
+    struct kube_options options = {.timeout_ms = SUPPORT_PATIENCE_MS,
                                    .give_up_ms = 1000,
                                    .backoff_first_ms = 100,
                                    .backoff_max_ms = 100,

@@ -109,7 +109,7 @@ static int run(const struct kubeconfig_login *login, struct arena *arena,
                struct exec_credential *ret, struct error *err)
 {
     struct command_run *plugin;
-    if (kubeconfig_exec_start(&plugin, login, NULL, 60000, err))
+    if (kubeconfig_exec_start(&plugin, login, NULL, SUPPORT_PATIENCE_MS, err))
         return -1;
     while (!command_is_over(plugin)) {
         struct pollfd fds[COMMAND_FDS_MAX];

@@ -76,20 +76,19 @@ static void close_fixture(struct fixture *f)
     free(f->address);
 }
 
-/* Waits for the metrics page to say that it is ready, at most 60 s, then tells it to stop. */
+/* Waits for the metrics page to say that it is ready then tells it to stop. */
 struct watchman {
     pthread_t thread;
     int port;
-    bool seen;
 };
 
 static void *watch_the_page(void *context)
 {
     struct watchman *w = context;
-    for (int tries = 0; !w->seen && tries < 6000; tries++) {
+    for (bool seen = false; !seen;) {
         usleep(10 * 1000);
         auto_free char *page = page_get(w->port, "/metrics");
-        w->seen = strstr(page, "\nshoal_operator_ready 1\n") != NULL;
+        seen = strstr(page, "\nshoal_operator_ready 1\n") != NULL;
     }
     kill(getpid(), SIGTERM);
     return NULL;
@@ -105,7 +104,6 @@ static void run_until_ready(struct fixture *f)
     assert_int_equal(pthread_create(&watchman.thread, NULL, watch_the_page, &watchman), 0);
     assert_ok(program_run(program, &err), &err);
     pthread_join(watchman.thread, NULL);
-    assert_true(watchman.seen);
     program_close(program);
 }
 
