@@ -12,8 +12,8 @@ comma := ,
 space := $(subst ,, )
 CFLAGS_debug := -O1 -g
 CFLAGS_release := -O3 -g -march=x86-64-v2
-CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-CFLAGS_tsan := -O1 -g -fsanitize=thread
+CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan := -O1 -g1 -fsanitize=thread
 CFLAGS_cover := -O0 -g --coverage
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -Wno-pass-failed
 VARIANTS := debug release asan tsan cover fuzz
@@ -28,7 +28,9 @@ endif
 
 CFLAGS := -std=gnu17 $(CFLAGS_$(V)) $(WARN) -Wstrict-prototypes -Wmissing-prototypes -I. -D_GNU_SOURCE -pthread -MMD -MP
 CXXFLAGS := -std=gnu++17 $(CFLAGS_$(V)) $(WARN) -Wmissing-declarations -I. -D_GNU_SOURCE -pthread -MMD -MP
-LDFLAGS := $(CFLAGS_$(V)) -pthread -Wl,--as-needed
+# a third of the time for the hundreds of programs that tests are; what is shipped has the distribution's own linker
+LINKER := $(if $(filter release,$(V)),,$(if $(shell command -v ld.gold),-fuse-ld=gold))
+LDFLAGS := $(CFLAGS_$(V)) $(LINKER) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------
 sources = $(filter-out kernels/cuda/%,$(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*.cc))
