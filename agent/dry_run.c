@@ -1,6 +1,7 @@
 #include "agent/dry_run.h"
 
 #include "agent/dataset/token_files.h"
+#include "agent/notices.h"
 #include "agent/text/tokenizer.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/run_plan_facts.h"
@@ -69,8 +70,7 @@ int dry_run(const struct config *config, int world_size, int local_size, struct 
     auto_arena struct arena *arena = arena_open();
     const struct agent_config *c = &config->value;
     struct model *model = NULL;
-    if (config->warning[0])
-        log_warning("%s", config->warning);
+    notices_log(config);
     if (build_model(c, arena, &model, err))
         return -1;
     build_describe(config, model, out);

@@ -8,6 +8,7 @@
 #include "agent/launch/numa.h"
 #include "agent/launch/pulse.h"
 #include "agent/launch/stop.h"
+#include "agent/notices.h"
 #include "agent/trainer/banner.h"
 #include "agent/trainer/report.h"
 #include "agent/trainer/trainer.h"
@@ -33,8 +34,7 @@ static void print_banner(const struct config *config, const struct topology *t)
 {
     auto_str struct str text;
     str_init(&text, 256 * 1024);
-    if (config->warning[0])
-        log_warning("%s", config->warning);
+    notices_log(config);
     banner_print(config, t, environ, is_hyperpod(), &text);
     fputs(str_text(&text), stdout);
     fflush(stdout);

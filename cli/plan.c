@@ -198,6 +198,11 @@ static int refuse_json(int count, const char *const *agents, struct error *err)
     return 0;
 }
 
+static void print_note(void *ctx, const char *line)
+{
+    fprintf(stderr, "%s: note: %s\n", (const char *)ctx, line);
+}
+
 static int command(int argc, char *const *argv, bool only_advice)
 {
     const char *name = only_advice ? "shoal recommend" : "shoal plan";
@@ -219,8 +224,7 @@ static int command(int argc, char *const *argv, bool only_advice)
         config_check_variables(environ, arena, &config, &err) < 0 ||
         resolve_paths(&config, arena, &err) < 0)
         return exit_failed(name, &err);
-    if (config.warning[0])
-        fprintf(stderr, "%s: note: %s\n", name, config.warning);
+    config_notices(&config, print_note, (void *)(uintptr_t)name);
     if (count_ranks(&options, &config.value, &err) < 0)
         return exit_failed(name, &err);
     auto_str struct str text;

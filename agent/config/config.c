@@ -20,6 +20,27 @@ void config_note(struct config_parser *p, const char *format, ...)
     str_printf(&p->notes, "%s%s", p->notes.length ? "; " : "", text);
 }
 
+void config_add_headline(struct config *config, struct arena *arena, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    config->headline = arena_printf(arena, "%s%s\n", config->headline, text);
+}
+
+void config_notices(const struct config *config, void (*tell)(void *ctx, const char *line),
+                    void *ctx)
+{
+    auto_free char *lines = xstrdup(config->headline);
+    char *rest = NULL;
+    for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        tell(ctx, line);
+    if (config->warning[0])
+        tell(ctx, config->warning);
+}
+
 /* Flags that are no keys: they choose what is read before the keys. */
 static bool is_special(const struct config_flag *flag)
 {
@@ -156,7 +177,7 @@ static int report_unknown(struct config_parser *p, struct error *err)
         return 0;
     const char *names = str_text(&p->unknown);
     if (!p->config->value.runtime.strict) {
-        config_note(p, "unknown flags are ignored: %s", names);
+        config_add_headline(p->config, p->arena, "unknown flags are ignored: %s", names);
         return 0;
     }
     return error_set(err, ERR_CONFIG, "unknown flag%s %s; --help lists all",
@@ -236,15 +257,14 @@ int config_check_variables(char *const *variables, struct arena *arena, struct c
     if (config->value.runtime.strict)
         return error_set(err, ERR_CONFIG, "environment: no key has %s; --help lists all",
                          str_text(&names));
-    config->warning = arena_printf(arena, "%s%sunknown variables are ignored: %s", config->warning,
-                                   config->warning[0] ? "; " : "", str_text(&names));
+    config_add_headline(config, arena, "unknown variables are ignored: %s", str_text(&names));
     return 0;
 }
 
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err)
 {
-    struct config config = {.preset = "", .warning = "", .no_tokenizer = ""};
+    struct config config = {.preset = "", .headline = "", .warning = "", .no_tokenizer = ""};
     struct config_parser *p = arena_new(arena, struct config_parser);
     assert(config_key_count() <= CONFIG_MAX_KEYS);
     p->arena = arena;

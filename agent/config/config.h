@@ -256,7 +256,8 @@ struct config {
     bool help;                         /* --help was asked for: print config_help and leave */
     bool help_markdown;                /* --help=markdown: print config_markdown and leave */
     bool version;                      /* --version was asked for */
-    const char *warning;               /* what is ignored, and why, in one line; "" if nothing */
+    const char *headline; /* what changes what is trained or kept, a line each with '\n' behind */
+    const char *warning;  /* what else is ignored, and why, in one line; "" if nothing */
     const char *no_tokenizer; /* why a preset's tokenizer was left out (resolve_config_paths); "" */
 };
 
@@ -274,6 +275,13 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
  * AGENT_ is others': of a Service named agent, say. */
 int config_check_variables(char *const *variables, struct arena *arena, struct config *config,
                            struct error *err);
+
+/* Adds a line to the headline. */
+void config_add_headline(struct config *config, struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* All that is to be told before anything is done, a line at a time: the headline's, the warning. */
+void config_notices(const struct config *config, void (*tell)(void *ctx, const char *line),
+                    void *ctx);
 
 /* Where the value of a field of config->value came from. */
 enum config_source config_source_of(const struct config *config, const void *field);

@@ -75,16 +75,10 @@ static bool gives_way(const struct config_parser *p, const struct config_shortha
 {
     auto_str struct str now;
     str_init(&now, CONFIG_MAX_FILE_BYTES);
-    switch (row->way) {
-    case ALWAYS:
-        break;
-    case UNLESS_GIVEN:
-        return p->config->source[index] >= source;
-    case UNLESS_NO:
-        config_get_value(config_key(index), &p->config->value, &now);
-        return strcmp(str_text(&now), "no") == 0;
-    }
-    return false;
+    if (row->way == ALWAYS || p->config->source[index] < source)
+        return false;
+    config_get_value(config_key(index), &p->config->value, &now);
+    return row->way == UNLESS_GIVEN || strcmp(str_text(&now), "no") != 0;
 }
 
 /* All that a shorthand of this name takes. */
@@ -163,6 +157,11 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
         return config_apply_fsdp_words(p, value ? value : "", source, err);
     if (value && config_names_have("lr_scheduler_kwargs", name, false))
         return config_apply_schedule(p, value, source, err);
+    if (value && config_names_have("checkpoint", name, false)) {
+        p->checkpoint = strcmp(value, "None") == 0 ? NULL : arena_strdup(p->arena, value);
+        p->checkpoint_source = source;
+        return 0;
+    }
     if (value && config_names_have(CONFIG_LISTS, name, false) && (!*value || strpbrk(value, ", [")))
         return apply_list(p, name, value, source, err);
     if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))

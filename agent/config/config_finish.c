@@ -183,12 +183,19 @@ static void finish_wrap(struct config_parser *p)
 }
 
 /* What is named but for its place. */
-static void finish_places(struct config_parser *p)
+static int finish_places(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
     bool is_auto = strcmp(c->checkpoint.save_model, "auto") == 0;
+    if (p->checkpoint && strcmp(c->checkpoint.resume, "no") != 0) {
+        c->checkpoint.resume = p->checkpoint;
+        p->config->source[config_key_at(KEY_AT(checkpoint.resume))] = p->checkpoint_source;
+    }
     if (is_auto && !c->checkpoint.dir[0] && SOURCE_OF(checkpoint.save_model) > SOURCE_PRESET)
-        config_note(p, "checkpoint.save_model=auto is ignored: it needs checkpoint.dir");
+        return error_set(err, ERR_CONFIG,
+                         "checkpoint.save_model=auto asks for the weights, but nothing says where "
+                         "they go: name a directory by checkpoint.dir (--checkpoint_dir, "
+                         "--output_dir)");
     if (is_auto)
         c->checkpoint.save_model =
             c->checkpoint.dir[0]
@@ -199,6 +206,7 @@ static void finish_places(struct config_parser *p)
                     strcmp(c->checkpoint.resume, "latest") == 0; /* a preset's */
     if (no_place || strcmp(c->checkpoint.resume, "no") == 0)
         c->checkpoint.resume = "";
+    return 0;
 }
 
 static void finish_by_model(struct agent_config *c)
@@ -245,8 +253,7 @@ int config_finish(struct config_parser *p, struct error *err)
     if (config_finish_schedule(p, err))
         return -1;
     finish_wrap(p);
-    finish_places(p);
-    if (config_check_rules(p, err))
+    if (finish_places(p, err) || config_check_rules(p, err))
         return -1;
     config_note_idle(p);
     return 0;

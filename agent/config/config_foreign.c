@@ -50,13 +50,14 @@ const struct config_shorthand config_shorthands[] = {
     {"xla_fsdp_grad_ckpt", "false", "memory.activation_checkpointing", "none", UNLESS_GIVEN},
     {LR_DECAY, "true", "schedule.type", "cosine_to_min", UNLESS_GIVEN},
     {LR_DECAY, "false", "schedule.type", "constant", ALWAYS},
-    /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR", whose
-     * "--resume=False" holds whatever --checkpoint says, before it or behind. Trainer has True and
-     * False for the key itself. */
-    {RESUME, "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_GIVEN},
+    /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR", of which the
+     * later --resume holds whatever --checkpoint says, before it or behind (config_finish.c).
+     * Trainer has True and False for the key itself. */
+    {RESUME, "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_SAID},
     {RESUME, "false", "checkpoint.resume_from_checkpoint", "no", ALWAYS},
     {RESUME, "text", "checkpoint.resume_from_checkpoint", NULL, ALWAYS},
     /* Transformers' Trainer and its examples. */
+    {"save_strategy", "no", "checkpoint.save_steps", "1000000000000", ALWAYS},
     {"save_strategy", "epoch", "checkpoint.save_steps", "epoch", ALWAYS},
     {"save_strategy", "steps", "checkpoint.save_steps", "500", UNLESS_GIVEN},
     {"pad_to_max_length", "true", "data.padding", "max_length", ALWAYS},
@@ -67,7 +68,6 @@ const struct config_shorthand config_shorthands[] = {
     {REPORT, "all", "logging.wandb", "offline", ALWAYS},
     {REPORT, "none", "logging.tensorboard_dir", "", ALWAYS},
     {REPORT, "none", "logging.wandb", "off", ALWAYS},
-    {"checkpoint", NULL, "checkpoint.resume_from_checkpoint", NULL, UNLESS_NO},
 };
 const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
 

@@ -15,7 +15,7 @@ struct need {
     const char *what; /* "... is ignored: it needs WHAT" */
 };
 
-static bool is_at_default(struct config_parser *p, int index)
+static bool is_at_default(const struct config_parser *p, int index)
 {
     const struct config_key *key = config_key(index);
     struct agent_config plain = {0};
@@ -29,7 +29,7 @@ static bool is_at_default(struct config_parser *p, int index)
     return strcmp(str_text(&now), str_text(&before)) == 0;
 }
 
-bool config_is_asked_for(struct config_parser *p, int index)
+bool config_is_asked_for(const struct config_parser *p, int index)
 {
     return p->config->source[index] > SOURCE_PRESET && !p->config->is_resolved[index] &&
            !is_at_default(p, index);
@@ -89,10 +89,7 @@ static void note_training(struct config_parser *p)
         {KEY_AT(data.eval_batch_size), evaluates, "an eval.eval_strategy"},
         {KEY_AT(checkpoint.prefix), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.name_format), has_dir, "checkpoint.dir"},
-        {KEY_AT(checkpoint.save_steps), has_dir, "checkpoint.dir"},
-        {KEY_AT(checkpoint.keep_last), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.state_dict_type), has_dir, "checkpoint.dir"},
-        {KEY_AT(checkpoint.async), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.max_shard_bytes),
          full || (c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN),
          "checkpoint.save_model of a language model, or FULL_STATE_DICT"},

@@ -87,7 +87,7 @@ extern const int config_preset_count;
 enum config_way {
     ALWAYS,
     UNLESS_GIVEN, /* not where the key is given otherwise on the command line */
-    UNLESS_NO,    /* not where the key is "no" by now */
+    UNLESS_SAID,  /* likewise, but where it is "no" by now */
 };
 
 /* A flag that stands for others with a value: "no_cuda" is runtime.device=cpu. A flag may have

@@ -102,10 +102,12 @@ static const struct config_key keys[] = {
         "checkpoint", "name_format", checkpoint.name_format, "{prefix}-{step}steps",
         "checkpoint_name_format",
         "name of a checkpoint, with {prefix}, {step}, {epoch} (from 1) and {strategy}; {step:06} is of six digits"),
-    KEY_INT("checkpoint", "save_steps", checkpoint.save_steps, "0", 0, 1e12,
-            "checkpoint_freq save_step_interval checkpointing_steps",
-            "optimizer steps between checkpoints; epoch or 0: each epoch's end",
-            .choices = "epoch"),
+    KEY_INT(
+        "checkpoint", "save_steps", checkpoint.save_steps, "0", 0, 1e12,
+        "checkpoint_freq save_step_interval checkpointing_steps",
+        "optimizer steps between checkpoints; epoch or 0: each epoch's end. There is one at the "
+        "run's end in any case: 1e12 is that alone",
+        .choices = "epoch"),
     KEY_INT("checkpoint", "keep_last", checkpoint.keep_last, "0", 0, 1e6, "save_total_limit",
             "remove older checkpoints; 0: keep all", .choices = "all"),
     KEY_CHOICE(

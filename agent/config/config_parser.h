@@ -52,8 +52,10 @@ struct config_parser {
     const char *scheduler;   /* likewise, under whatever name of schedule.type; or NULL */
     double min_lr_rate;      /* of optimizer.lr; below 0: min_lr is given, or nothing */
     bool auto_wrap;          /* it was written as --fsdp's word */
-    const char *trainer;     /* the preset of a whole trainer that was applied last; or NULL */
-    bool is_fsdp2;           /* fsdp_version is 2 */
+    const char *checkpoint;  /* --checkpoint's, unless --resume=False holds at the end; or NULL */
+    enum config_source checkpoint_source;
+    const char *trainer; /* the preset of a whole trainer that was applied last; or NULL */
+    bool is_fsdp2;       /* fsdp_version is 2 */
     enum config_source fsdp2_source;
     struct str unknown; /* names of unknown flags */
     struct str notes;   /* what is ignored and why */
@@ -118,9 +120,10 @@ void config_note_idle(struct config_parser *p);
 void config_note_unmet(struct config_parser *p);
 /* Whether somebody wants the key's value. Who gives it the one it has anyway asks for nothing, nor
  * does a resolved configuration. */
-bool config_is_asked_for(struct config_parser *p, int index);
+bool config_is_asked_for(const struct config_parser *p, int index);
 
-/* Adds a line to the warning. */
+/* Adds to the warning, of what changes nothing that is trained or kept; config_add_headline tells
+ * the rest. */
 void config_note(struct config_parser *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -102,6 +102,7 @@ static const char *const fabric[] = {
     "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP",
     "precision.mixed_precision=bf16-true",
     "precision.reduce_dtype=bf16",
+    "checkpoint.dir=./checkpoints", /* where they go is said in no argument */
     "checkpoint.name_format=e-{epoch:03}-gs-{step:06}",
     "checkpoint.state_dict_type=FULL_STATE_DICT",
     "checkpoint.save_steps=1000",

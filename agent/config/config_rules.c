@@ -65,6 +65,25 @@ static int check_checkpoint_name(const struct agent_config *c, struct error *err
     return 0;
 }
 
+/* Whoever says when checkpoints are written or how many stay wants some. */
+static int check_saving(const struct config_parser *p, struct error *err)
+{
+    static const size_t fields[] = {KEY_AT(checkpoint.save_steps), KEY_AT(checkpoint.keep_last),
+                                    KEY_AT(checkpoint.async)};
+    const struct agent_config *c = &p->config->value;
+    bool only_last = c->checkpoint.save_steps >= (int64_t)1e12;
+    if (c->checkpoint.dir[0])
+        return 0;
+    for (size_t i = only_last ? 1 : 0; i < array_length(fields); i++)
+        if (i == 0 ? config_is_given(p->config, &c->checkpoint.save_steps)
+                   : config_is_asked_for(p, config_key_at(fields[i])))
+            return error_set(err, ERR_CONFIG,
+                             "checkpoint.%s asks for checkpoints, but nothing says where they go: "
+                             "name a directory by checkpoint.dir (--checkpoint_dir, --output_dir)",
+                             config_key(config_key_at(fields[i]))->name);
+    return 0;
+}
+
 static int check_checkpoint(const struct agent_config *c, struct error *err)
 {
     if (c->checkpoint.async && c->checkpoint.state_dict_type == STATE_DICT_FULL)
@@ -219,12 +238,36 @@ static int check_profiler(const struct agent_config *c, struct error *err)
 int config_check_rules(const struct config_parser *p, struct error *err)
 {
     const struct agent_config *c = &p->config->value;
-    return check_optimizer(c, err) || check_checkpoint(c, err) || check_sizes(p, err) ||
-                   check_model(c, err) || config_check_head(c, c->model.type, err) ||
-                   config_check_data(c, err) || check_places(c, err) || check_loading(p, err) ||
-                   check_profiler(c, err)
+    return check_optimizer(c, err) || check_checkpoint(c, err) || check_saving(p, err) ||
+                   check_sizes(p, err) || check_model(c, err) ||
+                   config_check_head(c, c->model.type, err) || config_check_data(c, err) ||
+                   check_places(c, err) || check_loading(p, err) || check_profiler(c, err)
                ? -1
                : 0;
+}
+
+/* A rate that never gets to what was asked for. */
+static void note_course(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    bool warms_up =
+        c->schedule.type != SCHEDULE_STEP_LR && c->schedule.type != SCHEDULE_HF_CONSTANT;
+    if (warms_up && c->schedule.max_steps > 0 && c->schedule.warmup_steps >= c->schedule.max_steps)
+        config_add_headline(p->config, p->arena,
+                            "schedule.warmup_steps=%lld is not below schedule.max_steps=%lld: the "
+                            "rate never reaches optimizer.lr",
+                            (long long)c->schedule.warmup_steps, (long long)c->schedule.max_steps);
+}
+
+/* A directory that nobody named. */
+static void note_saving(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    if (c->checkpoint.dir[0] && SOURCE_OF(checkpoint.dir) == SOURCE_PRESET)
+        config_add_headline(p->config, p->arena,
+                            "checkpoints go to %s, as no checkpoint.dir says otherwise "
+                            "(--checkpoint_dir, --output_dir)",
+                            c->checkpoint.dir);
 }
 
 /* What was asked for and does nothing, although it is no mistake. */
@@ -233,7 +276,10 @@ void config_note_idle(struct config_parser *p)
     const struct agent_config *c = &p->config->value;
     if (schedule_has_end((enum schedule_type)c->schedule.type) && c->schedule.min_lr > 0 &&
         c->schedule.min_lr >= c->optimizer.lr)
-        config_note(p, "schedule.min_lr is not below optimizer.lr: the rate does not fall");
+        config_add_headline(p->config, p->arena,
+                            "schedule.min_lr is not below optimizer.lr: the rate does not fall");
+    note_course(p);
+    note_saving(p);
     if (c->memory.cpu_offload)
         config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");
     if (!c->parallel.sync_module_states)

@@ -10,7 +10,10 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/schedule.h"
+#include "base/file.h"
 #include "base/mem.h"
+
+#include <string.h>
 
 static int parse(struct arena *arena, const char *line, struct config *config, struct error *err)
 {
@@ -120,9 +123,52 @@ static void the_fabric_scripts_are_understood(void **state)
     assert_string_equal(c->logging.wandb_entity, "gplsi_continual");
     assert_string_equal(c->logging.wandb_project, "fabric_llama");
     assert_int_equal(c->logging.log_model, 1);
-    assert_string_equal(config.warning,
-                        "checkpoint.save_steps is ignored: it needs checkpoint.dir; "
-                        "checkpoint.state_dict_type is ignored: it needs checkpoint.dir");
+    assert_string_equal(config.warning, "");
+}
+
+/* Adds what an add_argument() of `text` sets: --NAME=DEFAULT. Returns what follows; NULL: there is
+ * none. */
+static const char *next_argument(struct arena *arena, const char *text, char **line)
+{
+    const char *name = strstr(text, "'--");
+    const char *value = name ? strstr(name, "default=") : NULL;
+    if (!value)
+        return NULL;
+    value += strlen("default=");
+    value += *value == '\'';
+    *line = arena_printf(arena, "%s %.*s=%.*s", *line, (int)strcspn(name + 1, "'"), name + 1,
+                         (int)strcspn(value, "',)"), value);
+    return value;
+}
+
+/* All of its arguments.py, whose weights are to be saved "en el step 64000" without a word where:
+ * they are, and what it asks of the rate is told. */
+static void the_wikis_arguments_save_what_they_train(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    auto_free char *text = NULL;
+    size_t bytes = 0;
+    char *line = arena_strdup(arena, "--preset fabric");
+    assert_ok(file_read("tests/data/fabric/arguments.py", 1 << 16, &text, &bytes, &err), &err);
+    int count = 0;
+    for (const char *rest = text; (rest = next_argument(arena, rest, &line)); count++)
+        ;
+    assert_int_equal(count, 31);
+    assert_ok(parse(arena, line, &config, &err), &err);
+    const struct agent_config *c = &config.value;
+    assert_string_equal(c->checkpoint.dir, "./checkpoints");
+    assert_int_equal(c->checkpoint.save_steps, 1000);
+    assert_int_equal(c->checkpoint.state_dict_type, STATE_DICT_FULL);
+    assert_string_equal(c->checkpoint.resume, "");
+    assert_int_equal(c->optimizer.gradient_accumulation_steps, 64);
+    assert_string_equal(config.headline,
+                        "schedule.min_lr is not below optimizer.lr: the rate does not fall\n"
+                        "checkpoints go to ./checkpoints, as no checkpoint.dir says otherwise "
+                        "(--checkpoint_dir, --output_dir)\n");
+    assert_string_equal(config.warning, "");
 }
 
 /* Every flag of t5-fsdp.py, and its defaults. */
@@ -340,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hyperpod_guide_is_understood),
         cmocka_unit_test(the_fabric_scripts_are_understood),
+        cmocka_unit_test(the_wikis_arguments_save_what_they_train),
         cmocka_unit_test(the_chapter_is_understood),
         cmocka_unit_test(models_have_the_published_sizes),
         cmocka_unit_test(checkpoints_have_their_models_name),

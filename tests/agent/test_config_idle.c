@@ -81,7 +81,6 @@ static void what_has_no_use_is_told(void **state)
          "runtime.heartbeat_timeout is ignored: it needs another runtime.device than cpu"},
         {"--collectives nccl", ""},
         {"--optim sgd --eps 1", "optimizer.eps is ignored: it needs adam, adamw or adadelta"},
-        {"--save_model auto", "checkpoint.save_model=auto is ignored: it needs checkpoint.dir"},
         {"--model_type llama --format text --text_column x",
          "data.text_column is ignored: it needs rows: data.format jsonl, hf_arrow, tsv or csv"},
         {"--model_type llama --format llmc_bin --add_bos",

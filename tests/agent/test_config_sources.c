@@ -32,9 +32,9 @@ static void mistaken_variables_are_told(void **state)
     struct error err;
     assert_ok(config_line_parse(arena, "--foo", "", &config, &err), &err);
     assert_ok(config_check_variables(variables, arena, &config, &err), &err);
-    assert_string_equal(config.warning,
-                        "unknown flags are ignored: --foo; unknown variables are ignored: "
-                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, AGENT_OPTIMISER_LR");
+    assert_string_equal(config.headline,
+                        "unknown flags are ignored: --foo\nunknown variables are ignored: "
+                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, AGENT_OPTIMISER_LR\n");
     assert_ok(config_line_parse(arena, "--strict", "", &config, &err), &err);
     assert_fails(config_check_variables(variables, arena, &config, &err), &err, ERR_CONFIG,
                  "environment: no key has AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, "

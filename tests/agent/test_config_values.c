@@ -70,7 +70,7 @@ static const struct {
      "(flag)"},
     {"--use_prefetch=false", "parallel.backward_prefetch=NO_PREFETCH (flag), "
                              "parallel.forward_prefetch=false (flag)"},
-    {"--save_steps epoch", "checkpoint.save_steps=0 (flag)"},
+    {"--save_steps epoch --dir c", "checkpoint.dir=c (flag), checkpoint.save_steps=0 (flag)"},
     {"--max_shard_size 2GiB", "checkpoint.max_shard_size=2147483648 (flag)"},
     {"--max_shard_size 2_000MB", "checkpoint.max_shard_size=2000000000 (flag)"},
     {"--timeout 30m", "runtime.timeout=1800 (flag)"},
@@ -83,6 +83,14 @@ static const struct {
     {"--checkpoint=p --resume=true", "checkpoint.resume_from_checkpoint=p (flag)"},
     {"--checkpoint=p --resume=False", "checkpoint.resume_from_checkpoint= (flag)"},
     {"--resume=False --checkpoint=p", "checkpoint.resume_from_checkpoint= (flag)"},
+    {"--resume False --checkpoint None --resume True --checkpoint p",
+     "checkpoint.resume_from_checkpoint=p (flag)"},
+    {"--resume True --checkpoint p --resume False", "checkpoint.resume_from_checkpoint= (flag)"},
+    {"--resume=p --resume=True", "checkpoint.resume_from_checkpoint=p (flag)"},
+    {"--resume=False --resume=p", "checkpoint.resume_from_checkpoint=p (flag)"},
+    {"--dir c --resume True --checkpoint None",
+     "checkpoint.dir=c (flag), checkpoint.resume_from_checkpoint=latest (flag)"},
+    {"--checkpoint None", ""},
     {"--auto_wrap_policy=GPT2Block", "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
     {"--sharding_strategy=auto", "parallel.sharding_strategy=auto (flag)"},
     {"--wandb --project p --log_model all",
@@ -103,8 +111,10 @@ static const struct {
     {"--max_steps -1", "schedule.max_steps=0 (flag)"},
     {"--optim adamw_torch", "optimizer.name=adamw (flag)"},
     {"--optim adamw_torch_fused", "optimizer.name=adamw (flag)"},
-    {"--save_strategy epoch --do_train --overwrite_output_dir", "checkpoint.save_steps=0 (flag)"},
-    {"--save_strategy steps", "checkpoint.save_steps=500 (flag)"},
+    {"--save_strategy epoch --do_train --overwrite_output_dir --dir c",
+     "checkpoint.dir=c (flag), checkpoint.save_steps=0 (flag)"},
+    {"--save_strategy steps --dir c", "checkpoint.dir=c (flag), checkpoint.save_steps=500 (flag)"},
+    {"--save_strategy no", "checkpoint.save_steps=1000000000000 (flag)"},
     {"--train_file t.jsonl --pad_to_max_length",
      "data.dataset=t.jsonl (flag), data.padding=max_length (flag)"},
     {"--eval_steps 5", "eval.eval_steps=5 (flag)"},
@@ -177,7 +187,7 @@ static const struct {
     {"--bf16=2", "", "--bf16: '2' is not one of: true false"},
     {"--lr_decay=zzz", "", "--lr_decay: 'zzz' is not one of: true false"},
     {"--zero_stage 1", "", "--zero_stage: '1' is not one of: 0 2 3"},
-    {"--save_strategy zzz", "", "--save_strategy: 'zzz' is not one of: epoch steps"},
+    {"--save_strategy zzz", "", "--save_strategy: 'zzz' is not one of: no epoch steps"},
     {"--report_to zzz", "", "--report_to: 'zzz' is not one of: tensorboard wandb all none"},
     {"--report_to wandb zzz", "", "--report_to: 'zzz' is not one of: tensorboard wandb all none"},
     {"--precision 64-true", "", "--precision: '64-true': not supported: nothing is computed in 64"},
@@ -260,6 +270,14 @@ static const struct {
      "'2': it is read from a config"},
     {"--reshard_after_forward some", "", "'some' is not one of"},
     {"--mixed_precision_policy some", "", "'some' is not one of"},
+    {"--model_type llama --save_steps 100", "",
+     "checkpoint.save_steps asks for checkpoints, but nothing says where they go: name a directory "
+     "by checkpoint.dir (--checkpoint_dir, --output_dir)"},
+    {"--preset hyperpod --checkpoint_freq=50", "", "checkpoint.save_steps asks for checkpoints"},
+    {"--preset t5-fsdp --save_total_limit 3", "", "checkpoint.keep_last asks for checkpoints"},
+    {"--model_type llama --checkpoint.async", "", "checkpoint.async asks for checkpoints"},
+    {"--save_steps epoch", "", "checkpoint.save_steps asks for checkpoints"},
+    {"--save_model auto", "", "checkpoint.save_model=auto asks for the weights, but nothing says"},
     {"--device tpu", "", "runtime.device: 'tpu' is not one of: auto cpu cuda cuda:N"},
 };
 
@@ -289,8 +307,9 @@ static void unknown_flags_are_one_warning_when_not_strict(void **state)
         config_line_parse(arena, "--foo --bar=1 --lr 2 --num_train_epoch5 3", "", &config, &err),
         &err);
     assert_string_equal(
-        config.warning,
-        "unknown flags are ignored: --foo, --bar, --num_train_epoch5 (the nearest is schedule.num_train_epochs)");
+        config.headline,
+        "unknown flags are ignored: --foo, --bar, --num_train_epoch5 (the nearest is schedule.num_train_epochs)\n");
+    assert_string_equal(config.warning, "");
     assert_true(config.value.optimizer.lr == 2.0);
 }
 

@@ -1,0 +1,18 @@
+#include "agent/notices.h"
+
+#include "base/log.h"
+
+static void tell(void *ctx, const char *line)
+{
+    (void)ctx;
+    log_warning("%s", line);
+}
+
+void notices_log(const struct config *config)
+{
+    const struct agent_config *c = &config->value;
+    config_notices(config, tell, NULL);
+    if (!c->checkpoint.dir[0] && !c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN)
+        log_warning("no weights are kept: name a directory by checkpoint.dir, or by "
+                    "checkpoint.save_model for those at the end");
+}

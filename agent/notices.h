@@ -1,0 +1,16 @@
+/* What a configuration has to tell, in the log: what matters most first, a line each. */
+#ifndef SHOAL_AGENT_NOTICES_H
+#define SHOAL_AGENT_NOTICES_H
+
+#include "agent/config/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void notices_log(const struct config *config);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
