@@ -103,7 +103,8 @@ agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|sa
 agent/telemetry/.*:base/.*|kernels/ops.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
 agent/alike.[ch]:base/(error|mem).h|agent/(alike|comm/store|config/config).h
-agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|text/tokenizer|trainer/(build|run_plan_facts)).h
+agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|text/tokenizer|trainer/(build|run_plan_facts)).h
+agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
 agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|shard).h|agent/trainer/(schedule|trainer_settings).h
 agent/trainer/schedule.[ch]:agent/trainer/schedule.h
