@@ -48,7 +48,7 @@ static int thread_count(const struct agent_config *c, const struct topology *t, 
         return (int)c->runtime.threads;
     int cores = cores_available();
     /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
-    int pods = net_is_loopback(t->host) ? t->world_size / t->local_size : 1;
+    int pods = net_loopback(t->host) ? t->world_size / t->local_size : 1;
     int sharing = pods * on_node;
     return cores > sharing ? cores / sharing : 1;
 }
@@ -216,6 +216,8 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .rank = t->rank,
             .local_rank = t->local_rank,
             .world_size = t->world_size,
+            .shares_machine = net_loopback(t->host) != NULL,
+            .in_pod = getenv("KUBERNETES_SERVICE_HOST") != NULL,
             .restarts = t->restart_count,
             .job = t->job_id,
             .node = or_empty(getenv("NODE_NAME")),

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #define BACKLOG 4096 /* the kernel cuts it to net.core.somaxconn */
@@ -35,6 +36,8 @@ static int open_socket(const union address *address)
 
 int listen_tcp(const char *host, int port, int *ret_fd, struct error *err)
 {
+    if (strcmp(host, "localhost") == 0)
+        host = "127.0.0.1";
     union address six = {.six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)}};
     union address four = {.four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}};
     bool is_all = host[0] == '\0';

@@ -1,9 +1,9 @@
 #include "agent/comm/net.h"
 
 #include "base/clock.h"
-#include "base/listen.h"
 #include "base/mem.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -31,13 +31,6 @@ static int left_ms(int64_t deadline_ms)
 }
 
 /* ---- listening ---- */
-
-int net_listen(const char *host, int port, int *ret_fd, struct error *err)
-{
-    bool six = strcmp(host, "::1") == 0;
-    bool four = strcmp(host, "127.0.0.1") == 0 || strcmp(host, "localhost") == 0;
-    return listen_tcp(six ? "::1" : four ? "127.0.0.1" : "", port, ret_fd, err);
-}
 
 static socklen_t unix_address(const char *name, struct sockaddr_un *ret)
 {
@@ -182,10 +175,13 @@ int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct er
 
 /* ---- addresses ---- */
 
-bool net_is_loopback(const char *host)
+const char *net_loopback(const char *host)
 {
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
+    struct in_addr four;
+    if (strcmp(host, "localhost") == 0)
+        return "127.0.0.1";
+    bool is_four = inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
+    return is_four || strcmp(host, "::1") == 0 ? host : NULL;
 }
 
 /* An IPv4 address that came through an IPv6 socket is written as IPv4. */
@@ -272,6 +268,6 @@ void net_interface_asked(const char *master, const char *gloo, const char *nccl,
     out[0] = '\0';
     if (gloo && gloo[0])
         snprintf(out, NET_INTERFACE_BYTES, "%.*s", (int)strcspn(gloo, ","), gloo);
-    else if (nccl && nccl[0] && !net_is_loopback(master))
+    else if (nccl && nccl[0] && !net_loopback(master))
         choose_interface(nccl, out);
 }

@@ -16,10 +16,6 @@ extern "C" {
 
 enum { NET_INTERFACE_BYTES = 64 }; /* of a network interface's name, with the terminator */
 
-/* Listens on `port` (0: a free one) of the loopback if `host` names it literally, else of every
- * address: a host's own name may resolve to its loopback. Errors: ERR_CONFIG if the port is taken,
- * naming it. */
-int net_listen(const char *host, int port, int *ret_fd, struct error *err);
 /* Listens under a name in the abstract namespace of Unix sockets. */
 int net_listen_unix(const char *name, int *ret_fd, struct error *err);
 
@@ -35,8 +31,9 @@ int net_accept(int listener);
 int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct error *err);
 int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct error *err);
 
-/* Whether a host is the loopback by its name or address: nobody reaches it from elsewhere. */
-bool net_is_loopback(const char *host);
+/* The address in numbers of a host that is the loopback by its name or address, so that nobody
+ * reaches it from elsewhere; NULL if it is none, or a name that only resolves to it here. */
+const char *net_loopback(const char *host);
 /* Numeric addresses of a connection's ends; "" for a Unix socket. */
 void net_local_host(int fd, char *out, size_t out_bytes);
 void net_peer_host(int fd, char *out, size_t out_bytes);

@@ -242,9 +242,8 @@ struct store *rendezvous_store(struct rendezvous *r)
 /* Rank 0 reaches its own server over the loopback: its name need not resolve yet. */
 static const char *server_host(const struct rendezvous_options *o)
 {
-    if (o->rank != 0)
-        return o->host;
-    return strcmp(o->host, "::1") == 0 ? "::1" : "127.0.0.1";
+    const char *loopback = net_loopback(o->host);
+    return loopback ? loopback : o->rank == 0 ? "127.0.0.1" : o->host;
 }
 
 static void learn_addresses(struct rendezvous *r)
@@ -252,8 +251,10 @@ static void learn_addresses(struct rendezvous *r)
     struct store *s = &r->head;
     net_peer_host(r->fd, s->meet_host, sizeof s->meet_host);
     net_local_host(r->fd, s->self_host, sizeof s->self_host);
-    if (net_is_loopback(s->self_host))
+    if (net_loopback(s->self_host))
         s->self_host[0] = '\0'; /* the store's machine, under whatever address it has for others */
+    const char *loopback = net_loopback(r->options.host);
+    snprintf(s->listen_host, sizeof s->listen_host, "%s", loopback ? loopback : s->self_host);
 }
 
 static void disconnect(struct rendezvous *r)
@@ -340,7 +341,8 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
                     struct error *err)
 {
     struct rendezvous_server *server = NULL;
-    struct rendezvous_server_options server_options = {.host = options->host,
+    const char *loopback = net_loopback(options->host);
+    struct rendezvous_server_options server_options = {.host = loopback ? loopback : "",
                                                        .port = options->port,
                                                        .size = options->size,
                                                        .job_id = options->job_id,

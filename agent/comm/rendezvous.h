@@ -16,7 +16,8 @@ extern "C" {
 #define RENDEZVOUS_SILENCE_MS      15000
 
 struct rendezvous_options {
-    const char *host;    /* MASTER_ADDR; rank 0 listens on all addresses unless it is a loopback */
+    const char *host;    /* MASTER_ADDR; rank 0 listens on all addresses unless it is a loopback: a
+                            host's own name may resolve to its loopback */
     int port;            /* MASTER_PORT */
     int rank, size;      /* of this process, and all */
     const char *job_id;  /* "" if there is none; only processes with the same meet */

@@ -4,6 +4,7 @@
 #include "agent/comm/rendezvous_wire.h"
 #include "agent/comm/store_table.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -372,7 +373,7 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
                            struct rendezvous_server **ret_server, struct error *err)
 {
     int listener;
-    if (net_listen(options->host, options->port, &listener, err) < 0)
+    if (listen_tcp(options->host, options->port, &listener, err) < 0)
         return -1;
     struct rendezvous_server *s = xcalloc(1, sizeof *s);
     s->options = *options;

@@ -14,7 +14,7 @@ extern "C" {
 struct rendezvous_server;
 
 struct rendezvous_server_options {
-    const char *host; /* the address users know; see net_listen */
+    const char *host; /* where to listen, as in listen_tcp */
     int port;
     int size;           /* ranks */
     const char *job_id; /* processes that come with another one are sent away */

@@ -29,7 +29,8 @@ struct meeting {
     const struct ring_options *options;
     int64_t deadline_ms;
     char token[TOKEN_BYTES];
-    int tcp, unix_socket; /* listeners */
+    char interface_host[STORE_HOST_MAX]; /* the address of the interface asked for; "": none is */
+    int tcp, unix_socket;                /* listeners */
 };
 
 static int world_rank(const struct meeting *m, int offset)
@@ -43,8 +44,11 @@ static void unix_name(const char *token, char out[32])
     snprintf(out, 32, "shoal-%s", token);
 }
 
+/* At the one address that others are told, if it is known. Not at one with an IPv6 zone, which is
+ * no address in numbers. */
 static int start_listening(struct meeting *m, struct error *err)
 {
+    const struct ring_options *o = m->options;
     uint64_t number;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return error_errno(err, errno, "getrandom");
@@ -53,17 +57,21 @@ static int start_listening(struct meeting *m, struct error *err)
     unix_name(m->token, name);
     if (net_listen_unix(name, &m->unix_socket, err) < 0)
         return -1;
-    return net_listen(m->options->store->self_host, 0, &m->tcp, err);
+    if (o->interface[0] &&
+        net_interface_host(o->interface, m->interface_host, sizeof m->interface_host, err) < 0)
+        return -1;
+    const char *host = m->interface_host[0] ? m->interface_host : o->store->listen_host;
+    return listen_tcp(strchr(host, '%') ? "" : host, 0, &m->tcp, err);
 }
 
 /* Tells the store: "token port host", host "-" for "where the store is". */
 static int publish(const struct meeting *m, struct error *err)
 {
     const struct ring_options *o = m->options;
-    char host[STORE_HOST_MAX], key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-    snprintf(host, sizeof host, "%s", o->store->self_host[0] ? o->store->self_host : "-");
-    if (o->interface[0] && net_interface_host(o->interface, host, sizeof host, err) < 0)
-        return -1;
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    const char *host = m->interface_host[0]     ? m->interface_host
+                       : o->store->self_host[0] ? o->store->self_host
+                                                : "-";
     snprintf(key, sizeof key, "%s/at/%d", o->id, o->rank);
     snprintf(value, sizeof value, "%s %d %s", m->token, listen_port(m->tcp), host);
     return o->store->fn->set(o->store, key, value, err);

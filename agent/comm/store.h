@@ -41,10 +41,12 @@ struct store_functions {
 /* The common head of every store. */
 struct store {
     const struct store_functions *fn;
-    char self_host[STORE_HOST_MAX]; /* under which address others reach this process; empty: it
-                                       runs on the store's machine */
-    char meet_host[STORE_HOST_MAX]; /* the address of the store's machine */
-    pthread_mutex_t watch_mutex;    /* guards what follows */
+    char self_host[STORE_HOST_MAX];   /* under which address others reach this process; empty: it
+                                         runs on the store's machine */
+    char meet_host[STORE_HOST_MAX];   /* the address of the store's machine */
+    char listen_host[STORE_HOST_MAX]; /* where this process is to listen for the others: where
+                                         they reach it; empty: at all addresses */
+    pthread_mutex_t watch_mutex;      /* guards what follows */
     struct store_watcher *watchers;
     char lost[128]; /* why the group is broken; empty while it is whole */
 };

@@ -44,8 +44,9 @@ static const struct config_key keys[] = {
     KEY_CHOICE("logging", "log_model", logging.log_model, "false",
                "false=0=no=off true=1=yes=on=all=checkpoint=end", NULL,
                "the record names the checkpoints; none is uploaded", .implied = "true"),
-    KEY_TEXT("logging", "prometheus_addr", logging.http_addr, "0.0.0.0", NULL,
-             "where rank 0's /metrics, /status and /healthz listen"),
+    KEY_TEXT("logging", "prometheus_addr", logging.http_addr, "", NULL,
+             "where /metrics, /status and /healthz listen: an address; empty: all of them, but "
+             "127.0.0.1 where all ranks meet on the loopback and this is no pod"),
     KEY_INT("logging", "prometheus_port", logging.http_port, "9401", 0, 65535, NULL,
             "their port; 0: no server"),
     KEY_BOOL("logging", "gpu_metrics", logging.gpu_metrics, "true", NULL,

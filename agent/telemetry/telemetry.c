@@ -176,7 +176,7 @@ static void open_server(struct telemetry *t)
 {
     const struct telemetry_setting *s = &t->setting;
     struct error err;
-    if (s->facts.local_rank != 0 || s->http_port == 0)
+    if (!s->http_host || s->http_port == 0)
         return;
     if (run_server_open(&t->server, s->http_host, s->http_port, s->healthy_within_s, &t->state,
                         &err) < 0)

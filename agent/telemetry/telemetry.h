@@ -32,9 +32,8 @@ struct telemetry_setting {
     const struct wandb_setting *wandb; /* NULL: none; not kept */
     /* Somebody asked for it, not a preset alone: the run does not begin without. */
     bool needs_tensorboard, needs_wandb;
-    /* HTTP; port 0: none. */
-    const char *http_host; /* "": all addresses */
-    int http_port;
+    const char *http_host; /* see serving_host(); NULL: not served */
+    int http_port;         /* 0: likewise */
     /* The GPUs' metrics on the same page; place.driver is not read. */
     bool gpu_metrics;
     enum gpu_names gpu_names;

@@ -18,6 +18,8 @@ struct report;
 struct report_setting {
     const struct config *config;
     int rank, local_rank, world_size;        /* ranks above 0 print nothing */
+    bool shares_machine;                     /* all ranks do: they meet on its loopback */
+    bool in_pod;                             /* of a cluster, which asks the pod's address */
     int restarts;                            /* how often this rank was started before */
     const char *job, *node;                  /* "": not known */
     const char *pod_namespace, *pod;         /* likewise */

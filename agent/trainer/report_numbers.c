@@ -1,6 +1,7 @@
 /* From the trainer's words to telemetry's. */
 #include "agent/telemetry/flops.h"
 #include "agent/telemetry/json_row.h"
+#include "agent/telemetry/serving.h"
 #include "agent/trainer/report_parts.h"
 #include "agent/trainer/run_plan_facts.h"
 #include "agent/trainer/trainer_settings.h"
@@ -94,6 +95,10 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
                               struct arena *arena, struct telemetry_setting *ret_setting)
 {
     const struct agent_config *c = &s->config->value;
+    const struct serving_rank serving = {.rank = s->rank,
+                                         .local_rank = s->local_rank,
+                                         .shares_machine = s->shares_machine,
+                                         .in_pod = s->in_pod};
     *ret_setting = (struct telemetry_setting){
         .facts = facts_of(s, f),
         .lines = {.style = (enum log_style)c->logging.style,
@@ -106,7 +111,7 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
         .wandb = wandb_setting_of(s, arena),
         .needs_tensorboard = is_asked_for(s, &c->logging.tensorboard_dir),
         .needs_wandb = is_asked_for(s, &c->logging.wandb) || is_asked_for(s, &c->logging.wandb_dir),
-        .http_host = c->logging.http_addr,
+        .http_host = serving_host(&serving, c->logging.http_addr),
         .http_port = (int)c->logging.http_port,
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
         .gpu_names = (enum gpu_names)c->logging.metric_names,

@@ -245,7 +245,7 @@ static void test_a_rank_may_come_late(void **state)
     struct process all[3];
     struct error err;
     int listener;
-    assert_ok(net_listen("127.0.0.1", free_port(), &listener, &err), &err);
+    assert_ok(listen_tcp("127.0.0.1", free_port(), &listener, &err), &err);
     for (int i = 0; i < 3; i++)
         all[i] = (struct process){.rank = i,
                                   .size = 3,

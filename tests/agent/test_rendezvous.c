@@ -160,7 +160,7 @@ static void test_a_port_in_use_is_named(void **state)
     char expected[64];
     struct error err;
     struct process p = {.rank = 0, .size = 1, .seed = 400, .body = with_short_patience};
-    assert_ok(net_listen("127.0.0.1", 0, &fd, &err), &err);
+    assert_ok(listen_tcp("127.0.0.1", 0, &fd, &err), &err);
     p.port = listen_port(fd);
     process_start(&p);
     process_wait(&p);

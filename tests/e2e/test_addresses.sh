@@ -1,5 +1,6 @@
 #!/bin/bash
-# Ranks that meet at an address of a network, as pods do, and not at the loopback: in a network of the test's own.
+# Ranks that meet at an address of a network, as pods do, and at the loopback, and who reaches them: in a network of the
+# test's own, where every port is free.
 unshare=(unshare --net)
 [ "$(id -u)" -eq 0 ] || unshare+=(--map-root-user)
 network=(ip link add eth0 type veth peer name far)
@@ -35,4 +36,44 @@ done
 check "... with HYBRID's groups" saves NCCL_SOCKET_IFNAME=^lo 4 --sharding_strategy HYBRID_SHARD --shard_group_size 2
 check "... with an interface that is not there" fails 2 'GLOO_SOCKET_IFNAME: no network interface "ib0" with an address here' \
     saves GLOO_SOCKET_IFNAME=ib0 2
+
+# Who serves the run, and where.
+served() { curl -sf --noproxy '*' --max-time 20 -o "$work/page" "http://$1:9401/metrics"; } # HOST
+serves() { # HOST,... OTHER,... COMMAND...: while the command runs, at the first hosts and not at the others
+    local hosts others host result=0
+    IFS=, read -ra hosts <<<"$1"
+    IFS=, read -ra others <<<"$2"
+    shift 2
+    "$@" >"$work/log" 2>&1 &
+    local run=$!
+    for host in "${hosts[@]}"; do
+        wait_for 300 served_or_gone "$host" "$run" && served "$host" || result=1
+    done
+    for host in "${others[@]}"; do
+        ! served "$host" || { echo "served at $host"; result=1; }
+    done
+    kill "$run"
+    wait "$run"
+    [ "$result" -eq 0 ] || tail "$work/log"
+    return "$result"
+}
+served_or_gone() { served "$1" || ! kill -0 "$2"; } # HOST PID
+endless=("${small[@]}" --epochs 100000)
+two_nodes=("${endless[@]}" --nproc_per_node 1 --nnodes 2 --master_addr "$master" --master_port "$port")
+check "a run of one process is served on the loopback" serves 127.0.0.1 "$master" exec shoal-agent "${endless[@]}"
+check "... where localhost is asked for, too" serves 127.0.0.1 "$master" \
+    exec shoal-agent "${endless[@]}" --prometheus_addr localhost
+check "... elsewhere if that is asked for" serves "$master" 127.0.0.1 \
+    exec shoal-agent "${endless[@]}" --prometheus_addr "$master"
+check "... as in a pod: whoever scrapes asks the pod's address" serves "127.0.0.1,$master,[::1]" "" \
+    exec env KUBERNETES_SERVICE_HOST=10.96.0.1 shoal-agent "${endless[@]}" --standalone
+shoal-agent "${two_nodes[@]}" --node_rank 1 --prometheus_port 9402 >"$work/other" 2>&1 &
+check "ranks that meet on a network are served there" serves "127.0.0.1,$master,[::1]" "" \
+    exec shoal-agent "${two_nodes[@]}" --node_rank 0
+wait $!
+sed 's/--epochs=3/--epochs=1000/' deploy/demo/mnist.yaml >"$work/job.yaml"
+check "the replicas of shoal run are served once" serves 127.0.0.1 "$master" \
+    exec shoal run -f "$work/job.yaml" --log-dir "$work/logs" --progress never
+check "... by rank 0" grep -q '^fsdp_memory_.*{rank="0",' "$work/page"
+check "... none complains of another's port" lacks <(cat "$work"/logs/*/*.log) "is in use"
 tap_done

@@ -1,0 +1,25 @@
+/* Which ranks serve their run over HTTP, and where: at the narrowest address that works. Pure. */
+#ifndef SHOAL_AGENT_SERVING_H
+#define SHOAL_AGENT_SERVING_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct serving_rank {
+    int rank, local_rank; /* of the job, of its node */
+    bool shares_machine;  /* with all ranks of the job: they meet on its loopback */
+    bool in_pod;          /* of a cluster, whose probes and scrapers ask the pod's address */
+};
+
+/* The address to listen at, as listen_tcp() takes it; NULL: this rank does not serve. Where all
+ * ranks share a machine it is rank 0 alone: nodes of one machine have one port. asked: the user's
+ * address; "": none. */
+const char *serving_host(const struct serving_rank *rank, const char *asked);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
