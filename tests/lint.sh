@@ -32,6 +32,7 @@ check_analysis() {
         --inline-suppr --suppress=internalAstError --error-exitcode=1 -I. -D_GNU_SOURCE -j2 &&
     files '*.cc' | grep -v '^tests/' | xargs cppcheck --quiet --std=c++17 --enable=warning,portability --error-exitcode=1 -I. -D_GNU_SOURCE
 }
+check_clang() { make --no-print-directory V=fuzz fuzz-syntax; }
 check_scripts() { { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-sources --exclude=SC2317; }
 
 # The marks of tests/cluster/test_operator_rows.sh, each the name of a check, or said right above a test in C (one that nobody
@@ -50,6 +51,7 @@ check_marks() {
 
 step "format" check_format
 step "headers stand alone, in C and C++" check_headers
+step "fuzz targets compile with clang" check_clang
 step "doors between rooms" tests/check_layers.sh
 step "shell scripts" check_scripts
 step "marks of the training operator's behaviour" check_marks
