@@ -1,6 +1,7 @@
 /* shoal-agent: one rank of a training job, or the launcher of a pod's ranks. */
 #include "agent/config/config.h"
 #include "agent/config/model_path.h"
+#include "agent/config/script.h"
 #include "agent/config/shim.h"
 #include "agent/config/stand_in.h"
 #include "agent/dry_run.h"
@@ -48,6 +49,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         return -1;
     if (config->help || config->help_markdown || config->version)
         return 0;
+    script_look(config, arena);
     if (resolve_config_paths(config, environment, NULL, arena, err))
         return -1;
     const struct agent_config *c = &config->value;

@@ -11,6 +11,8 @@ static void tell(void *ctx, const char *line)
 void notices_log(const struct config *config)
 {
     const struct agent_config *c = &config->value;
+    if (config->stand_in[0])
+        log_info("%s", config->stand_in);
     config_notices(config, tell, NULL);
     if (!c->checkpoint.dir[0] && !c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN)
         log_warning("no weights are kept: name a directory by checkpoint.dir, or by "

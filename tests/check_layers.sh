@@ -78,7 +78,7 @@ agent/launch/accelerate.[ch]:base/.*|agent/launch/.*|agent/config/accelerate_fil
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/ops.h|agent/launch/device_choice.h
 agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/architecture|shard/optim|telemetry/log_lines|text/utf8|trainer/schedule).h
-agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|stand_in|accelerate_file).h
+agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|script|stand_in|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/ops.h
 agent/dataset/ascending.[ch]:agent/dataset/ascending.h
 agent/dataset/(masking|sampler).[ch]:kernels/ops.h|agent/dataset/(masking|sampler).h

@@ -243,10 +243,11 @@ struct agent_config {
         const char *dump_path; /* "": none */
         int64_t nan_policy;    /* enum config_nan */
         bool strict, dry_run;
+        const char *script; /* "": none was named */
     } runtime;
 };
 
-enum { CONFIG_MAX_KEYS = 200 };
+enum { CONFIG_MAX_KEYS = 240 };
 
 struct config {
     struct agent_config value;
@@ -256,6 +257,7 @@ struct config {
     bool help;                         /* --help was asked for: print config_help and leave */
     bool help_markdown;                /* --help=markdown: print config_markdown and leave */
     bool version;                      /* --version was asked for */
+    const char *stand_in;              /* which preset stands in for a script (script.h); "" */
     const char *headline; /* what changes what is trained or kept, a line each with '\n' behind */
     const char *warning;  /* what else is ignored, and why, in one line; "" if nothing */
     const char *no_tokenizer; /* why a preset's tokenizer was left out (resolve_config_paths); "" */

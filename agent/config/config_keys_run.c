@@ -187,6 +187,11 @@ static const struct config_key keys[] = {
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,
         "unknown flags and variables are errors, as is a broken line of data; false: one warning names them"),
+    KEY_TEXT(
+        "runtime", "script", runtime.script, "", NULL,
+        "the script that a launcher was given, whose place a preset takes: it is not run; if it is "
+        "there, what it does otherwise is told",
+        .needs_group = true),
     KEY_BOOL(
         "runtime", "dry_run", runtime.dry_run, "false", NULL,
         "print the resolved configuration, the units, the memory and what is missing, then leave"),

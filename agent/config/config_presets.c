@@ -169,6 +169,23 @@ static const char *const accelerate[] = {
     NULL,
 };
 
+/* The defaults of Transformers' TrainingArguments, for a script of which nothing else is known. */
+static const char *const trainer[] = {
+    "data.per_device_train_batch_size=8",
+    "data.eval_batch_size=8",
+    "optimizer.name=adamw",
+    "optimizer.lr=5e-5",
+    "optimizer.weight_decay=0",
+    "optimizer.decay_exclude=norm_bias",
+    "optimizer.grad_clip=1",
+    "schedule.type=hf_linear",
+    "schedule.num_train_epochs=3",
+    "checkpoint.dir=trainer_output",
+    "checkpoint.save_steps=500",
+    "eval.eval_strategy=no",
+    NULL,
+};
+
 /* Published sizes; what a preset before this one said of them is taken back. */
 #define ARCHITECTURE(type, name)                                                                   \
     "model.type=" type, "model.architecture=" name,                                                \
@@ -233,6 +250,10 @@ const struct config_preset config_presets[] = {
     {"accelerate",
      "what accelerate launches: its YAML (--config_file), full weights with each checkpoint",
      accelerate},
+    {"trainer",
+     "the defaults of Transformers' Trainer: batches of 8, 3 epochs, AdamW without weight decay, "
+     "5e-5 falling linearly, gradients clipped to 1, no evaluation, checkpoints each 500 steps",
+     trainer},
     {"llama2-7b", "6,738,415,616 parameters", llama2_7b},
     {"llama2-13b", "13,015,864,320 parameters", llama2_13b},
     {"llama2-70b", "68,976,648,192 parameters", llama2_70b},

@@ -1,5 +1,6 @@
 #include "agent/config/shim_parts.h"
 
+#include "agent/config/script.h"
 #include "base/contract.h"
 #include "base/str.h"
 
@@ -37,16 +38,6 @@ static const struct shim_flag shim_flags[] = {
     {"run_path", 0, true, NULL, false, NULL},
     {"module", 'm', true, NULL, false, NULL},
     {"no_python", 0, true, NULL, false, "the agent runs no other programs"},
-};
-
-static const struct {
-    const char *script, *preset;
-    bool
-        for_accelerate; /* no: anybody's script may have that name, and AWS's knows no accelerate */
-} scripts[] = {
-    {"train.py", "hyperpod", false},     {"FSDP_mnist.py", "mnist-fsdp", true},
-    {"DDP_mnist.py", "mnist-ddp", true}, {"mnist-ddp.py", "mnist-ddp-adam", true},
-    {"t5-fsdp.py", "t5-fsdp", true},
 };
 
 struct rewriter {
@@ -164,29 +155,21 @@ static int read_variables(struct rewriter *r, struct error *err)
     return 0;
 }
 
-const char *shim_script_preset(struct shim_writer *w, const char *script, bool is_module)
+int shim_add_script(struct shim_writer *w, const char *script, bool is_module, struct error *err)
 {
-    const char *name = str_after_last(script, '/');
-    if (is_module)
-        name = arena_printf(w->arena, "%s.py", str_after_last(script, '.'));
-    bool by_accelerate = strcmp(w->tool, "accelerate") == 0;
-    for (size_t i = 0; i < array_length(scripts); i++)
-        if (strcmp(scripts[i].script, name) == 0 && (scripts[i].for_accelerate || !by_accelerate))
-            return scripts[i].preset;
-    return NULL;
-}
-
-static int add_script(struct rewriter *r, const char *script, bool is_module, struct error *err)
-{
-    const char *preset = shim_script_preset(&r->w, script, is_module);
+    const char *file =
+        is_module ? arena_printf(w->arena, "%s.py", str_after_last(script, '.')) : script;
+    const char *preset = script_preset(file, strcmp(w->tool, "accelerate") == 0);
     if (preset)
-        return shim_add_word(&r->w, arena_printf(r->w.arena, "--preset=%s", preset), err);
+        return shim_add_word(w, arena_printf(w->arena, "--preset=%s", preset), err) ||
+                       shim_add_word(w, arena_printf(w->arena, "--runtime.script=%s", file), err)
+                   ? -1
+                   : 0;
     auto_str struct str known;
     str_init(&known, 256);
-    for (size_t i = 0; i < array_length(scripts); i++)
-        str_printf(&known, " %s", scripts[i].script);
+    script_names(&known);
     return error_set(err, ERR_CONFIG,
-                     "%s: '%s' is no script that the agent stands in for; it knows%s", r->w.tool,
+                     "%s: '%s' is no script that the agent stands in for; it knows%s", w->tool,
                      script, str_text(&known));
 }
 
@@ -228,7 +211,7 @@ static int read_launcher(struct rewriter *r, char *const **words, struct error *
         return -1;
     if (!**words)
         return error_set(err, ERR_CONFIG, "%s: names no script", r->w.tool);
-    return add_script(r, *(*words)++, is_module, err);
+    return shim_add_script(&r->w, *(*words)++, is_module, err);
 }
 
 int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,

@@ -1,13 +1,15 @@
 /* Command lines of torchrun, as manifests have them: this program under the names torchrun,
  * hyperpodrun or python, in argv[0] or as the first argument, takes "[FLAGS] SCRIPT [ARGUMENTS]",
  * and as accelerate "launch [FLAGS] SCRIPT [ARGUMENTS]". The script's name stands for a preset and
- * is not opened; the flags become keys. Looks at no file but whether accelerate's own is there.
+ * is not run; the flags become keys. Looks at no file but whether accelerate's own is there.
  *
  *   torchrun --nnodes=2 --nproc_per_node 8 train.py --lr 1e-4
- *   shoal-agent --runtime.nnodes=2 --runtime.nproc_per_node=8 --preset=hyperpod --lr 1e-4
+ *   shoal-agent --runtime.nnodes=2 --runtime.nproc_per_node=8 --preset=hyperpod
+ *     --runtime.script=train.py --lr 1e-4
  *
  *   accelerate launch --config_file fsdp.yaml train_bert.py --model_name_or_path bert
- *   shoal-agent --preset=accelerate --config_file=fsdp.yaml --model_name_or_path bert
+ *   shoal-agent --preset=accelerate --config_file=fsdp.yaml --preset=trainer
+ *     --runtime.script=train_bert.py --model_name_or_path bert
  */
 #ifndef SHOAL_AGENT_SHIM_H
 #define SHOAL_AGENT_SHIM_H

@@ -159,6 +159,5 @@ int shim_read_accelerate(struct shim_writer *w, char *const **words, struct erro
     const char *file = has_file ? NULL : accelerate_find_file(w->lookup, w->ctx, w->arena);
     if (file && shim_add_word(w, arena_printf(w->arena, "--config_file=%s", file), err))
         return -1;
-    const char *preset = shim_script_preset(w, *(*words)++, is_module);
-    return preset ? shim_add_word(w, arena_printf(w->arena, "--preset=%s", preset), err) : 0;
+    return shim_add_script(w, *(*words)++, is_module, err);
 }

@@ -23,9 +23,9 @@ struct shim_writer {
 /* Errors: ERR_CONFIG if there are too many. */
 int shim_add_word(struct shim_writer *w, const char *word, struct error *err);
 
-/* The preset that stands in for a script (a path, or a module's name) under the tool; NULL: nobody
- * knows it. */
-const char *shim_script_preset(struct shim_writer *w, const char *script, bool is_module);
+/* The preset that stands in for a script (a path, or a module's name) under the tool, and where the
+ * script is. Errors: ERR_CONFIG if nobody knows it. */
+int shim_add_script(struct shim_writer *w, const char *script, bool is_module, struct error *err);
 
 /* Whether the flag `word` ("--name", "--name=value", '-' and '_' equal) has this name. */
 bool shim_is_flag(const char *word, const char *name);

@@ -1,8 +1,10 @@
-/* The command line of Transformers' Trainer: what is refused, and in which words. */
+/* The command line of Transformers' Trainer: its defaults, and what is refused in which words. */
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
 
 #include "agent/config/config.h"
+#include "agent/shard/optim.h"
+#include "agent/trainer/schedule.h"
 #include "base/mem.h"
 
 static void what_would_train_otherwise_is_refused(void **state)
@@ -42,9 +44,49 @@ static void what_would_train_otherwise_is_refused(void **state)
     }
 }
 
+/* TrainingArguments' own defaults hold where nothing else is said. */
+static void its_defaults_are_trainers(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    const char *line = "--preset accelerate --preset trainer --model_name m --dataset d";
+    assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
+    const struct agent_config *c = &config.value;
+    assert_int_equal(c->data.train_batch_size, 8);
+    assert_int_equal(c->data.eval_batch_size, 8);
+    assert_true(c->schedule.epochs == 3);
+    assert_int_equal(c->schedule.max_steps, 0);
+    assert_int_equal(c->schedule.type, SCHEDULE_HF_LINEAR);
+    assert_int_equal(c->schedule.warmup_steps, 0);
+    assert_int_equal(c->optimizer.name, OPTIM_ADAMW);
+    assert_true(c->optimizer.lr == 5e-5);
+    assert_true(c->optimizer.beta1 == 0.9 && c->optimizer.beta2 == 0.999);
+    assert_true(c->optimizer.eps == 1e-8);
+    assert_true(c->optimizer.weight_decay == 0);
+    assert_string_equal(c->optimizer.decay_exclude, "norm_bias");
+    assert_true(c->optimizer.grad_clip == 1);
+    assert_int_equal(c->optimizer.gradient_accumulation_steps, 1);
+    assert_int_equal(c->runtime.seed, 42);
+    assert_int_equal(c->eval.strategy, EVAL_NO);
+    assert_string_equal(c->checkpoint.dir, "trainer_output");
+    assert_int_equal(c->checkpoint.save_steps, 500);
+    assert_int_equal(c->precision.mixed, PRECISION_FP32);
+    assert_string_equal(config.headline, "checkpoints go to trainer_output, as no checkpoint.dir "
+                                         "says otherwise (--checkpoint_dir, --output_dir)\n");
+    assert_string_equal(config.warning, "");
+    line = arena_printf(arena, "%s --max_steps 5 --output_dir o --eval_steps 2 --lr 1e-3", line);
+    assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
+    assert_true(c->schedule.epochs == 0 && c->schedule.max_steps == 5);
+    assert_int_equal(c->eval.strategy, EVAL_STEPS);
+    assert_string_equal(config.headline, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_defaults_are_trainers),
         cmocka_unit_test(what_would_train_otherwise_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

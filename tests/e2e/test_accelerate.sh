@@ -5,7 +5,7 @@
 ln -s "$BUILD/shoal-agent" "$work/accelerate"
 PATH=$work:$PATH
 export HF_HOME=$work/hf
-document=tests/data/accelerate/default_config.yaml
+document=$PWD/tests/data/accelerate/default_config.yaml
 mkdir -p "$work/bert" "$work/data"
 cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased_files/* "$work/bert"
 for split in train validation; do
@@ -13,7 +13,10 @@ for split in train validation; do
 done
 arguments=(--model_name_or_path "$work/bert" --dataset "$work/data" --head masked_lm --max_seq_length 32
     --per_device_train_batch_size 4 --learning_rate 1e-3 --max_steps 4 --prometheus_port 0)
-trains() { "$@" "${arguments[@]}" >"$work/out" 2>&1 || { cat "$work/out"; return 1; }; }
+# Runs that name no directory save where Trainer would, in a folder of their own.
+trains() {
+    rm -rf "$work/cwd" && mkdir "$work/cwd" && (cd "$work/cwd" && "$@" "${arguments[@]}") >"$work/out" 2>&1 || { cat "$work/out"; return 1; }
+}
 
 check "accelerate launch with the document's file" trains accelerate launch --config_file "$document" my-trainer-script.py \
     --output_dir "$work/ckpt" --checkpointing_steps 2 --log_memory
@@ -29,8 +32,19 @@ check "a run goes on from a checkpoint" trains accelerate launch --config_file "
     --resume_from_checkpoint "$work/ckpt/checkpoint-2"
 check "... and says so" contains "$work/out" "Resumed from $work/ckpt/checkpoint-2"
 
-check "more steps than an epoch has" accelerate launch --num_processes 2 my-trainer-script.py "${arguments[@]}" --max_steps 7 --csv "$work/steps.csv"
+check "more steps than an epoch has" accelerate launch --num_processes 2 my-trainer-script.py "${arguments[@]}" --max_steps 7 \
+    --output_dir "$work/seven" --csv "$work/steps.csv"
 check "... go on into the next" grep -q '^7,' "$work/steps.csv"
+check "a run whose arguments say little" trains accelerate launch --cpu --num_processes 1 my-trainer-script.py --lr_scheduler_type linear \
+    --warmup_steps 1 --jsonl "$work/rates.jsonl"
+check "... says first whose place is taken" bash -c "sed -n 3p '$work/out' | grep -qE 'info my-trainer-script.py .there is no such file here. is not read: preset trainer stands in for it .the defaults of Transformers. Trainer: batches of 8'"
+check "... then where it saves" bash -c "sed -n 4p '$work/out' | grep -q 'warning checkpoints go to trainer_output, as no checkpoint.dir says otherwise'"
+check "... which it does" test -e "$work/cwd/trainer_output/checkpoint-4/COMPLETE" -a -e "$work/cwd/trainer_output/model/model.safetensors"
+check "... evaluates nothing" lacks "$work/rates.jsonl" eval
+check "... and trains at Trainer's rates" fails 0 "[0, 0.001, 0.000667, 0.000333]" python3 -c "
+import json
+rows = [json.loads(line) for line in open('$work/rates.jsonl')]
+print([round(row['learning_rate'], 6) for row in rows if 'learning_rate' in row])"
 check "Trainer's words, and whole weights with each checkpoint" trains accelerate launch --num_processes 2 --fsdp="full shard" \
     --fsdp_config='{"transformer_layer_cls_to_wrap": ["BertLayer", "BertEmbeddings"], "min_num_params": 0}' my-trainer-script.py \
     --output_dir "$work/full" --checkpointing_steps 4

@@ -18,6 +18,13 @@ check "... before each line" grep -q '^\[default0\]:Test set: ' "$work/out"
 check "... and keeps the lines in files" grep -q '^Test set: ' "$work/logs/none/attempt_0/0/stdout.log"
 check "python runs the tutorial too" trains python3 mnist-ddp.py
 
+mkdir "$work/edited"
+sed 's/model = FSDP(model)/model = FSDP(model, fsdp_auto_wrap_policy=my_auto_wrap_policy, cpu_offload=CPUOffload(offload_params=True))/' \
+    tests/data/tutorial/FSDP_mnist.py >"$work/edited/FSDP_mnist.py"
+check "an edited script" trains torchrun --standalone --nproc_per_node=2 "$work/edited/FSDP_mnist.py"
+check "... is told to be none" bash -c "sed -n 3p '$work/out' | grep -q 'info FSDP_mnist.py is not read: preset mnist-fsdp stands in for it'"
+check "... nor its policy" contains "$work/out" "say --auto_wrap_policy SIZE_BASED_WRAP --min_num_params 100"
+check "... nor its offload" contains "$work/out" "which is not read: say --cpu_offload"
 check "a wrong value ends before any work" fails 2 "--lr: 'x' is not a number" torchrun --standalone FSDP_mnist.py --lr x
 check "a script nobody knows" fails 2 "it knows train.py FSDP_mnist.py DDP_mnist.py mnist-ddp.py t5-fsdp.py" torchrun model.py
 check "a model that is not there" fails 2 "google-t5/t5-small" torchrun t5-fsdp.py

@@ -1,0 +1,166 @@
+/* Scripts that a preset stands in for: each is told, and so is what one that is there does
+ * otherwise: the tutorial's own, as its document has it and with the edits that the document goes
+ * on to. */
+#include "tests/agent/config_line.h"
+#include "tests/support.h"
+
+#include "agent/config/config.h"
+#include "agent/config/script.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+#define TUTORIAL "tests/data/tutorial/FSDP_mnist.py"
+#define FSDP     "--preset mnist-fsdp --runtime.script /w/FSDP_mnist.py"
+
+/* The document's own line, and what it makes of it in its later sections. */
+#define PLAIN "    model = FSDP(model)\n"
+#define WRAPPED                                                                                    \
+    "    model = FSDP(model,\n"                                                                    \
+    "        fsdp_auto_wrap_policy=my_auto_wrap_policy)\n"
+#define OFFLOADED                                                                                  \
+    "    model = FSDP(model,\n"                                                                    \
+    "        fsdp_auto_wrap_policy=my_auto_wrap_policy,\n"                                         \
+    "        cpu_offload=CPUOffload(offload_params=True))\n"
+
+static const char *replaced(struct arena *arena, const char *text, const char *old, const char *new)
+{
+    const char *at = strstr(text, old);
+    assert_non_null(at);
+    return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
+}
+
+static void parse(struct config *config, struct arena *arena, const char *line)
+{
+    struct error err;
+    assert_ok(config_line_parse(arena, line, "", config, &err), &err);
+}
+
+static void edits_of_a_script_are_told(void **state)
+{
+    (void)state;
+    static const char policy[] =
+        "FSDP_mnist.py has fsdp_auto_wrap_policy=my_auto_wrap_policy, which is not read: say "
+        "--auto_wrap_policy SIZE_BASED_WRAP --min_num_params 100\n";
+    static const char offload[] = "FSDP_mnist.py has cpu_offload=CPUOffload(offload_params=True), "
+                                  "which is not read: say --cpu_offload\n";
+    static const struct {
+        const char *old, *new; /* in the document's script; NULL: as it is */
+        const char *line, *headline;
+    } rows[] = {
+        {NULL, NULL, FSDP, ""},
+        {PLAIN, WRAPPED, FSDP, policy},
+        {PLAIN, OFFLOADED, FSDP, "BOTH"},
+        {PLAIN, OFFLOADED, FSDP " --auto_wrap_policy SIZE_BASED_WRAP", offload},
+        {PLAIN, OFFLOADED, FSDP " --auto_wrap_policy SIZE_BASED_WRAP --cpu_offload", ""},
+        {PLAIN, "    # model = FSDP(model, cpu_offload=CPUOffload(offload_params=True))\n" PLAIN,
+         FSDP, ""},
+        {PLAIN, "    print('FSDP(model, forward_prefetch=True)')\n" PLAIN, FSDP, ""},
+        {PLAIN,
+         "    model = FSDP(model, sharding_strategy = ShardingStrategy.SHARD_GRAD_OP, "
+         "backward_prefetch=BackwardPrefetch.BACKWARD_PRE, forward_prefetch=True)\n",
+         FSDP " --forward_prefetch=false",
+         "FSDP_mnist.py has sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, which is not read: "
+         "say --sharding_strategy SHARD_GRAD_OP\n"
+         "FSDP_mnist.py has forward_prefetch=True, which is not read: say --forward_prefetch\n"},
+        {PLAIN, "    model = FSDP(model, mixed_precision=MixedPrecision(param_dtype=bf))\n", FSDP,
+         "FSDP_mnist.py has mixed_precision=MixedPrecision(param_dtype=bf), which is not read: say "
+         "--mixed_precision bf16\n"},
+        {PLAIN,
+         "    model = FSDP(model, auto_wrap_policy=None, cpu_offload=CPUOffload(offload_params="
+         "args.off), sharding_strategy=chosen, mixed_precision=policy)\n",
+         FSDP, ""},
+        {"nn.Linear(9216, 128)", "nn.Linear(9216, 256)", FSDP,
+         "FSDP_mnist.py has no nn.Linear(9216,128): it is not the script that preset mnist-fsdp "
+         "stands for, and what it would train is not trained\n"},
+        {PLAIN, "    model = DDP(model)\n", FSDP,
+         "FSDP_mnist.py has no FSDP(: it is not the script that preset mnist-fsdp stands for, and "
+         "what it would train is not trained\n"},
+        {NULL, NULL, "--preset hyperpod --runtime.script train.py",
+         "train.py has no model_utils: it is not the script that preset hyperpod stands for, and "
+         "what it would train is not trained\n"},
+        {NULL, NULL, "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c",
+         "my.py has no Trainer(: it is not the script that preset trainer stands for, and what it "
+         "would train is not trained\n"},
+        {"import os\n", "from trl import SFTTrainer\nSFTTrainer(model)\n",
+         "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c", ""},
+    };
+    auto_free char *text = NULL;
+    size_t bytes = 0;
+    struct error err;
+    assert_ok(file_read(TUTORIAL, 1 << 20, &text, &bytes, &err), &err);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        const char *script = rows[i].old ? replaced(arena, text, rows[i].old, rows[i].new) : text;
+        const char *expected = strcmp(rows[i].headline, "BOTH") == 0
+                                   ? arena_printf(arena, "%s%s", policy, offload)
+                                   : rows[i].headline;
+        parse(&config, arena, rows[i].line);
+        script_compare(&config, script, arena);
+        assert_string_equal(config.headline, expected);
+    }
+}
+
+/* Whatever a file has, it is read to its end and no further. */
+static void no_text_is_too_odd(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",
+                                        "FSDP(",
+                                        "FSDP(a=(",
+                                        "'",
+                                        "'''",
+                                        "\"\\",
+                                        "# FSDP(",
+                                        "FSDP(cpu_offload=",
+                                        "x = ')' FSDP(]]])",
+                                        "FSDP(,,,=,)"};
+    for (size_t i = 0; i < array_length(texts); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        parse(&config, arena, FSDP);
+        script_compare(&config, texts[i], arena);
+        assert_non_null(strstr(config.headline, "FSDP_mnist.py has no nn.Conv2d(1,32,3,1): "));
+    }
+}
+
+static void who_stands_in_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *stand_in;
+    } rows[] = {
+        {"--preset mnist-fsdp --runtime.script " TUTORIAL,
+         "FSDP_mnist.py is not read: preset mnist-fsdp stands in for it (the same under the name "
+         "of its script, FSDP_mnist.py)"},
+        {"--preset hyperpod --runtime.script /nonexistent/train.py",
+         "train.py (there is no such file here) is not read: preset hyperpod stands in for it "
+         "(train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines)"},
+        {"--preset accelerate --preset trainer --runtime.script my.py --model_name m --dir c",
+         "my.py (there is no such file here) is not read: preset trainer stands in for it (the "
+         "defaults of Transformers' Trainer: batches of 8, 3 epochs, AdamW without weight decay, "
+         "5e-5 falling linearly, gradients clipped to 1, no evaluation, checkpoints each 500 "
+         "steps)"},
+        {"--preset mnist", ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        parse(&config, arena, rows[i].line);
+        script_look(&config, arena);
+        assert_string_equal(config.stand_in, rows[i].stand_in);
+        assert_string_equal(config.headline, "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(edits_of_a_script_are_told),
+        cmocka_unit_test(no_text_is_too_odd),
+        cmocka_unit_test(who_stands_in_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
