@@ -131,6 +131,8 @@ static void read_choice(struct json_reader *reader, const json_t *value,
         wrong_type(reader, value, "text");
         return;
     }
+    if (json_string_length(value) == 0)
+        return;
     char known[256] = "";
     for (int i = 1; field->choices[i]; i++) {
         if (strcmp(field->choices[i], json_string_value(value)) == 0) {

@@ -71,6 +71,7 @@ struct json_field {
 #define JSON_OPTIONAL(key, out, field, least, most) \
     {.name = key, .kind = JSON_KIND_INTEGER, .offset = offsetof(out, field.value), \
      .second = offsetof(out, field.set), .low = least, .high = most}
+/* The first word is "", which is as good as absent. */
 #define JSON_CHOICE(key, out, field, words) \
     {.name = key, .kind = JSON_KIND_CHOICE, .offset = offsetof(out, field), .choices = words}
 #define JSON_PART(key, out, field, table) \

@@ -204,6 +204,12 @@ void decode_spec(struct json_reader *reader, const struct json_t *object, struct
     *job = document.job;
     if (!job->run_policy.backoff_limit.set)
         job->run_policy.backoff_limit = document.backoff_limit;
+    /* typed clients write a text that is not set as "", and leave one out that is empty */
+    if (job->nproc_per_node && !*job->nproc_per_node)
+        job->nproc_per_node = NULL;
+    for (size_t i = 0; i < job->elastic.rdzv_conf.count; i++)
+        if (!job->elastic.rdzv_conf.items[i].value)
+            job->elastic.rdzv_conf.items[i].value = "";
     /* a text of the wrong type was read as NULL */
     job->name = job->name ? job->name : "";
     job->namespace_ = job->namespace_ ? job->namespace_ : "default";

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A name of at most 63 bytes, a dot and 16 digits. */
 #define EVENT_NAME_BYTES 128
@@ -34,6 +35,17 @@ static void set_path(struct request *request, const struct resource *resource,
                           resource->plural, source->job->namespace_, name, subresource);
     assert(fits);
     (void)fits;
+}
+
+/* The object is partly as somebody wrote it: a server that can (from 1.25 on) refuses a field that
+ * it does not know, by its name, and does not drop it. Older ones do not know the query. */
+static struct request strictly(struct request request)
+{
+    static const char strict[] = "?fieldValidation=Strict";
+    size_t length = strlen(request.path);
+    assert(length + sizeof strict <= sizeof request.path);
+    memcpy(request.path + length, strict, sizeof strict);
+    return request;
 }
 
 static struct request create_object(const struct resource *resource,
@@ -121,7 +133,7 @@ static struct request create_pod(const struct request_source *source, const stru
     json_t *init =
         pod->wait_for && source->init ? init_template_expand(source->init, pod->wait_for) : NULL;
     struct request request =
-        create_object(&resource_pod, source, manifest_pod(source->job, pod, init));
+        strictly(create_object(&resource_pod, source, manifest_pod(source->job, pod, init)));
     json_decref(init);
     return request;
 }
@@ -170,9 +182,9 @@ struct request request_build(const struct action *action, const struct request_s
     case ACTION_CREATE_POD:
         return create_pod(source, action);
     case ACTION_CREATE_AUTOSCALER:
-        return create_object(autoscalers(source), source, autoscaler(source, action));
+        return strictly(create_object(autoscalers(source), source, autoscaler(source, action)));
     case ACTION_UPDATE_AUTOSCALER:
-        return update_autoscaler(source, action, autoscaler(source, action));
+        return strictly(update_autoscaler(source, action, autoscaler(source, action)));
     case ACTION_DELETE_JOB:
         return remove_object(&resource_job, source, action);
     case ACTION_REQUEUE:

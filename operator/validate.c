@@ -97,9 +97,8 @@ static void validate_elastic(const struct job *job, struct lines *problems)
                   ": must not be greater than maxReplicas, %" PRId64,
                   elastic->min_replicas.value, elastic->max_replicas.value);
     for (size_t i = 0; i < elastic->rdzv_conf.count; i++)
-        if (!elastic->rdzv_conf.items[i].key || !elastic->rdzv_conf.items[i].value)
-            lines_add(problems, "spec.elasticPolicy.rdzvConf[%zu]: Required value: key and value",
-                      i);
+        if (!elastic->rdzv_conf.items[i].key)
+            lines_add(problems, "spec.elasticPolicy.rdzvConf[%zu].key: Required value", i);
 }
 
 static void validate_container(const struct container *containers, size_t i, const char *path,

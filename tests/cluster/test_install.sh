@@ -61,6 +61,16 @@ END
 field() { diff <(kubectl get pytorchjob j -o jsonpath="{$2}") <(printf %s "$1"); }
 scales() { kubectl scale pytorchjob j --replicas=5 && field 5 .spec.pytorchReplicaSpecs.Worker.replicas; }
 explains() { kubectl explain pytorchjob.spec.runPolicy.restartScope | grep -q 'itself (the default)'; }
+explains_pods() {
+    kubectl explain pytorchjob.spec.pytorchReplicaSpecs.Worker.template.spec.containers.volumeMounts | grep -q 'mountPath.*<string>'
+}
+# each field that this server's own pods have: the CRD may have more, and lacks what has never meant anything
+fields_of() { grep -oE '^ +[a-zA-Z-]+:|[{ ][a-zA-Z-]+: \{' "$1" | tr -d ' {:' | sort -u; }
+knows_this_servers_pods() {
+    kubectl get --raw /openapi/v2 >"$work/swagger.json" &&
+        jq --raw-output --argjson indent 26 --from-file deploy/crd/pod_template.jq "$work/swagger.json" >"$work/pods.yaml" &&
+        grep -q 'volumeMounts:$' "$work/pods.yaml" && ! comm -23 <(fields_of "$work/pods.yaml") <(fields_of deploy/crd/pytorchjobs.yaml) | grep -vx clusterName
+}
 
 # ---- rights ----
 
@@ -94,6 +104,8 @@ check "the CRD is established" wait_for 60 kubectl wait --for=condition=Establis
 check "... and served" wait_for 60 kubectl get pytorchjobs
 # by it kubectl finds what is misspelt; the server tells of a new CRD a second or more after it has it
 check "kubectl explain" wait_for 60 explains
+check "... of pods" wait_for 60 explains_pods
+check "the CRD has what this server's pods have" knows_this_servers_pods
 check "a job" apply j "backoffLimit: 6, runPolicy: {}, pytorchReplicaSpecs: {$master, $worker}"
 check "its backoffLimit stays" field 6 .spec.backoffLimit
 check "runPolicy.suspend is written" field false .spec.runPolicy.suspend
@@ -114,6 +126,20 @@ check "... by scale" fails 1 $path.Worker.replicas kubectl scale pytorchjob j --
 check "a misspelt role" refused k "pytorchReplicaSpecs: {$master, worker: {template: $pod}}" worker
 check "no role" refused k "pytorchReplicaSpecs: {}" $path
 check "a misspelt field" refused k "runPolicy: {backoffLimits: 1}, pytorchReplicaSpecs: {$master}" backoffLimits
+worker_with() { echo "pytorchReplicaSpecs: {Worker: {template: {spec: {$1 containers: [{name: pytorch, image: i, $2}]}}}}"; }
+for slip in 'volumeMount: [{name: v, mountPath: /v}]' 'resorces: {limits: {nvidia.com/gpu: 1}}' 'env: [{name: A, valu: b}]'; do
+    check "a misspelt field of a container: ${slip%%:*}" refused k "$(worker_with "" "$slip")" "$(grep -oE 'volumeMount|resorces|valu' <<<"$slip" | head -n 1)"
+done
+check "... of a pod" refused k "$(worker_with "nodeSelectr: {a: b}," "args: []")" nodeSelectr
+check "... of its metadata" refused k "pytorchReplicaSpecs: {Worker: {template: {metadata: {label: {a: b}}, spec: {containers: [{name: pytorch, image: i}]}}}}" label
+check "a field of another type" refused k "$(worker_with 'hostNetwork: "yes",' "args: []")" hostNetwork
+check "a quantity that is none" refused k "$(worker_with "" "resources: {limits: {cpu: lots}}")" "resources.limits.cpu"
+check "a variable twice" refused k "$(worker_with "" "env: [{name: A, value: a}, {name: A, value: b}]")" 'Duplicate value'
+check "what typed clients leave empty" apply typed "nprocPerNode: \"\", runPolicy: {cleanPodPolicy: \"\"}, pytorchReplicaSpecs: {Worker: {restartPolicy: \"\", \
+    template: {metadata: {creationTimestamp: null}, spec: {containers: [{name: pytorch, image: i, resources: {}}]}}}}"
+check "a port without a protocol" apply ported "$(worker_with "volumes: [{name: v, emptyDir: {}}]," \
+    "ports: [{containerPort: 80}], resources: {limits: {cpu: 0.5, memory: 1Gi}}, livenessProbe: {httpGet: {path: /, port: 80}}")"
+check "an object without a spec" fails 1 spec kubectl apply -f - <<<'{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bare"}}'
 check "an unknown word" refused k "pytorchReplicaSpecs: {Worker: {restartPolicy: onFailure, template: $pod}}" \
     "$path.Worker.restartPolicy: Unsupported value: \"onFailure\": supported values: \"Always\", \"OnFailure\""
 check "a negative limit" refused k "runPolicy: {backoffLimit: -2}, pytorchReplicaSpecs: {$master}" spec.runPolicy.backoffLimit

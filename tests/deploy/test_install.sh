@@ -49,9 +49,6 @@ values_are_described() {
         <(sed -n 's/^    "\([a-zA-Z]*\)": {.*/\1/p' "$chart/values.schema.json" | grep -v '^global$' | sort)
 }
 
-# small enough to be kept in the annotation of a plain `kubectl apply`, twice over
-crd_is_small() { [ "$(wc -c <deploy/crd/pytorchjobs.yaml)" -lt 100000 ]; }
-
 # Helm itself, where it is installed, against kustomize; both go through kustomize, which sorts
 normal() { # reads objects
     local folder
@@ -97,7 +94,6 @@ check "... pulled alike" same "$(value $chart/values.yaml pullPolicy)" "$(value 
 check "the chart's replicas are deploy's" same "$(value $chart/values.yaml replicas)" \
     "$(value deploy/operator/deployment.yaml replicas)"
 check "every value is described" values_are_described
-check "the CRD is small" crd_is_small
 if command -v helm >/dev/null; then # Debian has none
     check "helm lint" helm lint --strict $chart
     check "helm renders what deploy/ installs" renders_the_same

@@ -38,9 +38,9 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
         json_string_value(json_object_get(json_object_get(call->body, "metadata"), "name"));
     const char *end = strrchr(call->path, '/') + 1;
     request->event = reason != NULL;
-    request->line =
-        reason ? xasprintf("(%s)", reason)
-               : xasprintf("%s %s%s%s", call->method, end, name ? " " : "", name ? name : "");
+    request->line = reason ? xasprintf("(%s)", reason)
+                           : xasprintf("%s %.*s%s%s", call->method, (int)strcspn(end, "?"), end,
+                                       name ? " " : "", name ? name : "");
     assert_int_equal(call->once, request->event);
     assert_int_equal(call->exact, strcmp(request->line, "POST podgroups j") == 0);
     request->done = call->done;

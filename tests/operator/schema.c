@@ -139,12 +139,16 @@ void schema_check(const struct json_t *schema, const struct json_t *value, const
                                             "description",
                                             "default",
                                             "format",
+                                            "nullable",
                                             "x-kubernetes-preserve-unknown-fields",
                                             "x-kubernetes-int-or-string",
                                             "x-kubernetes-list-type",
                                             "x-kubernetes-list-map-keys",
+                                            "x-kubernetes-map-type",
                                             "x-kubernetes-validations"};
     const char *type = json_string_value(json_object_get(schema, "type"));
+    if (json_is_null(value) && json_is_true(json_object_get(schema, "nullable")))
+        return;
     if (type && !has_type(type, value)) {
         lines_add(problems, "%s: must be %s", path, type);
         return;

@@ -30,6 +30,7 @@ enum { KINDS = 4 }; /* jobs, pods, services, autoscalers: as many streams stay o
 
 #define JOBS     "/apis/kubeflow.org/v1/pytorchjobs?"
 #define PODS     "/api/v1/pods?"
+#define MAKE_POD "POST " IN_NS "pods?fieldValidation=Strict "
 #define SERVICES "/api/v1/services?"
 #define SCALERS  "/apis/autoscaling/v2/horizontalpodautoscalers?"
 #define IN_NS    "/api/v1/namespaces/ns/"
@@ -132,7 +133,7 @@ static void a_job_gets_its_pod_and_service_once(void **state)
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 1);
     assert_int_equal(asked(&f, "POST " IN_NS "services "), 1);
-    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 1);
+    assert_int_equal(asked(&f, MAKE_POD), 1);
     struct metrics_view view = view_of(&f);
     assert_true(view.ready);
     assert_int_equal(view.jobs, 1);
@@ -149,7 +150,7 @@ static void a_job_gets_its_pod_and_service_once(void **state)
     assert_int_equal(asked(&f, "GET " SERVICES "limit"), 2);
     assert_int_equal(asked(&f, "GET " PODS "limit"), 2);
     assert_int_equal(asked(&f, "GET " SCALERS "limit"), 1); /* none was made */
-    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 1);
+    assert_int_equal(asked(&f, MAKE_POD), 1);
     close_fixture(&f);
 }
 
@@ -166,11 +167,11 @@ static void who_does_not_lead_writes_nothing(void **state)
     assert_int_equal(view_of(&f).queue_length, 0);
     f.leading = true;
     settle(&f);
-    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 1);
+    assert_int_equal(asked(&f, MAKE_POD), 1);
     f.leading = false;
     test_now_ms += 60000;
     settle(&f);
-    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 1);
+    assert_int_equal(asked(&f, MAKE_POD), 1);
     assert_int_equal(view_of(&f).queue_length, 0);
     close_fixture(&f);
 }
@@ -188,7 +189,7 @@ static void what_fails_is_tried_again_later(void **state)
     open_fixture(&f, answers, array_length(answers));
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 1);
-    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 0); /* nothing is done that is not noted */
+    assert_int_equal(asked(&f, MAKE_POD), 0); /* nothing is done that is not noted */
     assert_int_equal(view_of(&f).failed_passes, 1);
     assert_int_equal(view_of(&f).queue_length, 0);
     test_now_ms += 199;
@@ -237,7 +238,7 @@ static void a_missing_right_to_list_is_told_on_the_jobs(void **state)
     for (int i = 0; i < 5; i++)
         turn(&f);
     assert_int_equal(asked(&f, STATUS), 1); /* once */
-    assert_int_equal(asked(&f, "POST " IN_NS "pods "), 0);
+    assert_int_equal(asked(&f, MAKE_POD), 0);
     assert_int_equal(asked(&f, "POST " IN_NS "services "), 0);
     struct metrics_view view = view_of(&f);
     assert_int_equal(view.watch_count, KINDS);
@@ -274,7 +275,7 @@ static void a_new_job_waits_for_no_finished_ones(void **state)
     };
     struct fixture f;
     open_fixture(&f, answers, array_length(answers));
-    while (asked(&f, "POST " IN_NS "pods ") == 0 || asked(&f, ENDED_STATUS) < 8)
+    while (asked(&f, MAKE_POD) == 0 || asked(&f, ENDED_STATUS) < 8)
         turn(&f);
     turn(&f);
     assert_int_equal(asked(&f, ENDED_STATUS), 8);

@@ -30,7 +30,7 @@ static const struct {
      "{\"name\":\"j.00000000000000ff\",\"namespace\":\"ns\"}"},
     {{.kind = ACTION_CREATE_POD, .name = "j-worker-1", .type = REPLICA_WORKER, .index = 1},
      GANG_NONE,
-     "POST " CORE "/pods",
+     "POST " CORE "/pods?fieldValidation=Strict",
      "\"name\":\"j-worker-1\""},
     {{.kind = ACTION_CREATE_SERVICE, .name = "j-master-0", .type = REPLICA_MASTER},
      GANG_NONE,
@@ -67,11 +67,11 @@ static const struct {
      "\"uid\":\"u\""},
     {{.kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &autoscaler},
      GANG_NONE,
-     "POST /apis/autoscaling/v2" NS "/horizontalpodautoscalers",
+     "POST /apis/autoscaling/v2" NS "/horizontalpodautoscalers?fieldValidation=Strict",
      "\"maxReplicas\":3"},
     {{.kind = ACTION_UPDATE_AUTOSCALER, .name = "j", .uid = "u", .autoscaler = &autoscaler},
      GANG_NONE,
-     "PATCH /apis/autoscaling/v2" NS "/horizontalpodautoscalers/j",
+     "PATCH /apis/autoscaling/v2" NS "/horizontalpodautoscalers/j?fieldValidation=Strict",
      "{\"metadata\":{\"uid\":\"u\",\"annotations\":{\"shoal.dev/metrics-hash\":\"ab\"}},\"spec\":{"
      "\"scaleTargetRef\":{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"name\":\"j\"},"
      "\"minReplicas\":1,\"maxReplicas\":3,\"metrics\":null}}"},
