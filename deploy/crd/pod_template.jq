@@ -3,7 +3,9 @@
 # deploy/crd/pod_template.sh says where the description comes from, and puts the result into its place.
 def core: "io.k8s.api.core.v1.";
 def meta: "io.k8s.apimachinery.pkg.";
-def quantity: "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$";
+# a text of this form, or a number: core/v1 takes 0.5, too, which int-or-string would refuse
+def quantity: {"x-kubernetes-preserve-unknown-fields": true,
+    pattern: "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$"};
 def int_or_string: {"x-kubernetes-int-or-string": true, anyOf: [{type: "integer"}, {type: "string"}]};
 
 # ---- what a CustomResourceDefinition may hold of a definition: its references are written out, its words left out
@@ -11,7 +13,7 @@ def structural($definitions):
     if ."$ref" then
         (."$ref" | ltrimstr("#/definitions/")) as $name
         | if $name == meta + "util.intstr.IntOrString" then int_or_string
-          elif $name == meta + "api.resource.Quantity" then int_or_string + {pattern: quantity}
+          elif $name == meta + "api.resource.Quantity" then quantity
           else $definitions[$name] | structural($definitions) end
     else
         del(select(."x-kubernetes-list-type" == "atomic")."x-kubernetes-list-type") # which lists are anyway

@@ -135,8 +135,6 @@ check "... of its metadata" refused k "pytorchReplicaSpecs: {Worker: {template: 
 check "a field of another type" refused k "$(worker_with 'hostNetwork: "yes",' "args: []")" hostNetwork
 check "a quantity that is none" refused k "$(worker_with "" "resources: {limits: {cpu: lots}}")" "resources.limits.cpu"
 check "a variable twice" refused k "$(worker_with "" "env: [{name: A, value: a}, {name: A, value: b}]")" 'Duplicate value'
-check "what typed clients leave empty" apply typed "nprocPerNode: \"\", runPolicy: {cleanPodPolicy: \"\"}, pytorchReplicaSpecs: {Worker: {restartPolicy: \"\", \
-    template: {metadata: {creationTimestamp: null}, spec: {containers: [{name: pytorch, image: i, resources: {}}]}}}}"
 check "a port without a protocol" apply ported "$(worker_with "volumes: [{name: v, emptyDir: {}}]," \
     "ports: [{containerPort: 80}], resources: {limits: {cpu: 0.5, memory: 1Gi}}, livenessProbe: {httpGet: {path: /, port: 80}}")"
 check "an object without a spec" fails 1 spec kubectl apply -f - <<<'{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bare"}}'

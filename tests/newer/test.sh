@@ -95,6 +95,11 @@ check "P04 ... and is as it was" stored_field a queued .spec.runPolicy.schedulin
 
 # ---- what the old server's tests look at, as a new kubectl asks for it ----
 check "a misspelt field" refused k "runPolicy: {backoffLimits: 1}, $both" 'unknown field "spec.runPolicy.backoffLimits"'
+slip='{spec: {containers: [{name: pytorch, image: i, volumeMount: []}]}}'
+check "... of a container" refused k "pytorchReplicaSpecs: {Worker: {template: $slip}}" \
+    "unknown field \"$path.Worker.template.spec.containers[0].volumeMount\""
+check "what typed clients leave empty" apply typed "nprocPerNode: \"\", runPolicy: {cleanPodPolicy: \"\"}, pytorchReplicaSpecs: {Worker: {restartPolicy: \"\", \
+    template: {metadata: {creationTimestamp: null}, spec: {containers: [{name: pytorch, image: i, resources: {limits: {cpu: 0.5}}}]}}}}"
 check "an unknown word" refused k "pytorchReplicaSpecs: {Worker: {restartPolicy: onFailure, template: $pod}}" \
     "$path.Worker.restartPolicy: Unsupported value"
 check "columns" is "NAME STATE AGE WORKERS RESTARTS" eval "$kubectl get pytorchjob early -o wide | awk 'NR == 1 {\$1 = \$1; print}'"

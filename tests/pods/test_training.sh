@@ -17,15 +17,17 @@ def scope($name): .spec.runPolicy.restartScope = $name;
 def workers($n): .spec.pytorchReplicaSpecs.Worker.replicas = $n;
 def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
 '
-# apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with a folder of its own, /checkpoints in the pods. Of all pods together
-# the node could not keep what the overlay requests; without a limit each would take all cores for its threads, which spin.
+# apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with folders of this machine in the place of the claim; the job's own,
+# which its user may write to, has the checkpoints. Of all pods together the node could not keep what the overlay requests;
+# without a limit each would take all cores for its threads, which spin.
 apply() {
-    mkdir -p "$work/$1"
+    mkdir -p "$work/$1" && chmod 777 "$work/$1"
     jq "${@:3}" --arg name "$1" --arg folder "$work/$1" "$words"'
         del(.metadata.namespace) | .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
-        replicas(.template.spec.volumes[1].hostPath.path = $folder) |
+        replicas(.template.spec.volumes = [{name: "fsx", hostPath: {path: $folder}}, {name: "data", hostPath: {path: "/usr/share/datasets/fashion-mnist"}}]) |
+        containers(.volumeMounts[0] |= (.name = "data" | del(.subPath)) | .volumeMounts[1] |= del(.subPath)) |
         containers(del(.resources) | .args += ["--train_size=192", "--eval_size=64", "--batch_size=4",
-            "--threads=1", "--epochs=8", "--save_steps=4", "--save-model=/checkpoints/mnist_cnn.safetensors"]) |
+            "--threads=1", "--epochs=8", "--save_steps=4", "--save-model=/workspace/checkpoints/mnist_cnn.safetensors"]) |
         '"${2:-.}" "$work/mnist.json" | kubectl apply -f -
 }
 saved() { compgen -G "$work/$1/*/*steps/COMPLETE"; }
@@ -179,12 +181,12 @@ row halfway "... beside the two" kept
 # ---- both operators are killed while the whole job restarts: its pods take their time to end
 # shellcheck disable=SC2016 # expands in the pods, whose image has nothing but bash
 rounds='
-say() { echo "$1 $SHOAL_RESTART_COUNT $PET_RDZV_ID" >>/checkpoints/marks; }
+say() { echo "$1 $SHOAL_RESTART_COUNT $PET_RDZV_ID" >>/workspace/checkpoints/marks; }
 pause() { read -rt "$1" <> <(:); }
 trap "pause 20; say end; exit 0" TERM
 say begin
 lines=3; [ "$SHOAL_RESTART_COUNT" = 0 ] || lines=8
-until mapfile -t marks </checkpoints/marks; [ "${#marks[@]}" -ge "$lines" ]; do pause 0.1; done
+until mapfile -t marks </workspace/checkpoints/marks; [ "${#marks[@]}" -ge "$lines" ]; do pause 0.1; done
 [ "$SHOAL_RESTART_COUNT" = 0 ] || exit 0
 [ "$HOSTNAME" != rounds-worker-0 ] || exit 138
 while :; do pause 1; done
