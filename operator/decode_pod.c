@@ -3,6 +3,8 @@
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "operator/decode_template.h"
+#include "operator/resources.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -29,6 +31,7 @@ struct container_status {
     struct optional restarts;
     struct container_end end, before; /* now; before its last restart */
     struct container_wait wait;       /* all NULL: it does not wait */
+    bool own; /* the operator's, which waits for the master: no end of it is the user's failure */
 };
 
 static const struct json_field end_fields[] = {
@@ -107,6 +110,7 @@ static const struct json_field status_fields[] = {
 };
 
 struct pod_document {
+    struct pairs annotations;
     const char *restart_policy; /* NULL: Always, the API's default */
     struct pod_status status;
 };
@@ -116,7 +120,13 @@ static const struct json_field spec_fields[] = {
     JSON_END,
 };
 
+static const struct json_field metadata_fields[] = {
+    JSON_CUSTOM("annotations", struct pod_document, annotations, decode_pairs),
+    JSON_END,
+};
+
 static const struct json_field pod_fields[] = {
+    JSON_SAME("metadata", metadata_fields),
     JSON_SAME("spec", spec_fields),
     JSON_PART("status", struct pod_document, status, status_fields),
     JSON_END,
@@ -136,10 +146,44 @@ static const struct pod_condition *condition(const struct pod_status *status, co
 
 /* ---- what follows from it ---- */
 
+/* Whether `name` is one of `names`, which have commas between them. */
+static bool is_named(const char *names, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (const char *at = names; bytes && (at = strstr(at, name)); at += bytes)
+        if ((at == names || at[-1] == ',') && (at[bytes] == '\0' || at[bytes] == ','))
+            return true;
+    return false;
+}
+
+/* Marks the operator's own containers. Only workers have them. */
+static void mark_own(struct pod_document *document, enum replica_type type)
+{
+    const char *names = INIT_CONTAINER_NAME;
+    for (size_t i = 0; i < document->annotations.count; i++)
+        if (strcmp(document->annotations.items[i].key, ANNOTATION_INIT_CONTAINERS) == 0)
+            names = document->annotations.items[i].value;
+    struct container_statuses *statuses = &document->status.init_containers;
+    for (size_t i = 0; i < statuses->count && type == REPLICA_WORKER; i++)
+        statuses->items[i].own =
+            statuses->items[i].name && is_named(names, statuses->items[i].name);
+}
+
 static bool is_any_ended(const struct container_statuses *statuses)
 {
     for (size_t i = 0; i < statuses->count; i++)
-        if (statuses->items[i].end.present)
+        if (statuses->items[i].end.present && !statuses->items[i].own)
+            return true;
+    return false;
+}
+
+/* Whether the pod failed because the operator's own container gave up: nothing of it has begun. */
+static bool has_waited_in_vain(const struct pod_status *status)
+{
+    const struct container_statuses *statuses = &status->init_containers;
+    for (size_t i = 0; i < statuses->count && status->phase - 1 == POD_FAILED; i++)
+        if (statuses->items[i].own && statuses->items[i].end.present &&
+            statuses->items[i].end.exit_code.value != 0)
             return true;
     return false;
 }
@@ -188,7 +232,7 @@ static int32_t restart_count(const struct container_statuses *statuses)
 {
     int32_t sum = 0;
     for (size_t i = 0; i < statuses->count && i < MAX_CONTAINERS; i++)
-        sum += (int32_t)statuses->items[i].restarts.value;
+        sum += statuses->items[i].own ? 0 : (int32_t)statuses->items[i].restarts.value;
     return sum;
 }
 
@@ -196,7 +240,7 @@ static int32_t restarts_due(const struct container_statuses *statuses, int64_t d
 {
     int32_t sum = 0;
     for (size_t i = 0; i < statuses->count && i < MAX_CONTAINERS; i++)
-        sum += is_restart_due(&statuses->items[i], deleted_ms);
+        sum += !statuses->items[i].own && is_restart_due(&statuses->items[i], deleted_ms);
     return sum;
 }
 
@@ -274,8 +318,11 @@ static void set_obstacle(struct pod *pod, const struct pod_status *status, struc
 {
     const struct pod_condition *target = condition(status, DISRUPTION_TARGET, "True");
     if (pod->phase == POD_FAILED && pod->disrupted &&
-        !set_waiting(pod, status->reason, status->message, arena) && target)
-        set_waiting(pod, target->reason, target->message, arena);
+        !set_waiting(pod, status->reason, status->message, arena) &&
+        !(target && set_waiting(pod, target->reason, target->message, arena)) &&
+        pod->waited_in_vain)
+        set_waiting(pod, "MasterNotFound", "its init container gave up waiting for the master",
+                    arena);
     if (pod->phase != POD_PENDING && pod->phase != POD_RUNNING)
         return;
     const struct pod_condition *unscheduled = condition(status, "PodScheduled", "False");
@@ -309,10 +356,12 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
     };
     if (problems->count)
         return pod;
+    mark_own(&document, pod.type);
     pod.phase = status->phase ? (enum pod_phase)(status->phase - 1) : POD_PENDING;
     pod.restart_count =
         restart_count(&status->init_containers) + restart_count(&status->containers);
-    pod.disrupted = is_disrupted(status);
+    pod.waited_in_vain = has_waited_in_vain(status);
+    pod.disrupted = is_disrupted(status) || pod.waited_in_vain;
     if (restarts_in_place(&pod, document.restart_policy))
         pod.restart_count += restarts_due(&status->init_containers, pod.deleted_ms) +
                              restarts_due(&status->containers, pod.deleted_ms);

@@ -20,8 +20,9 @@ struct lines;
  * disrupted: by status.reason, by a true condition DisruptionTarget, or failed without that any of
  * its containers had an end (never admitted, node lost); its own activeDeadlineSeconds is no
  * disruption. restart_count is the sum of restartCount and of the failures that a restart in place
- * is still to follow, so that each counts when it happens and none twice. waiting_message is cut to
- * 400 bytes. */
+ * is still to follow, so that each counts when it happens and none twice. The operator's own init
+ * containers (INIT_CONTAINER_NAME in workers, or those that ANNOTATION_INIT_CONTAINERS names) count
+ * nowhere. waiting_message is cut to 400 bytes. */
 struct pod decode_pod(const struct json_t *object, const struct identity *identity,
                       struct arena *arena, struct lines *problems);
 

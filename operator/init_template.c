@@ -14,11 +14,11 @@
 #include <string.h>
 
 /* The limits are the peer's. Whatever a namespace demands of pods, ours grants. */
-static const char own_text[] =
+static const char own_format[] =
     "- name: init-pytorch\n"
     "  image: \"{{.InitContainerImage}}\"\n"
     "  imagePullPolicy: IfNotPresent\n"
-    "  command: [" OPERATOR_PROGRAM ", wait-for, \"{{.MasterAddr}}\", --tries, \"{{.MaxTries}}\"]\n"
+    "  command: [" OPERATOR_PROGRAM ", wait-for, \"{{.MasterAddr}}\"%s]\n"
     "  resources: {limits: {cpu: 100m, memory: 20Mi}, requests: {cpu: 50m, memory: 10Mi}}\n"
     "  securityContext:\n"
     "    allowPrivilegeEscalation: false\n"
@@ -125,17 +125,18 @@ static int expand(const struct init_template *template_, const char *master,
     return 0;
 }
 
-static const char *built_in(const char *image)
+static char *built_in(const struct init_options *options)
 {
-    if (!*image)
-        return "";
-    return names_image_is(image, OPERATOR_PROGRAM) ? own_text : shell_text;
+    if (!*options->image)
+        return xstrdup("");
+    if (!names_image_is(options->image, OPERATOR_PROGRAM))
+        return xstrdup(shell_text);
+    return xasprintf(own_format, options->max_tries ? ", --tries, \"{{.MaxTries}}\"" : "");
 }
 
 int init_template_open(struct init_template **ret_template, const struct init_options *options,
                        struct error *err)
 {
-    assert(options->max_tries > 0);
     char *text = NULL;
     size_t bytes;
     if (file_read(options->path, INIT_TEMPLATE_MAX_BYTES, &text, &bytes, err) < 0 &&
@@ -143,9 +144,9 @@ int init_template_open(struct init_template **ret_template, const struct init_op
         return error_wrap(err, "init containers");
     struct init_template *template_ = xcalloc(1, sizeof *template_);
     template_->source = xstrdup(text ? options->path : "the built-in init container");
-    template_->text = text ? text : xstrdup(built_in(options->image));
+    template_->text = text ? text : built_in(options);
     template_->image = xstrdup(options->image);
-    template_->max_tries = options->max_tries;
+    template_->max_tries = options->max_tries ? options->max_tries : INIT_TRIES;
     json_t *containers;
     if (expand(template_, LONGEST_NAME, &containers, err) < 0) {
         init_template_close(template_);

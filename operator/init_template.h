@@ -18,6 +18,7 @@ struct init_template;
 
 #define INIT_TEMPLATE_PATH      "/etc/config/initContainer.yaml"
 #define INIT_TEMPLATE_MAX_BYTES (64 << 10)
+#define INIT_TRIES              100 /* the peer's */
 
 struct init_options {
     /* A template file; an empty list in it: workers do not wait. Only INIT_TEMPLATE_PATH need not
@@ -26,7 +27,9 @@ struct init_options {
     /* "": workers do not wait. An image of ours does the waiting by its program, any other needs sh
      * and nslookup, as people give the peer operator. */
     const char *image;
-    int64_t max_tries; /* look-ups, 2 s apart, before it gives up; 1 or more */
+    /* Look-ups, 2 s apart, before it gives up. 0: nobody said; our own never does then, which
+     * spares the pod the kubelet's back-off of up to five minutes, and others get INIT_TRIES. */
+    int64_t max_tries;
 };
 
 /* Reads and tries it. Errors name the file, and what is wrong in it. */

@@ -26,7 +26,8 @@ struct json_t *manifest_status_update(const struct json_t *object, const struct 
                                       const struct job_status *status);
 
 /* The pod of a job that was decoded from a document: the template as it was written, all of it,
- * with what pod_build adds. `init_containers`: an array to be put behind the user's, or NULL. */
+ * with what pod_build adds. `init_containers`: an array to be put behind the user's, or NULL; an
+ * annotation names them unless the one is INIT_CONTAINER_NAME. */
 struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
                             const struct json_t *init_containers);
 

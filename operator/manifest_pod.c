@@ -1,8 +1,14 @@
 #include "operator/manifest.h"
 
+#include "base/str.h"
+#include "operator/resources.h"
+
 #include <assert.h>
 #include <jansson.h>
 #include <string.h>
+
+/* A template of init containers has 64 KiB with all else that is in it. */
+#define NAMES_MAX_BYTES (64 << 10)
 
 /* The array under `key`, made if it is not there. */
 static json_t *array_at(json_t *object, const char *key)
@@ -59,15 +65,33 @@ static json_t *pod_spec(const struct pod_spec *pod, const json_t *init_container
     return spec;
 }
 
+/* By this the ends of our own containers are told from those of the user's. */
+static void tell_init_containers(json_t *metadata, const json_t *init_containers)
+{
+    auto_str struct str names;
+    str_init(&names, NAMES_MAX_BYTES);
+    size_t i;
+    const json_t *container;
+    json_array_foreach(init_containers, i, container) str_printf(
+        &names, "%s%s", i ? "," : "", json_string_value(json_object_get(container, "name")));
+    if (!names.length || strcmp(str_text(&names), INIT_CONTAINER_NAME) == 0)
+        return;
+    if (!json_object_get(metadata, "annotations"))
+        json_object_set_new(metadata, "annotations", json_object());
+    json_object_set_new(json_object_get(metadata, "annotations"), ANNOTATION_INIT_CONTAINERS,
+                        json_string(str_text(&names)));
+}
+
 struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
                             const struct json_t *init_containers)
 {
     assert(pod->raw);
     json_t *object = manifest_object("v1", "Pod", pod->name, job, &pod->labels, &pod->annotations);
+    json_t *metadata = json_object_get(object, "metadata");
     const json_t *finalizers = json_object_get(json_object_get(pod->raw, "metadata"), "finalizers");
     if (json_array_size(finalizers))
-        json_object_set_new(json_object_get(object, "metadata"), "finalizers",
-                            json_deep_copy(finalizers));
+        json_object_set_new(metadata, "finalizers", json_deep_copy(finalizers));
+    tell_init_containers(metadata, init_containers);
     json_object_set_new(object, "spec", pod_spec(pod, init_containers));
     return object;
 }

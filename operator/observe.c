@@ -35,7 +35,7 @@ void observe_count(struct pass *pass)
             continue;
         struct replica_status *count = &pass->status.replicas[child->type];
         if (child->pod->phase == POD_FAILED)
-            count->failed++;
+            count->failed += !child->pod->waited_in_vain;
         else if (child->pod->phase == POD_RUNNING && is_leaving(pass, child))
             count->failed++;
         else if (child->pod->phase == POD_RUNNING)
@@ -77,7 +77,8 @@ static void tell_exit(struct pass *pass, const struct pod *pod)
 }
 
 /* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
- * peers wait for it in vain. One that was not made yet is told from it by memory. */
+ * peers wait for it in vain. One that was not made yet is told from it by memory; so is one that
+ * only waited for the master and is made again: nobody has met it. */
 static bool has_vanished(struct pass *pass)
 {
     struct history *history = &pass->status.history;
@@ -86,9 +87,12 @@ static bool has_vanished(struct pass *pass)
         const struct replica_spec *replica = &pass->job->replicas[type];
         for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
             const struct child *child = view_find(&pass->view.pods, type, i);
-            if (history_is_complete(history, type, i) || (child && is_current(pass, child)))
+            bool there = child && is_current(pass, child);
+            if (history_is_complete(history, type, i) || (there && !child->pod->waited_in_vain))
                 continue;
             whole = false;
+            if (there && i < history->formed[type])
+                history->formed[type] = i;
             vanished |= i < history->formed[type];
         }
     }
@@ -127,7 +131,7 @@ struct news observe(struct pass *pass)
         const struct pod *pod = child->pod;
         if (!is_current(pass, child) || history_is_complete(history, pod->type, pod->index))
             continue;
-        if (is_done(pass, pod))
+        if (is_done(pass, pod) || pod->waited_in_vain)
             continue;
         int32_t fresh = history_record(history, pod, restart_failures(pod), pass->arena);
         if (fresh > 0)

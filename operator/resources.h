@@ -15,6 +15,11 @@ extern "C" {
 /* Which list of metrics an autoscaler was made from: autoscaler_spec.metrics_hash. */
 #define ANNOTATION_METRICS_HASH "shoal.dev/metrics-hash"
 
+/* The init container in which a worker waits for its master, as the peer operator names it; and
+ * the names of those that do so, with commas between, in a pod that has others. */
+#define INIT_CONTAINER_NAME        "init-pytorch"
+#define ANNOTATION_INIT_CONTAINERS "shoal.dev/init-containers"
+
 /* By these the gang schedulers know which PodGroup a pod belongs to, and Volcano its task. */
 #define LABEL_PLUGINS_GROUP      "scheduling.x-k8s.io/pod-group"
 #define ANNOTATION_VOLCANO_GROUP "scheduling.k8s.io/group-name"

@@ -242,8 +242,8 @@ struct pod {
      * condition Ready of the pod False while its containers are ready, or reason NodeLost). 0: its
      * node is well, it has none, or nobody knows. */
     int64_t node_lost_ms;
-    /* In-place restarts of all its containers, init containers included, and the failures that one
-     * is to follow. */
+    /* In-place restarts of all its containers, the user's init containers included, and the
+     * failures that one is to follow. */
     int32_t restart_count;
     bool exited; /* container `pytorch` is terminated: the next two hold */
     int32_t exit_code;
@@ -251,6 +251,9 @@ struct pod {
     bool restarted;      /* container `pytorch` was restarted in place: the next one holds */
     int32_t before_code; /* with which exit code it ended before that */
     bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
+    /* It failed because our own init container found no master: disrupted, too, and nothing of the
+     * user's has begun in it. */
+    bool waited_in_vain;
     /* Why it does not begin or go on, in the words of who knows: reason and message of its
      * condition PodScheduled if that is False (Unschedulable), else of its first waiting container,
      * init containers first (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError); of a

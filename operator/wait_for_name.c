@@ -11,17 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES_DEFAULT 100
-
 int wait_for_name(const struct wait_for_name *how, const char *name, int64_t tries,
                   struct error *err)
 {
     const char *why = "";
-    for (int64_t i = 1; i <= tries; i++) {
+    for (int64_t i = 1; !tries || i <= tries; i++) {
         if (how->resolves(how->context, name, &why))
             return 0;
-        log_info("waiting for %s (%" PRId64 " of %" PRId64 "): %s", name, i, tries, why);
-        if (i < tries)
+        if (tries)
+            log_info("waiting for %s (%" PRId64 " of %" PRId64 "): %s", name, i, tries, why);
+        else
+            log_info("waiting for %s (%" PRId64 "): %s", name, i, why);
+        if (i != tries)
             how->pause(how->context, WAIT_FOR_NAME_PAUSE_MS);
     }
     return error_set(err, ERR_TIMEOUT, "%s did not resolve in %" PRId64 " tries: %s", name, tries,
@@ -55,7 +56,7 @@ static void end(int number)
 
 int wait_for_name_main(int argc, char *const *argv)
 {
-    int64_t tries = TRIES_DEFAULT;
+    int64_t tries = 0;
     const struct option_row rows[] = {
         {"tries", 0, OPTION_NUMBER, &tries, "N", "look-ups, 2 s apart, before giving up", 1,
          INT32_MAX, NULL},

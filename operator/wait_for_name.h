@@ -22,13 +22,14 @@ struct wait_for_name {
     void *context;
 };
 
-/* Looks `tries` (1 or more) times, and logs each time that it waits. ERR_TIMEOUT if the name never
- * resolved. */
+/* Looks `tries` times, or with 0 for ever, and logs each time that it waits. ERR_TIMEOUT if the
+ * name never resolved. */
 int wait_for_name(const struct wait_for_name *how, const char *name, int64_t tries,
                   struct error *err);
 
-/* "NAME [--tries N]" as a program of its own, by the machine's resolver. Returns its exit code. It
- * ends at once on SIGTERM, even as process 1 of a container, which without a handler would not. */
+/* "NAME [--tries N]" as a program of its own, by the machine's resolver. Returns its exit code.
+ * Without N it does not give up: the master's node may take as long as it likes. It ends at once on
+ * SIGTERM, even as process 1 of a container, which without a handler would not. */
 int wait_for_name_main(int argc, char *const *argv);
 
 #ifdef __cplusplus

@@ -120,8 +120,8 @@ END
 }
 
 # play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N (running again
-# after N restarts) | ended CODE N (its container has ended after N restarts, and another one follows) | crashing N (its init
-# container was started again N times) | evicted | waiting REASON MESSAGE
+# after N restarts) | ended CODE N (its container has ended after N restarts, and another one follows) | crashing N [NAME]
+# (its init container of that name, or the user's own, was started again N times) | gave_up (the operator's init container ended) | evicted | waiting REASON MESSAGE
 play() {
     local pod=$1 status phase
     case $2 in
@@ -132,7 +132,8 @@ play() {
         phase=$([ "$3" -eq 0 ] && echo Succeeded || echo Failed)
         status='"phase": "'$phase'", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]'
         ;;
-    crashing) status='"phase": "Pending", "initContainerStatuses": [{"name": "init-pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": '$3', "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]' ;;
+    crashing) status='"phase": "Pending", "initContainerStatuses": [{"name": "'${4:-prepare}'", "image": "image:1", "imageID": "", "ready": false, "restartCount": '$3', "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]' ;;
+    gave_up) status='"phase": "Failed", "initContainerStatuses": [{"name": "init-pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 1, "finishedAt": "'$(date -u +%FT%TZ)'"}}}]' ;;
     evicted) status='"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."' ;;
     waiting) status='"phase": "Pending", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "'$3'", "message": "'$4'"}}}]' ;;
     esac

@@ -140,6 +140,25 @@ play x15-worker-0 evicted
 check "X15 evicted: another pod" wait_for 60 is_new x15-worker-0 "$uid"
 check "X15 and no failure" is null field x15 '.status.history.failures'
 
+# ---- the master takes its time: workers that give up waiting for it have not failed
+untouched() { field "$1" '"\(.status.history.failures // 0) \(.status.history.attempt // 0) \(.status.conditions[-1].type) \(.status.replicaStatuses.Worker.failed // 0)"'; }
+job n50 1 7 OnFailure
+job n51 1 2 ExitCode "backoffLimit: 0"
+job n52 1 1 Never
+job n53 1 2 OnFailure "restartScope: Job, backoffLimit: 0"
+for name in n50 n51 n52 n53; do check "$name its last pod" wait_for 60 pod "$name-worker-$(($(field $name .spec.pytorchReplicaSpecs.Worker.replicas) - 1))" .metadata.uid; done
+for i in {0..6}; do play "n50-worker-$i" crashing 2 init-pytorch; done
+master=$(pod n53-master-0 .metadata.uid)
+for pod in n51-worker-0 n51-worker-1 n52-worker-0 n53-worker-0 n53-worker-1; do
+    uid=$(pod "$pod" .metadata.uid)
+    play "$pod" gave_up
+    check "$pod waits anew" wait_for 60 is_new "$pod" "$uid"
+done
+check "n53 the master that waits for its node stays" is "$master" pod n53-master-0 .metadata.uid
+check "n50 nothing has failed" stays "0 0 Waiting 0" untouched n50
+for name in n51 n52 n53; do check "$name nothing has failed" stays "0 0 Created 0" untouched "$name"; done
+check "n51 it is told" tells n51 "PodDisrupted Pod n51-worker-0 did not fail, it was ended: MasterNotFound"
+
 # ---- ends
 job x05 1 2 OnFailure "cleanPodPolicy: Running"
 job c24 1 0 OnFailure "ttlSecondsAfterFinished: 3"

@@ -57,6 +57,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   restart POD [CODE]     its container was restarted in place (after this exit code)
  *   fail POD               phase Failed without an exit code
  *   evict POD              phase Failed, by the system
+ *   starve POD             ... because the operator's own init container gave up waiting
  *   reject POD REASON      so, too, and at once: it was made in this moment
  *   delete POD             someone asks for its deletion
  *   gone POD               its object vanishes

@@ -70,7 +70,7 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         end_pod(cluster, pod, atoi(argument));
     else if (strcmp(verb, "restart") == 0)
         restart_pod(pod, argument);
-    else if (strcmp(verb, "fail") == 0 || strcmp(verb, "evict") == 0)
+    else if (strcmp(verb, "fail") == 0 || strcmp(verb, "evict") == 0 || strcmp(verb, "starve") == 0)
         pod->phase = POD_FAILED;
     else if (strcmp(verb, "reject") == 0)
         reject_pod(cluster, pod, argument);
@@ -86,8 +86,8 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         cluster_remove_pod(cluster, pod);
     else
         fail_msg("unknown command %s", verb);
-    if (strcmp(verb, "evict") == 0)
-        pod->disrupted = true;
+    pod->waited_in_vain |= strcmp(verb, "starve") == 0;
+    pod->disrupted |= strcmp(verb, "evict") == 0 || strcmp(verb, "starve") == 0;
 }
 
 static void move_pods(struct cluster *cluster, const char *verb, const char *which,

@@ -43,7 +43,7 @@ static void defaults_are_the_training_operators(void **state)
     assert_false(c.leader_elect);
     assert_null(c.namespace_);
     assert_null(c.gang_scheduler_name);
-    assert_int_equal(c.init_max_tries, 100);
+    assert_int_equal(c.init_max_tries, 0);
     assert_int_equal(c.default_backoff_limit, 6);
     assert_int_equal(c.node_lost_s, 300);
     assert_int_equal(c.overdue_s, 60);

@@ -137,7 +137,7 @@ struct row {
     const char *metadata; /* more of it */
     const char *status;
     /* phase, restarts, [created@SECONDS], [before CODE], [exit CODE@SECONDS],
-     * [deleted@SECONDS+GRACE], [disrupted], [lost@SECONDS], [waits: REASON (MESSAGE)] */
+     * [deleted@SECONDS+GRACE], [disrupted [in vain]], [lost@SECONDS], [waits: REASON (MESSAGE)] */
     const char *expected;
 };
 
@@ -150,7 +150,7 @@ static const struct row rows[] = {
      "Running 2"},
     /* all containers restart, init containers too */
     {"",
-     "{phase: Running, initContainerStatuses: [{name: init-pytorch, restartCount: 1, " ENDED(
+     "{phase: Running, initContainerStatuses: [{name: mine, restartCount: 1, " ENDED(
          "0", NOON) "}], containerStatuses: [{name: side, restartCount: 4}, {name: pytorch, "
                     "restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
                     "{terminated: {exitCode: 1}}}]}",
@@ -253,9 +253,43 @@ static const struct row rows[] = {
     /* its own doing */
     {"", "{phase: Failed, reason: DeadlineExceeded}", "Failed 0"},
     {"",
-     "{phase: Failed, initContainerStatuses: [{name: init-pytorch, restartCount: 0, " ENDED(
+     "{phase: Failed, initContainerStatuses: [{name: mine, restartCount: 0, " ENDED(
          "1", NOON) "}], containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
      "Failed 0"},
+    /* the operator's: its container waits for the master, again and again */
+    {"", "{phase: Pending, initContainerStatuses: [{name: init-pytorch, restartCount: 9}]}",
+     "Pending 0"},
+    {"",
+     "{phase: Pending, initContainerStatuses: [{name: mine, restartCount: 2, " ENDED(
+         "0",
+         NOON) "}, "
+               "{name: init-pytorch, restartCount: 9, state: {waiting: {reason: CrashLoopBackOff}}, "
+               "lastState: {terminated: {exitCode: 1}}}]}",
+     "Pending 2 waits: CrashLoopBackOff ()"},
+    {"", "{phase: Running, initContainerStatuses: [{name: init-pytorch, restartCount: 9}]}",
+     "Running 0"},
+    {"",
+     "{phase: Failed, initContainerStatuses: [{name: mine, restartCount: 0, " ENDED(
+         "0",
+         NOON) "}, {name: init-pytorch, restartCount: 0, " ENDED("1",
+                                                                 NOON_10) "}], "
+                                                                          "containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
+     "Failed 0 disrupted in vain waits: MasterNotFound (its init container gave up waiting for the "
+     "master)"},
+    {"",
+     "{phase: Failed, reason: Evicted, initContainerStatuses: [{name: init-pytorch, restartCount: 0, "
+     "" ENDED("137", NOON) "}]}",
+     "Failed 0 disrupted in vain waits: Evicted ()"},
+    /* by the names that the pod tells */
+    {"annotations: {shoal.dev/init-containers: 'look,wait', other: 'mine'}",
+     "{phase: Pending, initContainerStatuses: [{name: wait, restartCount: 1}, {name: look, "
+     "restartCount: 2}, {name: init-pytorch, restartCount: 4}, {name: loo, restartCount: 8}, {name: "
+     "ait, restartCount: 16}]}",
+     "Pending 28"},
+    /* a master has none */
+    {"labels: {training.kubeflow.org/replica-type: master, training.kubeflow.org/replica-index: '0'}",
+     "{phase: Pending, initContainerStatuses: [{name: init-pytorch, restartCount: 3}]}",
+     "Pending 3"},
 };
 
 static const char *show(const struct pod *pod, struct arena *arena)
@@ -277,8 +311,11 @@ static const char *show(const struct pod *pod, struct arena *arena)
         waits = arena_printf(arena, " waits: %s (%s)", pod->waiting_reason,
                              pod->waiting_message ? pod->waiting_message : "");
     return arena_printf(arena, "%s %d%s%s%s%s%s%s%s", names_phase(pod->phase), pod->restart_count,
-                        created, before, exit, deleted, pod->disrupted ? " disrupted" : "", lost,
-                        waits);
+                        created, before, exit, deleted,
+                        pod->waited_in_vain ? " disrupted in vain"
+                        : pod->disrupted    ? " disrupted"
+                                            : "",
+                        lost, waits);
 }
 
 static void a_status_is_read(void **state)
@@ -374,7 +411,7 @@ static void a_failure_in_place_counts_when_it_happens(void **state)
     };
     static const char *const forms[] = {
         "phase: Running, containerStatuses: [{name: side}, {name: pytorch, %s}]",
-        "phase: Pending, initContainerStatuses: [{name: init-pytorch, %s}]",
+        "phase: Pending, initContainerStatuses: [{name: mine, %s}]",
     };
     for (size_t i = 0; i < array_length(stages) * array_length(forms); i++) {
         size_t row = i / array_length(forms);

@@ -37,6 +37,9 @@ static void our_own_image_does_the_waiting(void **state)
     struct init_options options = {
         .path = INIT_TEMPLATE_PATH, .image = "r.io/shoal-operator:1", .max_tries = 7};
     auto_free char *text = expanded(&options);
+    options.max_tries = 0;
+    auto_free char *patient = expanded(&options);
+    assert_non_null(strstr(patient, "[\"shoal-operator\",\"wait-for\",\"j-master-0\"]"));
     assert_string_equal(
         text,
         "[{\"command\":[\"shoal-operator\",\"wait-for\",\"j-master-0\",\"--tries\",\"7\"],"
@@ -55,6 +58,9 @@ static void an_image_of_the_users_needs_a_shell(void **state)
     auto_free char *text = expanded(&options);
     assert_non_null(strstr(text, "\"image\":\"alpine:3.10\""));
     assert_non_null(strstr(text, "[\"sh\",\"-c\",\"for i in $(seq 7); do nslookup j-master-0 &&"));
+    options.max_tries = 0;
+    auto_free char *unsaid = expanded(&options);
+    assert_non_null(strstr(unsaid, "for i in $(seq 100);"));
 }
 
 static void workers_need_not_wait(void **state)

@@ -77,7 +77,7 @@ static void a_pod_is_the_whole_template_and_ours_behind_it(void **state)
         "\"ns\"," OWNER ",\"labels\":{\"app\":\"x\"," OUR_LABELS(
             "worker",
             "1") "},\"annotations\":"
-                 "{\"note\":\"z\"},\"finalizers\":[\"a.b/c\"]},\"spec\":{\"restartPolicy\":\"Never\","
+                 "{\"note\":\"z\",\"shoal.dev/init-containers\":\"wait\"},\"finalizers\":[\"a.b/c\"]},\"spec\":{\"restartPolicy\":\"Never\","
                  "\"nodeSelector\":{\"gpu\":\"a100\"},\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}],"
                  "\"initContainers\":[{\"name\":\"mine\",\"image\":\"m\"},{\"name\":\"wait\",\"image\":\"w\"}],"
                  "\"containers\":[{\"name\":\"sidecar\",\"image\":\"s\",\"env\":[" OUR_ENV

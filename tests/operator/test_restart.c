@@ -87,6 +87,32 @@ static const struct story deletions[] = {
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
 };
 
+/* The operator's own init container found no master: a cluster may take its time to have a node. */
+#define STARVED "settle; starve worker-0; starve worker-1; starve worker-2; "
+static const struct story waits[] = {
+    {"ExitCode: who waited for the master in vain waits anew", 1, 3, "ExitCode", "backoffLimit: 0",
+     STARVED "pass",
+     "delete pod j-worker-0 u6\n"
+     "delete pod j-worker-1 u7\n"
+     "delete pod j-worker-2 u8\n"},
+    {"Never: it is not the failure that fails the job", 1, 3, "Never", "",
+     STARVED "settle; " STARVED "settle; state",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000\n"},
+    {"scope Job: nor one that ends the attempt", 1, 3, "OnFailure",
+     "restartScope: Job, backoffLimit: 0", STARVED "pass; gone worker-0; pass",
+     "create pod j-worker-0 attempt 0\n"},
+    {"scope Job: the master goes on waiting for its node", 1, 3, "OnFailure",
+     "restartScope: Job, backoffLimit: 0", STARVED "settle; " STARVED "settle; state",
+     "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000 formed=1+3\n"},
+    {"scope Job: what vanishes once all have come ends the attempt again", 1, 3, "OnFailure",
+     "restartScope: Job", STARVED "settle; run *; settle; gone worker-1; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
+    {"scope Job: and what had been there before, at any time", 1, 3, "OnFailure",
+     "restartScope: Job",
+     "settle; run *; settle; starve worker-2; pass; gone worker-0; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
+};
+
 #define REJECTED "settle; reject worker-0 OutOfcpu; pass; "
 static const struct story pauses[] = {
     {"a kubelet that refuses a pod does not get the next one at once", 1, 1, "Never", "",
@@ -264,6 +290,12 @@ static void what_the_system_ends_again_and_again_waits(void **state)
     cluster_tell(pauses, array_length(pauses));
 }
 
+static void who_waits_for_the_master_has_not_failed(void **state)
+{
+    (void)state;
+    cluster_tell(waits, array_length(waits));
+}
+
 static void failures_are_counted_once(void **state)
 {
     (void)state;
@@ -282,6 +314,7 @@ int main(void)
         cmocka_unit_test(policies_decide),
         cmocka_unit_test(deletions_are_no_failures),
         cmocka_unit_test(what_the_system_ends_again_and_again_waits),
+        cmocka_unit_test(who_waits_for_the_master_has_not_failed),
         cmocka_unit_test(failures_are_counted_once),
         cmocka_unit_test(groups_restart_together),
     };

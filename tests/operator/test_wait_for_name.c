@@ -33,10 +33,12 @@ static void it_looks_as_often_as_it_was_told(void **state)
     static const struct {
         int64_t at, tries, look_ups, paused_ms;
         int result;
-    } rows[] = {
-        {1, 1, 1, 0, 0},    {1, 100, 1, 0, 0},   {3, 100, 3, 4000, 0},
-        {3, 3, 3, 4000, 0}, {3, 2, 2, 2000, -1}, {0, 100, 100, 198000, -1},
-    };
+    } rows[] =
+        {
+            {1, 1, 1, 0, 0},    {1, 100, 1, 0, 0},   {3, 100, 3, 4000, 0},
+            {3, 3, 3, 4000, 0}, {3, 2, 2, 2000, -1}, {0, 100, 100, 198000, -1},
+            {5, 0, 5, 8000, 0}, /* for as long as it takes */
+        };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct resolver resolver = {.at = rows[i].at};
         const struct wait_for_name how = {
