@@ -10,10 +10,12 @@ static void tell_end(const struct local_replica *before, const struct local_repl
     str_printf(out, "%s: %s -> %s (exit code %" PRId32 ")", after->name,
                local_state_name(before->state), failed ? "Failed" : "Succeeded",
                failed ? after->failure_code : 0);
-    if (!job->finished)
+    if (!job->finished && failed)
         str_printf(out, ", restart %" PRId32, job->failures);
-    if (!job->finished && job->limit >= 0)
+    if (!job->finished && failed && job->limit >= 0)
         str_printf(out, " of %" PRId64, job->limit);
+    if (!job->finished && !failed)
+        str_add(out, ", starts again");
     str_add(out, "\n");
 }
 

@@ -6,6 +6,7 @@
 #include "cli/screen.h"
 #include "operator/condition.h"
 #include "operator/names.h"
+#include "operator/reconcile.h"
 
 enum {
     DRAW_EVERY_MS = 200, /* at most */
@@ -91,7 +92,10 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
     str_add(&text, finished ? "in " : "after ");
     screen_duration(now_ms - view->started_ms, &text);
     if (condition_is_true(status, CONDITION_FAILED)) {
-        str_printf(&text, ": %s", condition_last(status)->message);
+        const char *message = condition_last(status)->message;
+        const char *failure = strstr(message, RECONCILE_LAST_FAILURE); /* told with its log below */
+        str_printf(&text, ": %.*s", (int)(failure ? (size_t)(failure - message) : strlen(message)),
+                   message);
         screen_last_failure(view->replicas, view->replica_count, &text);
     }
     str_add(&text, "\n");

@@ -3,67 +3,17 @@
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "operator/decode_container.h"
 #include "operator/decode_template.h"
 #include "operator/resources.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#define MAX_RESTARTS   1000000 /* of one container, so that no sum overflows */
-#define MAX_CONTAINERS 1000
-#define MAX_MESSAGE    400 /* bytes of why a pod waits; kept for each pod */
+#define MAX_MESSAGE 400 /* bytes of why a pod waits; kept for each pod */
 
 /* The condition of a pod that the control plane or the kubelet is ending. */
 #define DISRUPTION_TARGET "DisruptionTarget"
-
-struct container_end {
-    bool present;
-    struct optional exit_code;
-    int64_t finished_ms; /* 0: nobody knows */
-};
-
-struct container_wait {
-    const char *reason, *message;
-};
-
-struct container_status {
-    const char *name;
-    struct optional restarts;
-    struct container_end end, before; /* now; before its last restart */
-    struct container_wait wait;       /* all NULL: it does not wait */
-    bool own; /* the operator's, which waits for the master: no end of it is the user's failure */
-};
-
-static const struct json_field end_fields[] = {
-    JSON_OPTIONAL("exitCode", struct container_end, exit_code, INT32_MIN, INT32_MAX),
-    JSON_CUSTOM("finishedAt", struct container_end, finished_ms, decode_time),
-    JSON_END,
-};
-
-static const struct json_field wait_fields[] = {
-    JSON_TEXT("reason", struct container_wait, reason),
-    JSON_TEXT("message", struct container_wait, message),
-    JSON_END,
-};
-
-static const struct json_field state_fields[] = {
-    JSON_PART("waiting", struct container_status, wait, wait_fields),
-    JSON_OPTIONAL_PART("terminated", struct container_status, end, end.present, end_fields),
-    JSON_END,
-};
-
-static const struct json_field last_state_fields[] = {
-    JSON_OPTIONAL_PART("terminated", struct container_status, before, before.present, end_fields),
-    JSON_END,
-};
-
-static const struct json_field container_fields[] = {
-    JSON_TEXT("name", struct container_status, name),
-    JSON_OPTIONAL("restartCount", struct container_status, restarts, 0, MAX_RESTARTS),
-    JSON_SAME("state", state_fields),
-    JSON_SAME("lastState", last_state_fields),
-    JSON_END,
-};
 
 struct pod_condition {
     const char *type, *status, *reason, *message;
@@ -77,11 +27,6 @@ static const struct json_field condition_fields[] = {
     JSON_TEXT("message", struct pod_condition, message),
     JSON_CUSTOM("lastTransitionTime", struct pod_condition, transition_ms, decode_time),
     JSON_END,
-};
-
-struct container_statuses {
-    struct container_status *items;
-    size_t count;
 };
 
 struct pod_status {
@@ -103,9 +48,9 @@ static const struct json_field status_fields[] = {
     JSON_ARRAY_OF("conditions", struct pod_status, conditions, condition_count,
                   struct pod_condition, condition_fields),
     JSON_ARRAY_OF("containerStatuses", struct pod_status, containers.items, containers.count,
-                  struct container_status, container_fields),
+                  struct container_status, container_status_fields),
     JSON_ARRAY_OF("initContainerStatuses", struct pod_status, init_containers.items,
-                  init_containers.count, struct container_status, container_fields),
+                  init_containers.count, struct container_status, container_status_fields),
     JSON_END,
 };
 
@@ -146,46 +91,15 @@ static const struct pod_condition *condition(const struct pod_status *status, co
 
 /* ---- what follows from it ---- */
 
-/* Whether `name` is one of `names`, which have commas between them. */
-static bool is_named(const char *names, const char *name)
+/* The names of the operator's own containers; "" of none: only workers have them. */
+static const char *own_names(const struct pod_document *document, enum replica_type type)
 {
-    size_t bytes = strlen(name);
-    for (const char *at = names; bytes && (at = strstr(at, name)); at += bytes)
-        if ((at == names || at[-1] == ',') && (at[bytes] == '\0' || at[bytes] == ','))
-            return true;
-    return false;
-}
-
-/* Marks the operator's own containers. Only workers have them. */
-static void mark_own(struct pod_document *document, enum replica_type type)
-{
-    const char *names = INIT_CONTAINER_NAME;
+    if (type != REPLICA_WORKER)
+        return "";
     for (size_t i = 0; i < document->annotations.count; i++)
         if (strcmp(document->annotations.items[i].key, ANNOTATION_INIT_CONTAINERS) == 0)
-            names = document->annotations.items[i].value;
-    struct container_statuses *statuses = &document->status.init_containers;
-    for (size_t i = 0; i < statuses->count && type == REPLICA_WORKER; i++)
-        statuses->items[i].own =
-            statuses->items[i].name && is_named(names, statuses->items[i].name);
-}
-
-static bool is_any_ended(const struct container_statuses *statuses)
-{
-    for (size_t i = 0; i < statuses->count; i++)
-        if (statuses->items[i].end.present && !statuses->items[i].own)
-            return true;
-    return false;
-}
-
-/* Whether the pod failed because the operator's own container gave up: nothing of it has begun. */
-static bool has_waited_in_vain(const struct pod_status *status)
-{
-    const struct container_statuses *statuses = &status->init_containers;
-    for (size_t i = 0; i < statuses->count && status->phase - 1 == POD_FAILED; i++)
-        if (statuses->items[i].own && statuses->items[i].end.present &&
-            statuses->items[i].end.exit_code.value != 0)
-            return true;
-    return false;
+            return document->annotations.items[i].value;
+    return INIT_CONTAINER_NAME;
 }
 
 /* Reasons of the kubelet and of the controllers that end pods; those of admission ("NodeAffinity",
@@ -208,47 +122,33 @@ static bool is_disrupted(const struct pod_status *status)
         return true;
     if (condition(status, DISRUPTION_TARGET, "True"))
         return true;
-    return status->phase - 1 == POD_FAILED && !is_any_ended(&status->containers) &&
-           !is_any_ended(&status->init_containers) && strcmp(reason, "DeadlineExceeded") != 0;
-}
-
-/* Whether the container ended and starts again, which restartCount tells only when it has: up to
- * five minutes later. The kubelet says CrashLoopBackOff of none whose last end restartCount holds
- * already. After an exit with 0 it alone knows whether there is a restart, so that one is left
- * until it says so. */
-static bool is_restart_due(const struct container_status *status, int64_t deleted_ms)
-{
-    const char *wait = status->wait.reason ? status->wait.reason : "";
-    const struct container_end *end = &status->end;
-    if (!end->present && strcmp(wait, "CrashLoopBackOff") == 0)
-        end = &status->before;
-    else if (end->exit_code.value == 0)
-        return false;
-    bool by_itself = !deleted_ms || (end->finished_ms && end->finished_ms < deleted_ms);
-    return end->present && by_itself;
-}
-
-static int32_t restart_count(const struct container_statuses *statuses)
-{
-    int32_t sum = 0;
-    for (size_t i = 0; i < statuses->count && i < MAX_CONTAINERS; i++)
-        sum += statuses->items[i].own ? 0 : (int32_t)statuses->items[i].restarts.value;
-    return sum;
-}
-
-static int32_t restarts_due(const struct container_statuses *statuses, int64_t deleted_ms)
-{
-    int32_t sum = 0;
-    for (size_t i = 0; i < statuses->count && i < MAX_CONTAINERS; i++)
-        sum += !statuses->items[i].own && is_restart_due(&statuses->items[i], deleted_ms);
-    return sum;
+    return status->phase - 1 == POD_FAILED && !container_any_ended(&status->containers) &&
+           !container_any_ended(&status->init_containers) &&
+           strcmp(reason, "DeadlineExceeded") != 0;
 }
 
 /* Whether the kubelet starts again in place what fails in it. */
 static bool restarts_in_place(const struct pod *pod, const char *restart_policy)
 {
     bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
-    return !over && !pod->disrupted && !(restart_policy && strcmp(restart_policy, "Never") == 0);
+    return !over && !pod->disrupted && strcmp(restart_policy, "Never") != 0;
+}
+
+/* Once all is done in a pod its sidecars are made to end, which no restart follows. */
+static void set_restarts(struct pod *pod, const struct pod_document *document)
+{
+    const struct container_statuses *containers = &document->status.containers;
+    const struct container_statuses *init = &document->status.init_containers;
+    const char *policy = document->restart_policy ? document->restart_policy : "Always";
+    bool done = strcmp(policy, "Always") != 0 && container_all_done(containers);
+    bool failed = pod->phase == POD_FAILED;
+    int64_t end_ms = 0;
+    pod->restart_count = container_restarts(init) + container_restarts(containers);
+    if (!done && restarts_in_place(pod, policy))
+        pod->restart_count += container_restarts_due(init, pod->deleted_ms) +
+                              container_restarts_due(containers, pod->deleted_ms);
+    container_last_end(init, failed, pod->deleted_ms, &pod->end, &end_ms);
+    container_last_end(containers, failed, pod->deleted_ms, &pod->end, &end_ms);
 }
 
 /* A container whose end nobody saw has ended by the deletion, if there was one. */
@@ -258,8 +158,6 @@ static void set_exit(struct pod *pod, const struct container_statuses *statuses)
         const struct container_status *status = &statuses->items[i];
         if (!status->name || strcmp(status->name, API_CONTAINER_NAME) != 0)
             continue;
-        pod->restarted = status->before.present;
-        pod->before_code = (int32_t)status->before.exit_code.value;
         if (!status->end.present)
             continue;
         pod->exited = true;
@@ -356,15 +254,11 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
     };
     if (problems->count)
         return pod;
-    mark_own(&document, pod.type);
+    container_mark_own(&document.status.init_containers, own_names(&document, pod.type));
     pod.phase = status->phase ? (enum pod_phase)(status->phase - 1) : POD_PENDING;
-    pod.restart_count =
-        restart_count(&status->init_containers) + restart_count(&status->containers);
-    pod.waited_in_vain = has_waited_in_vain(status);
+    pod.waited_in_vain = pod.phase == POD_FAILED && container_own_failed(&status->init_containers);
     pod.disrupted = is_disrupted(status) || pod.waited_in_vain;
-    if (restarts_in_place(&pod, document.restart_policy))
-        pod.restart_count += restarts_due(&status->init_containers, pod.deleted_ms) +
-                             restarts_due(&status->containers, pod.deleted_ms);
+    set_restarts(&pod, &document);
     pod.node_lost_ms = node_lost_ms(status, pod.deleted_ms);
     set_exit(&pod, &status->containers);
     set_obstacle(&pod, status, arena);

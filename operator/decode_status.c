@@ -110,6 +110,8 @@ static const struct json_field record_fields[] = {
     JSON_TEXT("uid", struct replica_document, replica.uid),
     JSON_CUSTOM("counted", struct replica_document, replica.counted, read_count),
     JSON_CUSTOM("earlier", struct replica_document, replica.earlier, read_count),
+    JSON_CUSTOM("incidents", struct replica_document, replica.incidents, read_count),
+    JSON_BOOL("left", struct replica_document, replica.left),
     JSON_END,
 };
 
@@ -136,6 +138,9 @@ static const struct json_field history_fields[] = {
     JSON_CUSTOM("failures", struct history_document, history.failures, read_count),
     JSON_CUSTOM("restarts", struct history_document, history.restarts, read_count),
     JSON_CUSTOM("attempt", struct history_document, history.attempt, read_count),
+    JSON_CUSTOM("incidents", struct history_document, history.incidents, read_count),
+    JSON_CUSTOM("incidentTime", struct history_document, history.incident_ms, read_time),
+    JSON_CUSTOM("unexplained", struct history_document, history.unexplained, read_count),
     JSON_ARRAY_OF("replicas", struct history_document, records, record_count,
                   struct replica_document, record_fields),
     JSON_SAME("completed", completed_fields),
@@ -148,14 +153,10 @@ static void take_records(const struct history_document *document, struct history
 {
     for (size_t i = 0; i < document->record_count; i++) {
         const struct replica_document *record = &document->records[i];
-        if (record->type && record->replica.uid)
-            history_put(history,
-                        (struct replica_history){.type = record->type - 1,
-                                                 .index = record->replica.index,
-                                                 .uid = record->replica.uid,
-                                                 .counted = record->replica.counted,
-                                                 .earlier = record->replica.earlier},
-                        arena);
+        struct replica_history replica = record->replica;
+        replica.type = (enum replica_type)(record->type - 1);
+        if (record->type && replica.uid)
+            history_put(history, replica, arena);
     }
 }
 
@@ -191,7 +192,7 @@ static const struct json_field status_fields[] = {
     JSON_PART("replicaStatuses", struct document, replicas, replicas_fields),
     JSON_CUSTOM("startTime", struct document, status.start_ms, read_time),
     JSON_CUSTOM("completionTime", struct document, status.completion_ms, read_time),
-    JSON_PART("history", struct document, history, history_fields),
+    JSON_OPTIONAL_PART("history", struct document, history, history.history.known, history_fields),
     JSON_END,
 };
 
@@ -207,10 +208,7 @@ struct job_status decode_status(const struct json_t *value, struct arena *arena)
     take_conditions(&document.conditions, &document.status);
     memcpy(document.status.replicas, document.replicas.of, sizeof document.status.replicas);
     struct history *history = &document.status.history;
-    history->failures = document.history.history.failures;
-    history->restarts = document.history.history.restarts;
-    history->attempt = document.history.history.attempt;
-    memcpy(history->formed, document.history.history.formed, sizeof history->formed);
+    *history = document.history.history;
     take_records(&document.history, history, arena);
     for (int type = 0; type < REPLICA_TYPES; type++)
         take_completed(document.history.completed[type], type, history, arena);

@@ -23,7 +23,8 @@ struct history history_copy(const struct history *history, struct arena *arena)
 static bool replica_equal(const struct replica_history *a, const struct replica_history *b)
 {
     return a->type == b->type && a->index == b->index && a->counted == b->counted &&
-           a->earlier == b->earlier && strcmp(a->uid, b->uid) == 0;
+           a->earlier == b->earlier && a->incidents == b->incidents && a->left == b->left &&
+           strcmp(a->uid, b->uid) == 0;
 }
 
 static bool completed_equal(const struct history *a, const struct history *b,
@@ -39,6 +40,9 @@ static bool completed_equal(const struct history *a, const struct history *b,
 
 bool history_equal(const struct history *a, const struct history *b)
 {
+    if (a->known != b->known || a->incidents != b->incidents || a->incident_ms != b->incident_ms ||
+        a->unexplained != b->unexplained)
+        return false;
     if (a->failures != b->failures || a->restarts != b->restarts || a->attempt != b->attempt ||
         a->replica_count != b->replica_count || memcmp(a->formed, b->formed, sizeof a->formed) != 0)
         return false;
@@ -93,23 +97,17 @@ void history_put(struct history *history, struct replica_history replica, struct
     history->replica_count++;
 }
 
-int32_t history_record(struct history *history, const struct pod *pod, int32_t failures,
-                       struct arena *arena)
+struct replica_history history_replica(const struct history *history, const struct pod *pod)
 {
-    if (failures == 0)
-        return 0;
     struct replica_history replica = {.type = pod->type, .index = pod->index, .uid = pod->uid};
     const struct replica_history *old = history_find(history, pod->type, pod->index);
     if (old && strcmp(old->uid, pod->uid) == 0)
-        replica = *old;
-    else if (old)
+        return *old;
+    if (old) {
         replica.earlier = old->earlier + old->counted;
-    int32_t fresh = failures - replica.counted;
-    if (fresh <= 0)
-        return 0;
-    replica.counted = failures;
-    history_put(history, replica, arena);
-    return fresh;
+        replica.incidents = old->incidents;
+    }
+    return replica;
 }
 
 bool history_is_complete(const struct history *history, enum replica_type type, int32_t index)
@@ -144,6 +142,8 @@ void history_start_over(struct history *history)
 {
     for (int type = 0; type < REPLICA_TYPES; type++)
         history->completed_count[type] = history->formed[type] = 0;
+    history->incident_ms = 0;
+    history->unexplained = 0;
 }
 
 void history_next_attempt(struct history *history)

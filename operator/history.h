@@ -15,18 +15,15 @@ struct arena;
 struct history history_copy(const struct history *history, struct arena *arena);
 bool history_equal(const struct history *a, const struct history *b);
 
-/* The record of a replica, or NULL if it never failed. */
+/* The record of a replica, or NULL if it never failed or left. */
 const struct replica_history *history_find(const struct history *history, enum replica_type type,
                                            int32_t index);
 
 /* Sets the record of a replica, which keeps what it points to. */
 void history_put(struct history *history, struct replica_history replica, struct arena *arena);
 
-/* A pod is seen with `failures` failures of its own. Records them and returns how many of them are
- * new. `failures` below what is recorded (an old view) changes nothing. Does not touch
- * history->failures. */
-int32_t history_record(struct history *history, const struct pod *pod, int32_t failures,
-                       struct arena *arena);
+/* The record of the pod's replica as this pod continues it; nothing is set yet. */
+struct replica_history history_replica(const struct history *history, const struct pod *pod);
 
 bool history_is_complete(const struct history *history, enum replica_type type, int32_t index);
 void history_complete(struct history *history, enum replica_type type, int32_t index,
@@ -36,7 +33,8 @@ void history_complete(struct history *history, enum replica_type type, int32_t i
  * there stays counted and recorded: its pod may still be seen when the job grows again. */
 void history_trim(struct history *history, enum replica_type type, int32_t replicas);
 
-/* All replicas are to run again: nothing is completed or seen yet. */
+/* All replicas are to run again: nothing is completed or seen yet, and no incident of before is
+ * theirs. */
 void history_start_over(struct history *history);
 
 /* They are to do so as another attempt. */

@@ -280,6 +280,23 @@ int64_t local_runner_due(const struct local_runner *runner)
     return runner->killed ? LOCAL_POD_NEVER : runner->deleted_ms + runner->grace_ms;
 }
 
+/* The last end that a restart follows or that made the pod fail. */
+static struct pod_end last_end(const struct local_runner *runner)
+{
+    const struct local_container *last = NULL;
+    const char *name = NULL;
+    for (size_t i = 0; i < runner->pod.count; i++) {
+        const struct local_container *container = &runner->pod.containers[i];
+        bool failed = container->state == CONTAINER_ENDED && container->exit_code != 0;
+        if ((!container->restarts && !failed) || (last && container->ended_ms < last->ended_ms))
+            continue;
+        last = container;
+        name = runner->launches[i].container;
+    }
+    return last ? (struct pod_end){.container = name, .code = last->exit_code}
+                : (struct pod_end){.container = NULL};
+}
+
 void local_runner_see(const struct local_runner *runner, struct pod *ret_pod)
 {
     const struct local_container *main = &runner->pod.containers[runner->main];
@@ -296,6 +313,7 @@ void local_runner_see(const struct local_runner *runner, struct pod *ret_pod)
         .exited = main->state == CONTAINER_ENDED,
         .exit_code = main->exit_code,
         .exited_ms = main->ended_ms,
+        .end = last_end(runner),
     };
 }
 

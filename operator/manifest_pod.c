@@ -70,10 +70,10 @@ static void tell_init_containers(json_t *metadata, const json_t *init_containers
 {
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
-    size_t i;
-    const json_t *container;
-    json_array_foreach(init_containers, i, container) str_printf(
-        &names, "%s%s", i ? "," : "", json_string_value(json_object_get(container, "name")));
+    for (size_t i = 0; i < json_array_size(init_containers); i++) {
+        const json_t *name = json_object_get(json_array_get(init_containers, i), "name");
+        str_printf(&names, "%s%s", i ? "," : "", json_string_value(name));
+    }
     if (!names.length || strcmp(str_text(&names), INIT_CONTAINER_NAME) == 0)
         return;
     if (!json_object_get(metadata, "annotations"))

@@ -96,6 +96,9 @@ static json_t *history_object(const struct history *history)
     set_count(object, "failures", history->failures);
     json_object_set_new(object, "restarts", json_integer(history->restarts)); /* 0 is shown too */
     set_count(object, "attempt", history->attempt);
+    set_count(object, "incidents", history->incidents);
+    set_time(object, "incidentTime", history->incident_ms);
+    set_count(object, "unexplained", history->unexplained);
     for (int type = 0; type < REPLICA_TYPES; type++)
         set_count(formed, names_replica_type(type), history->formed[type]);
     for (size_t i = 0; i < history->replica_count; i++) {
@@ -106,6 +109,9 @@ static json_t *history_object(const struct history *history)
         json_object_set_new(item, "uid", json_string(replica->uid));
         set_count(item, "counted", replica->counted);
         set_count(item, "earlier", replica->earlier);
+        set_count(item, "incidents", replica->incidents);
+        if (replica->left)
+            json_object_set_new(item, "left", json_true());
         json_array_append_new(list, item);
     }
     for (int type = 0; type < REPLICA_TYPES; type++) {
@@ -132,7 +138,8 @@ struct json_t *manifest_status(const struct job *job, const struct job_status *s
     json_object_set_new(object, "replicaStatuses", replica_statuses(job, status));
     set_time(object, "startTime", status->start_ms);
     set_time(object, "completionTime", status->completion_ms);
-    json_object_set_new(object, "history", history_object(&status->history));
+    if (status->history.known)
+        json_object_set_new(object, "history", history_object(&status->history));
     return object;
 }
 

@@ -1,11 +1,14 @@
 #include "operator/observe.h"
 
+#include "base/contract.h"
 #include "operator/children.h"
 #include "operator/condition.h"
 #include "operator/history.h"
+#include "operator/incident.h"
 #include "operator/restart.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bool is_current(const struct pass *pass, const struct child *child)
 {
@@ -67,13 +70,18 @@ void observe_rest(struct pass *pass)
     }
 }
 
-/* Of a pod that was restarted in place the end before that. */
-static void tell_exit(struct pass *pass, const struct pod *pod)
+static const char *exit_text(struct pass *pass, const struct pod *pod, const struct pod_end *end)
 {
-    if (pod->exited || pod->restarted)
-        pass_event(pass, EVENT_NORMAL, "ExitedWithCode",
-                   pass_text(pass, "Pod: %s.%s exited with code %" PRId32, pass->job->namespace_,
-                             pod->name, pod->exited ? pod->exit_code : pod->before_code));
+    bool main = strcmp(end->container, API_CONTAINER_NAME) == 0;
+    return pass_text(pass, "Pod: %s.%s%s%s exited with code %" PRId32 "%s%s", pass->job->namespace_,
+                     pod->name, main ? "" : ", container ", main ? "" : end->container, end->code,
+                     end->reason ? ": " : "", end->reason ? end->reason : "");
+}
+
+static void tell_exit(struct pass *pass, const struct pod *pod, const struct pod_end *end)
+{
+    if (end->container)
+        pass_event(pass, EVENT_NORMAL, "ExitedWithCode", exit_text(pass, pod, end));
 }
 
 /* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
@@ -108,7 +116,9 @@ static bool is_done(struct pass *pass, const struct pod *pod)
     if (!restart_succeeded(pod))
         return false;
     history_complete(&pass->status.history, pod->type, pod->index, pass->arena);
-    tell_exit(pass, pod);
+    if (pod->exited)
+        tell_exit(pass, pod,
+                  &(struct pod_end){.container = API_CONTAINER_NAME, .code = pod->exit_code});
     return true;
 }
 
@@ -122,31 +132,119 @@ void observe_completions(struct pass *pass)
     }
 }
 
+/* The first look at a job that another operator began: what its pods went through before is not
+ * counted. It may have been more than our limit is, and was answered already. */
+static void begin_history(struct pass *pass)
+{
+    struct history *history = &pass->status.history;
+    for (size_t i = 0; i < pass->view.pods.count && !history->known; i++) {
+        struct replica_history replica = history_replica(history, pass->view.pods.items[i].pod);
+        replica.counted = pass->view.pods.items[i].pod->restart_count;
+        if (replica.counted)
+            history_put(history, replica, pass->arena);
+    }
+    history->known = true;
+}
+
+/* Whether the pod goes though nothing in it has failed, so that its peers lose it. What has failed
+ * is being deleted as well, by us. */
+static bool leaves(const struct pass *pass, const struct child *child)
+{
+    const struct pod *pod = child->pod;
+    const struct replica_history replica = history_replica(&pass->status.history, pod);
+    bool gone = child->deleting || child->lost || pod->disrupted;
+    bool failed = restart_failed(pod) || replica.counted > pod->restart_count;
+    return gone && pod->phase != POD_PENDING && !pod->waited_in_vain && !failed &&
+           !restart_succeeded(pod);
+}
+
+const char *observe_leaving(const struct pass *pass, enum replica_type type)
+{
+    const char *how = NULL;
+    for (size_t i = 0; i < pass->view.pods.count; i++) {
+        const struct child *child = &pass->view.pods.items[i];
+        if (child->type != type || !children_wanted(pass->job, child) || !child->pod ||
+            (child->pod->phase != POD_FAILED && child->pod->phase != POD_RUNNING))
+            continue;
+        if (leaves(pass, child) && !how)
+            how = child->deleting         ? "are being deleted"
+                  : child->pod->disrupted ? "were ended by the system"
+                                          : "are lost with their nodes";
+        else if (child->pod->phase == POD_FAILED && !leaves(pass, child) &&
+                 !child->pod->waited_in_vain)
+            return NULL;
+    }
+    return how;
+}
+
+static void look_at_leaving(struct pass *pass)
+{
+    struct history *history = &pass->status.history;
+    for (size_t i = 0; i < pass->view.pods.count; i++) {
+        const struct child *child = &pass->view.pods.items[i];
+        struct replica_history replica = history_replica(history, child->pod);
+        if (replica.left || !leaves(pass, child) || !is_current(pass, child) ||
+            history_is_complete(history, child->type, child->index))
+            continue;
+        incident_leave(history, &replica, pass->world->now_ms);
+        history_put(history, replica, pass->arena);
+    }
+}
+
+/* Records what is new of a pod; returns whether it has failed. What a restart with policy Always
+ * follows need not be a failure. */
+static bool count_ends(struct pass *pass, const struct pod *pod, struct news *news)
+{
+    struct history *history = &pass->status.history;
+    struct replica_history replica = history_replica(history, pod);
+    int32_t fresh = restart_failures(pod) - replica.counted;
+    if (fresh <= 0)
+        return false;
+    bool failed = restart_failed(pod) || !pod->end.container || pod->end.code != 0;
+    replica.counted += fresh;
+    if (failed &&
+        incident_count(history, &replica, fresh, incident_lost_peer(pod), pass->world->now_ms) > 0)
+        news->culprit = pod;
+    history_put(history, replica, pass->arena);
+    tell_exit(pass, pod, &pod->end);
+    if (failed && news->failures == 0)
+        news->failed_type = pod->type;
+    news->failures += failed ? fresh : 0;
+    return failed;
+}
+
+static void look_at(struct pass *pass, const struct child *child, struct news *news)
+{
+    const struct pod *pod = child->pod;
+    if (is_done(pass, pod) || pod->waited_in_vain)
+        return;
+    bool failed = count_ends(pass, pod, news);
+    enum restart_policy policy = pass->job->replicas[pod->type].restart_policy;
+    enum restart_verdict verdict = restart_judge(policy, pod);
+    if (verdict == RESTART_FAILS_JOB && !news->fatal)
+        news->fatal = pod;
+    news->regroup |= failed || verdict == RESTART_REPLACE || child->deleting || child->lost;
+}
+
+/* What lost a peer comes after what it may have lost. */
 struct news observe(struct pass *pass)
 {
     struct news news = {0};
     struct history *history = &pass->status.history;
-    for (size_t i = 0; i < pass->view.pods.count; i++) {
-        const struct child *child = &pass->view.pods.items[i];
-        const struct pod *pod = child->pod;
-        if (!is_current(pass, child) || history_is_complete(history, pod->type, pod->index))
-            continue;
-        if (is_done(pass, pod) || pod->waited_in_vain)
-            continue;
-        int32_t fresh = history_record(history, pod, restart_failures(pod), pass->arena);
-        if (fresh > 0)
-            tell_exit(pass, pod);
-        if (fresh > 0 && news.failures == 0)
-            news.failed_type = pod->type;
-        news.failures += fresh;
-        enum restart_policy policy = pass->job->replicas[pod->type].restart_policy;
-        enum restart_verdict verdict = restart_judge(policy, pod);
-        if (verdict == RESTART_FAILS_JOB && !news.fatal)
-            news.fatal = pod;
-        news.regroup |= fresh > 0 || verdict == RESTART_REPLACE || child->deleting || child->lost;
-    }
     bool group = pass->job->run_policy.restart_scope == SCOPE_JOB;
+    begin_history(pass);
+    int32_t before = history->failures;
+    look_at_leaving(pass);
+    for (int lost_peer = 0; lost_peer < 2; lost_peer++) {
+        for (size_t i = 0; i < pass->view.pods.count; i++) {
+            const struct child *child = &pass->view.pods.items[i];
+            if (incident_lost_peer(child->pod) == lost_peer && is_current(pass, child) &&
+                !history_is_complete(history, child->type, child->index))
+                look_at(pass, child, &news);
+        }
+    }
     news.regroup = group && (has_vanished(pass) || news.regroup);
-    history->failures += group && news.failures > 1 ? 1 : news.failures;
+    if (group && history->failures > before)
+        history->failures = before + 1;
     return news;
 }

@@ -11,10 +11,11 @@ extern "C" {
 
 /* What the pods of the current attempt tell that was not known before. */
 struct news {
-    int32_t failures; /* not counted so far */
+    int32_t failures; /* ends that were not seen so far, whether they count or not */
     enum replica_type failed_type;
-    bool regroup;            /* with SCOPE_JOB: this attempt cannot go on */
-    const struct pod *fatal; /* its failure fails the job; NULL: none */
+    const struct pod *culprit; /* the last failure that counts; NULL: none */
+    bool regroup;              /* with SCOPE_JOB: this attempt cannot go on */
+    const struct pod *fatal;   /* its failure fails the job; NULL: none */
 };
 
 /* Records completions and failures of the current attempt. */
@@ -26,6 +27,10 @@ void observe_completions(struct pass *pass);
 /* The job is under way: its counters follow the pods. A pod that is lost or being deleted is not
  * active any more. */
 void observe_count(struct pass *pass);
+
+/* How pods of this type go of which none has failed: "are being deleted"; NULL if one has failed,
+ * or none goes. */
+const char *observe_leaving(const struct pass *pass, enum replica_type type);
 
 /* The job is suspended or finished: what was reached stays or grows, and what still holds its
  * devices is told as active, so that nobody gives them to others too early: while it is suspended

@@ -43,6 +43,8 @@ static void print_history(const struct history *history, struct str *out)
         str_printf(out, " failures=%" PRId32, history->failures);
     if (history->restarts != history->failures)
         str_printf(out, " restarts=%" PRId32, history->restarts);
+    if (history->incidents != history->failures)
+        str_printf(out, " incidents=%" PRId32, history->incidents);
     if (history->attempt)
         str_printf(out, " attempt=%" PRId32, history->attempt);
     if (history->formed[REPLICA_MASTER] || history->formed[REPLICA_WORKER])

@@ -32,9 +32,11 @@
 
 static void created(struct pass *pass)
 {
-    if (pass->status.condition_count == 0)
-        pass_condition(pass, CONDITION_CREATED, true, REASON_CREATED,
-                       pass_text(pass, "PyTorchJob %s is created.", pass->job->name));
+    if (pass->status.condition_count > 0)
+        return;
+    pass->status.history.known = true; /* from its beginning on */
+    pass_condition(pass, CONDITION_CREATED, true, REASON_CREATED,
+                   pass_text(pass, "PyTorchJob %s is created.", pass->job->name));
 }
 
 /* What of the templates is not followed; said when the job starts. */
@@ -113,17 +115,38 @@ static void succeed(struct pass *pass)
     finish(pass, CONDITION_SUCCEEDED, EVENT_NORMAL, REASON_SUCCEEDED, message);
 }
 
+/* Whose failure it was: its pod may be gone before anybody looks. */
+static const char *culprit_text(struct pass *pass, const struct pod *pod)
+{
+    const struct pod_end *end = pod ? &pod->end : NULL;
+    if (!pod)
+        return "";
+    if (!end->container)
+        return pass_text(pass, RECONCILE_LAST_FAILURE "pod %s)", pod->name);
+    return pass_text(
+        pass, RECONCILE_LAST_FAILURE "pod %s, container %s, exit code %" PRId32 "%s%s)", pod->name,
+        end->container, end->code, end->reason ? ": " : "", end->reason ? end->reason : "");
+}
+
+static void fail_by_limit(struct pass *pass, const struct pod *culprit)
+{
+    finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
+           pass_text(pass, "Job %s has failed because it has reached the specified backoff limit%s",
+                     pass->job->name, culprit_text(pass, culprit)));
+}
+
 static void fail_by(struct pass *pass, const struct pod *pod)
 {
-    const char *type = names_replica_type(pod->type);
+    const char *type = names_replica_type(pod->type), *culprit = culprit_text(pass, pod);
     if (pass->job->replicas[pod->type].restart_policy == RESTART_EXIT_CODE)
         finish(pass, CONDITION_FAILED, EVENT_WARNING, REASON_FAILED,
-               pass_text(pass, "job \"%s\" is failing because \"%s\" replica(s) failed.",
-                         pass->job->name, type));
+               pass_text(pass, "job \"%s\" is failing because \"%s\" replica(s) failed.%s",
+                         pass->job->name, type, culprit));
     else
         finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-               pass_text(pass, "PyTorchJob %s is failed because %" PRId32 " %s replica(s) failed.",
-                         pass->job->name, pass->status.replicas[pod->type].failed, type));
+               pass_text(pass,
+                         "PyTorchJob %s is failed because %" PRId32 " %s replica(s) failed.%s",
+                         pass->job->name, pass->status.replicas[pod->type].failed, type, culprit));
 }
 
 /* backoffLimit restarts are granted; the failure after them fails the job. */
@@ -133,16 +156,37 @@ static bool backoff_exceeded(const struct pass *pass)
     return limit.set && limit.value >= 0 && pass->status.history.failures > limit.value;
 }
 
-static bool is_running(const struct pass *pass)
+static enum replica_type deciding_type(const struct job *job)
 {
-    bool master = pass->job->replicas[REPLICA_MASTER].present;
-    return pass->status.replicas[master ? REPLICA_MASTER : REPLICA_WORKER].active > 0;
+    return job->replicas[REPLICA_MASTER].present ? REPLICA_MASTER : REPLICA_WORKER;
 }
 
-static const char *restarting_text(struct pass *pass, enum replica_type type, int32_t count)
+static bool is_running(const struct pass *pass)
 {
-    return pass_text(pass, "PyTorchJob %s is restarting because %" PRId32 " %s replica(s) failed.",
-                     pass->job->name, count, names_replica_type(type));
+    return pass->status.replicas[deciding_type(pass->job)].active > 0;
+}
+
+/* A warning is what has failed; what people delete, drain and evict is not. */
+static const char *restarting_text(struct pass *pass, const struct news *news,
+                                   enum event_type *ret_type)
+{
+    const struct replica_status *replicas = pass->status.replicas;
+    enum replica_type type = replicas[REPLICA_MASTER].failed > 0 ? REPLICA_MASTER : REPLICA_WORKER;
+    const char *name = pass->job->name, *leaving = observe_leaving(pass, type);
+    *ret_type = EVENT_WARNING;
+    if (news->failures > 0 || (replicas[type].failed > 0 && !leaving))
+        return pass_text(pass,
+                         "PyTorchJob %s is restarting because %" PRId32 " %s replica(s) failed.",
+                         name, news->failures > 0 ? news->failures : replicas[type].failed,
+                         names_replica_type(news->failures > 0 ? news->failed_type : type));
+    *ret_type = EVENT_NORMAL;
+    if (replicas[type].failed > 0)
+        return pass_text(pass, "PyTorchJob %s is restarting because %" PRId32 " %s pod(s) %s.",
+                         name, replicas[type].failed, names_replica_type(type), leaving);
+    if (is_running(pass))
+        return pass_text(pass, "PyTorchJob %s is restarting because pods of it are gone.", name);
+    return pass_text(pass, "PyTorchJob %s is restarting because no %s replica is running.", name,
+                     names_replica_type(deciding_type(pass->job)));
 }
 
 /* Running while what decides runs and nothing is failed; Restarting from a failure, from the loss
@@ -156,17 +200,13 @@ static void set_state(struct pass *pass, const struct news *news)
     bool running = is_running(pass) && replicas[failed].failed == 0 && !news->regroup;
     bool restarting = replicas[failed].failed > 0 || news->regroup ||
                       (!running && condition_is_true(&pass->status, CONDITION_RUNNING));
-    const char *message =
-        pass_text(pass, "PyTorchJob %s is restarting because its replicas are gone.", job->name);
-    if (news->failures > 0)
-        message = restarting_text(pass, news->failed_type, news->failures);
-    else if (replicas[failed].failed > 0)
-        message = restarting_text(pass, failed, replicas[failed].failed);
+    enum event_type type;
+    const char *message = restarting_text(pass, news, &type);
     bool begins = restarting && !condition_is_true(&pass->status, CONDITION_RESTARTING);
     if (begins)
         pass_condition(pass, CONDITION_RESTARTING, true, REASON_RESTARTING, message);
     if (begins || news->failures > 0)
-        pass_event(pass, EVENT_WARNING, REASON_RESTARTING, message);
+        pass_event(pass, type, REASON_RESTARTING, message);
     if (running)
         pass_condition(
             pass, CONDITION_RUNNING, true, REASON_RUNNING,
@@ -238,10 +278,7 @@ static void pass_active(struct pass *pass)
     else if (news.fatal)
         fail_by(pass, news.fatal);
     else if (backoff_exceeded(pass))
-        finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-               pass_text(pass,
-                         "Job %s has failed because it has reached the specified backoff limit",
-                         job->name));
+        fail_by_limit(pass, news.culprit);
     else if (deadline_passed(pass))
         fail_late(pass);
     else

@@ -46,6 +46,9 @@ struct world {
     int64_t now_ms; /* wall clock */
 };
 
+/* What the message of condition Failed tells of the failure behind it, up to its end. */
+#define RECONCILE_LAST_FAILURE " (last failure: "
+
 /* The plan lives in the arena; strings in it and in its status may be the world's, so it does not
  * outlive the world (job_status_copy keeps a status). Cannot fail. */
 struct plan *reconcile(const struct world *world, struct arena *arena);

@@ -27,10 +27,14 @@ static bool ended_by_deletion(const struct pod *pod)
     return pod->deleted_ms && !(pod->exited && pod->exited_ms < pod->deleted_ms);
 }
 
+bool restart_failed(const struct pod *pod)
+{
+    return pod->phase == POD_FAILED && !pod->disrupted && !ended_by_deletion(pod);
+}
+
 int32_t restart_failures(const struct pod *pod)
 {
-    bool failed = pod->phase == POD_FAILED && !pod->disrupted && !ended_by_deletion(pod);
-    return pod->restart_count + (failed ? 1 : 0);
+    return pod->restart_count + (restart_failed(pod) ? 1 : 0);
 }
 
 bool restart_succeeded(const struct pod *pod)

@@ -17,9 +17,12 @@ enum restart_verdict {
 
 enum restart_verdict restart_judge(enum restart_policy policy, const struct pod *pod);
 
-/* How often this pod failed by its own doing: each end that a restart in place follows, and its end
- * in phase Failed unless the system ended it (eviction, a lost node) or someone deleted it first.
- */
+/* Whether the pod's end was a failure of its own: in phase Failed, unless the system ended it
+ * (eviction, a lost node) or someone deleted it first. */
+bool restart_failed(const struct pod *pod);
+
+/* How often this pod failed by its own doing: each end that a restart in place follows, and
+ * restart_failed. */
 int32_t restart_failures(const struct pod *pod);
 
 /* Whether the pod has done its work. One that ended because it was being deleted has not, whatever

@@ -32,6 +32,8 @@ static struct texts texts_of(struct stored_child *child)
         add(&texts, &child->pod.owner_uid);
         add(&texts, &child->pod.waiting_reason);
         add(&texts, &child->pod.waiting_message);
+        add(&texts, &child->pod.end.container);
+        add(&texts, &child->pod.end.reason);
         break;
     case STORE_POD_GROUPS:
         add(&texts, &child->group.uid);

@@ -218,6 +218,14 @@ struct autoscaler_spec {
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
+/* How a container ended. */
+struct pod_end {
+    const char *container; /* its name; NULL: none has ended so, or nobody knows which */
+    int32_t code;
+    const char
+        *reason; /* "OOMKilled", "ContainerCannotRun"; NULL: nothing that its code does not say */
+};
+
 /* A pod that carries the job's labels or bears a name that the job wants; maybe not ours
  * (owner_uid). */
 struct pod {
@@ -248,8 +256,7 @@ struct pod {
     bool exited; /* container `pytorch` is terminated: the next two hold */
     int32_t exit_code;
     int64_t exited_ms;
-    bool restarted;      /* container `pytorch` was restarted in place: the next one holds */
-    int32_t before_code; /* with which exit code it ended before that */
+    struct pod_end end; /* the last that a restart follows or that made it fail */
     bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
     /* It failed because our own init container found no master: disrupted, too, and nothing of the
      * user's has begun in it. */
@@ -327,17 +334,27 @@ struct replica_status {
 struct replica_history {
     enum replica_type type;
     int32_t index;
-    const char *uid; /* of the last pod of this replica that failed */
+    const char *uid; /* of the last pod of this replica that failed or left */
     int32_t counted; /* failures of that pod that are counted: in-place restarts, plus one for phase
                         Failed */
     int32_t earlier; /* failures of earlier pods of this replica */
+    /* Incidents (incident.h): history->incidents when this replica last had a part in one; whether
+     * that was by the deletion, eviction or loss of the pod. */
+    int32_t incidents;
+    bool left;
 };
 
 /* What pods can no longer tell once they are gone. */
 struct history {
-    int32_t failures;                 /* counted against backoffLimit, each once */
-    int32_t restarts;                 /* those of them that a restart answered */
-    int32_t attempt;                  /* how often all replicas were restarted together */
+    /* It was kept from the job's first pass on. False: of a job that another operator began nothing
+     * is known of what its pods went through before. */
+    bool known;
+    int32_t failures;    /* counted against backoffLimit, each once */
+    int32_t restarts;    /* those of them that a restart answered */
+    int32_t attempt;     /* how often all replicas were restarted together */
+    int32_t incidents;   /* incident.h: what made replicas leave, counted as a failure or not */
+    int64_t incident_ms; /* when the last of them was seen; 0: none that is of concern still */
+    int32_t unexplained; /* the last so many: failures of which only EXIT_RETRYABLE was seen */
     struct replica_history *replicas; /* ordered by type and index */
     size_t replica_count;
     bool *completed[REPLICA_TYPES]; /* [completed_count]: this index has succeeded; it is not run

@@ -36,7 +36,7 @@ operator/event_budget.[ch]:base/table.h|operator/event_budget.h
 operator/request.[ch]:base/mem.h|operator/(request|plan|pod|types|init_template|kube|manifest|resources).h
 operator/manifest.*[ch]:base/.*|operator/(manifest|plan|pod|types|history|names|resources).h
 operator/(init_template|wait_for_name).[ch]:base/.*|operator/(init_template|wait_for_name|names|types).h
-operator/(reconcile|pass|observe|restart|condition|history|job_status|view|children|quantity|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|pass|observe|restart|condition|history|job_status|view|children|quantity|policy_.*).h
+operator/(reconcile|pass|observe|restart|incident|condition|history|job_status|view|children|quantity|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|pass|observe|restart|incident|condition|history|job_status|view|children|quantity|policy_.*).h
 operator/queue.[ch]:base/(backoff|mem|table).h|operator/queue.h
 operator/watch.[ch]:base/(backoff|error|json_parse|mem|str).h|operator/watch.h
 operator/store.*.[ch]:base/.*|operator/(types|names|condition|decode.*|reconcile|store.*).h

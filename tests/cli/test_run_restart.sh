@@ -4,6 +4,7 @@
 . "$(dirname "$0")/jobs.sh"
 count='echo $SHOAL_RESTART_COUNT >>"$DATA/$HOSTNAME"'
 wait_for_master='until [ -s "$DATA/job-master-0" ]; do sleep 0.05; done'
+wait_for_worker='until [ -s "$DATA/job-worker-0" ]; do sleep 0.05; done'
 until_restarted="until [ \"\$(wc -l <\"\$DATA/job-worker-0\")\" = 3 ]; do sleep 0.05; done"
 
 job "$count; touch \"\$DATA/job-worker-0\"; $until_restarted" \
@@ -28,12 +29,20 @@ for restart in OnFailure ExitCode Always; do
     done
 done
 
-policy='backoffLimit: 2'
+policy='backoffLimit: 0'
 restart=Always
-job "$count" | run
-check "Always: what succeeds is started again, until the limit" ended_with 1
-check "Always: and each time is told" says "job-master-0: Running -> Succeeded (exit code 0), restart 2 of 2"
-check "Always: the last end is what stays" summary job-master-0 Succeeded 2 0
+job "$count; [ \"\$(wc -l <\"\$DATA/job-master-0\")\" -lt 4 ] || exit 7" | run
+check "Always: what succeeds is started again, past any limit" ended_with 1
+check "Always: until something fails" lines 4 "$DATA/job-master-0"
+check "Always: and each time is told" says "job-master-0: Running -> Succeeded (exit code 0), starts again"
+check "Always: the failure is the one" says "job-master-0: Running -> Failed (exit code 7)"
+
+policy='backoffLimit: 1'
+restart=OnFailure
+job "$count; [ \$SHOAL_RESTART_COUNT = 1 ] || { $wait_for_worker; exit 138; }" "$count; [ \$SHOAL_RESTART_COUNT = 1 ] || exit 9" | run
+check "a peer that leaves with 138 is no failure beside the one that it lost" ended_with 0
+check "and is restarted all the same" lines 2 "$DATA/job-master-0"
+check "which is told" says "job-master-0: Running -> Failed (exit code 138), restart 1 of 1"
 
 restart=OnFailure policy='cleanPodPolicy: None'
 job 'until [ -e "$DATA/job-worker-0" ]; do sleep 0.05; done' "$count; exit 9" | run --default-backoff-limit -1 --restart-delay 3600

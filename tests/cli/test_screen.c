@@ -212,7 +212,7 @@ static void test_changes(void **state)
          {.state = LOCAL_RUNNING, .repeats = 1, .restarts = 1},
          &going,
          false,
-         "w: Running -> Succeeded (exit code 0), restart 1 of 6\n"
+         "w: Running -> Succeeded (exit code 0), starts again\n"
          "w: Restarting -> Running (restart 1)\n"},
         {{.state = LOCAL_RUNNING},
          {.state = LOCAL_SUCCEEDED, .repeats = 1},

@@ -119,14 +119,18 @@ END
     groups_path=/apis/$1/$2/namespaces/default/podgroups
 }
 
-# play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N (running again
-# after N restarts) | ended CODE N (its container has ended after N restarts, and another one follows) | crashing N [NAME]
+# play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N [CODE [REASON
+# [CONTAINER]]] (running again after N restarts, the last after its container, pytorch unless said, had ended so) | ended CODE N (its container has ended after N restarts, and another one follows) | crashing N [NAME]
 # (its init container of that name, or the user's own, was started again N times) | gave_up (the operator's init container ended) | evicted | waiting REASON MESSAGE
 play() {
     local pod=$1 status phase
     case $2 in
     running) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}}]' ;;
-    restarted) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": true, "restartCount": '$3', "state": {"running": {}}}]' ;;
+    restarted)
+        local last='{}'
+        [ -z "${4-}" ] || last='{"terminated": {"exitCode": '$4', "reason": "'${5:-Error}'", "finishedAt": "'$(date -u +%FT%TZ)'"}}'
+        status='"phase": "Running", "containerStatuses": [{"name": "'${6:-pytorch}'", "image": "image:1", "imageID": "", "ready": true, "restartCount": '$3', "state": {"running": {}}, "lastState": '$last'}]'
+        ;;
     ended) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": '$4', "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]' ;;
     exit)
         phase=$([ "$3" -eq 0 ] && echo Succeeded || echo Failed)
@@ -147,6 +151,18 @@ play_all() { # JOB STATE...: all its pods
 
 hold() { api PATCH "$pods_path/$1" '{"metadata": {"finalizers": ["test.shoal/hold"]}}' >/dev/null; } # until let_go the pod can only be on its way out
 let_go() { api PATCH "$pods_path/$1" '{"metadata": {"finalizers": null}}' >/dev/null; }
+
+# A pod as if an operator had made it.
+labels() { # JOB TYPE INDEX
+    printf '{"training.kubeflow.org/operator-name": "pytorchjob-controller", "training.kubeflow.org/job-name": "%s",
+        "training.kubeflow.org/replica-type": "%s", "training.kubeflow.org/replica-index": "%s"}' "$@"
+}
+owned_pod() { # NAME JOB TYPE INDEX
+    api POST "$pods_path" '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "'"$1"'", "labels": '"$(labels "${@:2}")"',
+        "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "'"$2"'", "controller": true,
+        "uid": "'"$(field "$2" .metadata.uid)"'"}]}, "spec": {"containers": [{"name": "pytorch", "image": "i:1"}]}}' >/dev/null
+}
+set_status() { api PATCH "$jobs_path/$1/status" "{\"status\": $2}" >/dev/null; } # JOB JSON
 
 # What there is, for checks and for wait_for.
 of_job() { echo "?labelSelector=training.kubeflow.org/job-name=$1"; }

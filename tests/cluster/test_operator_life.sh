@@ -102,7 +102,7 @@ job x02 1 1 Never
 check "X02 pods" comes "x02-master-0 x02-worker-0" pods x02
 play_all x02 running
 play x02-worker-0 exit 3
-check "X02 failed" comes "PyTorchJob x02 is failed because 1 Worker replica(s) failed." field x02 '.status.conditions[-1].message'
+check "X02 failed" comes "PyTorchJob x02 is failed because 1 Worker replica(s) failed. (last failure: pod x02-worker-0, container pytorch, exit code 3)" field x02 '.status.conditions[-1].message'
 check "X02 completionTime" is string field x02 '.status.completionTime | type'
 
 job c20 1 1 ExitCode
@@ -114,7 +114,7 @@ play c20-worker-0 exit 130
 check "C19 a retryable code: another pod" wait_for 60 is_new c20-worker-0 "$uid"
 uid_of_c20=$(pod c20-worker-0 .metadata.uid)
 play c20-worker-0 exit 1
-check "C20 C21 1 is permanent" comes 'Failed PyTorchJobFailed: job "c20" is failing because "Worker" replica(s) failed.' last c20
+check "C20 C21 1 is permanent" comes 'Failed PyTorchJobFailed: job "c20" is failing because "Worker" replica(s) failed. (last failure: pod c20-worker-0, container pytorch, exit code 1)' last c20
 
 job x13 1 1 ExitCode "backoffLimit: 2"
 check "X13 pods" comes "x13-master-0 x13-worker-0" pods x13
@@ -124,14 +124,14 @@ for failure in 1 2 3; do
     [ "$failure" -eq 3 ] || check "X13 restart $failure" wait_for 60 is_new x13-worker-0 "$uid"
 done
 check "X13 the third failure is one too many" comes \
-    "Job x13 has failed because it has reached the specified backoff limit" field x13 '.status.conditions[-1].message'
+    "Job x13 has failed because it has reached the specified backoff limit (last failure: pod x13-worker-0, container pytorch, exit code 137)" field x13 '.status.conditions[-1].message'
 job x14 1 1 OnFailure "" "backoffLimit: 2" # which is read there, too
 check "X14 pods" comes "x14-master-0 x14-worker-0" pods x14
 play x14-worker-0 crashing 2
 check "X14 crashes of an init container count" comes 2 field x14 .status.history.failures
 play x14-worker-0 crashing 3
 check "X14 the third is one too many" comes \
-    "Failed PyTorchJobFailed: Job x14 has failed because it has reached the specified backoff limit" last x14
+    "Failed PyTorchJobFailed: Job x14 has failed because it has reached the specified backoff limit (last failure: pod x14-worker-0)" last x14
 job x15 1 1 ExitCode
 check "X15 pods" comes "x15-master-0 x15-worker-0" pods x15
 play_all x15 running
@@ -158,6 +158,36 @@ check "n53 the master that waits for its node stays" is "$master" pod n53-master
 check "n50 nothing has failed" stays "0 0 Waiting 0" untouched n50
 for name in n51 n52 n53; do check "$name nothing has failed" stays "0 0 Created 0" untouched "$name"; done
 check "n51 it is told" tells n51 "PodDisrupted Pod n51-worker-0 did not fail, it was ended: MasterNotFound"
+
+# ---- one incident is one count, and people learn whose it was
+job f07 1 3 OnFailure "backoffLimit: 1"
+job n41 1 1 OnFailure
+job n42 0 1 Always "backoffLimit: 0"
+job c22 0 2 OnFailure
+check "f07 pods" comes "f07-master-0 f07-worker-0 f07-worker-1 f07-worker-2" pods f07
+for name in n41-worker-0 n42-worker-0 c22-worker-1; do check "its pod $name" wait_for 60 pod $name .metadata.uid; done
+for name in f07 n41 n42 c22; do play_all $name running; done
+check "f07 running" comes "Created Running" conditions f07
+play f07-master-0 restarted 1 138
+play f07-worker-2 restarted 1 138
+play f07-worker-1 restarted 1 137 OOMKilled
+play f07-worker-0 restarted 1 138
+check "f07 why it was killed is told" tells f07 "ExitedWithCode Pod: default.f07-worker-1 exited with code 137: OOMKilled"
+check "f07 and of its peers" tells f07 "ExitedWithCode Pod: default.f07-worker-0 exited with code 138"
+check "f07 four ends are one failure" is "1 Running" field f07 '"\(.status.history.failures) \(.status.conditions[-1].type)"'
+play n41-worker-0 restarted 7 2 Error side
+check "N41 a sidecar fails a job, by name" comes "Failed PyTorchJobFailed: Job n41 has failed because it has reached the \
+specified backoff limit (last failure: pod n41-worker-0, container side, exit code 2)" last n41
+check "N41 so it is told before" tells n41 "ExitedWithCode Pod: default.n41-worker-0, container side exited with code 2"
+play n42-worker-0 restarted 7 0 Completed
+check "N42 it is told" tells n42 "ExitedWithCode Pod: default.n42-worker-0 exited with code 0"
+check "N42 what does its work again and again has not failed" is "Created Running" conditions n42
+hold c22-worker-0
+kubectl delete pod c22-worker-0 --wait=false >/dev/null
+check "C22 a deletion is told as one" tells c22 "Normal PyTorchJobRestarting PyTorchJob c22 is restarting because 1 Worker pod(s) are being deleted."
+nobody_failed() { ! events "$1" | grep -i fail; }
+check "C22 and nothing has failed" nobody_failed c22
+let_go c22-worker-0
 
 # ---- ends
 job x05 1 2 OnFailure "cleanPodPolicy: Running"
@@ -241,4 +271,24 @@ check "C20 the pod has stayed" is "$uid_of_c20" pod c20-worker-0 .metadata.uid
 check "at rest it makes no request" requests_rest
 operator_stop
 check "SIGTERM ends it with 0" test "$exit_code" -eq 0
+
+# ---- a job that another operator began, which knows no limit unless there is one
+job o04 0 2 OnFailure
+owned_pod o04-worker-0 o04 worker 0
+owned_pod o04-worker-1 o04 worker 1
+play_all o04 restarted 4 1
+set_status o04 '{"conditions": [
+    {"type": "Created", "status": "True", "reason": "PyTorchJobCreated", "message": "PyTorchJob o04 is created."},
+    {"type": "Running", "status": "True", "reason": "PyTorchJobRunning", "message": "PyTorchJob default/o04 is running."}],
+    "replicaStatuses": {"Worker": {"active": 2}}, "startTime": "2026-01-31T12:00:00Z"}'
+uid=$(uids o04)
+taken_over() { field o04 '"\(.status.history.failures // 0) \(.status.conditions[-1].type)"'; }
+operator_start
+check "the next operator is ready" operator_ready
+check "o04 its services are made" comes "o04-worker-0 o04-worker-1" services o04
+check "o04 what was before is no failure" stays "0 Running" taken_over
+play o04-worker-0 restarted 5 1
+check "o04 what comes is" comes "1 Running" taken_over
+check "o04 its pods are as they were" is "$uid" uids o04
+operator_stop
 tap_done

@@ -18,18 +18,7 @@
 ends_so() { last "$1" | grep -F -- "$2"; }
 ends() { wait_for 60 ends_so "$@" || { last "$1"; return 1; }; } # JOB TEXT: in its last condition
 state() { field "$1" '"\(.status.history.failures) \(.status.conditions[-1].type)"'; }
-set_status() { api PATCH "$jobs_path/$1/status" "{\"status\": $2}" >/dev/null; }
 scale() { api PATCH "$jobs_path/$1/scale" "{\"spec\": {\"replicas\": $2}}" >/dev/null; }
-labels() { # JOB TYPE INDEX
-    printf '{"training.kubeflow.org/operator-name": "pytorchjob-controller", "training.kubeflow.org/job-name": "%s",
-        "training.kubeflow.org/replica-type": "%s", "training.kubeflow.org/replica-index": "%s"}' "$@"
-}
-owned_pod() { # NAME JOB TYPE INDEX: as if the operator had made it
-    api POST "$pods_path" '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "'"$1"'", "labels": '"$(labels "${@:2}")"',
-        "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "'"$2"'", "controller": true,
-        "uid": "'"$(field "$2" .metadata.uid)"'"}]}, "spec": {"containers": [{"name": "pytorch", "image": "i:1"}]}}' >/dev/null
-}
-
 operator_world
 operator_start
 check "the operator is ready" operator_ready

@@ -53,8 +53,9 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   pass                   plan and carry out
  *   settle                 passes, removing what is being deleted, until a plan only waits
  *   run POD                phase Running (POD: master-0, worker-1, or * for all)
- *   exit POD CODE          ends with this exit code; phase Succeeded or Failed accordingly
- *   restart POD [CODE]     its container was restarted in place (after this exit code)
+ *   exit POD END           ends so; phase Succeeded or Failed accordingly
+ *   restart POD [END]      its container was restarted in place (after it had ended so); END is
+ *                          CODE[:REASON][@CONTAINER]
  *   fail POD               phase Failed without an exit code
  *   evict POD              phase Failed, by the system
  *   starve POD             ... because the operator's own init container gave up waiting
@@ -77,6 +78,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   gang volcano|NAME      the operator's options: who schedules gangs,
  *   autoscale              ... autoscalers are made,
  *   patience MS            ... lost nodes and overdue pods are given this long
+ *   adopt                  the status is another operator's, which keeps no history
  *   blind WORD, see        pods and services cannot be seen from now on, for this reason; can
  *   deny WORD, allow       the last create was refused, for this reason; it was not
  *   state                  the last plan becomes one that sets the status as it is: to look at it

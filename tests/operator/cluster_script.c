@@ -32,19 +32,35 @@ static void settle(struct cluster *cluster)
     fail_msg("no fixed point after %d passes", MAX_PASSES);
 }
 
-static void end_pod(struct cluster *cluster, struct pod *pod, int exit_code)
+/* CODE[:REASON][@CONTAINER]; "": nobody knows. */
+static struct pod_end read_end(struct cluster *cluster, const char *text)
 {
+    char reason[32] = "";
+    struct pod_end end = {.code = atoi(text)};
+    if (!*text)
+        return end;
+    sscanf(text, "%*[0-9]:%31[^@]", reason);
+    const char *at = strchr(text, '@');
+    end.container = arena_strdup(cluster->arena, at ? at + 1 : "pytorch");
+    end.reason = *reason ? arena_strdup(cluster->arena, reason) : NULL;
+    return end;
+}
+
+static void end_pod(struct cluster *cluster, struct pod *pod, const char *end)
+{
+    int exit_code = atoi(end);
     pod->phase = exit_code == 0 ? POD_SUCCEEDED : POD_FAILED;
     pod->exited = true;
     pod->exit_code = exit_code;
     pod->exited_ms = cluster->now_ms;
+    if (exit_code)
+        pod->end = read_end(cluster, end);
 }
 
-static void restart_pod(struct pod *pod, const char *exit_code)
+static void restart_pod(struct cluster *cluster, struct pod *pod, const char *end)
 {
     pod->restart_count++;
-    pod->restarted = exit_code && *exit_code;
-    pod->before_code = pod->restarted ? atoi(exit_code) : 0;
+    pod->end = read_end(cluster, end);
 }
 
 static void reject_pod(struct cluster *cluster, struct pod *pod, const char *reason)
@@ -67,9 +83,9 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
     if (strcmp(verb, "run") == 0)
         pod->phase = POD_RUNNING;
     else if (strcmp(verb, "exit") == 0)
-        end_pod(cluster, pod, atoi(argument));
+        end_pod(cluster, pod, argument);
     else if (strcmp(verb, "restart") == 0)
-        restart_pod(pod, argument);
+        restart_pod(cluster, pod, argument);
     else if (strcmp(verb, "fail") == 0 || strcmp(verb, "evict") == 0 || strcmp(verb, "starve") == 0)
         pod->phase = POD_FAILED;
     else if (strcmp(verb, "reject") == 0)
@@ -153,6 +169,8 @@ static bool set_option(struct cluster *cluster, const char *verb, const char *va
         options->node_lost_ms = options->overdue_ms = atoi(value);
     } else if (strcmp(verb, "blind") == 0) {
         cluster->blind = arena_strdup(cluster->arena, value);
+    } else if (strcmp(verb, "adopt") == 0) {
+        cluster->status.history = (struct history){0};
     } else if (strcmp(verb, "see") == 0) {
         cluster->blind = NULL;
     } else if (strcmp(verb, "deny") == 0) {

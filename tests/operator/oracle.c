@@ -26,15 +26,84 @@ static int32_t failures_of(const struct pod *pod)
     return pod->restart_count + failed;
 }
 
-static int32_t *counted(struct simulation *s, const char *uid)
+/* Where the pod is in the table. */
+static size_t entry(struct simulation *s, const char *uid)
 {
     struct oracle *oracle = &s->oracle;
     for (size_t i = 0; i < oracle->count; i++)
         if (strcmp(oracle->uids[i], uid) == 0)
-            return &oracle->counted[i];
+            return i;
     assert_true(oracle->count < SIMULATION_MAX_UIDS);
     oracle->uids[oracle->count] = uid;
-    return &oracle->counted[oracle->count++];
+    return oracle->count++;
+}
+
+/* ---- incidents ---- */
+
+static bool is_recent(const struct simulation *s)
+{
+    return s->oracle.incident_ms && s->seen.now_ms - s->oracle.incident_ms < 600000;
+}
+
+static int32_t open_to(const struct simulation *s, const struct pod *pod)
+{
+    int32_t open = 0;
+    for (size_t i = 0; i < s->oracle.incident_count && is_recent(s); i++)
+        open += !s->oracle.incidents[i].of[pod->type][pod->index];
+    return open;
+}
+
+static int32_t unexplained(const struct simulation *s)
+{
+    int32_t count = 0;
+    for (size_t i = 0; i < s->oracle.incident_count; i++)
+        count += s->oracle.incidents[i].unexplained;
+    return count;
+}
+
+/* The oldest `count`. */
+static void explain(struct simulation *s, int32_t count)
+{
+    for (size_t i = 0; i < s->oracle.incident_count && count > 0; i++) {
+        count -= s->oracle.incidents[i].unexplained;
+        s->oracle.incidents[i].unexplained = false;
+    }
+}
+
+static void open_incident(struct simulation *s, bool is_unexplained)
+{
+    struct oracle *oracle = &s->oracle;
+    assert_true(oracle->incident_count < SIMULATION_MAX_UIDS);
+    oracle->incidents[oracle->incident_count++] =
+        (struct oracle_incident){.unexplained = is_unexplained};
+    oracle->incident_ms = s->seen.now_ms;
+}
+
+static void take_part(struct simulation *s, const struct pod *pod)
+{
+    for (size_t i = 0; i < s->oracle.incident_count; i++)
+        s->oracle.incidents[i].of[pod->type][pod->index] = true;
+}
+
+static void forget_incidents(struct simulation *s)
+{
+    s->oracle.incident_ms = 0;
+    explain(s, INT32_MAX);
+}
+
+static int32_t count_ends(struct simulation *s, const struct pod *pod, int32_t ends, bool lost_peer)
+{
+    int32_t open = open_to(s, pod), known = unexplained(s);
+    int32_t part = lost_peer || open < known ? open : known;
+    part = part < ends ? part : ends;
+    if (part < ends)
+        explain(s, INT32_MAX);
+    else if (!lost_peer)
+        explain(s, part);
+    for (int32_t i = part; i < ends; i++)
+        open_incident(s, lost_peer);
+    take_part(s, pod);
+    return ends - part;
 }
 
 /* ---- the job ---- */
@@ -120,26 +189,72 @@ static void forget_completed(struct simulation *s, int type, int32_t from)
         s->oracle.completed[type][i] = false;
 }
 
-/* Failures that were not counted yet; what has succeeded is not asked again. */
+static bool lost_peer(const struct pod *pod)
+{
+    return pod->end.container && strcmp(pod->end.container, "pytorch") == 0 && pod->end.code == 138;
+}
+
+/* One that goes without having ended by itself. */
+static void look_at_leaving(struct simulation *s, const struct pod *pod,
+                            const struct job_status *before)
+{
+    bool goes = pod->deleted_ms || pod->disrupted || simulation_is_lost(&s->seen, pod);
+    bool *left = &s->oracle.left[entry(s, pod->uid)];
+    bool ended = ended_by_itself(pod) && !pod->disrupted &&
+                 (pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED);
+    if (!goes || !takes_part(s, pod, before) || ended ||
+        s->oracle.counted[entry(s, pod->uid)] > pod->restart_count || *left ||
+        pod->phase == POD_PENDING || has_succeeded(pod) ||
+        s->oracle.completed[pod->type][pod->index])
+        return;
+    *left = true;
+    if (!unexplained(s) || open_to(s, pod) == 0)
+        open_incident(s, false);
+    explain(s, INT32_MAX);
+    take_part(s, pod);
+}
+
+/* Failures that were not counted yet. */
+static int32_t look_at_ends(struct simulation *s, const struct pod *pod)
+{
+    int32_t *known = &s->oracle.counted[entry(s, pod->uid)], ends = failures_of(pod) - *known;
+    bool fatal = pod->phase == POD_FAILED && !pod->disrupted && ended_by_itself(pod);
+    if (ends <= 0)
+        return 0;
+    *known += ends;
+    if (!fatal && pod->end.code == 0)
+        return 0; /* a success that is repeated */
+    return count_ends(s, pod, ends, lost_peer(pod));
+}
+
+enum round { LEAVING, CAUSES, CONSEQUENCES, ROUNDS };
+
+static int32_t look_at(struct simulation *s, const struct pod *pod, enum round round,
+                       const struct job_status *before, bool *ret_done)
+{
+    if (round == LEAVING)
+        look_at_leaving(s, pod, before);
+    else if (takes_part(s, pod, before) && has_succeeded(pod))
+        *ret_done = true;
+    else if (takes_part(s, pod, before) && lost_peer(pod) == (round == CONSEQUENCES))
+        return look_at_ends(s, pod);
+    return 0;
+}
+
+/* Failures that are new; what has succeeded is not asked again. */
 static int32_t look_at_pods(struct simulation *s, const struct job_status *before)
 {
     int32_t fresh = 0;
     bool completed[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
     memcpy(completed, s->oracle.completed, sizeof completed);
-    for (size_t i = 0; i < s->seen.pod_count; i++) {
-        const struct pod *pod = &s->seen.pods[i];
-        if (!takes_part(s, pod, before))
-            continue;
-        if (has_succeeded(pod)) {
-            completed[pod->type][pod->index] = true;
-            continue;
-        }
-        int32_t *known = counted(s, pod->uid), failures = failures_of(pod);
-        if (failures > *known) {
-            fresh += failures - *known;
-            *known = failures;
-        }
-    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int type = 0; type < REPLICA_TYPES; type++)
+            for (int32_t index = 0; index < SIMULATION_MAX_REPLICAS; index++)
+                for (size_t i = 0; i < s->seen.pod_count; i++)
+                    if (s->seen.pods[i].type == (enum replica_type)type &&
+                        s->seen.pods[i].index == index)
+                        fresh +=
+                            look_at(s, &s->seen.pods[i], round, before, &completed[type][index]);
     memcpy(s->oracle.completed, completed, sizeof completed);
     return fresh;
 }
@@ -177,5 +292,7 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
           "an attempt began without cause");
     for (int type = 0; type < REPLICA_TYPES && (resumed || attempts); type++)
         forget_completed(s, type, 0);
+    if (resumed || attempts)
+        forget_incidents(s);
     check_completed(s, &after->history);
 }

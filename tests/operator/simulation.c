@@ -96,6 +96,8 @@ static void end_pod(struct simulation *s, struct pod *pod, int exit_code)
     pod->exited = true;
     pod->exit_code = exit_code;
     pod->exited_ms = s->truth->now_ms;
+    if (exit_code)
+        pod->end = (struct pod_end){.container = "pytorch", .code = exit_code};
 }
 
 /* Someone deletes it. */
@@ -114,6 +116,10 @@ static void run_on(struct simulation *s, struct pod *pod)
             pod->phase = POD_RUNNING;
     } else if (chance(s, 40) && restart_in_place(s->truth->job, pod->type)) {
         pod->restart_count++;
+        pod->end = (struct pod_end){
+            .container = chance(s, 80) ? "pytorch" : "side",
+            .code = exit_codes[below(s, (int)array_length(exit_codes))],
+        };
         pod->waiting_reason = chance(s, 30) ? "CrashLoopBackOff" : NULL;
     } else if (chance(s, 40)) {
         end_pod(s, pod, exit_codes[below(s, (int)array_length(exit_codes))]);
@@ -222,7 +228,8 @@ static void print_truth(struct simulation *s)
         const struct pod *pod = &truth->pods[i];
         str_printf(&s->history, " %s %s %s", pod->name, pod->uid, names_phase(pod->phase));
         if (pod->restart_count)
-            str_printf(&s->history, " restarts=%d", pod->restart_count);
+            str_printf(&s->history, " restarts=%d after %s %d", pod->restart_count,
+                       pod->end.container, pod->end.code);
         if (pod->exited)
             str_printf(&s->history, " exit=%d@%" PRId64, pod->exit_code, pod->exited_ms);
         if (pod->deleted_ms)

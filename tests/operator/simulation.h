@@ -14,8 +14,19 @@ extern "C" {
 #define SIMULATION_MAX_UIDS     1024
 #define SIMULATION_MAX_REPLICAS 8
 
-/* What was counted and is complete, by independent rules: a table of every pod that ever was. */
+/* Something that made replicas leave, and which of them left for it. */
+struct oracle_incident {
+    bool of[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
+    bool unexplained; /* only ends that a lost peer explains were seen */
+};
+
+/* What was counted and is complete, by independent rules: tables of every pod and every incident
+ * that ever was. */
 struct oracle {
+    bool left[SIMULATION_MAX_UIDS]; /* went by nobody's failure */
+    struct oracle_incident incidents[SIMULATION_MAX_UIDS];
+    size_t incident_count;
+    int64_t incident_ms; /* of the last; 0: those that there are concern nobody any more */
     const char *uids[SIMULATION_MAX_UIDS];
     int32_t counted[SIMULATION_MAX_UIDS];
     size_t count;

@@ -236,13 +236,21 @@ static struct job_status full_status(struct arena *arena)
     for (int type = 0; type < REPLICA_TYPES; type++) {
         status.replicas[type] =
             (struct replica_status){.present = true, .active = 1, .succeeded = 1, .failed = 1};
-        struct replica_history replica = {
-            .type = type, .index = 1, .uid = "u", .counted = 1, .earlier = 1};
+        struct replica_history replica = {.type = type,
+                                          .index = 1,
+                                          .uid = "u",
+                                          .counted = 1,
+                                          .earlier = 1,
+                                          .incidents = 1,
+                                          .left = true};
         history_put(&status.history, replica, arena);
         history_complete(&status.history, type, 0, arena);
     }
     status.history.failures = 4;
     status.history.attempt = 1;
+    status.history.known = true;
+    status.history.incidents = status.history.unexplained = 1;
+    status.history.incident_ms = 1000;
     return status;
 }
 

@@ -129,14 +129,16 @@ static void labels_say_which_replica(void **state)
 /* ---- status ---- */
 
 #define ENDED(code, at) "state: {terminated: {exitCode: " code ", finishedAt: '" at "'}}"
-#define NOON            "1970-01-01T12:00:00Z"
-#define NOON_10         "1970-01-01T12:00:10Z"
-#define DELETED         "deletionTimestamp: '1970-01-01T12:00:30Z', deletionGracePeriodSeconds: 30"
+#define LAST_END(code, reason, at)                                                                 \
+    "lastState: {terminated: {exitCode: " code ", reason: " reason ", finishedAt: '" at "'}}"
+#define NOON    "1970-01-01T12:00:00Z"
+#define NOON_10 "1970-01-01T12:00:10Z"
+#define DELETED "deletionTimestamp: '1970-01-01T12:00:30Z', deletionGracePeriodSeconds: 30"
 
 struct row {
     const char *metadata; /* more of it */
     const char *status;
-    /* phase, restarts, [created@SECONDS], [before CODE], [exit CODE@SECONDS],
+    /* phase, restarts, [created@SECONDS], [last CONTAINER CODE REASON], [exit CODE@SECONDS],
      * [deleted@SECONDS+GRACE], [disrupted [in vain]], [lost@SECONDS], [waits: REASON (MESSAGE)] */
     const char *expected;
 };
@@ -154,18 +156,18 @@ static const struct row rows[] = {
          "0", NOON) "}], containerStatuses: [{name: side, restartCount: 4}, {name: pytorch, "
                     "restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
                     "{terminated: {exitCode: 1}}}]}",
-     "Running 8 before 1 waits: CrashLoopBackOff ()"},
+     "Running 8 last pytorch 1 waits: CrashLoopBackOff ()"},
     /* container pytorch decides */
     {"",
      "{phase: Running, containerStatuses: [{name: side, " ENDED("3", NOON) "}, {name: pytorch}]}",
-     "Running 1"},
+     "Running 1 last side 3"},
     {"",
      "{phase: Running, containerStatuses: [{name: side}, {name: pytorch, " ENDED("3", NOON) "}]}",
-     "Running 1 exit 3@43200"},
+     "Running 1 last pytorch 3 exit 3@43200"},
     {"", "{phase: Succeeded, containerStatuses: [{name: pytorch, " ENDED("0", NOON_10) "}]}",
      "Succeeded 0 exit 0@43210"},
     {"", "{phase: Failed, containerStatuses: [{name: pytorch, " ENDED("137", NOON) "}]}",
-     "Failed 0 exit 137@43200"},
+     "Failed 0 last pytorch 137 exit 137@43200"},
     {"", "{phase: Unknown}", "Unknown 0"},
     {"creationTimestamp: '" NOON "'", "{}", "Pending 0 created@43200"},
     /* deletion was asked for a grace period before its timestamp */
@@ -175,25 +177,25 @@ static const struct row rows[] = {
     {DELETED,
      "{phase: Failed, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: "
      "137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}",
-     "Failed 0 exit 137@43200 deleted@43200+30"},
+     "Failed 0 last pytorch 137 ContainerStatusUnknown exit 137@43200 deleted@43200+30"},
     /* ended by the system */
     {"", "{phase: Failed, reason: Evicted, message: no memory}",
      "Failed 0 disrupted waits: Evicted (no memory)"},
     {"",
      "{phase: Failed, reason: Evicted, containerStatuses: [{name: pytorch, " ENDED("137",
                                                                                    NOON) "}]}",
-     "Failed 0 exit 137@43200 disrupted waits: Evicted ()"},
+     "Failed 0 last pytorch 137 exit 137@43200 disrupted waits: Evicted ()"},
     {"", "{phase: Failed, reason: Preempting}", "Failed 0 disrupted waits: Preempting ()"},
     {"", "{phase: Running, reason: NodeLost}", "Running 0 disrupted"},
     {"",
      "{phase: Failed, reason: Terminated, containerStatuses: [{name: pytorch, " ENDED("143",
                                                                                       NOON) "}]}",
-     "Failed 0 exit 143@43200 disrupted waits: Terminated ()"},
+     "Failed 0 last pytorch 143 exit 143@43200 disrupted waits: Terminated ()"},
     {"", "{phase: Failed, reason: OutOfcpu}", "Failed 0 disrupted waits: OutOfcpu ()"},
     {"",
      "{phase: Failed, conditions: [{type: Ready, status: 'False'}, {type: DisruptionTarget, status: "
      "'True'}], containerStatuses: [{name: pytorch, " ENDED("143", NOON) "}]}",
-     "Failed 0 exit 143@43200 disrupted"},
+     "Failed 0 last pytorch 143 exit 143@43200 disrupted"},
     /* the condition tells why where the status does not */
     {"",
      "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True', reason: "
@@ -210,7 +212,7 @@ static const struct row rows[] = {
     {"",
      "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'False'}], containerStatuses: "
      "[{name: pytorch, " ENDED("1", NOON) "}]}",
-     "Failed 0 exit 1@43200"},
+     "Failed 0 last pytorch 1 exit 1@43200"},
     {"", "{phase: Failed, containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
      "Failed 0 disrupted"},
     /* the node controller's doing, told from the kubelet's */
@@ -255,7 +257,18 @@ static const struct row rows[] = {
     {"",
      "{phase: Failed, initContainerStatuses: [{name: mine, restartCount: 0, " ENDED(
          "1", NOON) "}], containerStatuses: [{name: pytorch, state: {waiting: {}}}]}",
-     "Failed 0"},
+     "Failed 0 last mine 1"},
+    /* how, and of several the last */
+    {"",
+     "{phase: Running, containerStatuses: [{name: side, restartCount: 1, " LAST_END(
+         "3", "Error", NOON_10) "}, {name: pytorch, restartCount: 2, " LAST_END("137", "OOMKilled",
+                                                                                NOON) "}]}",
+     "Running 3 last side 3"},
+    {"",
+     "{phase: Running, containerStatuses: [{name: side, restartCount: 1, " LAST_END(
+         "3", "Error", NOON) "}, {name: pytorch, restartCount: 2, " LAST_END("137", "OOMKilled",
+                                                                             NOON) "}]}",
+     "Running 3 last pytorch 137 OOMKilled"},
     /* the operator's: its container waits for the master, again and again */
     {"", "{phase: Pending, initContainerStatuses: [{name: init-pytorch, restartCount: 9}]}",
      "Pending 0"},
@@ -303,8 +316,10 @@ static const char *show(const struct pod *pod, struct arena *arena)
     const char *lost = "", *waits = "", *before = "", *created = "";
     if (pod->created_ms)
         created = arena_printf(arena, " created@%d", (int)(pod->created_ms / 1000));
-    if (pod->restarted)
-        before = arena_printf(arena, " before %d", pod->before_code);
+    const struct pod_end *end = &pod->end;
+    if (end->container)
+        before = arena_printf(arena, " last %s %d%s%s", end->container, end->code,
+                              end->reason ? " " : "", end->reason ? end->reason : "");
     if (pod->node_lost_ms)
         lost = arena_printf(arena, " lost@%d", (int)(pod->node_lost_ms / 1000));
     if (pod->waiting_reason)
@@ -434,6 +449,35 @@ static void a_failure_in_place_counts_when_it_happens(void **state)
     }
 }
 
+/* Native sidecars are made to end once the containers are done, one after the other; meanwhile the
+ * pod is running, and no restart follows. */
+static void sidecars_end_with_what_they_serve(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *restart_policy, *main;
+        int32_t restarts;
+    } ends[] = {
+        {"OnFailure", ENDED("0", NOON), 0},       {"OnFailure", ENDED("1", NOON), 2},
+        {"OnFailure", "state: {running: {}}", 1}, {"Always", ENDED("0", NOON), 1},
+        {"Never", ENDED("0", NOON), 0},
+    };
+    for (size_t i = 0; i < array_length(ends); i++) {
+        struct reading reading;
+        auto_free char *text = xasprintf(
+            "{metadata: {" KNOWN "}, spec: {restartPolicy: %s}, status: {phase: Running, "
+            "initContainerStatuses: [{name: one, " ENDED(
+                "143", NOON_10) "}, {name: two, state: "
+                                "{running: {}}}], containerStatuses: [{name: pytorch, %s}]}}",
+            ends[i].restart_policy, ends[i].main);
+        open_reading(&reading, text);
+        struct pod pod =
+            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+        assert_int_equal(pod.restart_count, ends[i].restarts);
+        close_reading(&reading);
+    }
+}
+
 /* In whole characters. */
 static void a_long_message_is_cut(void **state)
 {
@@ -491,6 +535,7 @@ int main(void)
         cmocka_unit_test(a_status_is_read),
         cmocka_unit_test(a_failure_in_place_counts_when_it_happens),
         cmocka_unit_test(of_a_spoilt_pod_only_its_being_there_is_known),
+        cmocka_unit_test(sidecars_end_with_what_they_serve),
         cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(a_service_is_being_deleted),
         cmocka_unit_test(a_name_tells_whose_child_it_would_be),

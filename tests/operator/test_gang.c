@@ -75,8 +75,8 @@ static const struct story volcano[] = {
      "create podgroup j min=1 queue=default\n"},
     {"a limit ends it too", 0, 1, "OnFailure", "backoffLimit: 0",
      "gang volcano; settle; group Running; settle; run *; restart *; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u3:1+0\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u3:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)\n"
      "event Normal JobTerminated: Job has been terminated. Deleting PodGroup\n"
      "delete podgroup j u1\n"},
     {"the deadline does not run while the group waits", 0, 1, "OnFailure",

@@ -13,20 +13,20 @@ static const struct story nodes[] = {
      ""},
     {"then its pod is deleted by force", 1, 1, "Never", "",
      "patience 60000; settle; run *; settle; lose worker-0; settle; wait 60000; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are lost with their nodes.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are lost with their nodes.\n"
      "event Warning PodLost: Pod j-worker-0 is deleted by force: its node is lost\n"
      "force delete pod j-worker-0 u4\n"},
     {"and made again, and no failure is counted", 1, 1, "Never", "",
      "patience 60000; settle; run *; settle; lose worker-0; wait 60000; pass; pass; run *; settle;"
      "state",
-     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"},
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 incidents=1 worker-0:u4:0+0\n"},
     {"ended pods need no node", 0, 2, "OnFailure", "",
      "patience 60000; settle; run *; exit worker-0 0; settle; lose worker-0; wait 60000; pass", ""},
     {"scope Job: all begin again", 1, 1, "OnFailure", "restartScope: Job",
      "patience 60000; settle; run *; settle; lose worker-0; wait 60000; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 attempt=1\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are lost with their nodes.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 attempt=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are lost with their nodes.\n"
      "event Warning PodLost: Pod j-worker-0 is deleted by force: its node is lost\n"
      "delete pod j-master-0 u3\n"
      "force delete pod j-worker-0 u4\n"},
@@ -40,7 +40,7 @@ static const struct story overdue[] = {
      "requeue 91000\n"},
     {"on a node that is well it is waited for all the same, and people are told", 1, 1, "OnFailure",
      "", "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass",
-     "status Created=T Restarting=T Waiting=T(PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force) Master=1/0/0 Worker=0/0/1 start=1000\n"
+     "status Created=T Restarting=T Waiting=T(PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
      "event Warning PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force\n"},
     {"for ever", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass; wait 9000000; "
@@ -49,7 +49,7 @@ static const struct story overdue[] = {
     {"until it ends", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass; gone worker-0; "
      "pass",
-     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=0/0/0 start=1000\n"
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=0/0/0 start=1000 incidents=1 worker-0:u4:0+0\n"
      "create pod j-worker-0 attempt 0\n"},
     {"or its node is lost: then it is deleted by force", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 89999; lose worker-0; pass; "
@@ -63,7 +63,7 @@ static const struct story overdue[] = {
     {"and made again", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 80000; lose worker-0; "
      "wait 10000; pass; pass",
-     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=0/0/0 start=1000\n"
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=0/0/0 start=1000 incidents=1 worker-0:u4:0+0\n"
      "create pod j-worker-0 attempt 0\n"},
     {"suspension gives up what is overdue", 1, 0, "OnFailure", "",
      "patience 60000; settle; run *; settle; suspend; pass; wait 80000; lose *; wait 10000; pass",

@@ -227,7 +227,7 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
 {
     (void)state;
     struct manifest *manifest = decode_text(PLAIN(""));
-    struct job_status status = {.start_ms = 1000};
+    struct job_status status = {.start_ms = 1000, .history.known = true};
     json_t *object = json_loads(
         "{\"metadata\":{\"name\":\"j\",\"resourceVersion\":\"77\",\"managedFields\":[{}]},"
         "\"spec\":{}}",

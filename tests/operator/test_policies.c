@@ -95,12 +95,12 @@ static const struct story cleaning[] = {
      "delete service j-worker-0 u2\n"},
     {"C05 a limit is no exception: None", 1, 1, "OnFailure", "backoffLimit: 0",
      "settle; run *; restart worker-0; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)\n"},
     {"C05 a limit is no exception: Running", 1, 1, "OnFailure",
      "backoffLimit: 0, cleanPodPolicy: Running", "settle; run *; restart worker-0; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)\n"
      "delete pod j-master-0 u3\n"
      "delete pod j-worker-0 u4\n"
      "delete service j-master-0 u1\n"

@@ -234,7 +234,7 @@ static const struct story owners[] = {
      "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob ns/j successfully completed.) Worker=0/2/0 start=1000 completion=1000 done:worker-0 done:worker-1\n"},
     {"its failures count once it is mended", 1, 0, "Never", "",
      "settle; run *; settle; spoil; exit master-0 1; settle; mend; pass; state",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Master replica(s) failed.) Master=0/0/1 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"},
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Master replica(s) failed. (last failure: pod j-master-0, container pytorch, exit code 1)) Master=0/0/1 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"},
     {"its deadline comes", 1, 0, "OnFailure", "activeDeadlineSeconds: 2",
      "settle; run *; settle; spoil; settle; pass", "requeue 3000\n"},
     {"and ends it", 1, 0, "OnFailure", "activeDeadlineSeconds: 2",

@@ -18,13 +18,13 @@ static const struct story policies[] = {
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u4:1+0\n"},
     {"X02 Never: one failure fails the job", 1, 1, "Never", "",
      "settle; run *; settle; exit worker-0 1; wait 5; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1005 failures=1 restarts=0 worker-0:u4:1+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)) Master=1/0/0 Worker=0/0/1 start=1000 completion=1005 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
-     "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
+     "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)\n"},
     {"Never: evicted: replaced and not counted", 1, 1, "Never", "",
      "settle; run *; settle; evict worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
      "delete pod j-worker-0 u4\n"},
     {"C19 ExitCode: 130 is retried", 1, 1, "ExitCode", "",
      "settle; run *; settle; exit worker-0 130; pass",
@@ -34,19 +34,19 @@ static const struct story policies[] = {
      "delete pod j-worker-0 u4\n"},
     {"C20 ExitCode: 1 is permanent", 1, 1, "ExitCode", "",
      "settle; run *; settle; exit worker-0 1; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)) Master=1/0/0 Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
-     "event Warning PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed.\n"},
+     "event Warning PyTorchJobFailed: job \"j\" is failing because \"Worker\" replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)\n"},
     {"C21 ExitCode: 127 is the last permanent one", 1, 0, "ExitCode", "",
      "settle; exit master-0 127; pass; state",
-     "status Created=T Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Master\" replica(s) failed.) Master=0/0/1 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: job \"j\" is failing because \"Master\" replica(s) failed. (last failure: pod j-master-0, container pytorch, exit code 127)) Master=0/0/1 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"},
     {"C21 ExitCode: 128 is the first retryable one", 1, 0, "ExitCode", "",
      "settle; exit master-0 128; pass; state",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/1 start=1000 failures=1 master-0:u2:1+0\n"},
     {"X15 ExitCode: an evicted pod is replaced and not counted", 1, 1, "ExitCode", "",
      "settle; run *; settle; evict worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
      "delete pod j-worker-0 u4\n"},
     {"ExitCode: a pod without exit code is replaced and counted", 1, 0, "ExitCode", "",
      "settle; fail master-0; pass",
@@ -58,7 +58,22 @@ static const struct story policies[] = {
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 137\n"
      "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"},
-    {"Always: an in-place restart after success is counted", 1, 0, "Always", "",
+    {"Always: an in-place restart after success is no failure", 1, 0, "Always", "backoffLimit: 0",
+     "settle; run *; settle; restart master-0 0; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 master-0:u2:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"},
+    {"a sidecar is named", 1, 1, "OnFailure", "backoffLimit: 0",
+     "settle; run *; settle; restart worker-0 3:OOMKilled@side; pass",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0, container side, exit code 3: OOMKilled)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0, container side exited with code 3: OOMKilled\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0, container side, exit code 3: OOMKilled)\n"},
+    {"so is why a container was killed", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 137:OOMKilled; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 137: OOMKilled\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"Always: an in-place restart after who knows what is counted", 1, 0, "Always", "",
      "settle; run *; settle; restart master-0; pass",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=1 master-0:u2:1+0\n"
      "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.\n"},
@@ -67,24 +82,123 @@ static const struct story policies[] = {
 static const struct story deletions[] = {
     {"C22 a running pod being deleted is not active", 0, 2, "OnFailure", "",
      "settle; run *; settle; delete worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=1/0/1 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.) Worker=1/0/1 start=1000 incidents=1 worker-0:u3:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.\n"},
     {"Never: someone deletes a pod: it is made again", 1, 1, "Never", "",
      "settle; run *; settle; delete worker-0; settle; gone worker-0; pass",
      "create pod j-worker-0 attempt 0\n"},
     {"a deleted pod that ends with 1 has not failed", 1, 1, "ExitCode", "",
      "settle; run *; settle; delete worker-0; exit worker-0 1; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.\n"},
     {"a deleted master that ends with 0 has not succeeded", 1, 0, "OnFailure", "",
      "settle; run *; settle; delete master-0; exit master-0 0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=0/0/0 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because no Master replica is running.) Master=0/0/0 start=1000 incidents=1 master-0:u2:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because no Master replica is running.\n"},
     {"but one that succeeded before it was deleted has", 1, 0, "OnFailure", "",
      "settle; run *; settle; exit master-0 0; wait 5; delete master-0; pass",
      "status Created=T Running=F Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 start=1000 completion=1005 done:master-0\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"},
+};
+
+/* One rank that goes takes its peers with it: they leave with 138. */
+#define IN_PLACE "settle; run *; settle; "
+static const struct story incidents[] = {
+    {"one dead rank of four is one failure", 1, 3, "OnFailure", "backoffLimit: 1",
+     IN_PLACE "restart worker-1 137; settle; restart master-0 138; settle; restart worker-0 138;"
+              "restart worker-2 138; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=3/0/0 start=1000 failures=1 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0\n"},
+    {"in whatever order they are seen", 1, 3, "OnFailure", "backoffLimit: 1",
+     IN_PLACE "restart master-0 138; settle; restart worker-2 138; settle; restart worker-1 137;"
+              "settle; restart worker-0 138; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=3/0/0 start=1000 failures=1 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0\n"},
+    {"or all at once", 1, 3, "OnFailure", "backoffLimit: 1",
+     IN_PLACE
+     "restart master-0 138; restart worker-0 138; restart worker-1 137; restart worker-2 138;"
+     "settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=3/0/0 start=1000 failures=1 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0\n"},
+    {"so it is with pods that are made again", 1, 3, "ExitCode", "backoffLimit: 1",
+     IN_PLACE
+     "exit master-0 138; pass; exit worker-1 137; pass; exit worker-0 138; exit worker-2 138;"
+     "settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0\n"},
+    {"the next one is another", 1, 2, "OnFailure", "",
+     IN_PLACE
+     "restart worker-1 137; restart master-0 138; restart worker-0 138; settle; restart worker-0 137;"
+     "settle; restart master-0 138; restart worker-1 138; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000 failures=2 master-0:u4:2+0 worker-0:u5:2+0 worker-1:u6:2+0\n"},
+    {"unset grants six incidents", 1, 3, "OnFailure", "",
+     IN_PLACE "restart * 138; settle; restart * 138; settle; restart * 138; settle; restart * 138;"
+              "settle; restart * 138; settle; restart * 138; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=3/0/0 start=1000 failures=6 master-0:u5:6+0 worker-0:u6:6+0 worker-1:u7:6+0 worker-2:u8:6+0\n"},
+    {"and not the seventh", 1, 3, "OnFailure", "",
+     IN_PLACE "restart * 138; settle; restart * 138; settle; restart * 138; settle; restart * 138;"
+              "settle; restart * 138; settle; restart * 138; settle; restart * 138; settle; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0, container pytorch, exit code 138)) Master=1/0/0 Worker=3/0/0 start=1000 completion=1000 failures=7 restarts=6 master-0:u5:7+0 worker-0:u6:7+0 worker-1:u7:7+0 worker-2:u8:7+0\n"},
+    {"scope Job grants as many", 1, 3, "OnFailure", "restartScope: Job, backoffLimit: 1",
+     IN_PLACE "exit worker-0 138; pass; exit worker-1 137; settle; run *; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=3/0/0 start=1000 failures=1 attempt=1 formed=1+3 worker-0:u6:1+0\n"},
+    {"two that fail by themselves are two", 1, 3, "OnFailure", "",
+     IN_PLACE "restart worker-0 1; restart worker-1 1; restart master-0 138; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=3/0/0 start=1000 failures=2 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:1+0\n"},
+    {"an image that uses 138 for itself reaches its limit", 0, 1, "OnFailure", "backoffLimit: 2",
+     IN_PLACE "restart * 138; settle; restart * 138; settle; restart * 138; settle; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0, container pytorch, exit code 138)) Worker=1/0/0 start=1000 completion=1000 failures=3 restarts=2 worker-0:u2:3+0\n"},
+    {"so it does beside another that fails", 0, 2, "OnFailure", "backoffLimit: 2",
+     IN_PLACE
+     "restart worker-0 1; settle; restart worker-1 138; settle; restart worker-1 138; settle;"
+     "restart worker-1 138; settle; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-1, container pytorch, exit code 138)) Worker=2/0/0 start=1000 completion=1000 failures=3 restarts=2 worker-0:u3:1+0 worker-1:u4:3+0\n"},
+    {"long after an incident 138 is a failure of its own", 0, 2, "OnFailure", "", IN_PLACE "restart worker-0 1; settle; wait 600000; restart worker-1 138; settle; state", "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 failures=2 worker-0:u3:1+0 worker-1:u4:1+0\n"},
+    {"and another code is none's cause", 0, 2, "OnFailure", "",
+     IN_PLACE "restart worker-0 138; settle; wait 600000; restart worker-1 1; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 failures=2 worker-0:u3:1+0 worker-1:u4:1+0\n"},
+    {"a sidecar that leaves with 138 has lost nobody", 0, 2, "OnFailure", "",
+     IN_PLACE "restart worker-0 1; settle; restart worker-1 138@side; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 failures=2 worker-0:u3:1+0 worker-1:u4:1+0\n"},
+    {"an evicted pod's peers have not failed", 1, 3, "OnFailure", "backoffLimit: 0",
+     IN_PLACE
+     "evict worker-1; pass; restart master-0 138; restart worker-0 138; restart worker-2 138;"
+     "settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000 incidents=1 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:0+0 worker-2:u8:1+0\n"},
+    {"nor a deleted one's, in any order of nodes", 1, 3, "ExitCode", "backoffLimit: 0",
+     IN_PLACE
+     "delete worker-1; pass; delete worker-2; exit master-0 138; exit worker-0 138; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=2 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:0+0 worker-2:u8:0+0\n"},
+    {"scope Job: nor does the attempt count", 1, 1, "OnFailure",
+     "restartScope: Job, backoffLimit: 0",
+     IN_PLACE "evict worker-0; exit master-0 138; settle; state",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 attempt=1 formed=1+1 master-0:u3:1+0 worker-0:u4:0+0\n"},
+    {"a resumed job starts with none", 1, 1, "OnFailure", "",
+     IN_PLACE "restart worker-0 1; settle; suspend; settle; resume; settle; run *; settle;"
+              "restart master-0 138; settle; state",
+     "status Created=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=2 master-0:u7:1+0 worker-0:u4:1+0\n"},
+};
+
+/* Jobs under way that another operator began: a limit that it did not have is not reached at once.
+ */
+static const struct story adoptions[] = {
+    {"what was before is not counted", 0, 2, "OnFailure", "backoffLimit: 0",
+     IN_PLACE "restart worker-0 1; restart worker-0 1; restart worker-1 137; adopt; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 worker-0:u3:2+0 worker-1:u4:1+0\n"},
+    {"what comes is", 0, 2, "OnFailure", "backoffLimit: 1",
+     IN_PLACE
+     "restart worker-0 1; restart worker-0 1; adopt; settle; restart worker-0 1; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 failures=1 worker-0:u3:3+0\n"},
+    {"a pod that ended meanwhile is replaced, and counts", 1, 1, "ExitCode", "",
+     IN_PLACE "exit worker-0 137; adopt; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 137\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"one that is asleep wakes to a history of its own", 1, 1, "OnFailure", "",
+     IN_PLACE
+     "suspend; settle; adopt; pass; resume; settle; run *; restart worker-0 1; settle; state",
+     "status Created=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u8:1+0\n"},
+    {"nothing is written while nothing can be seen", 0, 1, "OnFailure", "backoffLimit: 0",
+     IN_PLACE "restart worker-0 1; adopt; blind Forbidden; pass; see; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000 worker-0:u2:1+0\n"},
 };
 
 /* The operator's own init container found no master: a cluster may take its time to have a node. */
@@ -106,11 +220,11 @@ static const struct story waits[] = {
      "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000 formed=1+3\n"},
     {"scope Job: what vanishes once all have come ends the attempt again", 1, 3, "OnFailure",
      "restartScope: Job", STARVED "settle; run *; settle; gone worker-1; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
     {"scope Job: and what had been there before, at any time", 1, 3, "OnFailure",
      "restartScope: Job",
      "settle; run *; settle; starve worker-2; pass; gone worker-0; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
 };
 
 #define REJECTED "settle; reject worker-0 OutOfcpu; pass; "
@@ -131,13 +245,13 @@ static const struct story pauses[] = {
      "requeue 1061000\n"},
     {"and is none for a pod that has lived", 1, 1, "Never", "",
      "settle; reject worker-0 Evicted; wait 10000; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/1 start=1000\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=0/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
      "event Warning PodDisrupted: Pod j-worker-0 did not fail, it was ended: Evicted\n"
      "delete pod j-worker-0 u4\n"},
     {"nor does it keep what has no place", 1, 2, "Never", "",
      "settle; reject worker-1 OutOfcpu; pass; scale 1; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 worker-1:u6:0+0\n"
      "delete pod j-worker-1 u6\n"
      "delete service j-worker-1 u3\n"
      "requeue 11000\n"},
@@ -149,7 +263,7 @@ static const struct story pauses[] = {
      REJECTED "gone master-0; pass; wait 9999; pass", "requeue 11000\n"},
     {"scope Job: and begins after it", 1, 1, "OnFailure", "restartScope: Job",
      REJECTED "gone master-0; pass; wait 10000; pass; gone worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 attempt=1 worker-0:u4:0+0\n"
      "create pod j-master-0 attempt 1\n"
      "create pod j-worker-0 attempt 1\n"},
 };
@@ -159,19 +273,19 @@ static const struct story limits[] = {
      "settle; run *; settle; pass", ""},
     {"limit 0: the first failure fails the job", 1, 0, "OnFailure", "backoffLimit: 0",
      "settle; run *; settle; restart master-0; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)) Master=1/0/0 start=1000 completion=1000 failures=1 restarts=0 master-0:u2:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)\n"},
     {"C07 limit 3: three in-place restarts are granted", 1, 0, "OnFailure", "backoffLimit: 3",
      "settle; run *; settle; restart *; settle; restart *; settle; restart *; settle; state",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=3 master-0:u2:3+0\n"},
     {"C07 limit 3: the fourth failure fails the job", 1, 0, "OnFailure", "backoffLimit: 3",
      "settle; run *; settle; restart *; restart *; settle; restart *; restart *; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 start=1000 completion=1000 failures=4 restarts=2 master-0:u2:4+0\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)) Master=1/0/0 start=1000 completion=1000 failures=4 restarts=2 master-0:u2:4+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)\n"},
     {"C08 limit 4: one restart of each of five workers is too many", 0, 5, "OnFailure",
      "backoffLimit: 4", "settle; run *; settle; restart *; pass",
-     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Worker=5/0/0 start=1000 completion=1000 failures=5 restarts=0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0 worker-3:u9:1+0 worker-4:u10:1+0\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-4)) Worker=5/0/0 start=1000 completion=1000 failures=5 restarts=0 worker-0:u6:1+0 worker-1:u7:1+0 worker-2:u8:1+0 worker-3:u9:1+0 worker-4:u10:1+0\n"
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-4)\n"},
     {"C08 limit 4: of four it is not", 0, 4, "OnFailure", "backoffLimit: 4",
      "settle; run *; settle; restart *; settle; state",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=4/0/0 start=1000 failures=4 worker-0:u5:1+0 worker-1:u6:1+0 worker-2:u7:1+0 worker-3:u8:1+0\n"},
@@ -180,26 +294,26 @@ static const struct story limits[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 start=1000 failures=2 master-0:u3:1+1\n"},
     {"X13 ExitCode, limit 2: the third failure fails the job", 1, 0, "ExitCode", "backoffLimit: 2",
      "settle; exit master-0 137; settle; exit master-0 137; settle; exit master-0 137; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=3 restarts=2 master-0:u4:1+2\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0, container pytorch, exit code 137)) Master=0/0/1 start=1000 completion=1000 failures=3 restarts=2 master-0:u4:1+2\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 137\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0, container pytorch, exit code 137)\n"},
     {"X14 restarts of a pending pod count too", 1, 1, "OnFailure", "backoffLimit: 0",
      "settle; restart worker-0; pass; state",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 Worker=0/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Master=0/0/0 Worker=0/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"},
     {"unset means six", 1, 0, "ExitCode", "",
      "settle; exit * 137; settle; exit * 137; settle; exit * 137; settle; exit * 137; settle;"
      "exit * 137; settle; exit * 137; settle; exit * 137; settle; state",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 start=1000 completion=1000 failures=7 restarts=6 master-0:u8:1+6\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0, container pytorch, exit code 137)) Master=0/0/1 start=1000 completion=1000 failures=7 restarts=6 master-0:u8:1+6\n"},
     {"-1 means unlimited", 1, 0, "OnFailure", "backoffLimit: -1",
      "settle; run *; restart *; restart *; restart *; restart *; restart *; restart *; restart *;"
      "restart *; settle; state",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=8 master-0:u2:8+0\n"},
     {"evictions are no failures", 1, 0, "OnFailure", "backoffLimit: 0",
      "settle; evict *; settle; evict *; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/0 start=1000\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master pod(s) were ended by the system.) Master=0/0/0 start=1000 incidents=2 master-0:u3:0+0\n"},
     {"restarts of a replaced pod stay counted", 1, 0, "OnFailure", "backoffLimit: 2",
      "settle; run *; restart *; restart *; settle; gone *; settle; restart *; pass; state",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/0 start=1000 completion=1000 failures=3 restarts=2 master-0:u3:1+2\n"},
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)) Master=0/0/0 start=1000 completion=1000 failures=3 restarts=2 master-0:u3:1+2\n"},
 };
 
 static const struct story groups[] = {
@@ -232,18 +346,18 @@ static const struct story groups[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 3 Master replica(s) failed.) Master=0/0/0 Worker=0/0/0 start=1000 failures=1 attempt=1 formed=1+2 master-0:u4:1+0 worker-0:u5:1+0 worker-1:u6:1+0\n"},
     {"scope Job: attempts are limited", 1, 1, "OnFailure", "restartScope: Job, backoffLimit: 1",
      "settle; exit worker-0 138; settle; exit master-0 138; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 restarts=1 attempt=1 formed=1+1 master-0:u5:1+0 worker-0:u4:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0, container pytorch, exit code 138)) Master=0/0/1 Worker=0/0/0 start=1000 completion=1000 failures=2 restarts=1 attempt=1 formed=1+1 master-0:u5:1+0 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 138\n"
-     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit\n"},
+     "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0, container pytorch, exit code 138)\n"},
     {"scope Job: a deleted pod restarts all, uncounted", 1, 1, "OnFailure", "restartScope: Job",
      "settle; run *; settle; delete worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 attempt=1\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 attempt=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) are being deleted.\n"
      "delete pod j-master-0 u3\n"},
     {"scope Job: a pod that vanished ends the attempt, uncounted", 1, 2, "OnFailure",
      "restartScope: Job", "settle; run *; settle; gone worker-1; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.) Master=1/0/0 Worker=1/0/0 start=1000 attempt=1\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because its replicas are gone.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.) Master=1/0/0 Worker=1/0/0 start=1000 attempt=1\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.\n"
      "delete pod j-master-0 u4\n"
      "delete pod j-worker-0 u5\n"},
     {"scope Job: one that was not made yet has not vanished", 1, 2, "OnFailure",
@@ -258,13 +372,13 @@ static const struct story groups[] = {
      "settle; exit worker-0 0; settle; exit worker-1 1; settle; state",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/0 start=1000 failures=1 attempt=1 formed=0+2 worker-1:u4:1+0\n"},
     {"scope Job, Never: fails", 0, 2, "Never", "restartScope: Job", "settle; exit worker-0 1; pass",
-     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 formed=0+2 worker-0:u3:1+0\n"
+     "status Created=T Failed=T(PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)) Worker=0/0/1 start=1000 completion=1000 failures=1 restarts=0 formed=0+2 worker-0:u3:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
-     "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed.\n"},
+     "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)\n"},
     {"scope Job, Never: evicted: all begin anew", 0, 2, "Never", "restartScope: Job",
      "settle; evict worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=0/0/1 start=1000 attempt=1\n"
-     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Worker=0/0/1 start=1000 incidents=1 attempt=1 worker-0:u3:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
      "delete pod j-worker-0 u3\n"
      "delete pod j-worker-1 u4\n"},
     {"scope Job: resuming is a new attempt", 1, 1, "OnFailure", "restartScope: Job",
@@ -296,6 +410,18 @@ static void who_waits_for_the_master_has_not_failed(void **state)
     cluster_tell(waits, array_length(waits));
 }
 
+static void one_incident_is_one_count(void **state)
+{
+    (void)state;
+    cluster_tell(incidents, array_length(incidents));
+}
+
+static void jobs_are_taken_over_with_what_they_went_through(void **state)
+{
+    (void)state;
+    cluster_tell(adoptions, array_length(adoptions));
+}
+
 static void failures_are_counted_once(void **state)
 {
     (void)state;
@@ -316,6 +442,8 @@ int main(void)
         cmocka_unit_test(what_the_system_ends_again_and_again_waits),
         cmocka_unit_test(who_waits_for_the_master_has_not_failed),
         cmocka_unit_test(failures_are_counted_once),
+        cmocka_unit_test(one_incident_is_one_count),
+        cmocka_unit_test(jobs_are_taken_over_with_what_they_went_through),
         cmocka_unit_test(groups_restart_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
