@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/open_files.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -141,6 +142,7 @@ int main(int argc, char **argv)
         return exit_aside ? exit_aside : printed();
     int64_t start_us = clock_monotonic_us();
     signal(SIGPIPE, SIG_IGN);
+    open_files_raise(); /* rank 0 has a connection to every other */
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct topology topology;

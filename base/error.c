@@ -42,7 +42,8 @@ int error_errno(struct error *err, int errno_value, const char *format, ...)
         code = ERR_EXISTS;
     else if (errno_value == EACCES || errno_value == EROFS)
         code = ERR_FORBIDDEN;
-    return error_set(err, code, "%s: %s", what, strerror(errno_value));
+    const char *mend = errno_value == EMFILE ? "; raise the limit (ulimit -n)" : "";
+    return error_set(err, code, "%s: %s%s", what, strerror(errno_value), mend);
 }
 
 int error_wrap(struct error *err, const char *format, ...)

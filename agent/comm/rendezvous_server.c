@@ -6,9 +6,11 @@
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
+#include "base/open_files.h"
 #include "base/str.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,6 +22,8 @@
 #include <unistd.h>
 
 #define STRANGERS_MAX 64   /* connections beyond one per rank */
+#define OWN_FILES     32   /* that rank 0 may have open besides: rings, data, checkpoints */
+#define PAUSE_MS      100  /* before the next connection is taken, when there is no room for one */
 #define SEND_MS       1000 /* a message that does not fit in the socket for so long: a lost rank */
 
 struct member {
@@ -45,7 +49,8 @@ struct rendezvous_server {
     int listener, stop; /* stop: an eventfd that rendezvous_server_close writes */
     struct store_table *table;
     struct member *members;
-    struct pollfd *polls; /* [2 + members_max]: listener, stop, one per member */
+    struct pollfd *polls;   /* [2 + members_max]: listener, stop, one per connection */
+    struct member **polled; /* [2 + members_max]: whose */
     struct waiter *waiters;
     int members_max, waiters_max;
     int joined;
@@ -53,7 +58,8 @@ struct rendezvous_server {
     bool over;                           /* a rank was lost, or: */
     char contradiction[STORE_VALUE_MAX]; /* between ranks; empty: none */
     bool leaving;
-    int64_t beat_ms; /* when signs of life were sent last */
+    int64_t beat_ms;       /* when signs of life were sent last */
+    int64_t full_until_ms; /* no file is left for a connection */
 };
 
 /* ---- sending ---- */
@@ -295,8 +301,12 @@ static void receive(struct rendezvous_server *s, struct member *m)
 static void accept_member(struct rendezvous_server *s)
 {
     int fd = net_accept(s->listener);
-    if (fd < 0)
+    if (fd < 0) {
+        /* What cannot be taken goes on waiting, and poll goes on telling of it. */
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            s->full_until_ms = clock_monotonic_ms() + PAUSE_MS;
         return;
+    }
     struct member *m = member_of_fd(s, -1);
     if (!m) {
         close(fd);
@@ -316,19 +326,51 @@ static void drop_silent(struct rendezvous_server *s)
             drop(s, &s->members[i], how);
 }
 
+/* Nobody hears of anything any more: all are told, as of a loss. */
+static void fail(struct rendezvous_server *s, int errno_value)
+{
+    struct error err;
+    error_errno(&err, errno_value, "rank 0 cannot hear the others: poll");
+    if (!s->started) {
+        snprintf(s->contradiction, sizeof s->contradiction, "%.150s", err.msg);
+        broadcast(s, WIRE_REFUSED, s->contradiction);
+    }
+    lose(s, 0, "failed", err.msg);
+    poll(NULL, 0, PAUSE_MS); /* it may be for want of memory, which comes back */
+}
+
+/* Fills s->polls: poll refuses more entries than a process may have open files, even unused ones.
+ */
+static nfds_t list_polls(struct rendezvous_server *s)
+{
+    bool takes = !s->leaving && clock_monotonic_ms() >= s->full_until_ms;
+    nfds_t count = 2;
+    s->polls[0] = (struct pollfd){.fd = takes ? s->listener : -1, .events = POLLIN};
+    s->polls[1] = (struct pollfd){.fd = s->leaving ? -1 : s->stop, .events = POLLIN};
+    for (int i = 0; i < s->members_max; i++) {
+        if (s->members[i].fd < 0)
+            continue;
+        s->polls[count] = (struct pollfd){.fd = s->members[i].fd, .events = POLLIN};
+        s->polled[count++] = &s->members[i];
+    }
+    return count;
+}
+
 /* Waits for something to do, and does what came over the sockets. */
 static void serve(struct rendezvous_server *s, int64_t until_ms)
 {
+    if (s->full_until_ms > clock_monotonic_ms() && s->full_until_ms < until_ms)
+        until_ms = s->full_until_ms;
     int64_t wait_ms = until_ms - clock_monotonic_ms();
-    s->polls[0] = (struct pollfd){.fd = s->leaving ? -1 : s->listener, .events = POLLIN};
-    s->polls[1] = (struct pollfd){.fd = s->leaving ? -1 : s->stop, .events = POLLIN};
-    for (int i = 0; i < s->members_max; i++)
-        s->polls[2 + i] = (struct pollfd){.fd = s->members[i].fd, .events = POLLIN};
-    if (poll(s->polls, (nfds_t)s->members_max + 2, wait_ms > 0 ? (int)wait_ms : 0) <= 0)
+    nfds_t count = list_polls(s);
+    int ready = poll(s->polls, count, wait_ms > 0 ? (int)wait_ms : 0);
+    if (ready < 0 && errno != EINTR)
+        fail(s, errno);
+    if (ready <= 0)
         return;
-    for (int i = 0; i < s->members_max; i++)
-        if (s->polls[2 + i].revents && s->members[i].fd == s->polls[2 + i].fd)
-            receive(s, &s->members[i]);
+    for (nfds_t i = 2; i < count; i++)
+        if (s->polls[i].revents && s->polled[i]->fd == s->polls[i].fd)
+            receive(s, s->polled[i]);
     if (s->polls[0].revents)
         accept_member(s);
     if (s->polls[1].revents)
@@ -364,6 +406,7 @@ static void destroy(struct rendezvous_server *s)
     store_table_close(s->table);
     free(s->members);
     free(s->polls);
+    free(s->polled);
     free(s->waiters);
     free((char *)s->options.job_id);
     free(s);
@@ -373,6 +416,13 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
                            struct rendezvous_server **ret_server, struct error *err)
 {
     int listener;
+    int64_t files = (int64_t)options->size + OWN_FILES, limit = open_files_limit();
+    if (files > limit)
+        return error_set(err, ERR_CONFIG,
+                         "%d ranks need %" PRId64 " open files in rank 0, which may have %" PRId64
+                         ": raise the limit (ulimit -n)",
+                         options->size, files, limit);
+    int64_t strangers = limit - files;
     if (listen_tcp(options->host, options->port, &listener, err) < 0)
         return -1;
     struct rendezvous_server *s = xcalloc(1, sizeof *s);
@@ -381,10 +431,11 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
     s->listener = listener;
     s->stop = eventfd(0, EFD_CLOEXEC);
     s->table = store_table_open();
-    s->members_max = options->size + STRANGERS_MAX;
+    s->members_max = options->size + (int)(strangers < STRANGERS_MAX ? strangers : STRANGERS_MAX);
     s->waiters_max = 4 * options->size;
     s->members = xcalloc((size_t)s->members_max, sizeof *s->members);
     s->polls = xcalloc((size_t)s->members_max + 2, sizeof *s->polls);
+    s->polled = xcalloc((size_t)s->members_max + 2, sizeof *s->polled);
     s->waiters = xcalloc((size_t)s->waiters_max, sizeof *s->waiters);
     for (int i = 0; i < s->members_max; i++)
         s->members[i].fd = s->members[i].rank = -1;

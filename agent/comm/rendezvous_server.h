@@ -22,7 +22,8 @@ struct rendezvous_server_options {
     int silence_ms;     /* a rank that gives none for so long is lost */
 };
 
-/* Listens and starts the thread. Errors: ERR_CONFIG if the port is in use. */
+/* Listens and starts the thread. Errors: ERR_CONFIG if the port is in use, or so many ranks need
+ * more open files than a process may have. */
 int rendezvous_server_open(const struct rendezvous_server_options *options,
                            struct rendezvous_server **ret_server, struct error *err);
 /* NULL-safe. Says goodbye to all who are still there. */

@@ -277,18 +277,25 @@ static void read_all(struct round *round)
         pulse_listen(&round->ranks[i].pulse, clock_monotonic_ms());
 }
 
+/* Only what is open: poll refuses more entries than a process may have open files. */
+static void add_poll(struct round *round, int fd, nfds_t *count)
+{
+    if (fd >= 0)
+        round->fds[(*count)++] = (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
 /* Waits for the next event, but not longer than until then. */
 static void wait_event(struct round *round, int signals, int64_t until_ms)
 {
     int64_t left_ms = until_ms - clock_monotonic_ms();
     int timeout_ms = left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
-    round->fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    nfds_t count = 0;
+    add_poll(round, signals, &count);
     for (int i = 0; i < 2 * round->count; i++)
-        round->fds[1 + i] = (struct pollfd){.fd = round->streams[i].pipe, .events = POLLIN};
+        add_poll(round, round->streams[i].pipe, &count);
     for (int i = 0; i < round->count; i++)
-        round->fds[1 + 2 * round->count + i] =
-            (struct pollfd){.fd = round->ranks[i].pulse.pipe, .events = POLLIN};
-    if (poll(round->fds, (nfds_t)(1 + 3 * round->count), timeout_ms) > 0 && round->fds[0].revents)
+        add_poll(round, round->ranks[i].pulse.pipe, &count);
+    if (poll(round->fds, count, timeout_ms) > 0 && round->fds[0].revents)
         pass_signal(round, signals);
     read_all(round); /* whatever ended the wait: who has given a sign in time is not stuck */
 }

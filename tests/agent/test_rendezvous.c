@@ -8,6 +8,7 @@
 #include "base/mem.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 static int share_keys(struct process *p, struct error *err)
 {
@@ -169,6 +170,39 @@ static void test_a_port_in_use_is_named(void **state)
     assert_fails(p.result, &p.err, ERR_CONFIG, expected);
 }
 
+/* As `ulimit -n` does. */
+static void limit_files(rlim_t most)
+{
+    const struct rlimit limit = {.rlim_cur = most, .rlim_max = most};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static int with_64_files(struct process *p, struct error *err)
+{
+    limit_files(64);
+    return share_keys(p, err);
+}
+
+/* Fewer than there is room for strangers. */
+static void test_few_open_files_are_enough_for_few_ranks(void **state)
+{
+    (void)state;
+    struct process all[4] = {0};
+    processes_run(all, 4, with_64_files, 0);
+    for (int i = 0; i < 4; i++)
+        assert_ok(all[i].result, &all[i].err);
+}
+
+static void test_too_few_open_files_are_told(void **state)
+{
+    (void)state;
+    struct process p = {.rank = 0, .size = 40, .port = free_port(), .body = with_64_files};
+    process_start(&p);
+    process_wait(&p);
+    assert_fails(p.result, &p.err, ERR_CONFIG,
+                 "40 ranks need 72 open files in rank 0, which may have 64: raise the limit");
+}
+
 /* A port probe and a stranger that talks HTTP must not disturb. */
 static int with_strangers(struct process *p, struct error *err)
 {
@@ -214,6 +248,8 @@ int main(void)
         cmocka_unit_test(test_processes_of_another_job_do_not_join),
         cmocka_unit_test(test_a_port_in_use_is_named),
         cmocka_unit_test(test_strangers_do_not_disturb),
+        cmocka_unit_test(test_few_open_files_are_enough_for_few_ranks),
+        cmocka_unit_test(test_too_few_open_files_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,17 @@ check "a checkpoint directory that is a file" one_line 2 "file is not a director
 check "they end before training" lacks <(agent "${four[@]}" --save_model "$work/folder" 2>&1) "First step"
 check "no data: once" one_line 2 "train-images-idx3-ubyte" agent "${four[@]}" --data.root "$work/none"
 
+# Few open files: rank 0 has a connection to every other, and room for some more.
+few_files() { # COUNT ARG...
+    local count=$1
+    shift
+    (ulimit -n "$count" && agent "$@")
+}
+check "64 open files are enough for four ranks" few_files 64 "${four[@]}"
+check "30 are not, and what to do is told" one_line 2 "4 ranks need 36 open files in rank 0, which may have 30: raise the limit (ulimit -n)" \
+    few_files 30 "${four[@]}"
+check "8 are not enough for the launcher" fails 1 "Too many open files; raise the limit (ulimit -n)" few_files 8 "${four[@]}"
+
 # Pods with other arguments than the master's.
 node() { # RANK ARG...
     agent "${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --master_addr 127.0.0.1 --master_port "$port" --node_rank "$@"
