@@ -263,4 +263,17 @@ untroubled() { # what was made is told, and no failure
     all=$(events killed) && grep -F "Created pod" <<<"$all" | head -n 1 && ! grep -F Failed <<<"$all"
 }
 check "nobody was told of a failure" untroubled
+
+# ---- an idle operator, which asks for nothing but its watches until its other connection is given up
+operator_stop
+check "two idle minutes can be made a second" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/idle.so" tests/cluster/idle.c -ldl
+LD_PRELOAD=$work/idle.so ASAN_OPTIONS=verify_asan_link_order=0 operator_start
+check "an operator whose idle connections are given up is ready" operator_ready
+for idle in idle-a idle-b; do
+    sleep 3 # longer than a connection may be idle
+    job $idle 0 2 OnFailure
+    check "$idle: a job after a pause gets its pods" comes 2 pod_count $idle
+    check "... and its status" comes Created conditions $idle
+done
+check "no request waited behind a watch" lacks "$work/operator-$((${#operators[@]} - 1)).log" "no whole answer"
 tap_done
