@@ -27,6 +27,9 @@ enum { URGENT_PLANS_MAX = 56, PATIENT_PLANS_MAX = 8 };
 static const size_t plans_max[QUEUE_LANES] = {
     [QUEUE_URGENT] = URGENT_PLANS_MAX, [QUEUE_PATIENT] = PATIENT_PLANS_MAX};
 
+/* While the jobs of plans under way take so much as text, no further plan is begun. */
+#define HELD_BYTES_MAX ((size_t)4 << 20)
+
 /* A plan under way holds its job. */
 struct hold {
     struct store_job *job;
@@ -46,7 +49,7 @@ struct controller {
     bool leading;            /* as of the last turn */
     bool blind;              /* likewise: children cannot be seen */
     struct hold holds[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
-    size_t hold_count, holds_of[QUEUE_LANES];
+    size_t hold_count, holds_of[QUEUE_LANES], held_bytes;
     uint64_t passes, failed_passes;
 };
 
@@ -77,6 +80,7 @@ static void forget_hold(struct controller *c, const char *key)
     for (size_t i = 0; i < c->hold_count; i++) {
         if (strcmp(c->holds[i].key, key) != 0)
             continue;
+        c->held_bytes -= c->holds[i].job->bytes;
         store_release_job(c->holds[i].job);
         free(c->holds[i].key);
         c->holds_of[c->holds[i].lane]--;
@@ -215,6 +219,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     struct hold *hold = &c->holds[c->hold_count++];
     *hold = (struct hold){.job = job, .key = xstrdup(key), .lane = lane};
     c->holds_of[lane]++;
+    c->held_bytes += job->bytes;
     executor_start(c->executor, hold->key, job->job, job->object, job->status, plan);
 }
 
@@ -317,7 +322,7 @@ static void follow_leading(struct controller *c, bool leading)
 
 static bool has_room(const struct controller *c, enum queue_lane lane)
 {
-    return c->holds_of[lane] < plans_max[lane];
+    return c->holds_of[lane] < plans_max[lane] && c->held_bytes < HELD_BYTES_MAX;
 }
 
 static void pass_due(struct controller *c, enum queue_lane lane, int64_t now_ms)

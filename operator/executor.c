@@ -17,7 +17,7 @@ enum { TAKEN_AGAIN_MS = 10 * 1000 };
  * Trying again is useless until somebody changes the job (which is seen), or that rule. */
 enum { INVALID_AGAIN_MS = 5 * 60 * 1000 };
 
-static const struct executor_transport kube_transport = {kube_send, kube_cancel};
+static const struct executor_transport kube_transport = {kube_send, kube_cancel, kube_body_bytes};
 
 /* ---- one plan ---- */
 
@@ -115,10 +115,18 @@ static void note_unwritten(struct run *run, const struct action *action, enum er
 
 static void on_done(void *context, const struct json_t *answer, const struct error *err);
 
+/* A pod is made from its template, which may have a megabyte. What is in flight goes on. */
+static bool may_send(const struct run *run)
+{
+    const struct executor *executor = run->executor;
+    return !run->flights ||
+           executor->options.transport->body_bytes(executor->kube) < EXECUTOR_BODY_BYTES_MAX;
+}
+
 static void advance(struct run *run)
 {
     const struct action *action;
-    while ((action = steps_next(run->steps))) {
+    while (may_send(run) && (action = steps_next(run->steps))) {
         if (action->kind == ACTION_EVENT) {
             flight_tell(run, action);
             continue;

@@ -35,10 +35,14 @@ struct executor_outcome {
     int64_t requeue_ms; /* wall clock, or 0; also to see whether a name that was taken is free */
 };
 
-/* How requests go out: kube_send and kube_cancel, or a test's. */
+/* While the bodies of all requests take so much, a plan sends no more than one at a time. */
+#define EXECUTOR_BODY_BYTES_MAX ((size_t)4 << 20)
+
+/* How requests go out: kube's own functions, or a test's. */
 struct executor_transport {
     struct kube_request *(*send)(struct kube *kube, const struct kube_call *call, int64_t now_ms);
     void (*cancel)(struct kube *kube, struct kube_request *request);
+    size_t (*body_bytes)(const struct kube *kube);
 };
 
 struct executor_options {

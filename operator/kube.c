@@ -34,6 +34,7 @@ static void free_request(struct kube_request *request)
         request->previous->next = request->next;
     else
         kube->first = request->next;
+    kube->body_bytes -= request->body_bytes;
     free(request->method);
     free(request->path);
     free(request->content_type);
@@ -174,7 +175,7 @@ void kube_request_try(struct kube_request *request, int64_t now_ms)
         .method = request->method,
         .url = url,
         .body = request->body,
-        .body_bytes = request->body ? strlen(request->body) : 0,
+        .body_bytes = request->body_bytes,
         .content_type = request->content_type,
         .bearer = kubeconfig_token(kube->config),
         .user_agent = kube->options.user_agent,
@@ -240,6 +241,8 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
     if (call->body) {
         request->body = json_dumps(call->body, JSON_COMPACT);
         assert(request->body);
+        request->body_bytes = strlen(request->body);
+        kube->body_bytes += request->body_bytes;
         request->content_type =
             xstrdup(call->content_type ? call->content_type : "application/json");
     }
@@ -284,6 +287,11 @@ bool kube_is_refusal(enum error_code code)
 {
     return code == ERR_EXISTS || code == ERR_FORBIDDEN || code == ERR_INPUT ||
            code == ERR_NOT_FOUND || code == ERR_CONFLICT;
+}
+
+size_t kube_body_bytes(const struct kube *kube)
+{
+    return kube->body_bytes;
 }
 
 uint64_t kube_requests_sent(const struct kube *kube)

@@ -87,6 +87,9 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms);
  * *ret_left_ms at most (INT64_MAX: none does). COMMAND_FDS_MAX at most; returns how many. */
 size_t kube_fds(const struct kube *kube, struct pollfd *fds, int64_t *ret_left_ms);
 
+/* What the bodies of all requests take that are not over. */
+size_t kube_body_bytes(const struct kube *kube);
+
 /* Requests sent since the start, tries included: for metrics and tests. */
 uint64_t kube_requests_sent(const struct kube *kube);
 /* Of them, those without an answer to work with: connection trouble, 401, 408, 429, 5xx. */

@@ -23,6 +23,7 @@ struct kube_request {
 
     /* what was asked for; a stream has `line` */
     char *method, *path, *content_type, *body;
+    size_t body_bytes;
     bool once, exact, unguarded, is_stream;
     int64_t timeout_ms, idle_timeout_ms;
     void (*line)(void *context, const char *line, size_t bytes);
@@ -54,6 +55,7 @@ struct kube {
     uint64_t tls_version;
     int64_t last_ms;
     uint64_t sent, failed, forbidden;
+    size_t body_bytes; /* of all requests */
 };
 
 /* Sends it, or says why not in its state. */

@@ -21,8 +21,10 @@
 #include "operator/serve.h"
 
 enum {
-    HTTP_BODY_MAX_BYTES = 64 << 20, /* a page of 250 objects (channels.c) with large templates */
-    HTTP_LINE_MAX_BYTES = 4 << 20,  /* one object: etcd takes 1.5 MiB */
+    /* A page of a list; one that is larger is asked for again with half as many objects. Read, it
+     * takes three times as much, and deploy/ gives 512 MiB in all. */
+    HTTP_BODY_MAX_BYTES = 8 << 20,
+    HTTP_LINE_MAX_BYTES = 4 << 20, /* one object: etcd takes 1.5 MiB */
     HTTP_IN_FLIGHT_MAX = 64,
     CONNECT_TIMEOUT_MS = 10 * 1000,
     REQUEST_TIMEOUT_MS = 30 * 1000,

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define REASON_CREATED    API_KIND "Created"
+#define REASON_LARGE      API_KIND "Large"
 #define REASON_RUNNING    API_KIND "Running"
 #define REASON_RESTARTING API_KIND "Restarting"
 #define REASON_SUSPENDED  API_KIND "Suspended"
@@ -30,13 +31,24 @@
 
 /* ---- the life of a job ---- */
 
+/* Of more it is said what it costs: etcd takes 1.5 MiB, and the operator holds all jobs. */
+enum { LARGE_BYTES = 256 << 10 };
+
 static void created(struct pass *pass)
 {
+    size_t bytes = pass->world->job_bytes;
     if (pass->status.condition_count > 0)
         return;
     pass->status.history.known = true; /* from its beginning on */
     pass_condition(pass, CONDITION_CREATED, true, REASON_CREATED,
                    pass_text(pass, "PyTorchJob %s is created.", pass->job->name));
+    if (bytes > LARGE_BYTES)
+        pass_event(pass, EVENT_WARNING, REASON_LARGE,
+                   pass_text(pass,
+                             "PyTorchJob %s is %zu KiB of text, which the API server and the "
+                             "operator keep in memory: put scripts and data into a ConfigMap or a "
+                             "volume.",
+                             pass->job->name, bytes >> 10));
 }
 
 /* What of the templates is not followed; said when the job starts. */

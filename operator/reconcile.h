@@ -33,6 +33,7 @@ struct world {
     size_t pod_count;
     const struct service *services;
     size_t service_count;
+    size_t job_bytes; /* of its object as JSON text; 0: not known */
     /* Those of the job's name, whoever owns them; NULL: there is none, or the option is off. */
     const struct pod_group *pod_group;
     const struct autoscaler *autoscaler;

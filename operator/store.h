@@ -5,7 +5,8 @@
  * and decides nothing.
  *
  * Frugal: a pod or service is one allocation of what reconcile asks of it (some 300 bytes); a job
- * that nobody works on is its JSON text.
+ * that nobody works on is its JSON text, and of a large one that is suspended or finished what pods
+ * alone need is not kept: before it makes pods again, a newer version of it comes.
  *
  * At most STORE_MAX_OBJECTS of a kind: further ones are not taken, which is told once a list.
  *
@@ -37,6 +38,7 @@ struct store_job {
     /* The object: its resourceVersion, its template; without managedFields and without kubectl's
      * last-applied-configuration. */
     const struct json_t *object;
+    size_t bytes; /* of the object as text; decoded it takes some times as much */
 };
 
 struct store_options {

@@ -13,6 +13,8 @@
 
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
+enum { LARGE_BYTES = 16 << 10 }; /* smaller jobs are kept whole: they are cheap */
+
 struct decoded_job {
     struct store_job shown; /* first: what takers hold */
     unsigned takers;
@@ -39,6 +41,67 @@ static char *trimmed_text(const json_t *object)
     return text;
 }
 
+/* ---- what a job needs no more, or not yet ---- */
+
+/* Keeps of an object only these fields. */
+static void keep_fields(json_t *object, const char *const *names, size_t count)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(object, next, name, value)
+    {
+        bool kept = false;
+        for (size_t i = 0; i < count; i++)
+            kept |= strcmp(name, names[i]) == 0;
+        if (!kept)
+            json_object_del(object, name);
+    }
+}
+
+/* Leaves of a template what is asked of jobs that have no pods (a PodGroup's resources, say). */
+static void slim_template(json_t *template_)
+{
+    static const char *const in_template[] = {"spec"};
+    static const char *const in_spec[] = {"containers", "initContainers", "restartPolicy",
+                                          "schedulerName", "terminationGracePeriodSeconds"};
+    static const char *const in_container[] = {"name", "image", "ports", "resources"};
+    json_t *spec = json_object_get(template_, "spec");
+    keep_fields(template_, in_template, array_length(in_template));
+    keep_fields(spec, in_spec, array_length(in_spec));
+    for (int kind = 0; kind < 2; kind++) { /* containers, init containers */
+        json_t *containers = json_object_get(spec, in_spec[kind]);
+        for (size_t i = 0; i < json_array_size(containers); i++)
+            keep_fields(json_array_get(containers, i), in_container, array_length(in_container));
+    }
+}
+
+/* Whether no pod is made of this version: it has ended, is suspended, or another's. One that is
+ * wrong is left as it is, to be found wrong. */
+static bool is_idle(const json_t *object, enum condition_type state)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct lines problems;
+    lines_init(&problems, arena);
+    const struct job *job = decode_job(object, 0, arena, &problems, NULL);
+    bool is_over = state == CONDITION_SUCCEEDED || state == CONDITION_FAILED;
+    return !job->invalid && (is_over || job->run_policy.suspend || job->run_policy.managed_by);
+}
+
+/* The text again, without what only pods need. */
+static char *slim_text(const char *text)
+{
+    json_t *object = json_loads(text, JSON_ALLOW_NUL, NULL);
+    json_t *replicas = json_object_get(json_object_get(object, "spec"), "pytorchReplicaSpecs");
+    const char *type;
+    json_t *replica;
+    json_object_foreach(replicas, type, replica)
+        slim_template(json_object_get(replica, "template"));
+    char *slim = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    return slim;
+}
+
 static enum condition_type state_of(const json_t *object)
 {
     auto_arena struct arena *arena = arena_open();
@@ -60,6 +123,12 @@ struct stored_job *stored_job_open(const struct json_t *object, const struct ide
         .state = state_of(object),
     };
     assert(stored->text);
+    stored->bytes = strlen(stored->text);
+    if (stored->bytes > LARGE_BYTES && is_idle(object, stored->state)) {
+        char *slim = slim_text(stored->text);
+        free(stored->text);
+        stored->text = slim;
+    }
     return stored;
 }
 
@@ -87,6 +156,7 @@ static struct decoded_job *decode(struct stored_job *stored, int64_t default_bac
     decoded->status = decode_status(json_object_get(decoded->object, "status"), decoded->arena);
     decoded->shown.status = &decoded->status;
     decoded->shown.object = decoded->object;
+    decoded->shown.bytes = stored->bytes;
     return decoded;
 }
 

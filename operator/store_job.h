@@ -15,6 +15,7 @@ struct decoded_job;
 struct stored_job {
     struct decoded_job *decoded; /* while it is taken; its takers own it */
     char *text;                  /* the object, trimmed */
+    size_t bytes;                /* of the object before that which only pods need was left out */
     const char *version, *uid;
     enum condition_type state; /* its last condition; Created if it has none yet */
 };

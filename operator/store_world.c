@@ -53,6 +53,7 @@ void store_world(const struct store *store, const struct store_job *job, int64_t
     const struct stored_child *autoscaler = store_find_child(store, STORE_AUTOSCALERS, key);
     *ret_world = (struct world){
         .job = job->job,
+        .job_bytes = job->bytes,
         .status = job->status,
         .pods = pod,
         .pod_count = pods.count,

@@ -7,6 +7,7 @@ cluster=$work/cluster
 export KUBECONFIG=$cluster/kubeconfig
 socket=$work/api.sock
 operators=()
+operator_limit=(true) # of ulimit, say: run before the next ones
 proxy=
 
 # Ends what was started, in every case.
@@ -65,8 +66,8 @@ operator_start() {
     local number=${#operators[@]}
     health=$(free_port)
     metrics=$(free_port "$health")
-    shoal-operator --kubeconfig "$KUBECONFIG" --health-probe-bind-address "127.0.0.1:$health" \
-        --metrics-bind-address "127.0.0.1:$metrics" "$@" >"$work/operator-$number.log" 2>&1 &
+    ("${operator_limit[@]}" && exec shoal-operator --kubeconfig "$KUBECONFIG" --health-probe-bind-address "127.0.0.1:$health" \
+        --metrics-bind-address "127.0.0.1:$metrics" "$@") >"$work/operator-$number.log" 2>&1 &
     operator=$!
     operators+=("$operator")
 }

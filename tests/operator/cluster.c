@@ -60,6 +60,7 @@ void cluster_plan(struct cluster *cluster)
         .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
         .options = cluster->options,
         .blind = cluster->blind,
+        .job_bytes = cluster->job_bytes,
         .refused = cluster->refused,
         .now_ms = cluster->now_ms,
     };

@@ -25,6 +25,7 @@ struct cluster {
     struct autoscaler autoscaler;
     struct reconcile_options options; /* all zero at first */
     const char *blind, *refused;      /* of struct world */
+    size_t job_bytes;                 /* likewise */
     int64_t now_ms;                   /* 1000 at first */
     int uids;
     bool job_deleted;
@@ -79,6 +80,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   autoscale              ... autoscalers are made,
  *   patience MS            ... lost nodes and overdue pods are given this long
  *   adopt                  the status is another operator's, which keeps no history
+ *   bytes N                the job's object has so many as text
  *   blind WORD, see        pods and services cannot be seen from now on, for this reason; can
  *   deny WORD, allow       the last create was refused, for this reason; it was not
  *   state                  the last plan becomes one that sets the status as it is: to look at it

@@ -167,6 +167,8 @@ static bool set_option(struct cluster *cluster, const char *verb, const char *va
         options->autoscaling = true;
     } else if (strcmp(verb, "patience") == 0) {
         options->node_lost_ms = options->overdue_ms = atoi(value);
+    } else if (strcmp(verb, "bytes") == 0) {
+        cluster->job_bytes = (size_t)atol(value);
     } else if (strcmp(verb, "blind") == 0) {
         cluster->blind = arena_strdup(cluster->arena, value);
     } else if (strcmp(verb, "adopt") == 0) {

@@ -69,7 +69,12 @@ static void on_cancel(struct kube *kube, struct kube_request *request)
     remove_request(kube, request);
 }
 
-const struct executor_transport late_api_transport = {on_send, on_cancel};
+static size_t body_bytes(const struct kube *kube)
+{
+    return kube->body_bytes;
+}
+
+const struct executor_transport late_api_transport = {on_send, on_cancel, body_bytes};
 
 static void answer(struct kube *kube, struct kube_request *request, const json_t *object,
                    const struct error *err)

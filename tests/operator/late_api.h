@@ -19,7 +19,8 @@ struct kube {
     struct str said; /* a line for each request: METHOD, the path's end and the object's name; an
                         event is its reason in brackets */
     int cancelled, events;
-    int uids; /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
+    size_t body_bytes; /* what it says that bodies take */
+    int uids;          /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
 };
 
 extern const struct executor_transport late_api_transport;

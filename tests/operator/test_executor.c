@@ -225,6 +225,24 @@ static void jobs_are_carried_out_side_by_side(void **state)
     executor_fixture_close(f);
 }
 
+/* Bodies of a megabyte each are not piled up: one is always under way. */
+static void large_bodies_go_one_at_a_time(void **state)
+{
+    (void)state;
+    enum { WORKERS = 20 };
+    struct executor_fixture *f = executor_fixture_open(WORKERS);
+    f->kube.body_bytes = EXECUTOR_BODY_BYTES_MAX;
+    executor_fixture_start(f, "ns/j");
+    int answers = 0;
+    for (struct kube_request *request; (request = late_api_find(&f->kube, NULL)); answers++) {
+        assert_int_equal(f->kube.count - (size_t)f->kube.events, 1);
+        late_api_answer(&f->kube, request, ERR_NONE);
+    }
+    assert_true(answers > 2 * WORKERS); /* a service and a pod each, and the status */
+    assert_int_equal(f->overs, 1);
+    executor_fixture_close(f);
+}
+
 static void a_failure_is_news_after_a_success(void **state)
 {
     (void)state;
@@ -322,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),
         cmocka_unit_test(a_plan_can_be_dropped),
         cmocka_unit_test(jobs_are_carried_out_side_by_side),
+        cmocka_unit_test(large_bodies_go_one_at_a_time),
         cmocka_unit_test(a_failure_is_news_after_a_success),
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),

@@ -16,6 +16,13 @@ static const struct story life[] = {
      "create pod j-master-0 attempt 0\n"
      "create pod j-worker-0 attempt 0\n"
      "create pod j-worker-1 attempt 0\n"},
+    {"a large job is told what it costs, once", 1, 0, "OnFailure", "",
+     "bytes 1000000; pass; run *; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000\n"},
+    {"with its first status", 1, 0, "OnFailure", "suspend: true", "bytes 1000000; pass",
+     "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0\n"
+     "event Warning PyTorchJobLarge: PyTorchJob j is 976 KiB of text, which the API server and the operator keep in memory: put scripts and data into a ConfigMap or a volume.\n"
+     "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"},
     {"an unchanged world plans nothing", 1, 2, "OnFailure", "", "pass; wait 5; pass", ""},
     {"P06 running means the master runs", 1, 1, "OnFailure", "", "pass; run *; wait 5; pass",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"},

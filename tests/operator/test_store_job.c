@@ -56,6 +56,59 @@ static void a_job_is_decoded_whole(void **state)
     store_release_job(job);
 }
 
+/* A job of 100 KB of environment, a third of it that of an init container. */
+static json_t *large_job(int version, const char *run_policy, const char *conditions)
+{
+    enum { BYTES = 33 * 1000 };
+    static char text[BYTES + 1];
+    memset(text, 'x', BYTES);
+    return object_from(
+        "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: ns, uid: "
+        "o, resourceVersion: '%d'}, spec: {runPolicy: {%s}, pytorchReplicaSpecs: {Worker: "
+        "{replicas: 2, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 7, "
+        "containers: [{name: pytorch, image: i, ports: [{name: p, containerPort: 1}], resources: "
+        "{requests: {cpu: 2}}, env: [{name: A, value: %s}], args: [%s]}], initContainers: [{name: init, "
+        "image: k, env: [{name: B, value: %s}]}]}}}}}, status: {conditions: [%s]}}",
+        version, run_policy, text, text, text, conditions);
+}
+
+/* What only pods need is kept for jobs that may make some. */
+static void a_large_job_is_kept_as_far_as_it_is_needed(void **state)
+{
+    static const struct {
+        const char *run_policy, *conditions;
+        bool whole;
+    } rows[] = {
+        {"", "", true},
+        {"", "{type: Running, status: 'True'}", true},
+        {"", "{type: Restarting, status: 'True'}", true},
+        {"suspend: true", "", false},
+        {"suspend: true", "{type: Suspended, status: 'True'}", false},
+        {"", "{type: Suspended, status: 'True'}", true}, /* it goes on now */
+        {"", "{type: Succeeded, status: 'True'}", false},
+        {"", "{type: Failed, status: 'True'}", false},
+        {"managedBy: kueue.x-k8s.io/multikueue", "", false},
+        {"suspend: true, backoffLimit: -2", "", true}, /* it is wrong */
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        feed_put(f, STORE_JOBS, large_job((int)i + 1, rows[i].run_policy, rows[i].conditions));
+        struct store_job *job = store_take_job(f->store, "ns/j");
+        auto_free char *text = json_dumps(job->object, JSON_COMPACT);
+        if ((strlen(text) > 99000) != rows[i].whole)
+            fail_msg("row %zu: %zu bytes are kept", i, strlen(text));
+        assert_true(job->bytes > 99000); /* what it was */
+        const struct pod_template *template_ = &job->job->replicas[REPLICA_WORKER].template_;
+        assert_int_equal(job->job->replicas[REPLICA_WORKER].replicas.value, 2);
+        assert_int_equal(template_->container_count + template_->init_container_count, 2);
+        assert_string_equal(template_->containers[0].image, "i");
+        assert_int_equal(template_->containers[0].requests.count, 1);
+        assert_int_equal(template_->containers[0].env_count, rows[i].whole);
+        assert_int_equal(template_->grace_period_s.value, 7);
+        store_release_job(job);
+    }
+}
+
 static void put_in_state(struct fixture *f, int version, const char *conditions)
 {
     auto_free char *text = xasprintf(
@@ -159,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_job_that_is_taken_stays),
         test(a_job_is_decoded_whole),
+        test(a_large_job_is_kept_as_far_as_it_is_needed),
         test(jobs_are_counted_by_their_state),
         test(a_wrong_spec_is_a_job_that_says_so),
         test(the_unreadable_is_told_and_disturbs_nobody),

@@ -225,11 +225,39 @@ static void news_cost_nothing(void **state)
     store_close(store);
 }
 
+/* Each of a megabyte, suspended or finished: what they cost is not by that. */
+static void large_jobs_at_rest_cost_little(void **state)
+{
+    (void)state;
+    enum { LARGE_JOBS = 100, BYTES = 1000 * 1000, LARGE_MAX_BYTES = 1 << 20 };
+    struct store *store = open_store();
+    size_t before = bytes_in_use;
+    char *value = xmalloc(BYTES + 1);
+    memset(value, 'x', BYTES);
+    value[BYTES] = '\0';
+    for (int job = 0; job < LARGE_JOBS; job++) {
+        json_t *object = make_job(job), *at = object;
+        static const char *const path[] = {"spec", "pytorchReplicaSpecs", "Worker", "template",
+                                           "spec", "containers"};
+        for (size_t i = 0; i < array_length(path); i++)
+            at = json_object_get(at, path[i]);
+        at = json_array_get(json_object_get(json_array_get(at, 0), "env"), 0);
+        json_object_set_new(at, "value", json_string(value));
+        at = json_object_get(json_object_get(object, "spec"), "runPolicy");
+        json_object_set_new(at, "suspend", json_true());
+        feed(store, STORE_JOBS, object);
+    }
+    free(value);
+    assert_true(bytes_in_use - before < LARGE_MAX_BYTES);
+    store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_jobs_fit),
         cmocka_unit_test(news_cost_nothing),
+        cmocka_unit_test(large_jobs_at_rest_cost_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
