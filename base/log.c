@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ void log_write(enum log_level level, const char *format, ...)
     size_t length = (size_t)n + (size_t)(m < 0 ? 0 : m);
     if (length > sizeof line - 2)
         length = sizeof line - 2;
+    utf8_make_printable(line, length); /* a server's words may be in it */
     line[length++] = '\n';
     /* One write, so that lines of several threads or processes never mix. */
     if (write(STDERR_FILENO, line, length) < 0)

@@ -86,7 +86,7 @@ agent/dataset/example_batch.[ch]:base/error.h|agent/dataset/(example_batch|examp
 agent/text/.*:base/.*|agent/text/.*
 agent/text/(bert_normalizer|precompiled).[ch]:base/.*|agent/text/(bert_normalizer|precompiled|utf8).h
 agent/text/(unigram|wordpiece).[ch]:base/.*|agent/text/(unigram|wordpiece|bpe_pairs|spec|tokens|utf8|vocab).h
-agent/text/(utf8|byte_alphabet).[ch]:base/str.h|agent/text/(utf8|byte_alphabet).h
+agent/text/(utf8|byte_alphabet).[ch]:base/(str|utf8).h|agent/text/(utf8|byte_alphabet).h
 agent/text/(added|tokens|bpe_pairs).[ch]:base/mem.h|agent/text/(added|tokens|bpe_pairs|utf8).h
 agent/checkpoint/safetensors.*:base/.*|agent/checkpoint/safetensors.h
 agent/checkpoint/checkpoint.*:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(checkpoint.*|export|safetensors|pretrained_index).h

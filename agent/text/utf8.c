@@ -5,48 +5,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* How many bytes a lead byte promises, and what the second one may be (The Unicode Standard, table
- * 3-7). 0: it is no lead byte. */
-static size_t promised(uint8_t lead, uint8_t *ret_low, uint8_t *ret_high)
-{
-    *ret_low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    *ret_high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (lead < 0x80)
-        return 1;
-    if (lead < 0xc2 || lead > 0xf4)
-        return 0;
-    return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-}
-
-/* How much of a character is at the beginning, at least 1; *ret_whole says whether all of it. */
-static size_t measure(const uint8_t *p, size_t bytes, bool *ret_whole)
-{
-    uint8_t low, high;
-    size_t length = promised(p[0], &low, &high), there = 1;
-    while (there < length && there < bytes && p[there] >= low && p[there] <= high) {
-        there++;
-        low = 0x80;
-        high = 0xbf;
-    }
-    *ret_whole = there == length;
-    return there;
-}
-
-size_t utf8_decode(const char *text, size_t bytes, uint32_t *ret_character)
-{
-    static const uint8_t payload[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    const uint8_t *p = (const uint8_t *)text;
-    bool whole;
-    size_t length = measure(p, bytes, &whole);
-    if (!whole)
-        return 0;
-    uint32_t character = p[0] & payload[length];
-    for (size_t i = 1; i < length; i++)
-        character = character << 6 | (p[i] & 0x3f);
-    *ret_character = character;
-    return length;
-}
-
 size_t utf8_decode_last(const char *text, size_t bytes, uint32_t *ret_character)
 {
     size_t at = bytes - 1;
@@ -73,7 +31,7 @@ size_t utf8_well_formed(const char *text, size_t bytes)
             }
         }
         bool whole;
-        size_t length = measure((const uint8_t *)text + at, bytes - at, &whole);
+        size_t length = utf8_measure(text + at, bytes - at, &whole);
         if (!whole)
             return at;
         at += length;
@@ -91,7 +49,7 @@ void utf8_repair(const char *text, size_t bytes, struct str *out)
         if (bytes == 0)
             return;
         bool whole;
-        size_t part = measure((const uint8_t *)text, bytes, &whole);
+        size_t part = utf8_measure(text, bytes, &whole);
         str_add(out, UTF8_REPLACEMENT);
         text += part;
         bytes -= part;

@@ -1,6 +1,9 @@
-/* UTF-8 and the two classes of characters that added tokens ask for. Knows no tokenizers. */
+/* More of UTF-8, and the two classes of characters that added tokens ask for. Knows no tokenizers.
+ */
 #ifndef SHOAL_AGENT_TEXT_UTF8_H
 #define SHOAL_AGENT_TEXT_UTF8_H
+
+#include "base/utf8.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,10 +17,6 @@ struct str;
 
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 enum { UTF8_MAX_BYTES = 4 };            /* of a character */
-
-/* The character at the beginning of text[0..bytes), bytes >= 1. Returns its length, or 0 if what is
- * there is no well-formed character. */
-size_t utf8_decode(const char *text, size_t bytes, uint32_t *ret_character);
 
 /* The last character of a well-formed text[0..bytes), bytes >= 1: its length. */
 size_t utf8_decode_last(const char *text, size_t bytes, uint32_t *ret_character);
