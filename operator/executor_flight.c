@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How often it is told that events may not be created: for good, or in one namespace that goes. */
+enum { MUTE_AGAIN_MS = 3600 * 1000 };
+
 static void list_add(struct flight **list, struct flight *flight)
 {
     flight->next = *list;
@@ -88,11 +91,13 @@ static void on_event_done(void *context, const struct json_t *answer, const stru
     (void)answer;
     struct flight *flight = context;
     struct executor *executor = flight->executor;
-    bool is_news = err->code == ERR_FORBIDDEN && !executor->told_mute;
+    int64_t now_ms = executor->options.clocks->steady_ms(), told_ms = executor->mute_told_ms;
+    bool is_news = err->code == ERR_FORBIDDEN && (!told_ms || now_ms - told_ms >= MUTE_AGAIN_MS);
     if (err->code)
         log_write(is_news ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
-                  is_news ? " (further ones are not told of)" : "");
-    executor->told_mute |= is_news;
+                  is_news ? " (further ones are told of in an hour again)" : "");
+    if (is_news)
+        executor->mute_told_ms = now_ms;
     executor->event_count--;
     flight_end(flight);
 }

@@ -48,7 +48,7 @@ struct executor {
     struct flight *events;
     size_t event_count;
     uint64_t event_number;
-    bool told_mute; /* that events may not be created */
+    int64_t mute_told_ms; /* when it was last told that events may not be created; 0: never */
 };
 
 /* Sends an action of the run: in flight until `done`, whose context is the flight, ends it. */

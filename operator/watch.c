@@ -189,10 +189,11 @@ static void put_items(struct watch *watch, const json_t *items)
     }
 }
 
-/* One may be allowed to list and not to watch: then a list says nothing of the stream. */
+/* A list says nothing of a stream that has failed: one may be allowed to list and not to watch, or
+ * each stream may break at the same event. */
 static void list_is_well(struct watch *watch)
 {
-    if (watch->stream_failures == 0 || watch->failure.code != ERR_FORBIDDEN)
+    if (watch->stream_failures == 0)
         watch->failing_since = 0;
 }
 
@@ -288,8 +289,6 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
         stream_is_well(watch);
         return true;
     }
-    if (err.code == ERR_INPUT)
-        watch->options.trouble(watch->options.context, err.msg);
     stream_failed(watch, &err, now_ms);
     return false;
 }

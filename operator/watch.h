@@ -35,7 +35,7 @@ struct watch_options {
     void (*put)(void *context, const struct json_t *object);
     void (*gone)(void *context, const struct json_t *object);
     void (*end_list)(void *context);
-    /* An object or line that makes no sense: said and skipped. A page that was too large. */
+    /* An object that makes no sense: said and skipped. A page that was too large. */
     void (*trouble)(void *context, const char *message);
     void *context;
 };

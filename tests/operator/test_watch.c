@@ -305,10 +305,16 @@ static const struct story stories[] = {
             "page a 9; failing; next; event ADDED c 10; failing",
      SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end since 1: forbidden " WATCH
                 "9 +c well"},
-    {"of another failure it does",
+    {"nor of one that breaks in another way",
      LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
-            "failing",
-     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end well"},
+            "failing; next; tick 15000; next; failing",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end since 1: timeout " WATCH
+                "9 in flight well"},
+    {"which may be at the same event each time",
+     LISTED "line []; wait; next; page a 9; failing; next; line []; failing",
+     SAID
+     "cancel LIST /pods?limit=2 begin +a end since 1: watch of /pods: an event without type or "
+     "object " WATCH "9 cancel since 1: watch of /pods: an event without type or object"},
     {"a version that is too old: list at once", LISTED "end gone; next; failing; synced",
      SAID "LIST /pods?limit=2 well synced"},
     {"the same as an event", LISTED "error 410; next; line x",
@@ -327,16 +333,18 @@ static const struct story stories[] = {
     {"and so is one whose list is newer", LISTED "suspect 0; next", SAID "in flight"},
     {"a stream that is not there is not to blame", LISTED "tick 9; end good; suspect 0; wait; next",
      SAID WATCH "5"},
-    {"a line that is no JSON", LISTED "line {\"ty; next; wait; next",
+    {"a line that is no JSON", LISTED "line {\"ty; failing; next; wait; next",
      SAID
-     "[watch of /pods: an event that is no JSON: line 1, column 4: premature end of input near '\"ty'] cancel "
+     "cancel since 1: watch of /pods: an event that is no JSON: line 1, column 4: premature end of input near '\"ty' "
      "waits LIST /pods?limit=2"},
-    {"an event that is none", LISTED "line {\"type\":\"ADDED\"}; wait; next",
-     SAID "[watch of /pods: an event without type or object] cancel LIST /pods?limit=2"},
-    {"an event without version", LISTED "line {\"type\":\"ADDED\",\"object\":{}}; wait; next",
-     SAID "[watch of /pods: ADDED event without resourceVersion] cancel LIST /pods?limit=2"},
-    {"an event of a type unheard of", LISTED "event RENAMED a 7; wait; next",
-     SAID "[watch of /pods: an event of unknown type \"RENAMED\"] cancel LIST /pods?limit=2"},
+    {"an event that is none", LISTED "line {\"type\":\"ADDED\"}; failing; wait; next",
+     SAID "cancel since 1: watch of /pods: an event without type or object LIST /pods?limit=2"},
+    {"an event without version",
+     LISTED "line {\"type\":\"ADDED\",\"object\":{}}; failing; wait; next",
+     SAID "cancel since 1: watch of /pods: ADDED event without resourceVersion LIST /pods?limit=2"},
+    {"an event of a type unheard of", LISTED "event RENAMED a 7; failing; wait; next",
+     SAID
+     "cancel since 1: watch of /pods: an event of unknown type \"RENAMED\" LIST /pods?limit=2"},
     {"a text with a NUL in it disturbs nobody",
      LISTED "line {\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"n\","
             "\"resourceVersion\":\"6\",\"annotations\":{\"a\":\"\\u0000\"}}}}",
