@@ -86,6 +86,21 @@ static bool is_of_run(const char *path, const char *run)
     return is;
 }
 
+/* What accelerate, Trainer and PyTorch's DCP save, none of which is read: its name; NULL: none. */
+static const char *find_foreign(const char *dir, struct arena *arena)
+{
+    static const char *const names[] = {"pytorch_model_fsdp_0/.metadata",
+                                        ".metadata",
+                                        "pytorch_model_fsdp.bin",
+                                        "optimizer.bin",
+                                        "optimizer.pt",
+                                        "pytorch_model.bin"};
+    for (size_t i = 0; i < array_length(names); i++)
+        if (access(arena_printf(arena, "%s/%s", dir, names[i]), F_OK) == 0)
+            return names[i];
+    return NULL;
+}
+
 int checkpoint_find_latest(const char *dir, const char *run, const struct checkpoint_listed *before,
                            struct checkpoint_skipped *skipped, struct checkpoint_found *ret_found,
                            struct error *err)
@@ -98,6 +113,13 @@ int checkpoint_find_latest(const char *dir, const char *run, const struct checkp
     while (count > 0 && ((before && compare(&found[count - 1], before) >= 0) ||
                          (run && !is_of_run(found[count - 1].path, run))))
         count--;
+    const char *foreign = count == 0 && !run ? find_foreign(dir, arena) : NULL;
+    if (foreign)
+        return error_set(err, ERR_NOT_FOUND,
+                         "%s: %s is PyTorch's, whose pickles are not read: have its tool write the "
+                         "weights as safetensors (accelerate merge-weights, save_pretrained), and "
+                         "begin with them by --init_weights",
+                         dir, foreign);
     if (count == 0)
         return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it%s", dir,
                          run ? " that this run saved" : "");

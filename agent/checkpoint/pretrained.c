@@ -103,6 +103,28 @@ static int refuse_directory(const char *dir, struct error *err)
                      dir);
 }
 
+static int open_single(struct pretrained *p, const char *name, struct error *err)
+{
+    const char **names = arena_array(p->arena, const char *, 1);
+    names[0] = name;
+    return open_files(p, names, 1, err);
+}
+
+/* One file of all tensors, as checkpoint.save_model writes it. */
+static bool is_file(const char *path)
+{
+    return access(path, F_OK) == 0 && !file_is_directory(path);
+}
+
+/* p->dir is the file's path. */
+static int open_file(struct pretrained *p, struct error *err)
+{
+    const char *name = str_after_last(p->dir, '/');
+    size_t before = (size_t)(name - p->dir);
+    p->dir = before ? arena_strndup(p->arena, p->dir, before) : ".";
+    return open_single(p, name, err);
+}
+
 static int open_directory(struct pretrained *p, struct error *err)
 {
     auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, p->dir);
@@ -111,13 +133,13 @@ static int open_directory(struct pretrained *p, struct error *err)
         return open_sharded(p, index, err);
     if (access(single, F_OK) < 0)
         return refuse_directory(p->dir, err);
-    const char **names = arena_array(p->arena, const char *, 1);
-    names[0] = PRETRAINED_FILE;
-    return open_files(p, names, 1, err);
+    return open_single(p, PRETRAINED_FILE, err);
 }
 
 bool pretrained_is_there(const char *dir)
 {
+    if (is_file(dir))
+        return true;
     auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, dir);
     auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, dir);
     if (access(index, F_OK) == 0 || access(single, F_OK) == 0)
@@ -131,7 +153,7 @@ int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct 
     struct pretrained *p = xcalloc(1, sizeof *p);
     p->arena = arena_open();
     p->dir = arena_strdup(p->arena, dir);
-    if (open_directory(p, err) < 0) {
+    if ((is_file(dir) ? open_file(p, err) : open_directory(p, err)) < 0) {
         pretrained_close(p);
         return -1;
     }

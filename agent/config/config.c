@@ -81,6 +81,7 @@ static int apply_all_presets(struct config_parser *p, const char *environment, s
         if (strcmp(p->flags[i].name, "preset") == 0 &&
             config_apply_presets(p, p->flags[i].value, err))
             return -1;
+    p->preset_optimizer = p->config->value.optimizer.name;
     return 0;
 }
 

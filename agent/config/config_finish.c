@@ -222,9 +222,28 @@ static void finish_by_model(struct agent_config *c)
         c->logging.style = is_mnist ? STYLE_NONE : STYLE_PLAIN;
 }
 
+/* What a preset says of its optimizer is not another's: that has torch's own. */
+static void forget_preset_optimizer(struct config_parser *p)
+{
+    static const size_t fields[] = {KEY_AT(optimizer.beta1), KEY_AT(optimizer.beta2),
+                                    KEY_AT(optimizer.eps),   KEY_AT(optimizer.momentum),
+                                    KEY_AT(optimizer.rho),   KEY_AT(optimizer.weight_decay)};
+    const struct agent_config *c = &p->config->value;
+    if (c->optimizer.name == p->preset_optimizer)
+        return;
+    for (size_t i = 0; i < array_length(fields); i++)
+        forget_preset_value(p, config_key_at(fields[i]));
+    if (SOURCE_OF(optimizer.lr) == SOURCE_PRESET)
+        config_add_headline(p->config, p->arena,
+                            "optimizer.lr=%g is the preset's, for another optimizer: give one for "
+                            "this (--lr)",
+                            c->optimizer.lr);
+}
+
 static void finish_optimizer(struct config_parser *p)
 {
     struct agent_config *c = &p->config->value;
+    forget_preset_optimizer(p);
     if (c->optimizer.eps < 0)
         c->optimizer.eps = c->optimizer.name == OPTIM_ADADELTA ? 1e-6 : 1e-8;
     if (c->optimizer.weight_decay < 0)

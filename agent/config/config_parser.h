@@ -54,8 +54,9 @@ struct config_parser {
     bool auto_wrap;          /* it was written as --fsdp's word */
     const char *checkpoint;  /* --checkpoint's, unless --resume=False holds at the end; or NULL */
     enum config_source checkpoint_source;
-    const char *trainer; /* the preset of a whole trainer that was applied last; or NULL */
-    bool is_fsdp2;       /* fsdp_version is 2 */
+    const char *trainer;      /* the preset of a whole trainer that was applied last; or NULL */
+    int64_t preset_optimizer; /* optimizer.name by then */
+    bool is_fsdp2;            /* fsdp_version is 2 */
     enum config_source fsdp2_source;
     struct str unknown; /* names of unknown flags */
     struct str notes;   /* what is ignored and why */

@@ -7,11 +7,11 @@
 #define MNIST                                                                                      \
     "model.type=mnist_cnn", "model.loss_reduction=sum", "data.root=../data",                       \
         "data.per_device_train_batch_size=64", "data.eval_batch_size=1000",                        \
-        "optimizer.name=adadelta", "optimizer.lr=1.0", "optimizer.rho=0.9", "optimizer.eps=1e-6",  \
-        "optimizer.weight_decay=0", "schedule.type=step", "schedule.step_size=1",                  \
-        "schedule.unit=epoch", "schedule.gamma=0.7", "schedule.num_train_epochs=10",               \
-        "parallel.auto_wrap_policy=NO_WRAP", "parallel.min_num_params=20000",                      \
-        "precision.mixed_precision=no", "logging.style=mnist", "runtime.seed=1"
+        "optimizer.name=adadelta", "optimizer.lr=1.0", "schedule.type=step",                       \
+        "schedule.step_size=1", "schedule.unit=epoch", "schedule.gamma=0.7",                       \
+        "schedule.num_train_epochs=10", "parallel.auto_wrap_policy=NO_WRAP",                       \
+        "parallel.min_num_params=20000", "precision.mixed_precision=no", "logging.style=mnist",    \
+        "runtime.seed=1"
 
 static const char *const mnist[] = {MNIST, "parallel.sharding_strategy=FULL_SHARD", NULL};
 static const char *const mnist_ddp[] = {MNIST, "parallel.sharding_strategy=NO_SHARD", NULL};
@@ -23,7 +23,6 @@ static const char *const mnist_ddp_adam[] = {
     "model.loss_reduction=mean",
     "optimizer.name=adam",
     "optimizer.lr=1e-3",
-    "optimizer.eps=1e-8",
     "schedule.type=constant",
     NULL,
 };

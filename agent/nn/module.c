@@ -142,7 +142,12 @@ static void print(const struct module *m, bool with_units, int indent, struct st
         str_printf(out, "\n%*s)", indent - 2, "");
 }
 
-void module_print(const struct module *root, bool with_units, struct str *out)
+void module_print(const struct module *root, enum module_wrapped wrapped, struct str *out)
 {
-    print(root, with_units, 0, out);
+    bool copied = wrapped == MODULE_COPIED;
+    if (copied)
+        str_add(out, "DistributedDataParallel(\n  (module): ");
+    print(root, wrapped == MODULE_UNITS, copied ? 2 : 0, out);
+    if (copied)
+        str_add(out, "\n)");
 }

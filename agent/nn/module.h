@@ -83,9 +83,11 @@ int64_t module_param_count(const struct module *m); /* elements, children includ
 const char *module_label(const struct module *m);
 
 /* The tree as Python's repr() of the module gives it, no newline at the end; entries of a
- * ModuleList that print alike are one, "(0-3): 4 x Block(...)". with_units: each unit as PyTorch
- * shows it, "FullyShardedDataParallel(\n  (_fsdp_wrapped_module): ...\n)". */
-void module_print(const struct module *root, bool with_units, struct str *out);
+ * ModuleList that print alike are one, "(0-3): 4 x Block(...)". As PyTorch shows what wraps them:
+ * each unit is "FullyShardedDataParallel(\n  (_fsdp_wrapped_module): ...\n)", or the root
+ * "DistributedDataParallel(\n  (module): ...\n)". */
+enum module_wrapped { MODULE_BARE, MODULE_UNITS, MODULE_COPIED };
+void module_print(const struct module *root, enum module_wrapped wrapped, struct str *out);
 
 #ifdef __cplusplus
 }

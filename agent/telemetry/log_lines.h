@@ -68,6 +68,9 @@ void log_lines(const struct log_setting *setting, const struct run_moment *momen
 void log_lines_plain(const struct run_moment *moment, const struct run_state *state,
                      struct str *out);
 void log_lines_adt(const struct run_moment *moment, const struct run_state *state, struct str *out);
+/* As Python prints a float32 that became a float and was divided: the shortest text that reads back
+ * to it. */
+void log_lines_float32(double value, double divisor, struct str *out);
 void log_lines_fabric(const struct run_moment *moment, const struct run_state *state,
                       struct str *out);
 void log_lines_t5(const struct run_moment *moment, const struct run_state *state,

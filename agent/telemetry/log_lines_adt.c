@@ -18,11 +18,10 @@ static void add_prefix(int64_t wall_us, struct str *out)
     str_printf(out, "%s,%03d [INFO] __main__: ", text, (int)(wall_us / 1000 % 1000));
 }
 
-/* As Python prints a float32 that became a float: the shortest text that reads back to it. */
-static void add_float(double value, struct str *out)
+void log_lines_float32(double value, double divisor, struct str *out)
 {
     char text[40] = "nan";
-    value = (double)(float)value;
+    value = (double)(float)value / divisor;
     for (int digits = 1; digits <= 17 && strtod(text, NULL) != value; digits++)
         snprintf(text, sizeof text, "%.*g", digits, value);
     str_add(out, text);
@@ -44,7 +43,7 @@ static void add_eval(const struct run_eval *e, struct str *out)
     if (isnan(e->loss)) /* no batch */
         str_add(out, "-1");
     else
-        add_float(e->loss, out);
+        log_lines_float32(e->loss, 1, out);
 }
 
 /* The message of a moment, without prefix and newline. */

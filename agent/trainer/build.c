@@ -76,7 +76,7 @@ void build_describe(const struct config *config, const struct model *model, stru
 {
     config_yaml(config, out);
     str_add(out, "\n");
-    module_print(model->root, true, out);
+    module_print(model->root, MODULE_UNITS, out);
     str_add(out, "\n");
     auto_arena struct arena *arena = arena_open();
     struct shard_layout layout;

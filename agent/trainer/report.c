@@ -1,5 +1,7 @@
 #include "agent/trainer/report.h"
 
+#include "agent/shard/shard.h"
+#include "agent/telemetry/log_lines.h"
 #include "agent/trainer/console.h"
 #include "agent/trainer/progress.h"
 #include "agent/trainer/report_parts.h"
@@ -305,9 +307,11 @@ void report_end(struct report *r, const struct module *module, const struct memo
     struct str text;
     str_init(&text, 256 * 1024);
     if (r->own_lines) {
-        str_printf(&text, "%s elapsed time on training loop %.6gsec\n",
-                   r->on_gpu ? "CUDA event" : "CPU", seconds_since(r, r->loop_begin_us));
-        module_print(module, true, &text);
+        bool copied = r->setting.config->value.parallel.strategy + 1 == NO_SHARD;
+        str_printf(&text, "%s elapsed time on training loop ", r->on_gpu ? "CUDA event" : "CPU");
+        log_lines_float32(seconds_since(r, r->loop_begin_us) * 1000, 1000, &text);
+        str_add(&text, "sec\n");
+        module_print(module, copied ? MODULE_COPIED : MODULE_UNITS, &text);
         str_add(&text, "\n");
     }
     console_throughput_line(&r->throughput, r->setting.world_size, &text);

@@ -209,17 +209,20 @@ static int open_sums(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* The Fabric scripts' rule: max_step * accumulation is at least the micro-batches of all epochs. */
-static void tell_too_few_steps(struct trainer *t)
+/* The Fabric scripts' rule: max_step * accumulation is the micro-batches of all epochs, or slightly
+ * more; the rate falls over it there, here over what is trained. */
+static void tell_other_steps(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     int64_t most = c->schedule.max_steps, steps = trainer_epoch_steps(t);
     char text[192];
-    if (c->logging.style != STYLE_FABRIC || most == 0 || most >= steps)
+    if (c->logging.style != STYLE_FABRIC || most == 0 || steps == 0 || most == steps)
         return;
     snprintf(text, sizeof text,
-             "schedule.max_steps: %lld steps end before the %.6g epochs do, which are %lld steps; "
-             "leave it out, and it is computed",
+             most < steps ? "schedule.max_steps: %lld steps end before the %.6g epochs do, which "
+                            "are %lld steps; leave it out, and it is computed"
+                          : "schedule.max_steps: %lld steps are more than the %.6g epochs have: "
+                            "the rate's course spans the %lld that are trained",
              (long long)most, c->schedule.epochs, (long long)steps);
     t->listener->notice(t->listener->ctx, text);
 }
@@ -228,7 +231,7 @@ static void tell_too_few_steps(struct trainer *t)
 static void tell_limits(struct trainer *t)
 {
     const struct agent_config *c = t->config;
-    tell_too_few_steps(t);
+    tell_other_steps(t);
     if (c->runtime.debug != DEBUG_OFF && t->world == t->place.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");
@@ -322,6 +325,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->listener = listener;
     t->arena = arena_open();
     t->saved_step = -1;
+    t->evaluated_step = -1;
     t->data_state = "";
     struct source_place data;
     if (open_device(t, err) || trainer_open_graphs(t, err) || trainer_open_model(t, err) ||

@@ -74,5 +74,6 @@ int trainer_evaluate(struct trainer *t, struct error *err)
         return -1;
     trainer_set_share(t, epoch_sums);
     t->listener->test(t->listener->ctx, &score);
+    t->evaluated_step = t->position.step;
     return 0;
 }

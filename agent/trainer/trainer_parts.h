@@ -104,6 +104,7 @@ struct trainer {
     const char *run;          /* place.run, if it is the same on all ranks; else "" */
     char snapshot_name[256], snapshot_path[PATH_MAX];
     struct trainer_save save; /* the snapshot's, as the listener is told of it */
+    int64_t evaluated_step;   /* the step behind which it was evaluated last; -1: never */
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
     int failed_saves;   /* in a row */
 };

@@ -253,11 +253,30 @@ static int run_epoch(struct trainer *t, struct error *err)
     return 0;
 }
 
+static bool run_is_over(const struct trainer *t)
+{
+    int64_t epochs = trainer_epochs(t->config);
+    return (epochs > 0 && t->position.epoch >= epochs) || steps_are_over(t, t->position.step);
+}
+
+/* Of a run that goes on from where it ended. */
+static void tell_finished(struct trainer *t)
+{
+    if (t->position.step > 0 && run_is_over(t))
+        t->listener->notice(
+            t->listener->ctx,
+            arena_printf(t->arena,
+                         "nothing is trained: the checkpoint's step %lld is where "
+                         "schedule.max_steps or schedule.num_train_epochs ends the run; ask for "
+                         "more of them to go on",
+                         (long long)t->position.step));
+}
+
 static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
-    int64_t epochs = trainer_epochs(t->config);
-    while ((epochs == 0 || t->position.epoch < epochs) && !steps_are_over(t, t->position.step)) {
+    tell_finished(t);
+    while (!run_is_over(t)) {
         if (run_epoch(t, err))
             return -1;
         /* max_steps or a part came first: the position stays within the epoch, and so do its sums.
@@ -265,7 +284,8 @@ static int run_epochs(struct trainer *t, struct error *err)
         bool over = epoch_is_over(t);
         if (!over && trainer_save(t, SAVE_NOW, err))
             return -1;
-        bool scores = t->test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH);
+        bool scores = t->test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH) &&
+                      t->evaluated_step != t->position.step;
         if (scores && trainer_evaluate(t, err))
             return -1;
         if (!over)

@@ -166,6 +166,7 @@ static void on_epoch(void *ctx, const struct trainer_score *score)
 
 static void on_test(void *ctx, const struct trainer_score *score)
 {
+    ((struct seen *)ctx)->tests++;
     ((struct seen *)ctx)->test_loss = score->loss_sum / score->samples;
     ((struct seen *)ctx)->test_samples = score->samples;
 }

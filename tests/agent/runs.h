@@ -23,7 +23,7 @@ struct seen {
     int64_t all_reduces[RUNS_MAX_STEPS];  /* so far, by then */
     long memory_calls[RUNS_MAX_STEPS];    /* of the emulated GPU by then, by all ranks; else 0 */
     double epoch_loss, test_loss, test_samples;
-    int steps, resumed_step, last_step;
+    int steps, tests, resumed_step, last_step; /* tests: evaluations */
     int64_t nonfinite_steps, skipped_steps;
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], not_saved[512];

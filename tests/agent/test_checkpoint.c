@@ -10,6 +10,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void test_any_world_to_any_world(void **state)
@@ -36,6 +37,16 @@ static void test_find_latest(void **state)
                  ERR_NOT_FOUND, "none");
     assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
                  "no complete checkpoint in it");
+    const char *pickles = arena_printf(arena, "%s/pytorch_model_fsdp_0", dir);
+    assert_int_equal(mkdir(pickles, 0755), 0);
+    auto_fclose FILE *metadata = fopen(arena_printf(arena, "%s/.metadata", pickles), "we");
+    assert_non_null(metadata);
+    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 "pytorch_model_fsdp_0/.metadata is PyTorch's, whose pickles are not read: ");
+    assert_fails(checkpoint_find_latest(pickles, NULL, NULL, NULL, &found, &err), &err,
+                 ERR_NOT_FOUND, "begin with them by --init_weights");
+    assert_int_equal(unlink(arena_printf(arena, "%s/.metadata", pickles)), 0);
+    assert_int_equal(rmdir(pickles), 0);
     for (int generation = 9; generation <= 11; generation++) /* "900" > "1000" as text */
         assert_ok(checkpoints_save(dir, 1, generation, NULL, &err), &err);
     assert_int_equal(checkpoints_check_latest(dir), 11);

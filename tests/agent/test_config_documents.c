@@ -361,6 +361,39 @@ static void presets_give_way(void **state)
     assert_int_equal(config.value.model.init, INIT_PRETRAINED); /* its scripts take no other */
 }
 
+/* A preset's eps, rho and decay are its optimizer's; another one has torch's own. */
+static void another_optimizer_has_its_own_defaults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        double eps, weight_decay, beta2;
+        const char *headline;
+    } rows[] = {
+        {"--preset mnist", 1e-6, 0, 0.999, ""},
+        {"--preset mnist-ddp-adam", 1e-8, 0, 0.999, ""},
+        {"--preset mnist --optimizer.name adamw --lr 1e-3", 1e-8, 0.01, 0.999, ""},
+        {"--preset mnist --optimizer.name adamw --lr 1e-3 --eps 1e-5", 1e-5, 0.01, 0.999, ""},
+        {"--preset mnist --optim adam", 1e-8, 0, 0.999,
+         "optimizer.lr=1 is the preset's, for another optimizer: give one for this (--lr)\n"},
+        {"--preset hyperpod --lr 1", 1e-8, 0.2, 0.95, ""},
+        {"--preset hyperpod --optim sgd --lr 1", 1e-8, 0, 0.999, ""},
+        {"--preset hyperpod --optim adam --weight_decay 0.3 --lr 1", 1e-8, 0.3, 0.999, ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        assert_ok(parse(arena, rows[i].line, &config, &err), &err);
+        const struct agent_config *c = &config.value;
+        assert_true(c->optimizer.eps == rows[i].eps);
+        assert_true(c->optimizer.weight_decay == rows[i].weight_decay);
+        assert_true(c->optimizer.beta2 == rows[i].beta2);
+        assert_true(c->optimizer.rho == 0.9);
+        assert_string_equal(config.headline, rows[i].headline);
+    }
+}
+
 static void presets_fill_every_part(void **state)
 {
     (void)state;
@@ -392,6 +425,7 @@ int main(void)
         cmocka_unit_test(checkpoints_have_their_models_name),
         cmocka_unit_test(argument_files_say_what_they_ask_in_vain),
         cmocka_unit_test(presets_give_way),
+        cmocka_unit_test(another_optimizer_has_its_own_defaults),
         cmocka_unit_test(presets_fill_every_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,7 @@ static void the_trees_read_as_pytorch_prints_them(void **state)
         assert_true(fread(expected, 1, sizeof expected - 1, file) > 0);
         auto_str struct str text;
         str_init(&text, sizeof expected);
-        module_print(root, false, &text);
+        module_print(root, MODULE_BARE, &text);
         str_add(&text, "\n");
         list_params(root, &text);
         assert_string_equal(str_text(&text), expected);

@@ -31,7 +31,7 @@ static void the_tree_reads_as_pytorch_prints_it(void **state)
         assert_true(fread(expected, 1, sizeof expected - 1, file) > 0);
         auto_str struct str tree;
         str_init(&tree, sizeof expected);
-        module_print(root, true, &tree);
+        module_print(root, MODULE_UNITS, &tree);
         str_add(&tree, "\n");
         assert_string_equal(str_text(&tree), expected);
     }
@@ -47,8 +47,13 @@ static void the_bare_tree_has_no_units(void **state)
     wrap_none(root);
     auto_str struct str tree;
     str_init(&tree, 4096);
-    module_print(root, false, &tree);
+    module_print(root, MODULE_BARE, &tree);
     assert_string_equal(str_text(&tree), "Net(\n  (layers): ModuleList(\n    (0): ReLU()\n  )\n)");
+    str_clear(&tree);
+    module_print(root, MODULE_COPIED, &tree); /* as PyTorch's DDP prints itself */
+    assert_string_equal(str_text(&tree),
+                        "DistributedDataParallel(\n  (module): Net(\n    (layers): ModuleList(\n"
+                        "      (0): ReLU()\n    )\n  )\n)");
 }
 
 static void parameters_are_named_by_their_path(void **state)

@@ -265,12 +265,32 @@ static void what_differs_on_resume_is_told(void **state)
             arena_printf(arena, "--max_steps=2 --checkpoint_dir %s", dir));
     runs_do(&same, arena, *state, 1, arena_printf(arena, "--max_steps=2 --resume %s", dir));
     assert_string_equal(same.seen[0].differs, "");
+    assert_int_equal(same.seen[0].steps, 0);
+    assert_non_null(
+        strstr(same.seen[0].notice, "nothing is trained: the checkpoint's step 2 is where"));
     runs_do(&other, arena, *state, 1,
             arena_printf(arena, "--max_steps=2 --resume %s --seed=7 --batch_size=4 --train_size=40",
                          dir));
     assert_non_null(strstr(other.seen[0].differs, "runtime.seed 7 was 42"));
     assert_non_null(strstr(other.seen[0].differs, "samples per step and micro-batch 4 was 12"));
     assert_non_null(strstr(other.seen[0].differs, "training samples 40 was "));
+}
+
+/* Of one file, as save_model writes it, and in another place. */
+static void a_saved_model_is_begun_with(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    struct run first = {0}, second = {0};
+    runs_do(&first, arena, data, 1,
+            arena_printf(arena, "--max_steps=2 --save_model %s/net.safetensors", data));
+    runs_do(&second, arena, data, 2,
+            arena_printf(arena,
+                         "--max_steps=1 --lr=0 --seed=7 --init_weights %s/net.safetensors "
+                         "--save_model %s/net2.safetensors",
+                         data, data));
+    assert_same_file(arena, arena_printf(arena, "%s/net.safetensors", data),
+                     arena_printf(arena, "%s/net2.safetensors", data));
 }
 
 /* A directory in which an older run got further: a restart goes on only from what its own run
@@ -345,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_loads_at_any_world_size),
         cmocka_unit_test(a_damaged_checkpoint_gives_way_to_an_older_one),
         cmocka_unit_test(what_differs_on_resume_is_told),
+        cmocka_unit_test(a_saved_model_is_begun_with),
         cmocka_unit_test(a_restart_goes_on_from_its_own_run),
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),

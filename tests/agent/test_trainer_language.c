@@ -155,6 +155,24 @@ static void checkpoints_tell_their_epoch(void **state)
                          0);
 }
 
+/* One that ends at the middle of an epoch is evaluated there once. */
+static void the_end_is_evaluated_once(void **state)
+{
+    static const struct {
+        int max_steps, tests;
+    } rows[] = {{1, 1}, {2, 1}, {3, 2}, {4, 2}, {6, 3}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct run run = {0};
+        runs_do_language(&run, arena, *state, 1,
+                         arena_printf(arena,
+                                      "--eval_strategy half_epoch --eval_split eval --dataset %s "
+                                      "--max_steps %d",
+                                      (char *)*state, rows[i].max_steps));
+        assert_int_equal(run.seen[0].tests, rows[i].tests);
+    }
+}
+
 /* A finished run's directory also has its export, a folder "model": it is no checkpoint for that.
  */
 static void a_finished_runs_directory_is_gone_on_from(void **state)
@@ -317,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_resumed_run_goes_on_with_the_same_bits),
         cmocka_unit_test(a_part_of_an_epoch_is_some_of_its_steps),
         cmocka_unit_test(checkpoints_tell_their_epoch),
+        cmocka_unit_test(the_end_is_evaluated_once),
         cmocka_unit_test(a_finished_runs_directory_is_gone_on_from),
         cmocka_unit_test(the_schedule_of_the_checkpoint_wins),
         cmocka_unit_test(another_models_checkpoint_is_refused),

@@ -16,6 +16,8 @@ check "... as the tutorial prints it" grep -q '^Test set: Average loss: ' "$work
 check "tee names the ranks" trains shoal-agent torchrun --standalone --nproc-per-node 2 -t 3 --log_dir="$work/logs" DDP_mnist.py
 check "... before each line" grep -q '^\[default0\]:Test set: ' "$work/out"
 check "... and keeps the lines in files" grep -q '^Test set: ' "$work/logs/none/attempt_0/0/stdout.log"
+check "... as the document's DDP" grep -qE '^DistributedDataParallel\($' "$work/logs/none/attempt_0/0/stdout.log"
+check "... with the seconds as Python has them" grep -qE '^CPU elapsed time on training loop [0-9]+\.[0-9]{7,}sec$' "$work/logs/none/attempt_0/0/stdout.log"
 check "python runs the tutorial too" trains python3 mnist-ddp.py
 
 mkdir "$work/edited"
