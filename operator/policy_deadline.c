@@ -4,9 +4,11 @@
 
 static int64_t later(int64_t from_ms, struct optional seconds)
 {
-    if (!seconds.set || seconds.value > (POLICY_NEVER - from_ms) / 1000)
+    int64_t ms, then_ms;
+    if (!seconds.set || __builtin_mul_overflow(seconds.value, 1000, &ms) ||
+        __builtin_add_overflow(from_ms, ms, &then_ms))
         return POLICY_NEVER;
-    return from_ms + seconds.value * 1000;
+    return then_ms;
 }
 
 int64_t policy_deadline_ms(const struct job *job, const struct job_status *status)

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
+#include "operator/policy_deadline.h"
 #include "tests/operator/cluster.h"
 
 static const struct story deadlines[] = {
@@ -200,6 +201,31 @@ static void an_end_without_a_time_is_dated_by_its_condition(void **state)
     cluster_close(cluster);
 }
 
+/* Whoever may write a status may write any time into it, such as one of the year 1013. */
+static void times_before_1970_are_times(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t from_ms, seconds, then_ms;
+    } rows[] = {
+        {-30172046400000, 3600, -30172042800000},
+        {-30172046400000, INT64_MAX, POLICY_NEVER},
+        {-1000, 0, -1000},
+        {1000, INT64_MAX / 1000, POLICY_NEVER},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct optional seconds = {.set = true, .value = rows[i].seconds};
+        struct job job = {.run_policy = {.active_deadline_seconds = seconds,
+                                         .ttl_seconds_after_finished = seconds}};
+        struct job_status status = {.conditions = {{.type = CONDITION_FAILED, .status = true}},
+                                    .condition_count = 1,
+                                    .start_ms = rows[i].from_ms,
+                                    .completion_ms = rows[i].from_ms};
+        assert_int_equal(policy_deadline_ms(&job, &status), rows[i].then_ms);
+        assert_int_equal(policy_expiry_ms(&job, &status), rows[i].then_ms);
+    }
+}
+
 static void clocks_end_jobs(void **state)
 {
     (void)state;
@@ -256,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_end_jobs),
+        cmocka_unit_test(times_before_1970_are_times),
         cmocka_unit_test(finished_jobs_are_cleaned),
         cmocka_unit_test(managers_are_respected),
         cmocka_unit_test(only_our_own_jobs_are_touched),
