@@ -44,6 +44,17 @@ int64_t clock_until_ms(int64_t then_ms, int64_t now_ms)
     return then_ms > now_ms ? then_ms - now_ms : 0;
 }
 
+struct clock_run clock_run_open(const struct clocks *clocks)
+{
+    return (struct clock_run){.clocks = clocks,
+                              .ahead_ms = clocks->wall_ms() - clocks->steady_ms()};
+}
+
+int64_t clock_run_ms(const struct clock_run *run)
+{
+    return run->clocks->steady_ms() + run->ahead_ms;
+}
+
 const struct clocks clocks_system = {clock_now_ms, clock_monotonic_ms};
 
 void clock_format_rfc3339(int64_t wall_ms, char *out, size_t out_bytes)

@@ -23,6 +23,15 @@ int64_t clock_monotonic_us(void);
 int64_t clock_now_ns(void); /* the wall's, as clock_now_ms() */
 int64_t clock_monotonic_ns(void);
 
+/* The wall clock as it is when this is opened, moved on by the steady one: nobody sets it. For
+ * delays and durations beside times that people are told. */
+struct clock_run {
+    const struct clocks *clocks; /* borrowed */
+    int64_t ahead_ms;            /* of the steady clock */
+};
+struct clock_run clock_run_open(const struct clocks *clocks);
+int64_t clock_run_ms(const struct clock_run *run);
+
 /* How long it is from now to then on the same clock: 0 if it is past; INT64_MAX stays (never). */
 int64_t clock_until_ms(int64_t then_ms, int64_t now_ms);
 

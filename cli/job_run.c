@@ -33,13 +33,14 @@ struct run {
     struct inbox inbox;
     char program_dir[PATH_MAX]; /* where this program lies: the agent is beside it */
     struct agent_image image;
-    int64_t now_ms;        /* wall clock, read once in each turn of the loop */
-    int64_t pass_due_ms;   /* when reconcile wants to look again; NEVER: no time set */
-    int64_t linger_due_ms; /* when what still runs of a finished job is stopped; 0: it is not
-                              finished, NEVER: that is done */
-    int stop_signal;       /* 0: nobody asked to stop */
-    bool broken;           /* an error was told; the run cannot go on */
-    bool news;             /* something to draw */
+    struct clock_run clock; /* whoever sets the machine's clock delays no restart */
+    int64_t now_ms;         /* by that clock, read once in each turn of the loop */
+    int64_t pass_due_ms;    /* when reconcile wants to look again; NEVER: no time set */
+    int64_t linger_due_ms;  /* when what still runs of a finished job is stopped; 0: it is not
+                               finished, NEVER: that is done */
+    int stop_signal;        /* 0: nobody asked to stop */
+    bool broken;            /* an error was told; the run cannot go on */
+    bool news;              /* something to draw */
 };
 
 static void on_output(void *context, const char *bytes, size_t count)
@@ -96,11 +97,11 @@ static void wait_for_news(struct run *run)
     int64_t due = earliest(job_view_due(&run->view, run->news), local_due(run->local));
     due =
         earliest(due, earliest(run->pass_due_ms, run->linger_due_ms ? run->linger_due_ms : NEVER));
-    int64_t wait_ms = due == NEVER ? -1 : due - clock_now_ms();
+    int64_t wait_ms = due == NEVER ? -1 : due - clock_run_ms(&run->clock);
     if (due != NEVER && wait_ms < 0)
         wait_ms = 0;
     poll(fds, (nfds_t)count, (int)earliest(wait_ms, INT_MAX));
-    run->now_ms = clock_now_ms();
+    run->now_ms = clock_run_ms(&run->clock);
 }
 
 /* The first one asks all processes to end, the next one makes them. */
@@ -278,7 +279,8 @@ int job_run(const struct job *job, const char *source, const struct run_options 
     run->source = source;
     run->options = options;
     run->signals = signals;
-    run->now_ms = run->view.started_ms = clock_now_ms();
+    run->clock = clock_run_open(&clocks_system);
+    run->now_ms = run->view.started_ms = clock_run_ms(&run->clock);
     run->pass_due_ms = NEVER;
     terminal_open(&run->view.terminal, options->progress, signals->stop_fd);
     struct error err;

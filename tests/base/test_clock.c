@@ -87,10 +87,34 @@ static void what_is_no_time_is_not_read(void **state)
     }
 }
 
+static int64_t wall_ms, steady_ms;
+
+static int64_t read_wall(void)
+{
+    return wall_ms;
+}
+
+static int64_t read_steady(void)
+{
+    return steady_ms;
+}
+
+static void a_run_does_not_follow_a_clock_that_is_set(void **state)
+{
+    (void)state;
+    const struct clocks clocks = {read_wall, read_steady};
+    wall_ms = 1000000, steady_ms = 77;
+    struct clock_run run = clock_run_open(&clocks);
+    assert_int_equal(clock_run_ms(&run), 1000000);
+    wall_ms -= 7200000, steady_ms += 5;
+    assert_int_equal(clock_run_ms(&run), 1000005);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_until_then),
+        cmocka_unit_test(a_run_does_not_follow_a_clock_that_is_set),
         cmocka_unit_test(times_are_written_and_read),
         cmocka_unit_test(offsets_from_utc_are_read),
         cmocka_unit_test(what_is_no_time_is_not_read),

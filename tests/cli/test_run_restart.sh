@@ -95,4 +95,36 @@ pod=$'  - {name: side, image: any, command: [sh, -c, \'kill -SEGV $$$$\']}'
 job 'until grep -q "runs on" "$DATA/../err"; do sleep 0.05; done' | run
 check "a container that fails beside others is told" says "job-master-0: a container failed (exit code 139), its pod runs on"
 check "and not as a restart" lacks "$work/err" "restart 0 of"
+# ---- a clock that is set back two hours while a restart is awaited, as by the first answer of an NTP server
+cat >"$work/clock.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real)
+        real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(id, t);
+    if (id == CLOCK_REALTIME && access(getenv("CLOCK_SET_BACK"), F_OK) == 0)
+        t->tv_sec -= 7200;
+    return result;
+}
+END
+restart=OnFailure policy='backoffLimit: 2'
+sanitized() { case $BUILD in */asan | */tsan) ;; *) false ;; esac; } # which wants to be preloaded before all
+if sanitized || ! "${CC:-cc}" -shared -fPIC -o "$work/clock.so" "$work/clock.c" -ldl; then
+    skip "a clock that is set back" "nothing can be preloaded here"
+else
+    job "$count; [ \$SHOAL_RESTART_COUNT = 2 ] || exit 9" |
+        CLOCK_SET_BACK=$work/back LD_PRELOAD=$work/clock.so start --restart-delay 5
+    wait_for 120 says "restart 2 of 2" # the first does not wait
+    touch "$work/back"
+    check "a clock that is set back delays no restart" wait_for 120 says "Restarting -> Running (restart 2)"
+    finish
+    check "and the job succeeds" ended_with 0
+    check "nor does it change how long the run took" grep -qE '^job Succeeded in ([5-9]|[0-9]{2})s' "$work/err"
+fi
 tap_done
