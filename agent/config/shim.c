@@ -105,10 +105,13 @@ static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char 
                          err);
 }
 
-/* A launcher's own --help is the agent's: one text tells of both. */
-static bool asks_for_help(const char *word)
+/* A launcher's own --help is the agent's: one text tells of both. PyTorch's torchrun has no
+ * --version, so that a script can tell by it who answers to the name. NULL: it asks for neither. */
+static const char *asks_for(const char *word)
 {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return "--help";
+    return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "--version" : NULL;
 }
 
 /* Reads the flags in front of the script. *ret_is_module: the "script" is a module's name. */
@@ -200,9 +203,10 @@ static int read_python(struct rewriter *r, char *const **words, bool *ret_is_mod
 static int read_launcher(struct rewriter *r, char *const **words, struct error *err)
 {
     bool is_module = false;
-    if (**words && asks_for_help(**words)) {
+    const char *asked = **words ? asks_for(**words) : NULL;
+    if (asked) {
         ++*words;
-        return shim_add_word(&r->w, "--help", err);
+        return shim_add_word(&r->w, asked, err);
     }
     if (strcmp(r->w.tool, "accelerate") == 0)
         return shim_read_accelerate(&r->w, words, err);

@@ -63,6 +63,8 @@ static void command_lines_become_our_own(void **state)
          "shoal-agent --torchrun.role=x --torchrun.rdzv_conf=timeout=9 --preset=hyperpod --runtime.script=train.py"},
         {"torchrun --help", "", "shoal-agent --help"},
         {"torchrun -h", "", "shoal-agent --help"},
+        {"torchrun --version", "", "shoal-agent --version"},
+        {"python -V", "", "shoal-agent --version"},
         {"torchrun -m pkg.train --lr 1", "",
          "shoal-agent --preset=hyperpod --runtime.script=train.py --lr 1"},
         /* variables where the command line is silent; the others are the topology's */
