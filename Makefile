@@ -216,6 +216,7 @@ cluster-deps:
 demo: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
+	@deploy/demo/accuracy.sh shoal-logs/mnist/mnist-master-0.log
 
 #> make demo-llama     train a small Llama on a file of fortunes in two processes, and let it write
 .PHONY: demo-llama
@@ -224,15 +225,13 @@ demo-llama: deps
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
 	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400
 
-#> make demo-t5        train a small T5 on definitions in two processes, and let it name two
+#> make demo-t5        train a small T5 to write days as ISO 8601 does, in two processes, and ask it for some that it has not seen
 .PHONY: demo-t5
 demo-t5: deps
 	@$(MAKE) --no-print-directory V=release programs
-	@mkdir -p build/demo && deploy/demo/definitions.sh build/demo/definitions.jsonl
+	@deploy/demo/dates.sh build/demo/dates
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/t5.yaml
-	@for text in "Exposed to the attacks of friends and acquaintances; defamed; slandered." \
-		"A programming language that never runs out of memory."; do \
-		echo "$$text" && build/release/shoal generate build/demo/t5 --prompt "$$text" --temperature 0 --max_tokens 30 | sed 's/^/  -> /' || exit; done
+	@PATH="$(CURDIR)/build/release:$$PATH" deploy/demo/dates.sh ask build/demo/dates build/demo/t5
 
 #> make image          OCI archives of shoal-agent and shoal-operator in build/image
 IMAGES := shoal-agent shoal-operator
