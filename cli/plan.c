@@ -185,6 +185,13 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
         run_plan_json(&plan, &facts, current, out);
     else
         run_plan_print(&plan, &facts, current, out);
+    if (only_advice || o->json)
+        return 0;
+    const struct run_plan_place place = {(int)o->gpus, (int)o->gpus_per_node};
+    str_add(out, "Of what a rank has on its device: ");
+    if (run_plan_savings(c, model, &place, current, out, err) < 0)
+        return -1;
+    str_add(out, "\n");
     return 0;
 }
 

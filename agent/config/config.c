@@ -157,6 +157,20 @@ static int apply_environment(struct config_parser *p, config_getenv lookup, void
     return 0;
 }
 
+/* "--data.rot": only who knows our groups writes one, or almost one, before a name. */
+static bool has_our_group(struct arena *arena, const char *name)
+{
+    const char *dot = strchr(name, '.');
+    const char *group = arena_strndup(arena, name, dot ? (size_t)(dot - name) : 0);
+    for (int i = 0; dot && i < config_key_count(); i++) {
+        const char *ours = config_key(i)->group;
+        const char *first = arena_strndup(arena, ours, strcspn(ours, "."));
+        if (nearest_distance(group, first) <= (int)strlen(first) / 4)
+            return true;
+    }
+    return false;
+}
+
 static int apply_flags(struct config_parser *p, struct error *err)
 {
     for (int i = 0; i < p->flag_count; i++) {
@@ -166,23 +180,25 @@ static int apply_flags(struct config_parser *p, struct error *err)
         if (err->code != ERR_NOT_FOUND)
             return error_wrap(err, "--%s", flag->name);
         const char *near = strstr(err->msg, "the nearest is ");
-        str_printf(&p->unknown, "%s--%s%s%s%s", p->unknown.length ? ", " : "", flag->name,
-                   near ? " (" : "", near ? near : "", near ? ")" : "");
+        struct str *names = has_our_group(p->arena, flag->name) ? &p->mistaken : &p->unknown;
+        str_printf(names, "%s--%s%s%s%s", names->length ? ", " : "", flag->name, near ? " (" : "",
+                   near ? near : "", near ? ")" : "");
     }
     return 0;
 }
 
 static int report_unknown(struct config_parser *p, struct error *err)
 {
-    if (!p->unknown.length)
-        return 0;
-    const char *names = str_text(&p->unknown);
-    if (!p->config->value.runtime.strict) {
-        config_add_headline(p->config, p->arena, "unknown flags are ignored: %s", names);
-        return 0;
-    }
-    return error_set(err, ERR_CONFIG, "unknown flag%s %s; --help lists all",
-                     strchr(names, ',') ? "s" : "", names);
+    bool strict = p->config->value.runtime.strict;
+    if (strict && p->unknown.length)
+        str_printf(&p->mistaken, "%s%s", p->mistaken.length ? ", " : "", str_text(&p->unknown));
+    const char *names = str_text(&p->mistaken);
+    if (p->unknown.length && !strict)
+        config_add_headline(p->config, p->arena, "unknown flags are ignored: %s",
+                            str_text(&p->unknown));
+    return p->mistaken.length ? error_set(err, ERR_CONFIG, "unknown flag%s %s; --help lists all",
+                                          strchr(names, ',') ? "s" : "", names)
+                              : 0;
 }
 
 static int apply_sources(struct config_parser *p, int argc, const char *const *argv,
@@ -275,6 +291,7 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     p->lookup_ctx = lookup_ctx;
     p->min_lr_rate = -1;
     str_init(&p->unknown, 1024);
+    str_init(&p->mistaken, 1024);
     str_init(&p->notes, 8192);
     int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);
     if (result == 0) {
@@ -284,5 +301,6 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     config_close_files(p);
     str_free(&p->notes);
     str_free(&p->unknown);
+    str_free(&p->mistaken);
     return result;
 }

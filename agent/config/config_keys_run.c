@@ -186,7 +186,8 @@ static const struct config_key keys[] = {
                "a loss or gradient that is no number: train on, leave the step out, or end"),
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,
-        "unknown flags and variables are errors, as is a broken line of data; false: one warning names them"),
+        "unknown flags and variables are errors, as is a broken line of data; false: one warning "
+        "names them. A flag with one of these groups before it is an error in any case"),
     KEY_TEXT(
         "runtime", "script", runtime.script, "", NULL,
         "the script that a launcher was given, whose place a preset takes: it is not run; if it is "

@@ -58,8 +58,9 @@ struct config_parser {
     int64_t preset_optimizer; /* optimizer.name by then */
     bool is_fsdp2;            /* fsdp_version is 2 */
     enum config_source fsdp2_source;
-    struct str unknown; /* names of unknown flags */
-    struct str notes;   /* what is ignored and why */
+    struct str unknown;  /* names of unknown flags that may be another trainer's */
+    struct str mistaken; /* of those that are errors */
+    struct str notes;    /* what is ignored and why */
 };
 
 /* Splits the command line into flags, argument files expanded. */

@@ -7,17 +7,28 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char hints[] =
-    "try a smaller --train_batch_size, --activation_checkpointing=full, --sharding_strategy=full, "
-    "--cpu_offload, or more GPUs";
-
 static double gigabytes(int64_t bytes)
 {
     return (double)bytes / 1e9;
 }
 
+/* What saves how much, by the plan, if there is a model to plan. */
+static const char *hints_of(const struct trainer *t)
+{
+    static const char least[] = "a smaller model or more GPUs";
+    if (!t->model)
+        return least;
+    const struct run_plan_place place = {t->world->size, t->group_size};
+    struct error ignored;
+    auto_str struct str text;
+    str_init(&text, 512);
+    if (run_plan_savings(t->config, t->model, &place, t->strategy, &text, &ignored))
+        return least;
+    return arena_strdup(t->arena, str_text(&text));
+}
+
 int trainer_memory_fits(const char *strategy, int64_t needed, const struct memory_share *share,
-                        struct error *err)
+                        const char *hints, struct error *err)
 {
     char others[64] = "";
     if (needed <= share->bytes)
@@ -70,7 +81,7 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     int64_t known = s->device - s->allowance - plan.graphs;
-    if (trainer_memory_fits(shard_strategy_name(s->strategy), known, share, err))
+    if (trainer_memory_fits(shard_strategy_name(s->strategy), known, share, hints_of(t), err))
         return -1;
     int64_t most = share->bytes - plan.graphs - RUN_PLAN_LIBRARIES; /* these ask the driver later */
     int64_t bytes = s->reserve < most ? s->reserve : most;
@@ -107,8 +118,10 @@ void trainer_tell_memory(struct trainer *t)
 
 void trainer_explain_memory(const struct trainer *t, struct error *err)
 {
-    if (err->code != ERR_MEMORY || !t->device || device_is_host(t->device) ||
-        strstr(err->msg, hints))
+    if (err->code != ERR_MEMORY || !t->device || device_is_host(t->device))
+        return;
+    const char *hints = hints_of(t);
+    if (strstr(err->msg, hints))
         return;
     struct error whole;
     int64_t total_bytes, free_bytes = device_memory_free_bytes(t->device, &total_bytes);

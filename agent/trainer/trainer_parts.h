@@ -149,9 +149,9 @@ struct memory_share {
     int64_t bytes, total_bytes; /* total: of the GPU */
     int ranks;                  /* that have this GPU; 1: it is this one's alone */
 };
-/* needed: bytes. Errors: ERR_MEMORY. */
+/* needed: bytes; hints: what saves some. Errors: ERR_MEMORY. */
 int trainer_memory_fits(const char *strategy, int64_t needed, const struct memory_share *share,
-                        struct error *err);
+                        const char *hints, struct error *err);
 
 /* trainer_model.c: the model, the strategy and the size of its groups: alike on all ranks, or an
  * error on all. Collective. */

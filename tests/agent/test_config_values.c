@@ -169,6 +169,12 @@ static const struct {
      "unknown flag --optimiser.lr (the nearest is optimizer.lr); --help lists all"},
     {"--strict --model_type llama --rope_parameters.hidden_size 64", "",
      "unknown flag --rope_parameters.hidden_size"},
+    {"--data.rot x", "", "unknown flag --data.rot (the nearest is data.root); --help lists all"},
+    {"--optimiser.lr 1", "", "unknown flag --optimiser.lr (the nearest is optimizer.lr)"},
+    {"--foo --schedule.warm_up_stps 1 --model.config_overrides.hiden_size 8", "",
+     "unknown flags --schedule.warm_up_stps (the nearest is schedule.warmup_steps), "
+     "--model.config_overrides.hiden_size (the nearest is model.config_overrides.hidden_size)"},
+    {"--trainer.devices 3 --foo.bar=1", "", ""},
     {"--strict --epoch_count 1 --foo", "", "unknown flags --epoch_count, --foo; --help lists all"},
     {"--tensorboard_dir a b", "",
      "unexpected argument 'b' behind --tensorboard_dir=a, which takes one value; flags begin"},

@@ -156,17 +156,18 @@ static void what_does_not_fit_is_refused(void **state)
     (void)state;
     struct error err;
     struct memory_share share = {.bytes = 5000, .total_bytes = 6000, .ranks = 1};
-    assert_ok(trainer_memory_fits("FULL_SHARD", 5000, &share, &err), &err);
+    assert_ok(trainer_memory_fits("FULL_SHARD", 5000, &share, "--x saves 1.0 GB", &err), &err);
     share = (struct memory_share){79000000000, 80000000000, 1};
-    assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, &share, &err), &err, ERR_MEMORY,
+    assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, &share, "--x saves 1.0 GB", &err),
+                 &err, ERR_MEMORY,
                  "FULL_SHARD needs at least 96.00 GB of the GPU's memory (shoal plan tells for "
-                 "what), but 79.00 of its 80.00 GB are free: 17.00 GB are missing; try a smaller "
-                 "--train_batch_size, --activation_checkpointing=full, --sharding_strategy=full, "
-                 "--cpu_offload, or more GPUs");
+                 "what), but 79.00 of its 80.00 GB are free: 17.00 GB are missing; --x saves 1.0 "
+                 "GB");
     share = (struct memory_share){39500000000, 80000000000, 2};
-    assert_fails(trainer_memory_fits("FULL_SHARD", 48000000000, &share, &err), &err, ERR_MEMORY,
+    assert_fails(trainer_memory_fits("FULL_SHARD", 48000000000, &share, "--x saves 1.0 GB", &err),
+                 &err, ERR_MEMORY,
                  "but 39.50 of its 80.00 GB are free for each of the 2 ranks that share it: 8.50 "
-                 "GB are missing; try");
+                 "GB are missing; --x saves 1.0 GB");
 }
 
 static void a_later_lack_tells_what_is_free(void **state)
@@ -186,9 +187,7 @@ static void a_later_lack_tells_what_is_free(void **state)
         assert_true(free_bytes <= total - (50 << 20));
         size_t length = strlen(expected);
         snprintf(expected + length, sizeof expected - length,
-                 "; %.2f of the GPU's %.2f GB are free: try a smaller --train_batch_size, "
-                 "--activation_checkpointing=full, --sharding_strategy=full, --cpu_offload, or "
-                 "more GPUs",
+                 "; %.2f of the GPU's %.2f GB are free: a smaller model or more GPUs",
                  (double)free_bytes / 1e9, (double)total / 1e9);
     }
     err.shared = true;

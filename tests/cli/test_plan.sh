@@ -33,6 +33,20 @@ check "the guide's advice is given" has "Advice for 1B to 10B parameters: --shar
 check "FLOPs are told by both counts" has "591.5 TFLOP (causal), 697 TFLOP (full attention)" --preset=llama3.2-1b \
     --gpus=8 --max_context_width=8192
 
+# saving OPTION: the gigabytes that the plan of the wiki's recipe says it saves, and those that a plan with it has less.
+recipe=(--preset=fabric --devices=4 --max_seq_length=8192)
+on_device() { shoal plan "${recipe[@]}" "$@" 2>/dev/null | awk '/^\* FULL_SHARD/ { print $9 }'; }
+saving() {
+    shoal plan "${recipe[@]}" 2>/dev/null | grep -oF -- "$1 saves " >/dev/null || return
+    local said whole part
+    said=$(shoal plan "${recipe[@]}" 2>/dev/null | grep -o -- "$1 saves [0-9.]*" | grep -o '[0-9.]*$')
+    whole=$(on_device) part=$(on_device "$1")
+    [ "$(awk "BEGIN { printf \"%.1f\", $whole - $part }")" = "$said" ] || { echo "$said, but $whole and $part"; return 1; }
+}
+check "what saves memory is computed: accumulation" saving --accumulation_sync=every
+check "... and recomputation" saving --activation_checkpointing=full
+check "... the most first" has "on its device: --activation_checkpointing=full saves 35.3 GB, --accumulation_sync=every saves" "${recipe[@]}"
+
 check "a preset that is none is refused" fails 2 "llama3.2-1b" shoal plan --preset=llama9
 check "a number that is none is refused" fails 2 "--gpus many: must be a whole number" shoal plan --gpus many
 check "groups that do not divide the ranks are refused" fails 2 "do not divide 12 ranks" \
