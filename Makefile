@@ -34,12 +34,12 @@ LINKER := $(if $(filter release,$(V)),,$(if $(shell command -v ld.gold),-fuse-ld
 LDFLAGS := $(CFLAGS_$(V)) $(LINKER) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------
-sources = $(filter-out kernels/cuda/%,$(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*.cc))
+sources = $(filter-out kernels/cuda/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(filter-out %/main.c,$(call sources,$(1)))))
 ROOMS := base operator kernels agent cli
 LIBS_base := -ljansson -lyaml -lcurl -lwebsockets -lcrypto -lxxhash -lm
 LIBS_kernels := -ldnnl -lgomp
-LIBS_agent := -lz -lpcre2-8 -lutf8proc -lsentencepiece -lstdc++
+LIBS_agent := -lz -lpcre2-8 -lutf8proc -lstdc++
 NEEDS_base := base
 NEEDS_operator := operator base
 NEEDS_kernels := kernels base

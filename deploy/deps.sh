@@ -6,7 +6,7 @@ set -eu
 packages='
     gcc g++ make binutils git
     libjansson-dev libyaml-dev libdnnl-dev zlib1g-dev libxxhash-dev
-    libpcre2-dev libutf8proc-dev libsentencepiece-dev
+    libpcre2-dev libutf8proc-dev
     libcurl4-openssl-dev libwebsockets-dev libssl-dev
     dataset-fashion-mnist fortunes
     libcmocka-dev libboost-context-dev clang clang-format cppcheck shellcheck gcovr bear python3-minimal procps iproute2'

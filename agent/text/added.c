@@ -37,10 +37,9 @@ void added_init(struct added *added, struct added_token *tokens, size_t count)
         added->first[b + 1] += added->first[b];
 }
 
-/* The longest token at the beginning of text[0..bytes); NULL if none. Tokens are ordered, so those
- * that share the first n bytes lie side by side, the one of n bytes first. */
-static const struct added_token *find_here(const struct added *added, const char *text,
-                                           size_t bytes)
+/* Tokens are ordered, so those that share the first n bytes lie side by side, the one of n bytes
+ * first. */
+const struct added_token *added_find(const struct added *added, const char *text, size_t bytes)
 {
     size_t low = added->first[(uint8_t)text[0]], high = added->first[(uint8_t)text[0] + 1];
     const struct added_token *found = NULL;
@@ -120,7 +119,7 @@ static const struct added_token *find_next(struct added_walk *walk, size_t *ret_
         uint8_t byte = (uint8_t)walk->text[begin];
         const struct added_token *token = NULL;
         if (added->first[byte] < added->first[byte + 1])
-            token = find_here(added, walk->text + begin, walk->bytes - begin);
+            token = added_find(added, walk->text + begin, walk->bytes - begin);
         walk->look += token ? token->bytes : 1;
         if (!token)
             continue;

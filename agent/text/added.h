@@ -30,6 +30,10 @@ struct added {
 /* Orders the tokens, which must stay; of those with the same text the first counts. */
 void added_init(struct added *added, struct added_token *tokens, size_t count);
 
+/* The longest token at the beginning of text[0..bytes), bytes >= 1, whatever is beside it; NULL:
+ * none. */
+const struct added_token *added_find(const struct added *added, const char *text, size_t bytes);
+
 /* Goes through a well-formed text piece by piece. */
 struct added_walk {
     const struct added *added;

@@ -28,6 +28,7 @@ struct bpe {
     struct bpe_pairs pairs;
     bool byte_level, byte_fallback, fuse_unk, ignore_merges;
     int32_t unk;           /* -1: what has no piece is dropped */
+    int32_t own;           /* of SentencePiece: what bpe_parts says; else 0 */
     int32_t byte_ids[256]; /* of the pieces <0x00> .. <0xFF>; -1: none */
     const char *prefix;    /* of all characters but a word's first; NULL: none */
     const char *suffix;    /* of a word's last character; NULL: none */
@@ -91,6 +92,15 @@ static int add_merge(struct bpe *bpe, const struct spec_merge *merge, size_t ran
     return 0;
 }
 
+static void find_bytes(struct bpe *bpe)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", (unsigned)byte);
+        bpe->byte_ids[byte] = find_text(bpe->vocab, name);
+    }
+}
+
 int bpe_open(const struct spec *spec, const struct vocab *vocab, bool byte_level,
              struct bpe **ret_bpe, struct error *err)
 {
@@ -111,11 +121,7 @@ int bpe_open(const struct spec *spec, const struct vocab *vocab, bool byte_level
     if (spec->unk_token && *spec->unk_token && bpe->unk < 0)
         return error_set(err, ERR_INPUT, "model.unk_token: %.80s is not in model.vocab",
                          spec->unk_token);
-    for (int byte = 0; byte < 256; byte++) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", (unsigned)byte);
-        bpe->byte_ids[byte] = find_text(vocab, name);
-    }
+    find_bytes(bpe);
     if (spec->merge_count > INT32_MAX / 2)
         return error_set(err, ERR_INPUT, "model.merges: too many");
     bpe_pairs_init(&bpe->pairs, vocab->arena, spec->merge_count);
@@ -126,6 +132,20 @@ int bpe_open(const struct spec *spec, const struct vocab *vocab, bool byte_level
             return -1;
     *ret_bpe = bpe;
     return 0;
+}
+
+struct bpe *bpe_open_parts(const struct bpe_parts *parts)
+{
+    struct bpe *bpe = arena_new(parts->symbols->arena, struct bpe);
+    *bpe = (struct bpe){.vocab = parts->symbols,
+                        .byte_fallback = parts->byte_fallback,
+                        .unk = parts->unk,
+                        .own = parts->own};
+    find_bytes(bpe);
+    bpe_pairs_init(&bpe->pairs, parts->symbols->arena, parts->pair_count);
+    for (size_t i = 0; i < parts->pair_count; i++)
+        bpe_pairs_set(&bpe->pairs, &parts->pairs[i]);
+    return bpe;
 }
 
 struct bpe_work *bpe_work_open(void)
@@ -296,6 +316,25 @@ static struct cached *cache_place(const struct bpe_work *work, const char *word,
     return bytes <= CACHE_WORD_BYTES ? &work->cache[XXH3_64bits(word, bytes) % CACHE_WORDS] : NULL;
 }
 
+/* SentencePiece's: a character that no merge took is unknown only now. */
+static void add_known(const struct bpe *bpe, const struct bpe_work *work, struct tokens *out)
+{
+    bool after_unknown = false;
+    for (size_t i = 0; i < work->symbol_count; i++) {
+        int32_t id = work->symbols[i].id;
+        if (id < 0)
+            continue;
+        bool is_unknown = id == bpe->unk || id >= bpe->own;
+        const struct vocab_piece *piece = &bpe->vocab->pieces[id];
+        if (is_unknown && bpe->byte_fallback)
+            for (size_t k = 0; k < piece->bytes; k++)
+                tokens_add(out, bpe->byte_ids[(uint8_t)piece->text[k]]);
+        else if (!is_unknown || !after_unknown)
+            tokens_add(out, is_unknown ? bpe->unk : id);
+        after_unknown = is_unknown;
+    }
+}
+
 static void spell(const struct bpe *bpe, struct bpe_work *work, const char *word, size_t bytes,
                   struct tokens *out)
 {
@@ -313,6 +352,10 @@ static void spell(const struct bpe *bpe, struct bpe_work *work, const char *word
     }
     make_symbols(bpe, work, word, bytes);
     merge(bpe, work);
+    if (bpe->own > 0) {
+        add_known(bpe, work, out);
+        return;
+    }
     for (size_t i = 0; i < work->symbol_count; i++)
         if (work->symbols[i].id >= 0)
             tokens_add(out, work->symbols[i].id);

@@ -8,11 +8,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct bpe_pair;
 struct spec;
 struct vocab;
 struct bpe;
@@ -28,6 +30,18 @@ enum {
  * the vocabulary. */
 int bpe_open(const struct spec *spec, const struct vocab *vocab, bool byte_level,
              struct bpe **ret_bpe, struct error *err);
+
+/* A model by its pairs, as SentencePiece has them: several may have one rank. */
+struct bpe_parts {
+    const struct vocab *symbols; /* the model's pieces, and characters that are none */
+    int32_t own; /* symbols from here on are such characters: unknown if they stay */
+    const struct bpe_pair *pairs;
+    size_t pair_count;
+    int32_t unk; /* several beside each other are one */
+    bool byte_fallback;
+};
+/* The same from its parts; the symbols stay in use. */
+struct bpe *bpe_open_parts(const struct bpe_parts *parts);
 
 struct bpe_work *bpe_work_open(void);
 void bpe_work_close(struct bpe_work *work); /* NULL-safe */

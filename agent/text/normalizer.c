@@ -74,7 +74,7 @@ static int open_precompiled(const struct spec_part *part, struct normalizer_step
     step->kind = NORMALIZER_PRECOMPILED;
     if (!part->precompiled_charsmap)
         return error_set(err, ERR_INPUT, "%s.precompiled_charsmap: must be there", part->where);
-    return precompiled_open(part->precompiled_charsmap, &step->precompiled, err) < 0
+    return precompiled_open_base64(part->precompiled_charsmap, &step->precompiled, err) < 0
                ? error_wrap(err, "%s.precompiled_charsmap", part->where)
                : 0;
 }

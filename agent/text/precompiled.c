@@ -49,12 +49,12 @@ static uint32_t read_u32(const uint8_t *at)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-int precompiled_open(const char *base64, struct precompiled **ret_precompiled, struct error *err)
+/* Takes the blob, which has a zero byte behind it. */
+static int open_blob(uint8_t *taken, size_t bytes, struct precompiled **ret_precompiled,
+                     struct error *err)
 {
-    size_t bytes = 0, array = 0;
-    auto_free uint8_t *blob = decode_base64(base64, &bytes);
-    if (!blob)
-        return error_set(err, ERR_INPUT, "must be base64");
+    auto_free uint8_t *blob = taken;
+    size_t array = 0;
     if (bytes >= 4)
         array = read_u32(blob);
     if (bytes < 4 || array < 4 || array % 4 != 0 || array > bytes - 4)
@@ -73,6 +73,24 @@ int precompiled_open(const char *base64, struct precompiled **ret_precompiled, s
     p->blob = take(blob);
     *ret_precompiled = p;
     return 0;
+}
+
+int precompiled_open(const void *content, size_t bytes, struct precompiled **ret_precompiled,
+                     struct error *err)
+{
+    uint8_t *blob = xmalloc(bytes + 1);
+    memcpy(blob, content, bytes);
+    blob[bytes] = 0;
+    return open_blob(blob, bytes, ret_precompiled, err);
+}
+
+int precompiled_open_base64(const char *base64, struct precompiled **ret_precompiled,
+                            struct error *err)
+{
+    size_t bytes = 0;
+    uint8_t *blob = decode_base64(base64, &bytes);
+    return blob ? open_blob(blob, bytes, ret_precompiled, err)
+                : error_set(err, ERR_INPUT, "must be base64");
 }
 
 void precompiled_close(struct precompiled *precompiled)
@@ -96,30 +114,57 @@ static size_t offset_of(uint32_t unit)
     return (size_t)(unit >> 10) << ((unit & 1U << 9) >> 6);
 }
 
-/* What the shortest beginning of the text that has a replacement becomes; NULL: none has. (The
- * library replaces the whole text by that of its shortest beginning.) */
-static const char *find(const struct precompiled *p, const char *text, size_t bytes)
+/* The replacement that a leaf's unit names; NULL: there is none. */
+static const char *replacement_at(const struct precompiled *p, size_t place)
 {
+    size_t at = unit_at(p, place) & ~(1U << 31);
+    bool is_within = at < p->texts_bytes && ((uint8_t)p->texts[at] & 0xc0) != 0x80;
+    return is_within ? p->texts + at : NULL;
+}
+
+/* What the shortest or the longest beginning of the text that has a replacement becomes, and how
+ * long that is; NULL: none has. */
+static const char *find(const struct precompiled *p, const char *text, size_t bytes, bool longest,
+                        size_t *ret_length)
+{
+    const char *found = NULL;
     size_t place = offset_of(unit_at(p, 0));
     for (size_t i = 0; i < bytes && text[i]; i++) {
         place ^= (uint8_t)text[i];
         uint32_t unit = unit_at(p, place);
         if ((unit & (1U << 31 | 0xff)) != (uint8_t)text[i])
-            return NULL;
+            break;
         place ^= offset_of(unit);
-        if (unit >> 8 & 1) {
-            size_t at = unit_at(p, place) & ~(1U << 31);
-            bool is_within = at < p->texts_bytes && ((uint8_t)p->texts[at] & 0xc0) != 0x80;
-            return is_within ? p->texts + at : NULL;
-        }
+        if (!(unit >> 8 & 1))
+            continue;
+        found = replacement_at(p, place);
+        *ret_length = i + 1;
+        if (!longest)
+            break;
     }
-    return NULL;
+    return found;
+}
+
+const char *precompiled_find_longest(const struct precompiled *precompiled, const char *text,
+                                     size_t bytes, size_t *ret_length)
+{
+    const char *found = find(precompiled, text, bytes, true, ret_length);
+    if (!found)
+        *ret_length = 0;
+    return found;
+}
+
+/* (The library replaces the whole text by what its shortest beginning becomes.) */
+static const char *find_shortest(const struct precompiled *p, const char *text, size_t bytes)
+{
+    size_t ignored;
+    return find(p, text, bytes, false, &ignored);
 }
 
 static void add_character(const struct precompiled *p, const char *text, size_t bytes,
                           struct str *out)
 {
-    const char *replacement = find(p, text, bytes);
+    const char *replacement = find_shortest(p, text, bytes);
     if (replacement)
         str_add(out, replacement);
     else
@@ -129,7 +174,7 @@ static void add_character(const struct precompiled *p, const char *text, size_t 
 static void add_cluster(const struct precompiled *p, const char *text, size_t bytes,
                         struct str *out)
 {
-    const char *replacement = bytes < WHOLE_CLUSTER_BYTES ? find(p, text, bytes) : NULL;
+    const char *replacement = bytes < WHOLE_CLUSTER_BYTES ? find_shortest(p, text, bytes) : NULL;
     uint32_t ignored;
     if (replacement) {
         str_add(out, replacement);

@@ -1,4 +1,4 @@
-/* SentencePiece models (Unigram, BPE) through libsentencepiece, which is C++. */
+/* SentencePiece models, Unigram and BPE: the ids and texts that sentencepiece 0.2.3 gives. */
 #ifndef SHOAL_AGENT_TEXT_SPM_H
 #define SHOAL_AGENT_TEXT_SPM_H
 
@@ -13,14 +13,19 @@
 extern "C" {
 #endif
 
+struct bpe_work;
 struct spm;
+struct unigram_work;
 
-/* Opens a model from the content of its file. ERR_INPUT if it is none. */
+enum { SPM_MAX_BPE_PIECE_BYTES = 512, SPM_MAX_BPE_PAIRS = 1 << 24 };
+
+/* Opens a model from the content of its file. ERR_INPUT if it is none, ERR_UNSUPPORTED with what it
+ * asks for. */
 int spm_open(const void *content, size_t bytes, struct spm **ret_model, struct error *err);
 void spm_close(struct spm *model); /* NULL-safe */
 
 int32_t spm_size(const struct spm *model); /* ids are 0 .. size - 1 */
-/* The piece of an id; the model's. */
+/* The piece of an id; the model's. NULL: this id has none. */
 const char *spm_piece(const struct spm *model, int32_t id, size_t *ret_bytes);
 
 struct spm_special {
@@ -28,12 +33,18 @@ struct spm_special {
 };
 struct spm_special spm_get_special(const struct spm *model);
 
-/* Adds the ids of a well-formed text. Many threads may encode with one model. */
-int spm_encode(const struct spm *model, const char *text, size_t bytes, struct tokens *out,
-               struct error *err);
+/* What one thread needs. */
+struct spm_work {
+    struct unigram_work *unigram;
+    struct bpe_work *bpe; /* of this model alone */
+    struct str *text;
+};
+
+/* Adds the ids of a well-formed text. Many threads may encode with one model. ERR_LIMIT. */
+int spm_encode(const struct spm *model, const struct spm_work *work, const char *text, size_t bytes,
+               struct tokens *out, struct error *err);
 /* Adds the text of ids below the size. */
-int spm_decode(const struct spm *model, const int32_t *ids, size_t count, struct str *out,
-               struct error *err);
+void spm_decode(const struct spm *model, const int32_t *ids, size_t count, struct str *out);
 
 #ifdef __cplusplus
 }

@@ -137,7 +137,9 @@ static int encode_plain(struct encoding *e, const char *text, size_t bytes, bool
 {
     const struct tokenizer *t = e->tokenizer;
     if (t->spm)
-        return spm_encode(t->spm, text, bytes, e->out, e->err);
+        return spm_encode(t->spm,
+                          &(struct spm_work){e->work->unigram, e->work->bpe, &e->work->word}, text,
+                          bytes, e->out, e->err);
     return splitter_run(&t->splitter, &e->work->splitter, text, bytes, first, take_word, e, e->err);
 }
 
@@ -217,22 +219,21 @@ static int decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t c
 }
 
 /* The model decodes what lies between added tokens, which it does not know. */
-static int decode_sentencepiece(const struct tokenizer *t, const int32_t *ids, size_t count,
-                                bool skip_special, struct str *out, struct error *err)
+static void decode_sentencepiece(const struct tokenizer *t, const int32_t *ids, size_t count,
+                                 bool skip_special, struct str *out)
 {
     int32_t size = spm_size(t->spm);
     for (size_t begin = 0, end; begin < count; begin = end) {
         for (end = begin; end < count && ids[end] < size; end++) {
         }
-        if (end > begin && spm_decode(t->spm, ids + begin, end - begin, out, err) < 0)
-            return -1;
+        if (end > begin)
+            spm_decode(t->spm, ids + begin, end - begin, out);
         if (end == begin) {
             const struct vocab_piece *piece = &t->vocab.pieces[ids[end++]];
             if (!skip_special || !t->is_special[ids[begin]])
                 str_add_bytes(out, piece->text, piece->bytes);
         }
     }
-    return 0;
 }
 
 int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t count,
@@ -243,7 +244,11 @@ int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size
         if (!tokenizer_piece(tokenizer, ids[i], &bytes))
             return error_set(err, ERR_INPUT, "id %d, the one at place %zu: no piece of %s has it",
                              ids[i], i, tokenizer->name);
-    if (tokenizer->spm)
-        return decode_sentencepiece(tokenizer, ids, count, skip_special, out, err);
-    return decode_pieces(tokenizer, ids, count, skip_special, out, err);
+    if (!tokenizer->spm)
+        return decode_pieces(tokenizer, ids, count, skip_special, out, err);
+    decode_sentencepiece(tokenizer, ids, count, skip_special, out);
+    return out->truncated
+               ? error_set(err, ERR_LIMIT, "the text of %zu ids is longer than %zu bytes", count,
+                           out->cap)
+               : 0;
 }

@@ -30,7 +30,7 @@ static int add_model_pieces(struct tokenizer *t, const struct tokenizer_sources 
     for (int32_t id = 0; id < size; id++) {
         size_t bytes;
         const char *piece = spm_piece(t->spm, id, &bytes);
-        if (vocab_add(&t->vocab, piece, bytes, id, err) < 0)
+        if (piece && vocab_add(&t->vocab, piece, bytes, id, err) < 0)
             return error_wrap(err, "pieces");
     }
     return 0;

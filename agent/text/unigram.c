@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an unknown character costs more than the worst piece. */
-static const double unknown_penalty = 10;
+/* SentencePiece begins to count anew where a sum is beyond it: single precision has few digits. */
+static const double most_in_single = 100000;
 
 struct unigram {
     const struct vocab *vocab;
@@ -22,9 +22,10 @@ struct unigram {
     struct bpe_pairs trie;
     const double *scores; /* by id */
     double unknown_score;
+    size_t longest; /* bytes of a piece, or of a character */
     int32_t unk;
     int32_t byte_ids[256]; /* of the pieces <0x00> .. <0xFF>; -1: none */
-    bool byte_fallback;
+    bool byte_fallback, is_sentencepiece;
 };
 
 /* The best way to spell the word up to here: its sum, and its last piece. */
@@ -67,41 +68,60 @@ static void find_byte_pieces(struct unigram *u)
     }
 }
 
-int unigram_open(const struct spec *spec, const struct vocab *vocab, struct unigram **ret_unigram,
-                 struct error *err)
+int unigram_open_parts(const struct unigram_parts *parts, const struct vocab *vocab,
+                       struct unigram **ret_unigram, struct error *err)
 {
-    size_t bytes = 0;
-    double worst = 0;
-    for (size_t i = 0; i < spec->piece_count; i++) {
-        bytes += strlen(spec->pieces[i].text);
-        if (i == 0 || spec->pieces[i].score < worst)
-            worst = spec->pieces[i].score;
+    size_t bytes = 0, longest = UTF8_MAX_BYTES;
+    for (size_t i = 0; i < parts->piece_count; i++) {
+        size_t length = strlen(parts->pieces[i].text);
+        bytes += length;
+        longest = length > longest ? length : longest;
     }
     if (bytes > UNIGRAM_MAX_PIECES_BYTES)
         return error_set(err, ERR_INPUT, "model.vocab: pieces of %zu bytes together; at most %d",
                          bytes, UNIGRAM_MAX_PIECES_BYTES);
+    struct unigram *u = arena_new(vocab->arena, struct unigram);
+    double *scores = arena_array(vocab->arena, double, vocab->size);
+    *u = (struct unigram){.vocab = vocab,
+                          .scores = scores,
+                          .longest = longest,
+                          .unknown_score = parts->unknown_score,
+                          .unk = parts->unk,
+                          .byte_fallback = parts->byte_fallback,
+                          .is_sentencepiece = parts->is_sentencepiece};
+    bpe_pairs_init(&u->trie, vocab->arena, bytes);
+    int32_t nodes = 0;
+    for (size_t i = 0; i < parts->piece_count; i++) {
+        add_piece(u, &parts->pieces[i], &nodes);
+        scores[parts->pieces[i].id] = parts->pieces[i].score;
+        if (parts->pieces[i].id >= u->pieces)
+            u->pieces = parts->pieces[i].id + 1;
+    }
+    find_byte_pieces(u);
+    *ret_unigram = u;
+    return 0;
+}
+
+int unigram_open(const struct spec *spec, const struct vocab *vocab, struct unigram **ret_unigram,
+                 struct error *err)
+{
+    double worst = 0;
+    for (size_t i = 0; i < spec->piece_count; i++)
+        if (i == 0 || spec->pieces[i].score < worst)
+            worst = spec->pieces[i].score;
     if (spec->unk_id < 0 || spec->unk_id >= (int64_t)spec->piece_count)
         return error_set(
             err, ERR_INPUT,
             "model.unk_id: must be there, and within 0 and %zu, the ids of model.vocab",
             spec->piece_count - 1);
-    struct unigram *u = arena_new(vocab->arena, struct unigram);
-    double *scores = arena_array(vocab->arena, double, vocab->size);
-    *u = (struct unigram){.vocab = vocab,
-                          .pieces = (int32_t)spec->piece_count,
-                          .scores = scores,
-                          .unknown_score = worst - unknown_penalty,
-                          .unk = (int32_t)spec->unk_id,
-                          .byte_fallback = spec->byte_fallback};
-    bpe_pairs_init(&u->trie, vocab->arena, bytes);
-    int32_t nodes = 0;
-    for (size_t i = 0; i < spec->piece_count; i++) {
-        add_piece(u, &spec->pieces[i], &nodes);
-        scores[spec->pieces[i].id] = spec->pieces[i].score;
-    }
-    find_byte_pieces(u);
-    *ret_unigram = u;
-    return 0;
+    const struct unigram_parts parts = {
+        .pieces = spec->pieces,
+        .piece_count = spec->piece_count,
+        .unknown_score = worst - UNIGRAM_UNKNOWN_PENALTY,
+        .unk = (int32_t)spec->unk_id,
+        .byte_fallback = spec->byte_fallback,
+    };
+    return unigram_open_parts(&parts, vocab, ret_unigram, err);
 }
 
 struct unigram_work *unigram_work_open(void)
@@ -125,10 +145,30 @@ static void offer(struct place *place, double score, int32_t id, size_t begin)
         *place = (struct place){score, id, (uint32_t)begin};
 }
 
+static double sum(const struct unigram *u, double till_here, double score)
+{
+    double sum = till_here + score;
+    return u->is_sentencepiece ? (double)(float)sum : sum;
+}
+
+/* Places from `at` on count from there. */
+static void count_anew(const struct unigram *u, struct place *places, size_t bytes, size_t at)
+{
+    double offset = places[at].score;
+    size_t last = bytes - at < u->longest ? bytes : at + u->longest;
+    if (offset >= -most_in_single && offset <= most_in_single)
+        return;
+    for (size_t i = at; i <= last; i++)
+        if (i == at || places[i].id >= 0)
+            places[i].score = (double)(float)(places[i].score - offset);
+}
+
 /* Offers the pieces that begin at `at` to the places where they end. */
 static void spell_from(const struct unigram *u, struct place *places, const char *word,
                        size_t bytes, size_t at, size_t character)
 {
+    if (u->is_sentencepiece)
+        count_anew(u, places, bytes, at);
     double till_here = places[at].score;
     bool has_character = false;
     int32_t node = 0;
@@ -139,11 +179,11 @@ static void spell_from(const struct unigram *u, struct place *places, const char
         node = next->merged;
         if (next->rank < 0)
             continue;
-        offer(&places[end + 1], till_here + u->scores[next->rank], next->rank, at);
+        offer(&places[end + 1], sum(u, till_here, u->scores[next->rank]), next->rank, at);
         has_character |= end + 1 == at + character;
     }
     if (!has_character)
-        offer(&places[at + character], till_here + u->unknown_score, u->unk, at);
+        offer(&places[at + character], sum(u, till_here, u->unknown_score), u->unk, at);
 }
 
 static bool bytes_have_pieces(const struct unigram *u, const char *text, size_t bytes)
@@ -158,7 +198,7 @@ static bool bytes_have_pieces(const struct unigram *u, const char *text, size_t 
  * none but together do. */
 static void add_unknown(const struct unigram *u, const char *text, size_t bytes, struct tokens *out)
 {
-    int32_t id = vocab_find(u->vocab, text, bytes);
+    int32_t id = u->is_sentencepiece ? -1 : vocab_find(u->vocab, text, bytes);
     bool is_piece = id >= 0 && id < u->pieces;
     if (is_piece || !u->byte_fallback || !bytes_have_pieces(u, text, bytes)) {
         tokens_add(out, is_piece ? id : u->unk);
