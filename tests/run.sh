@@ -57,8 +57,10 @@ queue_scripts() { # VARIANT FIRST_VARIANT
     for script in tests/*/test_*.sh; do
         name=${script#tests/}
         [[ $name == *"$filter"* ]] || continue
-        # once is enough of what runs tests and of the release build's images, which real pods run on a whole cluster
+        # once is enough of what runs tests, of pages, whose commands others run in all builds, and of the release build's
+        # images, which real pods run on a whole cluster
         [[ $name != pods/* && $name != deploy/test_image.sh && $name != runner/* || $variant == "$2" ]] || continue
+        [[ $name != e2e/test_guides.sh && $name != deploy/test_demo.sh || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
