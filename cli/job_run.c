@@ -286,7 +286,7 @@ int job_run(const struct job *job, const char *source, const struct run_options 
     struct error err;
     int code = EXIT_BAD_INPUT;
     if (open_run(run, &err) < 0) {
-        terminal_line(&run->view.terminal, "shoal: job %s: %s", job->name, err.msg);
+        terminal_line(&run->view.terminal, "shoal: %s: job %s: %s", source, job->name, err.msg);
     } else {
         run->view.job = job;
         run->view.local = run->local;

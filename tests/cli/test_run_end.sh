@@ -113,7 +113,7 @@ check "and leaves nothing either" nothing_left "$mark"
 job "$family" "$family" | start --keep-ports
 began
 check "the manifest's port is not there twice" fails 2 \
-    "shoal: job job: service job-master-0: port 23456 is in use on this machine" \
+    ": job job: service job-master-0: port 23456 is in use on this machine" \
     shoal run -f "$work/job.yaml" --keep-ports --log-dir "$work/other"
 check "a second run of the same job is refused" fails 2 "job job is being run already" \
     shoal run -f "$work/job.yaml" --log-dir "$logs"

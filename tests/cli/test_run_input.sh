@@ -41,7 +41,8 @@ with 's/^      replicas:/\treplicas:/' | refuses "a tab" "-:10:1: a tab: YAML is
 gzip -c <<<"$good" | refuses "a compressed manifest" "-: this is gzip, not text: unpack it first (gunzip)"
 iconv -t UTF-16LE <<<"$good" | refuses "UTF-16" \
     "-: this is UTF-16, not UTF-8: convert it first (iconv -f UTF-16LE -t UTF-8)"
-refuses "a program" "$BUILD/shoal: this is a program (ELF), not text" -f "$BUILD/shoal" <<<"$good"
+head -c 4000 "$BUILD/shoal" >"$work/program"
+refuses "a program" "$work/program: this is a program (ELF), not text" -f "$work/program" <<<"$good"
 with 's/replicas: 1/replicas: 2/' | refuses "two masters" \
     "-:10: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"
 where='-:14: document 1 (PyTorchJob job): spec.pytorchReplicaSpecs[Master].template.spec.containers'
@@ -64,6 +65,9 @@ with 's/^  runPolicy:/  runPolicy:\n    suspend: true/' | refuses "suspended" \
     "-: job job is suspended: set spec.runPolicy.suspend to false to run it"
 with 's/^  runPolicy:/  runPolicy:\n    managedBy: kueue.x-k8s.io\/multikueue/' | refuses "someone else's" \
     "-: job job is managed by kueue.x-k8s.io/multikueue: drop spec.runPolicy.managedBy"
+
+with '/Worker:/,$s/replicas: 1/replicas: 9000/' | refuses "more replicas than a machine runs" \
+    "-: job job: 9001 replicas: at most 512 run on one machine"
 
 echo "$good" >"$work/job.yaml"
 refuses "the same job twice" "$work/job.yaml: job job is in -, too: give one another name" -f "$work/job.yaml" <<<"$good"
