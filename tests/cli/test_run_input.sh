@@ -66,9 +66,6 @@ with 's/^  runPolicy:/  runPolicy:\n    suspend: true/' | refuses "suspended" \
 with 's/^  runPolicy:/  runPolicy:\n    managedBy: kueue.x-k8s.io\/multikueue/' | refuses "someone else's" \
     "-: job job is managed by kueue.x-k8s.io/multikueue: drop spec.runPolicy.managedBy"
 
-with '/Worker:/,$s/replicas: 1/replicas: 9000/' | refuses "more replicas than a machine runs" \
-    "-: job job: 9001 replicas: at most 512 run on one machine"
-
 echo "$good" >"$work/job.yaml"
 refuses "the same job twice" "$work/job.yaml: job job is in -, too: give one another name" -f "$work/job.yaml" <<<"$good"
 
@@ -111,4 +108,17 @@ check "no folder for the logs" fails 2 "shoal run: --log-dir: must name a folder
 check "wrong choice" fails 2 "--progress often: must be one of auto always never" shoal run -f x --progress often
 check "help" fails 0 "Usage: shoal run -f FILE | -k DIR" shoal run --help
 check "version" fails 0 "shoal 0." shoal --version
+# ---- launchers that only the agent's image brings
+note="shoal: note: job job: container pytorch calls torchrun, which is not on the PATH: images are not run here, and only one named shoal-agent brings it: name such an image in place of any, or install it"
+policy='backoffLimit: 0'
+job $'cd .\n/usr/local/bin/torchrun --nnodes 1 train.py' 'torchrun --nnodes 1 train.py' | run
+check "a launcher that is not there is told before it fails" ended_with 1
+check "... once, with where it comes from" same "$note" <(grep '^shoal: note: ' "$work/err")
+job 'true # torchrunner, my.torchrun' | run
+check "... and no other word" lacks "$work/err" "calls torchrun"
+mkdir "$work/venv" && printf '#!/bin/sh\n' >"$work/venv/torchrun" && chmod +x "$work/venv/torchrun"
+job 'torchrun --nnodes 1 train.py' | PATH=$work/venv:$PATH run
+check "... nor one that is there" lacks "$work/err" "calls torchrun"
+job 'type torchrun' | sed 's/image: any/image: registry\/shoal-agent:1/' | run
+check "... nor one that the image brings" lacks "$work/err" "calls torchrun"
 tap_done

@@ -1,0 +1,20 @@
+/* A word to who runs a manifest for PyTorch here as it is: torchrun and accelerate come with images
+ * named shoal-agent, or lie on this machine. */
+#ifndef SHOAL_CLI_LAUNCHER_NOTE_H
+#define SHOAL_CLI_LAUNCHER_NOTE_H
+
+#include "base/str.h"
+#include "operator/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds a line, without its newline, if a container of another image calls a launcher
+ * that is not on `path` (the PATH, or NULL); adds nothing else. */
+void launcher_note(const struct job *job, const char *path, struct str *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
