@@ -66,6 +66,9 @@ with 's/^  runPolicy:/  runPolicy:\n    suspend: true/' | refuses "suspended" \
 with 's/^  runPolicy:/  runPolicy:\n    managedBy: kueue.x-k8s.io\/multikueue/' | refuses "someone else's" \
     "-: job job is managed by kueue.x-k8s.io/multikueue: drop spec.runPolicy.managedBy"
 
+with '/Worker:/,$s/replicas: 1/replicas: 9000/' | refuses "more replicas than a machine runs" \
+    "-: job job: 9001 replicas: at most 512 run on one machine"
+
 echo "$good" >"$work/job.yaml"
 refuses "the same job twice" "$work/job.yaml: job job is in -, too: give one another name" -f "$work/job.yaml" <<<"$good"
 
