@@ -1,6 +1,7 @@
 /* A labelled set of images in memory, and the batches a rank takes from it. Which rows are in batch
  * b of epoch e is a pure function of the sampler and the seed, so a position in the data is just
- * the pair (e, b): that is all a checkpoint has to remember. Knows files and ranks, not devices. */
+ * the epoch and the sampler's first: that is all a checkpoint has to remember. Knows files and
+ * ranks, not devices. */
 #ifndef SHOAL_AGENT_DATASET_DATASET_H
 #define SHOAL_AGENT_DATASET_DATASET_H
 
@@ -47,14 +48,14 @@ void loader_init(struct loader *loader, const struct dataset *dataset, int rank,
                  int64_t batch_rows, bool shuffle, uint64_t seed);
 void loader_free(struct loader *loader);
 
-/* Batches per epoch: the same on every rank. */
+/* Batches of the epoch behind the sampler's first: the same on every rank. */
 int64_t loader_batches(const struct loader *loader);
 
 /* Goes to an epoch (its order is computed anew if it is another one). */
 void loader_set_epoch(struct loader *loader, uint64_t epoch);
 
-/* Copies batch b (0 .. loader_batches - 1) of the current epoch: images [rows, height, width] and
- * labels [rows], with room for batch_rows rows each. Returns rows. */
+/* Copies batch b (0 .. loader_batches - 1) of those of the current epoch: images [rows, height,
+ * width] and labels [rows], with room for batch_rows rows each. Returns rows. */
 int64_t loader_batch(const struct loader *loader, int64_t batch, uint8_t *images, int32_t *labels);
 
 #ifdef __cplusplus

@@ -14,7 +14,8 @@ struct images {
     struct stream *stream;
     struct dataset *set;
     struct loader loader;
-    int64_t next;         /* batch of the epoch to be fetched */
+    int64_t next; /* batch to be fetched, behind where the epoch was gone to */
+    bool drop_last;
     int64_t first[2];     /* batch that is in the feed's sets */
     int64_t most, pixels; /* batches at once; of an image */
     enum dtype dtype;
@@ -43,18 +44,24 @@ static int64_t rows_of(const struct images *s, int64_t batch)
     return left < s->head.batch_rows ? left : s->head.batch_rows;
 }
 
-/* An epoch is over by the data's own size, which does not depend on the world as the padded count
- * does; the last batch begins below it. */
+/* Behind `samples`, whatever batches they were in: an epoch is over by the data's own size, which
+ * does not depend on the world as the padded count does. */
 static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err)
 {
     (void)state, (void)err;
     struct images *s = of(source);
     loader_set_epoch(&s->loader, (uint64_t)epoch);
-    bool over = samples >= s->head.samples;
-    s->next =
-        over ? s->head.batches : samples / (s->head.batch_rows * s->loader.sampler.world_size);
+    s->loader.sampler.first = samples < s->head.samples ? samples : s->head.samples;
+    s->next = 0;
     return 0;
+}
+
+static int64_t batches_left(const struct images *s)
+{
+    return (s->drop_last ? sampler_count(&s->loader.sampler) / s->head.batch_rows
+                         : loader_batches(&s->loader)) -
+           s->next;
 }
 
 static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
@@ -63,7 +70,7 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     (void)err;
     struct images *s = of(source);
     assert(most <= s->most);
-    int64_t first = s->next, left = s->head.batches - first;
+    int64_t first = s->next, left = batches_left(s);
     *ret_fetched = (struct source_fetched){.batches = left < most ? left : most, .same = true};
     s->first[feed_next_set(s->head.feed)] = first;
     s->next += ret_fetched->batches;
@@ -146,9 +153,8 @@ int source_images_open(const struct agent_config *config, enum source_split spli
     loader_init(&s->loader, s->set, place->rank, place->size, s->head.batch_rows,
                 train && config->data.shuffle, (uint64_t)config->runtime.seed);
     s->head.samples = s->set->count;
-    s->head.batches = loader_batches(&s->loader);
-    if (train && config->data.drop_last)
-        s->head.batches = sampler_count(&s->loader.sampler) / s->head.batch_rows;
+    s->drop_last = train && config->data.drop_last;
+    s->head.batches = batches_left(s);
     s->pixels = s->set->height * s->set->width;
     if (open_buffers(s, err)) {
         close_images(&s->head);
