@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../tap.sh"
 MASTER_PORT=$(free_port 24000)
 export MASTER_PORT # other tests of ranks may run beside
-data=/usr/share/datasets/fashion-mnist
+few_images
 all=$work/checkpoints
 
 train() {

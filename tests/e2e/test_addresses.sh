@@ -19,7 +19,8 @@ ip link set lo up
 ip addr add $master/24 dev eth0
 ip link set eth0 up && ip link set far up
 port=$(free_port 20000)
-small=(--preset mnist --data.root /usr/share/datasets/fashion-mnist --train_size 32 --eval_size 8 --epochs 1 --batch_size 4)
+few_images
+small=(--preset mnist --data.root "$data" --train_size 32 --eval_size 8 --epochs 1 --batch_size 4)
 
 # Interfaces by the variables of Gloo and NCCL. Savers and HYBRID's groups part from all ranks, and use the same.
 saves() { # VARIABLE RANKS ARG...

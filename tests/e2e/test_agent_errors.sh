@@ -44,6 +44,7 @@ check "a label over 9" one_line 2 "label" agent "${small[@]}" --data.root "$work
 : >"$work/file"
 mkdir "$work/folder"
 port=$(free_port 20000)
+few_images
 four=("${small[@]}" --data.root "$data" --nproc_per_node 4 --master_port "$port")
 check "a folder as the model's file" one_line 2 "folder is a directory" agent "${four[@]}" --save_model "$work/folder"
 check "a model where nothing can be" one_line 2 "make directory /proc/x" agent "${four[@]}" --save_model /proc/x/m.st

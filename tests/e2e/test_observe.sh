@@ -2,7 +2,7 @@
 # What a run tells while it runs and after: HTTP, the files, the lines of each style.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-data=/usr/share/datasets/fashion-mnist
+few_images
 port=$(free_port 26000)
 at=http://127.0.0.1:$port
 

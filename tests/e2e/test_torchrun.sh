@@ -4,7 +4,8 @@
 . "$(dirname "$0")/../tap.sh"
 # shellcheck source=tests/e2e/aws.sh
 . tests/e2e/aws.sh
-mnist=(--data.root=/usr/share/datasets/fashion-mnist --train_size=256 --eval_size=64 --epochs=1 --batch_size=32)
+few_images
+mnist=(--data.root="$data" --train_size=256 --eval_size=64 --epochs=1 --batch_size=32)
 ln -s "$BUILD/shoal-agent" "$work/torchrun"
 ln -s "$BUILD/shoal-agent" "$work/python3"
 PATH=$work:$PATH

@@ -2,7 +2,7 @@
 # From manifest to trained model, and through kills: `shoal run` with the real agent on real data.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-data=/usr/share/datasets/fashion-mnist
+few_images
 
 # manifest NAME POLICY WORKERS FLAGS...: 1 master and some workers of the MNIST network on a part of the data.
 manifest() {
