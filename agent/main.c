@@ -10,6 +10,7 @@
 #include "agent/launch/launch.h"
 #include "agent/launch/stop.h"
 #include "agent/launch/topology.h"
+#include "agent/notices.h"
 #include "agent/rank.h"
 #include "base/clock.h"
 #include "base/contract.h"
@@ -51,6 +52,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     if (config->help || config->help_markdown || config->version)
         return 0;
     script_look(config, arena);
+    notices_complete(config, arena);
     if (resolve_config_paths(config, environment, NULL, arena, err))
         return -1;
     const struct agent_config *c = &config->value;

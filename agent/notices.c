@@ -8,13 +8,19 @@ static void tell(void *ctx, const char *line)
     log_warning("%s", line);
 }
 
-void notices_log(const struct config *config)
+void notices_complete(struct config *config, struct arena *arena)
 {
     const struct agent_config *c = &config->value;
+    if (!c->checkpoint.dir[0] && !c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN)
+        config_add_headline(config, arena,
+                            "no weights are kept: name a directory by checkpoint.dir "
+                            "(--checkpoint_dir, --output_dir), or by checkpoint.save_model for "
+                            "those at the end");
+}
+
+void notices_log(const struct config *config)
+{
     if (config->stand_in[0])
         log_info("%s", config->stand_in);
     config_notices(config, tell, NULL);
-    if (!c->checkpoint.dir[0] && !c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN)
-        log_warning("no weights are kept: name a directory by checkpoint.dir, or by "
-                    "checkpoint.save_model for those at the end");
 }

@@ -91,7 +91,7 @@ static int finish_model(struct config_parser *p, struct error *err)
         if (config_is_launched(p))
             return error_set(
                 err, ERR_CONFIG,
-                "model.name_or_path is not set: scripts are not opened, so their "
+                "model.name_or_path is not set: scripts are not run, so their "
                 "arguments must say what they train (--model_name_or_path, --dataset)");
         c->model.type = MODEL_MNIST_CNN;
     }

@@ -176,6 +176,47 @@ const struct config_refusal config_refusals[] = {
      "not supported: its warm-up does not begin at 0; choose cosine_with_min_lr and --min_lr"},
     {"label_smoothing_factor", NULL, "0 0.0", REFUSED,
      "not supported: the loss takes the targets as they are; leave it out, or 0"},
+    /* The rest of TrainingArguments: what would train otherwise is refused. */
+    {"neftune_noise_alpha", NULL, "none 0 0.0", REFUSED,
+     "not supported: nothing is added to embeddings; leave it out"},
+    {"optim_args optim_target_modules", NULL, "none", REFUSED,
+     "not supported: optimizer's keys say what it takes (--adam_beta1, --weight_decay, ...)"},
+    {"average_tokens_across_devices", NULL, "true 1", REFUSED,
+     "not supported: the loss is the mean over the tokens of all ranks; leave it out"},
+    {"auto_find_batch_size", NULL, "false 0", REFUSED,
+     "not supported: name a batch that fits (shoal plan tells which)"},
+    {"load_best_model_at_end", NULL, "false 0", REFUSED,
+     "not supported: the model at the end is the last; checkpoints have the others"},
+    {"group_by_length", NULL, "false 0", REFUSED, "not supported: rows are drawn at random"},
+    {"train_sampling_strategy", NULL, "random", REFUSED,
+     "not supported: rows are drawn at random, or in their order with --shuffle false"},
+    {"deepspeed parallelism_config", NULL, "none", REFUSED,
+     "not supported: the ranks shard as FSDP does (--fsdp, --fsdp_sharding_strategy)"},
+    {"save_safetensors", NULL, "true 1", REFUSED, "nothing else is written: leave it out"},
+    {"use_mps_device", NULL, "false 0", REFUSED, "there is no such backend; --use_cpu is"},
+    {"data_seed", NULL, "none", IGNORED, "the data's order follows runtime.seed"},
+    {"ignore_data_skip", NULL, "false 0", IGNORED, "a run goes on in the data where it stopped"},
+    {"save_only_model", NULL, "false 0", IGNORED, "a checkpoint has the optimizer's state, too"},
+    {"metric_for_best_model greater_is_better eval_delay eval_on_start batch_eval_metrics "
+     "include_for_metrics prediction_loss_only past_index eval_accumulation_steps "
+     "eval_do_concat_batches eval_use_gather_object use_legacy_prediction_loop",
+     NULL, NULL, IGNORED, "it is evaluated by its loss, when eval_strategy says"},
+    {"bf16_full_eval fp16_full_eval", NULL, "false 0", IGNORED,
+     "it is evaluated in the types it is trained in"},
+    {"torch_compile torch_compile_backend torch_compile_mode torch_empty_cache_steps "
+     "use_liger_kernel liger_kernel_config use_cache full_determinism accelerator_config "
+     "activation_checkpointing_kwargs gradient_checkpointing_kwargs ddp_backend "
+     "ddp_broadcast_buffers ddp_bucket_cap_mb ddp_find_unused_parameters ddp_static_graph local_rank "
+     "dataloader_in_order dataloader_multiprocessing_context dataloader_persistent_workers "
+     "dataloader_pin_memory remove_unused_columns length_column_name",
+     NULL, NULL, IGNORED, "it tells PyTorch how, and changes nothing that is trained here"},
+    {"disable_tqdm log_level_replica log_on_each_node logging_first_step logging_strategy "
+     "logging_nan_inf_filter include_num_input_tokens_seen skip_memory_metrics save_on_each_node "
+     "enable_jit_checkpoint restore_callback_states_from_checkpoint",
+     NULL, NULL, IGNORED, "lines and checkpoints are as logging's and checkpoint's keys say"},
+    {"hub_always_push hub_model_id hub_private_repo hub_revision hub_strategy hub_token "
+     "trackio_space_id trackio_bucket_id trackio_static_space_id",
+     NULL, NULL, IGNORED, "nothing is uploaded"},
     {"rotary_pct", NULL, NULL, IGNORED, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, IGNORED, "there is no summary head"},
     {"runtime.oom_policy oom_policy", NULL, NULL, REFUSED,

@@ -75,8 +75,8 @@ static const struct config_key keys[] = {
              "leave out an epoch's last batch where it is short"),
     KEY_INT("data", "num_workers", data.num_workers, "2", 0, 64, "dataloader_num_workers",
             "threads per rank that read and tokenize ahead; 0: none"),
-    KEY_INT("data", "prefetch_factor", data.prefetch_factor, "2", 1, 1024, NULL,
-            "batches ahead per loader thread"),
+    KEY_INT("data", "prefetch_factor", data.prefetch_factor, "2", 1, 1024,
+            "dataloader_prefetch_factor", "batches ahead per loader thread"),
     KEY_DURATION("data", "loader_timeout", data.loader_timeout_s, "600", 0, 1e6, NULL,
                  "seconds to wait for a batch before giving up; 0: for ever"),
 };

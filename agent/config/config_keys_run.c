@@ -151,7 +151,7 @@ static const struct config_key keys[] = {
         "runtime", "redirects", runtime.redirects, "", NULL,
         "ranks' output that goes to files of log_dir: 1 stdout, 2 stderr, 3 both, or RANK:WHICH,..."),
     KEY_TEXT("runtime", "tee", runtime.tee, "", NULL, "the same, and to the terminal too"),
-    KEY_DURATION("runtime", "timeout", runtime.timeout_s, "1800", 0.1, 1e6, NULL,
+    KEY_DURATION("runtime", "timeout", runtime.timeout_s, "1800", 0.1, 1e6, "ddp_timeout",
                  "seconds a collective may take", .environment = "NCCL_TIMEOUT"),
     KEY_CHOICE("runtime", "debug", runtime.debug, "off", "off=info detail", NULL,
                "detail: log each collective between GPUs as it is queued",

@@ -7,6 +7,8 @@
 #include "agent/trainer/schedule.h"
 #include "base/mem.h"
 
+#include <string.h>
+
 static void what_would_train_otherwise_is_refused(void **state)
 {
     (void)state;
@@ -31,6 +33,14 @@ static void what_would_train_otherwise_is_refused(void **state)
         {"--label_smoothing_factor 0.1",
          "'0.1': not supported: the loss takes the targets as they are; leave it out, or 0"},
         {"--label_smoothing_factor 0.0", ""},
+        {"--neftune_noise_alpha 5", "'5': not supported: nothing is added to embeddings"},
+        {"--load_best_model_at_end", "'true': not supported: the model at the end is the last"},
+        {"--load_best_model_at_end False", ""},
+        {"--group_by_length True", "not supported: rows are drawn at random"},
+        {"--auto_find_batch_size", "name a batch that fits"},
+        {"--average_tokens_across_devices False", "the mean over the tokens of all ranks"},
+        {"--deepspeed ds.json", "the ranks shard as FSDP does"},
+        {"--optim_args a=1", "optimizer's keys say what it takes"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
@@ -83,10 +93,56 @@ static void its_defaults_are_trainers(void **state)
     assert_string_equal(config.headline, "");
 }
 
+/* Every field of TrainingArguments (transformers 5.23, and some of 4.x): none is a flag that nobody
+ * knows, which a run would pass over as if it were misspelt. */
+static void every_argument_is_known(void **state)
+{
+    (void)state;
+    static const char names[] =
+        "accelerator_config activation_checkpointing activation_checkpointing_kwargs adam_beta1 "
+        "adam_beta2 adam_epsilon auto_find_batch_size average_tokens_across_devices "
+        "batch_eval_metrics bf16 bf16_full_eval data_seed dataloader_drop_last dataloader_in_order "
+        "dataloader_multiprocessing_context dataloader_num_workers dataloader_persistent_workers "
+        "dataloader_pin_memory dataloader_prefetch_factor ddp_backend ddp_broadcast_buffers "
+        "ddp_bucket_cap_mb ddp_find_unused_parameters ddp_static_graph ddp_timeout debug deepspeed "
+        "disable_tqdm do_eval do_predict do_train enable_jit_checkpoint eval_accumulation_steps "
+        "eval_delay eval_do_concat_batches eval_on_start eval_steps eval_strategy "
+        "eval_use_gather_object fp16 fp16_full_eval fsdp fsdp_config full_determinism "
+        "gradient_accumulation_steps gradient_checkpointing gradient_checkpointing_kwargs "
+        "greater_is_better group_by_length hub_always_push hub_model_id hub_private_repo "
+        "hub_revision hub_strategy hub_token ignore_data_skip include_for_metrics "
+        "include_num_input_tokens_seen label_names label_smoothing_factor learning_rate "
+        "length_column_name liger_kernel_config load_best_model_at_end local_rank log_level "
+        "log_level_replica log_on_each_node logging_dir logging_first_step logging_nan_inf_filter "
+        "logging_steps logging_strategy lr_scheduler_kwargs lr_scheduler_type max_grad_norm "
+        "max_steps metric_for_best_model neftune_noise_alpha num_train_epochs optim optim_args "
+        "optim_target_modules output_dir overwrite_output_dir parallelism_config past_index "
+        "per_device_eval_batch_size per_device_train_batch_size prediction_loss_only project "
+        "push_to_hub remove_unused_columns report_to restore_callback_states_from_checkpoint "
+        "resume_from_checkpoint run_name save_on_each_node save_only_model save_safetensors "
+        "save_steps save_strategy save_total_limit seed skip_memory_metrics tf32 torch_compile "
+        "torch_compile_backend torch_compile_mode torch_empty_cache_steps trackio_bucket_id "
+        "trackio_space_id trackio_static_space_id train_sampling_strategy use_cache use_cpu "
+        "use_legacy_prediction_loop use_liger_kernel use_mps_device warmup_ratio warmup_steps "
+        "weight_decay";
+    auto_free char *list = xstrdup(names);
+    char *rest = NULL;
+    for (char *name = strtok_r(list, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        const char *line = arena_printf(arena, "--%s=1", name);
+        bool fails = config_line_parse(arena, line, "", &config, &err) != 0;
+        if (strstr(fails ? err.msg : config.headline, "unknown"))
+            fail_msg("%s: %s", name, fails ? err.msg : config.headline);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_defaults_are_trainers),
+        cmocka_unit_test(every_argument_is_known),
         cmocka_unit_test(what_would_train_otherwise_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

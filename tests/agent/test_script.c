@@ -133,8 +133,8 @@ static void who_stands_in_is_told(void **state)
         const char *line, *stand_in;
     } rows[] = {
         {"--preset mnist-fsdp --runtime.script " TUTORIAL,
-         "FSDP_mnist.py is not read: preset mnist-fsdp stands in for it (the same under the name "
-         "of its script, FSDP_mnist.py)"},
+         "FSDP_mnist.py is not read: preset mnist-fsdp stands in for it (the tutorial's "
+         "FSDP_mnist.py, which preset mnist is)"},
         {"--preset hyperpod --runtime.script /nonexistent/train.py",
          "train.py (there is no such file here) is not read: preset hyperpod stands in for it "
          "(train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines)"},

@@ -84,7 +84,7 @@ bad "a file read by one rank, and not sent on" "set --fsdp_sync_module_states to
     'fsdp_config: {fsdp_cpu_ram_efficient_loading: true, fsdp_sync_module_states: false}'
 bad "a class that the model has not" "Could not find the transformer layer class T5Block in the model." 'distributed_type: FSDP' \
     'fsdp_config: {fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_transformer_layer_cls_to_wrap: T5Block}'
-check "a script whose arguments do not say what it trains" fails 2 "scripts are not opened" accelerate launch my-trainer-script.py
+check "a script whose arguments do not say what it trains" fails 2 "scripts are not run" accelerate launch my-trainer-script.py
 check "sequences beyond BERT's positions" fails 2 "data.max_seq_length: 65 tokens, but the model has only 64 positions" \
     accelerate launch my-trainer-script.py "${arguments[@]}" --max_seq_length 65
 tap_done
