@@ -85,7 +85,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE("eval", "eval_strategy", eval.strategy, "epoch", "no epoch steps half_epoch",
                "evaluation_strategy",
                "when to evaluate; eval_steps alone says steps. Where the ranks do not divide the "
-               "samples of an index, some are counted twice, as PyTorch's DistributedSampler does"),
+               "number of images, some are counted twice, as PyTorch's DistributedSampler does"),
     KEY_INT("eval", "eval_steps", eval.steps, "0", 0, 1e12, "validation_freq eval_step_interval",
             "optimizer steps between evaluations"),
     KEY_INT("eval", "max_batches", eval.max_batches, "0", 0, 1e12, "validation_batches eval_iters",

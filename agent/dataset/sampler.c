@@ -12,10 +12,20 @@ int64_t sampler_count(const struct sampler *sampler)
     return (sampler->items - sampler->first + sampler->world_size - 1) / sampler->world_size;
 }
 
+static int64_t place_of(const struct sampler *sampler, int64_t i)
+{
+    return sampler->first + i * sampler->world_size + sampler->rank;
+}
+
+bool sampler_repeats(const struct sampler *sampler, int64_t i)
+{
+    return place_of(sampler, i) >= sampler->items;
+}
+
 int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64_t i)
 {
     assert(i >= 0 && i < sampler_count(sampler));
-    int64_t place = (sampler->first + i * sampler->world_size + sampler->rank) % sampler->items;
+    int64_t place = place_of(sampler, i) % sampler->items;
     return order ? order[place] : place;
 }
 

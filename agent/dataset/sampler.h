@@ -6,6 +6,7 @@
 #ifndef SHOAL_AGENT_DATASET_SAMPLER_H
 #define SHOAL_AGENT_DATASET_SAMPLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -25,6 +26,9 @@ int64_t sampler_count(const struct sampler *sampler);
 /* The sample at place i (0 .. sampler_count - 1) of the rank's share. order: [items], the epoch's
  * permutation, or NULL for the identity. */
 int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64_t i);
+
+/* Whether place i of the rank's share is one that was seen before: of the order's own beginning. */
+bool sampler_repeats(const struct sampler *sampler, int64_t i);
 
 /* Fills order[items] with the permutation of (seed, epoch): Fisher-Yates with counter-based random
  * numbers. It is ours, not torch.randperm's. */

@@ -18,7 +18,7 @@ struct rows {
     struct examples *examples;
     struct example_batcher batcher;
     struct sampler sampler;
-    bool shuffle, drop_last;
+    bool shuffle, drop_last, evaluates;
     uint64_t seed, epoch;
     int64_t *order;             /* [examples->count], of `epoch`; NULL: not shuffled */
     int64_t *samples;           /* [batch_rows], scratch */
@@ -56,6 +56,18 @@ static int64_t batches_left(const struct rows *s)
     return (s->drop_last ? rows / B : (rows + B - 1) / B) - s->next;
 }
 
+/* A row that is there twice, so that all ranks have as many, does not count a second time. */
+static void ignore_row(const struct rows *s, int64_t row, struct example_batch *batch)
+{
+    enum model_task task = s->model->task;
+    for (int64_t i = row * batch->T; task != MODEL_CLASSES && i < (row + 1) * batch->T; i++) {
+        batch->targets -= batch->target[i] >= 0;
+        batch->target[i] = TOKENS_IGNORED;
+    }
+    if (task == MODEL_CLASSES || task == MODEL_PRETRAINING)
+        batch->labels[row] = TOKENS_IGNORED;
+}
+
 static void fill(struct rows *s, int32_t *memory, struct example_batch *batch)
 {
     example_batch_place(batch, &s->batcher, s->head.batch_rows, memory);
@@ -68,6 +80,9 @@ static void fill(struct rows *s, int32_t *memory, struct example_batch *batch)
     if (s->model->task == MODEL_TRANSLATION)
         model_shift_right(batch->tokens, batch->target, rows, batch->T, s->model->language.start_id,
                           s->model->language.pad_id);
+    for (int64_t i = 0; s->evaluates && i < rows; i++)
+        if (sampler_repeats(&s->sampler, first + i))
+            ignore_row(s, i, batch);
 }
 
 static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
@@ -279,6 +294,7 @@ int source_examples_open(const struct agent_config *config, enum source_split sp
     s->seed = (uint64_t)config->runtime.seed;
     s->shuffle = train && config->data.shuffle;
     s->drop_last = train && config->data.drop_last;
+    s->evaluates = !train;
     if (open_examples(s, config, train, &place->encoder, err) ||
         open_buffers(s, place->stream, err)) {
         close_rows(&s->head);
