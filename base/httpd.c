@@ -108,8 +108,19 @@ static int refuse(struct lws *wsi, int status, const char *text, bool head_only)
 {
     if (send_line(wsi, status, text, head_only))
         return -1;
-    /* another method's request may have a body, which is not read */
-    return status == HTTP_STATUS_METHOD_NOT_ALLOWED ? -1 : finish(wsi);
+    /* what has content, or may have as another method, is not read on */
+    bool is_last = status == HTTP_STATUS_METHOD_NOT_ALLOWED || status == HTTP_STATUS_BAD_REQUEST;
+    return is_last ? -1 : finish(wsi);
+}
+
+/* lws would go on to the next request behind the content, and spins without end, and without a time
+ * limit, when that has arrived together with the request before. */
+static bool has_content(struct lws *wsi)
+{
+    char length[8];
+    int bytes = lws_hdr_copy(wsi, length, sizeof length, WSI_TOKEN_HTTP_CONTENT_LENGTH);
+    return (bytes != 0 && strcmp(length, "0") != 0) ||
+           lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
 }
 
 static const char foreign_host[] = "Host is no address and not localhost";
@@ -126,6 +137,8 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
     bool is_get = lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0;
     if (!is_head && !is_get)
         return refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, "method not allowed", false);
+    if (has_content(wsi))
+        return refuse(wsi, HTTP_STATUS_BAD_REQUEST, "content is not taken", is_head);
     end_exchange(wsi, x);
     if (!is_host_welcome(wsi))
         return refuse(wsi, HTTP_STATUS_FORBIDDEN, foreign_host, is_head);

@@ -5,9 +5,9 @@
  * The process ignores SIGPIPE from then on (libwebsockets' doing).
  *
  * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
- * methods; CONNECT and upgrades to anything but a WebSocket end the connection. Beyond
- * HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed for the new one;
- * beyond what the process may open files the new one. Requests with more than
+ * methods, 400 for a request with content; CONNECT and upgrades to anything but a WebSocket end the
+ * connection. Beyond HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed
+ * for the new one; beyond what the process may open files the new one. Requests with more than
  * HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S are closed
  * too.
  */

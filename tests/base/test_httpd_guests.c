@@ -89,14 +89,19 @@ static void nobody_can_keep_others_out(void **state)
     }
 }
 
-/* lws has other roles than HTTP/1.1, without time limits: none is to be had. */
-static void other_protocols_end_the_connection(void **state)
+/* lws has other roles than HTTP/1.1, without time limits: none is to be had. Nor is there a time
+ * limit, but a loop without end, where content has arrived together with the request before. */
+static void what_is_not_served_ends_the_connection(void **state)
 {
     (void)state;
     static const char *const requests[] = {
         "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
         "CONNECT / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\nContent-Length: "
+        "3\r\n\r\nabc",
         "GET /a HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"
         "HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
         "GET /a HTTP/1.1\r\nHost: x\r\nUpgrade: mqtt\r\nConnection: Upgrade\r\n\r\n",
@@ -231,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_are_capped),
         cmocka_unit_test(nobody_can_keep_others_out),
-        cmocka_unit_test(other_protocols_end_the_connection),
+        cmocka_unit_test(what_is_not_served_ends_the_connection),
         cmocka_unit_test(only_local_names_are_served_over_loopback),
         cmocka_unit_test(only_faults_reach_the_thread),
         cmocka_unit_test(quiet_connections_are_probed),
