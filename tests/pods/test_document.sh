@@ -1,28 +1,46 @@
 #!/bin/bash
-# The first document's commands on a node of this machine: its overlay, with a tiny T5 on a folder and without GPUs. What
-# people see is read back, two workers are killed, each in the middle of an epoch, and the job is deleted.
+# The first document's commands on a node of this machine, as docs/guides/training-on-eks.md has them: with a tiny T5 on the claim and
+# without GPUs. What people see is read back, two workers are killed, each in the middle of an epoch, and the job is deleted.
 # shellcheck source=tests/pods/node.sh
 . "$(dirname "$0")/node.sh"
 # shellcheck source=tests/e2e/t5.sh
 . tests/e2e/t5.sh
+# shellcheck source=tests/e2e/guides.sh
+. tests/e2e/guides.sh
 job=pytorch-dist-job
 
 # The overlay asks for nodes of these kinds; this one becomes such.
 label() { kubectl label node --all karpenter.sh/nodepool=gpu node.kubernetes.io/instance-type=g5.12xlarge; }
 check "the node is of the kind that is asked for" label
-check "kubectl create ns pytorch" kubectl create ns pytorch
 
-# overlay FLAGS: by jq, as no patch of a kustomization works with every kubectl since 1.20. The master's folder has to be
-# there before it can start.
-overlay() {
-    kubectl kustomize kustomize/overlays/fsdp | kubectl create --dry-run=client -o json -f - |
-        jq --arg folder "$work/fsx" --arg flags "$*" '
-            .spec.pytorchReplicaSpecs |= (map_values(.template.spec.volumes[0] = {name: "fsx", hostPath: {path: $folder}} |
-                .template.spec.containers[0] |= (del(.resources) | .args[0] |= sub("t5-fsdp.py"; "t5-fsdp.py " + $flags))) |
-                .Master.template.spec.volumes[0].hostPath.type = "Directory")' |
-        kubectl apply -f -
+# The commands are those of the page, as it prints them, but for what this machine is not: the operator is installed already, the
+# node's folder lies elsewhere, and by jq, as no patch of a kustomization works with every kubectl since 1.20, pods have no GPUs and
+# the tiny model's lengths.
+flags="--max_source_length 48 --max_target_length 16 --epochs 12 --save_steps 7"
+kubectl() {
+    case "$*" in
+    "apply -k deploy/") command kubectl apply -k "$installed" ;;
+    "apply -n pytorch -k kustomize/storage/one-node")
+        command kubectl kustomize kustomize/storage/one-node | sed "s|/srv/fsx|$work/fsx|" | command kubectl apply -n pytorch -f - ;;
+    "apply -k kustomize/overlays/fsdp/")
+        command kubectl kustomize kustomize/overlays/fsdp | command kubectl create --dry-run=client -o json -f - |
+            jq --arg flags "$flags" '.spec.pytorchReplicaSpecs |= map_values(.template.spec.containers[0] |=
+                (del(.resources) | .args[0] |= sub("t5-fsdp.py"; "t5-fsdp.py " + $flags)))' | command kubectl apply -f - ;;
+    *) command kubectl "$@" ;;
+    esac
 }
-check "kubectl apply -k kustomize/overlays/fsdp" overlay --max_source_length 48 --max_target_length 16 --epochs 12 --save_steps 7
+export -f kubectl
+export work installed flags
+guide() { bash -eu -o pipefail -c "$(guide_block training-on-eks cluster "$1")"; } # BLOCK: the first command that fails ends it
+guide_names() { contains <(guide_block training-on-eks cluster "$1") "$2"; }
+check "the page installs the operator, and makes the namespace" guide 1
+check "... $(guide_block training-on-eks cluster 2)" guide 2
+served() { command kubectl apply --dry-run=server -n pytorch "$@"; }
+check "the pod that fills the volume is one" served -f kustomize/storage/fill.yaml
+check "the volume on EKS is one" served -f kustomize/storage/fsx/storageclass.yaml
+bound() { [ "$(kubectl get pvc fsx-claim -n pytorch -o jsonpath='{.status.phase}')" = Bound ]; }
+check "the claim is bound" wait_for 120 bound
+check "$(guide_block training-on-eks cluster 3)" guide 3
 kubectl config set-context --current --namespace pytorch >/dev/null
 
 # ---- what the document shows of a job whose master is being created
@@ -40,6 +58,7 @@ everything() { # MASTER WORKERS: what kubectl get all is to show, STATUS and all
 }
 row $job "kubectl get all: the workers wait for their master" wait_for 240 everything ContainerCreating Init:0/1
 row $job "kubectl get pytorchjob: NAME STATE AGE" listed $job Created
+check "... by the page's commands" guide 4
 columns() { [ "$(kubectl get pytorchjob -n pytorch | head -n 1 | xargs)" = "NAME STATE AGE" ]; }
 row $job "... and no more columns" columns
 together() { # by the workers' affinity to the master
@@ -52,7 +71,8 @@ row $job "the workers follow the master, which follows nobody" together
 t5_place "$work/placed" 320 && chmod -R a+rwX "$work/placed" && mv "$work/placed" "$work/fsx" || exit # the job's user is not ours
 row $job "the job runs" wait_for 240 listed $job Running
 row $job "the master's container starts" kubectl -n pytorch wait --for=condition=Ready --timeout=300s "pod/$job-master-0"
-kubectl logs -f "pod/$job-master-0" -n pytorch >"$work/followed" 2>&1 &
+check "the page follows the master's log" guide_names 5 "kubectl logs -f pod/$job-master-0 -n pytorch"
+guide 5 >"$work/followed" 2>&1 &
 follower=$!
 disown
 lines() { kubectl logs "pod/$job-master-0" -n pytorch; }
@@ -83,7 +103,7 @@ row $job "the log ends with the time it took" wait_for 60 says '^Elapsed time of
 row $job "... after the last epoch" wait_for 60 says '\(Epoch: 11\) ---$'
 row $job "the whole model was saved" test -e "$work/fsx/checkpoints/t5-fsdp/model/model.safetensors"
 
-check "kubectl delete pytorchjob" kubectl delete pytorchjob $job -n pytorch
+check "$(guide_block training-on-eks cluster 6)" guide 6
 none() { [ -z "$(kubectl get pods,services -n pytorch -l training.kubeflow.org/operator-name -o name)" ]; }
 check "removes all pods and services" wait_for 180 none
 tap_done
