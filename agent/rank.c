@@ -70,6 +70,7 @@ static int meet(const struct agent_config *c, const struct topology *t, struct m
         .rank = t->rank,
         .size = t->world_size,
         .job_id = t->job_id,
+        .secret = t->secret,
         .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
         .beat_ms = RENDEZVOUS_BEAT_MS,
         .silence_ms = RENDEZVOUS_SILENCE_MS,

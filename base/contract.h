@@ -50,6 +50,9 @@
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
 /* Ours: which run this is: the same for all of its processes and restarts, another for the next. */
 #define ENV_RUN_ID "SHOAL_RUN_ID"
+/* Ours: what the processes of a run know and nobody else, to tell each other from strangers; not
+ * set: the run's id. Empty: nothing. */
+#define ENV_RUN_SECRET "SHOAL_RUN_SECRET"
 /* Ours: path of a Unix datagram socket that takes progress reports; absent: nobody listens. */
 #define ENV_PROGRESS_SOCKET "SHOAL_PROGRESS_SOCKET"
 /* Ours: folders with NVIDIA's libraries, separated by colons, before all others (base/library.h).

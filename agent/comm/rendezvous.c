@@ -1,6 +1,7 @@
 #include "agent/comm/rendezvous.h"
 
 #include "agent/comm/net.h"
+#include "agent/comm/rendezvous_proof.h"
 #include "agent/comm/rendezvous_server.h"
 #include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
@@ -37,6 +38,7 @@ struct rendezvous {
     struct rendezvous_server *server; /* rank 0's; else NULL */
     int fd;
     pthread_t watcher;
+    bool introduced, is_known;  /* the watcher's: the challenge is answered; so was that */
     atomic_bool closing;        /* the goodbye is said */
     pthread_mutex_t send_mutex; /* a message goes out whole */
     pthread_mutex_t mutex;      /* guards all below */
@@ -82,10 +84,26 @@ static void deliver_reply(struct rendezvous *r, const struct wire_message *in)
     pthread_mutex_unlock(&r->mutex);
 }
 
+/* Says who it is, and how one can know. */
+static void introduce(struct rendezvous *r, const char *nonce)
+{
+    const struct rendezvous_options *o = &r->options;
+    struct wire_message join = {.type = WIRE_JOIN, .number = o->rank, .size = o->size};
+    struct error ignored; /* if it cannot be sent, reading fails as well */
+    snprintf(join.text, sizeof join.text, "%s", o->job_id);
+    rendezvous_prove(o->secret, nonce, o->rank, o->size, join.text, join.key);
+    send_message(r, &join, &ignored);
+    r->introduced = true;
+}
+
 /* Returns whether to go on reading. */
 static bool handle(struct rendezvous *r, const struct wire_message *in)
 {
+    r->is_known |= in->type != WIRE_CHALLENGE;
     switch (in->type) {
+    case WIRE_CHALLENGE:
+        introduce(r, in->text);
+        return true;
     case WIRE_BEAT:
         if (in->text[0])
             set_state(r, JOINING, in->text);
@@ -117,9 +135,16 @@ static void lose_server(struct rendezvous *r, const char *how)
 {
     pthread_mutex_lock(&r->mutex);
     bool was_running = r->state == RUNNING && !atomic_load(&r->closing);
+    bool is_unknown = r->state == JOINING && r->introduced && !r->is_known;
     pthread_mutex_unlock(&r->mutex);
     char reason[STORE_VALUE_MAX];
-    snprintf(reason, sizeof reason, "rank 0 is lost (%.100s)", how);
+    if (is_unknown)
+        snprintf(
+            reason, sizeof reason,
+            "rank 0 hung up without a word: SHOAL_RUN_SECRET, or else SHOAL_RUN_ID, must be the "
+            "same on all ranks");
+    else
+        snprintf(reason, sizeof reason, "rank 0 is lost (%.100s)", how);
     if (was_running)
         store_lose(&r->head, reason);
     set_state(r, GONE, reason);
@@ -137,7 +162,7 @@ static void *watch(void *arg)
         if (now_ms - beat_ms >= r->options.beat_ms) {
             beat_ms = now_ms;
             /* If this fails, what there is to read says why: news of a loss may be among it. */
-            if (!atomic_load(&r->closing))
+            if (r->introduced && !atomic_load(&r->closing))
                 send_message(r, &beat, &err);
         }
         struct pollfd p = {.fd = r->fd, .events = POLLIN};
@@ -290,14 +315,12 @@ static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct
     if (net_connect(server_host(o), o->port, connect_ms, &r->fd, err) < 0)
         return GONE;
     learn_addresses(r);
-    struct wire_message join = {.type = WIRE_JOIN, .number = o->rank, .size = o->size};
-    snprintf(join.text, sizeof join.text, "%s", o->job_id);
     set_state(r, JOINING, NULL);
-    int result = send_message(r, &join, err);
-    if (result == 0 && pthread_create(&r->watcher, NULL, watch, r) != 0)
-        result = error_set(err, ERR_IO, "cannot start a thread");
-    if (result < 0) {
+    r->introduced = r->is_known = false;
+    int failure = pthread_create(&r->watcher, NULL, watch, r);
+    if (failure) {
         close(r->fd);
+        error_errno(err, failure, "start a thread");
         return GONE;
     }
     enum state state = wait_for_welcome(r, deadline_ms, err);
@@ -334,6 +357,7 @@ static void destroy(struct rendezvous *r)
     store_destroy(&r->head);
     free((char *)r->options.host);
     free((char *)r->options.job_id);
+    free((char *)r->options.secret);
     free(r);
 }
 
@@ -346,6 +370,7 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
                                                        .port = options->port,
                                                        .size = options->size,
                                                        .job_id = options->job_id,
+                                                       .secret = options->secret,
                                                        .beat_ms = options->beat_ms,
                                                        .silence_ms = options->silence_ms};
     if (options->rank == 0 && rendezvous_server_open(&server_options, &server, err) < 0)
@@ -355,6 +380,7 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
     r->options = *options;
     r->options.host = xstrdup(options->host);
     r->options.job_id = xstrdup(options->job_id);
+    r->options.secret = xstrdup(options->secret);
     r->server = server;
     pthread_mutex_init(&r->send_mutex, NULL);
     pthread_mutex_init(&r->mutex, NULL);

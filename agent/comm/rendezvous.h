@@ -21,6 +21,7 @@ struct rendezvous_options {
     int port;            /* MASTER_PORT */
     int rank, size;      /* of this process, and all */
     const char *job_id;  /* "" if there is none; only processes with the same meet */
+    const char *secret;  /* of the run, which all its processes know; "" if there is none */
     int join_timeout_ms; /* how long to wait for all the others */
     int beat_ms;         /* how often to give a sign of life */
     int silence_ms;      /* a process that gives none for so long is lost; several beats */

@@ -1,6 +1,8 @@
 #include "agent/comm/rendezvous_server.h"
 
 #include "agent/comm/net.h"
+#include "agent/comm/rendezvous_proof.h"
+#include "agent/comm/rendezvous_waits.h"
 #include "agent/comm/rendezvous_wire.h"
 #include "agent/comm/store_table.h"
 #include "base/clock.h"
@@ -30,30 +32,24 @@ struct member {
     int fd;   /* -1: free */
     int rank; /* -1: has not joined */
     char host[STORE_HOST_MAX];
-    int64_t heard_ms;
+    char nonce[RENDEZVOUS_NONCE_BYTES];
+    int64_t accepted_ms, heard_ms;
     struct wire_message in; /* arriving */
     size_t in_bytes;
 };
 
-/* A get whose key is not there yet. */
-struct waiter {
-    int fd; /* whose; -1: free */
-    int32_t request;
-    int64_t deadline_ms;
-    char key[STORE_KEY_MAX];
-};
-
 struct rendezvous_server {
-    struct rendezvous_server_options options; /* job_id is a copy */
+    struct rendezvous_server_options options; /* texts are copies */
     pthread_t thread;
     int listener, stop; /* stop: an eventfd that rendezvous_server_close writes */
     struct store_table *table;
     struct member *members;
     struct pollfd *polls;   /* [2 + members_max]: listener, stop, one per connection */
     struct member **polled; /* [2 + members_max]: whose */
-    struct waiter *waiters;
-    int members_max, waiters_max;
+    struct rendezvous_waits *waits;
+    int members_max;
     int joined;
+    int turned_away;                     /* connections without a proof, so far */
     bool started;                        /* all had joined */
     bool over;                           /* a rank was lost, or: */
     char contradiction[STORE_VALUE_MAX]; /* between ranks; empty: none */
@@ -104,9 +100,7 @@ static void lose(struct rendezvous_server *s, int rank, const char *how, const c
 static void drop(struct rendezvous_server *s, struct member *m, const char *how)
 {
     int rank = m->rank;
-    for (int i = 0; i < s->waiters_max; i++)
-        if (s->waiters[i].fd == m->fd)
-            s->waiters[i].fd = -1;
+    rendezvous_waits_drop(s->waits, m->fd);
     close(m->fd);
     m->fd = m->rank = -1;
     if (rank < 0)
@@ -120,7 +114,10 @@ static void describe_missing(const struct rendezvous_server *s, char out[STORE_V
 {
     auto_str struct str text;
     str_init(&text, STORE_VALUE_MAX - 1);
-    str_printf(&text, "%d of %d ranks are here; missing:", s->joined, s->options.size);
+    str_printf(&text, "%d of %d ranks are here", s->joined, s->options.size);
+    if (s->turned_away > 0)
+        str_printf(&text, " (%d connections did not know the run's secret)", s->turned_away);
+    str_add(&text, "; missing:");
     for (int rank = 0; rank < s->options.size; rank++) {
         bool here = false;
         for (int i = 0; i < s->members_max; i++)
@@ -159,13 +156,26 @@ static void refuse(struct rendezvous_server *s, struct member *m)
     send_message(s, m, WIRE_REFUSED, 0, 0, s->contradiction);
 }
 
+/* Without a secret everybody belongs to the run. */
+static bool belongs(const struct rendezvous_server *s, const struct member *m,
+                    const struct wire_message *in)
+{
+    char expected[RENDEZVOUS_PROOF_BYTES];
+    rendezvous_prove(s->options.secret, m->nonce, in->number, in->size, in->text, expected);
+    return !s->options.secret[0] || rendezvous_proof_is(in->key, expected);
+}
+
+/* What a stranger says counts for nothing, and it learns nothing: not even the job's id. */
 static void join(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
 {
     int size = s->options.size, rank = in->number;
-    if (strcmp(in->text, s->options.job_id) != 0) {
+    if (!belongs(s, m, in)) {
+        s->turned_away++;
+        drop(s, m, NULL);
+    } else if (strcmp(in->text, s->options.job_id) != 0) {
         char text[STORE_VALUE_MAX];
-        snprintf(text, sizeof text, "this is the rendezvous of job \"%.60s\", not of \"%.60s\"",
-                 s->options.job_id, in->text);
+        snprintf(text, sizeof text, "this is the rendezvous of another job than \"%.60s\"",
+                 in->text);
         send_message(s, m, WIRE_AGAIN, 0, 0, text);
     } else if (s->contradiction[0]) {
         refuse(s, m);
@@ -202,16 +212,10 @@ static struct member *member_of_fd(struct rendezvous_server *s, int fd)
     return NULL;
 }
 
-static void answer_waiters(struct rendezvous_server *s, const char *key, const char *value)
+static void answer(struct rendezvous_server *s, const struct rendezvous_wait *wait,
+                   enum error_code code, const char *text)
 {
-    for (int i = 0; i < s->waiters_max; i++) {
-        struct waiter *w = &s->waiters[i];
-        if (w->fd < 0 || strcmp(w->key, key) != 0)
-            continue;
-        struct member *m = member_of_fd(s, w->fd);
-        w->fd = -1;
-        send_message(s, m, WIRE_REPLY, w->request, ERR_NONE, value);
-    }
+    send_message(s, member_of_fd(s, wait->fd), WIRE_REPLY, wait->request, code, text);
 }
 
 static void set(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
@@ -219,8 +223,9 @@ static void set(struct rendezvous_server *s, struct member *m, const struct wire
     struct error err = {.code = ERR_NONE};
     store_table_set(s->table, in->key, in->text, &err);
     send_message(s, m, WIRE_REPLY, in->number, err.code, err.code ? err.msg : "");
-    if (!err.code)
-        answer_waiters(s, in->key, in->text);
+    struct rendezvous_wait wait;
+    while (!err.code && rendezvous_waits_take(s->waits, in->key, &wait))
+        answer(s, &wait, ERR_NONE, in->text);
 }
 
 static void get(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
@@ -230,35 +235,20 @@ static void get(struct rendezvous_server *s, struct member *m, const struct wire
         send_message(s, m, WIRE_REPLY, in->number, ERR_NONE, value);
         return;
     }
-    for (int i = 0; i < s->waiters_max; i++) {
-        struct waiter *w = &s->waiters[i];
-        if (w->fd >= 0)
-            continue;
-        *w = (struct waiter){
-            .fd = m->fd, .request = in->number, .deadline_ms = clock_monotonic_ms() + in->size};
-        memcpy(w->key, in->key, sizeof w->key);
-        return;
-    }
-    send_message(s, m, WIRE_REPLY, in->number, ERR_INPUT, "too many requests wait");
+    struct rendezvous_wait wait = {
+        .fd = m->fd, .request = in->number, .deadline_ms = clock_monotonic_ms() + in->size};
+    memcpy(wait.key, in->key, sizeof wait.key);
+    if (!rendezvous_waits_add(s->waits, &wait))
+        send_message(s, m, WIRE_REPLY, in->number, ERR_INPUT, "too many requests wait");
 }
 
-/* Answers the waiters whose time is up. Returns when the next one's is. */
-static int64_t expire_waiters(struct rendezvous_server *s)
+/* Answers those whose time is up. Returns when the next one's is. */
+static int64_t expire_waits(struct rendezvous_server *s)
 {
-    int64_t now_ms = clock_monotonic_ms(), next_ms = INT64_MAX;
-    for (int i = 0; i < s->waiters_max; i++) {
-        struct waiter *w = &s->waiters[i];
-        if (w->fd < 0)
-            continue;
-        if (w->deadline_ms > now_ms) {
-            next_ms = w->deadline_ms < next_ms ? w->deadline_ms : next_ms;
-            continue;
-        }
-        struct member *m = member_of_fd(s, w->fd);
-        w->fd = -1;
-        send_message(s, m, WIRE_REPLY, w->request, ERR_TIMEOUT, "nobody has set it");
-    }
-    return next_ms;
+    struct rendezvous_wait wait;
+    while (rendezvous_waits_take_due(s->waits, clock_monotonic_ms(), &wait))
+        answer(s, &wait, ERR_TIMEOUT, "nobody has set it");
+    return rendezvous_waits_next_ms(s->waits);
 }
 
 /* ---- the loop ---- */
@@ -298,8 +288,22 @@ static void receive(struct rendezvous_server *s, struct member *m)
     }
 }
 
+/* The one that has been here longest without joining makes room: strangers that hold on to all
+ * places do not keep a rank out, which joins as soon as it is asked. */
+static struct member *make_room(struct rendezvous_server *s)
+{
+    struct member *oldest = member_of_fd(s, -1);
+    for (int i = 0; i < s->members_max && (!oldest || oldest->fd >= 0); i++)
+        if (s->members[i].rank < 0 && (!oldest || s->members[i].accepted_ms < oldest->accepted_ms))
+            oldest = &s->members[i];
+    if (oldest && oldest->fd >= 0)
+        drop(s, oldest, NULL);
+    return oldest;
+}
+
 static void accept_member(struct rendezvous_server *s)
 {
+    struct error ignored;
     int fd = net_accept(s->listener);
     if (fd < 0) {
         /* What cannot be taken goes on waiting, and poll goes on telling of it. */
@@ -307,13 +311,18 @@ static void accept_member(struct rendezvous_server *s)
             s->full_until_ms = clock_monotonic_ms() + PAUSE_MS;
         return;
     }
-    struct member *m = member_of_fd(s, -1);
+    struct member *m = make_room(s);
     if (!m) {
         close(fd);
         return;
     }
-    *m = (struct member){.fd = fd, .rank = -1, .heard_ms = clock_monotonic_ms()};
+    int64_t now_ms = clock_monotonic_ms();
+    *m = (struct member){.fd = fd, .rank = -1, .accepted_ms = now_ms, .heard_ms = now_ms};
     net_peer_host(fd, m->host, sizeof m->host);
+    if (rendezvous_nonce(m->nonce, &ignored) < 0)
+        drop(s, m, NULL); /* it comes again */
+    else
+        send_message(s, m, WIRE_CHALLENGE, 0, 0, m->nonce);
 }
 
 static void drop_silent(struct rendezvous_server *s)
@@ -321,9 +330,12 @@ static void drop_silent(struct rendezvous_server *s)
     char how[64];
     int64_t now_ms = clock_monotonic_ms();
     snprintf(how, sizeof how, "no sign of life for %d ms", s->options.silence_ms);
-    for (int i = 0; i < s->members_max; i++)
-        if (s->members[i].fd >= 0 && now_ms - s->members[i].heard_ms > s->options.silence_ms)
-            drop(s, &s->members[i], how);
+    for (int i = 0; i < s->members_max; i++) {
+        struct member *m = &s->members[i];
+        int64_t since_ms = m->rank < 0 ? m->accepted_ms : m->heard_ms; /* a few bytes are no join */
+        if (m->fd >= 0 && now_ms - since_ms > s->options.silence_ms)
+            drop(s, m, how);
+    }
 }
 
 /* Nobody hears of anything any more: all are told, as of a loss. */
@@ -381,8 +393,8 @@ static void *server_main(void *arg)
 {
     struct rendezvous_server *s = arg;
     while (!s->leaving) {
-        int64_t waiter_ms = expire_waiters(s), beat_ms = s->beat_ms + s->options.beat_ms;
-        serve(s, waiter_ms < beat_ms ? waiter_ms : beat_ms);
+        int64_t wait_ms = expire_waits(s), beat_ms = s->beat_ms + s->options.beat_ms;
+        serve(s, wait_ms < beat_ms ? wait_ms : beat_ms);
         drop_silent(s);
         if (clock_monotonic_ms() >= s->beat_ms + s->options.beat_ms)
             send_beats(s);
@@ -407,8 +419,9 @@ static void destroy(struct rendezvous_server *s)
     free(s->members);
     free(s->polls);
     free(s->polled);
-    free(s->waiters);
+    rendezvous_waits_close(s->waits);
     free((char *)s->options.job_id);
+    free((char *)s->options.secret);
     free(s);
 }
 
@@ -428,23 +441,22 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
     struct rendezvous_server *s = xcalloc(1, sizeof *s);
     s->options = *options;
     s->options.job_id = xstrdup(options->job_id);
+    s->options.secret = xstrdup(options->secret);
     s->listener = listener;
     s->stop = eventfd(0, EFD_CLOEXEC);
     s->table = store_table_open();
     s->members_max = options->size + (int)(strangers < STRANGERS_MAX ? strangers : STRANGERS_MAX);
-    s->waiters_max = 4 * options->size;
+    s->waits = rendezvous_waits_open(4 * options->size);
     s->members = xcalloc((size_t)s->members_max, sizeof *s->members);
     s->polls = xcalloc((size_t)s->members_max + 2, sizeof *s->polls);
     s->polled = xcalloc((size_t)s->members_max + 2, sizeof *s->polled);
-    s->waiters = xcalloc((size_t)s->waiters_max, sizeof *s->waiters);
     for (int i = 0; i < s->members_max; i++)
         s->members[i].fd = s->members[i].rank = -1;
-    for (int i = 0; i < s->waiters_max; i++)
-        s->waiters[i].fd = -1;
     s->beat_ms = clock_monotonic_ms();
-    if (pthread_create(&s->thread, NULL, server_main, s) != 0) {
+    int failure = pthread_create(&s->thread, NULL, server_main, s);
+    if (failure) {
         destroy(s);
-        return error_set(err, ERR_IO, "cannot start a thread");
+        return error_errno(err, failure, "start a thread");
     }
     *ret_server = s;
     return 0;

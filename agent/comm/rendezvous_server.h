@@ -18,6 +18,7 @@ struct rendezvous_server_options {
     int port;
     int size;           /* ranks */
     const char *job_id; /* processes that come with another one are sent away */
+    const char *secret; /* those that do not know it are hung up on; "": none is asked for */
     int beat_ms;        /* how often to send signs of life */
     int silence_ms;     /* a rank that gives none for so long is lost */
 };

@@ -12,21 +12,24 @@
 extern "C" {
 #endif
 
-#define WIRE_MAGIC 0x53484c32 /* "SHL2"; changes with the protocol */
+#define WIRE_MAGIC 0x53484c33 /* "SHL3"; changes with the protocol */
 
-/* A process joins with its rank and is told nothing but signs of life until all have joined. */
+/* Who connects is sent a challenge, and nothing else before it has joined: with its rank and the
+ * proof that it knows the run's secret. It is told nothing but signs of life then until all have
+ * joined. Who has no proof is hung up on without a word. */
 enum wire_type {
-    WIRE_JOIN,    /* to the server: number = rank, size, text = job id */
-    WIRE_WELCOME, /* all ranks are here */
-    WIRE_AGAIN,   /* not now, or not here: text says why; try again */
-    WIRE_REFUSED, /* the ranks contradict each other: text says how; to all of them */
-    WIRE_SET,     /* to the server: number = request, key, text = value */
-    WIRE_GET,     /* to the server: number = request, size = how long to wait in ms, key */
-    WIRE_REPLY,   /* number = request, size = an error_code, text = value or message */
-    WIRE_BEAT,    /* a sign of life, both ways; before the welcome, text says who is missing */
-    WIRE_LOST,    /* text: which rank, and how that showed */
-    WIRE_FAILED,  /* to the server: I leave because text; for the others that is a loss */
-    WIRE_GOODBYE, /* I leave in order; both ways */
+    WIRE_CHALLENGE, /* text = nonce (rendezvous_proof.h) */
+    WIRE_JOIN,      /* to the server: number = rank, size, key = proof, text = job id */
+    WIRE_WELCOME,   /* all ranks are here */
+    WIRE_AGAIN,     /* not now, or not here: text says why; try again */
+    WIRE_REFUSED,   /* the ranks contradict each other: text says how; to all of them */
+    WIRE_SET,       /* to the server: number = request, key, text = value */
+    WIRE_GET,       /* to the server: number = request, size = how long to wait in ms, key */
+    WIRE_REPLY,     /* number = request, size = an error_code, text = value or message */
+    WIRE_BEAT,      /* a sign of life, both ways; before the welcome, text says who is missing */
+    WIRE_LOST,      /* text: which rank, and how that showed */
+    WIRE_FAILED,    /* to the server: I leave because text; for the others that is a loss */
+    WIRE_GOODBYE,   /* I leave in order; both ways */
 };
 
 /* How long one who leaves waits for the others to hang up, so that what was said last is heard: a

@@ -8,18 +8,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define TOKEN_BYTES 17 /* 16 hex digits */
-#define HELLO_MS    5000
 /* How often the wait for the previous rank looks for news of a loss. */
 #define ACCEPT_SLICE_MS 200
 
 /* What a connecting rank says first. The token is random and known from the store only, so that
- * neither a stranger nor a straggler of an earlier attempt is taken for the neighbour. */
+ * neither a stranger nor a straggler of an earlier attempt is taken for the neighbour. It is not
+ * the Unix socket's name, which every user of the machine can read. */
 struct hello {
     char token[TOKEN_BYTES];
     int32_t rank;
@@ -28,7 +30,7 @@ struct hello {
 struct meeting {
     const struct ring_options *options;
     int64_t deadline_ms;
-    char token[TOKEN_BYTES];
+    char token[TOKEN_BYTES], name[TOKEN_BYTES]; /* name: of the Unix socket, random as well */
     char interface_host[STORE_HOST_MAX]; /* the address of the interface asked for; "": none is */
     int tcp, unix_socket;                /* listeners */
 };
@@ -39,9 +41,9 @@ static int world_rank(const struct meeting *m, int offset)
     return o->world_ranks[(o->rank + o->size + offset) % o->size];
 }
 
-static void unix_name(const char *token, char out[32])
+static void unix_name(const char *name, char out[32])
 {
-    snprintf(out, 32, "shoal-%s", token);
+    snprintf(out, 32, "shoal-%s", name);
 }
 
 /* At the one address that others are told, if it is known. Not at one with an IPv6 zone, which is
@@ -49,12 +51,13 @@ static void unix_name(const char *token, char out[32])
 static int start_listening(struct meeting *m, struct error *err)
 {
     const struct ring_options *o = m->options;
-    uint64_t number;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
+    uint64_t numbers[2];
+    if (getrandom(numbers, sizeof numbers, 0) != sizeof numbers)
         return error_errno(err, errno, "getrandom");
-    snprintf(m->token, sizeof m->token, "%016" PRIx64, number);
+    snprintf(m->token, sizeof m->token, "%016" PRIx64, numbers[0]);
+    snprintf(m->name, sizeof m->name, "%016" PRIx64, numbers[1]);
     char name[32];
-    unix_name(m->token, name);
+    unix_name(m->name, name);
     if (net_listen_unix(name, &m->unix_socket, err) < 0)
         return -1;
     if (o->interface[0] &&
@@ -64,7 +67,7 @@ static int start_listening(struct meeting *m, struct error *err)
     return listen_tcp(strchr(host, '%') ? "" : host, 0, &m->tcp, err);
 }
 
-/* Tells the store: "token port host", host "-" for "where the store is". */
+/* Tells the store: "token port host name", host "-" for "where the store is". */
 static int publish(const struct meeting *m, struct error *err)
 {
     const struct ring_options *o = m->options;
@@ -73,7 +76,7 @@ static int publish(const struct meeting *m, struct error *err)
                        : o->store->self_host[0] ? o->store->self_host
                                                 : "-";
     snprintf(key, sizeof key, "%s/at/%d", o->id, o->rank);
-    snprintf(value, sizeof value, "%s %d %s", m->token, listen_port(m->tcp), host);
+    snprintf(value, sizeof value, "%s %d %s %s", m->token, listen_port(m->tcp), host, m->name);
     return o->store->fn->set(o->store, key, value, err);
 }
 
@@ -81,16 +84,16 @@ static int connect_next(const struct meeting *m, int *ret_fd, struct error *err)
 {
     const struct ring_options *o = m->options;
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX], name[32];
-    char token[TOKEN_BYTES], host[STORE_HOST_MAX];
+    char token[TOKEN_BYTES], host[STORE_HOST_MAX], its[TOKEN_BYTES];
     int port;
     snprintf(key, sizeof key, "%s/at/%d", o->id, (o->rank + 1) % o->size);
     if (o->store->fn->get(o->store, key, o->join_timeout_ms, value, err) < 0)
         return -1;
-    if (sscanf(value, "%16s %d %63s", token, &port, host) != 3)
+    if (sscanf(value, "%16s %d %63s %16s", token, &port, host, its) != 4)
         return error_set(err, ERR_INPUT, "the store holds \"%s\" instead of an address", value);
     if (strcmp(host, "-") == 0)
         snprintf(host, sizeof host, "%s", o->store->meet_host);
-    unix_name(token, name);
+    unix_name(its, name);
     auto_close int fd = -1;
     int attempt = 0;
     while (net_connect_unix(name, &fd, err) < 0 &&
@@ -107,34 +110,105 @@ static int connect_next(const struct meeting *m, int *ret_fd, struct error *err)
     return 0;
 }
 
-/* Whether the new connection is the previous rank's. */
-static bool is_previous(const struct meeting *m, int fd)
-{
-    const struct ring_options *o = m->options;
+/* Connections that have not said all of their hello yet. */
+enum { GUESTS_MAX = 16 };
+
+struct guest {
+    int fd; /* -1: free */
     struct hello hello;
-    struct error ignored;
-    return net_receive(fd, &hello, sizeof hello, clock_monotonic_ms() + HELLO_MS, &ignored) == 0 &&
-           memcmp(hello.token, m->token, TOKEN_BYTES) == 0 &&
-           hello.rank == (o->rank + o->size - 1) % o->size;
+    size_t bytes; /* of it, so far */
+};
+
+struct guests {
+    struct guest all[GUESTS_MAX];
+    int next; /* whose place the next one takes: the oldest's */
+};
+
+static void close_guest(struct guest *g)
+{
+    if (g->fd >= 0)
+        close(g->fd);
+    *g = (struct guest){.fd = -1};
 }
 
+static void admit(struct guests *guests, int listener)
+{
+    int fd = net_accept(listener);
+    if (fd < 0)
+        return;
+    struct guest *g = &guests->all[guests->next];
+    guests->next = (guests->next + 1) % GUESTS_MAX;
+    close_guest(g);
+    g->fd = fd;
+}
+
+static bool is_previous(const struct meeting *m, const struct hello *hello)
+{
+    const struct ring_options *o = m->options;
+    return memcmp(hello->token, m->token, TOKEN_BYTES) == 0 &&
+           hello->rank == (o->rank + o->size - 1) % o->size;
+}
+
+/* Returns whether it is the previous rank's; who is not is shown out once it has said so. */
+static bool hear(const struct meeting *m, struct guest *g)
+{
+    ssize_t n = recv(g->fd, (char *)&g->hello + g->bytes, sizeof g->hello - g->bytes, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n > 0)
+        g->bytes += (size_t)n;
+    if (n > 0 && g->bytes < sizeof g->hello)
+        return false;
+    if (n > 0 && is_previous(m, &g->hello))
+        return true;
+    close_guest(g);
+    return false;
+}
+
+/* One look at all who wait. Returns the previous rank's socket, or -1. */
+static int look(const struct meeting *m, struct guests *guests)
+{
+    struct pollfd fds[2 + GUESTS_MAX] = {{.fd = m->tcp, .events = POLLIN},
+                                         {.fd = m->unix_socket, .events = POLLIN}};
+    nfds_t count = 2;
+    struct guest *whose[2 + GUESTS_MAX];
+    for (int i = 0; i < GUESTS_MAX; i++) {
+        if (guests->all[i].fd < 0)
+            continue;
+        whose[count] = &guests->all[i];
+        fds[count++] = (struct pollfd){.fd = guests->all[i].fd, .events = POLLIN};
+    }
+    if (poll(fds, count, ACCEPT_SLICE_MS) <= 0)
+        return -1;
+    for (nfds_t i = 2; i < count; i++)
+        if (fds[i].revents && hear(m, whose[i]))
+            return take_fd(whose[i]->fd);
+    for (int i = 0; i < 2; i++)
+        if (fds[i].revents)
+            admit(guests, fds[i].fd);
+    return -1;
+}
+
+/* Strangers who say nothing do not hold up the previous rank: all are heard at once. */
 static int accept_previous(const struct meeting *m, int *ret_fd, struct error *err)
 {
-    while (clock_monotonic_ms() < m->deadline_ms) {
-        if (store_check(m->options->store, err) < 0)
-            return -1;
-        struct pollfd fds[2] = {{.fd = m->tcp, .events = POLLIN},
-                                {.fd = m->unix_socket, .events = POLLIN}};
-        if (poll(fds, 2, ACCEPT_SLICE_MS) <= 0)
-            continue;
-        auto_close int fd = net_accept(fds[0].revents ? m->tcp : m->unix_socket);
-        if (fd >= 0 && is_previous(m, fd)) {
-            *ret_fd = take_fd(fd);
-            return 0;
-        }
+    struct guests guests = {.next = 0};
+    int fd = -1, result = 0;
+    for (int i = 0; i < GUESTS_MAX; i++)
+        guests.all[i].fd = -1;
+    while (fd < 0 && result == 0 && clock_monotonic_ms() < m->deadline_ms) {
+        result = store_check(m->options->store, err);
+        if (result == 0)
+            fd = look(m, &guests);
     }
-    return error_set(err, ERR_TIMEOUT, "rank %d did not connect within %d ms", world_rank(m, -1),
-                     m->options->join_timeout_ms);
+    for (int i = 0; i < GUESTS_MAX; i++)
+        close_guest(&guests.all[i]);
+    if (result < 0)
+        return -1;
+    *ret_fd = fd;
+    return fd >= 0 ? 0
+                   : error_set(err, ERR_TIMEOUT, "rank %d did not connect within %d ms",
+                               world_rank(m, -1), m->options->join_timeout_ms);
 }
 
 int ring_meet(const struct ring_options *options, int *ret_out, int *ret_in, struct error *err)

@@ -38,6 +38,7 @@ enum guilt {
 struct round {
     const struct launch_options *options;
     char run_id[sizeof((struct topology *)NULL)->run_id]; /* "": not known */
+    char secret[TOPOLOGY_SECRET_BYTES];                   /* "": none */
     int attempt;
     int port;                      /* where the ranks meet */
     struct local_rank *ranks;      /* [local_size] */
@@ -69,6 +70,19 @@ static void name_run(struct round *round)
         snprintf(round->run_id, sizeof round->run_id, "%016" PRIx64, number);
 }
 
+/* Where all ranks are this process's own it makes one up that nobody can have heard. Elsewhere the
+ * ranks of other nodes know only what these were told, too: not the name that this launcher has
+ * given the run. */
+static void choose_secret(struct round *round)
+{
+    const struct topology *t = round->options->topology;
+    uint64_t number[2];
+    snprintf(round->secret, sizeof round->secret, "%s", t->secret);
+    if (t->nodes == 1 && !t->is_secret_set && getrandom(number, sizeof number, 0) == sizeof number)
+        snprintf(round->secret, sizeof round->secret, "%016" PRIx64 "%016" PRIx64, number[0],
+                 number[1]);
+}
+
 static void set_environment(const struct round *round, int local_rank)
 {
     const struct topology *t = round->options->topology;
@@ -78,6 +92,7 @@ static void set_environment(const struct round *round, int local_rank)
     set_number(ENV_WORLD_SIZE, t->world_size);
     set_number(ENV_RESTART_COUNT, t->restart_count + round->attempt);
     setenv(ENV_RUN_ID, round->run_id, 1);
+    setenv(ENV_RUN_SECRET, round->secret, 1);
     setenv(ENV_MASTER_ADDR, t->host, 1);
     set_number(ENV_MASTER_PORT, round->port);
     /* What else torchrun's workers are told. */
@@ -416,6 +431,7 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     struct round round = {
         .options = options, .ranks = ranks, .streams = streams, .fds = fds, .count = (int)count};
     name_run(&round);
+    choose_secret(&round);
     int result;
     do
         result = run_round(&round, signals, &before, err);

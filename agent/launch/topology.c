@@ -305,8 +305,13 @@ int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish 
     const char *id =
         wish->rdzv_id && wish->rdzv_id[0] ? wish->rdzv_id : lookup(ctx, ENV_PET_RDZV_ID);
     snprintf(t.job_id, sizeof t.job_id, "%s", id ? id : "");
-    const char *run = lookup(ctx, ENV_RUN_ID);
+    const char *run = lookup(ctx, ENV_RUN_ID), *secret = lookup(ctx, ENV_RUN_SECRET);
     snprintf(t.run_id, sizeof t.run_id, "%s", run ? run : "");
+    t.is_secret_set = secret != NULL;
+    if (secret && strlen(secret) >= sizeof t.secret)
+        return error_set(err, ERR_CONFIG, "%s: longer than %zu bytes", ENV_RUN_SECRET,
+                         sizeof t.secret - 1);
+    snprintf(t.secret, sizeof t.secret, "%s", secret ? secret : t.run_id);
     *ret_topology = t;
     return 0;
 }

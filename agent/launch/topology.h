@@ -17,7 +17,12 @@
 extern "C" {
 #endif
 
-enum { TOPOLOGY_MAX_RANKS = 4096, TOPOLOGY_HOST_BYTES = 256, TOPOLOGY_DEFAULT_PORT = 29500 };
+enum {
+    TOPOLOGY_MAX_RANKS = 4096,
+    TOPOLOGY_HOST_BYTES = 256,
+    TOPOLOGY_SECRET_BYTES = 256,
+    TOPOLOGY_DEFAULT_PORT = 29500
+};
 
 struct topology {
     int rank, world_size; /* of processes; of a pod's first process with local_size > 1: its first
@@ -30,6 +35,9 @@ struct topology {
     bool is_launcher;  /* the local ranks are still to be launched */
     int restart_count; /* starts of this replica before */
     char run_id[64];   /* SHOAL_RUN_ID; "" if there is none */
+    char secret[TOPOLOGY_SECRET_BYTES]; /* SHOAL_RUN_SECRET, or run_id where that is not set; "" if
+                                           there is none: only who knows it meets */
+    bool is_secret_set;                 /* by SHOAL_RUN_SECRET */
 };
 
 /* What the configuration says instead of the environment; "" and negative or 0: nothing. */

@@ -17,6 +17,7 @@ static inline struct rendezvous_options rendezvous_rank_options(const struct pro
     options.rank = p->rank;
     options.size = p->size;
     options.job_id = "";
+    options.secret = "of this run";
     options.join_timeout_ms = SUPPORT_PATIENCE_MS;
     options.beat_ms = 50;
     options.silence_ms = SUPPORT_PATIENCE_MS;

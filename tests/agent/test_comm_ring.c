@@ -30,6 +30,7 @@ static int rank_open(struct rank *r, const struct process *p, int timeout_ms, st
                                          .rank = p->rank,
                                          .size = p->size,
                                          .job_id = "",
+                                         .secret = "",
                                          .join_timeout_ms = SUPPORT_PATIENCE_MS,
                                          .beat_ms = 1000,
                                          .silence_ms = SUPPORT_PATIENCE_MS};

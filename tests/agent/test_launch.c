@@ -74,7 +74,8 @@ static int rank_main(const char *how, const char *file)
         int attempt = atoi(getenv("TORCHELASTIC_RESTART_COUNT"));
         if (attempt != atoi(getenv("SHOAL_RESTART_COUNT")) - 4)
             return 7;
-        if (strcmp(getenv("SHOAL_RUN_ID"), "a1") != 0)
+        if (strcmp(getenv("SHOAL_RUN_ID"), "a1") != 0 ||
+            strcmp(getenv("SHOAL_RUN_SECRET"), "told") != 0)
             return 6;
         if (rank != 6)
             return attempt == 2 ? 0 : pause_until_signal() == SIGTERM ? 8 : 9;
@@ -136,7 +137,8 @@ static int launch_with(const char *how, const char *file, int max_restarts,
                          .host = "127.0.0.1",
                          .port = 1,
                          .restart_count = 4,
-                         .run_id = "a1"};
+                         .run_id = "a1",
+                         .secret = "told"};
     char *argv[] = {(char *)"test_launch", (char *)"rank", (char *)how, (char *)file, NULL};
     struct error err;
     const struct launch_options options = {

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "agent/comm/net.h"
+#include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
@@ -95,13 +96,16 @@ static void test_contradictions_are_told_to_all(void **state)
     }
 }
 
-/* seed: milliseconds to wait for the others. */
+/* seed: milliseconds to wait for the others; digest: the secret. */
 static int with_short_patience(struct process *p, struct error *err)
 {
     struct rendezvous *r;
     struct rendezvous_options options = rendezvous_rank_options(p);
     options.join_timeout_ms = (int)p->seed;
     options.job_id = p->arg ? (const char *)p->arg : "";
+    char secret[32];
+    snprintf(secret, sizeof secret, "%d", (int)p->digest);
+    options.secret = secret;
     if (rendezvous_open(&options, &r, err) < 0)
         return -1;
     rendezvous_close(r);
@@ -203,38 +207,103 @@ static void test_too_few_open_files_are_told(void **state)
                  "40 ranks need 72 open files in rank 0, which may have 64: raise the limit");
 }
 
-/* A port probe and a stranger that talks HTTP must not disturb. */
+/* Connects as soon as rank 0 listens. */
+static int dial(const struct process *p, struct error *err)
+{
+    int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
+    int fd, attempt = 0;
+    while (net_connect("127.0.0.1", p->port, deadline_ms, &fd, err) < 0)
+        attempt = net_back_off(attempt, deadline_ms);
+    return fd;
+}
+
+/* Says it, and then hears the challenge and no more. */
+static int say(const struct process *p, const void *text, size_t bytes, struct error *err)
+{
+    int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
+    struct wire_message in;
+    auto_close int fd = dial(p, err);
+    char more;
+    if (net_send(fd, text, bytes, deadline_ms, err) < 0 ||
+        net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
+        return -1;
+    if (in.type != WIRE_CHALLENGE)
+        return error_set(err, ERR_INPUT, "a stranger was told %d: %s", in.type, in.text);
+    if (net_receive(fd, &more, 1, deadline_ms, err) == 0)
+        return error_set(err, ERR_INPUT, "a stranger got an answer");
+    return 0;
+}
+
+/* Rank 0 and rank 1 meet, as this process's stranger has done its worst. */
 static int with_strangers(struct process *p, struct error *err)
 {
-    if (p->rank == 2) {
-        int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
-        for (int i = 0; i < 3; i++) {
-            char text[512] = "GET / HTTP/1.1\r\n\r\n", answer;
-            int fd, attempt = 0;
-            while (net_connect("127.0.0.1", p->port, deadline_ms, &fd, err) < 0)
-                attempt = net_back_off(attempt, deadline_ms);
-            if (i > 0 && net_send(fd, text, i == 1 ? 18 : sizeof text, deadline_ms, err) < 0)
-                return -1;
-            if (i == 2 && net_receive(fd, &answer, 1, deadline_ms, err) == 0)
-                return error_set(err, ERR_INPUT, "the stranger got an answer");
-            close(fd);
-        }
-        err->code = ERR_NONE;
-        p->rank = 1;
-        p->size = 2;
+    static const struct wire_message rows[] = {
+        {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 99},
+        {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2},
+        {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 0, .size = 2},
+        {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2, .text = "zzz"},
+        {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2, .key = "0"},
+        {.magic = WIRE_MAGIC, .type = WIRE_GET, .key = "world/at/0"},
+        {.magic = WIRE_MAGIC, .type = WIRE_FAILED, .text = "so that all end"},
+    };
+    if (p->rank == 0)
         return share_keys(p, err);
-    }
-    p->size = 2;
-    return p->rank == 0 ? share_keys(p, err) : 0;
+    close(dial(p, err)); /* a port probe */
+    const char http[sizeof rows[0]] = "GET / HTTP/1.1\r\n\r\n";
+    if (say(p, http, sizeof http, err) < 0)
+        return -1;
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (say(p, &rows[i], sizeof rows[i], err) < 0)
+            return error_wrap(err, "row %zu", i);
+    err->code = ERR_NONE;
+    return share_keys(p, err);
 }
 
 static void test_strangers_do_not_disturb(void **state)
 {
     (void)state;
-    struct process all[3] = {0};
-    processes_run(all, 3, with_strangers, 0);
-    assert_ok(all[0].result, &all[0].err);
-    assert_ok(all[2].result, &all[2].err);
+    struct process all[2] = {0};
+    processes_run(all, 2, with_strangers, 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(all[i].result, &all[i].err);
+}
+
+/* More than rank 0 has places for, and another for each that it hangs up on. */
+static int among_a_crowd(struct process *p, struct error *err)
+{
+    enum { CROWD = 150 };
+    int crowd[CROWD];
+    if (p->rank == 0)
+        return share_keys(p, err);
+    for (int i = 0; i < 2 * CROWD; i++) {
+        if (i >= CROWD)
+            close(crowd[i - CROWD]);
+        crowd[i % CROWD] = dial(p, err);
+    }
+    int result = share_keys(p, err);
+    for (int i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    return result;
+}
+
+static void test_a_crowd_does_not_keep_a_rank_out(void **state)
+{
+    (void)state;
+    struct process all[2] = {0};
+    processes_run(all, 2, among_a_crowd, 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(all[i].result, &all[i].err);
+}
+
+static void test_processes_of_another_run_do_not_join(void **state)
+{
+    (void)state;
+    const struct process both[] = {{.rank = 0, .size = 2, .arg = "red", .digest = 1},
+                                   {.rank = 1, .size = 2, .arg = "red", .digest = 2}};
+    wait_in_vain(both, 2, "did not know the run's secret); missing: 1");
+    wait_in_vain((struct process[]){both[1], both[0]}, 2,
+                 "rank 0 hung up without a word: SHOAL_RUN_SECRET, or else SHOAL_RUN_ID, must be "
+                 "the same on all ranks");
 }
 
 int main(void)
@@ -247,7 +316,9 @@ int main(void)
         cmocka_unit_test(test_without_rank_0_the_last_attempt_is_told),
         cmocka_unit_test(test_processes_of_another_job_do_not_join),
         cmocka_unit_test(test_a_port_in_use_is_named),
+        cmocka_unit_test(test_processes_of_another_run_do_not_join),
         cmocka_unit_test(test_strangers_do_not_disturb),
+        cmocka_unit_test(test_a_crowd_does_not_keep_a_rank_out),
         cmocka_unit_test(test_few_open_files_are_enough_for_few_ranks),
         cmocka_unit_test(test_too_few_open_files_are_told),
     };

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "agent/comm/net.h"
+#include "agent/comm/rendezvous_proof.h"
 #include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -203,11 +204,13 @@ static int leave_hastily(struct process *p, struct error *err)
     auto_close int fd = -1;
     int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
     struct wire_message in = {0}, last[HASTY_KEYS + 1] = {0};
-    const struct wire_message join = {
-        .magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2};
+    struct wire_message join = {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 2};
     int attempt = 0;
     while (net_connect("127.0.0.1", p->port, deadline_ms, &fd, err) < 0)
         attempt = net_back_off(attempt, deadline_ms);
+    if (net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
+        return -1;
+    rendezvous_prove(rendezvous_rank_options(p).secret, in.text, 1, 2, "", join.key);
     if (net_send(fd, &join, sizeof join, deadline_ms, err) < 0)
         return -1;
     while (in.type != WIRE_WELCOME)

@@ -4,11 +4,13 @@
 
 #include "agent/comm/net.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "tests/support.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct looking_store {
     struct store head;
@@ -92,10 +94,89 @@ static void test_a_rank_listens_no_wider_than_it_is_reached(void **state)
     meet("", "", "", answers_at_all); /* rank 0: under whatever address its machine has */
 }
 
+static void keeps_its_token_to_itself(const char *told)
+{
+    char token[32], line[512];
+    assert_int_equal(sscanf(told, "%31s", token), 1);
+    FILE *names = fopen("/proc/net/unix", "re"); /* for every user of the machine */
+    assert_non_null(names);
+    while (fgets(line, sizeof line, names))
+        assert_null(strstr(line, token));
+    fclose(names);
+}
+
+static void test_a_socket_has_not_the_name_of_the_token(void **state)
+{
+    (void)state;
+    meet("127.0.0.1", "", "", keeps_its_token_to_itself);
+}
+
+/* The test is rank 1: its listener is the address in the store, and before its own hello many come
+ * who say nothing. */
+enum { STRANGERS = 12, LONGEST_MS = 40000 };
+
+static struct {
+    int listener, strangers[STRANGERS], previous;
+} rank_1;
+
+static void send_strangers(const char *told)
+{
+    struct {
+        char token[17];
+        int32_t rank;
+    } hello = {.rank = 1};
+    struct error err;
+    int64_t deadline_ms = clock_monotonic_ms() + LONGEST_MS;
+    int port;
+    assert_int_equal(sscanf(told, "%16s %d", hello.token, &port), 2);
+    for (int i = 0; i < STRANGERS; i++)
+        assert_ok(net_connect("127.0.0.1", port, deadline_ms, &rank_1.strangers[i], &err), &err);
+    assert_ok(net_connect("127.0.0.1", port, deadline_ms, &rank_1.previous, &err), &err);
+    assert_ok(net_send(rank_1.previous, &hello, sizeof hello, deadline_ms, &err), &err);
+}
+
+static int tell_rank_1(struct store *s, const char *key, int timeout_ms, char *ret_value,
+                       struct error *err)
+{
+    (void)s;
+    (void)key;
+    (void)timeout_ms;
+    (void)err;
+    snprintf(ret_value, STORE_VALUE_MAX, "token %d 127.0.0.1 nosuchname",
+             listen_port(rank_1.listener));
+    return 0;
+}
+
+static void test_strangers_do_not_hold_up_the_neighbour(void **state)
+{
+    (void)state;
+    static const struct store_functions two = {.set = look_at, .get = tell_rank_1};
+    struct looking_store s = {.look = send_strangers};
+    struct error err;
+    int out, in;
+    assert_ok(listen_tcp("127.0.0.1", 0, &rank_1.listener, &err), &err);
+    store_init(&s.head, &two);
+    const struct ring_options options = {.store = &s.head,
+                                         .id = "world",
+                                         .size = 2,
+                                         .world_ranks = (const int[]){0, 1},
+                                         .join_timeout_ms = LONGEST_MS};
+    assert_ok(ring_meet(&options, &out, &in, &err), &err);
+    store_destroy(&s.head);
+    for (int i = 0; i < STRANGERS; i++)
+        close(rank_1.strangers[i]);
+    close(rank_1.previous);
+    close(rank_1.listener);
+    close(out);
+    close(in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_rank_listens_no_wider_than_it_is_reached),
+        cmocka_unit_test(test_a_socket_has_not_the_name_of_the_token),
+        cmocka_unit_test(test_strangers_do_not_hold_up_the_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

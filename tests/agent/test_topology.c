@@ -185,6 +185,27 @@ static void test_job_id_and_restarts(void **state)
     assert_int_equal(t.restart_count, 3);
 }
 
+static void test_what_only_the_run_knows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment, *secret;
+    } rows[] = {
+        {"", ""},
+        {"SHOAL_RUN_ID=a1", "a1"},
+        {"SHOAL_RUN_ID=a1 SHOAL_RUN_SECRET=s", "s"},
+        {"SHOAL_RUN_SECRET=s", "s"},
+        /* a launcher of one of several nodes has named the run, which the others cannot know */
+        {"SHOAL_RUN_ID=a1 SHOAL_RUN_SECRET=", ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct topology t;
+        struct error err;
+        assert_ok(read_row(rows[i].environment, NULL, &t, &err), &err);
+        assert_string_equal(t.secret, rows[i].secret);
+    }
+}
+
 static void test_contradictions_name_the_variable_and_the_value(void **state)
 {
     (void)state;
@@ -244,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_wishes_win_over_the_environment),
         cmocka_unit_test(test_torchruns_flags_win_too),
         cmocka_unit_test(test_job_id_and_restarts),
+        cmocka_unit_test(test_what_only_the_run_knows),
         cmocka_unit_test(test_contradictions_name_the_variable_and_the_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

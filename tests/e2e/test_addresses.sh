@@ -38,6 +38,19 @@ check "... with HYBRID's groups" saves NCCL_SOCKET_IFNAME=^lo 4 --sharding_strat
 check "... with an interface that is not there" fails 2 'GLOO_SOCKET_IFNAME: no network interface "ib0" with an address here' \
     saves GLOO_SOCKET_IFNAME=ib0 2
 
+# Who may join: nodes that were told the same.
+node() { # RANK SECRET
+    env "$2" shoal-agent "${small[@]}" --prometheus_port=0 --nproc_per_node 2 --nnodes 2 --node_rank "$1" \
+        --master_addr "$master" --master_port "$port"
+}
+meet() { # SECRET SECRET: of two launchers
+    node 1 "$2" >"$work/other" 2>&1 &
+    node 0 "$1" && wait $!
+}
+check "launchers of two nodes meet" meet A=1 A=1
+check "... with an id" meet SHOAL_RUN_ID=a SHOAL_RUN_ID=a
+check "... with a secret" meet SHOAL_RUN_SECRET=s SHOAL_RUN_SECRET=s
+
 # Who serves the run, and where.
 served() { curl -sf --noproxy '*' --max-time 20 -o "$work/page" "http://$1:9401/metrics"; } # HOST
 serves() { # HOST,... OTHER,... COMMAND...: while the command runs, at the first hosts and not at the others
