@@ -160,7 +160,7 @@ static void send_progress(struct report *r, const struct trainer_step *step, int
 /* Once, at the first step that shows it. */
 static void warn_if_lost(struct report *r, const struct trainer_step *step)
 {
-    if (r->lost_step > 0 || isfinite(step->loss))
+    if (r->lost_step > 0 || step->is_empty || isfinite(step->loss))
         return;
     r->lost_step = step->position.step;
     r->lost_lr = step->lr;

@@ -20,6 +20,18 @@ static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, 
     return t->tokenizer ? encoder_of(t->tokenizer, ret_encoder, err) : 0;
 }
 
+/* Concatenated documents are parted by the eos alone. */
+static void tell_joined(struct trainer *t, const struct token_encoder *encoder)
+{
+    const struct agent_config *c = t->config;
+    bool packs = t->model->task == MODEL_NEXT_TOKEN || t->model->task == MODEL_MASKED;
+    if (packs && c->data.packing == TOKENS_CONCAT && encoder->encode && encoder->eos < 0)
+        t->listener->notice(t->listener->ctx,
+                            "the tokenizer has no eos (eos_token in tokenizer_config.json or "
+                            "special_tokens_map.json): data.packing=concat joins documents with "
+                            "nothing between them");
+}
+
 static int open_data(struct trainer *t, struct source_place *ret_place, struct error *err)
 {
     const struct agent_config *c = t->config;
@@ -32,6 +44,7 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
     };
     if (open_tokenizer(t, &ret_place->encoder, err))
         return -1;
+    tell_joined(t, &ret_place->encoder);
     return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err) ||
                    trainer_check_epoch(t, t->train->batches, err)
                ? -1

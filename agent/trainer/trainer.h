@@ -49,7 +49,8 @@ struct trainer_step {
     int64_t epochs;  /* likewise */
     int64_t samples; /* of all ranks, in this step */
     int64_t tokens;  /* likewise; 0: not a language model */
-    double loss; /* mean per sample of this rank's; of language models per target of all ranks */
+    double loss;   /* mean per sample of this rank's; of language models per target of all ranks */
+    bool is_empty; /* no rank had a target: the loss is no number, and nothing is wrong */
     double grad_norm; /* of all gradients, before clipping; NaN: not measured */
     double lr;
     double next_lr;                         /* of the step after this */

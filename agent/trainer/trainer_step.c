@@ -148,23 +148,28 @@ static void fold_labels(struct trainer *t, const double totals_before[TOTALS])
     stream_copy(t->compute, t->sums, n->sums, sizeof n->sums);
 }
 
-/* The mean loss of the step: over all ranks' targets, or, of images, over this rank's. */
+/* The mean loss of the step: over all ranks' targets (*ret_targets), or, of images, over this
+ * rank's. */
 static double step_loss(const struct trainer *t, const double *sums_before,
-                        const double *totals_before)
+                        const double *totals_before, double *ret_targets)
 {
     const double *after = t->numbers->sums, *before = sums_before;
     if (trainer_is_language(t))
         after = t->numbers->totals, before = totals_before;
-    return (after[0] - before[0]) / (after[2] - before[2]);
+    *ret_targets = after[2] - before[2];
+    return (after[0] - before[0]) / *ret_targets;
 }
 
-static void tell(struct trainer *t, const struct source_fetched *fetched, double loss)
+static void tell(struct trainer *t, const struct source_fetched *fetched, const double *sums_before,
+                 const double *totals_before)
 {
+    double targets, loss = step_loss(t, sums_before, totals_before, &targets);
     struct trainer_step step = {
         .position = t->position,
         .samples = fetched->rows * t->world->size,
         .tokens = fetched->tokens * t->world->size, /* the others have about as many */
         .loss = loss,
+        .is_empty = targets == 0,
         .grad_norm = measures_norm(t) ? optim_norm(t->optim) : (double)NAN,
         .lr = t->lr,
         .next_lr = schedule_lr(&t->schedule,
@@ -172,7 +177,8 @@ static void tell(struct trainer *t, const struct source_fetched *fetched, double
         .epochs = trainer_epochs(t->config),
         .steps = trainer_steps(t),
     };
-    bool finite = isfinite(loss) && (isfinite(step.grad_norm) || !measures_norm(t));
+    bool finite =
+        (isfinite(loss) || step.is_empty) && (isfinite(step.grad_norm) || !measures_norm(t));
     t->nonfinite_steps += !finite;
     step.nonfinite_steps = t->nonfinite_steps;
     step.skipped_steps = t->skipped_steps;
@@ -230,6 +236,6 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     profiler_phase(t->profiler, NULL);
     fold_labels(t, totals);
     t->position.step++;
-    tell(t, fetched, step_loss(t, sums, totals));
+    tell(t, fetched, sums, totals);
     return 0;
 }

@@ -45,6 +45,11 @@ check "... and trains at Trainer's rates" fails 0 "[0, 0.001, 0.000667, 0.000333
 import json
 rows = [json.loads(line) for line in open('$work/rates.jsonl')]
 print([round(row['learning_rate'], 6) for row in rows if 'learning_rate' in row])"
+check "steps without a masked word" trains accelerate launch --cpu --num_processes 1 my-trainer-script.py --mlm_probability 1e-9 \
+    --jsonl "$work/empty.jsonl"
+check "... have no loss" contains "$work/empty.jsonl" '"loss":null'
+check "... and are not counted as lost" lacks "$work/empty.jsonl" '"nonfinite_steps":1'
+check "... nor told to be" lacks "$work/out" "no number"
 check "Trainer's words, and whole weights with each checkpoint" trains accelerate launch --num_processes 2 --fsdp="full shard" \
     --fsdp_config='{"transformer_layer_cls_to_wrap": ["BertLayer", "BertEmbeddings"], "min_num_params": 0}' my-trainer-script.py \
     --output_dir "$work/full" --checkpointing_steps 4

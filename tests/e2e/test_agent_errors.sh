@@ -112,4 +112,13 @@ else
     skip "a full disk while saving" "needs root to mount a file system"
 fi
 check "no debris" bash -c "! ls '$work'/*.safetensors 2>/dev/null"
+
+mkdir "$work/texts" && seq -f '{"text": "the quick brown fox %g jumps over the lazy dog"}' 20 >"$work/texts/train.jsonl"
+joins() { # TOKENIZER: the notice of a run that packs documents with it
+    shoal-agent --no_cuda --prometheus_port 0 --model_type llama --hidden_size 32 --num_hidden_layers 1 --num_attention_heads 2 \
+        --intermediate_size 64 --vocab_size 1000 --max_position_embeddings 16 --dataset "$work/texts" --tokenizer "tests/data/tokenizers/$1" \
+        --max_steps 1 --eval_strategy no 2>&1
+}
+check "documents that nothing parts are told" fails 0 "the tokenizer has no eos" joins split_next
+check "... where an eos parts them, nothing is" lacks <(joins gpt2) "no eos"
 tap_done
