@@ -38,17 +38,30 @@ static int server_port(void)
     return httpd_port(httpd);
 }
 
+/* One of many addresses of this machine in turn: a port is another's again only after a minute. */
+static struct sockaddr_in own_address(void)
+{
+    static uint32_t turn;
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + turn++ % 60000)};
+}
+
 /* The beginning of what comes back, 0-terminated. */
 static void exchange(const void *bytes, size_t size, char answer[KEPT_BYTES])
 {
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port = htons((uint16_t)server_port()),
                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in own = own_address();
     const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const int on = 1;
     auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    int result = connect(fd, (const struct sockaddr *)&address, sizeof address);
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    int result = bind(fd, (const struct sockaddr *)&own, sizeof own);
+    assert(result == 0);
+    result = connect(fd, (const struct sockaddr *)&address, sizeof address);
     assert(result == 0);
     ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL); /* it may hang up before it has read all */
     (void)sent;
