@@ -33,6 +33,7 @@ static const size_t plans_max[QUEUE_LANES] = {
 /* A plan under way holds its job. */
 struct hold {
     struct store_job *job;
+    const struct job_status *status; /* before the plan */
     char *key;
     enum queue_lane lane; /* that it came from */
 };
@@ -137,12 +138,13 @@ static void on_written(struct controller *c, const char *key, const struct job *
 static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
 {
     struct controller *c = context;
-    const struct store_job *held = find_hold(c, key)->job;
-    const struct job_status *status = outcome->written ? outcome->written : held->status;
+    const struct hold *hold = find_hold(c, key);
+    const struct job *job = hold->job->job;
+    const struct job_status *status = outcome->written ? outcome->written : hold->status;
     if (outcome->written)
-        on_written(c, key, held->job, held->status, outcome->written);
+        on_written(c, key, job, hold->status, outcome->written);
     if (outcome->job_deleted)
-        metrics_job_deleted(c->metrics, held->job->namespace_);
+        metrics_job_deleted(c->metrics, job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
     if (outcome->awaits)
         add_in(c, key, status, EXPECT_MAX_MS);
@@ -195,6 +197,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     world.options.autoscaling = c->autoscaling != NULL;
     world.blind = channels_blind(c->channels);
     world.refused = executor_refused(c->executor, key, job->job->uid);
+    world.status = executor_recall(c->executor, key, job->job->uid, job->status);
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
     if (early_ms) {
         add_in(c, key, job->status, early_ms);
@@ -205,7 +208,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     c->passes++;
     struct job_status before;
     if (executor_settle(c->executor, key, &world, arena, &before))
-        on_written(c, key, job->job, &before, job->status);
+        on_written(c, key, job->job, &before, world.status);
     const struct plan *plan = reconcile(&world, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {
@@ -217,10 +220,10 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
         return;
     }
     struct hold *hold = &c->holds[c->hold_count++];
-    *hold = (struct hold){.job = job, .key = xstrdup(key), .lane = lane};
+    *hold = (struct hold){.job = job, .status = world.status, .key = xstrdup(key), .lane = lane};
     c->holds_of[lane]++;
     c->held_bytes += job->bytes;
-    executor_start(c->executor, hold->key, job->job, job->object, job->status, plan);
+    executor_start(c->executor, hold->key, job->job, job->object, world.status, plan);
 }
 
 /* ---- life cycle ---- */
@@ -361,6 +364,7 @@ _Static_assert(STORE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watc
 void controller_view(const struct controller *c, struct metrics_view *view)
 {
     view->ready = controller_is_ready(c);
+    view->forgetful = executor_is_forgetful(c->executor);
     view->jobs = store_count(c->store, STORE_JOBS);
     for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
         view->jobs_in_state[state] = store_jobs_in_state(c->store, state);

@@ -1,5 +1,6 @@
 #include "operator/executor.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "operator/executor_parts.h"
 #include "operator/reconcile.h"
@@ -83,6 +84,31 @@ static void note_refusal(struct run *run, const struct action *action, const str
     job_memory_refuse(run->memory, err->msg);
 }
 
+/* A CustomResourceDefinition of somebody else's (Kubeflow's, which Helm does not replace) prunes
+ * what it does not name, and says nothing: without its history no restart would ever count. */
+static void note_history(struct run *run, const struct job_status *written,
+                         const struct json_t *answer)
+{
+    static const struct action event = {
+        .kind = ACTION_EVENT,
+        .event_type = EVENT_WARNING,
+        .reason = "HistoryNotKept",
+        .message = "The CustomResourceDefinition pytorchjobs.kubeflow.org is not Shoal's and does "
+                   "not keep status.history: backoffLimit counts only as long as one operator "
+                   "runs, and fields that are Shoal's own (restartScope) are dropped. Apply "
+                   "deploy/crd (see docs/install.md)"};
+    const json_t *status = json_object_get(answer, "status");
+    if (!written->history.known || !json_is_object(status))
+        return;
+    struct executor *executor = run->executor;
+    bool came_back = json_object_get(status, "history") != NULL;
+    if (!came_back && !executor->forgetful)
+        log_warning("%s", event.message);
+    executor->forgetful = !came_back;
+    if (job_memory_keep(run->memory, written, came_back))
+        flight_tell(run, &event);
+}
+
 /* What the view is to show from now on, and what the outcome tells. */
 static void note(struct run *run, const struct action *action, const struct json_t *answer,
                  const struct error *err)
@@ -93,6 +119,7 @@ static void note(struct run *run, const struct action *action, const struct json
     if (action->kind == ACTION_SET_STATUS) {
         run->written = action->status;
         job_memory_doubt_no_more(run->memory);
+        note_history(run, action->status, answer);
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expect_newer(expect, before);
     }
@@ -204,6 +231,18 @@ bool executor_forgive(struct executor *executor, const char *key, const char *ui
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
     return memory && job_memory_forgive(memory);
+}
+
+const struct job_status *executor_recall(struct executor *executor, const char *key,
+                                         const char *uid, const struct job_status *seen)
+{
+    struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
+    return memory ? job_memory_recall(memory, seen) : seen;
+}
+
+bool executor_is_forgetful(const struct executor *executor)
+{
+    return executor->forgetful;
 }
 
 bool executor_settle(struct executor *executor, const char *key, const struct world *world,

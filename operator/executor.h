@@ -90,6 +90,13 @@ const char *executor_refused(struct executor *executor, const char *key, const c
 /* A pass has found nothing to create: what was refused is not wanted any more. Returns whether
  * anything was, so that another pass is due. */
 bool executor_forgive(struct executor *executor, const char *key, const char *uid);
+/* The status to go by: as seen, and with the history that was written where the API server does not
+ * keep it (another CustomResourceDefinition than ours prunes it). Lives until the next call for the
+ * job, or executor_forget. */
+const struct job_status *executor_recall(struct executor *executor, const char *key,
+                                         const char *uid, const struct job_status *seen);
+/* Whether the history of the last status that was written was not kept. */
+bool executor_is_forgetful(const struct executor *executor);
 /* Whether the view shows that a status write was done of which `over` told no more than that it
  * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. */
 bool executor_settle(struct executor *executor, const char *key, const struct world *world,

@@ -10,6 +10,8 @@ static void free_memory(struct job_memory *memory)
 {
     expect_close(memory->expect);
     job_memory_doubt_no_more(memory);
+    arena_close(memory->kept_arena);
+    arena_close(memory->recalled_arena);
     free(memory->key);
     free(memory->uid);
     free(memory->refused);
@@ -109,6 +111,32 @@ bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
         *ret_before = job_status_copy(&doubt->before, arena);
     job_memory_doubt_no_more(memory);
     return done;
+}
+
+bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back)
+{
+    bool is_first = !memory->kept && !came_back;
+    arena_close(memory->kept_arena);
+    memory->kept_arena = NULL;
+    memory->kept = NULL;
+    if (came_back)
+        return false;
+    memory->kept_arena = arena_open();
+    memory->kept = arena_new(memory->kept_arena, struct job_status);
+    *memory->kept = job_status_copy(written, memory->kept_arena);
+    return is_first;
+}
+
+const struct job_status *job_memory_recall(struct job_memory *memory, const struct job_status *seen)
+{
+    if (!memory->kept || seen->history.known)
+        return seen;
+    arena_close(memory->recalled_arena);
+    memory->recalled_arena = arena_open();
+    struct job_status *status = arena_new(memory->recalled_arena, struct job_status);
+    *status = job_status_copy(seen, memory->recalled_arena);
+    status->history = job_status_copy(memory->kept, memory->recalled_arena).history;
+    return status;
 }
 
 bool job_memory_fail(struct job_memory *memory, const char *failure)

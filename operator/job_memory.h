@@ -34,6 +34,10 @@ struct job_memory {
     char *refused;           /* see executor_refused */
     uint64_t failure;        /* hash of how its last plan failed; 0: it did not */
     struct doubt *doubt;     /* NULL: none */
+    /* A CustomResourceDefinition that is not ours does not keep status.history. */
+    struct arena *kept_arena;     /* of `kept` */
+    struct job_status *kept;      /* as last written, where its history was not kept; NULL: it is */
+    struct arena *recalled_arena; /* of what job_memory_recall gave last */
 };
 
 /* Of this very job; NULL: nothing is remembered. */
@@ -55,6 +59,14 @@ void job_memory_doubt_no_more(struct job_memory *memory);
  * changed, in `arena`. */
 bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
                        struct arena *arena, struct job_status *ret_before);
+
+/* The status was written, and its history came back or did not. Copies. Returns whether it has not
+ * for the first time. */
+bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back);
+/* The status as it would be seen had its history been kept; `seen` itself if it was. Lives until
+ * the next call. */
+const struct job_status *job_memory_recall(struct job_memory *memory,
+                                           const struct job_status *seen);
 
 /* How a plan ended, NULL: well. Returns whether it failed otherwise than the one before it. */
 bool job_memory_fail(struct job_memory *memory, const char *failure);

@@ -141,6 +141,10 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
     counter(out, "shoal_operator_api_requests_forbidden_total",
             "Of the requests sent, those refused for want of a right, or by a quota.",
             v->forbidden_requests);
+    gauge(out, "shoal_operator_history_not_kept",
+          "Whether the API server dropped the history of the last status written: its "
+          "CustomResourceDefinition is not Shoal's.",
+          v->forgetful);
     exposition_head("shoal_operator_watch_failing",
                     "Whether objects of this kind cannot be listed or watched.", "gauge", out);
     for (size_t i = 0; i < v->watch_count; i++)

@@ -317,4 +317,47 @@ check "one that is woken has all of it, too" edit_job asleep-60 '{"spec": {"runP
 check "... in its pod" wait_for 300 is 1 pod_count asleep-60
 check "... whole" eval '[ "$(env_of asleep-60-worker-0 SCRIPT | wc -c)" -gt 900000 ]'
 check "it is still the same operator" kill -0 "$operator"
+operator_stop
+
+# ---- a CustomResourceDefinition that drops what is Shoal's own, as Kubeflow's does
+operator_limit=(true)
+shape=.spec.versions[0].schema.openAPIV3Schema.properties
+without_ours() {
+    crd_kubectl get crd pytorchjobs.kubeflow.org -o json |
+        jq "{apiVersion, kind, spec, metadata: (.metadata | {name, labels, annotations})} |
+            del($shape.status.properties.history, $shape.spec.properties.runPolicy.properties.restartScope, $shape.spec.properties.backoffLimit)" |
+        crd_kubectl replace -f -
+}
+drops() { # FIELD: of runPolicy, asked of a job that is not stored
+    api POST "$jobs_path?dryRun=All" "$(manifest dropped 0 1 Never "$1: Job" | kubectl create --dry-run=client --validate=false -o json -f -)" |
+        jq -e ".spec.runPolicy.$1 == null"
+}
+check "Kubeflow's definition takes the place of ours" without_ours
+check "what is ours is dropped" wait_for 60 drops restartScope
+operator_start
+check "the operator is ready" operator_ready
+job pruned 0 1 ExitCode "backoffLimit: 1"
+is_running() { conditions "$1" | grep -w Running | grep -vw Running=False; }
+for failure in 1 2; do
+    check "pod $failure" comes pruned-worker-0 pods pruned
+    play pruned-worker-0 running
+    check "... runs" wait_for 60 is_running pruned
+    uid=$(pod pruned-worker-0 .metadata.uid)
+    play pruned-worker-0 exit 137
+    [ $failure = 2 ] || check "failure 1: a new pod" wait_for 60 is_new pruned-worker-0 "$uid"
+done
+has_failed() { last pruned | grep -F "PyTorchJobFailed"; }
+check "failure 2: the limit is reached, though no history is kept" wait_for 60 has_failed
+check "the server did not keep it" is null field pruned .status.history
+check "the job tells why that ends with the operator" tells pruned "does not keep status.history"
+not_kept() { metric shoal_operator_history_not_kept; }
+check "so does the gauge" comes 1 not_kept
+told_once() { grep -c "warning The CustomResourceDefinition" "$work/operator-$((${#operators[@]} - 1)).log"; }
+check "and the log, once" is 1 told_once
+check "nothing is written over and over" requests_rest
+check "our definition again" install_crd
+keeps() { ! drops restartScope; }
+check "it is served" wait_for 60 keeps
+job kept 0 1 Never
+check "its history is kept" comes 0 not_kept
 tap_done

@@ -91,6 +91,10 @@ void late_api_answer(struct kube *kube, struct kube_request *request, enum error
     char uid[32];
     snprintf(uid, sizeof uid, "uid%d", ++kube->uids);
     json_t *object = json_pack("{s:{s:s, s:s}}", "metadata", "uid", uid, "resourceVersion", "2");
+    json_t *status = json_object();
+    if (!kube->forgetful)
+        json_object_set_new(status, "history", json_object());
+    json_object_set_new(object, "status", status);
     if (code)
         error_set(&err, code, "no luck");
     answer(kube, request, code ? NULL : object, &err);

@@ -20,6 +20,7 @@ struct kube {
                         event is its reason in brackets */
     int cancelled, events;
     size_t body_bytes; /* what it says that bodies take */
+    bool forgetful;    /* it answers with a status without history */
     int uids;          /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
 };
 

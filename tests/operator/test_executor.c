@@ -290,6 +290,33 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
 }
 
 /* ... or that it was another's. */
+/* The CustomResourceDefinition of somebody else: what was counted is remembered. */
+static void a_history_that_is_not_kept_is_remembered(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    const struct job_status seen = {0};
+    struct job_status counted = {.history = {.known = true, .failures = 3}};
+    const char *uid = f->cluster->job->uid;
+    for (int forgetful = 1; forgetful >= 0; forgetful--) {
+        f->kube.forgetful = forgetful;
+        for (int i = 0; i < 2; i++) {
+            struct plan *plan = plan_open(f->cluster->arena);
+            counted.history.failures++;
+            plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer_all(&f->kube);
+            const struct job_status *recalled = executor_recall(f->executor, "ns/j", uid, &seen);
+            assert_int_equal(recalled->history.failures, forgetful ? counted.history.failures : 0);
+            assert_int_equal(executor_is_forgetful(f->executor), forgetful);
+            assert_ptr_equal(executor_recall(f->executor, "ns/j", "another", &seen), &seen);
+            assert_ptr_equal(executor_recall(f->executor, "ns/j", uid, &counted), &counted);
+        }
+    }
+    assert_int_equal(f->kube.events, 1); /* told once */
+    executor_fixture_close(f);
+}
+
 static void a_status_that_another_wrote_is_not_ours(void **state)
 {
     (void)state;
@@ -344,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_news_after_a_success),
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
+        cmocka_unit_test(a_history_that_is_not_kept_is_remembered),
         cmocka_unit_test(a_status_that_another_wrote_is_not_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@ static struct job_status status_of(enum condition_type last, int32_t failures)
 static void expect(const struct metrics *m, const char *line)
 {
     const struct metrics_view view = {.leading = true,
+                                      .forgetful = true,
                                       .jobs_in_state = {[CONDITION_FAILED] = 4},
                                       .pods = 8,
                                       .passes = 3,
@@ -88,6 +89,7 @@ static void the_view_is_printed(void **state)
     expect(m, "shoal_operator_jobs_in_state{state=\"Running\"} 0\n");
     expect(m, "shoal_operator_api_requests_failed_total 5\n");
     expect(m, "shoal_operator_api_requests_forbidden_total 6\n");
+    expect(m, "shoal_operator_history_not_kept 1\n");
     expect(m, "shoal_operator_watch_failing{kind=\"pods\"} 1\n");
     expect(m, "shoal_operator_watch_failing{kind=\"services\"} 0\n");
     expect(m, "shoal_operator_pods 8\n");
