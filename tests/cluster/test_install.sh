@@ -170,6 +170,15 @@ check "its Lease" may true coordination.k8s.io leases "create get update" shoal-
 check "... and no other" may false coordination.k8s.io leases "get update delete" shoal-system other
 check "... nor elsewhere" may false coordination.k8s.io leases "create get update" kube-system shoal-operator
 
+kubectl create namespace training >/dev/null
+check "in one namespace: kubectl apply" kubectl apply -f deploy/one-namespace/role_binding.yaml
+kubectl delete clusterrolebinding shoal-operator >/dev/null
+check "... it makes pods there" wait_for 60 may true "" pods "list watch create delete" training
+check "... and sees its jobs" may true kubeflow.org pytorchjobs "list watch delete" training
+check "... but none elsewhere" wait_for 60 may false "" pods "list watch create delete" default
+check "... nor in all" may false kubeflow.org pytorchjobs "list watch" ""
+kubectl apply -k "$installed" >/dev/null
+
 if has_controllers; then
     kubectl create rolebinding editor --clusterrole=edit --user=editor >/dev/null
     kubectl create rolebinding viewer --clusterrole=view --user=viewer >/dev/null

@@ -74,6 +74,15 @@ demo_is_the_overlay() {
 
 check "deploy/ installs all" installs deploy crd operator
 check "... and so does deploy/before-1.23" installs deploy/before-1.23 ../operator crd
+if command -v kubectl >/dev/null; then
+    # the cluster's binding is gone, that of the namespace names the same role, and the operator looks there alone
+    one_namespace() {
+        kubectl kustomize deploy/one-namespace >"$work/one" && lacks "$work/one" "kind: ClusterRoleBinding" &&
+            contains "$work/one" "- --namespace=$(value deploy/one-namespace/role_binding.yaml namespace)" &&
+            [ "$(grep -c '^kind: ' "$work/one")" -eq "$(kubectl kustomize deploy | grep -c '^kind: ')" ]
+    }
+    check "deploy/one-namespace installs as much, with rights in one" one_namespace
+fi
 for folder in deploy/crd deploy/operator; do
     check "$folder lists every file" every_file_is_installed $folder
 done
@@ -100,6 +109,8 @@ if command -v helm >/dev/null; then # Debian has none
     check "... for an old server" renders_the_same --kube-version 1.20.0
     check "... and a new one" renders_the_same --kube-version 1.36.0
     check "... without what is not wanted" leaves_out "kind: NetworkPolicy" --set networkPolicy=false
+    check "... with rights in one namespace" leaves_out "kind: ClusterRoleBinding" --set watchNamespace=ml
+    check "... whose jobs it works on" contains "$work/rendered" "- --namespace=ml"
     check "... nor that" leaves_out "  name: kubeflow-training-edit" --set userRoles=false
     check "a value that is misspelt" fails 1 "replica" helm template shoal $chart --set replica=1
 fi
