@@ -3,6 +3,10 @@
 # it needs, the certificates of public CAs, and nothing else: no package manager, and no shell but in the agent's, for
 # manifests whose command is bash -c. It runs PROGRAM, as user 65532. The agent is there under the names of the launchers
 # that manifests call, and of what they run before them, too. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
+#
+# packages.sh says which Debian packages are in it. ARCHIVE.spdx.json lies beside the archive. The same tree and the same
+# packages make the same archive, byte for byte; its digest is told. SOURCE_URL: of the label that says where the sources
+# are, if the checkout has no remote.
 set -euo pipefail
 
 [ $# -eq 3 ] || {
@@ -41,21 +45,30 @@ if [ "$(basename "$program")" = shoal-agent ]; then
     [ ! -e "$gpu" ] || install -D -m 644 "$gpu" "$root/usr/lib/shoal/libshoal_cuda.so"
 fi
 for object in "$program" ${shell:-}; do
-    libraries "$object" | while read -r library; do
-        install -D -m 755 "$library" "$root$library"
-    done
-done
+    libraries "$object"
+done | sort -u >"$work/list"
+while read -r library; do
+    install -D -m 755 "$library" "$root$library"
+done <"$work/list"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+printf '%s\n' /etc/ssl/certs/ca-certificates.crt ${shell:+"$shell"} >>"$work/list"
 echo 'shoal:x:65532:65532::/tmp:/sbin/nologin' >"$root/etc/passwd"
 echo 'shoal:x:65532:' >"$root/etc/group"
 
 workdir=/
 [ ! -d "$root/workspace" ] || workdir=/workspace
+image=${name##*/} version=$(sed -n 's/^#define SHOAL_VERSION "\(.*\)"/\1/p' base/contract.h)
+deploy/image/packages.sh "$root" "${image%:*}" "$version" "$work/list"
+labels=(--label "org.opencontainers.image.title=${image%:*}" --label "org.opencontainers.image.version=$version"
+    --label "org.opencontainers.image.licenses=Apache-2.0" --label "org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || true)")
+source=${SOURCE_URL:-$(git config --get remote.origin.url || true)}
+[ -z "$source" ] || labels+=(--label "org.opencontainers.image.source=$source")
 container=$(buildah "${storage[@]}" from scratch)
 buildah "${storage[@]}" copy --quiet "$container" "$root" / >/dev/null
 # A job without a workingDir starts where it may write, as in the folders of its trainer's own image.
 buildah "${storage[@]}" config --env PATH=/usr/local/bin:/usr/bin:/bin --user 65532:65532 --workingdir "$workdir" \
-    --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "$container"
-buildah "${storage[@]}" commit --quiet --timestamp 0 --disable-compression=false "$container" "oci-archive:$work/archive:$name" >/dev/null
-mv "$work/archive" "$archive"
-echo "$archive: $name, $(stat -c %s "$archive") bytes packed, $(du -sb "$root" | cut -f1) unpacked"
+    --entrypoint "[\"/usr/bin/$(basename "$program")\"]" "${labels[@]}" "$container"
+buildah "${storage[@]}" commit --quiet --timestamp 0 --disable-compression=false "$container" "oci:$work/oci:$name" >/dev/null
+tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$work/oci" -cf "$archive" oci-layout index.json blobs
+install -m 644 "$root/usr/share/sbom/${image%:*}.spdx.json" "$archive.spdx.json"
+echo "$archive: $name, $(stat -c %s "$archive") bytes packed, $(du -sb "$root" | cut -f1) unpacked, $(jq -r '.manifests[0].digest' "$work/oci/index.json")"

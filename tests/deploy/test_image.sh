@@ -18,7 +18,7 @@ fi
 blob() { tar -xOf "$work/$1.tar" "blobs/sha256/${2#sha256:}"; }
 unpack() {
     local manifest layer
-    deploy/image/pack.sh "docker.io/library/$1:test" "$work/$1.tar" "$programs/$1" || return
+    deploy/image/pack.sh "docker.io/library/$1:test" "$work/$1.tar" "$programs/$1" >"$work/$1.log" || return
     manifest=$(tar -xOf "$work/$1.tar" index.json | jq -r '.manifests[0].digest')
     blob "$1" "$(blob "$1" "$manifest" | jq -r .config.digest)" >"$work/$1.json" && mkdir "$work/$1" || return
     for layer in $(blob "$1" "$manifest" | jq -r '.layers[].digest'); do
@@ -26,8 +26,72 @@ unpack() {
     done
 }
 config() { jq -r ".config.$2 // \"\"" "$work/$1.json"; } # NAME KEY
+export SOURCE_URL=https://example.com/shoal
 for name in shoal-agent shoal-operator; do
     check "the image of $name is made" unpack "$name"
+done
+
+# ---- what is in them
+label() { [ "$(config "$1" "Labels.\"org.opencontainers.image.$2\"")" = "$3" ] || { config "$1" Labels; return 1; }; }
+records() { (cd "$work/$1/var/lib/dpkg/status.d" && sed -n 's/^Package: //p' ./* | sort); }
+documented() { diff <(records "$1") <(jq -r '.packages[1:][].name' "$2" | sort); } # NAME SPDX
+# each library is of a package that is recorded, with its version, architecture and maintainer
+recorded() {
+    local packages package
+    packages=$(cd "$work/$1" && find . -name '*.so*' -not -path '*/usr/lib/shoal/*' -printf '/%P\n/usr/%P\n' | xargs dpkg-query -S 2>/dev/null | sed 's/[:,].*//' | sort -u)
+    [ "$(wc -l <<<"$packages")" -gt 10 ] || { echo "$packages"; return 1; }
+    for package in $packages; do
+        [ "$(grep -cE '^(Version|Architecture|Maintainer): ' "$work/$1/var/lib/dpkg/status.d/$package")" = 3 ] || { echo "$package"; return 1; }
+    done
+}
+told() { [ "$(grep -cE '^[a-z0-9.+-]+ [0-9]' "$work/$1.log")" -eq "$(records "$1" | wc -l)" ] || { cat "$work/$1.log"; return 1; }; }
+digest() { contains "$work/$1.log" "$(tar -xOf "$work/$1.tar" index.json | jq -r '.manifests[0].digest')"; }
+# no older than this machine's: what Debian has mended meanwhile was taken
+no_older() {
+    local package
+    for package in $(records "$1"); do
+        dpkg --compare-versions "$(sed -n 's/^Version: //p' "$work/$1/var/lib/dpkg/status.d/$package")" ge \
+            "$(dpkg-query -W -f '${Version}\n' "$package" | head -n 1)" || { echo "$package"; return 1; }
+    done
+}
+for name in shoal-agent shoal-operator; do
+    check "$name: its sources are named" label $name source "$SOURCE_URL"
+    check "... its version, license and revision" eval "label $name version $(sed -n 's/^#define SHOAL_VERSION "\(.*\)"/\1/p' base/contract.h) &&
+        label $name licenses Apache-2.0 && label $name revision '$(git rev-parse HEAD 2>/dev/null)'"
+    check "... the package of each library, as scanners look for it" recorded $name
+    check "... and the distribution" grep -q '^ID=debian' "$work/$name/etc/os-release"
+    check "... with its versions" no_older $name
+    check "... which are told" told $name
+    check "... and the image's digest" digest $name
+    check "... an SPDX document in it" documented $name "$work/$name/usr/share/sbom/$name.spdx.json"
+    check "... and beside it" cmp "$work/$name/usr/share/sbom/$name.spdx.json" "$work/$name.tar.spdx.json"
+done
+purl() { jq -e '.spdxVersion == "SPDX-2.3" and (.packages[1:] | all(.externalRefs[0].referenceLocator | test("^pkg:deb/debian/[^@]+@[^?]+[?]arch=.+&distro=debian-")))' "$1"; }
+check "its packages have addresses that scanners know" purl "$work/shoal-agent.tar.spdx.json"
+again() {
+    mv "$work/shoal-operator.tar" "$work/first.tar" && deploy/image/pack.sh "docker.io/library/shoal-operator:test" \
+        "$work/shoal-operator.tar" "$programs/shoal-operator" >/dev/null && cmp "$work/first.tar" "$work/shoal-operator.tar"
+}
+check "a second archive is the same, byte for byte" again
+offline() {
+    PACKAGES_CACHE=$work/apt http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9 \
+        deploy/image/pack.sh "docker.io/library/shoal-operator:test" "$work/offline.tar" "$programs/shoal-operator"
+}
+check "where Debian cannot be reached that is told" fails 0 "Debian cannot be asked for updates; what this machine has is taken" offline
+
+# ---- how the programs are built
+hardened() { # PROGRAM
+    local dynamic symbols
+    dynamic=$(readelf -dlW "$1") symbols=$(readelf --dyn-syms -W "$1")
+    grep -q 'Flags:.* NOW.* PIE' <<<"$dynamic" || { echo "no immediate binding, or no PIE"; return 1; }
+    grep -q GNU_RELRO <<<"$dynamic" || { echo "its tables stay writable"; return 1; }
+    grep -qE 'GNU_STACK .* RW ' <<<"$dynamic" || { echo "its stack is executable"; return 1; }
+    grep -q __stack_chk_fail <<<"$symbols" || { echo "no stack protector"; return 1; }
+    grep -qE '__[a-z]+_chk' <<<"$symbols" || { echo "no _FORTIFY_SOURCE"; return 1; }
+    [ "$(objdump -d --no-show-raw-insn "$1" | grep -c endbr64)" -gt 100 ] || { echo "jumps land anywhere (no CET)"; return 1; }
+}
+for name in shoal shoal-agent shoal-operator; do
+    check "$name is hardened" hardened "$programs/$name"
 done
 
 # ---- the agent in its own tree
