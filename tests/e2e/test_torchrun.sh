@@ -5,7 +5,7 @@
 # shellcheck source=tests/e2e/aws.sh
 . tests/e2e/aws.sh
 few_images
-mnist=(--data.root="$data" --train_size=256 --eval_size=64 --epochs=1 --batch_size=32)
+mnist=(--data.root="$data" --train_size=64 --eval_size=16 --epochs=1 --batch_size=8)
 ln -s "$BUILD/shoal-agent" "$work/torchrun"
 ln -s "$BUILD/shoal-agent" "$work/python3"
 PATH=$work:$PATH
