@@ -44,7 +44,7 @@ void crd_fixture_look(struct crd_fixture *fixture, const struct json_t *object);
 struct json_t *crd_fixture_schema_at(struct crd_fixture *fixture, const char *path);
 
 /* REFUSED_BY_CODE: OpenAPI cannot say it. REFUSED_BY_SCHEMA: it is about a pod, which an API server
- * knows better than the code. */
+ * knows better than the code, whatever that says. */
 enum crd_verdict { TAKEN, REFUSED, REFUSED_BY_CODE, REFUSED_BY_SCHEMA };
 struct crd_row {
     const char *name, *spec; /* of a job */
