@@ -194,9 +194,57 @@ static void compare_call(struct config *config, const char *text, const char *ca
              "--mixed_precision bf16");
 }
 
-/* The first mark that the script lacks: it is another one then, whatever its name. */
-static void compare_marks(struct config *config, size_t which, const char *text,
-                          struct arena *arena)
+/* A number that the script has as an argument's default, and nobody gave: another one than ours. */
+static void compare_default(struct config *config, const char *name, const char *number,
+                            struct arena *arena)
+{
+    struct agent_config theirs = config->value;
+    struct error ignored; /* flags that are no numbers here, or no keys */
+    auto_str struct str a, b;
+    int index;
+    bool known;
+    str_init(&a, 64);
+    str_init(&b, 64);
+    if (config_find_key(name, &index, &known, &ignored))
+        return;
+    const struct config_key *key = config_key(index);
+    bool is_number = key->type == TYPE_INT || key->type == TYPE_FLOAT;
+    if (!is_number || config->source[index] > SOURCE_PRESET ||
+        config_set_value(key, &theirs, number, arena, &ignored))
+        return;
+    config_get_value(key, &config->value, &a);
+    config_get_value(key, &theirs, &b);
+    if (strcmp(str_text(&a), str_text(&b)) != 0)
+        tell(config, arena, arena_printf(arena, "%s as the default of --%s", number, name),
+             arena_printf(arena, "--%s %s", name, number));
+}
+
+/* argparse's: add_argument('--name', ..., default=1, ...). The text is the script's own, but for
+ * lines that are comments. */
+static void compare_defaults(struct config *config, const char *text, struct arena *arena)
+{
+    static const char call[] = "add_argument(", word[] = "default=";
+    char *rest = NULL, *copy = arena_strdup(arena, text), *code = arena_strdup(arena, "");
+    for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (line[strspn(line, " \t")] != '#')
+            code = arena_printf(arena, "%s%s\n", code, line);
+    for (char *at = strstr(code, call); at; at = strstr(at, call)) {
+        at += strlen(call);
+        char *end = strstr(at, call);
+        char *one = arena_strndup(arena, at, end ? (size_t)(end - at) : strlen(at));
+        char *name = strstr(one, "--"), *value = strstr(one, word);
+        if (!name || !value || value < name)
+            continue;
+        value += strlen(word);
+        size_t length = strspn(value, "0123456789.eE+-_");
+        name[strcspn(name, "'\"")] = '\0';
+        if (length > 0 && isdigit((unsigned char)value[0]))
+            compare_default(config, name + 2, arena_strndup(arena, value, length), arena);
+    }
+}
+
+/* Whether it is the known script; if not, the first mark that it lacks is told. */
+static bool is_known(struct config *config, size_t which, const char *text, struct arena *arena)
 {
     const char *name = str_after_last(config->value.runtime.script, '/');
     for (const char *const *mark = scripts[which].marks; *mark; mark++)
@@ -205,8 +253,9 @@ static void compare_marks(struct config *config, size_t which, const char *text,
                                 "%s has no %s: it is not the script that preset %s stands for, and "
                                 "what it would train is not trained",
                                 name, *mark, scripts[which].preset);
-            return;
+            return false;
         }
+    return true;
 }
 
 void script_compare(struct config *config, const char *text, struct arena *arena)
@@ -230,7 +279,8 @@ void script_compare(struct config *config, const char *text, struct arena *arena
         for (const char *call = next_call(code, code, wrappers[i]); call;
              call = next_call(call, code, wrappers[i]))
             compare_call(config, code, call, arena);
-    compare_marks(config, which, code, arena);
+    if (is_known(config, which, code, arena))
+        compare_defaults(config, text, arena);
 }
 
 void script_look(struct config *config, struct arena *arena)
