@@ -21,7 +21,7 @@ struct json_t *manifest_status(const struct job *job, const struct job_status *s
 
 /* What is put to the job's subresource `status`. `object` is the job as the API server sent it: its
  * resourceVersion makes the write fail with a conflict if the job has changed since, its UID if it
- * is another job by now. */
+ * is another job by now. Conditions in it of types that we do not know are written again. */
 struct json_t *manifest_status_update(const struct json_t *object, const struct job *job,
                                       const struct job_status *status);
 

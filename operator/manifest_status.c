@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 
 #define MESSAGE_MAX_BYTES (32 << 10)  /* metav1.Condition.message */
 #define RANGES_MAX_BYTES  (128 << 10) /* 10000 indices with their commas */
@@ -143,13 +144,35 @@ struct json_t *manifest_status(const struct job *job, const struct job_status *s
     return object;
 }
 
+static bool is_ours(const json_t *condition)
+{
+    const char *type = json_string_value(json_object_get(condition, "type"));
+    for (int i = 0; i < CONDITION_TYPES && type; i++)
+        if (strcmp(type, names_condition((enum condition_type)i)) == 0)
+            return true;
+    return !type;
+}
+
+/* Conditions that others keep in the status of `object` stay: behind the first, as the last tells
+ * the state. */
+static void keep_foreign_conditions(json_t *status, const json_t *object)
+{
+    json_t *list = json_object_get(status, "conditions");
+    const json_t *old = json_object_get(json_object_get(object, "status"), "conditions");
+    size_t at = json_array_size(list) > 0 ? 1 : 0;
+    for (size_t i = 0; i < json_array_size(old); i++)
+        if (!is_ours(json_array_get(old, i)))
+            json_array_insert_new(list, at++, json_deep_copy(json_array_get(old, i)));
+}
+
 struct json_t *manifest_status_update(const struct json_t *object, const struct job *job,
                                       const struct job_status *status)
 {
     const json_t *metadata = json_object_get(object, "metadata");
+    json_t *written = manifest_status(job, status);
+    keep_foreign_conditions(written, object);
     return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:O*}, s:o}", "apiVersion", API_GROUP_VERSION,
                      "kind", API_KIND, "metadata", "name", job->name, "namespace", job->namespace_,
                      "uid", job->uid, "resourceVersion",
-                     json_object_get(metadata, "resourceVersion"), "status",
-                     manifest_status(job, status));
+                     json_object_get(metadata, "resourceVersion"), "status", written);
 }

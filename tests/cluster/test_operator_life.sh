@@ -179,9 +179,14 @@ play n41-worker-0 restarted 7 2 Error side
 check "N41 a sidecar fails a job, by name" comes "Failed PyTorchJobFailed: Job n41 has failed because it has reached the \
 specified backoff limit (last failure: pod n41-worker-0, container side, exit code 2)" last n41
 check "N41 so it is told before" tells n41 "ExitedWithCode Pod: default.n41-worker-0, container side exited with code 2"
+tell_too() { # JOB CONDITION: somebody parks one of a type of his own
+    api PATCH "$jobs_path/$1/status" "$(field "$1" '{status: {conditions: (.status.conditions + ['"$2"'])}} | tojson')" >/dev/null
+}
+check "N17 a condition of somebody else" tell_too n42 '{"type": "Audited", "status": "True", "reason": "Done", "message": "by me"}'
 play n42-worker-0 restarted 7 0 Completed
 check "N42 it is told" tells n42 "ExitedWithCode Pod: default.n42-worker-0 exited with code 0"
-check "N42 what does its work again and again has not failed" is "Created Running" conditions n42
+check "N42 what does its work again and again has not failed; N17 what others say is kept, and not last" \
+    comes "Created Audited Running" conditions n42
 hold c22-worker-0
 kubectl delete pod c22-worker-0 --wait=false >/dev/null
 check "C22 a deletion is told as one" tells c22 "Normal PyTorchJobRestarting PyTorchJob c22 is restarting because 1 Worker pod(s) are being deleted."

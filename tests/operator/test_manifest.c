@@ -228,14 +228,26 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
     (void)state;
     struct manifest *manifest = decode_text(PLAIN(""));
     struct job_status status = {.start_ms = 1000, .history.known = true};
+    for (int i = 0; i < 2; i++)
+        status.conditions[status.condition_count++] =
+            (struct condition){.type = i ? CONDITION_RESTARTING : CONDITION_CREATED,
+                               .status = true,
+                               .reason = "r",
+                               .message = "m"};
     json_t *object = json_loads(
         "{\"metadata\":{\"name\":\"j\",\"resourceVersion\":\"77\",\"managedFields\":[{}]},"
-        "\"spec\":{}}",
+        "\"spec\":{},\"status\":{\"conditions\":[{\"type\":\"Created\",\"status\":\"False\"},"
+        "{\"type\":\"QuotaReserved\",\"status\":\"True\",\"observedGeneration\":3},{\"type\":\"Running\","
+        "\"status\":\"True\"},7,{\"type\":\"Evicted\",\"status\":\"Unknown\"}]}}",
         0, NULL);
     assert_json(
         manifest_status_update(object, manifest->jobs[0], &status),
         "{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"metadata\":{\"name\":\"j\","
-        "\"namespace\":\"ns\",\"uid\":\"u1\",\"resourceVersion\":\"77\"},\"status\":{\"conditions\":[],"
+        "\"namespace\":\"ns\",\"uid\":\"u1\",\"resourceVersion\":\"77\"},\"status\":{\"conditions\":"
+        "[{\"type\":\"Created\",\"status\":\"True\",\"reason\":\"r\",\"message\":\"m\"},"
+        "{\"type\":\"QuotaReserved\",\"status\":\"True\",\"observedGeneration\":3},"
+        "{\"type\":\"Evicted\",\"status\":\"Unknown\"},"
+        "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"r\",\"message\":\"m\"}],"
         "\"history\":{\"restarts\":0},\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
     json_decref(object);
     decode_close(manifest);
