@@ -13,13 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limits are the peer's. Whatever a namespace demands of pods, ours grants. */
+/* Whatever a namespace demands of pods, ours grants; what it asks for manifest_pod says. */
 static const char own_format[] =
     "- name: init-pytorch\n"
     "  image: \"{{.InitContainerImage}}\"\n"
     "  imagePullPolicy: IfNotPresent\n"
     "  command: [" OPERATOR_PROGRAM ", wait-for, \"{{.MasterAddr}}\"%s]\n"
-    "  resources: {limits: {cpu: 100m, memory: 20Mi}, requests: {cpu: 50m, memory: 10Mi}}\n"
     "  securityContext:\n"
     "    allowPrivilegeEscalation: false\n"
     "    readOnlyRootFilesystem: true\n"
@@ -33,8 +32,7 @@ static const char shell_text[] =
     "  image: \"{{.InitContainerImage}}\"\n"
     "  imagePullPolicy: IfNotPresent\n"
     "  command: [sh, -c, \"for i in $(seq {{.MaxTries}}); do nslookup {{.MasterAddr}} && exit 0; "
-    "echo waiting for {{.MasterAddr}}; sleep 2; done; exit 1\"]\n"
-    "  resources: {limits: {cpu: 100m, memory: 20Mi}, requests: {cpu: 50m, memory: 10Mi}}\n";
+    "echo waiting for {{.MasterAddr}}; sleep 2; done; exit 1\"]\n";
 
 /* A DNS label of 63 bytes. */
 #define LONGEST_NAME "name-name-name-name-name-name-name-name-name-name-name-name-nam"

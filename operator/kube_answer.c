@@ -78,6 +78,13 @@ static const char *subject(const char *method, const char *path, struct arena *a
     return arena_printf(arena, "%s %.*s", method, (int)strcspn(path, "?"), path);
 }
 
+/* How much of the server's text there is room for beside what else is said. */
+static int shown_bytes(const struct error *err, const char *what)
+{
+    size_t beside = strnlen(what, 200) + sizeof ":  (999 )" + 30;
+    return (int)(sizeof err->msg - beside);
+}
+
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
                                    const char *method, const char *path, struct json_t **ret_object,
                                    struct error *err)
@@ -111,8 +118,8 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     const char *message =
         status.message && *status.message ? status.message : beginning(answer, arena);
     const char *reason = status.reason ? status.reason : "";
-    error_set(err, code_of(answer->status, status.reason), "%.200s: %.240s (%ld%s%.30s)", what,
-              message, answer->status, *reason ? " " : "", reason);
+    error_set(err, code_of(answer->status, status.reason), "%.200s: %.*s (%ld%s%.30s)", what,
+              shown_bytes(err, what), message, answer->status, *reason ? " " : "", reason);
     return verdict_of(answer->status);
 }
 

@@ -1,5 +1,7 @@
 #include "operator/manifest.h"
 
+#include "base/contract.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "operator/resources.h"
 
@@ -48,6 +50,39 @@ static const char *restart_policy(enum pod_restart restart)
     return policies[restart];
 }
 
+/* What of `all` a LimitRange or a QoS class goes by; devices are the user's containers' alone. */
+static json_t *sizes_of(const json_t *all)
+{
+    static const char *const names[] = {"cpu", "memory", "ephemeral-storage"};
+    json_t *sizes = json_object();
+    for (size_t i = 0; i < array_length(names); i++)
+        if (json_object_get(all, names[i]))
+            json_object_set(sizes, names[i], json_object_get(all, names[i]));
+    return sizes;
+}
+
+/* Our own containers that do not say what they ask for ask for as much as container `pytorch`. What
+ * a namespace allows to that one it allows to them, the pod's QoS class stays what the user made
+ * it, and nothing more is reserved: of init containers only the most counts. */
+static void size_init_containers(json_t *init_containers, const json_t *containers)
+{
+    const json_t *main = NULL;
+    for (size_t i = 0; i < json_array_size(containers); i++) {
+        const json_t *container = json_array_get(containers, i);
+        const char *name = json_string_value(json_object_get(container, "name"));
+        if (name && strcmp(name, API_CONTAINER_NAME) == 0)
+            main = json_object_get(container, "resources");
+    }
+    for (size_t i = 0; i < json_array_size(init_containers) && main; i++) {
+        json_t *container = json_array_get(init_containers, i);
+        if (!json_object_get(container, "resources"))
+            json_object_set_new(container, "resources",
+                                json_pack("{s:o, s:o}", "limits",
+                                          sizes_of(json_object_get(main, "limits")), "requests",
+                                          sizes_of(json_object_get(main, "requests"))));
+    }
+}
+
 static json_t *pod_spec(const struct pod_spec *pod, const json_t *init_containers)
 {
     json_t *spec = json_deep_copy(json_object_get(pod->raw, "spec"));
@@ -56,6 +91,7 @@ static json_t *pod_spec(const struct pod_spec *pod, const json_t *init_container
         add_to_container(json_array_get(containers, i), &pod->containers[i]);
     if (json_array_size(init_containers)) {
         json_t *copy = json_deep_copy(init_containers);
+        size_init_containers(copy, containers);
         json_array_extend(array_at(spec, "initContainers"), copy);
         json_decref(copy);
     }

@@ -44,8 +44,7 @@ static void our_own_image_does_the_waiting(void **state)
         text,
         "[{\"command\":[\"shoal-operator\",\"wait-for\",\"j-master-0\",\"--tries\",\"7\"],"
         "\"image\":\"r.io/shoal-operator:1\",\"imagePullPolicy\":\"IfNotPresent\",\"name\":\"init-pytorch\","
-        "\"resources\":{\"limits\":{\"cpu\":\"100m\",\"memory\":\"20Mi\"},\"requests\":{\"cpu\":\"50m\","
-        "\"memory\":\"10Mi\"}},\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":"
+        "\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":"
         "{\"drop\":[\"ALL\"]},\"readOnlyRootFilesystem\":true,\"runAsNonRoot\":true,\"runAsUser\":65532,\"seccompProfile\":"
         "{\"type\":\"RuntimeDefault\"}}}]");
 }

@@ -137,6 +137,10 @@ static void long_texts_are_cut(void **state)
     kube_answer_read(&answer, false, "GET", path, &object, &err);
     assert_non_null(strstr(err.msg, "GET /ppp"));
     assert_non_null(strstr(err.msg, "mmm (403 Forbidden)"));
+    kube_answer_read(&answer, false, "POST", "/api/v1/namespaces/default/pods", &object, &err);
+    message[400] = '\0'; /* of a pod's problems as many as there is room for */
+    assert_non_null(strstr(err.msg, message));
+    assert_non_null(strstr(err.msg, "mmm (403 Forbidden)"));
 }
 
 static void waits_as_the_server_asks(void **state)

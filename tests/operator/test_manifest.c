@@ -69,7 +69,7 @@ static void a_pod_is_the_whole_template_and_ours_behind_it(void **state)
         "emptyDir: {}}], initContainers: [{name: mine, image: m}], containers: [{name: sidecar, "
         "image: s}, {name: pytorch, image: i, env: [{name: RANK, value: '9'}, {name: S, valueFrom: "
         "{secretKeyRef: {name: a, key: b}}}], ports: [{containerPort: 9, hostPort: 9}], resources: "
-        "{limits: {nvidia.com/gpu: 8}}}]}}}}");
+        "{limits: {nvidia.com/gpu: 8, memory: 64Gi}, requests: {cpu: 4}}}]}}}}");
     json_t *init_containers = json_loads("[{\"name\":\"wait\",\"image\":\"w\"}]", 0, NULL);
     assert_json(
         pod_of(manifest, 1, NULL, init_containers),
@@ -79,14 +79,16 @@ static void a_pod_is_the_whole_template_and_ours_behind_it(void **state)
             "1") "},\"annotations\":"
                  "{\"note\":\"z\",\"shoal.dev/init-containers\":\"wait\"},\"finalizers\":[\"a.b/c\"]},\"spec\":{\"restartPolicy\":\"Never\","
                  "\"nodeSelector\":{\"gpu\":\"a100\"},\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}],"
-                 "\"initContainers\":[{\"name\":\"mine\",\"image\":\"m\"},{\"name\":\"wait\",\"image\":\"w\"}],"
+                 "\"initContainers\":[{\"name\":\"mine\",\"image\":\"m\"},{\"name\":\"wait\",\"image\":\"w\","
+                 "\"resources\":{\"limits\":{\"memory\":\"64Gi\"},\"requests\":{\"cpu\":4}}}],"
                  "\"containers\":[{\"name\":\"sidecar\",\"image\":\"s\",\"env\":[" OUR_ENV
                  "]},{\"name\":"
                  "\"pytorch\",\"image\":\"i\",\"env\":[{\"name\":\"RANK\",\"value\":\"9\"},{\"name\":\"S\","
                  "\"valueFrom\":{\"secretKeyRef\":{\"name\":\"a\",\"key\":\"b\"}}}," OUR_ENV
                  "],\"ports\":"
                  "[{\"containerPort\":9,\"hostPort\":9},{\"name\":\"pytorchjob-port\",\"containerPort\":23456,"
-                 "\"protocol\":\"TCP\"}],\"resources\":{\"limits\":{\"nvidia.com/gpu\":8}}}]}}");
+                 "\"protocol\":\"TCP\"}],\"resources\":{\"limits\":{\"nvidia.com/gpu\":8,\"memory\":\"64Gi\"},"
+                 "\"requests\":{\"cpu\":4}}}]}}");
     json_decref(init_containers);
     decode_close(manifest);
 }
