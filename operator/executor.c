@@ -164,11 +164,24 @@ static void advance(struct run *run)
         finish(run);
 }
 
+/* Adopted, the autoscaler is as good as made: the next pass brings it up to date. */
+static void on_adopted(void *context, const struct json_t *answer, const struct error *err)
+{
+    const struct flight *flight = context;
+    on_done(context, answer, err->code ? &flight->run->exists : err);
+}
+
 static void on_done(void *context, const struct json_t *answer, const struct error *err)
 {
     struct flight *flight = context;
     struct run *run = flight->run;
     const struct action *action = flight->action;
+    if (action->kind == ACTION_CREATE_AUTOSCALER && err->code == ERR_EXISTS && !run->exists.code) {
+        run->exists = *err;
+        flight_end(flight);
+        flight_adopt(run, action, on_adopted);
+        return;
+    }
     flight_end(flight);
     note_refusal(run, action, err);
     run->taken |= err->code == ERR_EXISTS;

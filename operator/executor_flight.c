@@ -43,6 +43,8 @@ void flight_cancel_all(struct executor *executor, struct flight **list)
 }
 
 static void send_request(struct run *run, const struct action *action, struct flight *flight,
+                         struct request (*build)(const struct action *action,
+                                                 const struct request_source *source),
                          void (*done)(void *context, const struct json_t *answer,
                                       const struct error *err))
 {
@@ -58,7 +60,7 @@ static void send_request(struct run *run, const struct action *action, struct fl
         .event_number = executor->event_number++,
         .now_ms = now_ms,
     };
-    struct request request = request_build(action, &source);
+    struct request request = build(action, &source);
     const struct kube_call call = {
         .method = request.method,
         .path = request.path,
@@ -73,15 +75,29 @@ static void send_request(struct run *run, const struct action *action, struct fl
     json_decref(request.body);
 }
 
-void flight_send(struct run *run, const struct action *action,
-                 void (*done)(void *context, const struct json_t *answer, const struct error *err))
+static void begin(struct run *run, const struct action *action,
+                  struct request (*build)(const struct action *action,
+                                          const struct request_source *source),
+                  void (*done)(void *context, const struct json_t *answer, const struct error *err))
 {
     struct flight *flight = xcalloc(1, sizeof *flight);
     flight->executor = run->executor;
     flight->run = run;
     flight->action = action;
     list_add(&run->flights, flight);
-    send_request(run, action, flight, done);
+    send_request(run, action, flight, build, done);
+}
+
+void flight_send(struct run *run, const struct action *action,
+                 void (*done)(void *context, const struct json_t *answer, const struct error *err))
+{
+    begin(run, action, request_build, done);
+}
+
+void flight_adopt(struct run *run, const struct action *action,
+                  void (*done)(void *context, const struct json_t *answer, const struct error *err))
+{
+    begin(run, action, request_adopt, done);
 }
 
 /* ---- events ---- */
@@ -149,5 +165,5 @@ void flight_tell(struct run *run, const struct action *event)
     flight->executor = executor;
     executor->event_count++;
     list_add(&executor->events, flight);
-    send_request(run, event, flight, on_event_done);
+    send_request(run, event, flight, request_build, on_event_done);
 }

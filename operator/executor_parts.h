@@ -25,10 +25,11 @@ struct run {
     struct flight *flights;
     const struct job_status *written;
     bool job_deleted;
-    bool taken;     /* a name that was to be created was */
-    bool went_well; /* something was done */
-    bool refused;   /* something was not: memory has the text */
-    bool invalid;   /* the status was found to be */
+    bool taken;          /* a name that was to be created was */
+    bool went_well;      /* something was done */
+    bool refused;        /* something was not: memory has the text */
+    struct error exists; /* why the autoscaler could not be made; it may be the job's */
+    bool invalid;        /* the status was found to be */
 };
 
 /* A request in flight. */
@@ -55,6 +56,10 @@ struct executor {
 /* Sends an action of the run: in flight until `done`, whose context is the flight, ends it. */
 void flight_send(struct run *run, const struct action *action,
                  void (*done)(void *context, const struct json_t *answer, const struct error *err));
+/* The same for the request that makes ours what was there before us. */
+void flight_adopt(struct run *run, const struct action *action,
+                  void (*done)(void *context, const struct json_t *answer,
+                               const struct error *err));
 void flight_end(struct flight *flight); /* frees it: it was answered */
 /* Ends all of a list, unanswered. */
 void flight_cancel_all(struct executor *executor, struct flight **list);

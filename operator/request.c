@@ -157,6 +157,25 @@ static json_t *autoscaler(const struct request_source *source, const struct acti
     return manifest_autoscaler(source->job, action->autoscaler, source->autoscaling_version);
 }
 
+/* JSON Patch (RFC 6902): one request that looks before it writes. A value of null is that there is
+ * none. */
+struct request request_adopt(const struct action *action, const struct request_source *source)
+{
+    json_t *object = autoscaler(source, action);
+    struct request request = {
+        .method = "PATCH",
+        .content_type = "application/json-patch+json",
+        .body =
+            json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:n}, {s:s, s:s, s:O}]", "op", "test", "path",
+                      "/metadata/ownerReferences/0/uid", "value", source->job->uid, "op", "test",
+                      "path", "/metadata/labels", "value", "op", "add", "path", "/metadata/labels",
+                      "value", json_object_get(json_object_get(object, "metadata"), "labels")),
+    };
+    json_decref(object);
+    set_path(&request, autoscalers(source), source, action->name, NULL);
+    return request;
+}
+
 struct request request_build(const struct action *action, const struct request_source *source)
 {
     switch (action->kind) {

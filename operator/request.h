@@ -38,6 +38,10 @@ struct request {
 /* Never for ACTION_REQUEUE. */
 struct request request_build(const struct action *action, const struct request_source *source);
 
+/* Gives our labels to the job's autoscaler that another operator made, so that it is seen: refused
+ * (422) if it is not the job's, or has labels already. `action` wanted to create it. */
+struct request request_adopt(const struct action *action, const struct request_source *source);
+
 #ifdef __cplusplus
 }
 #endif

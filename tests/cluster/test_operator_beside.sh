@@ -43,6 +43,27 @@ check "P11 counted" is 1 field p10 .status.replicaStatuses.Worker.succeeded
 check "X22 and its autoscaler goes" wait_for 60 gone "$autoscalers_path/p10"
 operator_stop
 
+# ---- autoscalers of another operator: the job's own, and of its name alone
+job o08 0 1 OnFailure "" "$metered"
+job o09 0 1 OnFailure "" "$metered"
+old_autoscaler() { # NAME [OWNER_UID]
+    local owners=
+    [ -z "${2-}" ] || owners=', "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "'$1'", "uid": "'$2'", "controller": true}]'
+    api POST "$autoscalers_path" '{"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "'"$1\"$owners"'},
+        "spec": {"maxReplicas": 7, "scaleTargetRef": {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "'"$1"'"}}}'
+}
+check "an autoscaler as the training operator makes it" old_autoscaler o08 "$(field o08 .metadata.uid)"
+check "one of somebody else" old_autoscaler o09
+uid=$(autoscaler o08 .metadata.uid)
+operator_start
+check "the next operator is ready" operator_ready
+check "the job's own is taken over" comes "$uid o08 3" autoscaler o08 \
+    '"\(.metadata.uid) \(.metadata.labels["training.kubeflow.org/job-name"]) \(.spec.maxReplicas)"'
+check "and its job does not wait" comes Created conditions o08
+check "that of somebody else is left alone" wait_for 60 waits_for o09 '"o09" already exists'
+check "without a label" is null autoscaler o09 .metadata.labels
+operator_stop
+
 # ---- gangs
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 set_group() { api PATCH "$groups_path/$1" "{\"status\": $2}" >/dev/null; }

@@ -159,6 +159,20 @@ check "n50 nothing has failed" stays "0 0 Waiting 0" untouched n50
 for name in n51 n52 n53; do check "$name nothing has failed" stays "0 0 Created 0" untouched "$name"; done
 check "n51 it is told" tells n51 "PodDisrupted Pod n51-worker-0 did not fail, it was ended: MasterNotFound"
 
+# ---- a namespace that has a least size for containers (N09)
+limit_range() { # METHOD PATH [SPEC]
+    api "$1" "/api/v1/namespaces/default/limitranges$2" ${3:+"{\"apiVersion\": \"v1\", \"kind\": \"LimitRange\", \"metadata\": {\"name\": \"n09\"}, \"spec\": $3}"} >/dev/null
+}
+limit_range POST "" '{"limits": [{"type": "Container", "min": {"memory": "64Mi", "cpu": "100m"}}]}'
+job n09 1 1 OnFailure "" "" 'resources: {requests: {cpu: 200m, memory: 128Mi}, limits: {cpu: 200m, memory: 128Mi}}'
+job n09b 1 1 OnFailure
+check "N09 a wait as large as what waits" comes "n09-master-0 n09-worker-0" pods n09
+check "N09 and where nothing is said" comes "n09b-master-0 n09b-worker-0" pods n09b
+check "N09 the pod's class is its user's" is Guaranteed pod n09-worker-0 .status.qosClass
+limit_range DELETE /n09
+delete_job n09
+delete_job n09b
+
 # ---- one incident is one count, and people learn whose it was
 job f07 1 3 OnFailure "backoffLimit: 1"
 job n41 1 1 OnFailure

@@ -74,6 +74,9 @@ static const struct env_row env_rows[] = {
     {"D04 neither", "elasticPolicy: {}, " SPECS("", "2"), REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
      "PET_RDZV_BACKEND=c10d PET_NNODES=2:2" TAIL},
+    {"an empty list is none", "elasticPolicy: {rdzvConf: []}, " SPECS("", "2"), REPLICA_WORKER, 0,
+     "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
+     "PET_RDZV_BACKEND=c10d PET_NNODES=2:2" TAIL},
     {"D06 the elastic number once", "elasticPolicy: {nProcPerNode: 3}, " SPECS("", "2"),
      REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:2 "

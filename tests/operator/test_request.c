@@ -97,6 +97,28 @@ static char *body_of(struct request *request)
     return text;
 }
 
+static void an_autoscaler_of_before_is_adopted(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
+    const struct request_source source = source_of(cluster, &pod);
+    const struct action action = {
+        .kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &autoscaler};
+    struct request request = request_adopt(&action, &source);
+    assert_string_equal(request.method, "PATCH");
+    assert_string_equal(request.content_type, "application/json-patch+json");
+    assert_string_equal(request.path, "/apis/autoscaling/v2" NS "/horizontalpodautoscalers/j");
+    auto_free char *body = body_of(&request);
+    assert_string_equal(
+        body, "[{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/0/uid\",\"value\":\"job\"},"
+              "{\"op\":\"test\",\"path\":\"/metadata/labels\",\"value\":null},"
+              "{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":{"
+              "\"training.kubeflow.org/operator-name\":\"pytorchjob-controller\","
+              "\"training.kubeflow.org/job-name\":\"j\"}}]");
+    cluster_close(cluster);
+}
+
 static void each_action_is_one_request(void **state)
 {
     (void)state;
@@ -177,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_action_is_one_request),
+        cmocka_unit_test(an_autoscaler_of_before_is_adopted),
         cmocka_unit_test(the_status_goes_to_its_subresource),
         cmocka_unit_test(workers_wait_if_there_is_a_master),
     };
