@@ -311,17 +311,18 @@ check "an operator with 128 MiB reads them" operator_ready
 job modest 0 2 OnFailure
 check "a small job gets its pods" wait_for 300 is 2 pod_count modest
 check "so does a large one" wait_for 300 is 1 pod_count awake-5
-check "with all of its script" eval '[ "$(env_of awake-5-worker-0 SCRIPT | wc -c)" -gt 900000 ]'
+has_script() { [ "$(env_of "$1" SCRIPT | wc -c)" -gt 900000 ]; }
+check "with all of its script" has_script awake-5-worker-0
 check "which is told what it costs" tells awake-5 "KiB of text"
 check "one that is woken has all of it, too" edit_job asleep-60 '{"spec": {"runPolicy": {"suspend": false}}}'
 check "... in its pod" wait_for 300 is 1 pod_count asleep-60
-check "... whole" eval '[ "$(env_of asleep-60-worker-0 SCRIPT | wc -c)" -gt 900000 ]'
+check "... whole" has_script asleep-60-worker-0
 check "it is still the same operator" kill -0 "$operator"
 operator_stop
 
 # ---- a CustomResourceDefinition that drops what is Shoal's own, as Kubeflow's does
 operator_limit=(true)
-shape=.spec.versions[0].schema.openAPIV3Schema.properties
+shape='.spec.versions[0].schema.openAPIV3Schema.properties'
 without_ours() {
     crd_kubectl get crd pytorchjobs.kubeflow.org -o json |
         jq "{apiVersion, kind, spec, metadata: (.metadata | {name, labels, annotations})} |
