@@ -70,7 +70,7 @@ agent/comm/comm_stage.[ch]:base/.*|agent/comm/(comm|comm_stage).h
 agent/config/profile_plan.[ch]:base/(error|mem|str).h|agent/config/(name_format|profile_plan).h
 agent/telemetry/trace_json.[ch]:base/str.h|agent/telemetry/(json_row|trace_json).h
 agent/telemetry/trace_file.[ch]:base/(durable|error|mem).h|agent/telemetry/trace_file.h
-agent/launch/crash.[ch]:base/mem.h|agent/launch/crash.h
+agent/launch/(crash|mapped_file).[ch]:base/mem.h|agent/launch/(crash|mapped_file).h
 agent/launch/stop.[ch]:base/.*|agent/launch/stop.h
 agent/launch/launch.*:base/.*|kernels/ops.h|agent/launch/.*
 agent/launch/topology.*:base/.*|agent/launch/topology.*

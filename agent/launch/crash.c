@@ -1,8 +1,10 @@
 #include "agent/launch/crash.h"
 
+#include "agent/launch/mapped_file.h"
 #include "base/mem.h"
 
 #include <execinfo.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,9 +24,29 @@ static struct crash {
 };
 static char stack[STACK_BYTES];
 
-static void on_crash(int number)
+static void say(const char *text)
 {
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+/* What a file has no bytes for any more cannot be read through memory. */
+static void name_file(const siginfo_t *info)
+{
+    static char path[PATH_MAX];
+    if (info->si_signo != SIGBUS || info->si_code != BUS_ADRERR ||
+        !mapped_file(info->si_addr, path, sizeof path))
+        return;
+    say("shoal-agent: ");
+    say(path);
+    say(": a part of it is gone: it was cut off while the run read it, or its disk fails\n");
+}
+
+static void on_crash(int number, siginfo_t *info, void *ignored)
+{
+    (void)ignored;
     void *frames[FRAMES_MAX];
+    name_file(info);
     for (size_t i = 0; i < array_length(crashes); i++) {
         const char *head = crashes[i].head;
         if (crashes[i].number == number && write(STDERR_FILENO, head, strlen(head)) < 0)
@@ -43,8 +65,8 @@ void crash_listen(int rank)
     for (size_t i = 0; i < array_length(crashes); i++) {
         struct crash *crash = &crashes[i];
         struct sigaction before;
-        const struct sigaction action = {.sa_handler = on_crash,
-                                         .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};
+        const struct sigaction action = {.sa_sigaction = on_crash,
+                                         .sa_flags = (int)(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND)};
         snprintf(crash->head, sizeof crash->head, "shoal-agent: rank %d: %s, called from:\n", rank,
                  crash->name);
         if (sigaction(crash->number, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
