@@ -110,7 +110,9 @@ static void check_rope(struct json_reader *reader, const struct rope *rope)
     if (rope->original_max_positions < 1)
         json_problem(reader, "rope_scaling.original_max_position_embeddings: missing; rope type "
                              "llama3 needs it");
-    if (!(rope->high_freq_factor > rope->low_freq_factor))
+    if (!(rope->low_freq_factor > 0))
+        json_problem(reader, "rope_scaling.low_freq_factor: missing; rope type llama3 needs it");
+    else if (!(rope->high_freq_factor > rope->low_freq_factor))
         json_problem(reader,
                      "rope_scaling: high_freq_factor %g must be above low_freq_factor %g for rope "
                      "type llama3",

@@ -217,6 +217,9 @@ static void wrong_files_are_refused_by_field_and_value(void **state)
          "\"low_freq_factor\": 1, \"high_freq_factor\": 4}}",
          "config.json: rope_scaling.original_max_position_embeddings: missing; rope type llama3 "
          "needs it"},
+        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
+         "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 8192}}",
+         "config.json: rope_scaling.low_freq_factor: missing; rope type llama3 needs it"},
         {"{\"model_type\": \"llama\", \"hidden_act\": \"relu\"}",
          "config.json: hidden_act: unsupported activation \"relu\": silu works"},
         {"{\"model_type\": \"gpt2\", \"activation_function\": \"relu\"}",
