@@ -71,8 +71,8 @@ $(BUILD)/lib$(1).a: $(call objects,$(1))
 endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
-# libgomp is invisible to ThreadSanitizer: there the loops run on the stream's own thread
-OPENMP := $(if $(filter tsan,$(V)),-fopenmp-simd -Wno-unknown-pragmas,-fopenmp)
+# libgomp is invisible to ThreadSanitizer, and clang has another: there the loops run on the stream's own thread
+OPENMP := $(if $(filter tsan fuzz,$(V)),-fopenmp-simd -Wno-unknown-pragmas,-fopenmp)
 $(BUILD)/kernels/cpu/%.o: CFLAGS += $(OPENMP) -fno-math-errno -fno-trapping-math
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $<"
