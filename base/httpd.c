@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libwebsockets.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,9 +29,6 @@ enum {
     CHUNK_BYTES = 16 * 1024, /* of a body, written at once */
     HEAD_BYTES = 1024,       /* of our headers */
     FULL_PAUSE_MS = 100,
-    PROBE_AFTER_S = 60, /* a quiet connection; a client that is gone keeps no WebSocket for long */
-    PROBE_EVERY_S = 10,
-    PROBES = 3,
     OWN_FDS = 16,    /* the listener, lws's own event pipe, and some to spare */
     LEAVING_MAX = 8, /* connections beyond the cap that are about to be closed */
 };
@@ -281,23 +276,6 @@ static void adopt(struct httpd *httpd, struct lws_vhost *vhost, int fd)
         httpd_connections_add(&httpd->connections, wsi);
 }
 
-static void set_options(int fd)
-{
-    static const struct {
-        int level, name, value;
-    } options[] = {
-        /* head and body are two writes: the second must not wait for the client's late ACK */
-        {IPPROTO_TCP, TCP_NODELAY, 1},
-        {SOL_SOCKET, SO_KEEPALIVE, 1},
-        {IPPROTO_TCP, TCP_KEEPIDLE, PROBE_AFTER_S},
-        {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_EVERY_S},
-        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
-    };
-    for (size_t i = 0; i < array_length(options); i++)
-        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
-                   sizeof options[i].value);
-}
-
 static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                        size_t bytes)
 {
@@ -310,7 +288,7 @@ static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *
             turn_away(httpd_of(wsi), lws_get_socket_fd(wsi));
         return 0;
     }
-    set_options(fd);
+    httpd_connections_tune(fd);
     adopt(httpd_of(wsi), lws_get_vhost(wsi), fd);
     return 0;
 }

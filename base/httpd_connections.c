@@ -1,8 +1,16 @@
 #include "base/httpd_connections.h"
 
+#include "base/mem.h"
+
 #include <assert.h>
 #include <libwebsockets.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
+
+/* Of a quiet connection: a client that is gone keeps no WebSocket for long. */
+enum { PROBE_AFTER_S = 60, PROBE_EVERY_S = 10, PROBES = 3 };
 
 void httpd_connections_forget(struct httpd_connections *c, const struct lws *wsi)
 {
@@ -31,4 +39,21 @@ void httpd_connections_add(struct httpd_connections *c, struct lws *wsi)
 {
     assert(c->count < HTTPD_CONNECTIONS_MAX);
     c->list[c->count++] = wsi;
+}
+
+void httpd_connections_tune(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        /* head and body are two writes: the second must not wait for the client's late ACK */
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, PROBE_AFTER_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_EVERY_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
+    };
+    for (size_t i = 0; i < array_length(options); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof options[i].value);
 }

@@ -18,6 +18,9 @@ struct httpd_connections {
     int count;
 };
 
+/* Sets what every connection's socket is to be like. */
+void httpd_connections_tune(int fd);
+
 /* If there is no room, tells the oldest one that may_go to go. Returns whether there is room. */
 bool httpd_connections_make_room(struct httpd_connections *connections,
                                  bool (*may_go)(struct lws *wsi));

@@ -96,7 +96,9 @@ static char *slim_text(const char *text)
     const char *type;
     json_t *replica;
     json_object_foreach(replicas, type, replica)
+    {
         slim_template(json_object_get(replica, "template"));
+    }
     char *slim = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     return slim;
