@@ -70,7 +70,7 @@ int run_plan_savings(const struct agent_config *config, const struct model *mode
     }
     qsort(savings, count, sizeof *savings, more);
     for (size_t i = 0; i < count; i++)
-        str_printf(out, "%s%s saves %.1f GB", i ? ", " : "", savings[i].flag,
+        str_printf(out, "%s%s saves %.3g GB", i ? ", " : "", savings[i].flag,
                    (double)savings[i].bytes / 1e9);
     str_add(out, count ? ", more GPUs share the rest" : "more GPUs");
     return 0;

@@ -41,7 +41,7 @@ saving() {
     local said whole part
     said=$(shoal plan "${recipe[@]}" 2>/dev/null | grep -o -- "$1 saves [0-9.]*" | grep -o '[0-9.]*$')
     whole=$(on_device) part=$(on_device "$1")
-    [ "$(awk "BEGIN { printf \"%.1f\", $whole - $part }")" = "$said" ] || { echo "$said, but $whole and $part"; return 1; }
+    [ "$(awk "BEGIN { printf \"%.3g\", $whole - $part }")" = "$said" ] || { echo "$said, but $whole and $part"; return 1; }
 }
 check "what saves memory is computed: accumulation" saving --accumulation_sync=every
 check "... and recomputation" saving --activation_checkpointing=full

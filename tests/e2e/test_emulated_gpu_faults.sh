@@ -12,7 +12,7 @@ export SHOAL_EMULATION=gpus=2
 FAKE_NCCL=version=20803 check "an NCCL that is too old" fails 2 "NCCL 2.8.3 is too old" llama 2 old --device cuda --collectives nccl
 FAKE_NCCL=version=20803 check "... is done without" llama 2 without --device cuda
 check "... in words" contains "$work/without.log" "NCCL 2.8.3 is too old"
-small() { SHOAL_EMULATION=memory_mib=1 fails 1 "GB are missing; try a smaller" llama 1 small --device cuda --train_batch_size 250; }
+small() { SHOAL_EMULATION=memory_mib=1 fails 1 " GB, more GPUs share the rest" llama 1 small --device cuda --train_batch_size 250; }
 check "a model that cannot fit is refused" small
 with() { env SHOAL_EMULATION="$1" "${@:2}"; } # SETTING COMMAND...: of the emulated GPUs
 check "no GPU" fails 2 "runtime.device=cuda: this process sees no GPU" with gpus=0 shoal-agent --device cuda
