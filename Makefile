@@ -226,7 +226,8 @@ demo: deps
 demo-llama: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
-	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400
+	@echo 'What it writes behind "Computer, n.:", letter by letter:'
+	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400 | sed 's/^/  /'
 
 #> make demo-t5        train a small T5 to write days as ISO 8601 does, in two processes, and ask it for some that it has not seen
 .PHONY: demo-t5
