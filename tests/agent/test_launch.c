@@ -64,6 +64,11 @@ static int rank_main(const char *how, const char *file)
         leave_word(file, line);
         return 0;
     }
+    if (strcmp(how, "secret") == 0) {
+        leave_word(file, getenv("SHOAL_RUN_SECRET"));
+        leave_word(file, "\n");
+        return 0;
+    }
     if (strcmp(how, "speak") == 0) {
         printf("out of %d\nand no end", rank);
         fprintf(stderr, "err of %d\n", rank);
@@ -376,6 +381,47 @@ static void test_ranks_die_with_the_launcher(void **state)
     place_close(&place);
 }
 
+/* secret: what the launcher was told. ret: the word of a single rank. */
+static void secret_of(int nodes, const char *secret, bool is_set, char ret[128])
+{
+    struct place place = place_open();
+    struct topology t = {.world_size = nodes,
+                         .local_size = 1,
+                         .nodes = nodes,
+                         .host = "127.0.0.1",
+                         .port = 1,
+                         .run_id = "a1",
+                         .is_secret_set = is_set};
+    snprintf(t.secret, sizeof t.secret, "%s", secret);
+    char *argv[] = {(char *)"test_launch", (char *)"rank", (char *)"secret", place.file, NULL};
+    const struct launch_options options = {.topology = &t, .argv = argv};
+    struct error err;
+    int exit_code = -1;
+    assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
+    assert_int_equal(exit_code, 0);
+    auto_fclose FILE *words = fopen(place.file, "re");
+    assert_non_null(words);
+    assert_non_null(fgets(ret, 128, words));
+    ret[strcspn(ret, "\n")] = '\0';
+    place_close(&place);
+}
+
+static void test_ranks_of_one_launcher_have_a_secret_of_their_own(void **state)
+{
+    (void)state;
+    char first[128], second[128];
+    secret_of(1, "a1", false, first); /* an id that others can know */
+    secret_of(1, "a1", false, second);
+    assert_int_equal(strlen(first), 32);
+    assert_string_not_equal(first, second);
+    secret_of(1, "told", true, first);
+    assert_string_equal(first, "told");
+    secret_of(2, "a1", false, first); /* what the other node's ranks know, too */
+    assert_string_equal(first, "a1");
+    secret_of(2, "", false, first);
+    assert_string_equal(first, "");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "rank") == 0)
@@ -390,6 +436,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_death_by_a_signal_is_told),
         cmocka_unit_test(test_wrong_outputs_are_refused),
         cmocka_unit_test(test_ranks_die_with_the_launcher),
+        cmocka_unit_test(test_ranks_of_one_launcher_have_a_secret_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
