@@ -143,28 +143,42 @@ static int take_file(struct job *job, const char *path, struct error *err)
     return 0;
 }
 
-static int decode_file(struct job *job, const char *path, struct error *err)
+/* Prints the text of a line of ids. */
+static int decode_line(struct job *job, char *line, struct error *err)
 {
-    auto_str struct str ids, text;
-    str_init(&ids, MAX_IDS_TEXT_BYTES);
+    auto_str struct str text;
     str_init(&text, MAX_IDS_TEXT_BYTES);
-    if (read_whole(path, &ids, err) < 0)
-        return -1;
     tokens_clear(&job->ids);
-    char *rest = ids.text;
-    for (char *word; (word = strsep(&rest, " \t\r\n"));) {
+    for (char *word; (word = strsep(&line, " \t\r"));) {
         int64_t id;
         if (!*word)
             continue;
         if (!str_to_i64(word, 0, INT32_MAX, &id))
-            return error_set(err, ERR_INPUT, "%s: word %zu, %.40s, is no id", path,
-                             job->ids.count + 1, word);
+            return error_set(err, ERR_INPUT, "word %zu, %.40s, is no id", job->ids.count + 1, word);
         tokens_add(&job->ids, (int32_t)id);
     }
     if (tokenizer_decode(job->tokenizer, job->ids.ids, job->ids.count, job->options.no_special,
                          &text, err) < 0)
-        return error_wrap(err, "%s", path);
+        return -1;
     fwrite(str_text(&text), 1, text.length, stdout);
+    return 0;
+}
+
+/* A document a line, as they were printed; their texts are apart by a line's end. */
+static int decode_file(struct job *job, const char *path, struct error *err)
+{
+    auto_str struct str ids;
+    str_init(&ids, MAX_IDS_TEXT_BYTES);
+    if (read_whole(path, &ids, err) < 0)
+        return -1;
+    char *rest = ids.text;
+    size_t number = 1;
+    for (char *line; (line = strsep(&rest, "\n")) && (*line || rest); number++) {
+        if (number > 1)
+            fputc('\n', stdout);
+        if (decode_line(job, line, err) < 0)
+            return error_wrap(err, "%s: line %zu", path, number);
+    }
     return 0;
 }
 

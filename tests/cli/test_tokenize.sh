@@ -36,6 +36,8 @@ check "what would break the line is spelled out" \
 # ---- and back
 echo "$ids" >"$work/ids"
 check "ids to text" says "<|begin_of_text|>Hello world" tokenize llama3 --decode "$work/ids"
+check "a text for each line of ids" says "$(printf 'Hello world\nHello world')" \
+    eval 'tokenize spm_bpe "$work/hello" "$work/hello" | tokenize spm_bpe --decode -'
 check "without special tokens" says "Hello world" tokenize llama3 --decode --no_special "$work/ids"
 check "SentencePiece too" says "Hello world" eval 'tokenize spm_bpe "$work/hello" | tokenize spm_bpe --decode -'
 check "BERT's list of pieces, as its tokenizer.json" says "$(tokenize bert_uncased "$work/hello")" tokenize bert_uncased_files "$work/hello"
