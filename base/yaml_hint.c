@@ -51,8 +51,9 @@ const char *yaml_hint_line(const char *text, size_t bytes, size_t line)
     const char *end = text + bytes;
     for (; line > 0; line--) {
         text = memchr(text, '\n', (size_t)(end - text));
-        if (!text++)
+        if (!text)
             return NULL;
+        text++;
     }
     const char *line_end = memchr(text, '\n', (size_t)(end - text));
     line_end = line_end ? line_end : end;
