@@ -15,7 +15,10 @@ arguments=(--model_name_or_path "$work/bert" --dataset "$work/data" --head maske
     --per_device_train_batch_size 4 --learning_rate 1e-3 --max_steps 4 --prometheus_port 0)
 # Runs that name no directory save where Trainer would, in a folder of their own.
 trains() {
-    rm -rf "$work/cwd" && mkdir "$work/cwd" && (cd "$work/cwd" && "$@" "${arguments[@]}") >"$work/out" 2>&1 || { cat "$work/out"; return 1; }
+    rm -rf "$work/cwd" && mkdir "$work/cwd"
+    (cd "$work/cwd" && "$@" "${arguments[@]}") >"$work/out" 2>&1 && return
+    cat "$work/out"
+    return 1
 }
 
 check "accelerate launch with the document's file" trains accelerate launch --config_file "$document" my-trainer-script.py \
