@@ -25,7 +25,7 @@ while read -r path; do
     printf '%s\t%s\n' "$path" "$path" "${path#/usr}" "$path" "/usr$path" "$path" "$(realpath "$path")" "$path"
 done <"$list" >"$work/names"
 { cut -f1 "$work/names" | sort -u | xargs dpkg-query -S 2>/dev/null || true; } | sed 's/^\([^:,]*\).* \(\/.*\)$/\2\t\1/' >"$work/owners"
-awk -F '\t' 'NR == FNR { owner[$1] = $2; next } $1 in owner { print owner[$1] "\t" $2 } $1 ~ /ca-certificates.crt$/ { print "ca-certificates\t" $2 }' \
+awk -F '\t' 'FILENAME == ARGV[1] { owner[$1] = $2; next } $1 in owner { print owner[$1] "\t" $2 } $1 ~ /ca-certificates.crt$/ { print "ca-certificates\t" $2 }' \
     "$work/owners" "$work/names" | sort -u >"$work/files"
 if cut -f2 "$work/files" | sort -u | comm -13 - <(sort -u "$list") | grep . >"$work/strange"; then
     echo "packages.sh: of no Debian package: $(xargs <"$work/strange")" >&2

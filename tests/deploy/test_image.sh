@@ -79,6 +79,12 @@ offline() {
 }
 check "where Debian cannot be reached that is told" fails 0 "Debian cannot be asked for updates; what this machine has is taken" offline
 
+# as the test cluster's pause has none
+static() {
+    echo 'int main(void) { return 0; }' | gcc -static -x c -o "$work/static" - && deploy/image/pack.sh shoal.test/static:1 "$work/static.tar" "$work/static"
+}
+check "an image without libraries has the certificates' package" fails 0 "ca-certificates 2" static
+
 # ---- how the programs are built
 hardened() { # PROGRAM
     local dynamic symbols
