@@ -93,7 +93,7 @@ CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
 endif
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c $(patsubst %,base/%.c,clock error log mem)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c $(patsubst %,base/%.c,clock error log mem utf8)
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
 NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
@@ -110,7 +110,7 @@ gpu: $(CUDA)/libshoal_cuda.so
 endif
 
 $(CUDA)/libshoal_cuda.so: $(patsubst %,$(CUDA)/%.o,$(CUDA_SOURCES) base/library.c)
-	@echo "LINK $@" && $(NVCC) -shared -cudart static -Xlinker -z -Xlinker now -o $@ $^
+	@echo "LINK $@" && $(NVCC) -shared -cudart static -Xlinker -z -Xlinker now -Xlinker -z -Xlinker defs -o $@ $^
 $(CUDA)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $< (CUDA)"
 	@$(CC) $(CUDA_CFLAGS) -c -o $@ $<
