@@ -5,6 +5,7 @@
 #include "operator/decode.h"
 #include "operator/decode_pod.h"
 #include "operator/decode_status.h"
+#include "operator/policy_manager.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -85,7 +86,7 @@ static bool is_idle(const json_t *object, enum condition_type state)
     lines_init(&problems, arena);
     const struct job *job = decode_job(object, 0, arena, &problems, NULL);
     bool is_over = state == CONDITION_SUCCEEDED || state == CONDITION_FAILED;
-    return !job->invalid && (is_over || job->run_policy.suspend || job->run_policy.managed_by);
+    return !job->invalid && (is_over || job->run_policy.suspend || !policy_managed_here(job));
 }
 
 /* The text again, without what only pods need. */

@@ -39,7 +39,7 @@ operator/(init_template|wait_for_name).[ch]:base/.*|operator/(init_template|wait
 operator/(reconcile|pass|observe|restart|incident|condition|history|job_status|view|children|quantity|policy_.*).[ch]:base/(contract|mem|str).h|operator/(types|names|plan|reconcile|pass|observe|restart|incident|condition|history|job_status|view|children|quantity|policy_.*).h
 operator/queue.[ch]:base/(backoff|mem|table).h|operator/queue.h
 operator/watch.[ch]:base/(backoff|error|json_parse|mem|str).h|operator/watch.h
-operator/store.*.[ch]:base/.*|operator/(types|names|condition|decode.*|reconcile|store.*).h
+operator/store.*.[ch]:base/.*|operator/(types|names|condition|decode.*|policy_manager|reconcile|store.*).h
 operator/decode.*.[ch]:base/.*|operator/(types|names|decode.*|defaults|validate|quantity|history|resources).h
 operator/(defaults|validate).[ch]:base/(contract|lines|mem|str).h|operator/(types|names|defaults|validate).h
 operator/pod.[ch]:base/(contract|mem|str).h|operator/(types|names|history|restart|pod|resources).h

@@ -88,7 +88,8 @@ static void a_large_job_is_kept_as_far_as_it_is_needed(void **state)
         {"", "{type: Succeeded, status: 'True'}", false},
         {"", "{type: Failed, status: 'True'}", false},
         {"managedBy: kueue.x-k8s.io/multikueue", "", false},
-        {"suspend: true, backoffLimit: -2", "", true}, /* it is wrong */
+        {"managedBy: kubeflow.org/training-operator", "", true}, /* that is us */
+        {"suspend: true, backoffLimit: -2", "", true},           /* it is wrong */
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < array_length(rows); i++) {
