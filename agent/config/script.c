@@ -219,15 +219,24 @@ static void compare_default(struct config *config, const char *name, const char 
              arena_printf(arena, "--%s %s", name, number));
 }
 
-/* argparse's: add_argument('--name', ..., default=1, ...). The text is the script's own, but for
- * lines that are comments. */
+/* The script's own text, but for lines that are comments, which are blank. */
+static char *without_comments(const char *text, struct arena *arena)
+{
+    char *code = arena_strdup(arena, text), *line = code;
+    while (*line) {
+        size_t length = strcspn(line, "\n");
+        if (line[strspn(line, " \t")] == '#')
+            memset(line, ' ', length);
+        line += length + (line[length] == '\n');
+    }
+    return code;
+}
+
+/* argparse's: add_argument('--name', ..., default=1, ...). */
 static void compare_defaults(struct config *config, const char *text, struct arena *arena)
 {
     static const char call[] = "add_argument(", word[] = "default=";
-    char *rest = NULL, *copy = arena_strdup(arena, text), *code = arena_strdup(arena, "");
-    for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        if (line[strspn(line, " \t")] != '#')
-            code = arena_printf(arena, "%s%s\n", code, line);
+    char *code = without_comments(text, arena);
     for (char *at = strstr(code, call); at; at = strstr(at, call)) {
         at += strlen(call);
         char *end = strstr(at, call);

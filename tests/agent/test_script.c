@@ -8,6 +8,7 @@
 #include "agent/config/script.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -150,6 +151,24 @@ static void a_script_of_trainers_is_told_by_its_numbers(void **state)
                                          "not read: say --warmup_steps 9\n");
 }
 
+/* As long as one may be, of short lines: a copy of the text for each of them would be gigabytes. */
+static void a_long_script_is_read_to_its_end(void **state)
+{
+    (void)state;
+    enum { BYTES = 1000 * 1000 };
+    auto_arena struct arena *arena = arena_open();
+    auto_str struct str text;
+    struct config config;
+    str_init(&text, 2 * BYTES);
+    while (text.length < BYTES)
+        str_add(&text, "x = 1\n # y\n");
+    str_add(&text, "Trainer(model)\np.add_argument('--warmup_steps', default=9)\n");
+    parse(&config, arena,
+          "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c");
+    script_compare(&config, str_text(&text), arena);
+    assert_non_null(strstr(config.headline, "my.py has 9 as the default of --warmup_steps"));
+}
+
 static void who_stands_in_is_told(void **state)
 {
     (void)state;
@@ -185,6 +204,7 @@ int main(void)
         cmocka_unit_test(edits_of_a_script_are_told),
         cmocka_unit_test(no_text_is_too_odd),
         cmocka_unit_test(a_script_of_trainers_is_told_by_its_numbers),
+        cmocka_unit_test(a_long_script_is_read_to_its_end),
         cmocka_unit_test(who_stands_in_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
