@@ -3,8 +3,8 @@
  * --quiet: printed nothing for so long (stdout, a file); --cpu: used so many seconds of processors.
  * 0: no limit. Time is the test's own: a second counts as far as the machine let the test run in it
  * (tree.h), so that a machine that is ten times as busy gives ten times as long. --clock keeps that
- * time, in whole seconds, in a file, for the test's own waits (tests/tap.sh). --cost adds a line of
- * CPU and wall seconds and the command to a file. All of the test's processes are its own, whatever
+ * time, in whole seconds, in a file, for the test's own waits (tests/wait.sh). --cost writes the
+ * seconds of processors that it used to a file. All of the test's processes are its own, whatever
  * their parents and sessions: none outlives it. What it did when it was ended goes to stderr. Exit
  * code: the command's, 128 + its signal, or 124. */
 #include "tests/runner/tree.h"
