@@ -77,9 +77,6 @@ $(BUILD)/kernels/cpu/%.o: CFLAGS += $(OPENMP) -fno-math-errno -fno-trapping-math
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $<"
 	@$(CC) $(CFLAGS) -c -o $@ $<
-$(BUILD)/%.cc.o: %.cc
-	@mkdir -p $(@D) && echo "CXX  $<"
-	@$(CXX) $(CXXFLAGS) -c -o $@ $<
 
 # ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
 # It is the same in every variant, so it is built once for a choice of architectures.
