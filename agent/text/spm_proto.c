@@ -154,11 +154,8 @@ static int read_trainer(const struct reading *r, struct wire *w)
     const struct {
         uint64_t number;
         struct spm_text *text;
-    } texts[] = {{44, &p->unk_surface},
-                 {45, &p->unk_piece},
-                 {46, &p->bos_piece},
-                 {47, &p->eos_piece},
-                 {48, &p->pad_piece}};
+    } texts[] = {
+        {44, &p->unk_surface}, {46, &p->bos_piece}, {47, &p->eos_piece}, {48, &p->pad_piece}};
     struct field field;
     while (next_field(w, &field)) {
         if (field.number == 3)

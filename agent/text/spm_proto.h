@@ -43,7 +43,7 @@ struct spm_proto {
     int32_t piece_count;      /* 1 .. VOCAB_MAX_IDS */
     int64_t model_type;
     bool byte_fallback, treat_whitespace_as_suffix;
-    struct spm_text unk_surface, unk_piece, bos_piece, eos_piece, pad_piece;
+    struct spm_text unk_surface, bos_piece, eos_piece, pad_piece;
     struct spm_text charsmap; /* of the normalizer */
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
     bool has_denormalizer; /* that does something */
