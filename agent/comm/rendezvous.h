@@ -11,9 +11,8 @@
 extern "C" {
 #endif
 
-#define RENDEZVOUS_JOIN_TIMEOUT_MS 600000 /* workers may be scheduled minutes after the master */
-#define RENDEZVOUS_BEAT_MS         1000
-#define RENDEZVOUS_SILENCE_MS      15000
+#define RENDEZVOUS_BEAT_MS    1000
+#define RENDEZVOUS_SILENCE_MS 15000
 
 struct rendezvous_options {
     const char *host;    /* MASTER_ADDR; rank 0 listens on all addresses unless it is a loopback: a
