@@ -79,14 +79,15 @@ static void slim_template(json_t *template_)
 
 /* Whether no pod is made of this version: it has ended, is suspended, or another's. One that is
  * wrong is left as it is, to be found wrong. */
-static bool is_idle(const json_t *object, enum condition_type state)
+static bool is_idle(const json_t *object)
 {
     auto_arena struct arena *arena = arena_open();
     struct lines problems;
     lines_init(&problems, arena);
     const struct job *job = decode_job(object, 0, arena, &problems, NULL);
-    bool is_over = state == CONDITION_SUCCEEDED || state == CONDITION_FAILED;
-    return !job->invalid && (is_over || job->run_policy.suspend || !policy_managed_here(job));
+    const struct job_status status = decode_status(json_object_get(object, "status"), arena);
+    return !job->invalid &&
+           (condition_finished(&status) || job->run_policy.suspend || !policy_managed_here(job));
 }
 
 /* The text again, without what only pods need. */
@@ -127,7 +128,7 @@ struct stored_job *stored_job_open(const struct json_t *object, const struct ide
     };
     assert(stored->text);
     stored->bytes = strlen(stored->text);
-    if (stored->bytes > LARGE_BYTES && is_idle(object, stored->state)) {
+    if (stored->bytes > LARGE_BYTES && is_idle(object)) {
         char *slim = slim_text(stored->text);
         free(stored->text);
         stored->text = slim;

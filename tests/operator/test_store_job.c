@@ -87,6 +87,7 @@ static void a_large_job_is_kept_as_far_as_it_is_needed(void **state)
         {"", "{type: Suspended, status: 'True'}", true}, /* it goes on now */
         {"", "{type: Succeeded, status: 'True'}", false},
         {"", "{type: Failed, status: 'True'}", false},
+        {"", "{type: Failed, status: 'False'}", true},
         {"managedBy: kueue.x-k8s.io/multikueue", "", false},
         {"managedBy: kubeflow.org/training-operator", "", true}, /* that is us */
         {"suspend: true, backoffLimit: -2", "", true},           /* it is wrong */
