@@ -39,6 +39,7 @@ struct rendezvous {
     int fd;
     pthread_t watcher;
     bool introduced, is_known;  /* the watcher's: the challenge is answered; so was that */
+    bool is_stranger;           /* likewise: the last time, rank 0 hung up on that */
     atomic_bool closing;        /* the goodbye is said */
     pthread_mutex_t send_mutex; /* a message goes out whole */
     pthread_mutex_t mutex;      /* guards all below */
@@ -100,6 +101,7 @@ static void introduce(struct rendezvous *r, const char *nonce)
 static bool handle(struct rendezvous *r, const struct wire_message *in)
 {
     r->is_known |= in->type != WIRE_CHALLENGE;
+    r->is_stranger &= !r->is_known;
     switch (in->type) {
     case WIRE_CHALLENGE:
         introduce(r, in->text);
@@ -130,6 +132,9 @@ static bool handle(struct rendezvous *r, const struct wire_message *in)
     }
 }
 
+static const char hung_up[] = "rank 0 hung up without a word: SHOAL_RUN_SECRET, or else "
+                              "SHOAL_RUN_ID, must be the same on all ranks";
+
 /* The connection ended without a goodbye. */
 static void lose_server(struct rendezvous *r, const char *how)
 {
@@ -138,11 +143,9 @@ static void lose_server(struct rendezvous *r, const char *how)
     bool is_unknown = r->state == JOINING && r->introduced && !r->is_known;
     pthread_mutex_unlock(&r->mutex);
     char reason[STORE_VALUE_MAX];
+    r->is_stranger |= is_unknown;
     if (is_unknown)
-        snprintf(
-            reason, sizeof reason,
-            "rank 0 hung up without a word: SHOAL_RUN_SECRET, or else SHOAL_RUN_ID, must be the "
-            "same on all ranks");
+        snprintf(reason, sizeof reason, "%s", hung_up);
     else
         snprintf(reason, sizeof reason, "rank 0 is lost (%.100s)", how);
     if (was_running)
@@ -317,6 +320,7 @@ static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct
     learn_addresses(r);
     set_state(r, JOINING, NULL);
     r->introduced = r->is_known = false;
+    bool was_stranger = r->is_stranger;
     int failure = pthread_create(&r->watcher, NULL, watch, r);
     if (failure) {
         close(r->fd);
@@ -326,6 +330,8 @@ static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct
     enum state state = wait_for_welcome(r, deadline_ms, err);
     if (state != RUNNING)
         disconnect(r);
+    if (state == JOINING) /* it was us who hung up */
+        r->is_stranger = was_stranger && !r->is_known;
     return state;
 }
 
@@ -341,6 +347,8 @@ static int join_all(struct rendezvous *r, struct error *err)
         if (state == REFUSED)
             return -1;
         if (clock_monotonic_ms() >= deadline_ms) {
+            if (r->is_stranger) /* that rank 0 has given up since says less */
+                error_set(err, ERR_TIMEOUT, "%s", hung_up);
             err->code = ERR_TIMEOUT;
             return error_wrap(err, "gave up after %d ms", o->join_timeout_ms);
         }
