@@ -64,6 +64,15 @@ ON_ANY_DEVICE static inline bf16 bf16_stochastic(float x, float u)
     return (bf16)((bits + 0xffff - down) >> 16);
 }
 
+/* Rounds floats to numbers of dtype t where they are: each lies before the one it came from. */
+static inline void dtype_narrow(enum dtype t, float *values, int64_t count)
+{
+    for (int64_t i = 0; t == DTYPE_BF16 && i < count; i++) {
+        bf16 x = bf16_from_float(values[i]);
+        memcpy((char *)values + i * (int64_t)sizeof x, &x, sizeof x);
+    }
+}
+
 #ifdef __cplusplus
 }
 #endif

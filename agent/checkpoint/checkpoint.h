@@ -32,14 +32,15 @@ extern "C" {
 /* Where the trainer puts whole weights: a folder of this name, or a file with ".safetensors". */
 #define CHECKPOINT_FULL "full"
 
-/* A run of elements of a tensor, fp32. */
+/* A run of elements of a tensor. */
 struct checkpoint_piece {
     const char *name; /* "fc1.weight"; optimizer state: "fc1.weight.square_avg" */
     int dims;         /* of the whole tensor, at most BOX_MAX_DIMS */
     int64_t shape[BOX_MAX_DIMS];
-    int64_t first; /* the piece's first element within the whole tensor, row-major */
-    int64_t count; /* >= 1 */
-    float *data;   /* host, [count]; only read when saving */
+    int64_t first;    /* the piece's first element within the whole tensor, row-major */
+    int64_t count;    /* >= 1 */
+    enum dtype dtype; /* of data: saved as it is; what was saved in another is converted to it */
+    void *data;       /* host, [count]; only read when saving */
 };
 
 struct checkpoint_pieces {
@@ -129,8 +130,14 @@ const struct checkpoint_state *checkpoint_get_state(const struct checkpoint *che
 int checkpoint_read_text(struct checkpoint *checkpoint, enum checkpoint_text text,
                          const char **ret_text, struct error *err);
 
-/* Fills the data of each piece from whichever files have its elements; each file that is read is
- * first verified against its checksum. Errors: ERR_INPUT names the file that is damaged or the
+/* What the tensors of a part were saved in: bf16 if all of them were, else fp32. Errors: those of
+ * checkpoint_open(). */
+int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_part part,
+                          enum dtype *ret_dtype, struct error *err);
+
+/* Fills the data of each piece from whichever files have its elements, widened exactly or rounded
+ * to nearest where it was saved in another dtype; each file that is read is first verified against
+ * its checksum. Errors: ERR_INPUT names the file that is damaged or the
  * elements that are in no file, ERR_SHAPE a tensor that has another shape. The data is then
  * undefined. */
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,

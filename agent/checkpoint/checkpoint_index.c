@@ -1,5 +1,7 @@
 #include "agent/checkpoint/checkpoint_index.h"
 
+#include "agent/checkpoint/tensor_values.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -179,9 +181,9 @@ int index_find(const struct checkpoint_index *index, const struct checkpoint_pie
         return -1;
     for (int i = 0; i < count; i++) {
         struct index_entry *e = &entries[i];
-        if (e->tensor.dtype != SAFETENSORS_F32)
-            return error_set(err, ERR_INPUT, "tensor %s was saved as %s, expected F32", piece->name,
-                             safetensors_dtype_name(e->tensor.dtype));
+        if (!tensor_has_values(e->tensor.dtype))
+            return error_set(err, ERR_INPUT, "tensor %s was saved as %s, expected F32, F16 or BF16",
+                             piece->name, safetensors_dtype_name(e->tensor.dtype));
         if (!box_is_range(piece->dims, piece->shape, e->offset, e->tensor.shape, &e->first))
             return error_set(err, ERR_INPUT,
                              "tensor %s: %s has a part of it that is not a run of "

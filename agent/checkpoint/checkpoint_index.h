@@ -29,8 +29,8 @@ int index_build(struct arena *arena, const char *path, const struct manifest *ma
                 enum checkpoint_part part, struct checkpoint_index *ret_index, struct error *err);
 
 /* The boxes of the piece's tensor, by place. Errors: ERR_INPUT if there is no such tensor or it is
- * not fp32, ERR_SHAPE if its whole shape differs from the piece's; without file names, which the
- * caller adds. */
+ * of none of the dtypes of weights, ERR_SHAPE if its whole shape differs from the piece's; without
+ * file names, which the caller adds. */
 int index_find(const struct checkpoint_index *index, const struct checkpoint_piece *piece,
                struct index_entry **ret_entries, int *ret_count, struct error *err);
 

@@ -1,6 +1,7 @@
 /* Loading looks every piece up by name and place, whoever wrote it, and then reads file by file, so
  * that each file is opened and verified once. */
 #include "agent/checkpoint/checkpoint_index.h"
+#include "agent/checkpoint/tensor_values.h"
 #include "base/file.h"
 
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { TEXT_MAX_BYTES = 1 << 20 };
+enum { TEXT_MAX_BYTES = 1 << 20, CHUNK_ELEMENTS = 1 << 16 };
 
 struct checkpoint {
     struct arena *arena;
@@ -103,7 +104,8 @@ int checkpoint_read_text(struct checkpoint *checkpoint, enum checkpoint_text tex
 struct transfer {
     const struct index_entry *entry;
     int64_t first, count; /* within the entry */
-    float *data;
+    enum dtype dtype;     /* of data */
+    char *data;
 };
 
 struct plan {
@@ -134,8 +136,9 @@ static int plan_piece(const struct checkpoint_index *index, const struct checkpo
         int64_t stop = there < end ? there : end;
         if (stop <= at)
             continue;
+        size_t offset = (size_t)(at - piece->first) * dtype_bytes(piece->dtype);
         plan_add(plan, (struct transfer){&entries[i], at - entries[i].first, stop - at,
-                                         piece->data + (at - piece->first)});
+                                         piece->dtype, (char *)piece->data + offset});
         at = stop;
     }
     if (at == end)
@@ -151,6 +154,27 @@ static int compare_files(const void *a, const void *b)
     return (f > g) - (f < g);
 }
 
+/* As it was saved, or converted: a run may keep its numbers in another dtype than the one that
+ * saved, and checkpoints of bf16 runs were fp32 once. */
+static int read_transfer(const struct safetensors *file, const struct transfer *t,
+                         struct error *err)
+{
+    const struct safetensors_tensor *tensor = &t->entry->tensor;
+    if (tensor->dtype == tensor_dtype_of(t->dtype))
+        return safetensors_read(file, tensor, t->first, t->count, t->data, err);
+    auto_free float *raw = xmalloc(CHUNK_ELEMENTS * sizeof *raw);
+    auto_free float *values = xmalloc(CHUNK_ELEMENTS * sizeof *values);
+    for (int64_t done = 0; done < t->count; done += CHUNK_ELEMENTS) {
+        int64_t count = t->count - done < CHUNK_ELEMENTS ? t->count - done : CHUNK_ELEMENTS;
+        if (tensor_read_values(file, tensor, t->first + done, count, raw, values, err) < 0)
+            return -1;
+        dtype_narrow(t->dtype, values, count);
+        size_t size = dtype_bytes(t->dtype);
+        memcpy(t->data + (size_t)done * size, values, (size_t)count * size);
+    }
+    return 0;
+}
+
 /* Reads the transfers of one file: items[0 .. count). */
 static int read_file(const struct checkpoint *c, const struct transfer *items, int count,
                      struct error *err)
@@ -161,8 +185,7 @@ static int read_file(const struct checkpoint *c, const struct transfer *items, i
         return -1;
     int result = index_verify_file(c->path, listed, file, err);
     for (int i = 0; i < count && result == 0; i++)
-        result = safetensors_read(file, &items[i].entry->tensor, items[i].first, items[i].count,
-                                  items[i].data, err);
+        result = read_transfer(file, &items[i], err);
     safetensors_close(file);
     return result;
 }
@@ -178,6 +201,20 @@ static int read_files(const struct checkpoint *c, struct plan *plan, struct erro
         if (read_file(c, plan->items + i, next - i, err) < 0)
             return -1;
     }
+    return 0;
+}
+
+int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_part part,
+                          enum dtype *ret_dtype, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct checkpoint_index index;
+    if (index_build(arena, checkpoint->path, &checkpoint->manifest, part, &index, err) < 0)
+        return -1;
+    *ret_dtype = index.count > 0 ? DTYPE_BF16 : DTYPE_F32;
+    for (int i = 0; i < index.count; i++)
+        if (index.entries[i].tensor.dtype != SAFETENSORS_BF16)
+            *ret_dtype = DTYPE_F32;
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/checkpoint_manifest.h"
 #include "agent/checkpoint/safetensors.h"
+#include "agent/checkpoint/tensor_values.h"
 #include "agent/comm/agree.h"
 
 #include <assert.h>
@@ -56,7 +57,7 @@ static int share_notice(const struct checkpoint_save *save, struct notice *notic
 struct slot {
     const struct checkpoint_piece *piece;
     struct box box;
-    const float *data;
+    const char *data;
 };
 
 /* The k-th box of every piece that has so many. Returns how many; *ret_most is the largest number
@@ -73,9 +74,9 @@ static int collect_slots(const struct checkpoint_pieces *pieces, int k, struct s
         *ret_most = n > *ret_most ? n : *ret_most;
         if (k >= n)
             continue;
-        const float *data = p->data;
+        const char *data = p->data;
         for (int before = 0; before < k; before++)
-            data += boxes[before].count;
+            data += (size_t)boxes[before].count * dtype_bytes(p->dtype);
         slots[count++] = (struct slot){p, boxes[k], data};
     }
     return count;
@@ -108,8 +109,9 @@ static int write_slots(const struct file_ops *files, const char *path, const str
     struct safetensors_tensor *tensors = arena_array(arena, struct safetensors_tensor, count);
     for (int i = 0; i < count; i++) {
         const struct slot *s = &slots[i];
-        tensors[i] = (struct safetensors_tensor){
-            .name = s->piece->name, .dtype = SAFETENSORS_F32, .dims = s->piece->dims};
+        tensors[i] = (struct safetensors_tensor){.name = s->piece->name,
+                                                 .dtype = tensor_dtype_of(s->piece->dtype),
+                                                 .dims = s->piece->dims};
         memcpy(tensors[i].shape, s->box.extent, sizeof s->box.extent);
     }
     const struct safetensors_note notes[] = {
@@ -124,7 +126,8 @@ static int write_slots(const struct file_ops *files, const char *path, const str
     int result = durable_write(file, layout.header, (size_t)layout.header_bytes, err);
     for (int i = 0; i < count && result == 0; i++) {
         const struct slot *s = &slots[layout.order[i] - tensors];
-        result = durable_write(file, s->data, (size_t)s->box.count * sizeof(float), err);
+        result =
+            durable_write(file, s->data, (size_t)s->box.count * dtype_bytes(s->piece->dtype), err);
     }
     if (result < 0) {
         durable_abandon(file);

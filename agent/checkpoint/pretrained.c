@@ -3,8 +3,8 @@
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_names.h"
 #include "agent/checkpoint/pretrained_unread.h"
-#include "agent/checkpoint/pretrained_values.h"
 #include "agent/checkpoint/safetensors.h"
+#include "agent/checkpoint/tensor_values.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -213,7 +213,7 @@ static int check_param(const struct pretrained *p, const struct param *param, st
     if (!t)
         return error_set(err, ERR_INPUT, "%s: tensor %s is missing", p->dir, param->name);
     const char *file = p->names[place.file];
-    if (!pretrained_has_values(t->dtype))
+    if (!tensor_has_values(t->dtype))
         return error_set(err, ERR_INPUT, "%s/%s: tensor %s is %s: F32, F16 and BF16 can be read",
                          p->dir, file, t->name, safetensors_dtype_name(t->dtype));
     if (t->dims == param->dims &&
@@ -294,8 +294,8 @@ int pretrained_check(const struct pretrained *pretrained, const struct model *mo
 static int read_floats(const struct pretrained *p, struct place place, int64_t first, int64_t count,
                        void *raw, float *ret_values, struct error *err)
 {
-    return pretrained_read_values(p->files[place.file], place.tensor, first, count, raw, ret_values,
-                                  err);
+    return tensor_read_values(p->files[place.file], place.tensor, first, count, raw, ret_values,
+                              err);
 }
 
 /* What is told apart at all differs early: more is not read. */
@@ -304,8 +304,8 @@ int pretrained_differ(const struct pretrained *p, const char *name, const char *
 {
     struct place one = find(p, name), two = find(p, other);
     *ret_differ = false;
-    if (!one.tensor || !two.tensor || !pretrained_has_values(one.tensor->dtype) ||
-        !pretrained_has_values(two.tensor->dtype))
+    if (!one.tensor || !two.tensor || !tensor_has_values(one.tensor->dtype) ||
+        !tensor_has_values(two.tensor->dtype))
         return 0;
     *ret_differ = one.tensor->count != two.tensor->count;
     if (*ret_differ)
@@ -361,16 +361,10 @@ static void put(struct loading *l, const struct shard_piece *piece, int64_t done
 {
     enum dtype dtype = shard_dtype(l->shard);
     char *slice = (char *)shard_get_unit(l->shard, piece->unit)->value;
-    const void *from = l->values;
-    if (dtype == DTYPE_BF16) {
-        bf16 *rounded = l->raw;
-        for (int64_t i = 0; i < count; i++)
-            rounded[i] = bf16_from_float(l->values[i]);
-        from = rounded;
-    }
     size_t size = dtype_bytes(dtype);
+    dtype_narrow(dtype, l->values, count);
     stream_copy(shard_home_stream(l->shard), slice + (size_t)(piece->shard_offset + done) * size,
-                from, (size_t)count * size);
+                l->values, (size_t)count * size);
 }
 
 static int load_piece(struct loading *l, const struct shard_piece *piece, struct error *err)

@@ -139,10 +139,9 @@ bool shard_owns_copy(const struct shard *shard);
 const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count);
 
 /* Queues a copy of `count` elements of a slice, or of what lies beside it in slice_dtype, to host
- * memory as fp32 (exact), or back (rounded to nearest; `values` is scratch until the copy is done).
- * On shard_home_stream(). */
-void shard_read(struct shard *shard, float *ret_values, const void *slice, int64_t count);
-void shard_write(struct shard *shard, void *slice, float *values, int64_t count);
+ * memory as they are, or back. On shard_home_stream(). */
+void shard_read(struct shard *shard, void *ret_values, const void *slice, int64_t count);
+void shard_write(struct shard *shard, void *slice, const void *values, int64_t count);
 
 /* Gathers a whole parameter's slices into host memory (p->count floats) on every rank: for exports.
  * Collective; waits. Errors: ERR_MEMORY for one unit in slice_dtype. */

@@ -99,21 +99,15 @@ static void read_values(enum dtype t, struct stream *s, float *ret_values, const
     stream_call(s, widen, &n, sizeof n);
 }
 
-void shard_read(struct shard *shard, float *ret_values, const void *slice, int64_t count)
+void shard_read(struct shard *shard, void *ret_values, const void *slice, int64_t count)
 {
-    read_values(shard->config.slice_dtype, shard->home, ret_values, slice, count);
+    stream_copy(shard->home, ret_values, slice,
+                (size_t)count * dtype_bytes(shard->config.slice_dtype));
 }
 
-/* The host rounds at once and not on the stream: what a GPU copies from memory that is not
- * page-locked it may read when the copy is queued. */
-void shard_write(struct shard *shard, void *slice, float *values, int64_t count)
+void shard_write(struct shard *shard, void *slice, const void *values, int64_t count)
 {
-    enum dtype t = shard->config.slice_dtype;
-    for (int64_t i = 0; t == DTYPE_BF16 && i < count; i++) {
-        bf16 x = bf16_from_float(values[i]);
-        memcpy((char *)values + i * (int64_t)sizeof x, &x, sizeof x);
-    }
-    stream_copy(shard->home, slice, values, (size_t)count * dtype_bytes(t));
+    stream_copy(shard->home, slice, values, (size_t)count * dtype_bytes(shard->config.slice_dtype));
 }
 
 /* ---- whole parameters ---- */

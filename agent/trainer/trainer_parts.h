@@ -43,7 +43,7 @@ struct trainer_numbers {
 
 /* Buffers for one unit's slice: its values, then each optimizer state. */
 struct host_unit {
-    float *tensor[1 + TRAINER_MAX_STATES];
+    char *tensor[1 + TRAINER_MAX_STATES]; /* [shard_count] of shard_dtype() */
 };
 
 /* This rank's slices in host memory. */

@@ -13,12 +13,15 @@ static struct checkpoint_piece piece_of(const struct trainer *t, const struct ho
                                         const struct shard_piece *piece, int tensor)
 {
     const struct param *param = piece->param;
+    enum dtype dtype = shard_dtype(t->shard);
     struct checkpoint_piece out = {
         .name = param->name,
         .dims = param->dims,
         .first = piece->param_offset,
         .count = piece->count,
-        .data = host->units[piece->unit].tensor[tensor] + piece->shard_offset,
+        .dtype = dtype,
+        .data = host->units[piece->unit].tensor[tensor] +
+                (size_t)piece->shard_offset * dtype_bytes(dtype),
     };
     memcpy(out.shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
     if (tensor > 0)
@@ -33,10 +36,11 @@ void host_state_open(const struct trainer *t, struct host_state *host)
     host->tensors = 1 + optim_state_count(t->optim);
     int unit_count = shard_unit_count(t->shard);
     host->units = arena_array(host->arena, struct host_unit, unit_count);
+    size_t size = dtype_bytes(shard_dtype(t->shard));
     for (int u = 0; u < unit_count; u++)
         for (int i = 0; i < host->tensors; i++)
             host->units[u].tensor[i] =
-                arena_array(host->arena, float, shard_get_unit(t->shard, u)->shard_count);
+                arena_alloc(host->arena, (size_t)shard_get_unit(t->shard, u)->shard_count * size);
     int count = 0, filled = 0;
     const struct shard_piece *pieces = shard_pieces(t->shard, &count);
     struct checkpoint_piece *items =
@@ -61,7 +65,7 @@ int host_state_copy(const struct trainer *t, const struct host_state *host, enum
         int64_t count = shard_get_unit(t->shard, u)->shard_count;
         for (int i = 0; i < host->tensors; i++) {
             void *there = device_tensor(t, u, i);
-            float *here = host->units[u].tensor[i];
+            void *here = host->units[u].tensor[i];
             if (way == TO_HOST)
                 shard_read(t->shard, here, there, count);
             else

@@ -239,12 +239,14 @@ static void test_other_model(void **state)
         enum error_code code;
         const char *fails;
     } rows[] = {
-        {{"fc.bias", 1, {7}, 0, 7, NULL}, ERR_INPUT, "there is no tensor fc.bias in it"},
-        {{"fc.weight", 2, {7, 12}, 0, 84, NULL},
+        {{"fc.bias", 1, {7}, 0, 7, DTYPE_F32, NULL}, ERR_INPUT, "there is no tensor fc.bias in it"},
+        {{"fc.weight", 2, {7, 12}, 0, 84, DTYPE_F32, NULL},
          ERR_SHAPE,
          "fc.weight was saved with shape [7, 11], the model has [7, 12]"},
-        {{"fc.weight", 1, {77}, 0, 77, NULL}, ERR_SHAPE, "[7, 11], the model has [77]"},
-        {{"scale", 1, {1}, 0, 1, NULL}, ERR_SHAPE, "saved with shape [], the model has [1]"},
+        {{"fc.weight", 1, {77}, 0, 77, DTYPE_F32, NULL}, ERR_SHAPE, "[7, 11], the model has [77]"},
+        {{"scale", 1, {1}, 0, 1, DTYPE_F32, NULL},
+         ERR_SHAPE,
+         "saved with shape [], the model has [1]"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct checkpoint_piece piece = rows[i].piece;
@@ -255,6 +257,27 @@ static void test_other_model(void **state)
         assert_non_null(strstr(err.msg, path));
     }
     checkpoint_close(c);
+}
+
+/* Runs in bf16 of version 0.1.0 saved fp32: no bit of theirs is lost in bf16. */
+static void test_bf16_saved_as_fp32(void **state)
+{
+    static const char old[] = "tests/data/checkpoints/llama_bf16_0.1";
+    auto_free char *copy = xasprintf("%s/copy", (char *)*state);
+    struct checkpoint *c;
+    struct error err;
+    checkpoints_copy(old, *state, "copy", DTYPE_BF16);
+    checkpoints_assert_same(old, copy);
+    const char *const paths[] = {old, copy};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(checkpoint_open(paths[i], &c, &err), &err);
+        for (int part = 0; part < CHECKPOINT_PARTS; part++) {
+            enum dtype dtype;
+            assert_ok(checkpoint_read_dtype(c, (enum checkpoint_part)part, &dtype, &err), &err);
+            assert_int_equal(dtype, i == 0 ? DTYPE_F32 : DTYPE_BF16);
+        }
+        checkpoint_close(c);
+    }
 }
 
 int main(void)
@@ -268,6 +291,7 @@ int main(void)
         IN_DIR(test_another_save_looks_at_the_new_directory),
         IN_DIR(test_prune),
         IN_DIR(test_other_model),
+        IN_DIR(test_bf16_saved_as_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ static void a_gradient_that_is_no_number_shows_in_the_norm(void **state)
 }
 
 /* bf16-true: what checkpoints keep comes back as it was. */
-static void slices_in_bf16_are_read_and_written_as_fp32(void **state)
+static void slices_in_bf16_are_read_and_written(void **state)
 {
     struct fixture *f = *state;
     struct shard_config config = {
@@ -207,13 +207,14 @@ static void slices_in_bf16_are_read_and_written_as_fp32(void **state)
     struct error err;
     struct shard *shard;
     struct optim *optim = NULL;
-    float written[SIZE], scratch[SIZE], got[SIZE], state_got[SIZE];
+    bf16 written[SIZE], got[SIZE], state_got[SIZE];
+    float gathered[SIZE];
     assert_ok(shard_open(&config, f->stream, f->device, f->comm, f->root, &shard, &err), &err);
     assert_ok(optim_open(&adam, shard, &optim, &err), &err);
     for (int i = 0; i < SIZE; i++)
-        written[i] = scratch[i] = bf16_to_float((bf16)(0x3c00 + i * 37)); /* about 0.01 to 1 */
+        written[i] = (bf16)(0x3c00 + i * 37); /* about 0.01 to 1 */
     const struct shard_unit *unit = shard_get_unit(shard, 0);
-    shard_write(shard, unit->value, scratch, SIZE);
+    shard_write(shard, unit->value, written, SIZE);
     shard_values_changed(shard);
     shard_read(shard, got, unit->value, SIZE);
     shard_read(shard, state_got, optim_state(optim, 0, 1), SIZE);
@@ -221,8 +222,9 @@ static void slices_in_bf16_are_read_and_written_as_fp32(void **state)
     assert_memory_equal(got, written, sizeof got);
     for (int i = 0; i < SIZE; i++)
         assert_true(state_got[i] == 0);
-    assert_ok(shard_gather_param(shard, f->root->params[0], got, &err), &err);
-    assert_memory_equal(got, written, sizeof got);
+    assert_ok(shard_gather_param(shard, f->root->params[0], gathered, &err), &err);
+    for (int i = 0; i < SIZE; i++)
+        assert_true(gathered[i] == bf16_to_float(written[i]));
     optim_close(optim);
     shard_close(shard);
 }
@@ -328,7 +330,7 @@ int main(void)
         ROW(the_state_has_pytorchs_names),
         ROW(no_memory_for_the_state_is_an_error),
         ROW(a_gradient_that_is_no_number_shows_in_the_norm),
-        ROW(slices_in_bf16_are_read_and_written_as_fp32),
+        ROW(slices_in_bf16_are_read_and_written),
         cmocka_unit_test(rounding_does_not_depend_on_the_world_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,12 @@ static int collect_unit(struct world_rank *r, int u, bool gradients, float *into
         shard_read(r->shard, host, unit->value, size);
     if (stream_sync(shard_home_stream(r->shard), &r->err) < 0)
         return -1;
+    bool is_bf16 = !gradients && shard_dtype(r->shard) == DTYPE_BF16;
+    for (int64_t i = size - 1; is_bf16 && i >= 0; i--) { /* from behind: none is overwritten */
+        bf16 x;
+        memcpy(&x, (const char *)host + i * (int64_t)sizeof x, sizeof x);
+        host[i] = bf16_to_float(x);
+    }
     for (int i = 0; i < count; i++) {
         const struct shard_piece *p = &pieces[i];
         size_t bytes = (size_t)p->count * sizeof *host;

@@ -1,10 +1,13 @@
-#include "agent/checkpoint/pretrained_values.h"
-
-#include "kernels/ops.h"
+#include "agent/checkpoint/tensor_values.h"
 
 #include <string.h>
 
-bool pretrained_has_values(enum safetensors_dtype dtype)
+enum safetensors_dtype tensor_dtype_of(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? SAFETENSORS_BF16 : SAFETENSORS_F32;
+}
+
+bool tensor_has_values(enum safetensors_dtype dtype)
 {
     return dtype == SAFETENSORS_F32 || dtype == SAFETENSORS_F16 || dtype == SAFETENSORS_BF16;
 }
@@ -24,9 +27,9 @@ static float float_of_half(uint16_t half)
     return value;
 }
 
-int pretrained_read_values(const struct safetensors *file, const struct safetensors_tensor *tensor,
-                           int64_t first, int64_t count, void *raw, float *ret_values,
-                           struct error *err)
+int tensor_read_values(const struct safetensors *file, const struct safetensors_tensor *tensor,
+                       int64_t first, int64_t count, void *raw, float *ret_values,
+                       struct error *err)
 {
     if (safetensors_read(file, tensor, first, count, raw, err) < 0)
         return -1;
