@@ -46,18 +46,21 @@ static void add_tensor(const struct inspect_tensor *t, struct str *out)
     str_add(out, "\n");
 }
 
-/* The tensors of each part: how many, how large. */
+/* The tensors of each part: how many, how large, of which dtype. */
 static void add_sums(const struct inspection *in, struct str *out)
 {
     for (int first = 0, end; first < in->tensor_count; first = end) {
         int64_t elements = 0, bytes = 0;
         const char *part = in->tensors[first].part;
+        bool mixed = false;
         for (end = first; end < in->tensor_count && in->tensors[end].part == part; end++) {
             elements += in->tensors[end].count;
             bytes += tensor_bytes(&in->tensors[end]);
+            mixed = mixed || in->tensors[end].dtype != in->tensors[first].dtype;
         }
-        str_printf(out, "%s%s%d tensors, %" PRId64 " elements, %" PRId64 " bytes\n", part,
-                   part[0] ? ": " : "", end - first, elements, bytes);
+        str_printf(out, "%s%s%d tensors, %" PRId64 " elements, %" PRId64 " bytes of %s\n", part,
+                   part[0] ? ": " : "", end - first, elements, bytes,
+                   mixed ? "several dtypes" : safetensors_dtype_name(in->tensors[first].dtype));
     }
 }
 

@@ -24,7 +24,7 @@ tells() {
 check "a checkpoint is complete and undamaged" tells "complete, and undamaged: all checksums fit" "$one"
 check "its state is told" tells "saved by 2 ranks with FULL_SHARD" "$one"
 check "its files are told" tells "model/shard-00002-model-00001-of-" "$one"
-check "its model has all elements" tells "model: 8 tensors, 1199882 elements, 4799528 bytes" "$one"
+check "its model has all elements" tells "model: 8 tensors, 1199882 elements, 4799528 bytes of F32" "$one"
 check "so has its optimizer" tells "optimizer: 16 tensors, 2399764 elements, 9599056 bytes" "$one"
 check "a tensor of several ranks is told as one" tells "model/fc1.weight  F32 [128, 9216]  4718592 bytes in" --tensors "$one"
 check "--quick says what it did not look at" tells "complete, checksums not looked at" --quick "$one"
