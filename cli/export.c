@@ -11,10 +11,12 @@
 
 enum { HELP_MAX_BYTES = 1 << 14, DEFAULT_SHARD_MIB = 5 << 10 };
 
+enum export_choice { EXPORT_AUTO, EXPORT_F32, EXPORT_BF16 };
+
 struct export_options {
     struct option_arguments paths;
     const char *config, *tokenizer;
-    int dtype; /* enum export_dtype */
+    int dtype; /* enum export_choice */
     int64_t max_shard_mib;
     bool help;
 };
@@ -25,11 +27,13 @@ struct table {
 
 static struct table table_of(struct export_options *o)
 {
-    static const char *const dtypes[] = {"float32", "bfloat16", NULL};
+    static const char *const dtypes[] = {
+        [EXPORT_AUTO] = "auto", [EXPORT_F32] = "float32", [EXPORT_BF16] = "bfloat16", NULL};
     return (struct table){{
         {"CHECKPOINT DIRECTORY", 0, OPTION_ARGUMENTS, &o->paths, NULL,
          "a checkpoint, or a directory of them (the newest); where the model goes", 0, 0, NULL},
-        {"dtype", 0, OPTION_CHOICE, &o->dtype, "DTYPE", "of the weights", 0, 0, dtypes},
+        {"dtype", 0, OPTION_CHOICE, &o->dtype, "DTYPE",
+         "of the weights: auto (what they were saved in), float32 or bfloat16", 0, 0, dtypes},
         {"max-shard-mib", 0, OPTION_NUMBER, &o->max_shard_mib, "MIB",
          "most that one file of weights holds (5120)", 1, 1 << 20, NULL},
         {"config", 0, OPTION_TEXT, &o->config, "FILE",
@@ -72,7 +76,8 @@ static int run(struct export_options *o, int argc, char *const *argv)
         .directory = o->paths.items[1],
         .config = o->config,
         .tokenizer = o->tokenizer,
-        .dtype = (enum export_dtype)o->dtype,
+        .as_saved = o->dtype == EXPORT_AUTO,
+        .dtype = o->dtype == EXPORT_BF16 ? DTYPE_BF16 : DTYPE_F32,
         .max_file_bytes = o->max_shard_mib << 20,
     };
     bool has_tokenizer = false;

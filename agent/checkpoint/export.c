@@ -1,6 +1,7 @@
 #include "agent/checkpoint/export_parts.h"
 
 #include "agent/checkpoint/safetensors.h"
+#include "agent/checkpoint/tensor_values.h"
 #include "agent/comm/agree.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -31,22 +32,13 @@ static void write_bytes(struct export_writer *w, const void *data, int64_t bytes
         w->result = durable_write(w->file, data, (size_t)bytes, &w->err);
 }
 
-/* Rounded where it is: a rounded element lies before the one it came from. */
-static void write_values(struct export_writer *w, enum export_dtype dtype, float *values,
-                         int64_t count)
+/* Rounded where they are. */
+static void write_values(struct export_writer *w, enum dtype dtype, float *values, int64_t count)
 {
     if (!w->file)
         return;
-    if (dtype == EXPORT_F32) {
-        write_bytes(w, values, count * (int64_t)sizeof *values);
-        return;
-    }
-    char *rounded = (char *)values;
-    for (int64_t i = 0; i < count; i++) {
-        bf16 value = bf16_from_float(values[i]);
-        memcpy(rounded + i * (int64_t)sizeof value, &value, sizeof value);
-    }
-    write_bytes(w, rounded, count * (int64_t)sizeof(bf16));
+    dtype_narrow(dtype, values, count);
+    write_bytes(w, values, count * (int64_t)dtype_bytes(dtype));
 }
 
 static struct safetensors_tensor *describe(struct arena *arena, const struct export_model *what,
@@ -56,9 +48,7 @@ static struct safetensors_tensor *describe(struct arena *arena, const struct exp
     for (int i = 0; i < count; i++) {
         const struct export_tensor *from = &what->tensors[first + i];
         tensors[i] = (struct safetensors_tensor){
-            .name = from->name,
-            .dtype = what->dtype == EXPORT_BF16 ? SAFETENSORS_BF16 : SAFETENSORS_F32,
-            .dims = from->dims};
+            .name = from->name, .dtype = tensor_dtype_of(what->dtype), .dims = from->dims};
         memcpy(tensors[i].shape, from->shape, sizeof from->shape);
     }
     return tensors;

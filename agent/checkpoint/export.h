@@ -22,8 +22,6 @@ struct export_tensor {
     int64_t shape[EXPORT_MAX_DIMS];
 };
 
-enum export_dtype { EXPORT_F32, EXPORT_BF16 };
-
 struct export_model {
     const struct file_ops *files;
     const char *path; /* "mnist_cnn.safetensors", or a directory; those above it are made */
@@ -33,8 +31,8 @@ struct export_model {
     int (*gather)(void *ctx, int i, float *values, struct error *err);
     void *ctx;
     struct comm *comm;
-    struct stream *stream;   /* for the collectives; waited for */
-    enum export_dtype dtype; /* of what is written */
+    struct stream *stream; /* for the collectives; waited for */
+    enum dtype dtype;      /* of what is written */
 };
 
 /* Whether a file can be put there: the directories above it are made, and can be written to. For

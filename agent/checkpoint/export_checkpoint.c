@@ -22,6 +22,7 @@ struct export_source {
     struct export_tensor *tensors;
     int count;
     const char *tokenizer; /* "": none is known */
+    enum dtype dtype;      /* of what is written */
     int64_t most_bytes;    /* of what is read together; 0: all */
     int first, end;
     struct checkpoint_piece *pieces; /* [count] */
@@ -82,8 +83,11 @@ static int read_around(struct export_source *s, int i, struct error *err)
     for (int k = s->first; k < s->end; k++) {
         const struct param *p = s->params[k];
         struct checkpoint_piece *piece = &s->pieces[k];
-        *piece = (struct checkpoint_piece){
-            .name = p->name, .dims = p->dims, .count = p->count, .data = s->values + count};
+        *piece = (struct checkpoint_piece){.name = p->name,
+                                           .dims = p->dims,
+                                           .count = p->count,
+                                           .dtype = DTYPE_F32,
+                                           .data = s->values + count};
         memcpy(piece->shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
         count += p->count;
     }
@@ -140,7 +144,10 @@ static int open_source(const struct export_request *r, struct export_source *s, 
     if (read_config(s, config, err) < 0 || checkpoint_open(path, &s->checkpoint, err) < 0)
         return -1;
     s->tokenizer = r->tokenizer[0] ? r->tokenizer : find_tokenizer(s->arena, path);
-    s->most_bytes = r->dtype == EXPORT_BF16 ? 2 * r->max_file_bytes : r->max_file_bytes;
+    s->dtype = r->dtype;
+    if (r->as_saved && checkpoint_read_dtype(s->checkpoint, CHECKPOINT_MODEL, &s->dtype, err) < 0)
+        return -1;
+    s->most_bytes = r->max_file_bytes * (int64_t)(sizeof(float) / dtype_bytes(s->dtype));
     list_tensors(s);
     return 0;
 }
@@ -151,7 +158,7 @@ static int export_source(const struct export_request *r, struct export_source *s
                          struct stream *stream, bool *ret_tokenizer, struct error *err)
 {
     struct export_texts texts = {0};
-    export_texts_add_model(&texts, s->arena, &s->architecture, r->dtype);
+    export_texts_add_model(&texts, s->arena, &s->architecture, s->dtype);
     int before = texts.count;
     if (export_texts_add_tokenizer(&texts, s->arena, s->tokenizer, err) < 0)
         return -1;
@@ -164,7 +171,7 @@ static int export_source(const struct export_request *r, struct export_source *s
                                                     .ctx = s,
                                                     .comm = comm,
                                                     .stream = stream,
-                                                    .dtype = r->dtype},
+                                                    .dtype = s->dtype},
                                           .texts = texts.items,
                                           .text_count = texts.count,
                                           .max_file_bytes = r->max_file_bytes};

@@ -24,7 +24,7 @@ struct plan {
 
 static int64_t tensor_bytes(const struct export_model *model, int i)
 {
-    int64_t bytes = model->dtype == EXPORT_BF16 ? 2 : 4;
+    int64_t bytes = (int64_t)dtype_bytes(model->dtype);
     for (int d = 0; d < model->tensors[i].dims; d++)
         bytes *= model->tensors[i].shape[d];
     return bytes;

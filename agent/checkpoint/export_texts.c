@@ -73,13 +73,18 @@ int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, 
     return 0;
 }
 
+const char *export_dtype_name(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? "bfloat16" : "float32";
+}
+
 void export_texts_add_model(struct export_texts *texts, struct arena *arena,
-                            const struct architecture *architecture, enum export_dtype dtype)
+                            const struct architecture *architecture, enum dtype dtype)
 {
     auto_str struct str config, generation;
     str_init(&config, CONFIG_JSON_MAX_BYTES);
     str_init(&generation, CONFIG_JSON_MAX_BYTES);
-    config_json_write(architecture, dtype == EXPORT_BF16 ? "bfloat16" : "float32", &config);
+    config_json_write(architecture, export_dtype_name(dtype), &config);
     config_json_write_generation(architecture, &generation);
     add_text(texts, "config.json", arena_strdup(arena, str_text(&config)), config.length);
     add_text(texts, "generation_config.json", arena_strdup(arena, str_text(&generation)),

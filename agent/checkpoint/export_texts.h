@@ -23,9 +23,10 @@ struct export_texts {
 struct export_tensor *export_tensors_of(struct arena *arena, struct param *const *params,
                                         int count);
 
+const char *export_dtype_name(enum dtype dtype); /* as config.json has it: "float32" */
 /* config.json and generation_config.json. Memory from `arena`. */
 void export_texts_add_model(struct export_texts *texts, struct arena *arena,
-                            const struct architecture *architecture, enum export_dtype dtype);
+                            const struct architecture *architecture, enum dtype dtype);
 /* A tokenizer's files: what a directory has of them, or the one file that the path is, under the
  * name by which it is found again. A path that is not there adds none. Memory from `arena`. */
 int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, const char *path,

@@ -142,7 +142,7 @@ static int merge(struct place *p, char *const *words, struct error *err)
         .directory = paths[1],
         .config = "",
         .tokenizer = "",
-        .dtype = EXPORT_F32,
+        .as_saved = true,
     };
     bool has_tokenizer; /* merge-weights is about weights alone */
     if (export_checkpoint(&request, &has_tokenizer, err))

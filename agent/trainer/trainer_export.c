@@ -5,6 +5,7 @@
 #include "agent/models/config_json.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_settings.h"
 
 #include <string.h>
 
@@ -38,7 +39,7 @@ static void list_model(struct trainer *t, struct arena *arena, const char *path,
                   .ctx = list,
                   .comm = t->world,
                   .stream = t->compute,
-                  .dtype = shard_dtype(t->shard) == DTYPE_BF16 ? EXPORT_BF16 : EXPORT_F32},
+                  .dtype = shard_dtype(t->shard)},
         .texts = list->texts.items,
         .max_file_bytes = t->config->checkpoint.max_shard_bytes,
     };
@@ -54,7 +55,7 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
     str_init(&text, CONFIG_JSON_MAX_BYTES);
     if (build_architecture(c, arena, &architecture, err))
         return -1;
-    config_json_write(&architecture, "float32", &text);
+    config_json_write(&architecture, export_dtype_name(trainer_slice_dtype(c)), &text);
     *ret_text = arena_strdup(arena, str_text(&text));
     return 0;
 }

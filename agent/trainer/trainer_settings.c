@@ -9,6 +9,11 @@ enum dtype trainer_dtype(const struct agent_config *c)
     return c->precision.mixed == PRECISION_FP32 ? DTYPE_F32 : DTYPE_BF16;
 }
 
+enum dtype trainer_slice_dtype(const struct agent_config *c)
+{
+    return c->precision.mixed == PRECISION_BF16_TRUE ? DTYPE_BF16 : DTYPE_F32;
+}
+
 struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
                                          int group_size)
 {
@@ -20,7 +25,7 @@ struct shard_config trainer_shard_config(const struct agent_config *c, enum shar
         .limit_all_gathers = c->parallel.limit_all_gathers,
         .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
         .param_dtype = trainer_dtype(c),
-        .slice_dtype = c->precision.mixed == PRECISION_BF16_TRUE ? DTYPE_BF16 : DTYPE_F32,
+        .slice_dtype = trainer_slice_dtype(c),
         .reduce_dtype = c->precision.reduce_dtype == STATE_BF16 ? DTYPE_BF16 : DTYPE_F32,
     };
 }

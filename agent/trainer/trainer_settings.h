@@ -17,6 +17,8 @@ extern "C" {
 struct decay_rule; /* which parameters' weights decay; NULL: all */
 
 enum dtype trainer_dtype(const struct agent_config *c); /* what the model computes in */
+/* What the weights and the optimizer's state are kept and saved in. */
+enum dtype trainer_slice_dtype(const struct agent_config *c);
 struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,
                                          int group_size);
 /* Memory from `arena`, but for what trainer_decay_rule_free() gives back. */

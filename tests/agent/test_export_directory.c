@@ -89,22 +89,21 @@ static int export(const struct part *part, struct error *ret_err)
 }
 
 /* Checks a tensor of the file against a generation. */
-static void check_tensor(const struct safetensors *file, int t, int generation,
-                         enum export_dtype dtype)
+static void check_tensor(const struct safetensors *file, int t, int generation, enum dtype dtype)
 {
     struct error err;
     const struct safetensors_tensor *found =
         safetensors_find(safetensors_header(file), tensors[t].name);
     assert_non_null(found);
     assert_int_equal(found->count, counts[t]);
-    assert_int_equal(found->dtype, dtype == EXPORT_BF16 ? SAFETENSORS_BF16 : SAFETENSORS_F32);
+    assert_int_equal(found->dtype, dtype == DTYPE_BF16 ? SAFETENSORS_BF16 : SAFETENSORS_F32);
     union {
         float floats[32];
         bf16 halves[32];
     } values;
     assert_ok(safetensors_read(file, found, 0, found->count, &values, &err), &err);
     for (int64_t i = 0; i < found->count; i++)
-        assert_true((dtype == EXPORT_BF16 ? bf16_to_float(values.halves[i]) : values.floats[i]) ==
+        assert_true((dtype == DTYPE_BF16 ? bf16_to_float(values.halves[i]) : values.floats[i]) ==
                     value(generation, t, i));
 }
 
@@ -139,7 +138,7 @@ static int generation_of(const char *dir)
                   &err);
         bool is_it = first == value(generation, 3, 0);
         for (int t = 0; is_it && t < TENSORS; t++)
-            check_tensor(file, t, generation, EXPORT_F32);
+            check_tensor(file, t, generation, DTYPE_F32);
         safetensors_close(file);
         if (!is_it)
             continue;
@@ -180,11 +179,11 @@ static void several_files_and_their_index(void **state)
     assert_int_equal(support_count_entries(path), 5);
     struct safetensors *file = open_weights(path, "model-00001-of-00002.safetensors");
     assert_int_equal(safetensors_header(file)->tensor_count, 1);
-    check_tensor(file, 0, 1, EXPORT_F32);
+    check_tensor(file, 0, 1, DTYPE_F32);
     safetensors_close(file);
     file = open_weights(path, "model-00002-of-00002.safetensors");
     for (int t = 1; t < TENSORS; t++)
-        check_tensor(file, t, 1, EXPORT_F32);
+        check_tensor(file, t, 1, DTYPE_F32);
     safetensors_close(file);
     check_text(path, PRETRAINED_INDEX,
                "{\n  \"metadata\": {\n    \"total_size\": 136\n  },\n  \"weight_map\": {\n"
@@ -203,12 +202,12 @@ static void in_bf16_half_the_bytes(void **state)
     auto_free char *path = xasprintf("%s/model", (char *)*state);
     struct part part = plain_part(&file_ops_system, path);
     struct error err;
-    part.what.model.dtype = EXPORT_BF16;
+    part.what.model.dtype = DTYPE_BF16;
     part.what.max_file_bytes = 60;
     assert_ok(export(&part, &err), &err);
     struct safetensors *file = open_weights(path, "model-00001-of-00002.safetensors");
-    check_tensor(file, 0, 1, EXPORT_BF16);
-    check_tensor(file, 1, 1, EXPORT_BF16);
+    check_tensor(file, 0, 1, DTYPE_BF16);
+    check_tensor(file, 1, 1, DTYPE_BF16);
     safetensors_close(file);
 }
 

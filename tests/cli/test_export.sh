@@ -68,4 +68,46 @@ check "a missing argument" fails 2 "give a CHECKPOINT and a DIRECTORY" shoal exp
 check "an unknown dtype" fails 2 "float32" shoal export "$work/steps" "$work/none" --dtype int8
 check "nothing was left of what failed" test ! -e "$work/none"
 check "the help" fails 0 "--max-shard-mib" shoal export --help
+
+# a run that keeps bf16 alone saves bf16, and so is what it and its checkpoints are exported as
+half() {
+    shoal-agent --nproc_per_node 2 --model.name_or_path "$model" --data.dataset "$work/tokens.bin" --data.format llmc_bin \
+        --max_seq_length 16 --train_batch_size 2 --max_steps 2 --eval_strategy no --lr 1e-3 --precision bf16-true \
+        --checkpoint.prefix llama --checkpoint_dir "$work/bf16" --save_model "$work/bf16_saved"
+}
+says() { shoal inspect "$1" >"$work/told" && grep -q "^$2" "$work/told"; }
+dtype() { contains "$work/$1/config.json" "\"torch_dtype\": \"$2\""; }
+check "a run in bf16-true" half
+bf16=$work/bf16/llama-2steps
+check "its weights are saved as bf16" says "$bf16" 'model: .* bytes of BF16$'
+check "so is the optimizer's state" says "$bf16" 'optimizer: .* bytes of BF16$'
+check "which the checkpoint's config.json says" dtype bf16/llama-2steps bfloat16
+check "the export is bf16, too" shoal export "$work/bf16" "$work/bf16_out"
+check "which are the weights that the run saved" cmp "$work/bf16_out/model.safetensors" "$work/bf16_saved/model.safetensors"
+check "and its config.json" cmp "$work/bf16_out/config.json" "$work/bf16_saved/config.json"
+check "float32 on request" shoal export "$work/bf16" "$work/bf16_wide" --dtype float32
+check "is float32" says "$work/bf16_wide" '.* bytes of F32$'
+check "and says so" dtype bf16_wide float32
+check "accelerate merge-weights keeps bf16, too" shoal-agent accelerate merge-weights "$bf16" "$work/bf16_merged"
+check "weight for weight" cmp "$work/bf16_merged/model.safetensors" "$work/bf16_saved/model.safetensors"
+
+# what version 0.1.0 saved of such a run is fp32, and loses nothing
+old=$PWD/tests/data/checkpoints/llama_bf16_0.1
+go_on() {
+    shoal-agent --nproc_per_node "$1" --model.name_or_path "$old" --model.init random --data.dataset "$old/../tokens.bin" \
+        --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --max_steps "$2" --eval_strategy no --lr 1e-2 \
+        --precision bf16-true --resume_from_checkpoint "$old" --checkpoint.prefix llama --checkpoint_dir "$work/old$1" \
+        --save_model "$work/old_saved$1"
+}
+check "an old checkpoint of bf16-true is whole" says "$old" 'model: .* bytes of F32$'
+check "it is exported as it was saved" shoal export "$old" "$work/old"
+check "in fp32" says "$work/old" '.* bytes of F32$'
+check "or as bf16" shoal export "$old" "$work/old_half" --dtype bfloat16
+check "a run that loads it and has nothing to do" go_on 1 2
+check "has the same weights" cmp "$work/old_half/model.safetensors" "$work/old_saved1/model.safetensors"
+for ranks in 1 2 3; do
+    check "$ranks ranks go on from it" go_on "$ranks" 4
+    check "and save bf16" says "$work/old$ranks/llama-4steps" 'optimizer: .* bytes of BF16$'
+done
+
 tap_done

@@ -31,13 +31,15 @@ causal llama_sizes llama3 '{"model_type": "llama", "vocab_size": 1024, "hidden_s
 causal gpt2_sizes gpt2 '{"model_type": "gpt2", "vocab_size": 1024, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}'
 printf '{"text": "%s"}\n' "the fox" "the quick fox & jumps" "over the lazy dogs, 12 of them" "a dog" >"$work/texts.jsonl"
 
-formats_of_llama() {
+formats_of_llama() { # PRECISION KEPT
+    local out=$work/$1
     shoal-agent --model_name="$work/llama_sizes" --dataset="$work/texts.jsonl" --packing=none --train_batch_size=2 \
-        --nproc_per_node=2 --max_steps=1 --mixed_precision=no --eval_strategy=no --prometheus_port=0 \
-        --checkpoint.dir="$work/sharded" --save_model="$work/whole" &&
-        "$PYTHON" tests/parity/check_formats.py "$work/whole/model.safetensors" "$work"/sharded/*steps
+        --nproc_per_node=2 --max_steps=1 --mixed_precision="$1" --eval_strategy=no --prometheus_port=0 \
+        --checkpoint.dir="$out" --save_model="$out.whole" &&
+        "$PYTHON" tests/parity/check_formats.py "$out.whole/model.safetensors" "$out"/*steps "$2"
 }
-check "... and a Llama's that two ranks share" formats_of_llama
+check "... and a Llama's that two ranks share" formats_of_llama no fp32
+check "... and one's that keeps bf16 alone" formats_of_llama bf16-true bf16
 
 # saves NAME MODEL DATA FLAG...: a step without effect with four rows, and what it saved read by transformers, into
 # $work/NAME.read: its loss and, if MODEL has weights, how its logits are off those of MODEL.
