@@ -91,11 +91,14 @@ check "... to the CPU's losses" losses cpu4 hybrid
 
 # six steps at once, and in two runs
 export SHOAL_EMULATION=gpus=2
-check "six steps" llama 2 whole --device cuda --max_steps 6 --save_model "$work/model_whole" --decay_steps 6
-check "four of them" llama 2 first --device cuda --max_steps 4 --checkpoint_dir "$work/steps" --save_steps 2 --decay_steps 6
-check "... and the rest" llama 2 rest --device cuda --max_steps 6 --checkpoint_dir "$work/steps" --resume latest \
-    --save_model "$work/model_rest" --decay_steps 6
-check "the same bits" cmp "$work/model_whole/model.safetensors" "$work/model_rest/model.safetensors"
+for precision in no bf16-true; do
+    kept=(--device cuda --mixed_precision "$precision" --decay_steps 6)
+    steps=$work/steps_$precision whole=$work/whole_$precision rest=$work/rest_$precision
+    check "$precision: six steps" llama 2 whole "${kept[@]}" --max_steps 6 --save_model "$whole"
+    check "... four of them" llama 2 first "${kept[@]}" --max_steps 4 --checkpoint_dir "$steps" --save_steps 2
+    check "... and the rest" llama 2 rest "${kept[@]}" --max_steps 6 --checkpoint_dir "$steps" --resume latest --save_model "$rest"
+    check "... the same bits" cmp "$whole/model.safetensors" "$rest/model.safetensors"
+done
 
 check "the MNIST network on a GPU" shoal-agent --preset mnist --data.root /usr/share/datasets/fashion-mnist --device cuda \
     --train_size 2 --eval_size 1 --batch_size 1 --eval_batch_size 1 --epochs 1 --checkpoint_dir= --prometheus_port 0
