@@ -4,8 +4,8 @@
 . "$(dirname "$0")/../tap.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL CUDA_ARCHS
 
-check "make fuzz without T names what there is" fails 2 "make fuzz: T=NAME must be one of arrow columns idx" make fuzz
-check "make fuzz with another name, too" fails 2 "make fuzz: T=NAME must be one of arrow columns idx" make fuzz T=nosuch
+check "make fuzz without T names what there is" fails 2 "make fuzz: T=NAME must be one of answer arrow" make fuzz
+check "make fuzz with another name, too" fails 2 "make fuzz: T=NAME must be one of answer arrow" make fuzz T=nosuch
 # which leaves alone what the run around this one is writing of the lines that it has executed
 printf '#!/bin/sh\nexit 1\n' >"$work/gcovr" && chmod +x "$work/gcovr"
 check "a filter that meets no test says so" fails 1 'no test has "nosuch" in its name' env PATH="$work:$PATH" tests/run.sh nosuch debug
