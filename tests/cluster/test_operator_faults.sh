@@ -267,7 +267,7 @@ check "nobody was told of a failure" untroubled
 # ---- an idle operator, which asks for nothing but its watches until its other connection is given up
 operator_stop
 check "two idle minutes can be made a second" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/idle.so" tests/cluster/idle.c -ldl
-LD_PRELOAD=$work/idle.so ASAN_OPTIONS=verify_asan_link_order=0 operator_start
+LD_PRELOAD=$work/idle.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" operator_start
 check "an operator whose idle connections are given up is ready" operator_ready
 for idle in idle-a idle-b; do
     sleep 3 # longer than a connection may be idle
