@@ -48,8 +48,8 @@ int httpd_port(const struct httpd *httpd);
 
 /* From now on what arrives at a loopback address must call this machine by an address or as
  * localhost in its header Host; else it is answered by 403. So a web page cannot read what is
- * served by letting its own name point to 127.0.0.1. Not for a server behind a proxy of its pod,
- * which passes other names on. From any thread. */
+ * served by letting its own name point to 127.0.0.1. A proxy of the pod that delivers to 127.0.0.1
+ * and passes a service's name on is answered by 403, too. From any thread. */
 void httpd_local_names_only(struct httpd *httpd);
 
 /* From now on `path` ("/metrics") is answered like this, until it is published again. Copies. From
