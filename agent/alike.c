@@ -134,6 +134,17 @@ static int ask_all(const struct recipe *mine, struct store *store, int size, int
     return say(store, "verdict", 0, ret_verdict, err);
 }
 
+/* Rank 0 ends by a verdict, and the store with it: the others must have heard it by then, or all
+ * that they can say is that rank 0 has left. One that fails to hear it has a reason of its own. */
+static void await_heard(struct store *store, int size, int timeout_ms)
+{
+    char nothing[STORE_VALUE_MAX];
+    struct error err;
+    for (int r = 1; r < size; r++)
+        if (hear(store, "heard", r, timeout_ms, nothing, &err) < 0)
+            return;
+}
+
 static int find_difference(const struct recipe *mine, struct store *store, int rank, int timeout_ms,
                            char *ret_found, struct error *err)
 {
@@ -161,9 +172,10 @@ static int ask_first(const struct recipe *mine, struct store *store, int rank, i
 {
     char found[STORE_VALUE_MAX];
     if (find_difference(mine, store, rank, timeout_ms, found, err) < 0 ||
-        say(store, "rank", rank, found, err) < 0)
+        say(store, "rank", rank, found, err) < 0 ||
+        hear(store, "verdict", 0, timeout_ms, ret_verdict, err) < 0)
         return -1;
-    return hear(store, "verdict", 0, timeout_ms, ret_verdict, err);
+    return ret_verdict[0] ? say(store, "heard", rank, "", err) : 0;
 }
 
 int alike_check(const struct config *config, struct store *store, int rank, int size,
@@ -179,6 +191,8 @@ int alike_check(const struct config *config, struct store *store, int rank, int 
         return error_wrap(err, "comparing the ranks' configurations");
     if (!verdict[0])
         return 0;
+    if (rank == 0)
+        await_heard(store, size, timeout_ms);
     error_set(err, ERR_CONFIG, "%s; give all ranks the same", verdict);
     err->shared = true;
     return -1;
