@@ -290,6 +290,7 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     p->lookup = lookup;
     p->lookup_ctx = lookup_ctx;
     p->min_lr_rate = -1;
+    p->save_strategy = -1;
     str_init(&p->unknown, 1024);
     str_init(&p->mistaken, 1024);
     str_init(&p->notes, 8192);

@@ -162,6 +162,9 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
         p->checkpoint_source = source;
         return 0;
     }
+    int result = config_apply_trainer(p, name, value, source, &done, err);
+    if (done)
+        return result;
     if (value && config_names_have(CONFIG_LISTS, name, false) && (!*value || strpbrk(value, ", [")))
         return apply_list(p, name, value, source, err);
     if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))

@@ -265,6 +265,7 @@ static void finish_optimizer(struct config_parser *p)
 
 int config_finish(struct config_parser *p, struct error *err)
 {
+    config_finish_trainer(p);
     if (finish_model(p, err) || finish_processes(p, err) || finish_version(p, err))
         return -1;
     finish_by_model(&p->config->value);

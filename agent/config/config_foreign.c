@@ -56,10 +56,7 @@ const struct config_shorthand config_shorthands[] = {
     {RESUME, "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_SAID},
     {RESUME, "false", "checkpoint.resume_from_checkpoint", "no", ALWAYS},
     {RESUME, "text", "checkpoint.resume_from_checkpoint", NULL, ALWAYS},
-    /* Transformers' Trainer and its examples. */
-    {"save_strategy", "no", "checkpoint.save_steps", "1000000000000", ALWAYS},
-    {"save_strategy", "epoch", "checkpoint.save_steps", "epoch", ALWAYS},
-    {"save_strategy", "steps", "checkpoint.save_steps", "500", UNLESS_GIVEN},
+    /* Transformers' Trainer and its examples; more of it is in config_trainer.c. */
     {"pad_to_max_length", "true", "data.padding", "max_length", ALWAYS},
     {"pad_to_max_length", "false", "data.padding", "longest", ALWAYS},
     {REPORT, "tensorboard", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},

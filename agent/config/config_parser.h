@@ -54,6 +54,8 @@ struct config_parser {
     bool auto_wrap;          /* it was written as --fsdp's word */
     const char *checkpoint;  /* --checkpoint's, unless --resume=False holds at the end; or NULL */
     enum config_source checkpoint_source;
+    int save_strategy; /* Trainer's, which decides at the end (config_trainer.c); below 0: none */
+    enum config_source save_strategy_source;
     const char *trainer;      /* the preset of a whole trainer that was applied last; or NULL */
     int64_t preset_optimizer; /* optimizer.name by then */
     bool is_fsdp2;            /* fsdp_version is 2 */
@@ -104,6 +106,12 @@ int config_apply_schedule(struct config_parser *p, const char *text, enum config
                           struct error *err);
 /* What Transformers asks of a schedule, and its defaults; for config_finish. */
 int config_finish_schedule(struct config_parser *p, struct error *err);
+
+/* A flag of Trainer that decides at the end; *ret_done: it is one. */
+int config_apply_trainer(struct config_parser *p, const char *name, const char *value,
+                         enum config_source source, bool *ret_done, struct error *err);
+/* What these come to, for config_finish. */
+void config_finish_trainer(struct config_parser *p);
 
 /* Whether the trainer is a script that accelerate starts. */
 bool config_is_launched(const struct config_parser *p);

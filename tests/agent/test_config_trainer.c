@@ -93,6 +93,35 @@ static void its_defaults_are_trainers(void **state)
     assert_string_equal(config.headline, "");
 }
 
+/* Some flags decide what others come to, and say so, whichever comes first. */
+static void the_order_of_flags_changes_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *one, *other, *headline;
+    } rows[] = {
+        {"--save_strategy no", "--save_steps 2",
+         "checkpoint.save_steps=2 is ignored: save_strategy=no decides, as in Trainer\n"},
+        {"--save_strategy epoch", "--checkpointing_steps 2",
+         "checkpoint.save_steps=2 is ignored: save_strategy=epoch decides, as in Trainer\n"},
+        {"--save_strategy steps", "--save_steps 2", ""},
+        {"--save_strategy epoch", "--save_steps epoch", ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        for (int turned = 0; turned < 2; turned++) {
+            auto_arena struct arena *arena = arena_open();
+            struct config config;
+            struct error err;
+            const char *line = arena_printf(arena,
+                                            "--preset accelerate --preset trainer --model_name m "
+                                            "--dataset d --output_dir o %s %s",
+                                            turned ? rows[i].other : rows[i].one,
+                                            turned ? rows[i].one : rows[i].other);
+            assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
+            assert_string_equal(config.headline, rows[i].headline);
+        }
+}
+
 /* Every field of TrainingArguments (transformers 5.23, and some of 4.x): none is a flag that nobody
  * knows, which a run would pass over as if it were misspelt. */
 static void every_argument_is_known(void **state)
@@ -142,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_defaults_are_trainers),
+        cmocka_unit_test(the_order_of_flags_changes_nothing),
         cmocka_unit_test(every_argument_is_known),
         cmocka_unit_test(what_would_train_otherwise_is_refused),
     };
