@@ -123,21 +123,6 @@ static int expand(struct config_parser *p, const char *name, const char *value,
     return is_name && !*ret_done ? refuse_value(name, value, err) : 0;
 }
 
-/* Trainer's list, as words, with commas or as Python writes it: each of them. */
-static int apply_list(struct config_parser *p, const char *name, const char *value,
-                      enum config_source source, struct error *err)
-{
-    static const char separators[] = ", []'\"";
-    char *rest = NULL, *text = arena_strdup(p->arena, value);
-    char *one = strtok_r(text, separators, &rest);
-    if (!one) /* an empty list */
-        return config_apply(p, name, "none", source, err);
-    for (; one; one = strtok_r(NULL, separators, &rest))
-        if (config_apply(p, name, one, source, err))
-            return -1;
-    return 0;
-}
-
 /* What the value means under that name of schedule.type, which may be cut short here, too. */
 static const char *spelled(const char *name, const char *value)
 {
@@ -165,8 +150,6 @@ int config_apply(struct config_parser *p, const char *name, const char *value,
     int result = config_apply_trainer(p, name, value, source, &done, err);
     if (done)
         return result;
-    if (value && config_names_have(CONFIG_LISTS, name, false) && (!*value || strpbrk(value, ", [")))
-        return apply_list(p, name, value, source, err);
     if (refuse(p, name, value, &done, err) || (!done && expand(p, name, value, source, &done, err)))
         return -1;
     if (config_names_have(CONFIG_FSDP_VERSION, name, false)) {

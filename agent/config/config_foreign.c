@@ -9,7 +9,6 @@
 #define LR_DECAY "lr_decay schedule.lr_decay"
 #define LOADING                                                                                    \
     "cpu_ram_efficient_loading fsdp_cpu_ram_efficient_loading parallel.cpu_ram_efficient_loading"
-#define REPORT  "report_to logging.report_to"
 #define RESHARD "fsdp_reshard_after_forward reshard_after_forward parallel.reshard_after_forward"
 #define POLICY  "fsdp_mixed_precision_policy mixed_precision_policy precision.mixed_precision_policy"
 #define RESUME  "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
@@ -59,12 +58,6 @@ const struct config_shorthand config_shorthands[] = {
     /* Transformers' Trainer and its examples; more of it is in config_trainer.c. */
     {"pad_to_max_length", "true", "data.padding", "max_length", ALWAYS},
     {"pad_to_max_length", "false", "data.padding", "longest", ALWAYS},
-    {REPORT, "tensorboard", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},
-    {REPORT, "wandb", "logging.wandb", "offline", ALWAYS},
-    {REPORT, "all", "logging.tensorboard_dir", "./tensorboard_logs", UNLESS_GIVEN},
-    {REPORT, "all", "logging.wandb", "offline", ALWAYS},
-    {REPORT, "none", "logging.tensorboard_dir", "", ALWAYS},
-    {REPORT, "none", "logging.wandb", "off", ALWAYS},
 };
 const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
 

@@ -56,6 +56,9 @@ struct config_parser {
     enum config_source checkpoint_source;
     int save_strategy; /* Trainer's, which decides at the end (config_trainer.c); below 0: none */
     enum config_source save_strategy_source;
+    bool has_reports; /* likewise report_to */
+    unsigned reports; /* what it names */
+    enum config_source reports_source;
     const char *trainer;      /* the preset of a whole trainer that was applied last; or NULL */
     int64_t preset_optimizer; /* optimizer.name by then */
     bool is_fsdp2;            /* fsdp_version is 2 */

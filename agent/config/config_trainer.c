@@ -2,10 +2,13 @@
  * kept until all have been read. */
 #include "agent/config/config_parser.h"
 
+#include <string.h>
 #include <strings.h>
 
 static const char *const strategies[] = {"no", "epoch", "steps"};
 enum { SAVE_NO, SAVE_EPOCH, SAVE_STEPS };
+
+enum { REPORT_TENSORBOARD = 1, REPORT_WANDB = 2 };
 
 /* The index of `value` among the words; NULL is a flag without one. */
 static int find_word(const char *value, const char *const *words, size_t count, int *ret_index,
@@ -24,9 +27,34 @@ static int find_word(const char *value, const char *const *words, size_t count, 
                      str_text(&allowed));
 }
 
+/* The list of report_to, as words, with commas or as Python writes it. */
+static int apply_reports(struct config_parser *p, const char *value, struct error *err)
+{
+    static const char *const words[] = {"tensorboard", "wandb", "all", "none"};
+    static const unsigned means[] = {REPORT_TENSORBOARD, REPORT_WANDB,
+                                     REPORT_TENSORBOARD | REPORT_WANDB, 0};
+    static const char separators[] = ", []'\"";
+    char *rest = NULL, *text = arena_strdup(p->arena, value ? value : "true");
+    p->reports = 0;
+    for (char *one = strtok_r(text, separators, &rest); one;
+         one = strtok_r(NULL, separators, &rest)) {
+        int which;
+        if (find_word(one, words, array_length(words), &which, err))
+            return -1;
+        p->reports |= means[which];
+    }
+    return 0;
+}
+
 int config_apply_trainer(struct config_parser *p, const char *name, const char *value,
                          enum config_source source, bool *ret_done, struct error *err)
 {
+    *ret_done = true;
+    if (config_names_have(CONFIG_LISTS, name, false)) {
+        p->has_reports = true;
+        p->reports_source = source;
+        return apply_reports(p, value, err);
+    }
     *ret_done = config_names_have("save_strategy", name, false);
     if (!*ret_done)
         return 0;
@@ -55,7 +83,44 @@ static void finish_saving(struct config_parser *p)
     p->config->is_resolved[index] = false;
 }
 
+/* report_to is the whole list: logging_dir only says where TensorBoard's files go if it is on it.
+ * A key of a stronger source is heard, as is one that turns off what the list names. */
+static void finish_reports(struct config_parser *p)
+{
+    static const struct {
+        unsigned bit;
+        size_t field;
+        const char *name, *on, *off;
+    } rows[] = {
+        {REPORT_TENSORBOARD, KEY_AT(logging.tensorboard_dir), "tensorboard", "./tensorboard_logs",
+         ""},
+        {REPORT_WANDB, KEY_AT(logging.wandb), "wandb", "offline", "off"},
+    };
+    struct error ignored; /* both values are right */
+    for (size_t i = 0; p->has_reports && i < array_length(rows); i++) {
+        int index = config_key_at(rows[i].field);
+        const struct config_key *key = config_key(index);
+        enum config_source source = p->config->source[index];
+        auto_str struct str now;
+        str_init(&now, CONFIG_MAX_FILE_BYTES);
+        config_get_value(key, &p->config->value, &now);
+        bool is_on = strcmp(str_text(&now), rows[i].off) != 0;
+        bool is_named = (p->reports & rows[i].bit) != 0;
+        if (source > p->reports_source || (is_named && (is_on || source == p->reports_source)) ||
+            (!is_named && !is_on && p->reports != 0))
+            continue;
+        if (!is_named && is_on && source > SOURCE_PRESET && !p->config->is_resolved[index])
+            config_add_headline(p->config, p->arena,
+                                "%s.%s=%s is ignored: report_to does not name %s, and decides",
+                                key->group, key->name, str_text(&now), rows[i].name);
+        (void)config_set_value(key, &p->config->value, is_named ? rows[i].on : rows[i].off,
+                               p->arena, &ignored);
+        p->config->source[index] = p->reports_source;
+    }
+}
+
 void config_finish_trainer(struct config_parser *p)
 {
+    finish_reports(p);
     finish_saving(p);
 }

@@ -106,6 +106,15 @@ static void the_order_of_flags_changes_nothing(void **state)
          "checkpoint.save_steps=2 is ignored: save_strategy=epoch decides, as in Trainer\n"},
         {"--save_strategy steps", "--save_steps 2", ""},
         {"--save_strategy epoch", "--save_steps epoch", ""},
+        {"--report_to none", "--logging_dir x",
+         "logging.tensorboard_dir=x is ignored: report_to does not name tensorboard, and "
+         "decides\n"},
+        {"--report_to wandb", "--logging_dir x",
+         "logging.tensorboard_dir=x is ignored: report_to does not name tensorboard, and "
+         "decides\n"},
+        {"--report_to none", "--wandb",
+         "logging.wandb=offline is ignored: report_to does not name wandb, and decides\n"},
+        {"--report_to tensorboard", "--logging_dir x", ""},
     };
     for (size_t i = 0; i < array_length(rows); i++)
         for (int turned = 0; turned < 2; turned++) {
