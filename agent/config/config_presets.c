@@ -168,8 +168,10 @@ static const char *const accelerate[] = {
     NULL,
 };
 
-/* The defaults of Transformers' TrainingArguments, for a script of which nothing else is known. */
+/* The defaults of Transformers' TrainingArguments, for a script of which nothing else is known; a
+ * model that is named has weights, as from_pretrained asks. */
 static const char *const trainer[] = {
+    "model.init=pretrained",
     "data.per_device_train_batch_size=8",
     "data.eval_batch_size=8",
     "optimizer.name=adamw",

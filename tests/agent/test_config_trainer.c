@@ -64,6 +64,7 @@ static void its_defaults_are_trainers(void **state)
     const char *line = "--preset accelerate --preset trainer --model_name m --dataset d";
     assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
     const struct agent_config *c = &config.value;
+    assert_int_equal(c->model.init, INIT_PRETRAINED);
     assert_int_equal(c->data.train_batch_size, 8);
     assert_int_equal(c->data.eval_batch_size, 8);
     assert_true(c->schedule.epochs == 3);
@@ -86,6 +87,9 @@ static void its_defaults_are_trainers(void **state)
     assert_string_equal(config.headline, "checkpoints go to trainer_output, as no checkpoint.dir "
                                          "says otherwise (--checkpoint_dir, --output_dir)\n");
     assert_string_equal(config.warning, "");
+    const char *sizes = "--preset accelerate --preset trainer --preset bert-base --dataset d";
+    assert_ok(config_line_parse(arena, sizes, "", &config, &err), &err);
+    assert_int_equal(c->model.init, INIT_AUTO); /* nobody named a model */
     line = arena_printf(arena, "%s --max_steps 5 --output_dir o --eval_steps 2 --lr 1e-3", line);
     assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
     assert_true(c->schedule.epochs == 0 && c->schedule.max_steps == 5);

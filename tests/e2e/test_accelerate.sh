@@ -11,8 +11,9 @@ cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased_files/* "
 for split in train validation; do
     seq -f '{"text": "the quick brown fox %g jumps over the lazy dog and runs away from it"}' 40 >"$work/data/$split.jsonl"
 done
-arguments=(--model_name_or_path "$work/bert" --dataset "$work/data" --head masked_lm --max_seq_length 32
+named=(--model_name_or_path "$work/bert" --dataset "$work/data" --head masked_lm --max_seq_length 32
     --per_device_train_batch_size 4 --learning_rate 1e-3 --max_steps 4 --prometheus_port 0)
+arguments=("${named[@]}" --init random) # there are no weights
 # Runs that name no directory save where Trainer would, in a folder of their own.
 trains() {
     rm -rf "$work/cwd" && mkdir "$work/cwd"
@@ -93,6 +94,12 @@ bad "a file read by one rank, and not sent on" "set --fsdp_sync_module_states to
 bad "a class that the model has not" "Could not find the transformer layer class T5Block in the model." 'distributed_type: FSDP' \
     'fsdp_config: {fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_transformer_layer_cls_to_wrap: T5Block}'
 check "a script whose arguments do not say what it trains" fails 2 "scripts are not run" accelerate launch my-trainer-script.py
+check "a model without weights, which from_pretrained refuses" fails 2 \
+    "$work/bert: neither model.safetensors nor model.safetensors.index.json is there; model.init=random draws the values" \
+    accelerate launch --cpu --num_processes 1 my-trainer-script.py "${named[@]}" --output_dir "$work/none"
+check "... unless it goes on from a checkpoint" fails 0 "Resumed from $work/ckpt/checkpoint-2" \
+    accelerate launch --cpu --num_processes 1 my-trainer-script.py "${named[@]}" --output_dir "$work/none" \
+    --resume_from_checkpoint "$work/ckpt/checkpoint-2"
 check "sequences beyond BERT's positions" fails 2 "data.max_seq_length: 65 tokens, but the model has only 64 positions" \
     accelerate launch my-trainer-script.py "${arguments[@]}" --max_seq_length 65
 tap_done

@@ -41,7 +41,10 @@ tiny() { # OVERLAY MODEL: a place as the claim has it
     local hub=$work/fsx/hf/hub/models--$2
     mkdir -p "$hub/refs" "$hub/snapshots/abc" && printf abc >"$hub/refs/main"
     case $1 in
-    bert) cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased_files/* "$hub/snapshots/abc" ;;
+    bert)
+        cp tests/data/tiny/bert/config.json tests/data/tokenizers/bert_uncased_files/* "$hub/snapshots/abc"
+        draw_weights "$hub/snapshots/abc" --head masked_lm --dataset "$work/fsx/datasets/wikitext" --max_seq_length 32
+        ;;
     *)
         cp tests/data/tiny/t5/config.json tests/data/tokenizers/spm_t5/spiece.model "$hub/snapshots/abc"
         draw_weights "$hub/snapshots/abc" --dataset "$work/fsx/datasets/billsum" --max_target_length 8
