@@ -14,8 +14,8 @@ static int set(struct config_parser *p, int index, const char *text, enum config
     p->config->is_resolved[index] = false;
     if (key->offset == KEY_AT(model.type))
         p->model_type = arena_strdup(p->arena, text);
-    if (key->offset == KEY_AT(schedule.min_lr))
-        p->min_lr_rate = -1;
+    if (key->offset == KEY_AT(schedule.min_lr) && config_take_min_lr(p, source, err))
+        return -1;
     if (key->offset == KEY_AT(schedule.type))
         p->scheduler = NULL;
     if (key->offset == KEY_AT(parallel.wrap_policy)) {

@@ -53,7 +53,8 @@ static void note_training(struct config_parser *p)
     bool by_step = c->schedule.type == SCHEDULE_STEP_LR;
     bool warms_up = !by_step && c->schedule.type != SCHEDULE_HF_CONSTANT;
     bool waves = c->schedule.type == SCHEDULE_HF_COSINE ||
-                 c->schedule.type == SCHEDULE_HF_COSINE_WITH_RESTARTS;
+                 c->schedule.type == SCHEDULE_HF_COSINE_WITH_RESTARTS ||
+                 c->schedule.type == SCHEDULE_WSD;
     bool evaluates = c->eval.strategy != EVAL_NO;
     bool full = c->checkpoint.dir[0] && c->checkpoint.state_dict_type == STATE_DICT_FULL;
     bool has_dir = c->checkpoint.dir[0];
@@ -80,7 +81,8 @@ static void note_training(struct config_parser *p)
         {KEY_AT(schedule.warmup_ratio), warms_up, "another schedule.type than step or hf_constant"},
         {KEY_AT(schedule.decay_steps), !by_step, "another schedule.type than step"},
         {KEY_AT(schedule.min_lr), !by_step, "another schedule.type than step"},
-        {KEY_AT(schedule.num_cycles), waves, "schedule.type=hf_cosine or hf_cosine_with_restarts"},
+        {KEY_AT(schedule.num_cycles), waves,
+         "schedule.type=hf_cosine, hf_cosine_with_restarts or wsd"},
         {KEY_AT(eval.steps), c->eval.strategy == EVAL_STEPS, "eval.eval_strategy=steps"},
         {KEY_AT(eval.max_batches), evaluates, "an eval.eval_strategy"},
         {KEY_AT(eval.reduction), evaluates, "an eval.eval_strategy"},

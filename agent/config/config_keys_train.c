@@ -72,7 +72,7 @@ static const struct config_key keys[] = {
     KEY_FLOAT("schedule", "gamma", schedule.gamma, "0.1", 0, 1, NULL, "step: factor of a decay"),
     KEY_FLOAT(
         "schedule", "num_cycles", schedule.num_cycles, "0", 0, 1e6, NULL,
-        "hf_cosine: waves; hf_cosine_with_restarts: how often from the top; 0: half a wave, and once"),
+        "hf_cosine, and wsd in its falling part: waves; hf_cosine_with_restarts: how often from the top; 0: half a wave, and once"),
     KEY_INT("schedule", "cooldown_steps", schedule.cooldown_steps, "0", 0, 1e12, NULL,
             "wsd: optimizer steps of the last, falling part"),
     KEY_FLOAT("schedule", "power", schedule.power, "1", 0, 1e3, NULL,

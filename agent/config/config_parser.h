@@ -51,8 +51,9 @@ struct config_parser {
     const char *wrap_policy; /* likewise */
     const char *scheduler;   /* likewise, under whatever name of schedule.type; or NULL */
     double min_lr_rate;      /* of optimizer.lr; below 0: min_lr is given, or nothing */
-    bool auto_wrap;          /* it was written as --fsdp's word */
-    const char *checkpoint;  /* --checkpoint's, unless --resume=False holds at the end; or NULL */
+    enum config_source min_lr_rate_source;
+    bool auto_wrap;         /* it was written as --fsdp's word */
+    const char *checkpoint; /* --checkpoint's, unless --resume=False holds at the end; or NULL */
     enum config_source checkpoint_source;
     int save_strategy; /* Trainer's, which decides at the end (config_trainer.c); below 0: none */
     enum config_source save_strategy_source;
@@ -107,6 +108,8 @@ int config_apply_fsdp_words(struct config_parser *p, const char *words, enum con
 /* Trainer's keyword arguments of a schedule, as JSON or as Python writes them. */
 int config_apply_schedule(struct config_parser *p, const char *text, enum config_source source,
                           struct error *err);
+/* schedule.min_lr was given: it takes the place of a weaker source's min_lr_rate. */
+int config_take_min_lr(struct config_parser *p, enum config_source source, struct error *err);
 /* What Transformers asks of a schedule, and its defaults; for config_finish. */
 int config_finish_schedule(struct config_parser *p, struct error *err);
 

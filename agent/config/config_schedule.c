@@ -12,6 +12,21 @@ bool config_is_launched(const struct config_parser *p)
     return p->trainer && strcmp(p->trainer, "accelerate") == 0;
 }
 
+static int refuse_both(struct error *err)
+{
+    return error_set(err, ERR_CONFIG,
+                     "min_lr (lr_end) and min_lr_rate (min_lr_ratio): only one "
+                     "can be given");
+}
+
+int config_take_min_lr(struct config_parser *p, enum config_source source, struct error *err)
+{
+    if (p->min_lr_rate >= 0 && p->min_lr_rate_source == source)
+        return refuse_both(err);
+    p->min_lr_rate = -1;
+    return 0;
+}
+
 /* One keyword argument. */
 static int apply_argument(struct config_parser *p, const char *name, const char *text,
                           enum config_source source, struct error *err)
@@ -35,11 +50,14 @@ static int apply_argument(struct config_parser *p, const char *name, const char 
                          "'%s' is not supported; num_cycles, min_lr, min_lr_rate, lr_end, power, "
                          "num_decay_steps and min_lr_ratio are",
                          name);
-    if (!rows[i].key)
-        return str_to_double(text, &p->min_lr_rate) && p->min_lr_rate >= 0 && p->min_lr_rate <= 1
-                   ? 0
-                   : error_set(err, ERR_CONFIG, "%s: '%s' is not a number from 0 to 1", name, text);
-    return config_apply(p, rows[i].key, text, source, err) ? error_wrap(err, "%s", name) : 0;
+    if (rows[i].key)
+        return config_apply(p, rows[i].key, text, source, err) ? error_wrap(err, "%s", name) : 0;
+    if (!str_to_double(text, &p->min_lr_rate) || p->min_lr_rate < 0 || p->min_lr_rate > 1)
+        return error_set(err, ERR_CONFIG, "%s: '%s' is not a number from 0 to 1", name, text);
+    p->min_lr_rate_source = source;
+    if (SOURCE_OF(schedule.min_lr) == source)
+        return refuse_both(err);
+    return 0;
 }
 
 int config_apply_schedule(struct config_parser *p, const char *text, enum config_source source,

@@ -88,6 +88,12 @@ static double cosine_wave(double waves)
     return fmax(0, 0.5 * (1 + cos(2 * M_PI * waves)));
 }
 
+/* Half a wave, unless more are asked for. */
+static double waves_of(const struct schedule *s)
+{
+    return s->num_cycles > 0 ? s->num_cycles : 0.5;
+}
+
 /* What is left of the highest rate after warm-up. */
 static double hf_factor(const struct schedule *s, double n, double T, double W)
 {
@@ -102,15 +108,15 @@ static double hf_factor(const struct schedule *s, double n, double T, double W)
     case SCHEDULE_HF_INVERSE_SQRT:
         return 1 / sqrt((n + scale - W) / scale);
     case SCHEDULE_HF_COSINE:
-        return cosine_wave(fmin(p, 1) * (s->num_cycles > 0 ? s->num_cycles : 0.5));
+        return cosine_wave(fmin(p, 1) * waves_of(s));
     case SCHEDULE_COSINE_TO_MIN:
         return cosine_wave(fmin(p, 1) / 2);
     case SCHEDULE_HF_COSINE_WITH_RESTARTS:
         return p >= 1 ? 0 : cosine_wave(fmod(p * at_least_1(s->num_cycles), 1) / 2);
     case SCHEDULE_WSD:
         return n < T - cooldown ? 1
-               : n < T          ? cosine_wave((n - (T - cooldown)) / at_least_1(cooldown) / 2)
-                                : 0;
+               : n < T ? cosine_wave((n - (T - cooldown)) / at_least_1(cooldown) * waves_of(s))
+                       : 0;
     default:
         return 1;
     }

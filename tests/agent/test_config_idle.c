@@ -45,8 +45,8 @@ static void what_has_no_use_is_told(void **state)
          "schedule.warmup_steps is ignored: it needs another schedule.type than step or "
          "hf_constant"},
         {"--schedule.type cosine --num_cycles 2",
-         "schedule.num_cycles is ignored: it needs schedule.type=hf_cosine or "
-         "hf_cosine_with_restarts"},
+         "schedule.num_cycles is ignored: it needs schedule.type=hf_cosine, "
+         "hf_cosine_with_restarts or wsd"},
         {"--model_type llama --rope_type none --factor 2",
          "model.rope_scaling.factor is ignored: it needs rope_type linear, dynamic or llama3"},
         {"--model_type llama_v3 --low_freq_factor 2",

@@ -170,6 +170,9 @@ static void trainers_words_are_trainers(void **state)
         {"warmup_stable_decay",
          "--lr_scheduler_type warmup_stable_decay --warmup_steps 3 --lr_scheduler_kwargs "
          "{\"num_decay_steps\":4,\"min_lr_ratio\":0.1}"},
+        {"warmup_stable_waves",
+         "--lr_scheduler_type warmup_stable_decay --warmup_steps 3 --lr_scheduler_kwargs "
+         "{\"num_decay_steps\":6,\"num_cycles\":1.25}"},
     };
     struct fixture_file *file = fixture_open("schedules.safetensors");
     for (size_t i = 0; i < array_length(rows); i++) {

@@ -31,6 +31,7 @@ TRAINER = {
     "trainer_cosine_with_min_lr": ("cosine_with_min_lr", 3, 10, {"min_lr": 1e-5}),
     "trainer_cosine_with_min_lr_rate": ("cosine_with_min_lr", 3, 10, {"min_lr_rate": 0.1}),
     "trainer_warmup_stable_decay": ("warmup_stable_decay", 3, 10, {"num_decay_steps": 4, "min_lr_ratio": 0.1}),
+    "trainer_warmup_stable_waves": ("warmup_stable_decay", 3, 10, {"num_decay_steps": 6, "num_cycles": 1.25}),
 }
 
 SCHEDULES = {
