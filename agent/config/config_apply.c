@@ -119,6 +119,8 @@ static int expand(struct config_parser *p, const char *name, const char *value,
             return -1;
         if (!gives_way(p, row, index, source) && set(p, index, text, source, err))
             return -1;
+        if (!row->value && config_key(index)->offset == KEY_AT(checkpoint.resume))
+            p->checkpoint = NULL; /* --checkpoint said it before */
     }
     return is_name && !*ret_done ? refuse_value(name, value, err) : 0;
 }

@@ -50,7 +50,8 @@ const struct config_shorthand config_shorthands[] = {
     {LR_DECAY, "true", "schedule.type", "cosine_to_min", UNLESS_GIVEN},
     {LR_DECAY, "false", "schedule.type", "constant", ALWAYS},
     /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR", of which the
-     * later --resume holds whatever --checkpoint says, before it or behind (config_finish.c).
+     * later --resume holds whatever --checkpoint says, before it or behind (config_finish.c), and
+     * which names a checkpoint if the former does not.
      * Trainer has True and False for the key itself. */
     {RESUME, "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_SAID},
     {RESUME, "false", "checkpoint.resume_from_checkpoint", "no", ALWAYS},

@@ -53,7 +53,8 @@ struct config_parser {
     double min_lr_rate;      /* of optimizer.lr; below 0: min_lr is given, or nothing */
     enum config_source min_lr_rate_source;
     bool auto_wrap;         /* it was written as --fsdp's word */
-    const char *checkpoint; /* --checkpoint's, unless --resume=False holds at the end; or NULL */
+    const char *checkpoint; /* --checkpoint's, unless a later --resume names another or
+                                --resume=False holds at the end; or NULL */
     enum config_source checkpoint_source;
     int save_strategy; /* Trainer's, which decides at the end (config_trainer.c); below 0: none */
     enum config_source save_strategy_source;
