@@ -240,7 +240,9 @@ static const char *const llama_single_gpu[] = {
 
 const struct config_preset config_presets[] = {
     {"mnist", "the PyTorch FSDP tutorial: MNIST's network, Adadelta, StepLR", mnist},
-    {"mnist-fsdp", "the tutorial's FSDP_mnist.py, which preset mnist is", mnist},
+    {"mnist-fsdp",
+     "the tutorial's FSDP_mnist.py: MNIST's network, Adadelta, StepLR; another name of preset mnist",
+     mnist},
     {"mnist-ddp", "the tutorial's DDP_mnist.py: the same without sharding", mnist_ddp},
     {"mnist-ddp-adam", "mnist-ddp.py: Adam, mean loss", mnist_ddp_adam},
     {"hyperpod", "train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines", hyperpod},

@@ -177,7 +177,7 @@ static void who_stands_in_is_told(void **state)
     } rows[] = {
         {"--preset mnist-fsdp --runtime.script " TUTORIAL,
          "FSDP_mnist.py is not read: preset mnist-fsdp stands in for it (the tutorial's "
-         "FSDP_mnist.py, which preset mnist is)"},
+         "FSDP_mnist.py: MNIST's network, Adadelta, StepLR; another name of preset mnist)"},
         {"--preset hyperpod --runtime.script /nonexistent/train.py",
          "train.py (there is no such file here) is not read: preset hyperpod stands in for it "
          "(train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines)"},
