@@ -180,7 +180,7 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     run_plan_make(&facts, &plan);
     enum shard_strategy current = build_strategy(c, model);
     if (only_advice)
-        run_plan_print_advice(&plan, out);
+        run_plan_print_advice(&plan, NULL, out);
     else if (o->json)
         run_plan_json(&plan, &facts, current, out);
     else

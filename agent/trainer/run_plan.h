@@ -150,8 +150,10 @@ void run_plan_print(const struct run_plan *plan, const struct run_plan_facts *fa
 /* The strategy that is configured, in a few lines. */
 void run_plan_print_short(const struct run_plan *plan, const struct run_plan_facts *facts,
                           enum shard_strategy current, struct str *out);
-/* The line of it that names flags and machines for the model's size. */
-void run_plan_print_advice(const struct run_plan *plan, struct str *out);
+/* The line of it that names flags and machines for the model's size; no strategy that needs more
+ * memory than `current`, where that is not NULL. */
+void run_plan_print_advice(const struct run_plan *plan, const enum shard_strategy *current,
+                           struct str *out);
 /* As one JSON object. */
 void run_plan_json(const struct run_plan *plan, const struct run_plan_facts *facts,
                    enum shard_strategy current, struct str *out);

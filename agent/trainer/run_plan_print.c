@@ -84,15 +84,27 @@ static void add_range(int low, int high, const char *what, struct str *out)
     str_printf(out, "%d %s%s", high, what, high == 1 ? "" : "s");
 }
 
-void run_plan_print_advice(const struct run_plan *p, struct str *out)
+static const struct run_plan_strategy *plan_of(const struct run_plan *p, enum shard_strategy which)
+{
+    return &p->strategies[which - FULL_SHARD];
+}
+
+void run_plan_print_advice(const struct run_plan *p, const enum shard_strategy *current,
+                           struct str *out)
 {
     const struct run_plan_advice a = run_plan_advise(p->parameters);
-    str_printf(out, "Advice for %s: --sharding_strategy=%s --offload_activations=%d%s, ", a.size,
-               shard_strategy_name(a.strategy), a.offload_activations,
+    int64_t more = current ? plan_of(p, a.strategy)->device - plan_of(p, *current)->device : 0;
+    str_printf(out, "Advice for %s: ", a.size);
+    if (more <= 0)
+        str_printf(out, "--sharding_strategy=%s ", shard_strategy_name(a.strategy));
+    str_printf(out, "--offload_activations=%d%s, ", a.offload_activations,
                a.cpu_offload_if_needed ? " (--cpu_offload=1 if needed)" : "");
     add_range(a.min_gpus, a.max_gpus, "GPU", out);
     str_add(out, " per node, ");
     add_range(a.min_nodes, a.max_nodes, "node", out);
+    if (more > 0)
+        str_printf(out, " (%s would need %.3f GB more)", shard_strategy_name(a.strategy),
+                   (double)more / giga);
     str_add(out, "\n");
 }
 
@@ -120,7 +132,7 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
     if (p->graphs > 0)
         str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
     str_add(out, "\n");
-    run_plan_print_advice(p, out);
+    run_plan_print_advice(p, &current, out);
     if (run_plan_units_are_small(p->parameters, p->units))
         str_printf(out,
                    "Units of %.3gM parameters are small (below %dM): one unit "

@@ -30,6 +30,11 @@ check "flags of a model are taken" has "1,154,549,760 parameters in 17 units" --
 check "the configured strategy is marked" has "* HYBRID_SHARD " --preset=llama3-8b --gpus 16 --sharding_strategy=hybrid
 check "the guide's advice is given" has "Advice for 1B to 10B parameters: --sharding_strategy=SHARD_GRAD_OP" \
     --preset=llama3-8b
+check "... without a strategy that the plan shows to need more" has \
+    "Advice for 1B to 10B parameters: --offload_activations=1, 4 to 8 GPUs per node, 1 to 2 nodes (SHARD_GRAD_OP would need 13.905 GB more)" \
+    --preset=llama3-8b --gpus=8
+check "... but with one that it shows to need less" has "Advice for 1B to 10B parameters: --sharding_strategy=SHARD_GRAD_OP" \
+    --preset=llama3-8b --gpus=8 --sharding_strategy=NO_SHARD
 check "FLOPs are told by both counts" has "591.5 TFLOP (causal), 697 TFLOP (full attention)" --preset=llama3.2-1b \
     --gpus=8 --max_context_width=8192
 
