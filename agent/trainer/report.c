@@ -124,7 +124,7 @@ static void on_differs(void *ctx, const char *what)
 {
     const struct report *r = ctx;
     if (r->setting.rank == 0)
-        log_warning("not the run that saved the checkpoint: %s", what);
+        log_warning("the checkpoint's run was another than this one: %s", what);
 }
 
 static void on_notice(void *ctx, const char *what)

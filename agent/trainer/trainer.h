@@ -101,7 +101,7 @@ struct trainer_listener {
     void (*weights)(void *ctx, const char *path, const char *notes);
     void (*skipped)(void *ctx,
                     const char *why); /* checkpoints that are not complete, in one line */
-    void (*differs)(void *ctx, const char *what); /* from the run that saved the checkpoint */
+    void (*differs)(void *ctx, const char *what); /* the checkpoint's run, "it", from this one */
     void (*notice)(void *ctx, const char *what);  /* of the data: what is missing or left out */
     bool (*stop_asked)(void *ctx); /* on any rank: all save and stop within a few steps */
 };

@@ -216,7 +216,8 @@ static int load_parts(struct trainer *t, const char *path, struct checkpoint *ch
 static void add_difference(struct lines *lines, const char *what, int64_t saved, int64_t now)
 {
     if (saved != now)
-        lines_add(lines, "%s %lld was %lld", what, (long long)now, (long long)saved);
+        lines_add(lines, "%s: it had %lld, this one has %lld", what, (long long)saved,
+                  (long long)now);
 }
 
 /* What makes the rest another run than the one that saved. The number of ranks may change, but the

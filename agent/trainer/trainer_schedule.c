@@ -57,12 +57,14 @@ static void tell_difference(struct trainer *t, const struct course *saved, const
     } rows[] = {{"optimizer.lr", saved->lr, now->lr},
                 {"schedule.min_lr", saved->min_lr, now->min_lr},
                 {"warm-up steps", saved->warmup, now->warmup},
-                {"decay steps", saved->decay_steps, now->decay_steps}};
+                {"steps that the rate falls over (schedule.decay_steps, or the run's)",
+                 saved->decay_steps, now->decay_steps}};
     for (size_t i = 0; i < array_length(rows); i++)
         if (rows[i].saved != rows[i].now)
-            lines_add(&lines, "%s %.10g was %.10g", rows[i].name, rows[i].now, rows[i].saved);
+            lines_add(&lines, "%s: it had %.10g, this one has %.10g", rows[i].name, rows[i].saved,
+                      rows[i].now);
     if (strcmp(saved->type, now->type) != 0)
-        lines_add(&lines, "schedule.type %s was %s", now->type, saved->type);
+        lines_add(&lines, "schedule.type: it had %s, this one has %s", saved->type, now->type);
     if (lines.count > 0)
         t->listener->differs(t->listener->ctx, lines_join(&lines));
 }

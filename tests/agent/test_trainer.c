@@ -271,9 +271,10 @@ static void what_differs_on_resume_is_told(void **state)
     runs_do(&other, arena, *state, 1,
             arena_printf(arena, "--max_steps=2 --resume %s --seed=7 --batch_size=4 --train_size=40",
                          dir));
-    assert_non_null(strstr(other.seen[0].differs, "runtime.seed 7 was 42"));
-    assert_non_null(strstr(other.seen[0].differs, "samples per step and micro-batch 4 was 12"));
-    assert_non_null(strstr(other.seen[0].differs, "training samples 40 was "));
+    assert_non_null(strstr(other.seen[0].differs, "runtime.seed: it had 42, this one has 7"));
+    assert_non_null(strstr(other.seen[0].differs,
+                           "samples per step and micro-batch: it had 12, this one has 4"));
+    assert_non_null(strstr(other.seen[0].differs, ", this one has 40"));
 }
 
 /* Of one file, as save_model writes it, and in another place. */

@@ -209,8 +209,9 @@ static void the_schedule_of_the_checkpoint_wins(void **state)
         assert_true(second.seen[0].loss[s] == whole.seen[0].loss[s]);
     assert_string_equal(second.seen[0].differs, "");
     runs_do_language(&other, arena, data, 1, flags);
-    assert_non_null(strstr(other.seen[0].differs, "optimizer.lr 0.5 was 0.01"));
-    assert_non_null(strstr(other.seen[0].differs, "schedule.type linear was cosine"));
+    assert_non_null(strstr(other.seen[0].differs, "optimizer.lr: it had 0.01, this one has 0.5"));
+    assert_non_null(
+        strstr(other.seen[0].differs, "schedule.type: it had cosine, this one has linear"));
     assert_true(other.seen[0].loss[STEPS - 1] != whole.seen[0].loss[STEPS - 1]);
 }
 

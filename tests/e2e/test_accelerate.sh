@@ -36,6 +36,10 @@ check "a run goes on from a checkpoint" trains accelerate launch --config_file "
     --resume_from_checkpoint "$work/ckpt/checkpoint-2"
 check "... and says so" contains "$work/out" "Resumed from $work/ckpt/checkpoint-2"
 
+check "... falling over other steps" trains accelerate launch --config_file "$document" my-trainer-script.py \
+    --resume_from_checkpoint "$work/ckpt/checkpoint-2" --decay_steps 6
+check "... which is told in words, once" fails 0 1 grep -c "the checkpoint's run was another than this one: steps that the rate falls over .*: it had 4, this one has 6" "$work/out"
+
 check "more steps than an epoch has" accelerate launch --num_processes 2 my-trainer-script.py "${arguments[@]}" --max_steps 7 \
     --output_dir "$work/seven" --csv "$work/steps.csv"
 check "... go on into the next" grep -q '^7,' "$work/steps.csv"
