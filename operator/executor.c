@@ -84,8 +84,9 @@ static void note_refusal(struct run *run, const struct action *action, const str
     job_memory_refuse(run->memory, err->msg);
 }
 
-/* A CustomResourceDefinition of somebody else's (Kubeflow's, which Helm does not replace) prunes
- * what it does not name, and says nothing: without its history no restart would ever count. */
+/* A CustomResourceDefinition of somebody else's (Kubeflow's) or of an earlier version (Helm
+ * replaces neither) prunes what it does not name, and says nothing: without its history no restart
+ * would ever count, and half of it would count one incident several times. */
 static void note_history(struct run *run, const struct job_status *written,
                          const struct json_t *answer)
 {
@@ -93,15 +94,15 @@ static void note_history(struct run *run, const struct job_status *written,
         .kind = ACTION_EVENT,
         .event_type = EVENT_WARNING,
         .reason = "HistoryNotKept",
-        .message = "The CustomResourceDefinition pytorchjobs.kubeflow.org is not Shoal's and does "
-                   "not keep status.history: backoffLimit counts only as long as one operator "
-                   "runs, and fields that are Shoal's own (restartScope) are dropped. Apply "
-                   "deploy/crd (see docs/install.md)"};
+        .message = "The CustomResourceDefinition pytorchjobs.kubeflow.org is not this version's "
+                   "and does not keep all of status.history: backoffLimit counts only as long as "
+                   "one operator runs, and other fields that it does not name are dropped. Apply "
+                   "deploy/crd (Helm: kubectl apply -f charts/shoal/crds; see docs/install.md)"};
     const json_t *status = json_object_get(answer, "status");
     if (!written->history.known || !json_is_object(status))
         return;
     struct executor *executor = run->executor;
-    bool came_back = json_object_get(status, "history") != NULL;
+    bool came_back = json_object_get(json_object_get(status, "history"), HISTORY_NEWEST_FIELD);
     if (!came_back && !executor->forgetful)
         log_warning("%s", event.message);
     executor->forgetful = !came_back;

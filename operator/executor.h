@@ -91,11 +91,11 @@ const char *executor_refused(struct executor *executor, const char *key, const c
  * anything was, so that another pass is due. */
 bool executor_forgive(struct executor *executor, const char *key, const char *uid);
 /* The status to go by: as seen, and with the history that was written where the API server does not
- * keep it (another CustomResourceDefinition than ours prunes it). Lives until the next call for the
- * job, or executor_forget. */
+ * keep all of it (another CustomResourceDefinition than this version's prunes it). Lives until the
+ * next call for the job, or executor_forget. */
 const struct job_status *executor_recall(struct executor *executor, const char *key,
                                          const char *uid, const struct job_status *seen);
-/* Whether the history of the last status that was written was not kept. */
+/* Whether the history of the last status that was written was not kept whole. */
 bool executor_is_forgetful(const struct executor *executor);
 /* Whether the view shows that a status write was done of which `over` told no more than that it
  * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. */

@@ -49,7 +49,7 @@ struct executor {
     struct flight *events;
     size_t event_count;
     uint64_t event_number;
-    bool forgetful;       /* the API server did not keep the history of the last status */
+    bool forgetful;       /* the API server did not keep all history of the last status */
     int64_t mute_told_ms; /* when it was last told that events may not be created; 0: never */
 };
 

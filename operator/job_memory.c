@@ -129,7 +129,7 @@ bool job_memory_keep(struct job_memory *memory, const struct job_status *written
 
 const struct job_status *job_memory_recall(struct job_memory *memory, const struct job_status *seen)
 {
-    if (!memory->kept || seen->history.known)
+    if (!memory->kept)
         return seen;
     arena_close(memory->recalled_arena);
     memory->recalled_arena = arena_open();

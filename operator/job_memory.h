@@ -34,7 +34,7 @@ struct job_memory {
     char *refused;           /* see executor_refused */
     uint64_t failure;        /* hash of how its last plan failed; 0: it did not */
     struct doubt *doubt;     /* NULL: none */
-    /* A CustomResourceDefinition that is not ours does not keep status.history. */
+    /* A CustomResourceDefinition that is not this version's does not keep all of status.history. */
     struct arena *kept_arena;     /* of `kept` */
     struct job_status *kept;      /* as last written, where its history was not kept; NULL: it is */
     struct arena *recalled_arena; /* of what job_memory_recall gave last */
@@ -63,8 +63,8 @@ bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
 /* The status was written, and its history came back or did not. Copies. Returns whether it has not
  * for the first time. */
 bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back);
-/* The status as it would be seen had its history been kept; `seen` itself if it was. Lives until
- * the next call. */
+/* The status as it would be seen had its history been kept whole; `seen` itself if it was. Lives
+ * until the next call. */
 const struct job_status *job_memory_recall(struct job_memory *memory,
                                            const struct job_status *seen);
 

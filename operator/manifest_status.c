@@ -97,7 +97,8 @@ static json_t *history_object(const struct history *history)
     set_count(object, "failures", history->failures);
     json_object_set_new(object, "restarts", json_integer(history->restarts)); /* 0 is shown too */
     set_count(object, "attempt", history->attempt);
-    set_count(object, "incidents", history->incidents);
+    json_object_set_new(object, HISTORY_NEWEST_FIELD,
+                        json_integer(history->incidents)); /* likewise */
     set_time(object, "incidentTime", history->incident_ms);
     set_count(object, "unexplained", history->unexplained);
     for (int type = 0; type < REPLICA_TYPES; type++)

@@ -142,8 +142,8 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
             "Of the requests sent, those refused for want of a right, or by a quota.",
             v->forbidden_requests);
     gauge(out, "shoal_operator_history_not_kept",
-          "Whether the API server dropped the history of the last status written: its "
-          "CustomResourceDefinition is not Shoal's.",
+          "Whether the API server dropped history of the last status written: its "
+          "CustomResourceDefinition is not this version's.",
           v->forgetful);
     exposition_head("shoal_operator_watch_failing",
                     "Whether objects of this kind cannot be listed or watched.", "gauge", out);

@@ -344,6 +344,10 @@ struct replica_history {
     bool left;
 };
 
+/* The field of status.history that CustomResourceDefinitions know since this version; always
+ * written, so that it tells whether the API server keeps them all. */
+#define HISTORY_NEWEST_FIELD "incidents"
+
 /* What pods can no longer tell once they are gone. */
 struct history {
     /* It was kept from the job's first pass on. False: of a job that another operator began nothing

@@ -350,7 +350,7 @@ done
 has_failed() { last pruned | grep -F "PyTorchJobFailed"; }
 check "failure 2: the limit is reached, though no history is kept" wait_for 60 has_failed
 check "the server did not keep it" is null field pruned .status.history
-check "the job tells why that ends with the operator" tells pruned "does not keep status.history"
+check "the job tells why that ends with the operator" tells pruned "does not keep all of status.history"
 not_kept() { metric shoal_operator_history_not_kept; }
 check "so does the gauge" comes 1 not_kept
 told_once() { grep -c "warning The CustomResourceDefinition" "$work/operator-$((${#operators[@]} - 1)).log"; }

@@ -20,8 +20,10 @@ struct kube {
                         event is its reason in brackets */
     int cancelled, events;
     size_t body_bytes; /* what it says that bodies take */
-    bool forgetful;    /* it answers with a status without history */
-    int uids;          /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
+    /* Of the history of a status, by its CustomResourceDefinition: this version's, Shoal 0.1's,
+     * somebody else's. */
+    enum { LATE_API_KEEPS_ALL, LATE_API_KEEPS_A_PART, LATE_API_KEEPS_NOTHING } keeps;
+    int uids; /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
 };
 
 extern const struct executor_transport late_api_transport;

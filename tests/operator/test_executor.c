@@ -290,16 +290,18 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
 }
 
 /* ... or that it was another's. */
-/* The CustomResourceDefinition of somebody else: what was counted is remembered. */
+/* The CustomResourceDefinition of somebody else, or of an earlier version: what was counted is
+ * remembered, whatever of it is seen. */
 static void a_history_that_is_not_kept_is_remembered(void **state)
 {
     (void)state;
     struct executor_fixture *f = executor_fixture_open(0);
-    const struct job_status seen = {0};
-    struct job_status counted = {.history = {.known = true, .failures = 3}};
     const char *uid = f->cluster->job->uid;
-    for (int forgetful = 1; forgetful >= 0; forgetful--) {
-        f->kube.forgetful = forgetful;
+    for (int keeps = LATE_API_KEEPS_NOTHING; keeps >= LATE_API_KEEPS_ALL; keeps--) {
+        bool forgetful = keeps != LATE_API_KEEPS_ALL;
+        struct job_status seen = {.history.known = keeps != LATE_API_KEEPS_NOTHING};
+        struct job_status counted = {.history = {.known = true, .failures = 3, .incidents = 2}};
+        f->kube.keeps = keeps;
         for (int i = 0; i < 2; i++) {
             struct plan *plan = plan_open(f->cluster->arena);
             counted.history.failures++;
@@ -308,9 +310,9 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
             late_api_answer_all(&f->kube);
             const struct job_status *recalled = executor_recall(f->executor, "ns/j", uid, &seen);
             assert_int_equal(recalled->history.failures, forgetful ? counted.history.failures : 0);
+            assert_int_equal(recalled->history.incidents, forgetful ? 2 : 0);
             assert_int_equal(executor_is_forgetful(f->executor), forgetful);
             assert_ptr_equal(executor_recall(f->executor, "ns/j", "another", &seen), &seen);
-            assert_ptr_equal(executor_recall(f->executor, "ns/j", uid, &counted), &counted);
         }
     }
     assert_int_equal(f->kube.events, 1); /* told once */

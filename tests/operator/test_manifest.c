@@ -250,7 +250,7 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
         "{\"type\":\"QuotaReserved\",\"status\":\"True\",\"observedGeneration\":3},"
         "{\"type\":\"Evicted\",\"status\":\"Unknown\"},"
         "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"r\",\"message\":\"m\"}],"
-        "\"history\":{\"restarts\":0},\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
+        "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
     json_decref(object);
     decode_close(manifest);
 }
