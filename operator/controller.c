@@ -207,8 +207,10 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     }
     c->passes++;
     struct job_status before;
-    if (executor_settle(c->executor, key, &world, arena, &before))
+    if (executor_settle(c->executor, key, &world, arena, &before)) {
+        world.status = executor_recall(c->executor, key, job->job->uid, job->status);
         on_written(c, key, job->job, &before, world.status);
+    }
     const struct plan *plan = reconcile(&world, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {

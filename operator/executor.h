@@ -98,7 +98,8 @@ const struct job_status *executor_recall(struct executor *executor, const char *
 /* Whether the history of the last status that was written was not kept whole. */
 bool executor_is_forgetful(const struct executor *executor);
 /* Whether the view shows that a status write was done of which `over` told no more than that it
- * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. */
+ * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. What that write
+ * counted is there to be recalled then. */
 bool executor_settle(struct executor *executor, const char *key, const struct world *world,
                      struct arena *arena, struct job_status *ret_before);
 /* The job is gone, and has no plan under way. */

@@ -98,19 +98,33 @@ void job_memory_doubt_no_more(struct job_memory *memory)
     memory->doubt = NULL;
 }
 
+/* Whether this is what is seen of the tried status. Of its history no more is seen than what was
+ * recalled, where the API server does not keep it. */
+static bool is_seen(const struct job_memory *memory, const struct job_status *tried,
+                    const struct job_status *seen)
+{
+    struct job_status shown = *tried;
+    if (memory->kept)
+        shown.history = seen->history;
+    return job_status_equal(&shown, seen);
+}
+
 bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
                        struct arena *arena, struct job_status *ret_before)
 {
     const struct doubt *doubt = memory->doubt;
     if (!doubt || job_status_equal(&doubt->before, seen))
         return false; /* as before: it may be done yet */
-    bool done = false;
+    const struct job_status *done = NULL;
     for (int i = 0; i < doubt->count; i++)
-        done |= job_status_equal(&doubt->tried[i], seen);
+        if (is_seen(memory, &doubt->tried[i], seen))
+            done = &doubt->tried[i];
     if (done)
         *ret_before = job_status_copy(&doubt->before, arena);
+    if (done && memory->kept)
+        job_memory_keep(memory, done, false);
     job_memory_doubt_no_more(memory);
-    return done;
+    return done != NULL;
 }
 
 bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back)

@@ -55,8 +55,8 @@ bool job_memory_forgive(struct job_memory *memory); /* returns whether anything 
 void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
                       const struct job_status *tried);
 void job_memory_doubt_no_more(struct job_memory *memory);
-/* What is seen settles the doubt. Returns whether the write was done; *ret_before is then what it
- * changed, in `arena`. */
+/* What is seen, as job_memory_recall gave it, settles the doubt. Returns whether the write was
+ * done; *ret_before is then what it changed, in `arena`, and its history may be recalled. */
 bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
                        struct arena *arena, struct job_status *ret_before);
 

@@ -319,6 +319,43 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
     executor_fixture_close(f);
 }
 
+/* What is seen lacks what that write counted; it counts all the same, once. */
+static void a_lost_answer_is_known_without_history(void **state)
+{
+    (void)state;
+    const struct history parts[] = {
+        [LATE_API_KEEPS_A_PART] = {.known = true, .failures = 4}, [LATE_API_KEEPS_NOTHING] = {0}};
+    for (int keeps = LATE_API_KEEPS_A_PART; keeps <= LATE_API_KEEPS_NOTHING; keeps++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        f->kube.keeps = keeps;
+        const char *uid = f->cluster->job->uid;
+        const struct history counted = {.known = true, .failures = 3, .incidents = 2};
+        struct job_status tries[2] = {{.start_ms = 1000, .history = counted},
+                                      {.start_ms = 2000, .history = counted}};
+        tries[1].history.failures = tries[1].history.incidents = 4;
+        for (int i = 0; i < 2; i++) {
+            struct plan *plan = plan_open(f->cluster->arena);
+            plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &tries[i]});
+            f->cluster->status = tries[0];
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), i ? ERR_IO : 0);
+            late_api_answer_all(&f->kube);
+        }
+        const struct job_status seen = {.start_ms = 2000, .history = parts[keeps]};
+        struct job_status before;
+        struct world world = {.job = f->cluster->job,
+                              .status = executor_recall(f->executor, "ns/j", uid, &seen)};
+        assert_int_equal(world.status->history.incidents, 2);
+        assert_true(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        assert_int_equal(before.history.failures, 3);
+        const struct job_status *now = executor_recall(f->executor, "ns/j", uid, &seen);
+        assert_int_equal(now->history.failures, 4);
+        assert_int_equal(now->history.incidents, 4);
+        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        executor_fixture_close(f);
+    }
+}
+
 static void a_status_that_another_wrote_is_not_ours(void **state)
 {
     (void)state;
@@ -374,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
         cmocka_unit_test(a_history_that_is_not_kept_is_remembered),
+        cmocka_unit_test(a_lost_answer_is_known_without_history),
         cmocka_unit_test(a_status_that_another_wrote_is_not_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
