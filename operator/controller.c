@@ -321,6 +321,7 @@ static void follow_leading(struct controller *c, bool leading)
         return;
     }
     drop_plans(c);
+    executor_drop_histories(c->executor);
     queue_close(c->queue);
     c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
 }

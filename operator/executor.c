@@ -254,6 +254,12 @@ const struct job_status *executor_recall(struct executor *executor, const char *
     return memory ? job_memory_recall(memory, seen) : seen;
 }
 
+void executor_drop_histories(struct executor *executor)
+{
+    job_memory_drop_histories(&executor->memories);
+    executor->forgetful = false;
+}
+
 bool executor_is_forgetful(const struct executor *executor)
 {
     return executor->forgetful;

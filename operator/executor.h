@@ -95,6 +95,8 @@ bool executor_forgive(struct executor *executor, const char *key, const char *ui
  * next call for the job, or executor_forget. */
 const struct job_status *executor_recall(struct executor *executor, const char *key,
                                          const char *uid, const struct job_status *seen);
+/* Another operator leads and writes: what this one remembers of histories is old from now on. */
+void executor_drop_histories(struct executor *executor);
 /* Whether the history of the last status that was written was not kept whole. */
 bool executor_is_forgetful(const struct executor *executor);
 /* Whether the view shows that a status write was done of which `over` told no more than that it

@@ -127,12 +127,24 @@ bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
     return done != NULL;
 }
 
-bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back)
+static void drop_history(void *context, struct table_entry *entry)
 {
-    bool is_first = !memory->kept && !came_back;
+    (void)context;
+    struct job_memory *memory = (struct job_memory *)entry;
     arena_close(memory->kept_arena);
     memory->kept_arena = NULL;
     memory->kept = NULL;
+}
+
+void job_memory_drop_histories(struct table *memories)
+{
+    table_each(memories, drop_history, NULL);
+}
+
+bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back)
+{
+    bool is_first = !memory->kept && !came_back;
+    drop_history(NULL, &memory->entry);
     if (came_back)
         return false;
     memory->kept_arena = arena_open();

@@ -63,6 +63,8 @@ bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
 /* The status was written, and its history came back or did not. Copies. Returns whether it has not
  * for the first time. */
 bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back);
+/* Others may count from now on: no job's history is recalled. */
+void job_memory_drop_histories(struct table *memories);
 /* The status as it would be seen had its history been kept whole; `seen` itself if it was. Lives
  * until the next call. */
 const struct job_status *job_memory_recall(struct job_memory *memory,

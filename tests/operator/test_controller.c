@@ -176,6 +176,25 @@ static void who_does_not_lead_writes_nothing(void **state)
     close_fixture(&f);
 }
 
+/* The API server keeps no history; who leads no more neither knows that nor what it counted. */
+static void what_was_counted_is_forgotten_with_the_lease(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        CLUSTER, KEPT(STATUS, API_TEXT("200 OK", "",
+                                       "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"6\"},"
+                                       "\"status\":{\"conditions\":[]}}"))};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    settle(&f);
+    assert_int_equal(asked(&f, STATUS), 1);
+    assert_true(view_of(&f).forgetful);
+    f.leading = false;
+    settle(&f);
+    assert_false(view_of(&f).forgetful);
+    close_fixture(&f);
+}
+
 static void what_fails_is_tried_again_later(void **state)
 {
     (void)state;
@@ -299,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_gets_its_pod_and_service_once),
         cmocka_unit_test(who_does_not_lead_writes_nothing),
+        cmocka_unit_test(what_was_counted_is_forgotten_with_the_lease),
         cmocka_unit_test(what_fails_is_tried_again_later),
         cmocka_unit_test(a_missing_right_to_list_is_told_on_the_jobs),
         cmocka_unit_test(a_new_job_waits_for_no_finished_ones),

@@ -319,6 +319,25 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
     executor_fixture_close(f);
 }
 
+/* Another operator has counted since. */
+static void who_leads_no_more_remembers_no_history(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    f->kube.keeps = LATE_API_KEEPS_NOTHING;
+    const char *uid = f->cluster->job->uid;
+    const struct job_status seen = {0}, counted = {.history = {.known = true, .failures = 3}};
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_ptr_not_equal(executor_recall(f->executor, "ns/j", uid, &seen), &seen);
+    executor_drop_histories(f->executor);
+    assert_ptr_equal(executor_recall(f->executor, "ns/j", uid, &seen), &seen);
+    assert_false(executor_is_forgetful(f->executor));
+    executor_fixture_close(f);
+}
+
 /* What is seen lacks what that write counted; it counts all the same, once. */
 static void a_lost_answer_is_known_without_history(void **state)
 {
@@ -411,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
         cmocka_unit_test(a_history_that_is_not_kept_is_remembered),
+        cmocka_unit_test(who_leads_no_more_remembers_no_history),
         cmocka_unit_test(a_lost_answer_is_known_without_history),
         cmocka_unit_test(a_status_that_another_wrote_is_not_ours),
     };
