@@ -63,7 +63,8 @@ static json_t *sizes_of(const json_t *all)
 
 /* Our own containers that do not say what they ask for ask for as much as container `pytorch`. What
  * a namespace allows to that one it allows to them, the pod's QoS class stays what the user made
- * it, and nothing more is reserved: of init containers only the most counts. */
+ * it, and nothing more is reserved: of init containers only the most counts. But for a
+ * sidecar (KEP-753), which asks beside the others all the time. */
 static void size_init_containers(json_t *init_containers, const json_t *containers)
 {
     const json_t *main = NULL;
@@ -75,7 +76,9 @@ static void size_init_containers(json_t *init_containers, const json_t *containe
     }
     for (size_t i = 0; i < json_array_size(init_containers) && main; i++) {
         json_t *container = json_array_get(init_containers, i);
-        if (!json_object_get(container, "resources"))
+        const char *restart = json_string_value(json_object_get(container, "restartPolicy"));
+        bool is_sidecar = restart && strcmp(restart, "Always") == 0;
+        if (!is_sidecar && !json_object_get(container, "resources"))
             json_object_set_new(container, "resources",
                                 json_pack("{s:o, s:o}", "limits",
                                           sizes_of(json_object_get(main, "limits")), "requests",

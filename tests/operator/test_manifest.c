@@ -110,6 +110,33 @@ static void the_template_itself_is_left_alone(void **state)
     decode_close(manifest);
 }
 
+/* What a sidecar asks for is added to what the containers ask for. */
+static void sidecars_are_not_sized(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *container;
+        bool is_sized;
+    } rows[] = {
+        {"{\"name\":\"a\"}", true},
+        {"{\"name\":\"a\",\"restartPolicy\":\"Always\"}", false},
+        {"{\"name\":\"a\",\"restartPolicy\":\"Never\"}", true},
+    };
+    struct manifest *manifest = decode_text(
+        "pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, "
+        "image: i, resources: {requests: {cpu: 4}}}]}}}}");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        json_t *ours = json_pack("[o]", json_loads(rows[i].container, 0, NULL));
+        json_t *pod = pod_of(manifest, 1, NULL, ours);
+        const json_t *list = json_object_get(json_object_get(pod, "spec"), "initContainers");
+        const json_t *sizes = json_object_get(json_array_get(list, 0), "resources");
+        assert_int_equal(sizes != NULL, rows[i].is_sized);
+        json_decref(pod);
+        json_decref(ours);
+    }
+    decode_close(manifest);
+}
+
 static void gangs_have_their_scheduler(void **state)
 {
     (void)state;
@@ -307,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_is_the_whole_template_and_ours_behind_it),
         cmocka_unit_test(the_template_itself_is_left_alone),
+        cmocka_unit_test(sidecars_are_not_sized),
         cmocka_unit_test(gangs_have_their_scheduler),
         cmocka_unit_test(services_are_headless),
         cmocka_unit_test(ports_are_what_an_api_server_takes),
