@@ -6,8 +6,9 @@
 extern "C" {
 #endif
 
-/* How many characters must be changed, put in or left out to make one name of the other. Upper and
- * lower case are alike, and so are '-' and '_'. Of b only the first 64 bytes count. */
+/* How many characters must be changed, put in, left out or swapped with their neighbour to make one
+ * name of the other (optimal string alignment). Upper and lower case are alike, and so are '-' and
+ * '_'. Of b only the first 64 bytes count. */
 int nearest_distance(const char *a, const char *b);
 
 /* The greatest distance at which another name is a help: a third of the name, at most 3. */

@@ -17,6 +17,12 @@ static void distances_count_changes(void **state)
         {"pytorchjob", "PyTorchJob", 0},
         {"batch-size", "batch_size", 0},
         {"kitten", "sitting", 3},
+        {"valeu", "value", 1}, /* two neighbours swapped are one change */
+        {"nmae", "name", 1},
+        {"Nmae-a", "name_a", 1},
+        {"ab", "ba", 1},
+        {"abcd", "badc", 2},
+        {"abc", "ca", 3}, /* what was swapped is not changed again */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         assert_int_equal(nearest_distance(rows[i].a, rows[i].b), rows[i].distance);
