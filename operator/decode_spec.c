@@ -144,6 +144,14 @@ struct document {
     struct optional backoff_limit; /* spec.backoffLimit, where some documents have it */
 };
 
+/* A field of runPolicy; of a stored job the API server has dropped it. */
+static void read_misplaced(struct json_reader *reader, const struct json_t *value, void *document)
+{
+    (void)value, (void)document;
+    if (reader->misspelt_fails)
+        json_problem(reader, "unknown field; it belongs in spec.runPolicy");
+}
+
 static const struct json_field spec_fields[] = {
     JSON_PART("runPolicy", struct document, job.run_policy, run_policy_fields),
     JSON_OPTIONAL("backoffLimit", struct document, backoff_limit, -1, INT32_MAX),
@@ -151,6 +159,13 @@ static const struct json_field spec_fields[] = {
                        elastic_fields),
     JSON_TEXT("nprocPerNode", struct document, job.nproc_per_node),
     JSON_CUSTOM("pytorchReplicaSpecs", struct document, job.replicas, read_replica_specs),
+    JSON_CUSTOM_SAME("cleanPodPolicy", read_misplaced),
+    JSON_CUSTOM_SAME("ttlSecondsAfterFinished", read_misplaced),
+    JSON_CUSTOM_SAME("activeDeadlineSeconds", read_misplaced),
+    JSON_CUSTOM_SAME("restartScope", read_misplaced),
+    JSON_CUSTOM_SAME("suspend", read_misplaced),
+    JSON_CUSTOM_SAME("managedBy", read_misplaced),
+    JSON_CUSTOM_SAME("schedulingPolicy", read_misplaced),
     JSON_END,
 };
 

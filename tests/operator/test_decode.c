@@ -262,6 +262,22 @@ static const struct row wrong[] = {
     {HEAD SPECS "\n    Worker:\n      template:\n        spec:\n          containers:\n"
                 "          - name: pytorch\n            image: i\n            volumeMount: []\n",
      AT("12") CONTAINERS "[0].volumeMount: unknown field; the nearest is volumeMounts"},
+    {HEAD SPECS "\n    Worker:\n      template:\n        spec:\n          containers:\n"
+                "          - nmae: sidecar\n            name: pytorch\n            image: i\n"
+                "            env: [{name: A, valeu: b}]\n",
+     AT("10") CONTAINERS "[0].nmae: unknown field; the nearest is name; " AT("13") CONTAINERS
+     "[0].env[0].valeu: unknown field; the nearest is value"},
+    /* a field of runPolicy that is not in it */
+    {HEAD "  cleanPodPolicy: All\n  suspend: true\n" SPECS "{" MASTER "}",
+     AT("5") "spec.cleanPodPolicy: unknown field; it belongs in spec.runPolicy; " AT(
+         "6") "spec.suspend: unknown field; it belongs in spec.runPolicy"},
+    {HEAD "  activeDeadlineSeconds: 9\n  ttlSecondsAfterFinished: 9\n" SPECS "{" MASTER "}",
+     AT("5") "spec.activeDeadlineSeconds: unknown field; it belongs in spec.runPolicy; " AT(
+         "6") "spec.ttlSecondsAfterFinished: unknown field; it belongs in spec.runPolicy"},
+    {HEAD "  restartScope: Job\n  schedulingPolicy: {queue: q}\n  managedBy: a/b\n" SPECS "{" MASTER
+          "}",
+     AT("5") "spec.restartScope: unknown field; it belongs in spec.runPolicy; " AT(
+         "6") "spec.schedulingPolicy: unknown field; it belongs in spec.runPolicy; " AT("7") "spec.managedBy: unknown field; it belongs in spec.runPolicy"},
     /* and one that is near none may still be what is missing */
     {HEAD "  replicas: {" MASTER "}",
      AT("4") "spec.pytorchReplicaSpecs: Required value: must have Master or Worker; " AT(
