@@ -24,11 +24,16 @@ void json_leave(struct json_reader *reader, size_t depth)
     reader->path[depth] = '\0';
 }
 
+static const char *path_of(const struct json_reader *reader)
+{
+    return *reader->path == '.' ? reader->path + 1 : reader->path;
+}
+
 static void add(struct json_reader *reader, struct lines *lines, const char *format, va_list args)
 {
     char text[512];
     vsnprintf(text, sizeof text, format, args);
-    const char *path = *reader->path == '.' ? reader->path + 1 : reader->path;
+    const char *path = path_of(reader);
     lines_add(lines, "%s%s%s", path, *path ? ": " : "", text);
 }
 
@@ -48,6 +53,14 @@ void json_note(struct json_reader *reader, const char *format, ...)
     va_start(args, format);
     add(reader, reader->notes, format, args);
     va_end(args);
+}
+
+void json_note_unused(struct json_reader *reader)
+{
+    if (reader->unused)
+        lines_add(reader->unused, "%s", path_of(reader));
+    else
+        json_note(reader, JSON_NOT_ENFORCED);
 }
 
 /* "must be WANTED, not the number 7" */
@@ -228,7 +241,7 @@ static void read_field(struct json_reader *reader, const json_t *value,
     case JSON_KIND_KNOWN:
         break;
     case JSON_KIND_UNUSED:
-        json_note(reader, JSON_NOT_ENFORCED);
+        json_note_unused(reader);
         break;
     }
 }

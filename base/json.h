@@ -24,6 +24,7 @@ struct json_reader {
     struct arena *arena;
     struct lines *problems;
     struct lines *notes;      /* fields that are dropped; NULL: nobody wants to know */
+    struct lines *unused;     /* paths of what json_note_unused was told; NULL: a note each */
     struct lines *unknown;    /* what no table has and is near no name of one; NULL: to the notes */
     bool misspelt_fails;      /* an unknown field that is near a known one is a problem */
     char path[JSON_MAX_PATH]; /* of the value that is being read; cut if longer */
@@ -58,7 +59,7 @@ struct json_field {
 };
 #define JSON_NO_OFFSET SIZE_MAX
 
-/* The note on a field that nothing here acts on; for custom readers of such fields too. */
+/* What is said of fields that nothing here acts on. */
 #define JSON_NOT_ENFORCED "understood, but not enforced here"
 
 /* How a table is written; it ends with JSON_END. `out` is the struct that json_read fills. */
@@ -124,6 +125,8 @@ void json_problem(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void json_note(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Nothing here acts on this field: what JSON_UNUSED does, for custom readers. */
+void json_note_unused(struct json_reader *reader);
 
 /* A JSON string of at most max_bytes of the text, cut between characters; in a text that is no
  * UTF-8, such as a message that was cut elsewhere, what is not ASCII becomes '?'. The caller owns

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/str.h"
 #include "base/yaml.h"
 #include "base/yaml_place.h"
 #include "operator/decode_spec.h"
@@ -35,6 +36,14 @@ static bool is_about_same(const char *const *lines, size_t count, const char *pr
     return false;
 }
 
+static bool is_among(const struct lines *lines, const char *text)
+{
+    for (size_t i = 0; i < lines->count; i++)
+        if (strcmp(lines->items[i], text) == 0)
+            return true;
+    return false;
+}
+
 static void add_lines(struct lines *to, const struct lines *from)
 {
     for (size_t i = 0; i < from->count; i++)
@@ -42,18 +51,64 @@ static void add_lines(struct lines *to, const struct lines *from)
     to->dropped += from->dropped;
 }
 
+enum { UNUSED_MAX_BYTES = 400 }; /* of names; what is more is counted */
+
+/* The field of the pods that this is the path of, the same for all replica types; NULL: of the job.
+ */
+static const char *pod_field(const char *path)
+{
+    static const char begin[] = "].template.spec.";
+    const char *found = strstr(path, begin);
+    return found ? found + strlen(begin) : NULL;
+}
+
+/* Each once, joined by ", ". */
+static const char *unused_names(const struct lines *unused, bool of_pods)
+{
+    struct lines names;
+    lines_init(&names, unused->arena);
+    auto_str struct str text;
+    str_init(&text, UNUSED_MAX_BYTES + 64);
+    size_t more = of_pods ? unused->dropped : 0;
+    for (size_t i = 0; i < unused->count; i++) {
+        const char *field = pod_field(unused->items[i]);
+        const char *name = field ? field : unused->items[i];
+        if ((field != NULL) != of_pods || is_among(&names, name))
+            continue;
+        lines_add(&names, "%s", name);
+        if (text.length + strlen(name) < UNUSED_MAX_BYTES)
+            str_printf(&text, "%s%s", text.length ? ", " : "", name);
+        else
+            more++;
+    }
+    if (names.count && more)
+        str_printf(&text, " and %zu more", more);
+    return arena_strdup(unused->arena, str_text(&text));
+}
+
+/* One line for all of them: they are the lesser news, and mostly the same in every template. */
+static void note_unused(struct lines *notes, const struct lines *unused)
+{
+    const char *job = unused_names(unused, false), *pods = unused_names(unused, true);
+    if (unused->count)
+        lines_add(notes, "spec: " JSON_NOT_ENFORCED ": %s%s%s%s", job, *job && *pods ? "; " : "",
+                  *pods ? "of the pods: " : "", pods);
+}
+
 struct job *decode_job(const struct json_t *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes)
 {
     struct job *job = arena_new(arena, struct job);
-    struct lines form, rules, unknown, others;
+    struct lines form, rules, unknown, others, unused;
     lines_init(&form, arena);
     lines_init(&rules, arena);
     lines_init(&unknown, arena);
     lines_init(&others, arena);
+    lines_init(&unused, arena);
     struct json_reader reader = {.arena = arena,
                                  .problems = &form,
                                  .notes = notes ? &others : NULL,
+                                 .unused = &unused,
                                  .unknown = &unknown,
                                  .misspelt_fails = notes != NULL};
     decode_spec(&reader, object, job);
@@ -70,6 +125,7 @@ struct job *decode_job(const struct json_t *object, int64_t default_backoff_limi
     if (notes) {
         add_lines(all.count ? problems : notes, &unknown);
         add_lines(notes, &others);
+        note_unused(notes, &unused);
     }
     return job;
 }

@@ -53,7 +53,7 @@ void decode_resources(struct json_reader *reader, const struct json_t *value, vo
     if (!json_is_object_here(reader, value))
         return;
     json_read(reader, value, requirements_fields, &found);
-    json_note(reader, JSON_NOT_ENFORCED);
+    json_note_unused(reader);
     struct quantities all = found.limits;
     for (size_t i = 0; i < found.requests.count; i++)
         quantities_set(&all, found.requests.items[i].resource, found.requests.items[i].milli,

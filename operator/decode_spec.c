@@ -41,7 +41,7 @@ static void read_scheduling(struct json_reader *reader, const struct json_t *val
     if (!json_is_object_here(reader, value))
         return;
     json_read(reader, value, scheduling_fields, policy);
-    json_note(reader, JSON_NOT_ENFORCED);
+    json_note_unused(reader);
 }
 
 static const struct json_field run_policy_fields[] = {
@@ -83,7 +83,7 @@ static void read_metrics(struct json_reader *reader, const struct json_t *value,
     auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
     elastic->metrics = value;
     elastic->metrics_hash = hash(text, reader->arena);
-    json_note(reader, JSON_NOT_ENFORCED);
+    json_note_unused(reader);
 }
 
 static const struct json_field elastic_fields[] = {

@@ -131,7 +131,7 @@ static const struct json_field container_fields[] = {
 static void read_scheduler_name(struct json_reader *reader, const struct json_t *value, void *name)
 {
     *(const char **)name = json_read_text(reader, value);
-    json_note(reader, JSON_NOT_ENFORCED);
+    json_note_unused(reader);
 }
 
 static const struct json_field pod_fields[] = {

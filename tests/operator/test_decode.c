@@ -12,6 +12,11 @@
 #define MASTER   "Master: {replicas: 1, " TEMPLATE "}"
 #define WORKER   "Worker: {" TEMPLATE "}"
 #define SPECS    "  pytorchReplicaSpecs: "
+#define UNUSED                                                                                      \
+    "template: {spec: {volumes: [], activeDeadlineSeconds: 9, containers: [{name: pytorch, image: " \
+    "i, resources: {limits: {cpu: 1}}, securityContext: {}}]}}"
+#define WORKER_OF(field)                                                                           \
+    "Worker: {replicas: 1, template: {spec: {containers: [{name: pytorch, image: i, " field "}]}}}"
 #define AT(line) "t.yaml:" line ": document 1 (PyTorchJob j): "
 
 static struct manifest *decode(const char *text, int *ret_result, struct error *err)
@@ -310,7 +315,15 @@ static const struct row noted[] = {
      "t.yaml:1: document 1 (Namespace ns): not a PyTorchJob, ignored"},
     {HEAD "  colour: red\n" SPECS "{" MASTER "}", AT("5") "spec.colour: unknown field, ignored"},
     {HEAD "  runPolicy: {schedulingPolicy: {queue: q}}\n" SPECS "{" MASTER "}",
-     AT("5") "spec.runPolicy.schedulingPolicy: understood, but not enforced here"},
+     AT("4") "spec: understood, but not enforced here: spec.runPolicy.schedulingPolicy"},
+    /* in one line what several templates have, and behind what matters more */
+    {HEAD "  runPolicy: {schedulingPolicy: {queue: q}}\n  colour: red\n" SPECS
+          "{Master: {replicas: 1, " UNUSED "}, Worker: {replicas: 1, " UNUSED "}}",
+     AT("6") "spec.colour: unknown field, ignored; " AT(
+         "4") "spec: understood, but not enforced here: spec.runPolicy.schedulingPolicy; of the pods: "
+              "volumes, activeDeadlineSeconds, containers[0].resources, containers[0].securityContext"},
+    {HEAD SPECS "{" WORKER_OF("resources: {limits: {cpu: 1}}") "}",
+     AT("4") "spec: understood, but not enforced here: of the pods: containers[0].resources"},
     {HEAD SPECS "{Worker: {template: {spec: {restartPolicy: Always, containers: [{name: pytorch, "
                 "image: i}]}}}}",
      AT("5") "spec.pytorchReplicaSpecs[Worker].template.spec.restartPolicy: Restart policy in pod template "
@@ -331,6 +344,26 @@ static void what_is_not_acted_on_is_noted(void **state)
         assert_string_equal(lines_join(&manifest->notes), noted[i].problems);
         decode_close(manifest);
     }
+}
+
+static void a_note_on_many_fields_is_cut(void **state)
+{
+    (void)state;
+    int result;
+    struct error err;
+    auto_str struct str text;
+    str_init(&text, 1 << 16);
+    str_add(&text, HEAD SPECS "{Worker: {template: {spec: {containers: [{name: pytorch, image: i}");
+    for (int i = 0; i < LINES_MAX + 6; i++)
+        str_printf(&text, ", {name: s%d, image: i, tty: true}", i);
+    str_add(&text, "]}}}}");
+    struct manifest *manifest = decode(str_text(&text), &result, &err);
+    assert_ok(result, &err);
+    assert_int_equal(manifest->notes.count, 1);
+    assert_non_null(
+        strstr(manifest->notes.items[0], "of the pods: containers[1].tty, containers[2]"));
+    assert_non_null(strstr(manifest->notes.items[0], "containers[20].tty and 50 more"));
+    decode_close(manifest);
 }
 
 static void lists_hold_jobs_too(void **state)
@@ -427,6 +460,7 @@ int main(void)
         cmocka_unit_test(backoff_limit_is_read_in_both_places),
         cmocka_unit_test(all_that_is_wrong_is_told),
         cmocka_unit_test(what_is_not_acted_on_is_noted),
+        cmocka_unit_test(a_note_on_many_fields_is_cut),
         cmocka_unit_test(lists_hold_jobs_too),
         cmocka_unit_test(names_must_fit_dns),
         cmocka_unit_test(what_is_for_schedulers_is_read),
