@@ -9,7 +9,10 @@ cluster=$work/cluster
 export KUBECONFIG=$cluster/kubeconfig
 trap 'tests/cluster/down.sh "$cluster" >/dev/null 2>&1; rm -rf "$work"' EXIT
 
-unchanged() { ! kubectl apply -k "$installed" | grep -v ' unchanged$'; }
+unchanged() {
+    local all
+    all=$(kubectl apply -k "$installed") && ! grep -v ' unchanged$' <<<"$all"
+}
 # Helm sends the CRD so, without a look at it: the server drops the rules if it does not know them
 rules_kept() { kubectl get crd pytorchjobs.kubeflow.org -o json | jq '[.. | objects | select(has("x-kubernetes-validations"))] | length'; }
 
