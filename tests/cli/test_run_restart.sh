@@ -119,7 +119,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return result;
 }
 END
-restart=OnFailure pod= policy='backoffLimit: 2'
+restart=OnFailure pod='' policy='backoffLimit: 2'
 sanitized() { case $BUILD in */asan | */tsan) ;; *) false ;; esac; } # which wants to be preloaded before all
 if sanitized || ! "${CC:-cc}" -shared -fPIC -o "$work/clock.so" "$work/clock.c"; then
     skip "a clock that is set back" "nothing can be preloaded here"
