@@ -38,7 +38,7 @@ static int apply_reports(struct config_parser *p, const char *value, struct erro
     p->reports = 0;
     for (char *one = strtok_r(text, separators, &rest); one;
          one = strtok_r(NULL, separators, &rest)) {
-        int which;
+        int which = 0;
         if (find_word(one, words, array_length(words), &which, err))
             return -1;
         p->reports |= means[which];
