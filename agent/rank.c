@@ -16,7 +16,7 @@
 #include "base/contract.h"
 #include "base/cores.h"
 #include "base/log.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

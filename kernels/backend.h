@@ -1,6 +1,6 @@
-/* What a backend is behind ops.h: one table of functions. device.c finds the table and forwards to
- * it; counting memory and naming random numbers are done once, for every backend, in memory.c and
- * random.c. Only files of kernels/ include this. */
+/* What a backend is behind device.h and ops.h: one table of functions. device.c finds the table and
+ * forwards to it; counting memory and naming random numbers are done once, for every backend, in
+ * memory.c and random.c. Only files of kernels/ include this. */
 #ifndef SHOAL_KERNELS_BACKEND_H
 #define SHOAL_KERNELS_BACKEND_H
 
@@ -75,7 +75,7 @@ struct backend {
     void *(*host_alloc)(struct device *device, size_t bytes); /* NULL if there is no more */
     void (*host_free)(struct device *device, void *memory);
 
-    /* The namesakes in ops.h. is_first: stream_open_first(). */
+    /* The namesakes in device.h. is_first: stream_open_first(). */
     int (*stream_open)(struct device *device, const char *name, bool is_first,
                        struct stream **ret_stream, struct error *err);
     void (*stream_close)(struct stream *stream);

@@ -1,5 +1,5 @@
 /* Graphs: ops that a device is handed at once instead of one by one, where it can (CUDA's graphs).
- * Part of kernels/ops.h.
+ * Part of kernels/device.h.
  *
  * What a stream is given between graph_begin() and graph_end() does exactly what it would do
  * without: the same ops with the same arguments in the same order. On the device it becomes one

@@ -7,7 +7,7 @@
 #ifndef SHOAL_KERNELS_MEMORY_H
 #define SHOAL_KERNELS_MEMORY_H
 
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #ifdef __cplusplus
 extern "C" {

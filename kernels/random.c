@@ -1,7 +1,5 @@
 #include "kernels/random.h"
 
-#include "kernels/ops.h"
-
 float random_uniform(uint64_t key, uint64_t counter)
 {
     uint64_t n = counter % RANDOM_GROUP;

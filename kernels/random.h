@@ -46,6 +46,12 @@ ON_ANY_DEVICE static inline float random_unit(uint32_t word)
     return (float)(int32_t)(word >> 8) * 0x1p-24f;
 }
 
+/* Numbers by name: the one at (key, counter) is a pure function of both, so an element gets the
+ * same number whatever the rank, batch or thread that computes it. */
+float random_uniform(uint64_t key, uint64_t counter); /* host; in [0, 1), 24 bits */
+/* A key for a sequence of numbers of its own, from a seed and up to three numbers that name it. */
+uint64_t random_key(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
+
 #ifdef __cplusplus
 }
 #endif

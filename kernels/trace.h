@@ -5,7 +5,7 @@
  * somebody does.
  *
  * All times are of clock_monotonic_ns(), whatever the clocks of the device: they are compared with
- * it when a trace begins and when it ends. A part of ops.h. */
+ * it when a trace begins and when it ends. A part of kernels/device.h. */
 #ifndef SHOAL_KERNELS_TRACE_H
 #define SHOAL_KERNELS_TRACE_H
 

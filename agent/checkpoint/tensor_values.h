@@ -4,7 +4,7 @@
 #define SHOAL_AGENT_TENSOR_VALUES_H
 
 #include "agent/checkpoint/safetensors.h"
-#include "kernels/ops.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 

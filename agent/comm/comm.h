@@ -11,7 +11,8 @@
 #define SHOAL_AGENT_COMM_H
 
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>

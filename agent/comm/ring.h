@@ -9,7 +9,7 @@
 
 #include "agent/comm/net.h"
 #include "agent/comm/store.h"
-#include "kernels/ops.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>

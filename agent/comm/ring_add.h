@@ -2,7 +2,7 @@
 #ifndef SHOAL_AGENT_RING_ADD_H
 #define SHOAL_AGENT_RING_ADD_H
 
-#include "kernels/ops.h"
+#include "kernels/dtype.h"
 
 #include <stddef.h>
 

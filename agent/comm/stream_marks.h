@@ -4,7 +4,7 @@
 #ifndef SHOAL_AGENT_STREAM_MARKS_H
 #define SHOAL_AGENT_STREAM_MARKS_H
 
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #ifdef __cplusplus
 extern "C" {

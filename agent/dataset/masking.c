@@ -1,7 +1,7 @@
 #include "agent/dataset/masking.h"
 
 #include "agent/dataset/sampler.h"
-#include "kernels/ops.h"
+#include "kernels/random.h"
 
 /* Numbers of the keys: the data's random numbers are apart from each other and from the model's. */
 enum {

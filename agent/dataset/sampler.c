@@ -1,6 +1,6 @@
 #include "agent/dataset/sampler.h"
 
-#include "kernels/ops.h"
+#include "kernels/random.h"
 
 #include <assert.h>
 #include <stddef.h>

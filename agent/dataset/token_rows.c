@@ -4,7 +4,7 @@
 #include "agent/dataset/text_file.h"
 #include "agent/dataset/token_source.h"
 #include "base/mem.h"
-#include "kernels/ops.h"
+#include "kernels/random.h"
 
 #include <assert.h>
 #include <stdlib.h>

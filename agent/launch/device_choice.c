@@ -1,7 +1,7 @@
 #include "agent/launch/device_choice.h"
 
 #include "base/str.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stdio.h>
 #include <string.h>

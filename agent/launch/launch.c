@@ -5,7 +5,7 @@
 #include "base/contract.h"
 #include "base/listen.h"
 #include "base/mem.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <errno.h>
 #include <inttypes.h>

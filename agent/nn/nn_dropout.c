@@ -1,6 +1,7 @@
 #include "agent/nn/nn_dropout.h"
 
 #include "agent/nn/nn_parts.h"
+#include "kernels/random.h"
 
 #include <assert.h>
 

@@ -3,6 +3,7 @@
 #define SHOAL_AGENT_NN_PARTS_H
 
 #include "agent/nn/tape.h"
+#include "kernels/ops.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 #include "agent/nn/nn_pointwise.h"
 
 #include "agent/nn/nn_parts.h"
+#include "kernels/ops.h"
 
 #include <assert.h>
 

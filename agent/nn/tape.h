@@ -13,7 +13,8 @@
 
 #include "agent/nn/module.h"
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>

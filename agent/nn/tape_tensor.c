@@ -2,6 +2,7 @@
 #include "agent/nn/tape_parts.h"
 
 #include "base/mem.h"
+#include "kernels/ops.h"
 
 #include <assert.h>
 #include <stdio.h>

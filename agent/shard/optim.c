@@ -1,6 +1,8 @@
 #include "agent/shard/optim.h"
 
 #include "base/mem.h"
+#include "kernels/ops.h"
+#include "kernels/random.h"
 
 #include <assert.h>
 #include <math.h>

@@ -39,7 +39,8 @@
 #include "agent/nn/tape.h"
 #include "agent/shard/shard_layout.h"
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,6 +3,8 @@
  * of them are alive, unless micro-batches accumulate in them. */
 #include "agent/shard/shard_engine.h"
 
+#include "kernels/ops.h"
+
 #include <stdio.h>
 
 static const struct ops *compute_ops(const struct shard *shard)

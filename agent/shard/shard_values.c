@@ -1,6 +1,9 @@
 /* What the slices hold: how they are filled, read and put together. */
 #include "agent/shard/shard_engine.h"
 
+#include "kernels/ops.h"
+#include "kernels/random.h"
+
 #include <assert.h>
 #include <string.h>
 

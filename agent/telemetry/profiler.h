@@ -5,7 +5,7 @@
 #define SHOAL_AGENT_TELEMETRY_PROFILER_H
 
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stdbool.h>
 #include <stdint.h>

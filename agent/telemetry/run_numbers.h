@@ -4,7 +4,7 @@
 #ifndef SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
 #define SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
 
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stdbool.h>
 #include <stdint.h>

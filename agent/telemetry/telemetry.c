@@ -9,7 +9,7 @@
 #include "agent/telemetry/wandb.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define SHOAL_AGENT_FEED_H
 
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,6 +8,7 @@
 #include "agent/shard/wrap.h"
 #include "agent/text/tokenizer.h"
 #include "base/mem.h"
+#include "kernels/random.h"
 
 #include <math.h>
 #include <stdlib.h>

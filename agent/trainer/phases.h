@@ -4,7 +4,7 @@
 #define SHOAL_AGENT_PHASES_H
 
 #include "agent/telemetry/run_numbers.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,7 +11,8 @@
 #include "agent/models/model.h"
 #include "agent/trainer/feed.h"
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
+#include "kernels/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>

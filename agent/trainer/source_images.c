@@ -2,6 +2,7 @@
 #include "agent/dataset/dataset.h"
 #include "agent/trainer/source.h"
 #include "base/mem.h"
+#include "kernels/ops.h"
 
 #include <assert.h>
 #include <stdlib.h>

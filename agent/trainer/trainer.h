@@ -11,7 +11,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
 #include "base/error.h"
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
 #include "agent/models/mnist.h"
+#include "kernels/random.h"
 #include "tests/agent/taped.h"
 #include "tests/support.h"
 

@@ -1,5 +1,6 @@
 /* Each layer on the tape: its gradients against finite differences of its own forward. */
 #include "agent/nn/nn.h"
+#include "kernels/random.h"
 #include "tests/agent/taped.h"
 #include "tests/support.h"
 

@@ -1,6 +1,8 @@
 #include "agent/shard/optim.h"
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
+#include "kernels/ops.h"
+#include "kernels/random.h"
 #include "tests/agent/fixture.h"
 #include "tests/agent/ranks.h"
 #include "tests/support.h"

@@ -1,6 +1,7 @@
 #include "agent/nn/tape.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "kernels/ops.h"
 #include "tests/support.h"
 
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "agent/nn/tape.h"
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
+#include "kernels/ops.h"
 #include "tests/agent/device_batch.h"
 #include "tests/agent/language_batch.h"
 #include "tests/support.h"

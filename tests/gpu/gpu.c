@@ -1,6 +1,6 @@
 /* Says whether a GPU can be used: "GPU 0: 79 of 80 GiB free", exit code 0; or why not, exit
  * code 77. */
-#include "kernels/ops.h"
+#include "kernels/device.h"
 
 #include <stdio.h>
 

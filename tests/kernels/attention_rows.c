@@ -1,4 +1,5 @@
 #include "tests/kernels/attention_rows.h"
+#include "kernels/random.h"
 
 #include <math.h>
 

@@ -1,4 +1,5 @@
 #include "tests/kernels/ops_fixture.h"
+#include "kernels/random.h"
 
 #include <math.h>
 #include <string.h>

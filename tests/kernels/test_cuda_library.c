@@ -1,6 +1,6 @@
 /* Why a GPU cannot be had: one line for each reason. Those of a driver and a GPU are told by the
  * emulated one, where the tests run on it. */
-#include "kernels/ops.h"
+#include "kernels/device.h"
 #include "tests/support.h"
 
 #include <stdlib.h>

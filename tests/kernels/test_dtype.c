@@ -1,7 +1,7 @@
 /* bf16 and back: every pattern, the roundings, and what is no number. */
 #include "base/mem.h"
 #include "kernels/dtype.h"
-#include "kernels/ops.h"
+#include "kernels/random.h"
 #include "tests/support.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* Graphs: the same bits as without, whatever lies between the ops, and how often one is made. On a
  * device without graphs: that it says so. */
+#include "kernels/random.h"
 #include "tests/kernels/ops_fixture.h"
 
 #include <stdlib.h>

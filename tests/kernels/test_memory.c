@@ -2,6 +2,7 @@
  */
 #include "base/mem.h"
 #include "kernels/memory.h"
+#include "kernels/random.h"
 #include "tests/support.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* Optimizer steps against the papers' formulas in double precision, several steps in a row. */
+#include "kernels/random.h"
 #include "tests/kernels/op_check.h"
 
 #include <math.h>
