@@ -126,7 +126,7 @@ EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFL
 # need no atomics (which -pthread would choose)
 EMULATION_COVERAGE := $(if $(filter debug,$(V)),--coverage -fprofile-update=single)
 $(EMULATION)/libshoal_cuda.so: $(EMULATED)
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -o $@ $^ -lboost_context
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
 $(EMULATION)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $< (emulation)"
 	@$(CC) $(CFLAGS) $(EMULATION_FLAGS) -c -o $@ $<

@@ -35,201 +35,229 @@ struct adam_step {
  * count). Tensors given as void * are of the dtype `t`, all others fp32 unless said; gradients of
  * parameters are always fp32. `accumulate`: false writes the gradient, true adds to what is there.
  * Outputs may not overlap inputs unless said. */
+
+/* y = value everywhere. */
+typedef void op_fill(struct stream *s, float *y, float value, int64_t count);
+/* y = a * y. */
+typedef void op_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count);
+/* y = y + x, in y's dtype: gradients that come in bf16 are added to fp32 ones. Either may start
+ * at any element: a row of a tensor. */
+typedef void op_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+                    int64_t count);
+/* y = x, in y's dtype. y may be x if both have the same. */
+typedef void op_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
+                     int64_t count);
+/* y[i] = mean + stddev * z, z the standard normal number at (key, first + i). Numbers come in
+ * groups of 32 of random_uniform's: with u = number n of a group and v = number n + 16, n < 16,
+ * normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times the cosine and the sine of 2 pi v
+ * (Box and Muller 1958). */
+typedef void op_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
+                       float mean, float stddev);
+/* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_
+ * with a norm that stays on the device. */
+typedef void op_clip(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
+                     int64_t count);
+/* y[i] = low + (high - low) * random_uniform(key, first + i). */
+typedef void op_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
+                        float low, float high);
+/* y[i] = (x[i] / 255 - mean) / stddev; x: bytes. torchvision's ToTensor and Normalize. */
+typedef void op_normalize(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
+                          float mean, float stddev);
+
+/* y = conv(x, w) + bias, then max(0, .) if relu (a NaN stays one, here and below). x: [B, H, W,
+ * C_in]; w: [C_out, C_in, KH, KW]; bias: [C_out] or NULL. Cross-correlation, as
+ * torch.nn.functional.conv2d. */
+typedef void op_conv2d_forward(struct stream *s, enum dtype t, void *y, const void *x,
+                               const void *w, const void *bias, bool relu,
+                               const struct conv2d_shape *shape);
+/* dx of the convolution without relu (see relu_backward). */
+typedef void op_conv2d_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
+                                     const void *w, const struct conv2d_shape *shape);
+/* dw and dbias (dbias may be NULL). */
+typedef void op_conv2d_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                        const void *x, const void *dy,
+                                        const struct conv2d_shape *shape, bool accumulate);
+
+/* dx = y > 0 ? dy : 0, y being relu's output. dx may be dy. */
+typedef void op_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y,
+                              const void *dy, int64_t count);
+
+/* 2x2 windows, stride 2, over [B, H, W, C]; odd last rows and columns are dropped, as
+ * max_pool2d(x, 2). index: [B, H/2, W/2, C] which of the window's four (row-major) was the
+ * largest; the first of equals. */
+typedef void op_max_pool2d_forward(struct stream *s, enum dtype t, void *y, uint8_t *index,
+                                   const void *x, int64_t B, int64_t H, int64_t W, int64_t C);
+typedef void op_max_pool2d_backward(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
+                                    const void *dy, int64_t B, int64_t H, int64_t W, int64_t C);
+
+/* [B, H, W, C] -> [B, C, H, W] (torch.flatten's order), and back. */
+typedef void op_channels_first(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
+                               int64_t H, int64_t W, int64_t C);
+typedef void op_channels_last(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
+                              int64_t H, int64_t W, int64_t C);
+
+/* y = x w^T + bias, then max(0, .) if relu. x: [rows, in]; w: linear_shape; bias: [out] or
+ * NULL; y: [rows, out] of dtype t_y, which is t or fp32 (logits). */
+typedef void op_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y,
+                               const void *x, const void *w, const void *bias, bool relu,
+                               const struct linear_shape *shape);
+typedef void op_linear_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
+                                     const void *w, const struct linear_shape *shape,
+                                     bool accumulate);
+/* dw and dbias (dbias may be NULL): fp32. */
+typedef void op_linear_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
+                                        const void *x, const void *dy,
+                                        const struct linear_shape *shape, bool accumulate);
+
+/* y[r, c] = x[r, c] / (1 - p), or 0 with probability p: dropped if random_uniform(key, g * cols
+ * + c) < p, where g = first_row + r * row_stride is the row's place in the batch of all ranks:
+ * the mask does not depend on the layout. Its own backward (dx from dy). y may be x. 0 <= p
+ * < 1. */
+typedef void op_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                        int64_t cols, float p, uint64_t key, uint64_t first_row,
+                        uint64_t row_stride);
+
+/* y[r] = w[ids[r]]. w: [V, D]; ids: [rows], each in [0, V). */
+typedef void op_embedding_forward(struct stream *s, enum dtype t, void *y, const void *w,
+                                  const int32_t *ids, int64_t rows, int64_t V, int64_t D);
+/* dw[ids[r]] += dy[r], in an order that depends on the ids alone; without accumulate dw is
+ * zeroed first. */
+typedef void op_embedding_backward(struct stream *s, enum dtype t, float *dw, const void *dy,
+                                   const int32_t *ids, int64_t rows, int64_t V, int64_t D,
+                                   bool accumulate);
+
+/* y = w * x * rstd, rstd = 1 / sqrt(mean(x^2) + eps), row by row (Zhang and Sennrich 2019);
+ * with bf16, x * rstd is rounded before it is multiplied by w, as transformers does. rstd:
+ * [rows], fp32, for backward. residual: NULL, or x = x + residual comes first, as add() would
+ * do it; else x is only read. */
+typedef void op_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
+                                 const void *residual, const void *w, int64_t rows, int64_t D,
+                                 float eps);
+/* dw is summed over the rows in a fixed order. add_dx: dx is added to what is there (rounded
+ * first, as add() would); else dx may be dy. */
+typedef void op_rms_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
+                                  const void *dy, const void *x, const void *w, const float *rstd,
+                                  int64_t rows, int64_t D, bool accumulate);
+/* y = w * (x - mean) * rstd + bias, rstd = 1 / sqrt(var(x) + eps) (torch.nn.LayerNorm). stats:
+ * [rows, 2], fp32: mean and rstd. residual and add_dx as above. */
+typedef void op_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stats, void *x,
+                                   const void *residual, const void *w, const void *bias,
+                                   int64_t rows, int64_t D, float eps);
+typedef void op_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx,
+                                    float *dw, float *dbias, const void *dy, const void *x,
+                                    const void *w, const float *stats, int64_t rows, int64_t D,
+                                    bool accumulate);
+
+/* Rotary position embedding in place (Su et al. 2021), in Hugging Face's half-split form:
+ * elements i and i + hd/2 of each head turn by the angle of (token, i). x: the first of `heads`
+ * heads of [B * T] tokens that are `stride` elements apart; cos, sin: [T, hd / 2], fp32.
+ * inverse: turns back, which is the op's backward. */
+typedef void op_rope(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
+                     int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
+
+/* y = softmax(scale * q k^T) v, never holding T_q x T_k numbers (Dao et al. 2022). y: [B, T_q,
+ * heads, hd]; lse: [B, heads, T_q], fp32: log of the sum of exponents, for backward. With bf16
+ * the probabilities and their gradients may be rounded before they are multiplied. */
+typedef void op_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
+                                  const void *q, const void *k, const void *v,
+                                  const struct attention_shape *shape);
+/* dq, dk, dv: strided as q, k, v; written. dbias: [T_q + T_k - 1, heads], fp32, written; NULL
+ * without a bias. */
+typedef void op_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
+                                   float *dbias, const void *dy, const void *y, const float *lse,
+                                   const void *q, const void *k, const void *v,
+                                   const struct attention_shape *shape);
+
+/* y[r, i] = silu(x[r, i]) * x[r, I + i]; x: [rows, 2 I], gate before up; y: [rows, I]. */
+typedef void op_swiglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                               int64_t I);
+/* dx may be x. */
+typedef void op_swiglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy,
+                                const void *x, int64_t rows, int64_t I);
+/* The same with GELU's tanh approximation for silu (T5 v1.1's "gated-gelu"). */
+typedef void op_geglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
+                              int64_t I);
+typedef void op_geglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy,
+                               const void *x, int64_t rows, int64_t I);
+/* y = tanh(x). y may be x. */
+typedef void op_tanh_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
+/* dx = dy * (1 - y^2). dx may be dy. */
+typedef void op_tanh_backward(struct stream *s, enum dtype t, void *dx, const void *dy,
+                              const void *y, int64_t count);
+/* Gaussian error linear unit; tanh: its approximation ("gelu_new"). y may be x. */
+typedef void op_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
+                             bool tanh);
+/* dx may be dy. */
+typedef void op_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy,
+                              const void *x, int64_t count, bool tanh);
+
+/* Nobody needs a softmax's values themselves: attention, cross_entropy and
+ * nll_log_softmax_backward have theirs inside. */
+
+/* Cross-entropy of logits [rows, V] with targets [rows]; a target below 0 (-100) is ignored.
+ * sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V], the gradient of
+ * scale * loss with respect to the logits; may be logits. Exponents and their sums are fp32
+ * whatever t is, so that with bf16 only the logits and their gradients themselves are rounded,
+ * each once, by 2^-9 of itself at most: what PyTorch's mixed precision does, whose linear gives
+ * bf16, whose loss reads it as fp32 and whose gradient is rounded on its way back. Of logits
+ * that are equal in bf16 the first is the largest, as everywhere. */
+typedef void op_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
+                              const void *logits, const int32_t *target, float scale, int64_t rows,
+                              int64_t V);
+
+/* y = x - log(sum(exp(x))) row by row, without overflow. y, fp32, may be x if t is fp32. */
+typedef void op_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
+                            int64_t cols);
+/* sums[0] += sum over rows of -y[r, target[r]]; sums[1] += rows whose largest entry (first of
+ * equals) is the target; sums[2] += rows. y: log-probabilities; target: [rows], each in [0,
+ * cols); sums: double[3]. */
+typedef void op_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
+                         int64_t rows, int64_t cols);
+/* Gradient of scale * nll with respect to log_softmax's input: dx = scale * (exp(y) -
+ * onehot(target)). dx may be y if t is fp32. */
+typedef void op_nll_log_softmax_backward(struct stream *s, enum dtype t, void *dx, const float *y,
+                                         const int32_t *target, float scale, int64_t rows,
+                                         int64_t cols);
+
+/* sum[0] += sum of x[i]^2; sum: double[1]. */
+typedef void op_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
+
+/* Optimizer steps over a flat piece of w with its gradient g. w and its state are of dtype t;
+ * state tensors have w's length and start at 0. With bf16 all that is written is rounded
+ * stochastically: away from 0 with the probability of the distance, by random_uniform(key,
+ * first + i): pure in the element's place and the step, so that no layout changes it. */
+/* v: average of g^2; u: average of update^2 (Zeiler 2012). */
+typedef void op_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
+                         int64_t count, const struct adadelta_step *step, uint64_t key,
+                         uint64_t first);
+/* m: momentum buffer, or NULL if momentum is 0. The first step sets m = g. */
+typedef void op_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
+                    const struct sgd_step *step, uint64_t key, uint64_t first);
+/* m, v: first and second moment. */
+typedef void op_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
+                     int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
+
+/* clang-format off */
+/* All ops, once. struct ops, both backends' prototypes and both tables follow from this list: an op
+ * without a function in a backend does not link. */
+#define OPS(X) \
+    X(fill) X(scale) X(add) X(cast) X(normal) X(clip) X(uniform) X(normalize) \
+    X(conv2d_forward) X(conv2d_backward_data) X(conv2d_backward_weights) X(relu_backward) \
+    X(max_pool2d_forward) X(max_pool2d_backward) X(channels_first) X(channels_last) \
+    X(linear_forward) X(linear_backward_data) X(linear_backward_weights) X(dropout) \
+    X(embedding_forward) X(embedding_backward) \
+    X(rms_norm_forward) X(rms_norm_backward) X(layer_norm_forward) X(layer_norm_backward) \
+    X(rope) X(attention_forward) X(attention_backward) \
+    X(swiglu_forward) X(swiglu_backward) X(geglu_forward) X(geglu_backward) \
+    X(tanh_forward) X(tanh_backward) X(gelu_forward) X(gelu_backward) \
+    X(cross_entropy) X(log_softmax) X(nll_loss) X(nll_log_softmax_backward) X(sum_of_squares) \
+    X(adadelta) X(sgd) X(adam)
+/* clang-format on */
+
 struct ops {
-    /* y = value everywhere. */
-    void (*fill)(struct stream *s, float *y, float value, int64_t count);
-    /* y = a * y. */
-    void (*scale)(struct stream *s, enum dtype t, void *y, float a, int64_t count);
-    /* y = y + x, in y's dtype: gradients that come in bf16 are added to fp32 ones. Either may start
-     * at any element: a row of a tensor. */
-    void (*add)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
-                int64_t count);
-    /* y = x, in y's dtype. y may be x if both have the same. */
-    void (*cast)(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
-                 int64_t count);
-    /* y[i] = mean + stddev * z, z the standard normal number at (key, first + i). Numbers come in
-     * groups of 32 of random_uniform's: with u = number n of a group and v = number n + 16, n < 16,
-     * normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times the cosine and the sine of 2 pi v
-     * (Box and Muller 1958). */
-    void (*normal)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
-                   float mean, float stddev);
-    /* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_
-     * with a norm that stays on the device. */
-    void (*clip)(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
-                 int64_t count);
-    /* y[i] = low + (high - low) * random_uniform(key, first + i). */
-    void (*uniform)(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
-                    float low, float high);
-    /* y[i] = (x[i] / 255 - mean) / stddev; x: bytes. torchvision's ToTensor and Normalize. */
-    void (*normalize)(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
-                      float mean, float stddev);
-
-    /* y = conv(x, w) + bias, then max(0, .) if relu (a NaN stays one, here and below). x: [B, H, W,
-     * C_in]; w: [C_out, C_in, KH, KW]; bias: [C_out] or NULL. Cross-correlation, as
-     * torch.nn.functional.conv2d. */
-    void (*conv2d_forward)(struct stream *s, enum dtype t, void *y, const void *x, const void *w,
-                           const void *bias, bool relu, const struct conv2d_shape *shape);
-    /* dx of the convolution without relu (see relu_backward). */
-    void (*conv2d_backward_data)(struct stream *s, enum dtype t, void *dx, const void *dy,
-                                 const void *w, const struct conv2d_shape *shape);
-    /* dw and dbias (dbias may be NULL). */
-    void (*conv2d_backward_weights)(struct stream *s, enum dtype t, float *dw, float *dbias,
-                                    const void *x, const void *dy, const struct conv2d_shape *shape,
-                                    bool accumulate);
-
-    /* dx = y > 0 ? dy : 0, y being relu's output. dx may be dy. */
-    void (*relu_backward)(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
-                          int64_t count);
-
-    /* 2x2 windows, stride 2, over [B, H, W, C]; odd last rows and columns are dropped, as
-     * max_pool2d(x, 2). index: [B, H/2, W/2, C] which of the window's four (row-major) was the
-     * largest; the first of equals. */
-    void (*max_pool2d_forward)(struct stream *s, enum dtype t, void *y, uint8_t *index,
-                               const void *x, int64_t B, int64_t H, int64_t W, int64_t C);
-    void (*max_pool2d_backward)(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
-                                const void *dy, int64_t B, int64_t H, int64_t W, int64_t C);
-
-    /* [B, H, W, C] -> [B, C, H, W] (torch.flatten's order), and back. */
-    void (*channels_first)(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
-                           int64_t H, int64_t W, int64_t C);
-    void (*channels_last)(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
-                          int64_t H, int64_t W, int64_t C);
-
-    /* y = x w^T + bias, then max(0, .) if relu. x: [rows, in]; w: linear_shape; bias: [out] or
-     * NULL; y: [rows, out] of dtype t_y, which is t or fp32 (logits). */
-    void (*linear_forward)(struct stream *s, enum dtype t, enum dtype t_y, void *y, const void *x,
-                           const void *w, const void *bias, bool relu,
-                           const struct linear_shape *shape);
-    void (*linear_backward_data)(struct stream *s, enum dtype t, void *dx, const void *dy,
-                                 const void *w, const struct linear_shape *shape, bool accumulate);
-    /* dw and dbias (dbias may be NULL): fp32. */
-    void (*linear_backward_weights)(struct stream *s, enum dtype t, float *dw, float *dbias,
-                                    const void *x, const void *dy, const struct linear_shape *shape,
-                                    bool accumulate);
-
-    /* y[r, c] = x[r, c] / (1 - p), or 0 with probability p: dropped if random_uniform(key, g * cols
-     * + c) < p, where g = first_row + r * row_stride is the row's place in the batch of all ranks:
-     * the mask does not depend on the layout. Its own backward (dx from dy). y may be x. 0 <= p
-     * < 1. */
-    void (*dropout)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
-                    int64_t cols, float p, uint64_t key, uint64_t first_row, uint64_t row_stride);
-
-    /* y[r] = w[ids[r]]. w: [V, D]; ids: [rows], each in [0, V). */
-    void (*embedding_forward)(struct stream *s, enum dtype t, void *y, const void *w,
-                              const int32_t *ids, int64_t rows, int64_t V, int64_t D);
-    /* dw[ids[r]] += dy[r], in an order that depends on the ids alone; without accumulate dw is
-     * zeroed first. */
-    void (*embedding_backward)(struct stream *s, enum dtype t, float *dw, const void *dy,
-                               const int32_t *ids, int64_t rows, int64_t V, int64_t D,
-                               bool accumulate);
-
-    /* y = w * x * rstd, rstd = 1 / sqrt(mean(x^2) + eps), row by row (Zhang and Sennrich 2019);
-     * with bf16, x * rstd is rounded before it is multiplied by w, as transformers does. rstd:
-     * [rows], fp32, for backward. residual: NULL, or x = x + residual comes first, as add() would
-     * do it; else x is only read. */
-    void (*rms_norm_forward)(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
-                             const void *residual, const void *w, int64_t rows, int64_t D,
-                             float eps);
-    /* dw is summed over the rows in a fixed order. add_dx: dx is added to what is there (rounded
-     * first, as add() would); else dx may be dy. */
-    void (*rms_norm_backward)(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
-                              const void *dy, const void *x, const void *w, const float *rstd,
-                              int64_t rows, int64_t D, bool accumulate);
-    /* y = w * (x - mean) * rstd + bias, rstd = 1 / sqrt(var(x) + eps) (torch.nn.LayerNorm). stats:
-     * [rows, 2], fp32: mean and rstd. residual and add_dx as above. */
-    void (*layer_norm_forward)(struct stream *s, enum dtype t, void *y, float *stats, void *x,
-                               const void *residual, const void *w, const void *bias, int64_t rows,
-                               int64_t D, float eps);
-    void (*layer_norm_backward)(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,
-                                float *dbias, const void *dy, const void *x, const void *w,
-                                const float *stats, int64_t rows, int64_t D, bool accumulate);
-
-    /* Rotary position embedding in place (Su et al. 2021), in Hugging Face's half-split form:
-     * elements i and i + hd/2 of each head turn by the angle of (token, i). x: the first of `heads`
-     * heads of [B * T] tokens that are `stride` elements apart; cos, sin: [T, hd / 2], fp32.
-     * inverse: turns back, which is the op's backward. */
-    void (*rope)(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
-                 int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
-
-    /* y = softmax(scale * q k^T) v, never holding T_q x T_k numbers (Dao et al. 2022). y: [B, T_q,
-     * heads, hd]; lse: [B, heads, T_q], fp32: log of the sum of exponents, for backward. With bf16
-     * the probabilities and their gradients may be rounded before they are multiplied. */
-    void (*attention_forward)(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
-                              const void *k, const void *v, const struct attention_shape *shape);
-    /* dq, dk, dv: strided as q, k, v; written. dbias: [T_q + T_k - 1, heads], fp32, written; NULL
-     * without a bias. */
-    void (*attention_backward)(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
-                               float *dbias, const void *dy, const void *y, const float *lse,
-                               const void *q, const void *k, const void *v,
-                               const struct attention_shape *shape);
-
-    /* y[r, i] = silu(x[r, i]) * x[r, I + i]; x: [rows, 2 I], gate before up; y: [rows, I]. */
-    void (*swiglu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
-                           int64_t I);
-    /* dx may be x. */
-    void (*swiglu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
-                            int64_t rows, int64_t I);
-    /* The same with GELU's tanh approximation for silu (T5 v1.1's "gated-gelu"). */
-    void (*geglu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
-                          int64_t I);
-    void (*geglu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
-                           int64_t rows, int64_t I);
-    /* y = tanh(x). y may be x. */
-    void (*tanh_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count);
-    /* dx = dy * (1 - y^2). dx may be dy. */
-    void (*tanh_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *y,
-                          int64_t count);
-    /* Gaussian error linear unit; tanh: its approximation ("gelu_new"). y may be x. */
-    void (*gelu_forward)(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
-                         bool tanh);
-    /* dx may be dy. */
-    void (*gelu_backward)(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
-                          int64_t count, bool tanh);
-
-    /* Nobody needs a softmax's values themselves: attention, cross_entropy and
-     * nll_log_softmax_backward have theirs inside. */
-
-    /* Cross-entropy of logits [rows, V] with targets [rows]; a target below 0 (-100) is ignored.
-     * sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V], the gradient of
-     * scale * loss with respect to the logits; may be logits. Exponents and their sums are fp32
-     * whatever t is, so that with bf16 only the logits and their gradients themselves are rounded,
-     * each once, by 2^-9 of itself at most: what PyTorch's mixed precision does, whose linear gives
-     * bf16, whose loss reads it as fp32 and whose gradient is rounded on its way back. Of logits
-     * that are equal in bf16 the first is the largest, as everywhere. */
-    void (*cross_entropy)(struct stream *s, enum dtype t, void *dlogits, double *sums,
-                          const void *logits, const int32_t *target, float scale, int64_t rows,
-                          int64_t V);
-
-    /* y = x - log(sum(exp(x))) row by row, without overflow. y, fp32, may be x if t is fp32. */
-    void (*log_softmax)(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
-                        int64_t cols);
-    /* sums[0] += sum over rows of -y[r, target[r]]; sums[1] += rows whose largest entry (first of
-     * equals) is the target; sums[2] += rows. y: log-probabilities; target: [rows], each in [0,
-     * cols); sums: double[3]. */
-    void (*nll_loss)(struct stream *s, double *sums, const float *y, const int32_t *target,
-                     int64_t rows, int64_t cols);
-    /* Gradient of scale * nll with respect to log_softmax's input: dx = scale * (exp(y) -
-     * onehot(target)). dx may be y if t is fp32. */
-    void (*nll_log_softmax_backward)(struct stream *s, enum dtype t, void *dx, const float *y,
-                                     const int32_t *target, float scale, int64_t rows,
-                                     int64_t cols);
-
-    /* sum[0] += sum of x[i]^2; sum: double[1]. */
-    void (*sum_of_squares)(struct stream *s, double *sum, const float *x, int64_t count);
-
-    /* Optimizer steps over a flat piece of w with its gradient g. w and its state are of dtype t;
-     * state tensors have w's length and start at 0. With bf16 all that is written is rounded
-     * stochastically: away from 0 with the probability of the distance, by random_uniform(key,
-     * first + i): pure in the element's place and the step, so that no layout changes it. */
-    /* v: average of g^2; u: average of update^2 (Zeiler 2012). */
-    void (*adadelta)(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
-                     int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first);
-    /* m: momentum buffer, or NULL if momentum is 0. The first step sets m = g. */
-    void (*sgd)(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
-                const struct sgd_step *step, uint64_t key, uint64_t first);
-    /* m, v: first and second moment. */
-    void (*adam)(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
-                 int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
+#define OP_MEMBER(op) op_##op *op;
+    OPS(OP_MEMBER)
+#undef OP_MEMBER
 };
 
 /* The device's ops; lives as long as the device. */
