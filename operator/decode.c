@@ -1,7 +1,7 @@
 #include "operator/decode.h"
 
 #include "base/contract.h"
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/str.h"

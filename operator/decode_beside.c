@@ -1,6 +1,6 @@
 #include "operator/decode_beside.h"
 
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/decode_resources.h"
 #include "operator/decode_template.h"

@@ -3,7 +3,7 @@
 #ifndef SHOAL_OPERATOR_DECODE_CONTAINER_H
 #define SHOAL_OPERATOR_DECODE_CONTAINER_H
 
-#include "base/json.h"
+#include "base/json_read.h"
 #include "operator/types.h"
 
 #ifdef __cplusplus

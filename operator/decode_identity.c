@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/decode_template.h"

@@ -1,7 +1,7 @@
 #include "operator/decode_pod.h"
 
 #include "base/contract.h"
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/decode_container.h"
 #include "operator/decode_template.h"

@@ -2,7 +2,7 @@
 #ifndef SHOAL_OPERATOR_DECODE_SPEC_H
 #define SHOAL_OPERATOR_DECODE_SPEC_H
 
-#include "base/json.h"
+#include "base/json_read.h"
 #include "operator/types.h"
 
 #ifdef __cplusplus

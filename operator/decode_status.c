@@ -1,7 +1,7 @@
 #include "operator/decode_status.h"
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/history.h"
 

@@ -1,8 +1,8 @@
 #include "operator/kube_answer.h"
 
 #include "base/backoff.h"
-#include "base/json.h"
-#include "base/json_parse.h"
+#include "base/json_lenient.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 
 #include <jansson.h>
@@ -103,7 +103,7 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     auto_arena struct arena *arena = arena_open();
     const char *what = subject(method, path, arena);
     struct error unreadable;
-    json_t *object = json_parse(answer->body, answer->body_bytes, &unreadable);
+    json_t *object = json_parse_lenient(answer->body, answer->body_bytes, &unreadable);
     if (is_good && json_is_object(object)) {
         *ret_object = object;
         return KUBE_DONE;

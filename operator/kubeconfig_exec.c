@@ -1,7 +1,7 @@
 #include "operator/kubeconfig_exec.h"
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 
 #include <assert.h>

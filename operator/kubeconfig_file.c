@@ -1,6 +1,6 @@
 #include "operator/kubeconfig_file.h"
 
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"

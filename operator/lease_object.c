@@ -1,6 +1,6 @@
 #include "operator/lease_object.h"
 
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/resources.h"
 

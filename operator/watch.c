@@ -1,7 +1,7 @@
 #include "operator/watch.h"
 
 #include "base/backoff.h"
-#include "base/json_parse.h"
+#include "base/json_lenient.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -280,7 +280,7 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
         return false;
     watch->heard_ms = now_ms;
     struct error err = {0};
-    json_t *event = json_parse(line, bytes, &err);
+    json_t *event = json_parse_lenient(line, bytes, &err);
     int result =
         event ? take_event(watch, event, &err)
               : error_wrap(&err, "watch of %s: an event that is no JSON", watch->options.path);

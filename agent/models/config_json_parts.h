@@ -5,7 +5,7 @@
 
 #include "agent/models/architecture.h"
 #include "agent/models/language.h"
-#include "base/json.h"
+#include "base/json_read.h"
 
 #ifdef __cplusplus
 extern "C" {

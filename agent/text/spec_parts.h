@@ -1,10 +1,10 @@
 /* Readers of what tokenizer.json and tokenizer_config.json are made of, for the field tables of
- * base/json.h. */
+ * base/json_read.h. */
 #ifndef SHOAL_AGENT_TEXT_SPEC_PARTS_H
 #define SHOAL_AGENT_TEXT_SPEC_PARTS_H
 
 #include "agent/text/spec.h"
-#include "base/json.h"
+#include "base/json_read.h"
 
 #ifdef __cplusplus
 extern "C" {

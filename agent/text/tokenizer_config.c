@@ -3,7 +3,7 @@
 #include "agent/text/spec_parts.h"
 #include "agent/text/vocab.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
 

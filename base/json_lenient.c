@@ -1,4 +1,4 @@
-#include "base/json_parse.h"
+#include "base/json_lenient.h"
 
 #include "base/mem.h"
 
@@ -61,14 +61,14 @@ static void take_between_texts(struct mending *m, const char *at, size_t left)
         write(m, at, 1);
     m->depth -= closes;
     if (closes && m->depth == m->most)
-        m->most = JSON_PARSE_MAX_DEPTH;
+        m->most = JSON_LENIENT_MAX_DEPTH;
 }
 
 /* Writes the text without what is left out to `out` (NULL: only counts) and returns how much was
  * changed; *ret_bytes is its length then. */
 static size_t mend(const char *text, size_t bytes, char *out, size_t *ret_bytes)
 {
-    struct mending m = {.out = out, .most = JSON_PARSE_MAX_DEPTH};
+    struct mending m = {.out = out, .most = JSON_LENIENT_MAX_DEPTH};
     for (size_t i = 0; i < bytes;) {
         if (m.in_text) {
             i += take_in_text(&m, text + i, bytes - i);
@@ -81,7 +81,7 @@ static size_t mend(const char *text, size_t bytes, char *out, size_t *ret_bytes)
     return m.changes;
 }
 
-struct json_t *json_parse(const char *text, size_t bytes, struct error *err)
+struct json_t *json_parse_lenient(const char *text, size_t bytes, struct error *err)
 {
     size_t mended_bytes;
     auto_free char *mended = NULL;

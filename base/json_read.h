@@ -1,8 +1,8 @@
 /* From JSON values to C structs, by tables that say which field goes where. This is the edge:
  * behind it nothing walks JSON by name. What does not fit becomes a problem with the path of the
  * field, and reading goes on, so that a user sees everything at once. */
-#ifndef SHOAL_BASE_JSON_H
-#define SHOAL_BASE_JSON_H
+#ifndef SHOAL_BASE_JSON_READ_H
+#define SHOAL_BASE_JSON_READ_H
 
 #include "base/lines.h"
 

@@ -3,8 +3,8 @@
  * refused: a NUL character (no C text has one) by U+FFFD, and what is nested deeper than any object
  * of Kubernetes by null. So are lists called managedFields: the larger part of most objects, and
  * nobody here reads them. */
-#ifndef SHOAL_BASE_JSON_PARSE_H
-#define SHOAL_BASE_JSON_PARSE_H
+#ifndef SHOAL_BASE_JSON_LENIENT_H
+#define SHOAL_BASE_JSON_LENIENT_H
 
 #include "base/error.h"
 
@@ -16,10 +16,10 @@ extern "C" {
 
 struct json_t;
 
-#define JSON_PARSE_MAX_DEPTH 256
+#define JSON_LENIENT_MAX_DEPTH 256
 
 /* An object or an array, owned by the caller; NULL with ERR_INPUT and where it is wrong. */
-struct json_t *json_parse(const char *text, size_t bytes, struct error *err);
+struct json_t *json_parse_lenient(const char *text, size_t bytes, struct error *err);
 
 #ifdef __cplusplus
 }

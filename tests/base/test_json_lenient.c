@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "base/json_parse.h"
+#include "base/json_lenient.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -14,7 +14,7 @@ static char *parsed(const char *text)
     /* a block of the exact size, so that a read beyond it is seen */
     auto_free char *exact = xmalloc(strlen(text));
     memcpy(exact, text, strlen(text));
-    json_t *value = json_parse(exact, strlen(text), &err);
+    json_t *value = json_parse_lenient(exact, strlen(text), &err);
     assert_non_null(value);
     char *printed = json_dumps(value, JSON_COMPACT);
     json_decref(value);
@@ -70,8 +70,8 @@ static void what_lies_too_deep_is_null(void **state)
         {"1,[[2],{\"a\":\"]\\u0000\"}],3", "1,null,3"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        auto_free char *text = nested(JSON_PARSE_MAX_DEPTH, rows[i].innermost);
-        auto_free char *expected = nested(JSON_PARSE_MAX_DEPTH, rows[i].seen);
+        auto_free char *text = nested(JSON_LENIENT_MAX_DEPTH, rows[i].innermost);
+        auto_free char *expected = nested(JSON_LENIENT_MAX_DEPTH, rows[i].seen);
         char *printed = parsed(text);
         assert_string_equal(printed, expected);
         free(printed);
@@ -109,7 +109,7 @@ static void what_is_no_json_is_told(void **state)
                                         "[\"\\u00", "]]", "[1]]", "{]"};
     for (size_t i = 0; i < array_length(texts); i++) {
         struct error err = {0};
-        json_t *value = json_parse(texts[i], strlen(texts[i]), &err);
+        json_t *value = json_parse_lenient(texts[i], strlen(texts[i]), &err);
         assert_null(value);
         assert_fails(-1, &err, ERR_INPUT, "line 1, column ");
     }

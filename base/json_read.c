@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/json_read.h"
 
 #include "base/mem.h"
 #include "base/nearest.h"

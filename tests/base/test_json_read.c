@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 
 #include <jansson.h>
