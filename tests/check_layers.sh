@@ -77,7 +77,7 @@ agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/accelerate.[ch]:base/.*|agent/launch/.*|agent/config/accelerate_file.h|agent/checkpoint/export_checkpoint.h
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
-agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/architecture|shard/optim|telemetry/log_lines|text/utf8|trainer/schedule).h
+agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/architecture|shard/optim|shard/optim_kind|telemetry/log_lines|text/utf8|trainer/schedule).h
 agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|script|stand_in|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
 agent/dataset/ascending.[ch]:agent/dataset/ascending.h
@@ -106,7 +106,7 @@ agent/alike.[ch]:base/(error|mem).h|agent/(alike|comm/store|config/config).h
 agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|text/tokenizer|trainer/(build|run_plan_facts)).h
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
-agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|shard).h|agent/trainer/(schedule|trainer_settings).h
+agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|shard).h|agent/trainer/(schedule|trainer_settings).h
 agent/trainer/schedule.[ch]:agent/trainer/schedule.h
 agent/trainer/feed.[ch]:base/(error|mem).h|kernels/device.h|agent/trainer/feed.h
 agent/trainer/encoder.[ch]:base/.*|agent/trainer/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h

@@ -121,7 +121,7 @@ struct agent_config {
         double loader_timeout_s; /* 0: none */
     } data;
     struct {
-        int64_t name; /* enum optim_type */
+        int64_t name; /* the row of optim_kind() */
         double lr, beta1, beta2, eps, momentum, rho, weight_decay;
         bool nesterov;
         const char *decay_exclude; /* "": none; regexes over parameter names, separated by commas;

@@ -1,7 +1,7 @@
 /* What follows from other keys. */
 #include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
-#include "agent/shard/optim.h"
+#include "agent/shard/optim_kind.h"
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/schedule.h"
 
@@ -245,9 +245,9 @@ static void finish_optimizer(struct config_parser *p)
     struct agent_config *c = &p->config->value;
     forget_preset_optimizer(p);
     if (c->optimizer.eps < 0)
-        c->optimizer.eps = c->optimizer.name == OPTIM_ADADELTA ? 1e-6 : 1e-8;
+        c->optimizer.eps = optim_kind(c->optimizer.name)->eps;
     if (c->optimizer.weight_decay < 0)
-        c->optimizer.weight_decay = c->optimizer.name == OPTIM_ADAMW ? 0.01 : 0;
+        c->optimizer.weight_decay = optim_kind(c->optimizer.name)->weight_decay;
     if (c->data.eval_batch_size == 0)
         c->data.eval_batch_size = c->data.train_batch_size;
     /* A preset's choice gives way to what contradicts it. */

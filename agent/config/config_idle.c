@@ -7,6 +7,7 @@
 #include "agent/trainer/schedule.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct need {
@@ -45,10 +46,32 @@ static void note_unmet(struct config_parser *p, const struct need *needs, size_t
                             config_key(i)->name, needs[k].what);
 }
 
+static void note_optimizer(struct config_parser *p)
+{
+    static const struct {
+        size_t field;
+        enum optim_use use;
+    } rows[] = {
+        {KEY_AT(optimizer.beta1), OPTIM_USES_BETAS},
+        {KEY_AT(optimizer.beta2), OPTIM_USES_BETAS},
+        {KEY_AT(optimizer.eps), OPTIM_USES_EPS},
+        {KEY_AT(optimizer.momentum), OPTIM_USES_MOMENTUM},
+        {KEY_AT(optimizer.nesterov), OPTIM_USES_MOMENTUM},
+        {KEY_AT(optimizer.rho), OPTIM_USES_RHO},
+    };
+    unsigned uses = optim_kind(p->config->value.optimizer.name)->uses;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char users[64], what[96];
+        optim_users(rows[i].use, users, sizeof users);
+        snprintf(what, sizeof what, "optimizer.name=%s", users);
+        const struct need need = {rows[i].field, uses & rows[i].use, what};
+        note_unmet(p, &need, 1);
+    }
+}
+
 static void note_training(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
-    bool adam = c->optimizer.name == OPTIM_ADAM || c->optimizer.name == OPTIM_ADAMW;
     bool accumulates = c->optimizer.gradient_accumulation_steps > 1;
     bool by_step = c->schedule.type == SCHEDULE_STEP_LR;
     bool warms_up = !by_step && c->schedule.type != SCHEDULE_HF_CONSTANT;
@@ -58,14 +81,7 @@ static void note_training(struct config_parser *p)
     bool evaluates = c->eval.strategy != EVAL_NO;
     bool full = c->checkpoint.dir[0] && c->checkpoint.state_dict_type == STATE_DICT_FULL;
     bool has_dir = c->checkpoint.dir[0];
-    bool eps = adam || c->optimizer.name == OPTIM_ADADELTA;
     const struct need needs[] = {
-        {KEY_AT(optimizer.momentum), c->optimizer.name == OPTIM_SGD, "optimizer.name=sgd"},
-        {KEY_AT(optimizer.nesterov), c->optimizer.name == OPTIM_SGD, "optimizer.name=sgd"},
-        {KEY_AT(optimizer.rho), c->optimizer.name == OPTIM_ADADELTA, "optimizer.name=adadelta"},
-        {KEY_AT(optimizer.beta1), adam, "adam or adamw"},
-        {KEY_AT(optimizer.beta2), adam, "adam or adamw"},
-        {KEY_AT(optimizer.eps), eps, "adam, adamw or adadelta"},
         {KEY_AT(optimizer.decay_exclude), c->optimizer.weight_decay > 0, "optimizer.weight_decay"},
         {KEY_AT(optimizer.accumulation_sync), accumulates, "gradient_accumulation_steps above 1"},
         {KEY_AT(optimizer.drop_incomplete), accumulates, "gradient_accumulation_steps above 1"},
@@ -187,6 +203,7 @@ static void note_run(struct config_parser *p)
 
 void config_note_unmet(struct config_parser *p)
 {
+    note_optimizer(p);
     note_training(p);
     note_layout(p);
     note_run(p);

@@ -1,10 +1,13 @@
 /* Keys of how it is trained: optimizer, schedule, evaluation and checkpoints. */
 #include "agent/config/config_keys.h"
 
+#include "agent/shard/optim_kind.h"
+
+#define OPTIM_SPELLINGS(name, spellings) spellings
+
 static const struct config_key keys[] = {
-    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw",
-               "adadelta sgd adam adamw=adamw_torch=adamw_torch_fused", "optim optimizer",
-               "update rule, as in torch.optim"),
+    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw", OPTIM_KINDS(OPTIM_SPELLINGS, " "),
+               "optim optimizer", "update rule, as in torch.optim"),
     KEY_FLOAT("optimizer", "lr", optimizer.lr, "1e-4", 0, 1e6, "learning_rate",
               "learning rate; with a schedule, its highest"),
     KEY_FLOAT("optimizer", "beta1", optimizer.beta1, "0.9", 0, 1, "adam_beta1", "adam, adamw"),

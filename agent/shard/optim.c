@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_STATES = 2 };
 enum { ROUNDING = 1 }; /* keeps its random numbers apart from dropout's and initial values' */
 
 /* Neighbours in a slice that are stepped at once. */
@@ -24,7 +23,7 @@ struct optim {
     struct optim_config config;
     struct shard *shard;
     int64_t steps;
-    void *(*states)[MAX_STATES]; /* one row a unit */
+    void *(*states)[OPTIM_MAX_STATES]; /* one row a unit */
     struct span *spans;
     int span_count;
     void *sum_of_squares; /* a double, of all gradients; on home */
@@ -33,32 +32,26 @@ struct optim {
     bool measured;        /* since the last step */
 };
 
-const char *optim_type_name(enum optim_type type)
+struct optim_config optim_defaults(const struct optim_kind *kind)
 {
-    static const char *const names[] = {"adadelta", "sgd", "adam", "adamw"};
-    return names[type];
-}
-
-struct optim_config optim_defaults(enum optim_type type)
-{
-    switch (type) {
-    case OPTIM_ADADELTA:
-        return (struct optim_config){.type = type, .rho = 0.9f, .eps = 1e-6f};
-    case OPTIM_SGD:
-        return (struct optim_config){.type = type};
-    case OPTIM_ADAM:
-        return (struct optim_config){.type = type, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f};
-    case OPTIM_ADAMW:
-        return (struct optim_config){
-            .type = type, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f};
-    }
-    assert(!"an unknown optimizer");
-    return (struct optim_config){0};
+    return (struct optim_config){
+        .kind = kind,
+        .rho = (float)kind->rho,
+        .beta1 = (float)kind->beta1,
+        .beta2 = (float)kind->beta2,
+        .eps = (float)kind->eps,
+        .weight_decay = (float)kind->weight_decay,
+    };
 }
 
 int optim_config_states(const struct optim_config *config)
 {
-    return config->type == OPTIM_SGD ? config->momentum > 0 : 2;
+    if (config->kind->state_count)
+        return config->kind->state_count(config);
+    int count = 0;
+    while (count < OPTIM_MAX_STATES && config->kind->states[count])
+        count++;
+    return count;
 }
 
 int optim_state_count(const struct optim *optim)
@@ -68,14 +61,8 @@ int optim_state_count(const struct optim *optim)
 
 const char *optim_state_name(const struct optim *optim, int state)
 {
-    static const char *const names[][MAX_STATES] = {
-        [OPTIM_ADADELTA] = {"square_avg", "acc_delta"},
-        [OPTIM_SGD] = {"momentum_buffer"},
-        [OPTIM_ADAM] = {"exp_avg", "exp_avg_sq"},
-        [OPTIM_ADAMW] = {"exp_avg", "exp_avg_sq"},
-    };
     assert(state >= 0 && state < optim_state_count(optim));
-    return names[optim->config.type][state];
+    return optim->config.kind->states[state];
 }
 
 bool optim_decays_matrices(void *ctx, const struct param *p)
@@ -168,7 +155,7 @@ void optim_close(struct optim *optim)
         return;
     struct device *home = stream_device(shard_home_stream(optim->shard));
     for (int u = 0; u < shard_unit_count(optim->shard); u++)
-        for (int i = 0; i < MAX_STATES; i++)
+        for (int i = 0; i < OPTIM_MAX_STATES; i++)
             device_free(home, optim->states[u][i]);
     device_free(home, optim->sum_of_squares);
     device_host_free(home, optim->sum_there);
@@ -224,34 +211,22 @@ static void step_span(struct optim *optim, const struct span *span, float lr)
 {
     const struct optim_config *c = &optim->config;
     const struct shard_unit *unit = shard_get_unit(optim->shard, span->unit);
-    struct stream *s = shard_home_stream(optim->shard);
-    const struct ops *ops = device_ops(stream_device(s));
     enum dtype t = shard_dtype(optim->shard);
-    void *w = at(unit->value, t, span->offset);
-    void *m = at(optim->states[span->unit][0], t, span->offset);
-    void *v = at(optim->states[span->unit][1], t, span->offset);
-    const float *g = unit->gradient + span->offset;
-    float decay = span->decays ? c->weight_decay : 0;
-    int64_t n = span->count;
-    uint64_t key = random_key(c->seed, span->param_index, (uint64_t)optim->steps, ROUNDING);
-    uint64_t first = span->param_offset;
-    switch (c->type) {
-    case OPTIM_ADADELTA:
-        ops->adadelta(s, t, w, g, m, v, n, &(struct adadelta_step){lr, c->rho, c->eps, decay}, key,
-                      first);
-        break;
-    case OPTIM_SGD:
-        ops->sgd(s, t, w, g, m, n, &(struct sgd_step){lr, c->momentum, decay, c->nesterov}, key,
-                 first);
-        break;
-    case OPTIM_ADAM:
-    case OPTIM_ADAMW:
-        ops->adam(s, t, w, g, m, v, n,
-                  &(struct adam_step){lr, c->beta1, c->beta2, c->eps, decay, c->type == OPTIM_ADAMW,
-                                      optim->steps},
-                  key, first);
-        break;
-    }
+    struct optim_piece piece = {
+        .stream = shard_home_stream(optim->shard),
+        .dtype = t,
+        .weights = at(unit->value, t, span->offset),
+        .gradient = unit->gradient + span->offset,
+        .count = span->count,
+        .lr = lr,
+        .weight_decay = span->decays ? c->weight_decay : 0,
+        .step = optim->steps,
+        .key = random_key(c->seed, span->param_index, (uint64_t)optim->steps, ROUNDING),
+        .first = span->param_offset,
+    };
+    for (int i = 0; i < OPTIM_MAX_STATES; i++)
+        piece.states[i] = at(optim->states[span->unit][i], t, span->offset);
+    c->kind->step(c, &piece);
 }
 
 void optim_step(struct optim *optim, float lr)

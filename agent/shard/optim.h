@@ -2,9 +2,10 @@
  * gradients. The state lies beside the slices, on their home device and in their dtype, and is
  * listed by PyTorch's names so that checkpoints can store it. Knows slices and the parameters in
  * them; not ranks or files. */
-#ifndef SHOAL_AGENT_OPTIM_H
-#define SHOAL_AGENT_OPTIM_H
+#ifndef SHOAL_AGENT_SHARD_OPTIM_H
+#define SHOAL_AGENT_SHARD_OPTIM_H
 
+#include "agent/shard/optim_kind.h"
 #include "agent/shard/shard.h"
 #include "base/error.h"
 
@@ -15,30 +16,8 @@
 extern "C" {
 #endif
 
-enum optim_type { OPTIM_ADADELTA, OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW };
-
-/* Fields that the type does not have are ignored. */
-struct optim_config {
-    enum optim_type type;
-    float rho;          /* adadelta: 0.9 */
-    float momentum;     /* sgd: 0 */
-    bool nesterov;      /* sgd: needs momentum > 0 */
-    float beta1, beta2; /* adam, adamw: 0.9, 0.999 */
-    float eps;          /* adadelta: 1e-6; adam, adamw: 1e-8 */
-    float weight_decay; /* 0; adamw: 0.01, decoupled */
-
-    /* Whether a parameter's weights decay; NULL: all do. Asked once, by optim_open(). */
-    bool (*decays)(void *ctx, const struct param *p);
-    void *decays_ctx;
-
-    float grad_clip; /* most that the L2 norm of all gradients may be; 0: not clipped */
-    uint64_t seed;   /* of stochastic rounding */
-};
-
-const char *optim_type_name(enum optim_type type); /* "adamw" */
-
-/* PyTorch's defaults for the type. */
-struct optim_config optim_defaults(enum optim_type type);
+/* PyTorch's defaults for the optimizer; no decay rule, no clipping, seed 0. */
+struct optim_config optim_defaults(const struct optim_kind *kind);
 
 struct optim;
 
@@ -71,8 +50,7 @@ void optim_set_steps(struct optim *optim, int64_t steps);
 /* Tensors of state per parameter: 0 .. 2. */
 int optim_config_states(const struct optim_config *config);
 int optim_state_count(const struct optim *optim);
-/* As torch.optim's state_dict names it: adadelta "square_avg", "acc_delta"; sgd with momentum
- * "momentum_buffer"; adam and adamw "exp_avg", "exp_avg_sq". */
+/* As torch.optim's state_dict names it: "exp_avg". */
 const char *optim_state_name(const struct optim *optim, int state);
 /* [shard_count of the unit], on the slices' home device, laid out as the unit's value and of its
  * dtype. */

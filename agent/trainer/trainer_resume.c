@@ -240,7 +240,7 @@ static int check_kind(struct trainer *t, const char *path, struct checkpoint *ch
                       struct error *err)
 {
     const struct checkpoint_state *saved = checkpoint_get_state(checkpoint);
-    const char *model, *optimizer = optim_type_name(t->config->optimizer.name);
+    const char *model, *optimizer = optim_kind(t->config->optimizer.name)->name;
     struct lines lines;
     lines_init(&lines, t->arena);
     if (checkpoint_read_text(checkpoint, CHECKPOINT_MODEL_CONFIG, &model, err))

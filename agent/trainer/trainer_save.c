@@ -46,7 +46,7 @@ static void describe(struct trainer *t, const double sums[3])
         .world_size = t->world->size,
         .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
         .batch_rows = t->train->batch_rows,
-        .optimizer = optim_type_name(t->config->optimizer.name),
+        .optimizer = optim_kind(t->config->optimizer.name)->name,
         .run = t->run,
         .data = t->position.epoch_samples > 0 /* else at an epoch's beginning, not at an end */
                     ? arena_strdup(t->snapshot.arena, source_state(t->train))

@@ -89,7 +89,7 @@ void trainer_decay_rule_free(struct decay_rule *rule)
 struct optim_config trainer_optim_config(const struct agent_config *c, struct decay_rule *rule)
 {
     return (struct optim_config){
-        .type = (enum optim_type)c->optimizer.name,
+        .kind = optim_kind(c->optimizer.name),
         .rho = (float)c->optimizer.rho,
         .momentum = (float)c->optimizer.momentum,
         .nesterov = c->optimizer.nesterov,

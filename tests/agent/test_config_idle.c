@@ -13,7 +13,8 @@ static void what_has_no_use_is_told(void **state)
         const char *line, *warning;
     } rows[] = {
         {"--momentum 0.9", "optimizer.momentum is ignored: it needs optimizer.name=sgd"},
-        {"--optim sgd --beta1 0.8", "optimizer.beta1 is ignored: it needs adam or adamw"},
+        {"--optim sgd --beta1 0.8",
+         "optimizer.beta1 is ignored: it needs optimizer.name=adam or adamw"},
         {"--model_type gpt2 --target_column x",
          "data.target_column is ignored: it needs a sequence-to-sequence model"},
         {"--model_type bert --head masked_lm --label_names a,b --packing none",
@@ -80,7 +81,8 @@ static void what_has_no_use_is_told(void **state)
          "runtime.exit_if_stuck is ignored: it needs another runtime.device than cpu; "
          "runtime.heartbeat_timeout is ignored: it needs another runtime.device than cpu"},
         {"--collectives nccl", ""},
-        {"--optim sgd --eps 1", "optimizer.eps is ignored: it needs adam, adamw or adadelta"},
+        {"--optim sgd --eps 1",
+         "optimizer.eps is ignored: it needs optimizer.name=adadelta, adam or adamw"},
         {"--model_type llama --format text --text_column x",
          "data.text_column is ignored: it needs rows: data.format jsonl, hf_arrow, tsv or csv"},
         {"--model_type llama --format llmc_bin --add_bos",

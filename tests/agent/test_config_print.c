@@ -75,9 +75,10 @@ static void what_is_beside_a_resolved_configuration_is_told(void **state)
     assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s --beta1 0.8", path),
                                 "AGENT_PARALLEL_MIN_NUM_PARAMS=5", &config, &err),
               &err);
-    assert_string_equal(config.warning, "optimizer.beta1 is ignored: it needs adam or adamw; "
-                                        "parallel.min_num_params is ignored: it needs "
-                                        "auto_wrap_policy=SIZE_BASED_WRAP");
+    assert_string_equal(config.warning,
+                        "optimizer.beta1 is ignored: it needs optimizer.name=adam or adamw; "
+                        "parallel.min_num_params is ignored: it needs "
+                        "auto_wrap_policy=SIZE_BASED_WRAP");
     support_remove_tree(directory);
 }
 

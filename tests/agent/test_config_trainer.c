@@ -76,7 +76,7 @@ static void its_defaults_are_trainers(void **state)
     assert_int_equal(c->schedule.max_steps, 0);
     assert_int_equal(c->schedule.type, SCHEDULE_HF_LINEAR);
     assert_int_equal(c->schedule.warmup_steps, 0);
-    assert_int_equal(c->optimizer.name, OPTIM_ADAMW);
+    assert_ptr_equal(optim_kind(c->optimizer.name), &optim_adamw);
     assert_true(c->optimizer.lr == 5e-5);
     assert_true(c->optimizer.beta1 == 0.9 && c->optimizer.beta2 == 0.999);
     assert_true(c->optimizer.eps == 1e-8);

@@ -381,7 +381,7 @@ static void choices_are_in_the_order_of_their_enums(void **state)
          SCHEDULE_HF_COSINE_WITH_RESTARTS},
         {"--scheduler wsd", offsetof(struct agent_config, schedule.type), SCHEDULE_WSD},
         {"--unit step", offsetof(struct agent_config, schedule.unit), SCHEDULE_PER_STEP},
-        {"--optim adamw", offsetof(struct agent_config, optimizer.name), OPTIM_ADAMW},
+        {"--optim adamw", offsetof(struct agent_config, optimizer.name), 3},
         {"--format jsonl", offsetof(struct agent_config, data.format), TOKENS_JSONL},
         {"--format hf_arrow", offsetof(struct agent_config, data.format), TOKENS_ARROW},
         {"--packing none", offsetof(struct agent_config, data.packing), TOKENS_NONE},

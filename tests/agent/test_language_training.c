@@ -124,7 +124,7 @@ static int collect(struct trainee *t, struct module *m, int *count, struct error
 static int open_all(struct trainee *t, struct comm *comm, struct error *err)
 {
     struct training *w = t->training;
-    struct optim_config optim = optim_defaults(OPTIM_ADAMW);
+    struct optim_config optim = optim_defaults(&optim_adamw);
     optim.beta2 = 0.95f;
     optim.weight_decay = 0.1f;
     optim.grad_clip = 1;

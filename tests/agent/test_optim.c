@@ -93,13 +93,13 @@ static void every_step_is_pytorchs(void **state)
         struct optim_config config;
         float lr;
     } rows[] = {
-        {"adadelta", optim_defaults(OPTIM_ADADELTA), 1.0f},
-        {"sgd", optim_defaults(OPTIM_SGD), 0.01f},
-        {"sgd_momentum", with(optim_defaults(OPTIM_SGD), 0.9f, false, 0), 0.01f},
-        {"sgd_nesterov", with(optim_defaults(OPTIM_SGD), 0.9f, true, 0), 0.01f},
-        {"sgd_weight_decay", with(optim_defaults(OPTIM_SGD), 0.9f, false, 0.1f), 0.01f},
-        {"adam", optim_defaults(OPTIM_ADAM), 0.01f},
-        {"adamw", optim_defaults(OPTIM_ADAMW), 0.01f},
+        {"adadelta", optim_defaults(&optim_adadelta), 1.0f},
+        {"sgd", optim_defaults(&optim_sgd), 0.01f},
+        {"sgd_momentum", with(optim_defaults(&optim_sgd), 0.9f, false, 0), 0.01f},
+        {"sgd_nesterov", with(optim_defaults(&optim_sgd), 0.9f, true, 0), 0.01f},
+        {"sgd_weight_decay", with(optim_defaults(&optim_sgd), 0.9f, false, 0.1f), 0.01f},
+        {"adam", optim_defaults(&optim_adam), 0.01f},
+        {"adamw", optim_defaults(&optim_adamw), 0.01f},
     };
     struct fixture_file *file = fixture_open("optimizers.safetensors");
     int64_t count;
@@ -138,19 +138,19 @@ static void the_state_has_pytorchs_names(void **state)
 {
     struct fixture *f = *state;
     static const struct {
-        enum optim_type type;
+        const struct optim_kind *kind;
         float momentum;
         int count;
         const char *names[2];
     } rows[] = {
-        {OPTIM_ADADELTA, 0, 2, {"square_avg", "acc_delta"}},
-        {OPTIM_SGD, 0, 0, {NULL}},
-        {OPTIM_SGD, 0.9f, 1, {"momentum_buffer"}},
-        {OPTIM_ADAM, 0, 2, {"exp_avg", "exp_avg_sq"}},
-        {OPTIM_ADAMW, 0, 2, {"exp_avg", "exp_avg_sq"}},
+        {&optim_adadelta, 0, 2, {"square_avg", "acc_delta"}},
+        {&optim_sgd, 0, 0, {NULL}},
+        {&optim_sgd, 0.9f, 1, {"momentum_buffer"}},
+        {&optim_adam, 0, 2, {"exp_avg", "exp_avg_sq"}},
+        {&optim_adamw, 0, 2, {"exp_avg", "exp_avg_sq"}},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct optim_config config = optim_defaults(rows[i].type);
+        struct optim_config config = optim_defaults(rows[i].kind);
         config.momentum = rows[i].momentum;
         open_optim(f, &config);
         assert_int_equal(optim_state_count(f->optim), rows[i].count);
@@ -166,7 +166,7 @@ static void the_state_has_pytorchs_names(void **state)
 static void no_memory_for_the_state_is_an_error(void **state)
 {
     struct fixture *f = *state;
-    struct optim_config config = optim_defaults(OPTIM_ADAM);
+    struct optim_config config = optim_defaults(&optim_adam);
     struct memory_use use;
     struct error err;
     device_memory_use(f->device, &use);
@@ -181,7 +181,7 @@ static void a_gradient_that_is_no_number_shows_in_the_norm(void **state)
 {
     struct fixture *f = *state;
     static const float rows[] = {INFINITY, NAN, 3};
-    struct optim_config config = optim_defaults(OPTIM_ADAMW);
+    struct optim_config config = optim_defaults(&optim_adamw);
     const struct shard_unit *unit = shard_get_unit(f->shard, 0);
     open_optim(f, &config);
     device_ops(f->device)->fill(f->stream, unit->gradient, 0, unit->shard_count); /* padding, too */
@@ -205,7 +205,7 @@ static void slices_in_bf16_are_read_and_written(void **state)
     struct fixture *f = *state;
     struct shard_config config = {
         .strategy = FULL_SHARD, .param_dtype = DTYPE_BF16, .slice_dtype = DTYPE_BF16};
-    struct optim_config adam = optim_defaults(OPTIM_ADAM);
+    struct optim_config adam = optim_defaults(&optim_adam);
     struct error err;
     struct shard *shard;
     struct optim *optim = NULL;
@@ -302,10 +302,10 @@ static void rounding_does_not_depend_on_the_world_size(void **state)
 {
     (void)state;
     const struct optim_config configs[] = {
-        with(optim_defaults(OPTIM_ADADELTA), 0, false, 0.1f),
-        with(optim_defaults(OPTIM_SGD), 0, false, 0.1f),
-        with(optim_defaults(OPTIM_SGD), 0.9f, true, 0),
-        optim_defaults(OPTIM_ADAMW),
+        with(optim_defaults(&optim_adadelta), 0, false, 0.1f),
+        with(optim_defaults(&optim_sgd), 0, false, 0.1f),
+        with(optim_defaults(&optim_sgd), 0.9f, true, 0),
+        optim_defaults(&optim_adamw),
     };
     static struct rounded results[WORLDS][WORLDS]; /* of each size, its ranks */
     for (size_t i = 0; i < array_length(configs); i++)

@@ -24,7 +24,7 @@ static struct world parity_world(struct mnist_shape shape, int64_t rows)
                    .backward_prefetch = BACKWARD_PRE,
                    .limit_all_gathers = true},
         .shape = shape,
-        .optim = optim_defaults(OPTIM_SGD),
+        .optim = optim_defaults(&optim_sgd),
         .steps = 1,
         .rows = rows,
         .dealt_to = 4,
@@ -104,13 +104,14 @@ static void ten_steps_of_each_optimizer_are_pytorchs(void **state)
         double weights_absolute;
         double bf16_loss; /* twice the largest distance of PyTorch's own autocast, of its kind */
     } rows[] = {
-        {"adadelta", optim_defaults(OPTIM_ADADELTA), 1.0f, 1e-6, 6.7e-3},
-        {"sgd", optim_defaults(OPTIM_SGD), 0.01f, 1e-6, 4e-4},
-        {"sgd_momentum", with(optim_defaults(OPTIM_SGD), 0.9f, false, 0), 0.01f, 1e-6, 4e-4},
-        {"sgd_nesterov", with(optim_defaults(OPTIM_SGD), 0.9f, true, 0), 0.01f, 1e-6, 4e-4},
-        {"sgd_weight_decay", with(optim_defaults(OPTIM_SGD), 0.9f, false, 0.1f), 0.01f, 1e-6, 4e-4},
-        {"adam", optim_defaults(OPTIM_ADAM), 0.01f, 1e-5, 1.6e-2},
-        {"adamw", optim_defaults(OPTIM_ADAMW), 0.01f, 1e-5, 1.6e-2},
+        {"adadelta", optim_defaults(&optim_adadelta), 1.0f, 1e-6, 6.7e-3},
+        {"sgd", optim_defaults(&optim_sgd), 0.01f, 1e-6, 4e-4},
+        {"sgd_momentum", with(optim_defaults(&optim_sgd), 0.9f, false, 0), 0.01f, 1e-6, 4e-4},
+        {"sgd_nesterov", with(optim_defaults(&optim_sgd), 0.9f, true, 0), 0.01f, 1e-6, 4e-4},
+        {"sgd_weight_decay", with(optim_defaults(&optim_sgd), 0.9f, false, 0.1f), 0.01f, 1e-6,
+         4e-4},
+        {"adam", optim_defaults(&optim_adam), 0.01f, 1e-5, 1.6e-2},
+        {"adamw", optim_defaults(&optim_adamw), 0.01f, 1e-5, 1.6e-2},
     };
     struct fixture_file *file = fixture_open("mnist_small_train.safetensors");
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -168,7 +169,7 @@ static void the_recipe_of_language_models_is_pytorchs(void **state)
         w.steps = 10;
         w.same_batch = true;
         w.loss_scale = (float)w.ranks / 4; /* gradients are the mean over ranks of 4 ranks' sums */
-        w.optim = optim_defaults(OPTIM_ADAMW);
+        w.optim = optim_defaults(&optim_adamw);
         w.optim.beta2 = 0.95f;
         w.optim.weight_decay = 0.1f;
         w.optim.decays = optim_decays_matrices;
@@ -260,12 +261,12 @@ static void the_tutorials_network_trains_as_in_pytorch(void **state)
     (void)state;
     static const struct {
         const char *name;
-        enum optim_type type;
+        const struct optim_kind *kind;
         float lr;
         struct tolerance allowed;
     } rows[] = {
-        {"sgd", OPTIM_SGD, 0.01f, {2e-6, 1e-6, 1e-5}},
-        {"adadelta", OPTIM_ADADELTA, 1.0f, {1e-2, 1e-2, 1e-2}},
+        {"sgd", &optim_sgd, 0.01f, {2e-6, 1e-6, 1e-5}},
+        {"adadelta", &optim_adadelta, 1.0f, {1e-2, 1e-2, 1e-2}},
     };
     struct fixture_file *file = fixture_open("mnist_full.safetensors");
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -273,7 +274,7 @@ static void the_tutorials_network_trains_as_in_pytorch(void **state)
         struct world_result result;
         w.min_num_params = 20000;
         w.steps = 10;
-        w.optim = optim_defaults(rows[i].type);
+        w.optim = optim_defaults(rows[i].kind);
         w.lr = rows[i].lr;
         run(&w, &result);
         compare_sampled(file, &result, result.gradients, "", "grad", rows[0].allowed);

@@ -12,7 +12,7 @@ static struct world small_world(int ranks, enum shard_strategy strategy)
         .ranks = ranks,
         .config = world_shard_config(ranks, strategy),
         .shape = world_small_shape(),
-        .optim = optim_defaults(OPTIM_ADADELTA),
+        .optim = optim_defaults(&optim_adadelta),
         .lr = 1.0f,
         .steps = 3,
         .rows = 24,

@@ -14,7 +14,7 @@ static struct world llama_world(const struct llama_config *llama, int ranks,
         .config = world_shard_config(ranks, strategy),
         .llama = llama,
         .T = 7,
-        .optim = optim_defaults(OPTIM_SGD),
+        .optim = optim_defaults(&optim_sgd),
         .lr = 0.1f,
         .steps = 3,
         .rows = 24,
@@ -221,7 +221,7 @@ static void bf16_stays_near_fp32(void **state)
     struct llama_config llama = world_llama();
     struct world_result exact, got;
     struct world w = llama_world(&llama, 1, NO_SHARD);
-    w.optim = optim_defaults(OPTIM_ADAMW);
+    w.optim = optim_defaults(&optim_adamw);
     w.lr = 0.002f;
     world_must_run(&w, &exact, "fp32");
     w.config.param_dtype = DTYPE_BF16;
@@ -264,9 +264,9 @@ static void bf16_does_not_depend_on_the_layout(void **state)
         float lr;
         int turns;
     } rows[] = {
-        {DTYPE_F32, optim_defaults(OPTIM_ADAMW), 0.01f, 8},
-        {DTYPE_BF16, optim_defaults(OPTIM_ADAMW), 0.01f, 8},
-        {DTYPE_BF16, optim_defaults(OPTIM_ADADELTA), 1, 3},
+        {DTYPE_F32, optim_defaults(&optim_adamw), 0.01f, 8},
+        {DTYPE_BF16, optim_defaults(&optim_adamw), 0.01f, 8},
+        {DTYPE_BF16, optim_defaults(&optim_adadelta), 1, 3},
         {DTYPE_BF16, sgd.optim, sgd.lr, 3},
     };
     for (size_t i = 0; i < array_length(rows); i++) {

@@ -37,7 +37,7 @@ static struct world world_of(const struct architecture *a, int ranks, enum shard
         .config = world_shard_config(ranks, strategy),
         .language = a,
         .T = 11,
-        .optim = optim_defaults(OPTIM_SGD),
+        .optim = optim_defaults(&optim_sgd),
         .lr = 0.05f,
         .steps = 2,
         .rows = 24,

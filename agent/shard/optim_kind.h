@@ -1,0 +1,90 @@
+/* What one optimizer of torch.optim is. Adding one takes a file optim_NAME.c that defines
+ * optim_NAME, and its row in OPTIM_KINDS; the configuration's choices follow from the row. Knows
+ * one flat piece of weights; does not know units, slices or ranks. */
+#ifndef SHOAL_AGENT_SHARD_OPTIM_KIND_H
+#define SHOAL_AGENT_SHARD_OPTIM_KIND_H
+
+#include "agent/nn/module.h"
+#include "kernels/device.h"
+#include "kernels/dtype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, SPELLINGS), with AND between two rows. SPELLINGS: what optimizer.name may say, the first
+ * of them NAME: "adamw=adamw_torch". optimizer.name is an index into these rows. */
+#define OPTIM_KINDS(X, AND)                                                                        \
+    X(adadelta, "adadelta")                                                                        \
+    AND X(sgd, "sgd") AND X(adam, "adam") AND X(adamw, "adamw=adamw_torch=adamw_torch_fused")
+
+enum { OPTIM_MAX_STATES = 2 };
+
+/* Which fields of struct optim_config an optimizer reads. */
+enum optim_use {
+    OPTIM_USES_MOMENTUM = 1, /* nesterov, too */
+    OPTIM_USES_RHO = 2,
+    OPTIM_USES_BETAS = 4,
+    OPTIM_USES_EPS = 8,
+};
+
+struct optim_config {
+    const struct optim_kind *kind;
+    float rho;
+    float momentum;
+    bool nesterov; /* needs momentum > 0 */
+    float beta1, beta2;
+    float eps;
+    float weight_decay;
+
+    /* Whether a parameter's weights decay; NULL: all do. Asked once, by optim_open(). */
+    bool (*decays)(void *ctx, const struct param *p);
+    void *decays_ctx;
+
+    float grad_clip; /* most that the L2 norm of all gradients may be; 0: not clipped */
+    uint64_t seed;   /* of stochastic rounding */
+};
+
+/* A flat piece of one parameter or several: what one step reads and writes. */
+struct optim_piece {
+    struct stream *stream;
+    enum dtype dtype; /* of weights and states */
+    void *weights;
+    const float *gradient;
+    void *states[OPTIM_MAX_STATES]; /* NULL where there is none */
+    int64_t count;
+    float lr;
+    float weight_decay;
+    int64_t step;   /* from 1 */
+    uint64_t key;   /* of stochastic rounding */
+    uint64_t first; /* the first element's place within its parameter */
+};
+
+struct optim_kind {
+    const char *name;                     /* "adamw" */
+    const char *states[OPTIM_MAX_STATES]; /* as torch.optim's state_dict names them */
+    /* How many of the states these settings keep; NULL: all. */
+    int (*state_count)(const struct optim_config *config);
+    unsigned uses;                               /* enum optim_use */
+    double rho, beta1, beta2, eps, weight_decay; /* PyTorch's defaults */
+    /* Queues one step of the piece. */
+    void (*step)(const struct optim_config *config, const struct optim_piece *piece);
+};
+
+#define OPTIM_EXTERN(name, spellings) extern const struct optim_kind optim_##name
+OPTIM_KINDS(OPTIM_EXTERN, ;);
+#undef OPTIM_EXTERN
+
+/* The row; index: that of optimizer.name. NULL: there are no more. */
+const struct optim_kind *optim_kind(int64_t index);
+
+/* For messages, the optimizers that read what `use` says: "adam or adamw". out_bytes: > 0. */
+void optim_users(enum optim_use use, char *out, size_t out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
