@@ -1,5 +1,5 @@
 /* Collectives between ranks, as a struct of functions: processes on CPUs over a ring of sockets
- * (comm_ring), threads of one process (comm_local), GPUs over NCCL (comm_nccl) or through their
+ * (comm_ring, also threads of one process in tests), GPUs over NCCL (comm_nccl) or through their
  * hosts (comm_stage). Knows bytes and ranks, not models.
  *
  * Every collective is put on a stream and runs in stream order; all ranks of a communicator must

@@ -1,5 +1,5 @@
 /* Communicators over a ring of sockets: for ranks that are processes on CPUs (the store is a
- * rendezvous) and for threads of one process (comm_local). The sum of a chunk goes around the ring
+ * rendezvous) and for threads of one process. The sum of a chunk goes around the ring
  * from the rank after the chunk's owner, so its order depends on nothing but the world size. */
 #ifndef SHOAL_AGENT_COMM_RING_H
 #define SHOAL_AGENT_COMM_RING_H

@@ -153,26 +153,6 @@ int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct
     return 0;
 }
 
-int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct error *err)
-{
-    char *at = data;
-    while (bytes > 0) {
-        ssize_t n = recv(fd, at, bytes, 0);
-        if (n > 0) {
-            at += n;
-            bytes -= (size_t)n;
-        } else if (n == 0) {
-            return error_set(err, ERR_PEER, "connection closed");
-        } else if (errno == EAGAIN) {
-            if (wait_for(fd, POLLIN, deadline_ms) < 0)
-                return error_set(err, ERR_TIMEOUT, "the other side sends nothing");
-        } else if (errno != EINTR) {
-            return error_set(err, ERR_PEER, "connection lost: %s", strerror(errno));
-        }
-    }
-    return 0;
-}
-
 /* ---- addresses ---- */
 
 const char *net_loopback(const char *host)

@@ -27,9 +27,8 @@ int net_connect_unix(const char *name, int *ret_fd, struct error *err);
 /* Takes a connection that waits, or returns -1. Not an error: it may have gone. */
 int net_accept(int listener);
 
-/* Moves all bytes. Errors: ERR_TIMEOUT; ERR_PEER if the connection ended. */
+/* Sends all bytes. Errors: ERR_TIMEOUT; ERR_PEER if the connection ended. */
 int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct error *err);
-int net_receive(int fd, void *data, size_t bytes, int64_t deadline_ms, struct error *err);
 
 /* The address in numbers of a host that is the loopback by its name or address, so that nobody
  * reaches it from elsewhere; NULL if it is none, or a name that only resolves to it here. */

@@ -1,7 +1,8 @@
 /* What the ranks of a job share before they can talk to each other directly: a small table of texts
  * by key, and the news that a rank is lost. A struct of functions, because the table may lie in
- * another process (rendezvous) or in this one (comm_local). Knows no collectives. Keys are written
- * once and live as long as the store. All functions may be called from any thread. */
+ * another process (rendezvous) or, in tests, in this one (tests/agent/comm_local.h). Knows no
+ * collectives. Keys are written once and live as long as the store. All functions may be called
+ * from any thread. */
 #ifndef SHOAL_AGENT_STORE_H
 #define SHOAL_AGENT_STORE_H
 

@@ -3,8 +3,8 @@
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/inspect.h"
-#include "agent/comm/comm_local.h"
 #include "base/mem.h"
+#include "tests/agent/comm_local.h"
 #include "tests/support.h"
 
 #include <limits.h>

@@ -5,7 +5,7 @@
 
 #include "tests/support.h"
 
-#include "agent/comm/comm_local.h"
+#include "tests/agent/comm_local.h"
 
 #include <stdint.h>
 

@@ -5,8 +5,13 @@
 #include "agent/comm/rendezvous.h"
 #include "tests/agent/processes.h"
 
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static inline struct rendezvous_options rendezvous_rank_options(const struct process *p)
 {
@@ -48,6 +53,22 @@ static inline int rendezvous_rank_share(struct rendezvous *r, const struct proce
             return -1;
         if (strcmp(value, expected) != 0)
             return error_set(err, ERR_INPUT, "%s is %s", key, value);
+    }
+    return 0;
+}
+
+/* Waits for a whole message on a non-blocking socket. Errors: ERR_TIMEOUT; ERR_PEER. */
+static inline int rendezvous_rank_receive(int fd, void *data, size_t bytes, struct error *err)
+{
+    int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    for (size_t got = 0; got < bytes;) {
+        ssize_t n = recv(fd, (char *)data + got, bytes - got, 0);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return error_set(err, ERR_PEER, "connection closed");
+        if (n < 0 && poll(&p, 1, (int)(deadline_ms - clock_monotonic_ms())) == 0)
+            return error_set(err, ERR_TIMEOUT, "the other side sends nothing");
+        got += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }

@@ -2,7 +2,7 @@
 
 #include "tests/agent/config_line.h"
 
-#include "agent/comm/comm_local.h"
+#include "tests/agent/comm_local.h"
 #include "tests/agent/token_texts.h"
 #include "tests/support.h"
 

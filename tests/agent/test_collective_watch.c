@@ -1,7 +1,7 @@
 /* The watch over collectives where no NCCL is; with a fake one: test_comm_nccl. */
 #include "agent/comm/collective_notes.h"
 #include "agent/comm/collective_watch.h"
-#include "agent/comm/comm_local.h"
+#include "tests/agent/comm_local.h"
 
 #include "base/clock.h"
 #include "tests/support.h"

@@ -4,10 +4,10 @@
 #include "tests/agent/processes.h"
 #include "tests/support.h"
 
-#include "agent/comm/comm_local.h"
 #include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
 #include "base/listen.h"
+#include "tests/agent/comm_local.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -226,11 +226,11 @@ static int say(const struct process *p, const void *text, size_t bytes, struct e
     auto_close int fd = dial(p, err);
     char more;
     if (net_send(fd, text, bytes, deadline_ms, err) < 0 ||
-        net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
+        rendezvous_rank_receive(fd, &in, sizeof in, err) < 0)
         return -1;
     if (in.type != WIRE_CHALLENGE)
         return error_set(err, ERR_INPUT, "a stranger was told %d: %s", in.type, in.text);
-    if (net_receive(fd, &more, 1, deadline_ms, err) == 0)
+    if (rendezvous_rank_receive(fd, &more, 1, err) == 0)
         return error_set(err, ERR_INPUT, "a stranger got an answer");
     return 0;
 }

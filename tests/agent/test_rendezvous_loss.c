@@ -208,13 +208,13 @@ static int leave_hastily(struct process *p, struct error *err)
     int attempt = 0;
     while (net_connect("127.0.0.1", p->port, deadline_ms, &fd, err) < 0)
         attempt = net_back_off(attempt, deadline_ms);
-    if (net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
+    if (rendezvous_rank_receive(fd, &in, sizeof in, err) < 0)
         return -1;
     rendezvous_prove(rendezvous_rank_options(p).secret, in.text, 1, 2, "", join.key);
     if (net_send(fd, &join, sizeof join, deadline_ms, err) < 0)
         return -1;
     while (in.type != WIRE_WELCOME)
-        if (net_receive(fd, &in, sizeof in, deadline_ms, err) < 0)
+        if (rendezvous_rank_receive(fd, &in, sizeof in, err) < 0)
             return -1;
     for (int i = 0; i <= HASTY_KEYS; i++) {
         last[i].magic = WIRE_MAGIC;

@@ -1,12 +1,12 @@
 #include "tests/agent/world_data.h"
 
-#include "agent/comm/comm_local.h"
 #include "agent/comm/comm_nccl.h"
 #include "agent/comm/comm_stage.h"
 #include "agent/nn/tape.h"
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "kernels/ops.h"
+#include "tests/agent/comm_local.h"
 #include "tests/agent/device_batch.h"
 #include "tests/agent/language_batch.h"
 #include "tests/support.h"

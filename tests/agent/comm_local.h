@@ -1,7 +1,7 @@
-/* Ranks that are threads of one process: for tests and for several ranks on one device. They meet
+/* Ranks that are threads of one process. They meet
  * in a store in memory; the rest is comm_ring's. */
-#ifndef SHOAL_AGENT_COMM_LOCAL_H
-#define SHOAL_AGENT_COMM_LOCAL_H
+#ifndef SHOAL_TESTS_AGENT_COMM_LOCAL_H
+#define SHOAL_TESTS_AGENT_COMM_LOCAL_H
 
 #include "agent/comm/comm_ring.h"
 

@@ -1,4 +1,4 @@
-#include "agent/comm/comm_local.h"
+#include "tests/agent/comm_local.h"
 
 #include "agent/comm/store_table.h"
 #include "base/clock.h"
