@@ -1,37 +1,34 @@
 #include "agent/comm/nccl_id.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { HALF = sizeof(struct nccl_id) / 2 }; /* as goes into a value of the store, in hexadecimal */
+enum { PART_BYTES = sizeof(struct nccl_id) / NCCL_ID_PARTS };
 
-int nccl_id_send(struct store *store, const char *group, const struct nccl_id *id,
-                 struct error *err)
+_Static_assert(2 * PART_BYTES < STORE_VALUE_MAX, "a part fits into a value of the store");
+
+void nccl_id_encode(const struct nccl_id *id, int part, char ret_text[STORE_VALUE_MAX])
 {
-    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-    for (int half = 0; half < 2; half++) {
-        snprintf(key, sizeof key, "%s/id/%d", group, half);
-        for (int i = 0; i < HALF; i++)
-            snprintf(value + 2 * i, 3, "%02x", (unsigned char)id->bytes[half * HALF + i]);
-        if (store->fn->set(store, key, value, err))
-            return -1;
-    }
-    return 0;
+    for (int i = 0; i < PART_BYTES; i++)
+        snprintf(ret_text + 2 * i, 3, "%02x", (unsigned char)id->bytes[part * PART_BYTES + i]);
 }
 
-int nccl_id_receive(struct store *store, const char *group, int timeout_ms, struct nccl_id *ret_id,
-                    struct error *err)
+static int digit(char c)
 {
-    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-    for (int half = 0; half < 2; half++) {
-        snprintf(key, sizeof key, "%s/id/%d", group, half);
-        if (store->fn->get(store, key, timeout_ms, value, err))
-            return -1;
-        for (int i = 0; i < HALF; i++) {
-            unsigned byte;
-            if (sscanf(value + 2 * i, "%2x", &byte) != 1)
-                return error_set(err, ERR_INPUT, "%s is no id of NCCL's", key);
-            ret_id->bytes[half * HALF + i] = (char)byte;
-        }
+    const char *digits = "0123456789abcdef", *at = memchr(digits, c, 16);
+    return at ? (int)(at - digits) : -1;
+}
+
+int nccl_id_decode(const char *text, int part, struct nccl_id *ret_id, struct error *err)
+{
+    if (strlen(text) != 2 * PART_BYTES)
+        return error_set(err, ERR_INPUT, "an NCCL id of %zu digits instead of %d", strlen(text),
+                         2 * PART_BYTES);
+    for (int i = 0; i < PART_BYTES; i++) {
+        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return error_set(err, ERR_INPUT, "an NCCL id with other characters than 0-9a-f");
+        ret_id->bytes[part * PART_BYTES + i] = (char)(16 * high + low);
     }
     return 0;
 }

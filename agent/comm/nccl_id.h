@@ -1,4 +1,4 @@
-/* The id under which the ranks of an NCCL communicator meet, by way of the job's store. */
+/* NCCL's ncclUniqueId as texts for the store: one id takes two values, in hexadecimal. Pure. */
 #ifndef SHOAL_AGENT_NCCL_ID_H
 #define SHOAL_AGENT_NCCL_ID_H
 
@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* group: the communicator's name, used once in the store. Errors: the store's; ERR_INPUT. */
-int nccl_id_send(struct store *store, const char *group, const struct nccl_id *id,
-                 struct error *err);
-int nccl_id_receive(struct store *store, const char *group, int timeout_ms, struct nccl_id *ret_id,
-                    struct error *err);
+enum { NCCL_ID_PARTS = 2 };
+
+void nccl_id_encode(const struct nccl_id *id, int part, char ret_text[STORE_VALUE_MAX]);
+/* Fills the part of *ret_id. ERR_INPUT if the text is not just such digits. */
+int nccl_id_decode(const char *text, int part, struct nccl_id *ret_id, struct error *err);
 
 #ifdef __cplusplus
 }

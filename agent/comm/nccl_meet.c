@@ -3,18 +3,44 @@
 #include "agent/comm/nccl_id.h"
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 enum { PART_WAITS_MS = 10000 }; /* for what is under way */
 
+static int send_id(const struct nccl_meeting *m, const struct nccl_id *id, struct error *err)
+{
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    for (int part = 0; part < NCCL_ID_PARTS; part++) {
+        snprintf(key, sizeof key, "%s/id/%d", m->group, part);
+        nccl_id_encode(id, part, value);
+        if (m->store->fn->set(m->store, key, value, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int receive_id(const struct nccl_meeting *m, struct nccl_id *ret_id, struct error *err)
+{
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    for (int part = 0; part < NCCL_ID_PARTS; part++) {
+        snprintf(key, sizeof key, "%s/id/%d", m->group, part);
+        if (m->store->fn->get(m->store, key, m->timeout_ms, value, err))
+            return -1;
+        if (nccl_id_decode(value, part, ret_id, err))
+            return error_wrap(err, "%s", key);
+    }
+    return 0;
+}
+
 static int agree_on_id(const struct nccl_meeting *m, struct nccl_id *ret_id, struct error *err)
 {
     if (m->rank != 0)
-        return nccl_id_receive(m->store, m->group, m->timeout_ms, ret_id, err);
+        return receive_id(m, ret_id, err);
     int result = m->api->get_unique_id(ret_id);
     if (result != NCCL_SUCCESS)
         return nccl_api_fail(m->api, NULL, result, "an id for the ranks to meet", err);
-    return nccl_id_send(m->store, m->group, ret_id, err);
+    return send_id(m, ret_id, err);
 }
 
 /* Waits until NCCL has connected the ranks, or one is lost. */

@@ -184,11 +184,8 @@ static void *watch(void *arg)
         if (got < sizeof in)
             continue;
         got = 0;
-        in.text[sizeof in.text - 1] = '\0';
-        if (in.magic != WIRE_MAGIC) {
-            error_set(&err, ERR_PEER, "what answers there is no shoal-agent of this version");
+        if (wire_check(&in, WIRE_FROM_SERVER, &err) < 0)
             break;
-        }
         if (!handle(r, &in)) {
             shutdown(r->fd, SHUT_RDWR);
             return NULL;

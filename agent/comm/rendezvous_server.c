@@ -2,6 +2,7 @@
 
 #include "agent/comm/net.h"
 #include "agent/comm/rendezvous_proof.h"
+#include "agent/comm/rendezvous_round.h"
 #include "agent/comm/rendezvous_waits.h"
 #include "agent/comm/rendezvous_wire.h"
 #include "agent/comm/store_table.h"
@@ -39,7 +40,7 @@ struct member {
 };
 
 struct rendezvous_server {
-    struct rendezvous_server_options options; /* texts are copies */
+    int beat_every_ms, silence_ms; /* as in the options */
     pthread_t thread;
     int listener, stop; /* stop: an eventfd that rendezvous_server_close writes */
     struct store_table *table;
@@ -47,12 +48,8 @@ struct rendezvous_server {
     struct pollfd *polls;   /* [2 + members_max]: listener, stop, one per connection */
     struct member **polled; /* [2 + members_max]: whose */
     struct rendezvous_waits *waits;
+    struct rendezvous_round *round;
     int members_max;
-    int joined;
-    int turned_away;                     /* connections without a proof, so far */
-    bool started;                        /* all had joined */
-    bool over;                           /* a rank was lost, or: */
-    char contradiction[STORE_VALUE_MAX]; /* between ranks; empty: none */
     bool leaving;
     int64_t beat_ms;       /* when signs of life were sent last */
     int64_t full_until_ms; /* no file is left for a connection */
@@ -88,9 +85,8 @@ static void broadcast(struct rendezvous_server *s, enum wire_type type, const ch
 static void lose(struct rendezvous_server *s, int rank, const char *how, const char *why)
 {
     char reason[STORE_VALUE_MAX];
-    if (!s->started || s->over)
+    if (!rendezvous_round_has_begun(s->round) || !rendezvous_round_end(s->round))
         return;
-    s->over = true;
     snprintf(reason, sizeof reason, "rank %d %s (%.100s)", rank, how, why);
     broadcast(s, WIRE_LOST, reason);
 }
@@ -105,100 +101,44 @@ static void drop(struct rendezvous_server *s, struct member *m, const char *how)
     m->fd = m->rank = -1;
     if (rank < 0)
         return;
-    s->joined--;
+    rendezvous_round_leave(s->round, rank);
     if (how)
         lose(s, rank, "is lost", how);
-}
-
-static void describe_missing(const struct rendezvous_server *s, char out[STORE_VALUE_MAX])
-{
-    auto_str struct str text;
-    str_init(&text, STORE_VALUE_MAX - 1);
-    str_printf(&text, "%d of %d ranks are here", s->joined, s->options.size);
-    if (s->turned_away > 0)
-        str_printf(&text, " (%d connections did not know the run's secret)", s->turned_away);
-    str_add(&text, "; missing:");
-    for (int rank = 0; rank < s->options.size; rank++) {
-        bool here = false;
-        for (int i = 0; i < s->members_max; i++)
-            here |= s->members[i].rank == rank;
-        if (!here)
-            str_printf(&text, " %d", rank);
-    }
-    snprintf(out, STORE_VALUE_MAX, "%s", str_text(&text));
 }
 
 static void send_beats(struct rendezvous_server *s)
 {
     char text[STORE_VALUE_MAX] = "";
-    if (!s->started)
-        describe_missing(s, text);
+    if (!rendezvous_round_has_begun(s->round))
+        rendezvous_round_describe(s->round, text);
     s->beat_ms = clock_monotonic_ms();
     broadcast(s, WIRE_BEAT, text);
 }
 
 /* ---- joining ---- */
 
-static struct member *member_of_rank(struct rendezvous_server *s, int rank)
-{
-    for (int i = 0; i < s->members_max; i++)
-        if (s->members[i].fd >= 0 && s->members[i].rank == rank)
-            return &s->members[i];
-    return NULL;
-}
-
-/* Nobody can tell which of two contradicting processes is right: all are told, and who comes later.
- */
-static void refuse(struct rendezvous_server *s, struct member *m)
-{
-    s->over = true;
-    broadcast(s, WIRE_REFUSED, s->contradiction);
-    send_message(s, m, WIRE_REFUSED, 0, 0, s->contradiction);
-}
-
-/* Without a secret everybody belongs to the run. */
-static bool belongs(const struct rendezvous_server *s, const struct member *m,
-                    const struct wire_message *in)
-{
-    char expected[RENDEZVOUS_PROOF_BYTES];
-    rendezvous_prove(s->options.secret, m->nonce, in->number, in->size, in->text, expected);
-    return !s->options.secret[0] || rendezvous_proof_is(in->key, expected);
-}
-
-/* What a stranger says counts for nothing, and it learns nothing: not even the job's id. */
 static void join(struct rendezvous_server *s, struct member *m, const struct wire_message *in)
 {
-    int size = s->options.size, rank = in->number;
-    if (!belongs(s, m, in)) {
-        s->turned_away++;
+    char text[STORE_VALUE_MAX];
+    switch (rendezvous_round_join(s->round, in, m->nonce, m->host, text)) {
+    case RENDEZVOUS_HANG_UP:
         drop(s, m, NULL);
-    } else if (strcmp(in->text, s->options.job_id) != 0) {
-        char text[STORE_VALUE_MAX];
-        snprintf(text, sizeof text, "this is the rendezvous of another job than \"%.60s\"",
-                 in->text);
+        break;
+    case RENDEZVOUS_AGAIN:
         send_message(s, m, WIRE_AGAIN, 0, 0, text);
-    } else if (s->contradiction[0]) {
-        refuse(s, m);
-    } else if (s->started || s->over) {
-        send_message(s, m, WIRE_AGAIN, 0, 0,
-                     "an earlier round of the job is still running or ending");
-    } else if (in->size != size || rank < 0 || rank >= size) {
-        snprintf(s->contradiction, sizeof s->contradiction,
-                 "rank %d at %s says the job has %d ranks, rank 0 says %d", rank, m->host, in->size,
-                 size);
-        refuse(s, m);
-    } else if (member_of_rank(s, rank)) {
-        snprintf(s->contradiction, sizeof s->contradiction,
-                 "two processes say they are rank %d: one at %s, one at %s", rank,
-                 member_of_rank(s, rank)->host, m->host);
-        refuse(s, m);
-    } else {
-        m->rank = rank;
-        s->started = ++s->joined == size;
-        if (s->started)
-            broadcast(s, WIRE_WELCOME, "");
-        else
-            send_beats(s);
+        break;
+    case RENDEZVOUS_REFUSED:
+        broadcast(s, WIRE_REFUSED, text);
+        send_message(s, m, WIRE_REFUSED, 0, 0, text);
+        break;
+    case RENDEZVOUS_JOINED:
+        m->rank = in->number;
+        send_beats(s);
+        break;
+    case RENDEZVOUS_COMPLETE:
+        m->rank = in->number;
+        broadcast(s, WIRE_WELCOME, "");
+        break;
     }
 }
 
@@ -255,9 +195,9 @@ static int64_t expire_waits(struct rendezvous_server *s)
 
 static void handle(struct rendezvous_server *s, struct member *m)
 {
-    struct wire_message in = m->in;
-    in.key[sizeof in.key - 1] = in.text[sizeof in.text - 1] = '\0';
-    if (in.magic != WIRE_MAGIC || (m->rank < 0) != (in.type == WIRE_JOIN))
+    const struct wire_message in = m->in;
+    struct error err;
+    if (wire_check(&in, WIRE_FROM_RANK, &err) < 0 || (m->rank < 0) != (in.type == WIRE_JOIN))
         drop(s, m, "it sent nonsense");
     else if (in.type == WIRE_JOIN)
         join(s, m, &in);
@@ -329,11 +269,11 @@ static void drop_silent(struct rendezvous_server *s)
 {
     char how[64];
     int64_t now_ms = clock_monotonic_ms();
-    snprintf(how, sizeof how, "no sign of life for %d ms", s->options.silence_ms);
+    snprintf(how, sizeof how, "no sign of life for %d ms", s->silence_ms);
     for (int i = 0; i < s->members_max; i++) {
         struct member *m = &s->members[i];
         int64_t since_ms = m->rank < 0 ? m->accepted_ms : m->heard_ms; /* a few bytes are no join */
-        if (m->fd >= 0 && now_ms - since_ms > s->options.silence_ms)
+        if (m->fd >= 0 && now_ms - since_ms > s->silence_ms)
             drop(s, m, how);
     }
 }
@@ -343,9 +283,9 @@ static void fail(struct rendezvous_server *s, int errno_value)
 {
     struct error err;
     error_errno(&err, errno_value, "rank 0 cannot hear the others: poll");
-    if (!s->started) {
-        snprintf(s->contradiction, sizeof s->contradiction, "%.150s", err.msg);
-        broadcast(s, WIRE_REFUSED, s->contradiction);
+    if (!rendezvous_round_has_begun(s->round)) {
+        rendezvous_round_refuse(s->round, err.msg);
+        broadcast(s, WIRE_REFUSED, err.msg);
     }
     lose(s, 0, "failed", err.msg);
     poll(NULL, 0, PAUSE_MS); /* it may be for want of memory, which comes back */
@@ -393,17 +333,17 @@ static void *server_main(void *arg)
 {
     struct rendezvous_server *s = arg;
     while (!s->leaving) {
-        int64_t wait_ms = expire_waits(s), beat_ms = s->beat_ms + s->options.beat_ms;
+        int64_t wait_ms = expire_waits(s), beat_ms = s->beat_ms + s->beat_every_ms;
         serve(s, wait_ms < beat_ms ? wait_ms : beat_ms);
         drop_silent(s);
-        if (clock_monotonic_ms() >= s->beat_ms + s->options.beat_ms)
+        if (clock_monotonic_ms() >= s->beat_ms + s->beat_every_ms)
             send_beats(s);
     }
     /* Hang up last: what lies unread in a socket that is closed would destroy the goodbye. */
     int64_t until_ms = clock_monotonic_ms() + FAREWELL_MS;
-    s->over = true;
+    rendezvous_round_end(s->round);
     broadcast(s, WIRE_GOODBYE, "");
-    while (s->joined > 0 && clock_monotonic_ms() < until_ms)
+    while (rendezvous_round_joined(s->round) > 0 && clock_monotonic_ms() < until_ms)
         serve(s, until_ms);
     return NULL;
 }
@@ -420,8 +360,7 @@ static void destroy(struct rendezvous_server *s)
     free(s->polls);
     free(s->polled);
     rendezvous_waits_close(s->waits);
-    free((char *)s->options.job_id);
-    free((char *)s->options.secret);
+    rendezvous_round_close(s->round);
     free(s);
 }
 
@@ -439,9 +378,10 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
     if (listen_tcp(options->host, options->port, &listener, err) < 0)
         return -1;
     struct rendezvous_server *s = xcalloc(1, sizeof *s);
-    s->options = *options;
-    s->options.job_id = xstrdup(options->job_id);
-    s->options.secret = xstrdup(options->secret);
+    s->beat_every_ms = options->beat_ms;
+    s->silence_ms = options->silence_ms;
+    s->round = rendezvous_round_open(&(struct rendezvous_round_options){
+        .size = options->size, .job_id = options->job_id, .secret = options->secret});
     s->listener = listener;
     s->stop = eventfd(0, EFD_CLOEXEC);
     s->table = store_table_open();

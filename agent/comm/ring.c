@@ -1,6 +1,7 @@
 #include "agent/comm/ring.h"
 #include "agent/comm/ring_add.h"
 #include "agent/comm/ring_meet.h"
+#include "agent/comm/ring_wire.h"
 
 #include "base/clock.h"
 #include "base/cond.h"
@@ -40,16 +41,9 @@ struct ring {
     _Alignas(max_align_t) char segment[SEGMENT_BYTES]; /* what came in and waits to be added */
 };
 
-/* Every pass begins with this, so that ranks which disagree on what they do find out. */
-struct heading {
-    uint32_t sequence;
-    char name[20];
-    int64_t total_bytes;
-};
-
 /* One direction of a pass. */
 struct cursor {
-    size_t heading; /* bytes of the heading done */
+    size_t header; /* bytes of the header done */
     int step;
     size_t offset; /* bytes of the step's chunk done */
     size_t done;   /* bytes of all chunks done */
@@ -58,7 +52,7 @@ struct cursor {
 struct run {
     struct ring *ring;
     const struct ring_pass *pass;
-    struct heading mine, theirs;
+    struct ring_header mine, theirs;
     struct cursor out, in;
     size_t ready;   /* bytes that may be sent before anything came in */
     size_t partial; /* bytes in ring->segment of an element that has not come whole */
@@ -194,12 +188,12 @@ static void advance(struct cursor *c, size_t bytes)
 
 static bool out_is_done(const struct run *run)
 {
-    return run->out.heading == sizeof run->mine && run->out.step == run->pass->out_steps;
+    return run->out.header == sizeof run->mine && run->out.step == run->pass->out_steps;
 }
 
 static bool in_is_done(const struct run *run)
 {
-    return run->in.heading == sizeof run->theirs && run->in.step == run->pass->in_steps;
+    return run->in.header == sizeof run->theirs && run->in.step == run->pass->in_steps;
 }
 
 /* How many bytes may be sent now. */
@@ -221,11 +215,11 @@ static ssize_t send_some(struct run *run, struct error *err)
     struct ring *r = run->ring;
     char *at = NULL;
     size_t bytes = sendable(run, &at);
-    bool heading = run->out.heading < sizeof run->mine;
+    bool header = run->out.header < sizeof run->mine;
     ssize_t sent;
-    if (heading)
-        sent = send(r->out, (char *)&run->mine + run->out.heading,
-                    sizeof run->mine - run->out.heading, MSG_NOSIGNAL | (bytes ? MSG_MORE : 0));
+    if (header)
+        sent = send(r->out, (char *)&run->mine + run->out.header,
+                    sizeof run->mine - run->out.header, MSG_NOSIGNAL | (bytes ? MSG_MORE : 0));
     else if (bytes)
         sent = send(r->out, at, bytes, MSG_NOSIGNAL);
     else
@@ -234,8 +228,8 @@ static ssize_t send_some(struct run *run, struct error *err)
         return 0;
     if (sent < 0)
         return neighbour_gone(r, next_rank(r), errno, err);
-    if (heading)
-        run->out.heading += (size_t)sent;
+    if (header)
+        run->out.header += (size_t)sent;
     else
         advance(&run->out, (size_t)sent);
     return sent;
@@ -254,30 +248,17 @@ static void add_segment(struct run *run, char *at, size_t got)
     advance(&run->in, count * element);
 }
 
-static int check_heading(const struct run *run, struct error *err)
-{
-    const struct heading *a = &run->theirs, *b = &run->mine;
-    if (memcmp(a, b, sizeof *a) == 0)
-        return 0;
-    return error_set(
-        err, ERR_INPUT,
-        "the ranks disagree: rank %d runs %.19s %u of %lld bytes, this one %.19s %u of "
-        "%lld bytes",
-        previous_rank(run->ring), a->name, a->sequence, (long long)a->total_bytes, b->name,
-        b->sequence, (long long)b->total_bytes);
-}
-
 /* Takes what has come. Returns the bytes, 0 if nothing is there now, or -1. */
 static ssize_t receive_some(struct run *run, struct error *err)
 {
     struct ring *r = run->ring;
-    bool heading = run->in.heading < sizeof run->theirs;
+    bool header = run->in.header < sizeof run->theirs;
     bool reduce = run->in.step < run->pass->reduce_steps;
     char *at = NULL;
     ssize_t got;
-    if (heading) {
-        got = recv(r->in, (char *)&run->theirs + run->in.heading,
-                   sizeof run->theirs - run->in.heading, 0);
+    if (header) {
+        got = recv(r->in, (char *)&run->theirs + run->in.header,
+                   sizeof run->theirs - run->in.header, 0);
     } else {
         size_t bytes = in_left(run, &at) - run->partial;
         if (bytes > SEGMENT_BYTES - run->partial)
@@ -288,9 +269,10 @@ static ssize_t receive_some(struct run *run, struct error *err)
         return 0;
     if (got <= 0)
         return neighbour_gone(r, previous_rank(r), got < 0 ? errno : 0, err);
-    if (heading) {
-        run->in.heading += (size_t)got;
-        if (run->in.heading == sizeof run->theirs && check_heading(run, err) < 0)
+    if (header) {
+        run->in.header += (size_t)got;
+        if (run->in.header == sizeof run->theirs &&
+            ring_header_check(&run->theirs, &run->mine, previous_rank(r), err) < 0)
             return -1;
     } else if (reduce) {
         add_segment(run, at, (size_t)got);
@@ -304,7 +286,7 @@ static int wait_for_sockets(struct run *run, struct error *err)
 {
     struct ring *r = run->ring;
     char *at;
-    bool want_out = run->out.heading < sizeof run->mine || sendable(run, &at) > 0;
+    bool want_out = run->out.header < sizeof run->mine || sendable(run, &at) > 0;
     struct pollfd fds[2] = {{.fd = want_out ? r->out : -1, .events = POLLOUT},
                             {.fd = in_is_done(run) ? -1 : r->in, .events = POLLIN}};
     int n = poll(fds, 2, r->options.timeout_ms);
@@ -338,10 +320,10 @@ int ring_run(struct ring *r, const struct ring_pass *pass, struct error *err)
 {
     assert(pass->chunks > 0 &&
            (pass->reduce_steps == 0 || pass->element_bytes == (int)dtype_bytes(pass->dtype)));
-    struct run run = {.ring = r, .pass = pass};
-    run.mine.sequence = r->sequence;
-    snprintf(run.mine.name, sizeof run.mine.name, "%s", pass->name);
-    run.mine.total_bytes = pass->total * pass->element_bytes;
+    struct run run = {
+        .ring = r,
+        .pass = pass,
+        .mine = ring_header_of(r->sequence, pass->name, pass->total * pass->element_bytes)};
     char *at;
     if (pass->chunks > 1)
         run.ready = out_left(&run, &at);

@@ -1,6 +1,7 @@
 #include "agent/comm/ring_meet.h"
 
 #include "agent/comm/net.h"
+#include "agent/comm/ring_wire.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
@@ -15,22 +16,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TOKEN_BYTES 17 /* 16 hex digits */
 /* How often the wait for the previous rank looks for news of a loss. */
 #define ACCEPT_SLICE_MS 200
-
-/* What a connecting rank says first. The token is random and known from the store only, so that
- * neither a stranger nor a straggler of an earlier attempt is taken for the neighbour. It is not
- * the Unix socket's name, which every user of the machine can read. */
-struct hello {
-    char token[TOKEN_BYTES];
-    int32_t rank;
-};
 
 struct meeting {
     const struct ring_options *options;
     int64_t deadline_ms;
-    char token[TOKEN_BYTES], name[TOKEN_BYTES]; /* name: of the Unix socket, random as well */
+    struct ring_address self;
     char interface_host[STORE_HOST_MAX]; /* the address of the interface asked for; "": none is */
     int tcp, unix_socket;                /* listeners */
 };
@@ -54,29 +46,32 @@ static int start_listening(struct meeting *m, struct error *err)
     uint64_t numbers[2];
     if (getrandom(numbers, sizeof numbers, 0) != sizeof numbers)
         return error_errno(err, errno, "getrandom");
-    snprintf(m->token, sizeof m->token, "%016" PRIx64, numbers[0]);
-    snprintf(m->name, sizeof m->name, "%016" PRIx64, numbers[1]);
+    snprintf(m->self.token, sizeof m->self.token, "%016" PRIx64, numbers[0]);
+    snprintf(m->self.socket_name, sizeof m->self.socket_name, "%016" PRIx64, numbers[1]);
     char name[32];
-    unix_name(m->name, name);
+    unix_name(m->self.socket_name, name);
     if (net_listen_unix(name, &m->unix_socket, err) < 0)
         return -1;
     if (o->interface[0] &&
         net_interface_host(o->interface, m->interface_host, sizeof m->interface_host, err) < 0)
         return -1;
     const char *host = m->interface_host[0] ? m->interface_host : o->store->listen_host;
-    return listen_tcp(strchr(host, '%') ? "" : host, 0, &m->tcp, err);
+    if (listen_tcp(strchr(host, '%') ? "" : host, 0, &m->tcp, err) < 0)
+        return -1;
+    m->self.port = listen_port(m->tcp);
+    snprintf(m->self.host, sizeof m->self.host, "%s",
+             m->interface_host[0]     ? m->interface_host
+             : o->store->self_host[0] ? o->store->self_host
+                                      : "-");
+    return 0;
 }
 
-/* Tells the store: "token port host name", host "-" for "where the store is". */
 static int publish(const struct meeting *m, struct error *err)
 {
     const struct ring_options *o = m->options;
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-    const char *host = m->interface_host[0]     ? m->interface_host
-                       : o->store->self_host[0] ? o->store->self_host
-                                                : "-";
     snprintf(key, sizeof key, "%s/at/%d", o->id, o->rank);
-    snprintf(value, sizeof value, "%s %d %s %s", m->token, listen_port(m->tcp), host, m->name);
+    ring_address_encode(&m->self, value);
     return o->store->fn->set(o->store, key, value, err);
 }
 
@@ -84,26 +79,25 @@ static int connect_next(const struct meeting *m, int *ret_fd, struct error *err)
 {
     const struct ring_options *o = m->options;
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX], name[32];
-    char token[TOKEN_BYTES], host[STORE_HOST_MAX], its[TOKEN_BYTES];
-    int port;
+    struct ring_address next;
     snprintf(key, sizeof key, "%s/at/%d", o->id, (o->rank + 1) % o->size);
     if (o->store->fn->get(o->store, key, o->join_timeout_ms, value, err) < 0)
         return -1;
-    if (sscanf(value, "%16s %d %63s %16s", token, &port, host, its) != 4)
-        return error_set(err, ERR_INPUT, "the store holds \"%s\" instead of an address", value);
-    if (strcmp(host, "-") == 0)
-        snprintf(host, sizeof host, "%s", o->store->meet_host);
-    unix_name(its, name);
+    if (ring_address_decode(value, &next, err) < 0)
+        return -1;
+    if (strcmp(next.host, "-") == 0)
+        snprintf(next.host, sizeof next.host, "%s", o->store->meet_host);
+    unix_name(next.socket_name, name);
     auto_close int fd = -1;
     int attempt = 0;
     while (net_connect_unix(name, &fd, err) < 0 &&
-           net_connect(host, port, m->deadline_ms, &fd, err) < 0) {
+           net_connect(next.host, next.port, m->deadline_ms, &fd, err) < 0) {
         if (clock_monotonic_ms() >= m->deadline_ms || store_check(o->store, err) < 0)
             return -1;
         attempt = net_back_off(attempt, m->deadline_ms);
     }
-    struct hello hello = {.rank = o->rank};
-    memcpy(hello.token, token, sizeof token);
+    struct ring_hello hello = {.rank = o->rank};
+    memcpy(hello.token, next.token, sizeof hello.token);
     if (net_send(fd, &hello, sizeof hello, m->deadline_ms, err) < 0)
         return -1;
     *ret_fd = take_fd(fd);
@@ -115,7 +109,7 @@ enum { GUESTS_MAX = 16 };
 
 struct guest {
     int fd; /* -1: free */
-    struct hello hello;
+    struct ring_hello hello;
     size_t bytes; /* of it, so far */
 };
 
@@ -142,16 +136,11 @@ static void admit(struct guests *guests, int listener)
     g->fd = fd;
 }
 
-static bool is_previous(const struct meeting *m, const struct hello *hello)
-{
-    const struct ring_options *o = m->options;
-    return memcmp(hello->token, m->token, TOKEN_BYTES) == 0 &&
-           hello->rank == (o->rank + o->size - 1) % o->size;
-}
-
 /* Returns whether it is the previous rank's; who is not is shown out once it has said so. */
 static bool hear(const struct meeting *m, struct guest *g)
 {
+    const struct ring_options *o = m->options;
+    struct error ignored;
     ssize_t n = recv(g->fd, (char *)&g->hello + g->bytes, sizeof g->hello - g->bytes, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
@@ -159,7 +148,8 @@ static bool hear(const struct meeting *m, struct guest *g)
         g->bytes += (size_t)n;
     if (n > 0 && g->bytes < sizeof g->hello)
         return false;
-    if (n > 0 && is_previous(m, &g->hello))
+    if (n > 0 && ring_hello_check(&g->hello, m->self.token, (o->rank + o->size - 1) % o->size,
+                                  &ignored) == 0)
         return true;
     close_guest(g);
     return false;

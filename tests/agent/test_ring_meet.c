@@ -3,6 +3,7 @@
 #include "agent/comm/ring_meet.h"
 
 #include "agent/comm/net.h"
+#include "agent/comm/ring_wire.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
@@ -121,17 +122,16 @@ static struct {
 
 static void send_strangers(const char *told)
 {
-    struct {
-        char token[17];
-        int32_t rank;
-    } hello = {.rank = 1};
+    struct ring_hello hello = {.rank = 1};
     struct error err;
     int64_t deadline_ms = clock_monotonic_ms() + LONGEST_MS;
-    int port;
-    assert_int_equal(sscanf(told, "%16s %d", hello.token, &port), 2);
+    struct ring_address address;
+    assert_ok(ring_address_decode(told, &address, &err), &err);
+    memcpy(hello.token, address.token, sizeof hello.token);
     for (int i = 0; i < STRANGERS; i++)
-        assert_ok(net_connect("127.0.0.1", port, deadline_ms, &rank_1.strangers[i], &err), &err);
-    assert_ok(net_connect("127.0.0.1", port, deadline_ms, &rank_1.previous, &err), &err);
+        assert_ok(net_connect("127.0.0.1", address.port, deadline_ms, &rank_1.strangers[i], &err),
+                  &err);
+    assert_ok(net_connect("127.0.0.1", address.port, deadline_ms, &rank_1.previous, &err), &err);
     assert_ok(net_send(rank_1.previous, &hello, sizeof hello, deadline_ms, &err), &err);
 }
 
@@ -142,7 +142,7 @@ static int tell_rank_1(struct store *s, const char *key, int timeout_ms, char *r
     (void)key;
     (void)timeout_ms;
     (void)err;
-    snprintf(ret_value, STORE_VALUE_MAX, "token %d 127.0.0.1 nosuchname",
+    snprintf(ret_value, STORE_VALUE_MAX, "0123456789abcdef %d 127.0.0.1 fedcba9876543210",
              listen_port(rank_1.listener));
     return 0;
 }
