@@ -278,10 +278,13 @@ static void drop_silent(struct rendezvous_server *s)
     }
 }
 
-/* Nobody hears of anything any more: all are told, as of a loss. */
+/* Nobody hears of anything any more: all are told, as of a loss. The request to close is read here,
+ * as the poll that fails cannot tell of it. */
 static void fail(struct rendezvous_server *s, int errno_value)
 {
     struct error err;
+    eventfd_t asked;
+    s->leaving |= eventfd_read(s->stop, &asked) == 0;
     error_errno(&err, errno_value, "rank 0 cannot hear the others: poll");
     if (!rendezvous_round_has_begun(s->round)) {
         rendezvous_round_refuse(s->round, err.msg);
@@ -383,7 +386,7 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
     s->round = rendezvous_round_open(&(struct rendezvous_round_options){
         .size = options->size, .job_id = options->job_id, .secret = options->secret});
     s->listener = listener;
-    s->stop = eventfd(0, EFD_CLOEXEC);
+    s->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->table = store_table_open();
     s->members_max = options->size + (int)(strangers < STRANGERS_MAX ? strangers : STRANGERS_MAX);
     s->waits = rendezvous_waits_open(4 * options->size);

@@ -4,12 +4,14 @@
 
 #include "agent/comm/net.h"
 #include "agent/comm/rendezvous_proof.h"
+#include "agent/comm/rendezvous_server.h"
 #include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #define RANKS 4
 
@@ -251,6 +253,80 @@ static void test_a_goodbye_counts_though_its_sender_is_gone(void **state)
         assert_ok(all[i].result, &all[i].err);
 }
 
+/* ---- rank 0's poll fails: it takes no more entries than the process may have open files ---- */
+
+static void make_poll_fail(void)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static int rank_0_goes_deaf(struct process *p, struct error *err)
+{
+    struct rendezvous *r;
+    if (rendezvous_rank_open(p, &r, err) < 0)
+        return -1;
+    if (p->rank == 0)
+        make_poll_fail();
+    int result = wait_for_loss(r, err);
+    rendezvous_close(r); /* rank 0's poll fails still */
+    return result;
+}
+
+static void test_a_poll_that_fails_is_a_loss_that_is_told_to_all(void **state)
+{
+    (void)state;
+    struct process all[RANKS] = {0};
+    processes_run(all, RANKS, rank_0_goes_deaf, 0);
+    for (int i = 0; i < RANKS; i++)
+        assert_fails(all[i].result, &all[i].err, ERR_PEER,
+                     "rank 0 failed (rank 0 cannot hear the others: poll: Invalid argument)");
+}
+
+/* The server alone; the test is rank 1 of 3. */
+static int deaf_before_all_are_here(struct process *p, struct error *err)
+{
+    auto_close int fd = -1;
+    struct rendezvous_server *server;
+    struct wire_message in = {0};
+    struct wire_message join = {.magic = WIRE_MAGIC, .type = WIRE_JOIN, .number = 1, .size = 3};
+    const struct rendezvous_server_options options = {.host = "127.0.0.1",
+                                                      .port = p->port,
+                                                      .size = 3,
+                                                      .job_id = "",
+                                                      .secret = "",
+                                                      .beat_ms = 50,
+                                                      .silence_ms = SUPPORT_PATIENCE_MS};
+    if (rendezvous_server_open(&options, &server, err) < 0 ||
+        net_connect("127.0.0.1", p->port, clock_monotonic_ms() + SUPPORT_PATIENCE_MS, &fd, err) <
+            0 ||
+        net_send(fd, &join, sizeof join, clock_monotonic_ms() + SUPPORT_PATIENCE_MS, err) < 0)
+        return -1;
+    while (in.type != WIRE_BEAT)
+        if (rendezvous_rank_receive(fd, &in, sizeof in, err) < 0)
+            return -1;
+    make_poll_fail();
+    while (in.type == WIRE_BEAT)
+        if (rendezvous_rank_receive(fd, &in, sizeof in, err) < 0)
+            return -1;
+    rendezvous_server_close(server);
+    return error_set(err, ERR_PEER, "%d: %s", in.type, in.text);
+}
+
+static void test_a_poll_that_fails_before_all_are_here_refuses_them(void **state)
+{
+    (void)state;
+    struct process p = {.port = free_port(), .body = deaf_before_all_are_here};
+    char expected[128];
+    process_start(&p);
+    process_wait(&p);
+    snprintf(expected, sizeof expected, "%d: rank 0 cannot hear the others: poll: Invalid argument",
+             WIRE_REFUSED);
+    assert_fails(p.result, &p.err, ERR_PEER, expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +335,8 @@ int main(void)
         cmocka_unit_test(test_a_stopped_rank_is_lost_by_its_silence),
         cmocka_unit_test(test_a_goodbye_is_no_loss),
         cmocka_unit_test(test_a_goodbye_counts_though_its_sender_is_gone),
+        cmocka_unit_test(test_a_poll_that_fails_is_a_loss_that_is_told_to_all),
+        cmocka_unit_test(test_a_poll_that_fails_before_all_are_here_refuses_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
