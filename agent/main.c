@@ -51,7 +51,8 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         return -1;
     if (config->help || config->help_markdown || config->version)
         return 0;
-    script_look(config, arena);
+    if (script_look(config, arena, err))
+        return -1;
     notices_complete(config, arena);
     if (resolve_config_paths(config, environment, NULL, arena, err))
         return -1;
@@ -76,6 +77,15 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         return -1;
     topology->is_launcher |= needs_parent(c, topology);
     return 0;
+}
+
+/* What is wrong may be so for the preset alone: whose place it takes is said first. */
+static void explain(struct config *config, struct arena *arena)
+{
+    if (!config->stand_in[0])
+        script_describe(config, access(config->value.runtime.script, F_OK) == 0, arena);
+    if (config->stand_in[0])
+        log_info("%s", config->stand_in);
 }
 
 static void print_help(bool as_page)
@@ -151,9 +161,12 @@ int main(int argc, char **argv)
     struct error err;
     char *const *own_argv;
     bool is_shim;
-    if (shim_rewrite(argv, environment, NULL, arena, &is_shim, &own_argv, &err) ||
-        read_configuration(own_argv, is_shim, arena, &config, &topology, &err))
+    if (shim_rewrite(argv, environment, NULL, arena, &is_shim, &own_argv, &err))
         return exit_failed("shoal-agent", &err);
+    if (read_configuration(own_argv, is_shim, arena, &config, &topology, &err)) {
+        explain(&config, arena);
+        return exit_failed("shoal-agent", &err);
+    }
     if (config.help || config.help_markdown) {
         print_help(config.help_markdown);
         return printed();

@@ -295,10 +295,8 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     str_init(&p->mistaken, 1024);
     str_init(&p->notes, 8192);
     int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);
-    if (result == 0) {
-        config.warning = arena_strdup(arena, str_text(&p->notes));
-        *ret_config = config;
-    }
+    config.warning = arena_strdup(arena, str_text(&p->notes));
+    *ret_config = config;
     config_close_files(p);
     str_free(&p->notes);
     str_free(&p->unknown);

@@ -267,8 +267,8 @@ struct config {
 typedef const char *(*config_getenv)(void *ctx, const char *name);
 
 /* argv without the program's name. Memory from `arena`.
- * Errors: ERR_CONFIG, one line that names the flag, variable or key, its value and what is allowed.
- */
+ * Errors: ERR_CONFIG, one line that names the flag, variable or key, its value and what is allowed;
+ * *ret_config then has what was read before. */
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err);
 

@@ -245,7 +245,7 @@ const struct config_preset config_presets[] = {
      mnist},
     {"mnist-ddp", "the tutorial's DDP_mnist.py: the same without sharding", mnist_ddp},
     {"mnist-ddp-adam", "mnist-ddp.py: Adam, mean loss", mnist_ddp_adam},
-    {"hyperpod", "train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines", hyperpod},
+    {"hyperpod", "train.py of AWS's FSDP sample: a Llama, AdamW, cosine, bf16, its log lines", hyperpod},
     {"fabric",
      "the GPLSI Fabric scripts: bf16-true, accumulation of 64, full weights with each checkpoint",
      fabric},

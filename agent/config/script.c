@@ -1,10 +1,12 @@
 #include "agent/config/script.h"
 
 #include "agent/config/config_keys.h"
+#include "agent/config/script_text.h"
 #include "base/file.h"
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_BYTES = 1 << 20, MAX_VALUE = 80 };
 
@@ -14,14 +16,19 @@ enum { MAX_BYTES = 1 << 20, MAX_VALUE = 80 };
 static const struct {
     const char *script, *preset;
     bool for_accelerate;
-    const char *marks[8]; /* what the script has, without blanks; NULL behind them */
+    bool by_flags;         /* its own arguments say what it passes to FSDP() */
+    const char *marks[10]; /* what the script has, without blanks; NULL behind them */
 } scripts[] = {
-    {"train.py", "hyperpod", false, {"model_utils"}},
-    {"FSDP_mnist.py", "mnist-fsdp", true, {NETWORK, "Adadelta(", "StepLR(", "FSDP("}},
-    {"DDP_mnist.py", "mnist-ddp", true, {NETWORK, "Adadelta(", "StepLR("}},
-    {"mnist-ddp.py", "mnist-ddp-adam", true, {NETWORK, "Adam("}},
-    {"t5-fsdp.py", "t5-fsdp", true, {"T5ForConditionalGeneration"}},
-    {"", "trainer", true, {"Trainer("}}, /* any other under accelerate */
+    {"train.py", "hyperpod", false, true, {"model_utils"}},
+    {"FSDP_mnist.py",
+     "mnist-fsdp",
+     true,
+     false,
+     {NETWORK, "Adadelta(", "StepLR(", "FSDP(", "MNIST("}},
+    {"DDP_mnist.py", "mnist-ddp", true, false, {NETWORK, "Adadelta(", "StepLR(", "MNIST("}},
+    {"mnist-ddp.py", "mnist-ddp-adam", true, false, {NETWORK, "Adam(", "MNIST("}},
+    {"t5-fsdp.py", "t5-fsdp", true, false, {"T5ForConditionalGeneration"}},
+    {"", "trainer", true, false, {"Trainer("}}, /* any other under accelerate */
 };
 enum { ANY = sizeof scripts / sizeof scripts[0] - 1 };
 
@@ -45,79 +52,6 @@ void script_names(struct str *out)
 {
     for (size_t i = 0; i < ANY; i++)
         str_printf(out, " %s", scripts[i].script);
-}
-
-/* ---- the text ---- */
-
-/* Where a string of Python that begins at `c` ends. */
-static const char *string_end(const char *c)
-{
-    char quote = *c;
-    bool is_long = c[1] == quote && c[2] == quote;
-    for (c += is_long ? 3 : 1; *c; c++)
-        if (*c == '\\' && c[1])
-            c++;
-        else if (*c == quote && (!is_long || (c[1] == quote && c[2] == quote)))
-            return c + (is_long ? 3 : 1);
-        else if (*c == '\n' && !is_long)
-            return c;
-    return c;
-}
-
-/* Without comments, strings and blanks, but a line for each line. */
-static const char *bare(const char *text, struct arena *arena)
-{
-    char *out = arena_alloc(arena, strlen(text) + 1), *end = out;
-    while (*text) {
-        if (*text == '#') {
-            text += strcspn(text, "\n");
-        } else if (*text == '"' || *text == '\'') {
-            text = string_end(text);
-        } else {
-            if (*text == '\n' || !isspace((unsigned char)*text))
-                *end++ = *text;
-            text++;
-        }
-    }
-    *end = '\0';
-    return out;
-}
-
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-/* The next call of the function; what follows is its arguments. NULL: there is none. */
-static const char *next_call(const char *text, const char *begin, const char *function)
-{
-    size_t length = strlen(function);
-    for (text = strstr(text, function); text; text = strstr(text + 1, function))
-        if (text[length] == '(' && (text == begin || (!is_word(text[-1]) && text[-1] != '.')))
-            return text + length + 1;
-    return NULL;
-}
-
-/* The value of a keyword of a call whose arguments begin at `call`; "": it has none. */
-static const char *keyword(const char *call, const char *name, struct arena *arena)
-{
-    size_t length = strlen(name);
-    int depth = 0;
-    for (const char *argument = call, *c = call;; c++) {
-        bool closes = *c == '\0' || (depth == 0 && *c == ')');
-        if (closes || (depth == 0 && *c == ',')) {
-            argument += strspn(argument, "\n");
-            if (strncmp(argument, name, length) == 0 && argument[length] == '=') {
-                size_t bytes = (size_t)(c - argument) - length - 1;
-                char *value = arena_strndup(arena, argument + length + 1, bytes);
-                return arena_strndup(arena, value, strcspn(value, "\n"));
-            }
-            argument = c + 1;
-        }
-        if (closes)
-            return "";
-        depth += strchr("([{", *c) ? 1 : strchr(")]}", *c) ? -1 : 0;
-    }
 }
 
 /* The row whose preset was taken for the script; beyond ANY: another was named. */
@@ -151,70 +85,157 @@ static const char *wrap_flags(const char *text, struct arena *arena)
     return "--auto_wrap_policy TRANSFORMER_BASED_WRAP, or SIZE_BASED_WRAP with --min_num_params";
 }
 
-/* "ShardingStrategy.NAME" where the key is at another value. */
-static void compare_name(struct config *config, struct arena *arena, const char *argument,
-                         const char *value, const char *prefix, size_t field, const char *flag)
+/* Keywords of FSDP() that are keys here. */
+struct fsdp_keyword {
+    const char *name;
+    const char *prefix; /* of what it can be; "": True or False */
+    size_t field;
+    const char *flag;
+};
+
+/* What the value of a script means to the key; NULL: it takes running the script to know. */
+static const char *meaning(const struct fsdp_keyword *row, const char *value)
 {
-    auto_str struct str now;
-    str_init(&now, 256);
-    config_get_value(config_key(config_key_at(field)), &config->value, &now);
-    const char *name = str_starts_with(value, prefix) ? value + strlen(prefix) : "";
-    if (name[0] && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_2") == strlen(name) &&
-        strcmp(name, str_text(&now)) != 0)
-        tell(config, arena, arena_printf(arena, "%s=%s", argument, value),
-             arena_printf(arena, "%s %s", flag, name));
+    static const struct {
+        const char *written, *means;
+    } rows[] = {
+        {"True", "true"},
+        {"False", "false"},
+        {"CPUOffload(offload_params=True)", "true"},
+        {"CPUOffload(True)", "true"},
+        {"CPUOffload(offload_params=False)", "false"},
+        {"CPUOffload(False)", "false"},
+        {"CPUOffload()", "false"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (strcmp(rows[i].written, value) == 0)
+            return rows[i].means;
+    const char *name = str_starts_with(value, row->prefix) ? value + strlen(row->prefix) : "";
+    bool is_name = name[0] && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_2") == strlen(name);
+    return row->prefix[0] && is_name ? name : NULL;
 }
 
-static void compare_call(struct config *config, const char *text, const char *call,
+/* An argument that cannot be known without running the script. */
+static void tell_unknown(struct config *config, struct arena *arena, const char *argument, int line,
+                         const char *flags)
+{
+    if (scripts[applied(config)].by_flags)
+        return;
+    config_add_headline(config, arena,
+                        "%s has %.*s in line %d, and its value is not known, as the script is not "
+                        "run: say %s",
+                        str_after_last(config->value.runtime.script, '/'), MAX_VALUE, argument,
+                        line, flags);
+}
+
+/* The key's value as text, and what it would be by the script's; whether they differ. */
+static bool differs(const struct config *config, const struct config_key *key, const char *theirs,
+                    struct arena *arena)
+{
+    struct agent_config other = config->value;
+    struct error ignored; /* what the key does not know is no difference */
+    auto_str struct str a, b;
+    str_init(&a, 256);
+    str_init(&b, 256);
+    if (config_set_value(key, &other, theirs, arena, &ignored))
+        return false;
+    config_get_value(key, &config->value, &a);
+    config_get_value(key, &other, &b);
+    return strcmp(str_text(&a), str_text(&b)) != 0;
+}
+
+static void compare_keyword(struct config *config, const struct fsdp_keyword *row,
+                            const char *value, int line, struct arena *arena)
+{
+    const struct config_key *key = config_key(config_key_at(row->field));
+    bool is_given = config_is_given(config, (const char *)&config->value + row->field);
+    const char *means = meaning(row, value);
+    const char *argument = arena_printf(arena, "%s=%s", row->name, value);
+    if (!means && !is_given)
+        tell_unknown(config, arena, argument, line, row->flag);
+    if (!means || !differs(config, key, means, arena))
+        return;
+    bool is_off = strcmp(means, "false") == 0;
+    if (strcmp(means, "true") == 0)
+        tell(config, arena, argument, row->flag);
+    else if (!is_off || !is_given) /* who turned it on by a flag knows */
+        tell(config, arena, argument, arena_printf(arena, "%s %s", row->flag, means));
+}
+
+static void compare_precision(struct config *config, const char *value, int line,
+                              struct arena *arena)
+{
+    const char *argument = arena_printf(arena, "mixed_precision=%s", value);
+    if (!str_starts_with(value, "MixedPrecision(")) {
+        if (!config_is_given(config, &config->value.precision.mixed))
+            tell_unknown(config, arena, argument, line, "--mixed_precision");
+    } else if (config->value.precision.mixed == PRECISION_FP32) {
+        tell(config, arena, argument, "--mixed_precision bf16");
+    }
+}
+
+/* A keyword's value, or what the script assigns to the variable that it is; "": it has none, or
+ * None. *ret_line: where it stands. */
+static const char *value_of(const char *code, const char *call, const char *name, int *ret_line,
+                            struct arena *arena)
+{
+    const char *at, *value = script_text_keyword(call, name, &at, arena);
+    *ret_line = script_text_line(code, at);
+    const char *assigned = value[0] ? script_text_assigned(code, value, arena) : "";
+    if (assigned[0])
+        value = assigned;
+    return strcmp(value, "None") == 0 ? "" : value;
+}
+
+static void compare_call(struct config *config, const char *code, const char *call,
                          struct arena *arena)
 {
     static const char *const policies[] = {"auto_wrap_policy", "fsdp_auto_wrap_policy"};
-    const struct agent_config *c = &config->value;
+    static const struct fsdp_keyword rows[] = {
+        {"cpu_offload", "", KEY_AT(memory.cpu_offload), "--cpu_offload"},
+        {"sharding_strategy", "ShardingStrategy.", KEY_AT(parallel.strategy),
+         "--sharding_strategy"},
+        {"backward_prefetch", "BackwardPrefetch.", KEY_AT(parallel.backward_prefetch),
+         "--backward_prefetch"},
+        {"forward_prefetch", "", KEY_AT(parallel.forward_prefetch), "--forward_prefetch"},
+        {"limit_all_gathers", "", KEY_AT(parallel.limit_all_gathers), "--limit_all_gathers"},
+    };
+    int line;
+    const char *at, *value;
     for (size_t i = 0; i < array_length(policies); i++) {
-        const char *value = keyword(call, policies[i], arena);
-        if (value[0] && strcmp(value, "None") != 0 && c->parallel.wrap_policy == WRAP_NONE)
+        value = script_text_keyword(call, policies[i], &at, arena);
+        if (value[0] && strcmp(value, "None") != 0 &&
+            config->value.parallel.wrap_policy == WRAP_NONE)
             tell(config, arena, arena_printf(arena, "%s=%s", policies[i], value),
-                 wrap_flags(text, arena));
+                 wrap_flags(code, arena));
     }
-    const char *offload = keyword(call, "cpu_offload", arena);
-    bool offloads = str_starts_with(offload, "CPUOffload(offload_params=True") ||
-                    str_starts_with(offload, "CPUOffload(True");
-    if (offloads && !c->memory.cpu_offload)
-        tell(config, arena, arena_printf(arena, "cpu_offload=%s", offload), "--cpu_offload");
-    compare_name(config, arena, "sharding_strategy", keyword(call, "sharding_strategy", arena),
-                 "ShardingStrategy.", KEY_AT(parallel.strategy), "--sharding_strategy");
-    compare_name(config, arena, "backward_prefetch", keyword(call, "backward_prefetch", arena),
-                 "BackwardPrefetch.", KEY_AT(parallel.backward_prefetch), "--backward_prefetch");
-    if (strcmp(keyword(call, "forward_prefetch", arena), "True") == 0 &&
-        !c->parallel.forward_prefetch)
-        tell(config, arena, "forward_prefetch=True", "--forward_prefetch");
-    const char *precision = keyword(call, "mixed_precision", arena);
-    if (str_starts_with(precision, "MixedPrecision(") && c->precision.mixed == PRECISION_FP32)
-        tell(config, arena, arena_printf(arena, "mixed_precision=%s", precision),
-             "--mixed_precision bf16");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        value = value_of(code, call, rows[i].name, &line, arena);
+        if (value[0])
+            compare_keyword(config, &rows[i], value, line, arena);
+    }
+    value = value_of(code, call, "mixed_precision", &line, arena);
+    if (value[0])
+        compare_precision(config, value, line, arena);
+    value = value_of(code, call, "**", &line, arena);
+    if (value[0])
+        tell_unknown(config, arena, arena_printf(arena, "FSDP(**%s)", value), line,
+                     "by flags what it passes (--sharding_strategy, --auto_wrap_policy, "
+                     "--cpu_offload, --mixed_precision)");
 }
 
 /* A number that the script has as an argument's default, and nobody gave: another one than ours. */
 static void compare_default(struct config *config, const char *name, const char *number,
                             struct arena *arena)
 {
-    struct agent_config theirs = config->value;
-    struct error ignored; /* flags that are no numbers here, or no keys */
-    auto_str struct str a, b;
+    struct error ignored; /* flags that are no keys here */
     int index;
     bool known;
-    str_init(&a, 64);
-    str_init(&b, 64);
     if (config_find_key(name, &index, &known, &ignored))
         return;
     const struct config_key *key = config_key(index);
     bool is_number = key->type == TYPE_INT || key->type == TYPE_FLOAT;
-    if (!is_number || config->source[index] > SOURCE_PRESET ||
-        config_set_value(key, &theirs, number, arena, &ignored))
-        return;
-    config_get_value(key, &config->value, &a);
-    config_get_value(key, &theirs, &b);
-    if (strcmp(str_text(&a), str_text(&b)) != 0)
+    if (is_number && config->source[index] <= SOURCE_PRESET && differs(config, key, number, arena))
         tell(config, arena, arena_printf(arena, "%s as the default of --%s", number, name),
              arena_printf(arena, "--%s %s", name, number));
 }
@@ -267,39 +288,101 @@ static bool is_known(struct config *config, size_t which, const char *text, stru
     return true;
 }
 
-void script_compare(struct config *config, const char *text, struct arena *arena)
+/* A class of data in the script: MNIST's own, one with files of its format, or another. */
+static int check_class(struct config *config, const char *name, int line, struct arena *arena,
+                       struct error *err)
 {
-    const char *script = config->value.runtime.script;
+    const char *script = str_after_last(config->value.runtime.script, '/');
+    const char *preset = scripts[applied(config)].preset;
+    if (strcmp(name, "MNIST") == 0)
+        return 0;
+    if (!config_names_have("FashionMNIST KMNIST QMNIST EMNIST", name, false))
+        return error_set(
+            err, ERR_CONFIG,
+            "%s has %.64s in line %d, and is not run: preset %s trains MNIST, or files "
+            "of its format; to train that, say --preset %s in place of the script",
+            script, name, line, preset, preset);
+    if (!config_is_given(config, &config->value.data.root))
+        tell(config, arena, name, arena_printf(arena, "--data.root DIR/%s/raw, its files", name));
+    return 0;
+}
+
+/* Classes of torchvision, by their module or by the names that people import. */
+static int check_data(struct config *config, const char *code, struct arena *arena,
+                      struct error *err)
+{
+    static const char *const imported[] = {"CIFAR10",      "CIFAR100", "SVHN",    "STL10",
+                                           "ImageFolder",  "ImageNet", "USPS",    "FakeData",
+                                           "FashionMNIST", "KMNIST",   "QMNIST",  "EMNIST",
+                                           "Caltech101",   "Food101",  "Omniglot"};
+    static const char module[] = "datasets.";
+    for (const char *at = strstr(code, module); at; at = strstr(at, module)) {
+        at += strlen(module);
+        const char *name = script_text_name(at, arena);
+        if (at[strlen(name)] == '(' &&
+            check_class(config, name, script_text_line(code, at), arena, err))
+            return -1;
+    }
+    for (size_t i = 0; i < array_length(imported); i++) {
+        const char *call = script_text_call(code, code, imported[i]);
+        if (call && check_class(config, imported[i], script_text_line(code, call), arena, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int compare_text(struct config *config, size_t which, const char *text, struct arena *arena,
+                        struct error *err)
+{
+    static const char *const wrappers[] = {"FSDP", "FullyShardedDataParallel"};
+    const char *code = script_text_bare(text, arena);
+    for (size_t i = 0; i < array_length(wrappers); i++)
+        for (const char *call = script_text_call(code, code, wrappers[i]); call;
+             call = script_text_call(code, call, wrappers[i]))
+            compare_call(config, code, call, arena);
+    if (config->value.model.type == MODEL_MNIST_CNN && check_data(config, code, arena, err))
+        return -1;
+    if (is_known(config, which, code, arena))
+        compare_defaults(config, text, arena);
+    return 0;
+}
+
+void script_describe(struct config *config, bool is_here, struct arena *arena)
+{
     size_t which = applied(config);
     const char *help = "";
-    if (which > ANY)
+    if (which > ANY || !config->value.runtime.script[0])
         return;
     for (int i = 0; i < config_preset_count; i++)
         if (strcmp(config_presets[i].name, scripts[which].preset) == 0)
             help = config_presets[i].help;
-    config->stand_in = arena_printf(
-        arena, "%s%s is not read: preset %s stands in for it (%s)", str_after_last(script, '/'),
-        text ? "" : " (there is no such file here)", scripts[which].preset, help);
-    if (!text)
-        return;
-    const char *code = bare(text, arena);
-    static const char *const wrappers[] = {"FSDP", "FullyShardedDataParallel"};
-    for (size_t i = 0; i < array_length(wrappers); i++)
-        for (const char *call = next_call(code, code, wrappers[i]); call;
-             call = next_call(call, code, wrappers[i]))
-            compare_call(config, code, call, arena);
-    if (is_known(config, which, code, arena))
-        compare_defaults(config, text, arena);
+    config->stand_in =
+        arena_printf(arena, "%s%s is not read: preset %s stands in for it (%s)",
+                     str_after_last(config->value.runtime.script, '/'),
+                     is_here ? "" : " (there is no such file here)", scripts[which].preset, help);
 }
 
-void script_look(struct config *config, struct arena *arena)
+int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err)
+{
+    size_t which = applied(config);
+    script_describe(config, text, arena);
+    return which <= ANY && text ? compare_text(config, which, text, arena, err) : 0;
+}
+
+int script_look(struct config *config, struct arena *arena, struct error *err)
 {
     struct error ignored; /* the image has none of the scripts */
     auto_free char *text = NULL;
     size_t bytes = 0;
-    if (!config->value.runtime.script[0])
-        return;
-    if (file_read(config->value.runtime.script, MAX_BYTES, &text, &bytes, &ignored) < 0)
+    const char *script = config->value.runtime.script;
+    struct stat found;
+    if (!script[0])
+        return 0;
+    bool is_there = stat(script, &found) == 0;
+    if (is_there && !S_ISREG(found.st_mode)) /* reading a FIFO waits for its writer */
+        return error_set(err, ERR_CONFIG, "%s is %s: it is no script", script,
+                         S_ISDIR(found.st_mode) ? "a directory" : "not a regular file");
+    if (is_there && file_read(script, MAX_BYTES, &text, &bytes, &ignored) < 0)
         text = NULL;
-    script_compare(config, text, arena);
+    return script_compare(config, text, arena, err);
 }

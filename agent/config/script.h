@@ -15,11 +15,13 @@ const char *script_preset(const char *script, bool by_accelerate);
 /* All names that are known, a blank before each. */
 void script_names(struct str *out);
 
-/* Says which preset stands in for runtime.script (config->stand_in), and adds to the headline what
- * the file does otherwise, as far as `text` (NULL: it is not there) shows. Pure. */
-void script_compare(struct config *config, const char *text, struct arena *arena);
-/* The same with the file read. */
-void script_look(struct config *config, struct arena *arena);
+/* Says which preset stands in for runtime.script (config->stand_in); is_here: its file is. Pure. */
+void script_describe(struct config *config, bool is_here, struct arena *arena);
+/* The same, and adds to the headline what the file does otherwise, as far as `text` (NULL: it is
+ * not there) shows. Pure. Errors: ERR_CONFIG if it trains on other data. */
+int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err);
+/* The same with the file read. Errors: also what is no regular file. */
+int script_look(struct config *config, struct arena *arena, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,8 @@
 #include "base/str.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define TUTORIAL "tests/data/tutorial/FSDP_mnist.py"
 #define FSDP     "--preset mnist-fsdp --runtime.script /w/FSDP_mnist.py"
@@ -71,7 +73,35 @@ static void edits_of_a_script_are_told(void **state)
         {PLAIN,
          "    model = FSDP(model, auto_wrap_policy=None, cpu_offload=CPUOffload(offload_params="
          "args.off), sharding_strategy=chosen, mixed_precision=policy)\n",
-         FSDP, ""},
+         FSDP,
+         "FSDP_mnist.py has cpu_offload=CPUOffload(offload_params=args.off) in line 147, and its "
+         "value is not known, as the script is not run: say --cpu_offload\n"
+         "FSDP_mnist.py has sharding_strategy=chosen in line 147, and its value is not known, as "
+         "the script is not run: say --sharding_strategy\n"
+         "FSDP_mnist.py has mixed_precision=policy in line 147, and its value is not known, as the "
+         "script is not run: say --mixed_precision\n"},
+        {PLAIN, "    '''two\n    lines'''\n    model = FSDP(model,\n        **options)\n", FSDP,
+         "FSDP_mnist.py has FSDP(**options) in line 150, and its value is not known, as the script "
+         "is not run: say by flags what it passes (--sharding_strategy, --auto_wrap_policy, "
+         "--cpu_offload, --mixed_precision)\n"},
+        {PLAIN,
+         "    chosen = ShardingStrategy.NO_SHARD\n    off = None\n    half = MixedPrecision(bf)\n"
+         "    model = FSDP(model, sharding_strategy=chosen, cpu_offload=off, mixed_precision=half, "
+         "limit_all_gathers=False)\n",
+         FSDP,
+         "FSDP_mnist.py has sharding_strategy=ShardingStrategy.NO_SHARD, which is not read: say "
+         "--sharding_strategy NO_SHARD\n"
+         "FSDP_mnist.py has limit_all_gathers=False, which is not read: say --limit_all_gathers "
+         "false\n"
+         "FSDP_mnist.py has mixed_precision=MixedPrecision(bf), which is not read: say "
+         "--mixed_precision bf16\n"},
+        {PLAIN, "    model = FSDP(model, sharding_strategy=chosen, cpu_offload=off)\n",
+         FSDP " --sharding_strategy FULL_SHARD --cpu_offload=false", ""},
+        {"dataset1 = datasets.MNIST(", "dataset1 = datasets.FashionMNIST(", FSDP,
+         "FSDP_mnist.py has FashionMNIST, which is not read: say --data.root DIR/FashionMNIST/raw, "
+         "its files\n"},
+        {"dataset1 = datasets.MNIST(", "dataset1 = datasets.FashionMNIST(", FSDP " --data.root d",
+         ""},
         {"'--epochs', type=int, default=10", "'--epochs', type=int, default=14", FSDP,
          "FSDP_mnist.py has 14 as the default of --epochs, which is not read: say --epochs 14\n"},
         {"'--epochs', type=int, default=10", "'--epochs', type=int, default=14", FSDP " --epochs 3",
@@ -105,9 +135,72 @@ static void edits_of_a_script_are_told(void **state)
                                    ? arena_printf(arena, "%s%s", policy, offload)
                                    : rows[i].headline;
         parse(&config, arena, rows[i].line);
-        script_compare(&config, script, arena);
+        assert_ok(script_compare(&config, script, arena, &err), &err);
         assert_string_equal(config.headline, expected);
     }
+}
+
+/* What AWS's train.py passes follows from its own flags, which are read. */
+static void a_script_whose_flags_are_read_may_have_variables(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    parse(&config, arena, "--preset hyperpod --runtime.script train.py");
+    assert_ok(script_compare(&config,
+                             "import model_utils\nm = FSDP(m, sharding_strategy=chosen, "
+                             "cpu_offload=offload, **more)\n",
+                             arena, &err),
+              &err);
+    assert_string_equal(config.headline, "");
+}
+
+static void other_data_is_an_error(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"x\nd = datasets.CIFAR10('../data')\n",
+         "FSDP_mnist.py has CIFAR10 in line 2, and is not run: preset mnist-fsdp trains MNIST, or "
+         "files of its format; to train that, say --preset mnist-fsdp in place of the script"},
+        {"torchvision.datasets.Places365('../data')\n", "FSDP_mnist.py has Places365 in line 1, "},
+        {"'''\n\n'''\nd = CIFAR100(root)\n", "FSDP_mnist.py has CIFAR100 in line 4, "},
+        {"d = datasets.load_dataset('mnist')\n", "FSDP_mnist.py has load_dataset in line 1, "},
+        {"# datasets.CIFAR10(x)\nd = MNIST(root)\nx = datasets.CIFAR10_CLASSES\n", NULL},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        parse(&config, arena, FSDP);
+        int result = script_compare(&config, rows[i].text, arena, &err);
+        if (rows[i].message)
+            assert_fails(result, &err, ERR_CONFIG, rows[i].message);
+        else
+            assert_ok(result, &err);
+    }
+}
+
+/* Reading a FIFO waits for its writer. */
+static void what_is_no_file_is_refused(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    auto_free char *directory = support_temp_dir();
+    const char *path = arena_printf(arena, "%s/FSDP_mnist.py", directory);
+    struct config config;
+    struct error err;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    parse(&config, arena, arena_printf(arena, "--preset mnist-fsdp --runtime.script %s", path));
+    assert_fails(script_look(&config, arena, &err), &err, ERR_CONFIG,
+                 "/FSDP_mnist.py is not a regular file: it is no script");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_fails(script_look(&config, arena, &err), &err, ERR_CONFIG,
+                 "/FSDP_mnist.py is a directory: it is no script");
+    support_remove_tree(directory);
 }
 
 /* Whatever a file has, it is read to its end and no further. */
@@ -128,7 +221,8 @@ static void no_text_is_too_odd(void **state)
         auto_arena struct arena *arena = arena_open();
         struct config config;
         parse(&config, arena, FSDP);
-        script_compare(&config, texts[i], arena);
+        struct error err;
+        assert_ok(script_compare(&config, texts[i], arena, &err), &err);
         assert_non_null(strstr(config.headline, "FSDP_mnist.py has no nn.Conv2d(1,32,3,1): "));
     }
 }
@@ -141,12 +235,14 @@ static void a_script_of_trainers_is_told_by_its_numbers(void **state)
     struct config config;
     const char *line = "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c";
     parse(&config, arena, line);
-    script_compare(&config, "SFTTrainer(model)\n", arena);
+    struct error err;
+    assert_ok(script_compare(&config, "SFTTrainer(model)\n", arena, &err), &err);
     assert_string_equal(config.headline, "");
-    script_compare(&config,
-                   "p.add_argument('--learning_rate', default=5e-5)\n"
-                   "p.add_argument('--warmup_steps', default=9)\nSFTTrainer(model)\n",
-                   arena);
+    assert_ok(script_compare(&config,
+                             "p.add_argument('--learning_rate', default=5e-5)\n"
+                             "p.add_argument('--warmup_steps', default=9)\nSFTTrainer(model)\n",
+                             arena, &err),
+              &err);
     assert_string_equal(config.headline, "my.py has 9 as the default of --warmup_steps, which is "
                                          "not read: say --warmup_steps 9\n");
 }
@@ -165,7 +261,8 @@ static void a_long_script_is_read_to_its_end(void **state)
     str_add(&text, "Trainer(model)\np.add_argument('--warmup_steps', default=9)\n");
     parse(&config, arena,
           "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c");
-    script_compare(&config, str_text(&text), arena);
+    struct error err;
+    assert_ok(script_compare(&config, str_text(&text), arena, &err), &err);
     assert_non_null(strstr(config.headline, "my.py has 9 as the default of --warmup_steps"));
 }
 
@@ -180,7 +277,7 @@ static void who_stands_in_is_told(void **state)
          "FSDP_mnist.py: MNIST's network, Adadelta, StepLR; another name of preset mnist)"},
         {"--preset hyperpod --runtime.script /nonexistent/train.py",
          "train.py (there is no such file here) is not read: preset hyperpod stands in for it "
-         "(train.py of AWS's FSDP sample: AdamW, cosine, bf16, its log lines)"},
+         "(train.py of AWS's FSDP sample: a Llama, AdamW, cosine, bf16, its log lines)"},
         {"--preset accelerate --preset trainer --runtime.script my.py --model_name m --dir c",
          "my.py (there is no such file here) is not read: preset trainer stands in for it (the "
          "defaults of Transformers' Trainer: batches of 8, 3 epochs, AdamW without weight decay, "
@@ -192,7 +289,8 @@ static void who_stands_in_is_told(void **state)
         auto_arena struct arena *arena = arena_open();
         struct config config;
         parse(&config, arena, rows[i].line);
-        script_look(&config, arena);
+        struct error err;
+        assert_ok(script_look(&config, arena, &err), &err);
         assert_string_equal(config.stand_in, rows[i].stand_in);
         assert_string_equal(config.headline, "");
     }
@@ -202,6 +300,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_of_a_script_are_told),
+        cmocka_unit_test(a_script_whose_flags_are_read_may_have_variables),
+        cmocka_unit_test(other_data_is_an_error),
+        cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(no_text_is_too_odd),
         cmocka_unit_test(a_script_of_trainers_is_told_by_its_numbers),
         cmocka_unit_test(a_long_script_is_read_to_its_end),
