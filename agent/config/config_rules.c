@@ -259,6 +259,18 @@ static void note_course(struct config_parser *p)
                             (long long)c->schedule.warmup_steps, (long long)c->schedule.max_steps);
 }
 
+/* A run by epochs has its number of steps from the data: the trainer tells then. */
+static void note_evaluation(struct config_parser *p)
+{
+    const struct agent_config *c = &p->config->value;
+    if (c->eval.strategy == EVAL_STEPS && c->schedule.max_steps > 0 &&
+        c->eval.steps > c->schedule.max_steps)
+        config_add_headline(p->config, p->arena,
+                            "eval.eval_steps=%lld is beyond schedule.max_steps=%lld: the run is "
+                            "never evaluated",
+                            (long long)c->eval.steps, (long long)c->schedule.max_steps);
+}
+
 /* A directory that nobody named. */
 static void note_saving(struct config_parser *p)
 {
@@ -279,6 +291,7 @@ void config_note_idle(struct config_parser *p)
         config_add_headline(p->config, p->arena,
                             "schedule.min_lr is not below optimizer.lr: the rate does not fall");
     note_course(p);
+    note_evaluation(p);
     note_saving(p);
     if (c->memory.cpu_offload)
         config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");

@@ -106,6 +106,10 @@ static void finish_reports(struct config_parser *p)
         config_get_value(key, &p->config->value, &now);
         bool is_on = strcmp(str_text(&now), rows[i].off) != 0;
         bool is_named = (p->reports & rows[i].bit) != 0;
+        if (is_named && !is_on && source >= p->reports_source && !p->config->is_resolved[index])
+            config_add_headline(
+                p->config, p->arena, "report_to names %s, but %s.%s=%s turns it off, and decides",
+                rows[i].name, key->group, key->name, rows[i].off[0] ? rows[i].off : "''");
         if (source > p->reports_source || (is_named && (is_on || source == p->reports_source)) ||
             (!is_named && !is_on && p->reports != 0))
             continue;

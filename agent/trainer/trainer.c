@@ -240,11 +240,27 @@ static void tell_other_steps(struct trainer *t)
     t->listener->notice(t->listener->ctx, text);
 }
 
+/* By epochs: where max_steps ends the run before, the configuration has said so. */
+static void tell_no_evaluation(struct trainer *t)
+{
+    const struct agent_config *c = t->config;
+    int64_t most = c->schedule.max_steps, steps = trainer_steps(t);
+    if (!t->test || c->eval.strategy != EVAL_STEPS || steps == 0 || c->eval.steps <= steps ||
+        (most > 0 && c->eval.steps > most))
+        return;
+    t->listener->notice(t->listener->ctx,
+                        arena_printf(t->arena,
+                                     "eval.eval_steps=%lld is beyond the run's %lld steps: it is "
+                                     "never evaluated",
+                                     (long long)c->eval.steps, (long long)steps));
+}
+
 /* What was asked for and cannot be, now that data and device are known. */
 static void tell_limits(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     tell_other_steps(t);
+    tell_no_evaluation(t);
     if (c->runtime.debug != DEBUG_OFF && t->world == t->place.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");

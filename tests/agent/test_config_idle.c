@@ -102,6 +102,30 @@ static void what_has_no_use_is_told(void **state)
     }
 }
 
+static void what_lies_beyond_the_end_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *headline;
+    } rows[] = {
+        {"--max_steps 4 --eval_steps 5",
+         "eval.eval_steps=5 is beyond schedule.max_steps=4: the run is never evaluated\n"},
+        {"--max_steps 4 --eval_steps 4", ""},
+        {"--max_steps 4 --eval_steps 5 --eval_strategy epoch", ""},
+        {"--epochs 1 --eval_steps 5", ""},
+        {"--max_steps 4 --warmup_steps 4",
+         "schedule.warmup_steps=4 is not below schedule.max_steps=4: the rate never reaches "
+         "optimizer.lr\n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
+        assert_string_equal(config.headline, rows[i].headline);
+    }
+}
+
 static void variables_without_use_are_told(void **state)
 {
     (void)state;
@@ -128,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_no_use_is_told),
+        cmocka_unit_test(what_lies_beyond_the_end_is_told),
         cmocka_unit_test(variables_without_use_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,11 @@ static void the_order_of_flags_changes_nothing(void **state)
         {"--report_to none", "--wandb",
          "logging.wandb=offline is ignored: report_to does not name wandb, and decides\n"},
         {"--report_to tensorboard", "--logging_dir x", ""},
+        {"--report_to wandb", "--wandb off",
+         "report_to names wandb, but logging.wandb=off turns it off, and decides\n"},
+        {"--report_to tensorboard", "--tensorboard_dir=",
+         "report_to names tensorboard, but logging.tensorboard_dir='' turns it off, and decides\n"},
+        {"--report_to none", "--wandb off", ""},
     };
     for (size_t i = 0; i < array_length(rows); i++)
         for (int turned = 0; turned < 2; turned++) {

@@ -37,6 +37,18 @@ static const struct {
      "schedule.max_steps: 9 steps are more than the 2 epochs have: the rate's course spans the 8",
      NULL},
     {1,
+     "--sharding_strategy NO_SHARD --eval_strategy steps --eval_split eval --eval_steps 9",
+     {0},
+     "NO_SHARD",
+     "eval.eval_steps=9 is beyond the run's 8 steps: it is never evaluated",
+     NULL},
+    {1,
+     "--sharding_strategy NO_SHARD --eval_strategy steps --eval_split eval --eval_steps 8 --runtime.debug detail",
+     {0},
+     "NO_SHARD",
+     "runtime.debug is ignored",
+     NULL},
+    {1,
      "--sharding_strategy NO_SHARD --runtime.debug detail",
      {0},
      "NO_SHARD",
@@ -47,7 +59,10 @@ static const struct {
 static void start(struct run *run, struct arena *arena, const char *data, size_t i)
 {
     struct config *config = arena_new(arena, struct config);
-    runs_configure_language(config, arena, data, rows[i].size, rows[i].flags);
+    bool evaluates = strstr(rows[i].flags, "--eval_split");
+    const char *flags =
+        evaluates ? arena_printf(arena, "%s --dataset %s", rows[i].flags, data) : rows[i].flags;
+    runs_configure_language(config, arena, data, rows[i].size, flags);
     run->config = &config->value;
     run->size = rows[i].size;
     memcpy(run->local_sizes, rows[i].local_sizes, sizeof run->local_sizes);
