@@ -271,7 +271,12 @@ static int make_log_folder(struct local *local, struct error *err)
     }
     if (make_folder(path, err) < 0)
         return -1;
-    local->log_folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    local->log_folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (local->log_folder < 0 && (errno == ELOOP || errno == ENOTDIR))
+        return error_set(err, ERR_EXISTS,
+                         "folder %s for the logs: there is a link or a file: remove it, or choose "
+                         "another --log-dir",
+                         path);
     if (local->log_folder < 0)
         return error_errno(err, errno, "open folder %s", path);
     if (flock(local->log_folder, LOCK_EX | LOCK_NB) < 0)

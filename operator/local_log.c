@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 
-/* The folder may be anybody's: what is there under our name is emptied only if it is a file, not
- * what a link leads to, and a FIFO that nobody reads must not stop us. */
+/* The folder may be anybody's: what is there under our name is emptied only if it is a file of that
+ * name alone, not what a link leads to, and a FIFO that nobody reads must not stop us. */
 static int open_file(const char *path, struct error *err)
 {
     struct stat st;
@@ -27,6 +27,11 @@ static int open_file(const char *path, struct error *err)
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return error_set(err, ERR_EXISTS, "log %s: there is something that is no file: remove it",
+                         path);
+    }
+    if (st.st_nlink > 1) {
+        close(fd);
+        return error_set(err, ERR_EXISTS, "log %s: the file has another name, too: remove this one",
                          path);
     }
     if (ftruncate(fd, 0) < 0) {

@@ -73,11 +73,12 @@ echo "$good" >"$work/job.yaml"
 refuses "the same job twice" "$work/job.yaml: job job is in -, too: give one another name" -f "$work/job.yaml" <<<"$good"
 
 # What lies under a log's name is emptied only if it is a file: not what a link leads to, and a FIFO holds up nobody.
-for what in link fifo "fifo with a reader" folder; do
+for what in link "hard link" fifo "fifo with a reader" folder; do
     rm -rf "$logs"
     mkdir -p "$logs/job"
     case $what in
     link) echo precious >"$work/precious" && ln -s "$work/precious" "$logs/job/job-master-0.log" ;;
+    hard*) echo precious >"$work/other" && ln "$work/other" "$logs/job/job-master-0.log" ;;
     fifo*) mkfifo "$logs/job/job-master-0.log" ;;
     folder) mkdir "$logs/job/job-master-0.log" ;;
     esac
@@ -88,6 +89,14 @@ for what in link fifo "fifo with a reader" folder; do
     check "a $what: nothing started" test ! -e "$DATA/started"
 done
 check "a link in a log's place: what it leads to is whole" same precious "$work/precious"
+check "a hard link: its file is whole" same precious "$work/other"
+rm -rf "$logs"
+mkdir -p "$logs" "$work/elsewhere"
+echo precious >"$work/elsewhere/job-master-0.log"
+ln -s "$work/elsewhere" "$logs/job"
+check "a link in place of the job's folder" fails 2 "folder $logs/job for the logs: there is a link or a file: remove it" \
+    shoal run -f "$work/job.yaml" --log-dir "$logs"
+check "... what lies there is whole" same precious "$work/elsewhere/job-master-0.log"
 rm -rf "$logs"
 
 check "missing file" fails 2 "shoal: $work/none.yaml: No such file or directory" shoal run -f "$work/none.yaml"
