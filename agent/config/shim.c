@@ -193,8 +193,11 @@ static int read_python(struct rewriter *r, char *const **words, bool *ret_is_mod
             break;
         }
         if (strspn(word + 1, "uBOEsSI") != strlen(word + 1) || !word[1])
-            return error_set(err, ERR_CONFIG, "%s: '%s': the agent is no interpreter", r->w.tool,
-                             word);
+            return error_set(err, ERR_CONFIG,
+                             "%s: '%s': this is " AGENT_PROGRAM " under that name, which runs no "
+                             "Python: it takes '%s SCRIPT' and '%s -m torch.distributed.run', and "
+                             "trains what the script's name stands for",
+                             r->w.tool, word, r->w.tool, r->w.tool);
     }
     return shim_add_word(&r->w, "--runtime.nproc_per_node=auto", err);
 }

@@ -17,13 +17,25 @@ static bool has_word(char *const *argv, const char *word)
     return false;
 }
 
+/* "python -u -m pip ...": the module's name; NULL: it is not called so. */
+static const char *module_of(char *const *argv)
+{
+    for (argv++; *argv && (*argv)[0] == '-'; argv++)
+        if (strcmp(*argv, "-m") == 0)
+            return argv[1];
+    return NULL;
+}
+
 bool stand_in(char *const *argv, struct str *out, int *ret_exit_code)
 {
+    if (argv[0] && strcmp(str_after_last(argv[0], '/'), AGENT_PROGRAM) == 0)
+        argv++; /* "shoal-agent python -m pip ..." */
     if (!argv[0])
         return false;
     const char *name = str_after_last(argv[0], '/');
-    if (str_starts_with(name, "python") && argv[1] && strcmp(argv[1], "-m") == 0 && argv[2])
-        name = argv[2];
+    const char *module = str_starts_with(name, "python") ? module_of(argv) : NULL;
+    if (module)
+        name = module;
     for (size_t i = 0; i < array_length(rows); i++) {
         if (strcmp(rows[i].name, name) != 0)
             continue;
@@ -36,8 +48,11 @@ bool stand_in(char *const *argv, struct str *out, int *ret_exit_code)
                        "name\n",
                        name);
         else
-            str_printf(out, "%s: this is " AGENT_PROGRAM ", which only takes %s %s\n", name, name,
-                       rows[i].verb);
+            str_printf(out,
+                       "%s: this is " AGENT_PROGRAM " under that name: it takes '%s %s', which "
+                       "fetches nothing, so that manifests run as they are; run the real %s where "
+                       "that is, and leave the line out here\n",
+                       name, name, rows[i].verb, name);
         return true;
     }
     return false;

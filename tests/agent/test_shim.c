@@ -155,7 +155,8 @@ static void what_nobody_stands_in_for_is_refused(void **state)
         {"torchrun -x train.py", "torchrun: unknown flag '-x' before the script"},
         {"torchrun --no_python train.py",
          "torchrun: --no_python: the agent runs no other programs"},
-        {"python -c pass", "python: '-c': the agent is no interpreter"},
+        {"python -c pass",
+         "python: '-c': this is shoal-agent under that name, which runs no Python: it takes 'python SCRIPT'"},
         {"python3", "python3: names no script"},
         {"python3 -m http.server", "python3: 'http.server' is no script"},
     };
