@@ -8,6 +8,7 @@
 #include "base/exit_code.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "cli/named_model.h"
 
 enum { HELP_MAX_BYTES = 1 << 14, DEFAULT_SHARD_MIB = 5 << 10 };
 
@@ -71,7 +72,8 @@ static int run(struct export_options *o, int argc, char *const *argv)
         fputs("shoal export: give a CHECKPOINT and a DIRECTORY\n", stderr);
         return EXIT_CONFIG;
     }
-    const struct export_request request = {
+    auto_arena struct arena *arena = arena_open();
+    struct export_request request = {
         .checkpoint = o->paths.items[0],
         .directory = o->paths.items[1],
         .config = o->config,
@@ -81,6 +83,10 @@ static int run(struct export_options *o, int argc, char *const *argv)
         .max_file_bytes = o->max_shard_mib << 20,
     };
     bool has_tokenizer = false;
+    if (request.tokenizer[0] && named_model(request.tokenizer, arena, &request.tokenizer, &err)) {
+        error_wrap(&err, "--tokenizer");
+        return exit_failed("shoal export", &err);
+    }
     if (export_checkpoint(&request, &has_tokenizer, &err) < 0)
         return exit_failed("shoal export", &err);
     if (!has_tokenizer)

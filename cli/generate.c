@@ -5,6 +5,7 @@
 #include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "cli/named_model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
     *line = (struct command_line){.prompt = "", .temperature = "0.8", .max_tokens = 200, .seed = 1};
     const struct option_row rows[] = {
         {"DIR", 0, OPTION_ARGUMENTS, &line->dirs, NULL,
-         "a Hugging Face directory: config.json, weights, tokenizer", 0, 0, NULL},
+         "a Hugging Face directory (config.json, weights, tokenizer), or an id in the hub's cache",
+         0, 0, NULL},
         {"prompt", 'p', OPTION_TEXT, &line->prompt, "TEXT",
          "what the text begins with; T5: what is read, as \"summarize: ...\"", 0, 0, NULL},
         {"max_tokens", 'n', OPTION_NUMBER, &line->max_tokens, "N",
@@ -68,6 +70,17 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
     return read_temperature(line, err);
 }
 
+static int open_generator(const struct command_line *line, struct arena *arena,
+                          struct generator **ret_generator, struct error *err)
+{
+    const char *dir, *tokenizer = line->tokenizer;
+    if (named_model(line->dirs.items[0], arena, &dir, err))
+        return -1;
+    if (tokenizer && named_model(tokenizer, arena, &tokenizer, err))
+        return error_wrap(err, "--tokenizer");
+    return generator_open(dir, tokenizer, cores_available(), ret_generator, err);
+}
+
 static int run(struct command_line *line, int argc, char *const *argv)
 {
     struct error err;
@@ -76,7 +89,8 @@ static int run(struct command_line *line, int argc, char *const *argv)
     if (line->help)
         return 0;
     struct generator *generator = NULL;
-    if (generator_open(line->dirs.items[0], line->tokenizer, cores_available(), &generator, &err))
+    auto_arena struct arena *arena = arena_open();
+    if (open_generator(line, arena, &generator, &err))
         return exit_failed("shoal generate", &err);
     auto_str struct str text;
     str_init(&text, 16 << 20);

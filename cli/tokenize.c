@@ -14,6 +14,7 @@
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/named_model.h"
 #include "cli/token_file.h"
 #include "cli/tokenize_options.h"
 
@@ -210,10 +211,19 @@ static int create_out(struct job *job, struct error *err)
     return token_file_create(job->options.out, wide, &job->out, err);
 }
 
+static int open_tokenizer(struct job *job, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *path;
+    if (named_model(job->options.tokenizer, arena, &path, err))
+        return error_wrap(err, "--tokenizer");
+    return tokenizer_open(path, &job->tokenizer, err);
+}
+
 static int run(struct job *job, struct error *err)
 {
-    if (tokenizer_open(job->options.tokenizer, &job->tokenizer, err) < 0 ||
-        (job->options.out && create_out(job, err) < 0) || take_files(job, err) < 0)
+    if (open_tokenizer(job, err) < 0 || (job->options.out && create_out(job, err) < 0) ||
+        take_files(job, err) < 0)
         return -1;
     if (file_flush_standard(err) < 0)
         return -1;

@@ -10,8 +10,8 @@ static struct table table_of(struct tokenize_options *o)
 {
     return (struct table){{
         {"tokenizer", 't', OPTION_TEXT, &o->tokenizer, "PATH",
-         "tokenizer.json, spiece.model, tokenizer.model, vocab.json, vocab.txt, or a directory", 0,
-         0, NULL},
+         "tokenizer.json, spiece.model, tokenizer.model, vocab.json, vocab.txt, a directory, or an id in the hub's cache",
+         0, 0, NULL},
         {"jsonl", 0, OPTION_FLAG, &o->jsonl, NULL, "each line is a document: a JSON object", 0, 0,
          NULL},
         {"text_column", 0, OPTION_TEXT, &o->text_column, "NAME",

@@ -87,7 +87,7 @@ static bool is_of_run(const char *path, const char *run)
 }
 
 /* What accelerate, Trainer and PyTorch's DCP save, none of which is read: its name; NULL: none. */
-static const char *find_foreign(const char *dir, struct arena *arena)
+static const char *foreign_in(const char *dir, struct arena *arena)
 {
     static const char *const names[] = {"pytorch_model_fsdp_0/.metadata",
                                         ".metadata",
@@ -99,6 +99,26 @@ static const char *find_foreign(const char *dir, struct arena *arena)
         if (access(arena_printf(arena, "%s/%s", dir, names[i]), F_OK) == 0)
             return names[i];
     return NULL;
+}
+
+/* The same in the directory, or in one in it, as Trainer's output_dir has them (checkpoint-500). */
+static const char *find_foreign(const char *dir, struct arena *arena)
+{
+    struct dirent **entries;
+    const char *found = foreign_in(dir, arena);
+    int count = found ? 0 : scandir(dir, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        const char *below = found || name[0] == '.'
+                                ? NULL
+                                : foreign_in(arena_printf(arena, "%s/%s", dir, name), arena);
+        if (below)
+            found = arena_printf(arena, "%s/%s", name, below);
+        free(entries[i]);
+    }
+    if (count > 0)
+        free(entries);
+    return found;
 }
 
 int checkpoint_find_latest(const char *dir, const char *run, const struct checkpoint_listed *before,

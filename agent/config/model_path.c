@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -77,6 +78,32 @@ static const char *find_cached(const char *kind, const char *name, config_getenv
     return NULL;
 }
 
+/* The step of "checkpoint-STEP"; below 0: it is no such name. */
+static int64_t step_of(const char *name)
+{
+    static const char prefix[] = "checkpoint-";
+    int64_t step = -1;
+    if (!str_starts_with(name, prefix) || !str_to_i64(name + strlen(prefix), 0, INT64_MAX, &step))
+        return -1;
+    return step;
+}
+
+/* Trainer's output_dir has its models one level below: the newest one there; NULL: it is none. */
+static const char *find_below(const char *dir, struct arena *arena)
+{
+    int64_t newest = -1;
+    DIR *entries = is_there(arena_printf(arena, "%s/config.json", dir)) ? NULL : opendir(dir);
+    if (!entries)
+        return NULL;
+    for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+        int64_t step = step_of(entry->d_name);
+        if (step > newest && is_there(arena_printf(arena, "%s/%s/config.json", dir, entry->d_name)))
+            newest = step;
+    }
+    closedir(entries);
+    return newest < 0 ? NULL : arena_printf(arena, "%s/checkpoint-%lld", dir, (long long)newest);
+}
+
 int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
                        const char **ret_path, struct error *err)
 {
@@ -85,7 +112,13 @@ int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct
     const char *path =
         is_there(name) ? name : find_cached("models", name, lookup, ctx, arena, &tried);
     if (!path)
-        return error_set(err, ERR_NOT_FOUND, "there is no '%s' here%s", name, str_text(&tried));
+        return error_set(err, ERR_NOT_FOUND, "there is no '%s' here%s%s%s", name, str_text(&tried),
+                         is_id(name) ? "; if the Hub has it: hf download " : "",
+                         is_id(name) ? name : "");
+    const char *below = find_below(path, arena);
+    if (below)
+        return error_set(err, ERR_NOT_FOUND, "%s has no config.json, but %s has: name that", path,
+                         below);
     *ret_path = path;
     return 0;
 }

@@ -14,7 +14,10 @@ extern "C" {
 /* `name` if it is there; else, for "ORG/NAME" or "NAME", the directory
  * models--ORG--NAME/snapshots/REF of the first of these caches that has it, REF being the content
  * of refs/main: $HF_HUB_CACHE, $HF_HOME/hub, $TRANSFORMERS_CACHE, $XDG_CACHE_HOME/huggingface/hub,
- * $HOME/.cache/huggingface/hub. Errors: ERR_NOT_FOUND lists where it was looked for. */
+ * $HOME/.cache/huggingface/hub. Errors: ERR_NOT_FOUND lists where it was looked for, or
+ * names the newest DIR/checkpoint-STEP with a config.json where DIR has none (Trainer's
+ * output_dir).
+ */
 int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
                        const char **ret_path, struct error *err);
 

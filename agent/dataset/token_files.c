@@ -234,11 +234,15 @@ static int search_all(struct search *s, struct error *err)
     for (size_t i = 0; i < count && !found; i++)
         if (search_place(s, places[i], &found, err) < 0)
             return -1;
+    const char *slash = strchr(dataset, '/');
+    bool may_be_id = dataset[0] != '/' && dataset[0] != '.' && slash && !strchr(slash + 1, '/');
     if (!found)
         return error_set(err, ERR_NOT_FOUND,
                          "no data set %s: neither a file, a glob nor a directory, here or below "
-                         "data.root (%s)",
-                         dataset, root);
+                         "data.root (%s)%s%s",
+                         dataset, root,
+                         may_be_id ? "; if the Hub has it: hf download --repo-type dataset " : "",
+                         may_be_id ? dataset : "");
     return 0;
 }
 

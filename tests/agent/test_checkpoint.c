@@ -47,6 +47,14 @@ static void test_find_latest(void **state)
                  ERR_NOT_FOUND, "begin with them by --init_weights");
     assert_int_equal(unlink(arena_printf(arena, "%s/.metadata", pickles)), 0);
     assert_int_equal(rmdir(pickles), 0);
+    const char *below = arena_printf(arena, "%s/checkpoint-500", dir); /* Trainer's output_dir */
+    assert_int_equal(mkdir(below, 0755), 0);
+    auto_fclose FILE *optimizer = fopen(arena_printf(arena, "%s/optimizer.pt", below), "we");
+    assert_non_null(optimizer);
+    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 "checkpoint-500/optimizer.pt is PyTorch's, whose pickles are not read: ");
+    assert_int_equal(unlink(arena_printf(arena, "%s/optimizer.pt", below)), 0);
+    assert_int_equal(rmdir(below), 0);
     for (int generation = 9; generation <= 11; generation++) /* "900" > "1000" as text */
         assert_ok(checkpoints_save(dir, 1, generation, NULL, &err), &err);
     assert_int_equal(checkpoints_check_latest(dir), 11);

@@ -71,6 +71,12 @@ static void make_caches(void)
     make_directories("hub/datasets--words/snapshots/main");
     make_directories("hub/datasets--here/snapshots/main");
     make_directories("data/here");
+    make_directories("out/checkpoint-90");
+    write_text("out/checkpoint-90/config.json", "{}");
+    make_directories("out/checkpoint-100");
+    write_text("out/checkpoint-100/config.json", "{}");
+    make_directories("out/checkpoint-2000");
+    make_directories("out/checkpoint-x");
 }
 
 static void ids_are_found_where_the_hub_keeps_them(void **state)
@@ -107,13 +113,14 @@ static void what_is_nowhere_is_told_with_the_places(void **state)
     static const struct {
         const char *name, *environment, *message;
     } rows[] = {
-        {"org/three", "", "there is no 'org/three' here"},
+        {"org/three", "", "there is no 'org/three' here; if the Hub has it: hf download org/three"},
         {"org/three", "HF_HUB_CACHE=hub", "there is no 'org/three' here, nor in the cache hub"},
-        {"org/three", "HF_HOME=/x", "nor in the cache /x/hub"},
+        {"org/three", "HF_HOME=/x", "nor in the cache /x/hub; if the Hub has it: hf download org"},
         {"org/bad", "HF_HUB_CACHE=hub", "there is no 'org/bad'"},
         {"org/gone", "HF_HUB_CACHE=hub", "there is no 'org/gone'"},
         {"../hub", "HF_HUB_CACHE=hub/refs", "there is no '../hub' here"},
         {"a/b/c", "HF_HUB_CACHE=hub", "there is no 'a/b/c' here"},
+        {"out", "", "out has no config.json, but out/checkpoint-100 has: name that"},
     };
     make_caches();
     for (size_t i = 0; i < array_length(rows); i++) {

@@ -218,7 +218,9 @@ static void test_refusals(void **state)
     options = options_of("nothing/there", 1);
     assert_opens_not(&options, ERR_CONFIG, "data.max_seq_length: 1; allowed are 2 to 16777216");
     options.window = 6;
-    assert_opens_not(&options, ERR_NOT_FOUND, "no data set nothing/there");
+    assert_opens_not(&options, ERR_NOT_FOUND, "no data set nothing/there: neither");
+    assert_opens_not(&options, ERR_NOT_FOUND,
+                     "; if the Hub has it: hf download --repo-type dataset nothing/there");
     options = options_of(DATA "/arrow_wide", 9);
     options.vocab_size = 136; /* document 0 goes up to 56, document 1 begins with 136 */
     struct token_source *source = open_ok(&options);

@@ -27,6 +27,11 @@ check "to the byte" cmp "$work/first" "$work/text"
 check "and something else for another" says -p "the quick" -t 5 -n 40 --seed 2
 check "as expected" fails 1 differ cmp "$work/first" "$work/text"
 check "no new token" says -p "the quick" -n 1 -t 0
+mkdir -p "$work/hub/models--org--fox/snapshots"
+ln -s "$work/model" "$work/hub/models--org--fox/snapshots/main"
+check "an id that the hub's cache has" env HF_HUB_CACHE="$work/hub" shoal generate org/fox -p "the quick" -t 0 -n 2
+check "one that it has not" fails 2 "there is no 'org/wolf' here, nor in the cache $work/hub; if the Hub has it: hf download org/wolf" \
+    env HF_HUB_CACHE="$work/hub" HOME= shoal generate org/wolf
 check "help" fails 0 "Usage: shoal generate DIR" shoal generate --help
 
 unlearned() { # its vocabulary is larger than the tokenizer's
@@ -61,5 +66,5 @@ check "one without weights" fails 2 "deploy/demo/bytes" shoal generate deploy/de
 check "one that does not go on with texts" fails 2 "only models that predict the next token can write" \
     shoal generate tests/data/pretrained/bert_f16
 check "a temperature that is none" fails 2 "--temperature: 'hot'" shoal generate "$work/model" -t hot
-check "no tokenizer" fails 2 "$work/none: No such file" shoal generate "$work/model" --tokenizer "$work/none"
+check "no tokenizer" fails 2 "--tokenizer: there is no '$work/none' here" shoal generate "$work/model" --tokenizer "$work/none"
 tap_done

@@ -30,6 +30,11 @@ check "gzipped" says "$ids" tokenize llama3 "$work/hello.gz"
 check "from stdin" says "$ids" tokenize llama3 - <"$work/hello"
 check "a line per file" says "$ids"$'\n'"$ids" tokenize llama3 "$work/hello" "$work/hello"
 check "a file by its name" says "$ids" tokenize llama3/tokenizer.json "$work/hello"
+mkdir -p "$work/hub/models--org--fox/snapshots"
+ln -s "$PWD/$data/llama3" "$work/hub/models--org--fox/snapshots/main"
+export HF_HUB_CACHE=$work/hub
+check "an id that the hub's cache has" says "$ids" shoal tokenize --tokenizer org/fox "$work/hello"
+check "one that it has not" fails 2 "; if the Hub has it: hf download org/wolf" shoal tokenize --tokenizer org/wolf "$work/hello"
 check "what would break the line is spelled out" \
     says 'a Ġ Ġb Ċ \x5c' tokenize llama3 --no_special --pieces "$work/odd"
 
@@ -68,7 +73,7 @@ check "a directory for the token file is refused first" fails 2 "$work is a dire
     tokenize llama3 --out "$work" "$work/none"
 check "no tokenizer" fails 2 "shoal tokenize: --tokenizer PATH must be given" shoal tokenize "$work/hello"
 check "no file" fails 2 "shoal tokenize: nothing to read: give FILE..., or - for stdin" tokenize llama3
-check "a tokenizer that is not there" fails 2 "shoal tokenize: $work/none: No such file or directory" shoal tokenize -t "$work/none" -
+check "a tokenizer that is not there" fails 2 "shoal tokenize: --tokenizer: there is no '$work/none' here" shoal tokenize -t "$work/none" -
 check "a directory without one" fails 2 "no tokenizer is in it: looked for tokenizer.json, spiece.model" shoal tokenize -t "$data" -
 check "a text that is not there" fails 2 "shoal tokenize: $work/none: No such file or directory" tokenize llama3 "$work/none"
 head -c 30 "$work/hello.gz" >"$work/cut.gz"
