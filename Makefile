@@ -150,14 +150,14 @@ $(BUILD)/tests/agent/test_comm_nccl: | $(EMULATION)/libnccl.so.2
 .PHONY: emulation
 emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(EMULATION_TESTS))
 
-# ---- tests: tests/<room>/test_<module>.c is one program and links what its room may see --------------
+# ---- tests: tests/<room>/[<folder>/]test_<module>.c is one program and links what its room may see ----
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
-tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c))
+tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c tests/$(1)/*/test_*.c))
 TEST_PROGRAMS := $(foreach r,$(ROOMS),$(call tests_of,$(r)))
 TEST_SCRIPTS := $(wildcard tests/*/test_*.sh)
 
 # what is not test_* there helps the others
-helpers_of = $(patsubst %.c,$(BUILD)/%.c.o,$(filter-out tests/$(1)/test_%,$(wildcard tests/$(1)/*.c)))
+helpers_of = $(foreach f,$(wildcard tests/$(1)/*.c tests/$(1)/*/*.c),$(if $(filter test_%,$(notdir $(f))),,$(BUILD)/$(f).o))
 
 define tests
 $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.c.o $(TEST_SUPPORT) $(call helpers_of,$(1)) $(call archives,$(1))

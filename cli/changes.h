@@ -3,7 +3,7 @@
 #define SHOAL_CLI_CHANGES_H
 
 #include "base/str.h"
-#include "operator/local.h"
+#include "operator/local/local.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,10 +10,10 @@
 #include "cli/agent_image.h"
 #include "cli/inbox.h"
 #include "cli/job_view.h"
-#include "operator/apply.h"
-#include "operator/condition.h"
-#include "operator/local.h"
-#include "operator/reconcile.h"
+#include "operator/apply/apply.h"
+#include "operator/job/condition.h"
+#include "operator/local/local.h"
+#include "operator/reconcile/reconcile.h"
 
 enum {
     PASSES_MAX = 1000,          /* a world that does not come to rest is a bug */

@@ -5,7 +5,7 @@
 
 #include "base/signals.h"
 #include "cli/run_options.h"
-#include "operator/types.h"
+#include "operator/job/types.h"
 
 #ifdef __cplusplus
 extern "C" {

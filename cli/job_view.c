@@ -4,9 +4,9 @@
 
 #include "cli/changes.h"
 #include "cli/screen.h"
-#include "operator/condition.h"
-#include "operator/names.h"
-#include "operator/reconcile.h"
+#include "operator/job/condition.h"
+#include "operator/job/names.h"
+#include "operator/reconcile/reconcile.h"
 
 enum {
     DRAW_EVERY_MS = 200, /* at most */

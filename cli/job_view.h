@@ -5,7 +5,7 @@
 
 #include "cli/inbox.h"
 #include "cli/terminal.h"
-#include "operator/local.h"
+#include "operator/local/local.h"
 
 #ifdef __cplusplus
 extern "C" {

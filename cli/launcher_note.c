@@ -5,7 +5,7 @@
 
 #include "base/contract.h"
 #include "base/mem.h"
-#include "operator/names.h"
+#include "operator/job/names.h"
 
 /* Whether the text of a shell has it as a word, behind whatever path. */
 static bool has_word(const char *text, const char *word)

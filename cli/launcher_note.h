@@ -4,7 +4,7 @@
 #define SHOAL_CLI_LAUNCHER_NOTE_H
 
 #include "base/str.h"
-#include "operator/types.h"
+#include "operator/job/types.h"
 
 #ifdef __cplusplus
 extern "C" {

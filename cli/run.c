@@ -16,7 +16,7 @@
 #include "cli/kustomize.h"
 #include "cli/launcher_note.h"
 #include "cli/run_options.h"
-#include "operator/decode.h"
+#include "operator/decode/decode.h"
 
 enum { SOURCES_MAX = 2 * OPTION_LIST_MAX, JOBS_MAX = 256, HELP_MAX_BYTES = 16 * 1024 };
 

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "cli/inbox.h"
-#include "operator/local.h"
+#include "operator/local/local.h"
 
 #ifdef __cplusplus
 extern "C" {

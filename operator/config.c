@@ -7,7 +7,7 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "operator/init_template.h"
+#include "operator/manifest/init_template.h"
 
 enum { ROWS_MAX = 40 };
 

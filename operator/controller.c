@@ -8,11 +8,12 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "operator/channels.h"
-#include "operator/condition.h"
-#include "operator/executor.h"
-#include "operator/queue.h"
-#include "operator/store.h"
+#include "operator/apply/executor.h"
+#include "operator/cache/channels.h"
+#include "operator/cache/queue.h"
+#include "operator/cache/store.h"
+#include "operator/job/condition.h"
+#include "operator/reconcile/reconcile.h"
 
 enum {
     BACKOFF_FIRST_MS = 200,

@@ -5,10 +5,10 @@
 #define SHOAL_OPERATOR_CONTROLLER_H
 
 #include "base/clock.h"
-#include "operator/kube.h"
+#include "operator/job/world.h"
+#include "operator/kube/kube.h"
+#include "operator/manifest/pod.h"
 #include "operator/metrics.h"
-#include "operator/pod.h"
-#include "operator/reconcile.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 
 #include "base/exposition.h"
 #include "base/mem.h"
-#include "operator/names.h"
+#include "operator/job/names.h"
 
 enum count {
     COUNT_CREATED,

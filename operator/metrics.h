@@ -5,7 +5,7 @@
 #define SHOAL_OPERATOR_METRICS_H
 
 #include "base/str.h"
-#include "operator/types.h"
+#include "operator/job/types.h"
 
 #ifdef __cplusplus
 extern "C" {

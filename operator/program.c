@@ -15,9 +15,9 @@
 #include "base/resident.h"
 #include "base/signals.h"
 #include "operator/controller.h"
-#include "operator/init_template.h"
-#include "operator/kubeconfig.h"
-#include "operator/leader.h"
+#include "operator/kube/kubeconfig.h"
+#include "operator/leader/leader.h"
+#include "operator/manifest/init_template.h"
 #include "operator/serve.h"
 
 enum {

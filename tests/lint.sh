@@ -39,7 +39,7 @@ check_scripts() { { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-
 marks_said() {
     sed -nE 's/^[^#]*check "(([CDIPWX][0-9]{2}[ :])+).*/\1/p' tests/cluster/*.sh tests/newer/*.sh
     awk '/^\/\* [CDIPWX][0-9][0-9]/ { mark = $2 } /^static void .*\(void \*\*state\)$/ { print mark } !/^( \*|\/\*)/ { mark = "" }' \
-        tests/operator/test_*.c
+        tests/operator/test_*.c tests/operator/*/test_*.c
 }
 check_marks() {
     local missing

@@ -31,7 +31,7 @@ def keyed:
             if $key == "protocol" then .items.properties.protocol.default = "TCP" else .items.required += [$key] end)
     else . end);
 
-# ---- what the operator asks for beyond core/v1 (operator/validate.c), or itself leaves out
+# ---- what the operator asks for beyond core/v1 (operator/job/validate.c), or itself leaves out
 def container:
     .items.required = ["name", "image"]
     | .items.properties |= (.name.minLength = 1 | .image.minLength = 1 | .env.items.properties.name.minLength = 1

@@ -3,9 +3,9 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/mem.h"
-#include "operator/kube_answer.h"
-#include "operator/kubeconfig_exec.h"
-#include "operator/lease_object.h"
+#include "operator/kube/kube_answer.h"
+#include "operator/kube/kubeconfig_exec.h"
+#include "operator/leader/lease_object.h"
 
 #include <assert.h>
 #include <jansson.h>

@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/mem.h"
-#include "operator/kubeconfig_file.h"
+#include "operator/kube/kubeconfig_file.h"
 
 #include <assert.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/mem.h"
-#include "operator/decode.h"
-#include "operator/decode_status.h"
-#include "operator/pod.h"
-#include "operator/reconcile.h"
+#include "operator/decode/decode.h"
+#include "operator/decode/decode_status.h"
+#include "operator/manifest/pod.h"
+#include "operator/reconcile/reconcile.h"
 
 #include <assert.h>
 #include <jansson.h>

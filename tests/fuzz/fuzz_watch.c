@@ -7,8 +7,8 @@
 
 #include "base/json_lenient.h"
 #include "base/mem.h"
-#include "operator/store.h"
-#include "operator/watch.h"
+#include "operator/cache/store.h"
+#include "operator/kube/watch.h"
 
 #include <assert.h>
 #include <jansson.h>

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.." || exit
 if [ -e tests/gpu/programs ]; then
     cat tests/gpu/programs
 else
-    grep -lE 'world_setup|support_device|language_open' tests/*/test_*.c | xargs grep -L 'device_open("cpu"' |
+    grep -lE 'world_setup|support_device|language_open' tests/*/test_*.c tests/*/*/test_*.c | xargs grep -L 'device_open("cpu"' |
         sed 's,^tests/,,; s,\.c$,,'
     [ "${1:-}" = emulated ] || echo agent/test_parity
 fi

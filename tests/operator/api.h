@@ -3,8 +3,8 @@
 #ifndef SHOAL_TESTS_OPERATOR_API_H
 #define SHOAL_TESTS_OPERATOR_API_H
 
-#include "operator/kube.h"
-#include "operator/kubeconfig.h"
+#include "operator/kube/kube.h"
+#include "operator/kube/kubeconfig.h"
 #include "tests/fake_server.h"
 
 #ifdef __cplusplus

@@ -2,10 +2,10 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "operator/history.h"
-#include "operator/job_status.h"
-#include "operator/names.h"
-#include "operator/pod.h"
+#include "operator/job/history.h"
+#include "operator/job/job_status.h"
+#include "operator/job/names.h"
+#include "operator/manifest/pod.h"
 #include "tests/support.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef SHOAL_TESTS_CLUSTER_H
 #define SHOAL_TESTS_CLUSTER_H
 
-#include "operator/decode.h"
-#include "operator/reconcile.h"
+#include "operator/decode/decode.h"
+#include "operator/reconcile/reconcile.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/yaml.h"
-#include "operator/decode.h"
+#include "operator/decode/decode.h"
 #include "tests/operator/schema.h"
 #include "tests/support.h"
 

@@ -6,11 +6,11 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/yaml.h"
-#include "operator/decode.h"
-#include "operator/history.h"
-#include "operator/job_status.h"
-#include "operator/manifest.h"
-#include "operator/names.h"
+#include "operator/decode/decode.h"
+#include "operator/job/history.h"
+#include "operator/job/job_status.h"
+#include "operator/job/names.h"
+#include "operator/manifest/manifest.h"
 #include "tests/operator/crd_fixture.h"
 
 #include <jansson.h>

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "operator/config.h"
-#include "operator/decode.h"
+#include "operator/decode/decode.h"
 #include "tests/operator/schema.h"
 
 #include <jansson.h>

@@ -121,7 +121,7 @@ BROKEN = [
 def corpus():
     """Our own documents, and every script a few times, so that there is something to merge."""
     lines = []
-    for name in ["README.md", "docs/install.md", "docs/pytorchjob.md", "docs/running-locally.md", "agent/shard/shard.c", "operator/watch.c"]:
+    for name in ["README.md", "docs/install.md", "docs/pytorchjob.md", "docs/running-locally.md", "agent/shard/shard.c", "operator/kube/watch.c"]:
         with open(os.path.join(ROOT, name), encoding="utf-8") as f:
             lines += f.read().splitlines(keepends=True)
     return lines + SCRIPTS * 8

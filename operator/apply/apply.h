@@ -1,0 +1,45 @@
+/* From a plan to deeds, one after the other: what carries them out is a backend that answers at
+ * once, such as processes of this machine. Order and outcomes are steps' matter; executor does the
+ * same over the Kubernetes API. */
+#ifndef SHOAL_OPERATOR_APPLY_APPLY_H
+#define SHOAL_OPERATOR_APPLY_APPLY_H
+
+#include "base/error.h"
+#include "operator/job/types.h"
+#include "operator/manifest/pod.h"
+#include "operator/reconcile/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Each function returns 0, or -1 with *err. What is borrowed lives until the call returns. */
+struct backend {
+    void *context;                  /* first argument of each function */
+    struct pod_options pod_options; /* what its pods need beyond the job */
+    int (*set_status)(void *context, const struct job *job, const struct job_status *status,
+                      struct error *err);
+    /* ERR_EXISTS if the name is taken: no failure, the next pass sees by whom. */
+    int (*create_pod)(void *context, const struct pod_spec *spec, struct error *err);
+    int (*create_service)(void *context, const struct service_spec *spec, struct error *err);
+    /* The object of this name with this UID. ERR_NOT_FOUND if it is gone: no failure. */
+    int (*delete_pod)(void *context, const struct job *job, const char *name, const char *uid,
+                      struct error *err);
+    int (*delete_service)(void *context, const struct job *job, const char *name, const char *uid,
+                          struct error *err);
+    int (*delete_job)(void *context, const struct job *job, struct error *err);
+    /* Tells people. Cannot fail: losing an event is no failure. */
+    void (*event)(void *context, const struct job *job, enum event_type type, const char *reason,
+                  const char *message);
+};
+
+/* Carries the plan out from the front and stops at the first action that fails. `status` is the one
+ * the plan was made from; pods are built with the plan's own if it has one. *ret_requeue_ms is when
+ * the plan wants the next pass (wall clock), or 0; it is set in any case. */
+int apply(const struct plan *plan, const struct job *job, const struct job_status *status,
+          const struct backend *backend, int64_t *ret_requeue_ms, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+#include "operator/apply/event_budget.h"
+
+#include <string.h>
+
+#include "base/table.h"
+
+static void refill(struct event_budget *budget, int64_t steady_ms)
+{
+    int64_t tokens = (steady_ms - budget->refill_ms) / EVENT_BUDGET_REFILL_MS;
+    if (tokens >= budget->spent) {
+        budget->spent = 0;
+    } else {
+        budget->spent -= (int)tokens;
+        budget->refill_ms += tokens * EVENT_BUDGET_REFILL_MS;
+    }
+}
+
+bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t steady_ms)
+{
+    if (budget->spent)
+        refill(budget, steady_ms);
+    int allowed = EVENT_BUDGET_TOKENS - (one_of_many ? EVENT_BUDGET_RESERVE : 0);
+    if (budget->spent >= allowed)
+        return false;
+    if (!budget->spent)
+        budget->refill_ms = steady_ms;
+    budget->spent++;
+    return true;
+}
+
+bool event_budget_is_news(struct event_budget *b, const char *text, int64_t steady_ms)
+{
+    uint64_t hash = table_hash(text);
+    int place = 0;
+    while (place < EVENT_BUDGET_TEXTS - 1 && b->told[place].hash != hash)
+        place++;
+    if (b->told[place].hash == hash && steady_ms - b->told[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
+        return false;
+    memmove(b->told + 1, b->told, (size_t)place * sizeof *b->told);
+    b->told[0] = (struct event_told){hash, steady_ms};
+    return true;
+}

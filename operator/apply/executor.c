@@ -1,0 +1,343 @@
+#include "operator/apply/executor.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/apply/executor_parts.h"
+#include "operator/job/world.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
+ * will tell when it is gone. */
+enum { TAKEN_AGAIN_MS = 10 * 1000 };
+
+/* A status that the API server finds invalid: the stored job breaks a rule that was made after it.
+ * Trying again is useless until somebody changes the job (which is seen), or that rule. */
+enum { INVALID_AGAIN_MS = 5 * 60 * 1000 };
+
+static const struct executor_transport kube_transport = {kube_send, kube_cancel, kube_body_bytes};
+
+/* ---- one plan ---- */
+
+/* From here on the plan is under way no more; what it did is still to be seen. */
+static void end_run(struct run *run)
+{
+    struct executor *executor = run->executor;
+    table_remove(&executor->runs, &run->entry);
+    int64_t patience_ms = run->invalid ? INVALID_AGAIN_MS : EXPECT_MAX_MS;
+    run->memory->expect_until_ms = executor->options.clocks->steady_ms() + patience_ms;
+    run->memory->suspected = run->invalid; /* no change was made that should be heard of */
+}
+
+static void free_run(struct run *run)
+{
+    flight_cancel_all(run->executor, &run->flights);
+    steps_close(run->steps);
+    free(run->key);
+    free(run);
+}
+
+/* `over` may start the job's next plan, or forget the job. */
+static void finish(struct run *run)
+{
+    const struct executor_options *options = &run->executor->options;
+    int64_t requeue_ms = steps_requeue_ms(run->steps);
+    int64_t taken_ms = options->clocks->wall_ms() + TAKEN_AGAIN_MS;
+    if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
+        requeue_ms = taken_ms;
+    if (run->went_well && !run->refused && job_memory_forgive(run->memory) && !requeue_ms)
+        requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
+    const struct error *failure = steps_failure(run->steps);
+    const struct executor_outcome outcome = {
+        .failure = failure,
+        .is_news = job_memory_fail(run->memory, failure ? failure->msg : NULL),
+        .written = run->written,
+        .job_deleted = run->job_deleted,
+        .awaits = !expect_is_empty(run->memory->expect),
+        .requeue_ms = requeue_ms,
+    };
+    end_run(run);
+    options->over(options->context, run->key, &outcome);
+    free_run(run);
+}
+
+static const char *text_at(const struct json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+}
+
+/* What stands in the way of the job: a create that was refused, or a right that is missing. Not of
+ * its status: nobody could read it there. */
+static void note_refusal(struct run *run, const struct action *action, const struct error *err)
+{
+    if (action->kind == ACTION_SET_STATUS)
+        return;
+    run->went_well |= !err->code;
+    bool refused =
+        steps_creates(action->kind) ? kube_is_refusal(err->code) : err->code == ERR_FORBIDDEN;
+    if (run->refused || !refused)
+        return;
+    run->refused = true;
+    job_memory_refuse(run->memory, err->msg);
+}
+
+/* A CustomResourceDefinition of somebody else's (Kubeflow's) or of an earlier version (Helm
+ * replaces neither) prunes what it does not name, and says nothing: without its history no restart
+ * would ever count, and half of it would count one incident several times. */
+static void note_history(struct run *run, const struct job_status *written,
+                         const struct json_t *answer)
+{
+    static const struct action event = {
+        .kind = ACTION_EVENT,
+        .event_type = EVENT_WARNING,
+        .reason = "HistoryNotKept",
+        .message = "The CustomResourceDefinition pytorchjobs.kubeflow.org is not this version's "
+                   "and does not keep all of status.history: backoffLimit counts only as long as "
+                   "one operator runs, and other fields that it does not name are dropped. Apply "
+                   "deploy/crd (Helm: kubectl apply -f charts/shoal/crds; see docs/install.md)"};
+    const json_t *status = json_object_get(answer, "status");
+    if (!written->history.known || !json_is_object(status))
+        return;
+    struct executor *executor = run->executor;
+    bool came_back = json_object_get(json_object_get(status, "history"), HISTORY_NEWEST_FIELD);
+    if (!came_back && !executor->forgetful)
+        log_warning("%s", event.message);
+    executor->forgetful = !came_back;
+    if (job_memory_keep(run->memory, written, came_back))
+        flight_tell(run, &event);
+}
+
+/* What the view is to show from now on, and what the outcome tells. */
+static void note(struct run *run, const struct action *action, const struct json_t *answer,
+                 const struct error *err)
+{
+    struct expect *expect = run->memory->expect;
+    const char *before = text_at(run->object, "resourceVersion");
+    const char *after = text_at(answer, "resourceVersion");
+    if (action->kind == ACTION_SET_STATUS) {
+        run->written = action->status;
+        job_memory_doubt_no_more(run->memory);
+        note_history(run, action->status, answer);
+        if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
+            expect_newer(expect, before);
+    }
+    run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
+    bool is_changed = err->code == ERR_CONFLICT && action->kind == ACTION_FORCE_DELETE_POD;
+    if (err->code != ERR_EXISTS && !is_changed) /* another's, who may hide it; not gone after all */
+        expect_done(expect, action, text_at(answer, "uid"));
+}
+
+/* A conflict may be with an earlier try of this write, whose answer was lost. No pass over this
+ * very version of the job will do better. */
+static void note_unwritten(struct run *run, const struct action *action, enum error_code code)
+{
+    if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
+        job_memory_doubt(run->memory, run->status, action->status);
+    run->invalid = code == ERR_INPUT;
+    if (run->invalid || code == ERR_CONFLICT)
+        expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
+}
+
+static void on_done(void *context, const struct json_t *answer, const struct error *err);
+
+/* A pod is made from its template, which may have a megabyte. What is in flight goes on. */
+static bool may_send(const struct run *run)
+{
+    const struct executor *executor = run->executor;
+    return !run->flights ||
+           executor->options.transport->body_bytes(executor->kube) < EXECUTOR_BODY_BYTES_MAX;
+}
+
+static void advance(struct run *run)
+{
+    const struct action *action;
+    while (may_send(run) && (action = steps_next(run->steps))) {
+        if (action->kind == ACTION_EVENT) {
+            flight_tell(run, action);
+            continue;
+        }
+        flight_send(run, action, on_done);
+    }
+    if (steps_over(run->steps))
+        finish(run);
+}
+
+/* Adopted, the autoscaler is as good as made: the next pass brings it up to date. */
+static void on_adopted(void *context, const struct json_t *answer, const struct error *err)
+{
+    const struct flight *flight = context;
+    on_done(context, answer, err->code ? &flight->run->exists : err);
+}
+
+static void on_done(void *context, const struct json_t *answer, const struct error *err)
+{
+    struct flight *flight = context;
+    struct run *run = flight->run;
+    const struct action *action = flight->action;
+    if (action->kind == ACTION_CREATE_AUTOSCALER && err->code == ERR_EXISTS && !run->exists.code) {
+        run->exists = *err;
+        flight_end(flight);
+        flight_adopt(run, action, on_adopted);
+        return;
+    }
+    flight_end(flight);
+    note_refusal(run, action, err);
+    run->taken |= err->code == ERR_EXISTS;
+    if (steps_done(run->steps, action, err))
+        note(run, action, err->code ? NULL : answer, err);
+    else if (action->kind == ACTION_SET_STATUS)
+        note_unwritten(run, action, err->code);
+    advance(run);
+}
+
+/* ---- what is remembered ---- */
+
+void executor_forget(struct executor *executor, const char *key)
+{
+    assert(!table_find(&executor->runs, key));
+    job_memory_forget(&executor->memories, key);
+}
+
+/* The time to wait is over and something is missing: it may be read anew, once. */
+static bool suspect(const struct executor *executor, struct job_memory *memory,
+                    const struct world *world, const char *version)
+{
+    const struct executor_options *options = &executor->options;
+    int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
+    bool missing[EXPECT_KINDS], again = false;
+    if (memory->suspected || !options->unseen)
+        return false;
+    expect_missing(memory->expect, world, version, missing);
+    for (int kind = 0; kind < EXPECT_KINDS; kind++)
+        again |= missing[kind] && options->unseen(options->context, kind, since_ms);
+    memory->suspected = again;
+    return again;
+}
+
+int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
+                          const struct json_t *object)
+{
+    struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
+    if (!memory || !memory->expect)
+        return 0;
+    const char *text = text_at(object, "resourceVersion"), *version = text ? text : "";
+    int64_t now_ms = executor->options.clocks->steady_ms();
+    bool met = expect_is_met(memory->expect, world, version);
+    if (!met && now_ms >= memory->expect_until_ms && suspect(executor, memory, world, version))
+        memory->expect_until_ms = now_ms + EXPECT_MAX_MS;
+    if (!met && now_ms < memory->expect_until_ms)
+        return memory->expect_until_ms - now_ms;
+    expect_close(memory->expect);
+    memory->expect = NULL;
+    return 0;
+}
+
+const char *executor_refused(struct executor *executor, const char *key, const char *uid)
+{
+    const struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
+    return memory ? memory->refused : NULL;
+}
+
+bool executor_forgive(struct executor *executor, const char *key, const char *uid)
+{
+    struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
+    return memory && job_memory_forgive(memory);
+}
+
+const struct job_status *executor_recall(struct executor *executor, const char *key,
+                                         const char *uid, const struct job_status *seen)
+{
+    struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
+    return memory ? job_memory_recall(memory, seen) : seen;
+}
+
+void executor_drop_histories(struct executor *executor)
+{
+    job_memory_drop_histories(&executor->memories);
+    executor->forgetful = false;
+}
+
+bool executor_is_forgetful(const struct executor *executor)
+{
+    return executor->forgetful;
+}
+
+bool executor_settle(struct executor *executor, const char *key, const struct world *world,
+                     struct arena *arena, struct job_status *ret_before)
+{
+    struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
+    return memory && job_memory_settle(memory, world->status, arena, ret_before);
+}
+
+/* ---- life cycle ---- */
+
+struct executor *executor_open(struct kube *kube, const struct executor_options *options)
+{
+    struct executor *executor = xcalloc(1, sizeof *executor);
+    executor->kube = kube;
+    executor->options = *options;
+    if (!options->transport)
+        executor->options.transport = &kube_transport;
+    /* unlike the numbers of an earlier operator: it told less than a million events a millisecond
+     */
+    executor->event_number = (uint64_t)options->clocks->wall_ms() << 20;
+    return executor;
+}
+
+static void drop_entry(void *context, struct table_entry *entry)
+{
+    (void)context;
+    end_run((struct run *)entry);
+    free_run((struct run *)entry);
+}
+
+void executor_close(struct executor *executor)
+{
+    if (!executor)
+        return;
+    table_each(&executor->runs, drop_entry, NULL);
+    job_memory_free_all(&executor->memories);
+    flight_cancel_all(executor, &executor->events);
+    table_free(&executor->runs);
+    free(executor);
+}
+
+void executor_use_autoscaling(struct executor *executor, const char *version)
+{
+    executor->autoscaling_version = version;
+}
+
+void executor_start(struct executor *executor, const char *key, const struct job *job,
+                    const struct json_t *object, const struct job_status *status,
+                    const struct plan *plan)
+{
+    assert(!table_find(&executor->runs, key));
+    struct run *run = xcalloc(1, sizeof *run);
+    run->key = xstrdup(key);
+    run->entry.key = run->key;
+    run->executor = executor;
+    run->memory = job_memory_take(&executor->memories, key, job->uid);
+    expect_close(run->memory->expect);
+    run->memory->expect = expect_open();
+    run->job = job;
+    run->object = object;
+    run->status = status;
+    run->steps = steps_open(plan, status, executor->options.parallel_max);
+    table_add(&executor->runs, &run->entry);
+    advance(run);
+}
+
+void executor_drop(struct executor *executor, const char *key)
+{
+    struct table_entry *entry = table_find(&executor->runs, key);
+    if (entry)
+        drop_entry(NULL, entry);
+}
+
+size_t executor_running(const struct executor *executor)
+{
+    return executor->runs.count;
+}

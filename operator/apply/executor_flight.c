@@ -1,0 +1,169 @@
+#include "operator/apply/executor_parts.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/apply/request.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often it is told that events may not be created: for good, or in one namespace that goes. */
+enum { MUTE_AGAIN_MS = 3600 * 1000 };
+
+static void list_add(struct flight **list, struct flight *flight)
+{
+    flight->next = *list;
+    flight->link = list;
+    if (*list)
+        (*list)->link = &flight->next;
+    *list = flight;
+}
+
+static void list_remove(struct flight *flight)
+{
+    *flight->link = flight->next;
+    if (flight->next)
+        flight->next->link = flight->link;
+}
+
+void flight_end(struct flight *flight)
+{
+    list_remove(flight);
+    free(flight);
+}
+
+void flight_cancel_all(struct executor *executor, struct flight **list)
+{
+    while (*list) {
+        executor->options.transport->cancel(executor->kube, (*list)->request);
+        flight_end(*list);
+    }
+}
+
+static void send_request(struct run *run, const struct action *action, struct flight *flight,
+                         struct request (*build)(const struct action *action,
+                                                 const struct request_source *source),
+                         void (*done)(void *context, const struct json_t *answer,
+                                      const struct error *err))
+{
+    struct executor *executor = run->executor;
+    int64_t now_ms = executor->options.clocks->wall_ms();
+    const struct request_source source = {
+        .job = run->job,
+        .object = run->object,
+        .history = steps_history(run->steps),
+        .pod = &executor->options.pod,
+        .init = executor->options.init,
+        .autoscaling_version = executor->autoscaling_version,
+        .event_number = executor->event_number++,
+        .now_ms = now_ms,
+    };
+    struct request request = build(action, &source);
+    const struct kube_call call = {
+        .method = request.method,
+        .path = request.path,
+        .body = request.body,
+        .content_type = request.content_type,
+        .once = action->kind == ACTION_EVENT,
+        .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
+        .done = done,
+        .context = flight,
+    };
+    flight->request = executor->options.transport->send(executor->kube, &call, now_ms);
+    json_decref(request.body);
+}
+
+static void begin(struct run *run, const struct action *action,
+                  struct request (*build)(const struct action *action,
+                                          const struct request_source *source),
+                  void (*done)(void *context, const struct json_t *answer, const struct error *err))
+{
+    struct flight *flight = xcalloc(1, sizeof *flight);
+    flight->executor = run->executor;
+    flight->run = run;
+    flight->action = action;
+    list_add(&run->flights, flight);
+    send_request(run, action, flight, build, done);
+}
+
+void flight_send(struct run *run, const struct action *action,
+                 void (*done)(void *context, const struct json_t *answer, const struct error *err))
+{
+    begin(run, action, request_build, done);
+}
+
+void flight_adopt(struct run *run, const struct action *action,
+                  void (*done)(void *context, const struct json_t *answer, const struct error *err))
+{
+    begin(run, action, request_adopt, done);
+}
+
+/* ---- events ---- */
+
+static void on_event_done(void *context, const struct json_t *answer, const struct error *err)
+{
+    (void)answer;
+    struct flight *flight = context;
+    struct executor *executor = flight->executor;
+    int64_t now_ms = executor->options.clocks->steady_ms(), told_ms = executor->mute_told_ms;
+    bool is_news = err->code == ERR_FORBIDDEN && (!told_ms || now_ms - told_ms >= MUTE_AGAIN_MS);
+    if (err->code)
+        log_write(is_news ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
+                  is_news ? " (further ones are told of in an hour again)" : "");
+    if (is_news)
+        executor->mute_told_ms = now_ms;
+    executor->event_count--;
+    flight_end(flight);
+}
+
+/* Single creates and deletes that went well. */
+static bool is_routine(const struct action *event)
+{
+    return event->event_type == EVENT_NORMAL && str_starts_with(event->reason, "Successful");
+}
+
+/* The plan's own failure is logged when it is over. */
+static bool is_failure(const struct action *event)
+{
+    return str_starts_with(event->reason, "Failed");
+}
+
+static bool is_disruption(const struct action *event)
+{
+    return strcmp(event->reason, REASON_POD_DISRUPTED) == 0;
+}
+
+/* What each try would tell anew, as long as it fails or the next pod ends like the last. */
+static bool is_told_again(const struct action *event)
+{
+    return is_failure(event) || is_disruption(event);
+}
+
+/* What a big job has many of: it stops first. */
+static bool is_one_of_many(const struct action *event)
+{
+    return is_routine(event) || is_disruption(event);
+}
+
+void flight_tell(struct run *run, const struct action *event)
+{
+    struct executor *executor = run->executor;
+    struct event_budget *budget = &run->memory->budget;
+    int64_t steady_ms = executor->options.clocks->steady_ms();
+    if (is_told_again(event) && !event_budget_is_news(budget, event->message, steady_ms))
+        return;
+    if (!is_failure(event) && !is_routine(event))
+        log_info("%s: %s: %s", run->key, event->reason, event->message);
+    if (executor->event_count == EXECUTOR_EVENTS_MAX ||
+        !event_budget_take(budget, is_one_of_many(event), steady_ms)) {
+        log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
+        return;
+    }
+    struct flight *flight = xcalloc(1, sizeof *flight);
+    flight->executor = executor;
+    executor->event_count++;
+    list_add(&executor->events, flight);
+    send_request(run, event, flight, request_build, on_event_done);
+}

@@ -1,0 +1,214 @@
+#include "operator/apply/request.h"
+
+#include "base/mem.h"
+#include "operator/job/resources.h"
+#include "operator/kube/kube.h"
+#include "operator/manifest/init_template.h"
+#include "operator/manifest/manifest.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A name of at most 63 bytes, a dot and 16 digits. */
+#define EVENT_NAME_BYTES 128
+
+static const struct resource *pod_groups(const struct request_source *source)
+{
+    assert(source->pod->gang.scheduler != GANG_NONE);
+    return resource_pod_group(source->pod->gang.scheduler);
+}
+
+static const struct resource *autoscalers(const struct request_source *source)
+{
+    assert(source->autoscaling_version);
+    return resource_autoscaler(source->autoscaling_version);
+}
+
+/* Names are those of validated jobs and of objects that the API server took: they fit. */
+static void set_path(struct request *request, const struct resource *resource,
+                     const struct request_source *source, const char *name, const char *subresource)
+{
+    bool fits = kube_path(request->path, sizeof request->path, resource->group, resource->version,
+                          resource->plural, source->job->namespace_, name, subresource);
+    assert(fits);
+    (void)fits;
+}
+
+/* The object is partly as somebody wrote it: a server that can (from 1.25 on) refuses a field that
+ * it does not know, by its name, and does not drop it. Older ones do not know the query. */
+static struct request strictly(struct request request)
+{
+    static const char strict[] = "?fieldValidation=Strict";
+    size_t length = strlen(request.path);
+    assert(length + sizeof strict <= sizeof request.path);
+    memcpy(request.path + length, strict, sizeof strict);
+    return request;
+}
+
+static struct request create_object(const struct resource *resource,
+                                    const struct request_source *source, struct json_t *object)
+{
+    struct request request = {.method = "POST", .body = object};
+    set_path(&request, resource, source, NULL, NULL);
+    return request;
+}
+
+static struct request remove_object(const struct resource *resource,
+                                    const struct request_source *source,
+                                    const struct action *action)
+{
+    const struct manifest_delete options = {
+        .uid = action->uid,
+        .version = action->version,
+        .at_once = action->kind == ACTION_FORCE_DELETE_POD,
+        .background = action->kind == ACTION_DELETE_JOB,
+    };
+    struct request request = {.method = "DELETE", .body = manifest_delete(&options)};
+    set_path(&request, resource, source, action->name, NULL);
+    return request;
+}
+
+/* Puts the whole spec in place: a merge would keep entries of maps that are no longer wanted.
+ * Others may have added to the metadata, which are left alone. Fails unless the object is the one
+ * that is meant. Takes `object`. */
+static struct request update_pod_group(const struct request_source *source,
+                                       const struct action *action, json_t *object)
+{
+    json_t *patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test", "path",
+                              "/metadata/uid", "value", action->uid, "op", "replace", "path",
+                              "/spec", "value", json_object_get(object, "spec"));
+    json_decref(object);
+    struct request request = {
+        .method = "PATCH", .body = patch, .content_type = "application/json-patch+json"};
+    set_path(&request, pod_groups(source), source, action->name, NULL);
+    return request;
+}
+
+/* Merges what is ours into it: our annotation among those of others, and of the spec what the job
+ * says (`behavior` it does not). No maps of ours shrink; a list is replaced whole, and one that is
+ * no longer wanted goes with null, for the API server's own. A UID cannot be changed: another
+ * object of that name refuses this. Takes `object`. */
+static struct request update_autoscaler(const struct request_source *source,
+                                        const struct action *action, json_t *object)
+{
+    json_t *metadata = json_object_get(object, "metadata"), *spec = json_object_get(object, "spec");
+    json_t *patch = json_pack("{s:{s:s, s:O}, s:O}", "metadata", "uid", action->uid, "annotations",
+                              json_object_get(metadata, "annotations"), "spec", spec);
+    if (!json_object_get(spec, "metrics"))
+        json_object_set_new(spec, "metrics", json_null());
+    json_decref(object);
+    struct request request = {
+        .method = "PATCH", .body = patch, .content_type = "application/merge-patch+json"};
+    set_path(&request, autoscalers(source), source, action->name, NULL);
+    return request;
+}
+
+static struct request set_status(const struct request_source *source, const struct action *action)
+{
+    struct request request = {
+        .method = "PUT",
+        .body = manifest_status_update(source->object, source->job, action->status),
+    };
+    set_path(&request, &resource_job, source, source->job->name, "status");
+    return request;
+}
+
+static struct request create_event(const struct request_source *source, const struct action *action)
+{
+    char name[EVENT_NAME_BYTES];
+    snprintf(name, sizeof name, "%s.%016" PRIx64, source->job->name, source->event_number);
+    return create_object(&resource_event, source,
+                         manifest_event(source->job, name, action->event_type, action->reason,
+                                        action->message, source->now_ms));
+}
+
+static struct request create_pod(const struct request_source *source, const struct action *action)
+{
+    auto_arena struct arena *arena = arena_open();
+    const struct pod_spec *pod =
+        pod_build(source->job, source->history, action->type, action->index, source->pod, arena);
+    json_t *init =
+        pod->wait_for && source->init ? init_template_expand(source->init, pod->wait_for) : NULL;
+    struct request request =
+        strictly(create_object(&resource_pod, source, manifest_pod(source->job, pod, init)));
+    json_decref(init);
+    return request;
+}
+
+static struct request create_service(const struct request_source *source,
+                                     const struct action *action)
+{
+    auto_arena struct arena *arena = arena_open();
+    return create_object(&resource_service, source,
+                         manifest_service(source->job, pod_build_service(source->job, action->type,
+                                                                         action->index, arena)));
+}
+
+static json_t *pod_group(const struct request_source *source, const struct action *action)
+{
+    return manifest_pod_group(source->job, action->pod_group, source->pod->gang.scheduler);
+}
+
+static json_t *autoscaler(const struct request_source *source, const struct action *action)
+{
+    return manifest_autoscaler(source->job, action->autoscaler, source->autoscaling_version);
+}
+
+/* JSON Patch (RFC 6902): one request that looks before it writes. A value of null is that there is
+ * none. */
+struct request request_adopt(const struct action *action, const struct request_source *source)
+{
+    json_t *object = autoscaler(source, action);
+    struct request request = {
+        .method = "PATCH",
+        .content_type = "application/json-patch+json",
+        .body =
+            json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:n}, {s:s, s:s, s:O}]", "op", "test", "path",
+                      "/metadata/ownerReferences/0/uid", "value", source->job->uid, "op", "test",
+                      "path", "/metadata/labels", "value", "op", "add", "path", "/metadata/labels",
+                      "value", json_object_get(json_object_get(object, "metadata"), "labels")),
+    };
+    json_decref(object);
+    set_path(&request, autoscalers(source), source, action->name, NULL);
+    return request;
+}
+
+struct request request_build(const struct action *action, const struct request_source *source)
+{
+    switch (action->kind) {
+    case ACTION_SET_STATUS:
+        return set_status(source, action);
+    case ACTION_EVENT:
+        return create_event(source, action);
+    case ACTION_DELETE_POD:
+    case ACTION_FORCE_DELETE_POD:
+        return remove_object(&resource_pod, source, action);
+    case ACTION_DELETE_SERVICE:
+        return remove_object(&resource_service, source, action);
+    case ACTION_DELETE_POD_GROUP:
+        return remove_object(pod_groups(source), source, action);
+    case ACTION_DELETE_AUTOSCALER:
+        return remove_object(autoscalers(source), source, action);
+    case ACTION_CREATE_POD_GROUP:
+        return create_object(pod_groups(source), source, pod_group(source, action));
+    case ACTION_UPDATE_POD_GROUP:
+        return update_pod_group(source, action, pod_group(source, action));
+    case ACTION_CREATE_SERVICE:
+        return create_service(source, action);
+    case ACTION_CREATE_POD:
+        return create_pod(source, action);
+    case ACTION_CREATE_AUTOSCALER:
+        return strictly(create_object(autoscalers(source), source, autoscaler(source, action)));
+    case ACTION_UPDATE_AUTOSCALER:
+        return strictly(update_autoscaler(source, action, autoscaler(source, action)));
+    case ACTION_DELETE_JOB:
+        return remove_object(&resource_job, source, action);
+    case ACTION_REQUEUE:
+        break;
+    }
+    assert(!"this action makes no request");
+    return (struct request){.method = NULL};
+}

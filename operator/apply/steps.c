@@ -1,0 +1,236 @@
+#include "operator/apply/steps.h"
+
+#include "base/mem.h"
+#include "operator/job/job_status.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define NOT_STARTED (-1)
+
+enum effect { CHANGES, CREATES, DELETES };
+
+/* How actions of one kind are carried out, and what is said of their outcome, in the words that
+ * tools know from the peer operator. */
+static const struct deed {
+    int stage;
+    enum effect effect;
+    const char *reason; /* of its events, behind "Successful" or "Failed"; NULL: nothing is said */
+    const char *done; /* the message if it went well; the object's name follows. NULL: none then */
+} deeds[] = {
+    [ACTION_SET_STATUS] = {0, CHANGES, "UpdateStatus", NULL},
+    [ACTION_EVENT] = {1, CHANGES, NULL, NULL},
+    [ACTION_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
+    [ACTION_FORCE_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
+    [ACTION_DELETE_SERVICE] = {2, DELETES, "DeleteService", "Deleted service"},
+    [ACTION_DELETE_POD_GROUP] = {2, DELETES, "DeletePodGroup", "Deleted PodGroup"},
+    [ACTION_DELETE_AUTOSCALER] = {2, DELETES, "DeleteAutoscaler", "Deleted autoscaler"},
+    [ACTION_CREATE_POD_GROUP] = {3, CREATES, "CreatePodGroup", "Created PodGroup"},
+    [ACTION_UPDATE_POD_GROUP] = {3, CHANGES, "UpdatePodGroup", "Updated PodGroup"},
+    [ACTION_CREATE_SERVICE] = {4, CREATES, "CreateService", "Created service"},
+    [ACTION_CREATE_POD] = {5, CREATES, "CreatePod", "Created pod"},
+    [ACTION_CREATE_AUTOSCALER] = {6, CREATES, "CreateAutoscaler", "Created autoscaler"},
+    [ACTION_UPDATE_AUTOSCALER] = {6, CHANGES, "UpdateAutoscaler", "Updated autoscaler"},
+    [ACTION_DELETE_JOB] = {7, DELETES, "DeletePod", "Deleted job"},
+};
+
+struct steps {
+    struct arena *arena;
+    struct action *actions; /* those that are started at all */
+    size_t count, next;
+    struct action *told; /* events about outcomes: at most one an action */
+    size_t told_count, told_next;
+    int stage;        /* of the last action that was started */
+    size_t window;    /* how many may be in flight in this stage */
+    size_t in_flight; /* actions of this stage */
+    size_t parallel_max;
+    struct history history;
+    int64_t requeue_ms;
+    struct error failure; /* ERR_NONE: none */
+};
+
+static const struct pod_group_spec *copy_of_pod_group(const struct pod_group_spec *group,
+                                                      struct arena *arena)
+{
+    if (!group)
+        return NULL;
+    struct pod_group_spec *copy = arena_new(arena, struct pod_group_spec);
+    *copy = *group;
+    copy->queue = arena_strdup(arena, group->queue);
+    copy->priority_class = arena_strdup(arena, group->priority_class);
+    copy->min_resources.items = arena_array(arena, struct quantity, group->min_resources.count);
+    for (size_t i = 0; i < group->min_resources.count; i++) {
+        copy->min_resources.items[i] = group->min_resources.items[i];
+        copy->min_resources.items[i].resource =
+            arena_strdup(arena, group->min_resources.items[i].resource);
+    }
+    return copy;
+}
+
+static const struct autoscaler_spec *copy_of_autoscaler(const struct autoscaler_spec *autoscaler,
+                                                        struct arena *arena)
+{
+    if (!autoscaler)
+        return NULL;
+    struct autoscaler_spec *copy = arena_new(arena, struct autoscaler_spec);
+    *copy = *autoscaler;
+    copy->metrics_hash = arena_strdup(arena, autoscaler->metrics_hash);
+    return copy;
+}
+
+static struct action copy_of(const struct action *action, struct arena *arena)
+{
+    struct action copy = *action;
+    copy.name = arena_strdup(arena, action->name);
+    copy.uid = arena_strdup(arena, action->uid);
+    copy.version = arena_strdup(arena, action->version);
+    copy.reason = arena_strdup(arena, action->reason);
+    copy.message = arena_strdup(arena, action->message);
+    copy.pod_group = copy_of_pod_group(action->pod_group, arena);
+    copy.autoscaler = copy_of_autoscaler(action->autoscaler, arena);
+    if (action->status) {
+        struct job_status *status = arena_new(arena, struct job_status);
+        *status = job_status_copy(action->status, arena);
+        copy.status = status;
+    }
+    return copy;
+}
+
+struct steps *steps_open(const struct plan *plan, const struct job_status *status,
+                         size_t parallel_max)
+{
+    assert(parallel_max > 0);
+    struct arena *arena = arena_open();
+    struct steps *steps = arena_new(arena, struct steps);
+    steps->arena = arena;
+    steps->parallel_max = parallel_max;
+    steps->stage = NOT_STARTED;
+    steps->actions = arena_array(arena, struct action, plan->count);
+    steps->told = arena_array(arena, struct action, plan->count);
+    for (size_t i = 0; i < plan->count; i++) {
+        if (plan->actions[i].kind == ACTION_REQUEUE)
+            steps->requeue_ms = plan->actions[i].at_ms;
+        else
+            steps->actions[steps->count++] = copy_of(&plan->actions[i], arena);
+    }
+    bool has_status = steps->count && steps->actions[0].kind == ACTION_SET_STATUS;
+    steps->history =
+        has_status ? steps->actions[0].status->history : job_status_copy(status, arena).history;
+    return steps;
+}
+
+void steps_close(struct steps *steps)
+{
+    if (steps)
+        arena_close(steps->arena);
+}
+
+static bool may_start(struct steps *steps, const struct deed *deed)
+{
+    if (deed->stage != steps->stage) {
+        if (steps->in_flight)
+            return false;
+        steps->stage = deed->stage;
+        steps->window = deed->effect == CREATES ? 1 : steps->parallel_max;
+    }
+    return steps->in_flight < steps->window;
+}
+
+const struct action *steps_next(struct steps *steps)
+{
+    if (steps->told_next < steps->told_count)
+        return &steps->told[steps->told_next++];
+    if (steps->next == steps->count || steps->failure.code)
+        return NULL;
+    const struct action *action = &steps->actions[steps->next];
+    if (!may_start(steps, &deeds[action->kind]))
+        return NULL;
+    steps->next++;
+    if (action->kind != ACTION_EVENT)
+        steps->in_flight++;
+    return action;
+}
+
+/* A status that was written over or did not get through comes again by itself; one that is refused
+ * does not, and nothing of the plan is done without it. */
+static bool is_worth_telling(const struct action *action, const struct error *failure)
+{
+    if (!failure)
+        return deeds[action->kind].done != NULL;
+    return action->kind != ACTION_SET_STATUS || failure->code == ERR_FORBIDDEN ||
+           failure->code == ERR_INPUT;
+}
+
+static void tell(struct steps *steps, const struct action *action, const struct error *failure)
+{
+    const struct deed *deed = &deeds[action->kind];
+    if (!is_worth_telling(action, failure))
+        return;
+    static const char *const failed[] = {
+        [CHANGES] = "Error updating", [CREATES] = "Error creating", [DELETES] = "Error deleting"};
+    const char *what = action->kind == ACTION_SET_STATUS
+                           ? "Error updating status, without which nothing is done for this job"
+                           : failed[deed->effect];
+    steps->told[steps->told_count++] = (struct action){
+        .kind = ACTION_EVENT,
+        .event_type = failure ? EVENT_WARNING : EVENT_NORMAL,
+        .reason =
+            arena_printf(steps->arena, "%s%s", failure ? "Failed" : "Successful", deed->reason),
+        .message = arena_printf(steps->arena, "%s: %s", failure ? what : deed->done,
+                                failure ? failure->msg : action->name),
+    };
+}
+
+/* Failures that mean it is so already. A delete names the UID it means: a conflict is another
+ * object under that name, or, if it is by force, one that has changed: the next pass looks at it.
+ * No pod is made for somebody else's group. */
+static bool is_as_good(enum action_kind kind, enum error_code code)
+{
+    enum effect effect = deeds[kind].effect;
+    return (effect == CREATES && code == ERR_EXISTS && kind != ACTION_CREATE_POD_GROUP) ||
+           (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT));
+}
+
+bool steps_creates(enum action_kind kind)
+{
+    return deeds[kind].effect == CREATES;
+}
+
+bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
+{
+    assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
+    const struct deed *deed = &deeds[action->kind];
+    steps->in_flight--;
+    if (err->code && !is_as_good(action->kind, err->code)) {
+        tell(steps, action, err);
+        if (!steps->failure.code)
+            steps->failure = *err;
+        return false;
+    }
+    if (deed->effect == CREATES && steps->window < steps->parallel_max)
+        steps->window++;
+    if (!err->code || err->code == ERR_EXISTS) /* whose name it is, people must look */
+        tell(steps, action, err->code ? err : NULL);
+    return true;
+}
+
+bool steps_over(const struct steps *steps)
+{
+    return steps->in_flight == 0 && steps->told_next == steps->told_count &&
+           (steps->failure.code || steps->next == steps->count);
+}
+
+const struct error *steps_failure(const struct steps *steps)
+{
+    return steps->failure.code ? &steps->failure : NULL;
+}
+
+int64_t steps_requeue_ms(const struct steps *steps)
+{
+    return steps->requeue_ms;
+}
+
+const struct history *steps_history(const struct steps *steps)
+{
+    return &steps->history;
+}

@@ -1,0 +1,178 @@
+#include "operator/cache/store_child.h"
+
+#include "base/mem.h"
+#include "operator/decode/decode_pod.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#define TEXTS_MAX 8
+
+/* Where a child keeps its texts; all but the name, which lies in the key. */
+struct texts {
+    const char **at[TEXTS_MAX];
+    size_t count;
+};
+
+static void add(struct texts *texts, const char **at)
+{
+    assert(texts->count < TEXTS_MAX);
+    if (*at)
+        texts->at[texts->count++] = at;
+}
+
+static struct texts texts_of(struct stored_child *child)
+{
+    struct texts texts = {.count = 0};
+    add(&texts, &child->version);
+    switch (child->kind) {
+    case STORE_PODS:
+        add(&texts, &child->pod.uid);
+        add(&texts, &child->pod.owner_uid);
+        add(&texts, &child->pod.waiting_reason);
+        add(&texts, &child->pod.waiting_message);
+        add(&texts, &child->pod.end.container);
+        add(&texts, &child->pod.end.reason);
+        break;
+    case STORE_POD_GROUPS:
+        add(&texts, &child->group.uid);
+        add(&texts, &child->group.owner_uid);
+        add(&texts, &child->group.phase);
+        add(&texts, &child->group.message);
+        add(&texts, &child->group.spec.queue);
+        add(&texts, &child->group.spec.priority_class);
+        break;
+    case STORE_AUTOSCALERS:
+        add(&texts, &child->autoscaler.uid);
+        add(&texts, &child->autoscaler.owner_uid);
+        add(&texts, &child->autoscaler.spec.metrics_hash);
+        break;
+    default:
+        add(&texts, &child->service.uid);
+        add(&texts, &child->service.owner_uid);
+    }
+    return texts;
+}
+
+static const char **name_of(struct stored_child *child)
+{
+    switch (child->kind) {
+    case STORE_PODS:
+        return &child->pod.name;
+    case STORE_POD_GROUPS:
+        return &child->group.name;
+    case STORE_AUTOSCALERS:
+        return &child->autoscaler.name;
+    default:
+        return &child->service.name;
+    }
+}
+
+static struct quantities quantities_of(const struct stored_child *child)
+{
+    if (child->kind == STORE_POD_GROUPS)
+        return child->group.spec.min_resources;
+    return (struct quantities){.count = 0};
+}
+
+static size_t room(const char *text)
+{
+    return strlen(text) + 1;
+}
+
+static char *append(char **at, const char *text)
+{
+    size_t bytes = room(text);
+    char *copy = memcpy(*at, text, bytes);
+    *at += bytes;
+    return copy;
+}
+
+static size_t bytes_behind(struct stored_child *read, const struct identity *identity)
+{
+    size_t bytes = room(identity->namespace_) + room(identity->name);
+    struct texts texts = texts_of(read);
+    for (size_t i = 0; i < texts.count; i++)
+        bytes += room(*texts.at[i]);
+    struct quantities quantities = quantities_of(read);
+    for (size_t i = 0; i < quantities.count; i++)
+        bytes += sizeof *quantities.items + room(quantities.items[i].resource);
+    return bytes;
+}
+
+/* How much of a struct stored_child one of this kind has. */
+static size_t bytes_of(enum store_kind kind)
+{
+    size_t bytes = offsetof(struct stored_child, pod);
+    switch (kind) {
+    case STORE_PODS:
+        return bytes + sizeof(struct pod);
+    case STORE_POD_GROUPS:
+        return bytes + sizeof(struct pod_group);
+    case STORE_AUTOSCALERS:
+        return bytes + sizeof(struct autoscaler);
+    default:
+        return bytes + sizeof(struct service);
+    }
+}
+
+/* A copy of `read`, which points into an arena, with its quantities and texts behind it. */
+static struct stored_child *copy(struct stored_child *read, const struct identity *identity)
+{
+    size_t bytes = bytes_of(read->kind);
+    struct stored_child *child = xmalloc(bytes + bytes_behind(read, identity));
+    memcpy(child, read, bytes);
+    struct quantities quantities = quantities_of(read);
+    struct quantity *items = (struct quantity *)((char *)child + bytes);
+    char *at = (char *)(items + quantities.count);
+    for (size_t i = 0; i < quantities.count; i++)
+        items[i] =
+            (struct quantity){append(&at, quantities.items[i].resource), quantities.items[i].milli};
+    if (quantities.count)
+        child->group.spec.min_resources.items = items;
+    child->entry.key = append(&at, identity->namespace_);
+    at[-1] = '/';
+    *name_of(child) = append(&at, identity->name);
+    struct texts texts = texts_of(child);
+    for (size_t i = 0; i < texts.count; i++)
+        *texts.at[i] = append(&at, *texts.at[i]);
+    if (child->kind == STORE_PODS)
+        child->pod.version = child->version;
+    return child;
+}
+
+struct stored_child *stored_child_open(enum store_kind kind, const struct json_t *object,
+                                       const struct identity *identity, struct arena *arena,
+                                       struct lines *problems)
+{
+    struct stored_child read = {.kind = kind, .version = identity->resource_version};
+    switch (kind) {
+    case STORE_PODS:
+        read.pod = decode_pod(object, identity, arena, problems);
+        break;
+    case STORE_POD_GROUPS:
+        read.group = decode_pod_group(object, identity, arena, problems);
+        break;
+    case STORE_AUTOSCALERS:
+        read.autoscaler = decode_autoscaler(object, identity, arena, problems);
+        break;
+    default:
+        read.service = decode_service(identity);
+    }
+    return copy(&read, identity);
+}
+
+const char *stored_child_uid(const struct stored_child *child)
+{
+    switch (child->kind) {
+    case STORE_PODS:
+        return child->pod.uid;
+    case STORE_POD_GROUPS:
+        return child->group.uid;
+    case STORE_AUTOSCALERS:
+        return child->autoscaler.uid;
+    default:
+        return child->service.uid;
+    }
+}

@@ -1,0 +1,62 @@
+#include "operator/decode/decode_resources.h"
+
+#include "base/mem.h"
+#include "operator/job/quantity.h"
+
+#include <jansson.h>
+
+/* A quantity may be written as a number as well. */
+static const char *as_text(const json_t *value, struct arena *arena)
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_integer(value))
+        return arena_printf(arena, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    if (json_is_real(value))
+        return arena_printf(arena, "%.15g", json_real_value(value));
+    return "";
+}
+
+void decode_quantities(struct json_reader *reader, const struct json_t *value, void *quantities)
+{
+    if (!json_is_object_here(reader, value))
+        return;
+    const char *key;
+    json_t *amount;
+    json_object_foreach((json_t *)value, key, amount)
+    {
+        size_t depth = json_enter(reader, "[%s]", key);
+        int64_t milli;
+        if (quantity_parse(as_text(amount, reader->arena), &milli))
+            quantities_set(quantities, arena_strdup(reader->arena, key), milli, reader->arena);
+        else
+            json_problem(reader, "must be a quantity such as 2, 500m or 16Gi");
+        json_leave(reader, depth);
+    }
+}
+
+struct requirements {
+    struct quantities requests;
+    struct quantities limits;
+};
+
+static const struct json_field requirements_fields[] = {
+    JSON_CUSTOM("requests", struct requirements, requests, decode_quantities),
+    JSON_CUSTOM("limits", struct requirements, limits, decode_quantities),
+    JSON_KNOWN("claims"),
+    JSON_END,
+};
+
+void decode_resources(struct json_reader *reader, const struct json_t *value, void *requests)
+{
+    struct requirements found = {0};
+    if (!json_is_object_here(reader, value))
+        return;
+    json_read(reader, value, requirements_fields, &found);
+    json_note_unused(reader);
+    struct quantities all = found.limits;
+    for (size_t i = 0; i < found.requests.count; i++)
+        quantities_set(&all, found.requests.items[i].resource, found.requests.items[i].milli,
+                       reader->arena);
+    *(struct quantities *)requests = all;
+}

@@ -1,0 +1,22 @@
+/* The part of decode that reads amounts of resources. */
+#ifndef SHOAL_OPERATOR_DECODE_DECODE_RESOURCES_H
+#define SHOAL_OPERATOR_DECODE_DECODE_RESOURCES_H
+
+#include "base/json_read.h"
+#include "operator/job/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reads an object of resource: quantity into the struct quantities at `quantities`. */
+void decode_quantities(struct json_reader *reader, const struct json_t *value, void *quantities);
+
+/* Reads a container's ResourceRequirements into the struct quantities at `requests`: its requests,
+ * and where it has none its limits, as the API server fills them in. */
+void decode_resources(struct json_reader *reader, const struct json_t *value, void *requests);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,18 @@
+/* The part of decode that reads a PyTorchJob's own fields. */
+#ifndef SHOAL_OPERATOR_DECODE_DECODE_SPEC_H
+#define SHOAL_OPERATOR_DECODE_DECODE_SPEC_H
+
+#include "base/json_read.h"
+#include "operator/job/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reads a whole PyTorchJob object; absent fields stay unset. */
+void decode_spec(struct json_reader *reader, const struct json_t *object, struct job *job);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,153 @@
+#include "operator/job/history.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct history history_copy(const struct history *history, struct arena *arena)
+{
+    struct history copy = *history;
+    copy.replicas = arena_array(arena, struct replica_history, history->replica_count);
+    if (history->replica_count)
+        memcpy(copy.replicas, history->replicas, history->replica_count * sizeof *copy.replicas);
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        size_t count = (size_t)history->completed_count[type];
+        copy.completed[type] = arena_array(arena, bool, count);
+        if (count)
+            memcpy(copy.completed[type], history->completed[type], count * sizeof(bool));
+    }
+    return copy;
+}
+
+static bool replica_equal(const struct replica_history *a, const struct replica_history *b)
+{
+    return a->type == b->type && a->index == b->index && a->counted == b->counted &&
+           a->earlier == b->earlier && a->incidents == b->incidents && a->left == b->left &&
+           strcmp(a->uid, b->uid) == 0;
+}
+
+static bool completed_equal(const struct history *a, const struct history *b,
+                            enum replica_type type)
+{
+    int32_t count = a->completed_count[type] > b->completed_count[type] ? a->completed_count[type]
+                                                                        : b->completed_count[type];
+    for (int32_t i = 0; i < count; i++)
+        if (history_is_complete(a, type, i) != history_is_complete(b, type, i))
+            return false;
+    return true;
+}
+
+bool history_equal(const struct history *a, const struct history *b)
+{
+    if (a->known != b->known || a->incidents != b->incidents || a->incident_ms != b->incident_ms ||
+        a->unexplained != b->unexplained)
+        return false;
+    if (a->failures != b->failures || a->restarts != b->restarts || a->attempt != b->attempt ||
+        a->replica_count != b->replica_count || memcmp(a->formed, b->formed, sizeof a->formed) != 0)
+        return false;
+    for (size_t i = 0; i < a->replica_count; i++)
+        if (!replica_equal(&a->replicas[i], &b->replicas[i]))
+            return false;
+    return completed_equal(a, b, REPLICA_MASTER) && completed_equal(a, b, REPLICA_WORKER);
+}
+
+static bool before(const struct replica_history *a, enum replica_type type, int32_t index)
+{
+    return a->type != type ? a->type < type : a->index < index;
+}
+
+/* Where the record of (type, index) is or belongs. */
+static size_t place(const struct history *history, enum replica_type type, int32_t index)
+{
+    size_t at = 0;
+    while (at < history->replica_count && before(&history->replicas[at], type, index))
+        at++;
+    return at;
+}
+
+static bool is_at(const struct history *history, size_t at, enum replica_type type, int32_t index)
+{
+    return at < history->replica_count && history->replicas[at].type == type &&
+           history->replicas[at].index == index;
+}
+
+const struct replica_history *history_find(const struct history *history, enum replica_type type,
+                                           int32_t index)
+{
+    size_t at = place(history, type, index);
+    return is_at(history, at, type, index) ? &history->replicas[at] : NULL;
+}
+
+void history_put(struct history *history, struct replica_history replica, struct arena *arena)
+{
+    size_t at = place(history, replica.type, replica.index);
+    if (is_at(history, at, replica.type, replica.index)) {
+        history->replicas[at] = replica;
+        return;
+    }
+    struct replica_history *more =
+        arena_array(arena, struct replica_history, history->replica_count + 1);
+    if (history->replica_count) {
+        memcpy(more, history->replicas, at * sizeof *more);
+        memcpy(more + at + 1, history->replicas + at, (history->replica_count - at) * sizeof *more);
+    }
+    more[at] = replica;
+    history->replicas = more;
+    history->replica_count++;
+}
+
+struct replica_history history_replica(const struct history *history, const struct pod *pod)
+{
+    struct replica_history replica = {.type = pod->type, .index = pod->index, .uid = pod->uid};
+    const struct replica_history *old = history_find(history, pod->type, pod->index);
+    if (old && strcmp(old->uid, pod->uid) == 0)
+        return *old;
+    if (old) {
+        replica.earlier = old->earlier + old->counted;
+        replica.incidents = old->incidents;
+    }
+    return replica;
+}
+
+bool history_is_complete(const struct history *history, enum replica_type type, int32_t index)
+{
+    return index < history->completed_count[type] && history->completed[type][index];
+}
+
+void history_complete(struct history *history, enum replica_type type, int32_t index,
+                      struct arena *arena)
+{
+    assert(index >= 0);
+    if (index >= history->completed_count[type]) {
+        bool *more = arena_array(arena, bool, index + 1);
+        if (history->completed_count[type])
+            memcpy(more, history->completed[type],
+                   (size_t)history->completed_count[type] * sizeof *more);
+        history->completed[type] = more;
+        history->completed_count[type] = index + 1;
+    }
+    history->completed[type][index] = true;
+}
+
+void history_trim(struct history *history, enum replica_type type, int32_t replicas)
+{
+    if (history->completed_count[type] > replicas)
+        history->completed_count[type] = replicas;
+    if (history->formed[type] > replicas)
+        history->formed[type] = replicas;
+}
+
+void history_start_over(struct history *history)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        history->completed_count[type] = history->formed[type] = 0;
+    history->incident_ms = 0;
+    history->unexplained = 0;
+}
+
+void history_next_attempt(struct history *history)
+{
+    history->attempt++;
+    history_start_over(history);
+}

@@ -1,0 +1,51 @@
+#include "operator/job/job_status.h"
+
+#include "base/mem.h"
+#include "operator/job/history.h"
+
+#include <string.h>
+
+struct job_status job_status_copy(const struct job_status *status, struct arena *arena)
+{
+    struct job_status copy = *status;
+    for (size_t i = 0; i < copy.condition_count; i++) {
+        copy.conditions[i].reason = arena_strdup(arena, status->conditions[i].reason);
+        copy.conditions[i].message = arena_strdup(arena, status->conditions[i].message);
+    }
+    copy.history = history_copy(&status->history, arena);
+    for (size_t i = 0; i < copy.history.replica_count; i++)
+        copy.history.replicas[i].uid = arena_strdup(arena, copy.history.replicas[i].uid);
+    return copy;
+}
+
+static bool conditions_equal(const struct job_status *a, const struct job_status *b)
+{
+    if (a->condition_count != b->condition_count)
+        return false;
+    for (size_t i = 0; i < a->condition_count; i++) {
+        const struct condition *x = &a->conditions[i], *y = &b->conditions[i];
+        if (x->type != y->type || x->status != y->status || x->update_ms != y->update_ms ||
+            x->transition_ms != y->transition_ms || strcmp(x->reason, y->reason) != 0 ||
+            strcmp(x->message, y->message) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool replicas_equal(const struct job_status *a, const struct job_status *b)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        const struct replica_status *x = &a->replicas[type], *y = &b->replicas[type];
+        if (x->present != y->present || x->active != y->active || x->succeeded != y->succeeded ||
+            x->failed != y->failed)
+            return false;
+    }
+    return true;
+}
+
+bool job_status_equal(const struct job_status *a, const struct job_status *b)
+{
+    return a->start_ms == b->start_ms && a->completion_ms == b->completion_ms &&
+           conditions_equal(a, b) && replicas_equal(a, b) &&
+           history_equal(&a->history, &b->history);
+}

@@ -1,0 +1,67 @@
+#include "operator/job/names.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *names_replica_type(enum replica_type type)
+{
+    return type == REPLICA_MASTER ? "Master" : "Worker";
+}
+
+const char *names_replica_label(enum replica_type type)
+{
+    return type == REPLICA_MASTER ? "master" : "worker";
+}
+
+const char *names_condition(enum condition_type type)
+{
+    static const char *const names[] = {"Created",   "Running", "Restarting", "Suspended",
+                                        "Succeeded", "Failed",  "Waiting"};
+    return names[type];
+}
+
+const char *names_phase(enum pod_phase phase)
+{
+    static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
+    return names[phase];
+}
+
+const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
+                        int32_t index)
+{
+    return arena_printf(arena, "%s-%s-%" PRId32, job->name, names_replica_label(type), index);
+}
+
+/* The bytes before "-WORD" at the end of text[0..bytes); 0: it does not end so. */
+static size_t without(const char *text, size_t bytes, const char *word)
+{
+    size_t length = strlen(word);
+    bool ends = bytes > length + 1 && text[bytes - length - 1] == '-' &&
+                memcmp(text + bytes - length, word, length) == 0;
+    return ends ? bytes - length - 1 : 0;
+}
+
+size_t names_child_job(const char *name)
+{
+    const char *dash = strrchr(name, '-');
+    if (!dash || !dash[1] || dash[1 + strspn(dash + 1, "0123456789")])
+        return 0;
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        size_t bytes = without(name, (size_t)(dash - name), names_replica_label(type));
+        if (bytes)
+            return bytes;
+    }
+    return 0;
+}
+
+bool names_image_is(const char *image, const char *program)
+{
+    if (!image)
+        return false;
+    const char *name = str_after_last(image, '/');
+    size_t bytes = strcspn(name, ":@");
+    return bytes == strlen(program) && strncmp(name, program, bytes) == 0;
+}

@@ -1,0 +1,19 @@
+/* Whose job it is: runPolicy.managedBy names the controller that looks after it. Of another's job
+ * we write nothing, not even a condition: that controller copies the status of the real run to it
+ * (MultiKueue). */
+#ifndef SHOAL_OPERATOR_JOB_POLICY_MANAGER_H
+#define SHOAL_OPERATOR_JOB_POLICY_MANAGER_H
+
+#include "operator/job/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An empty name is another's too. */
+bool policy_managed_here(const struct job *job);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+#include "operator/kube/kube.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Adds "/" and the escaped part; returns where the text ends, or `size` if it does not fit. */
+static size_t add_part(char *out, size_t size, size_t length, const char *part)
+{
+    if (length + 1 >= size)
+        return size;
+    out[length++] = '/';
+    for (const unsigned char *c = (const unsigned char *)part; *c && length < size; c++) {
+        bool plain = isalnum(*c) || strchr("-._~", *c);
+        int count = snprintf(out + length, size - length, plain ? "%c" : "%%%02X", *c);
+        length = (size_t)count < size - length ? length + (size_t)count : size;
+    }
+    return length;
+}
+
+bool kube_path(char *out, size_t size, const char *group, const char *version, const char *plural,
+               const char *namespace_, const char *name, const char *subresource)
+{
+    const char *parts[9];
+    size_t count = 0, length = 0;
+    parts[count++] = *group ? "apis" : "api";
+    if (*group)
+        parts[count++] = group;
+    parts[count++] = version;
+    if (namespace_) {
+        parts[count++] = "namespaces";
+        parts[count++] = namespace_;
+    }
+    parts[count++] = plural;
+    if (name)
+        parts[count++] = name;
+    if (name && subresource)
+        parts[count++] = subresource;
+    for (size_t i = 0; i < count; i++)
+        length = add_part(out, size, length, parts[i]);
+    return length < size;
+}

@@ -1,0 +1,44 @@
+/* Credentials from an `exec` plugin: the ExecCredential protocol of client.authentication.k8s.io/v1
+ * and v1beta1 (kubernetes.io/docs/reference/access-authn-authz/authentication,
+ * "client-go credential plugins"). Whoever calls decides when it is run again. */
+#ifndef SHOAL_OPERATOR_KUBE_KUBECONFIG_EXEC_H
+#define SHOAL_OPERATOR_KUBE_KUBECONFIG_EXEC_H
+
+#include "operator/kube/command.h"
+#include "operator/kube/kubeconfig_file.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Lives in the arena. */
+struct exec_credential {
+    const char *token;             /* NULL: none */
+    const char *certificate, *key; /* PEM; both or none */
+    int64_t expires_ms;            /* wall clock; INT64_MAX: not stated */
+};
+
+/* Reads what the plugin printed. Pure. Errors say what is wrong, not where it came from. */
+int kubeconfig_exec_decode(const char *text, size_t bytes, const char *api_version,
+                           struct arena *arena, struct exec_credential *ret_credential,
+                           struct error *err);
+
+/* What the plugin is told in KUBERNETES_EXEC_INFO: JSON. ca: PEM of the cluster's authorities, NULL
+ * if none. Pure. */
+const char *kubeconfig_exec_info(const struct kubeconfig_login *login, const char *ca,
+                                 struct arena *arena);
+
+/* Starts login->exec, for at most limit_ms; and reads what it printed, once command_is_over, which
+ * frees the run. Errors begin with exec->what. */
+int kubeconfig_exec_start(struct command_run **ret_run, const struct kubeconfig_login *login,
+                          const char *ca, int64_t limit_ms, struct error *err);
+int kubeconfig_exec_finish(struct command_run *run, const struct kubeconfig_exec *exec,
+                           struct arena *arena, struct exec_credential *ret_credential,
+                           struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

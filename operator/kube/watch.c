@@ -1,0 +1,337 @@
+#include "operator/kube/watch.h"
+
+#include "base/backoff.h"
+#include "base/json_lenient.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PATH         16384
+#define MAX_OPTIONS      1000
+#define MAX_TOKEN        4096 /* escaped it may be three times as long */
+#define MAX_VERSION      128
+#define STREAM_TRIES     3
+#define REFUSALS         6 /* with their backoffs some seconds */
+#define SETTLED_MS       15000
+#define HTTP_STATUS_GONE 410
+
+enum state { LIST, LISTING, STREAM, STREAMING }; /* to be sent from due_ms on; in flight */
+
+struct watch {
+    struct watch_options options; /* path and selector are owned */
+    enum state state;
+    int64_t due_ms;
+    int64_t opened_ms; /* the stream */
+    int64_t heard_ms;  /* the last line of it, or the list before it */
+    char *token;       /* of the next page; NULL: the list begins */
+    char *version;     /* from which to watch; NULL before the first list */
+    bool synced;
+    unsigned list_failures, stream_failures; /* in a row */
+    unsigned refusals;                       /* lists that were, since the last good one */
+    int64_t failing_since;                   /* 0: it is not */
+    struct error failure;
+    uint64_t random;
+    struct str path;
+};
+
+struct watch *watch_open(const struct watch_options *options)
+{
+    assert(strlen(options->path) + strlen(options->selector) <= MAX_OPTIONS && options->page > 0);
+    struct watch *watch = xcalloc(1, sizeof *watch);
+    watch->options = *options;
+    watch->options.path = xstrdup(options->path);
+    watch->options.selector = xstrdup(options->selector);
+    watch->due_ms = INT64_MIN;
+    watch->random = options->seed;
+    str_init(&watch->path, MAX_PATH);
+    return watch;
+}
+
+void watch_close(struct watch *watch)
+{
+    if (!watch)
+        return;
+    free((char *)watch->options.path);
+    free((char *)watch->options.selector);
+    free(watch->token);
+    free(watch->version);
+    str_free(&watch->path);
+    free(watch);
+}
+
+/* ---- requests ---- */
+
+static void stream_is_well(struct watch *watch)
+{
+    watch->stream_failures = 0;
+    watch->failing_since = 0;
+}
+
+/* "&name=value" with what RFC 3986 does not call unreserved as %XX. */
+static void add_parameter(struct str *path, const char *name, const char *value)
+{
+    static const char unreserved[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    if (!value || !*value)
+        return;
+    str_printf(path, "&%s=", name);
+    for (const char *c = value; *c; c++)
+        str_printf(path, strchr(unreserved, *c) ? "%c" : "%%%02X", (unsigned char)*c);
+}
+
+enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path)
+{
+    bool list = watch->state == LIST;
+    if (watch->state == STREAMING && now_ms - watch->opened_ms >= SETTLED_MS)
+        stream_is_well(watch);
+    if (now_ms < watch_due(watch))
+        return WATCH_WANT_NOTHING;
+    str_clear(&watch->path);
+    if (list) {
+        str_printf(&watch->path, "%s?limit=%d", watch->options.path, watch->options.page);
+        add_parameter(&watch->path, "continue", watch->token);
+    } else {
+        str_printf(&watch->path, "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%d",
+                   watch->options.path, watch->options.timeout_s);
+        add_parameter(&watch->path, "resourceVersion", watch->version);
+        watch->opened_ms = now_ms;
+    }
+    add_parameter(&watch->path, "labelSelector", watch->options.selector);
+    assert(!watch->path.truncated);
+    watch->state = list ? LISTING : STREAMING;
+    *ret_path = str_text(&watch->path);
+    return list ? WATCH_WANT_LIST : WATCH_WANT_STREAM;
+}
+
+int64_t watch_due(const struct watch *watch)
+{
+    return watch->state == LIST || watch->state == STREAM ? watch->due_ms : INT64_MAX;
+}
+
+static void plan(struct watch *watch, enum state state, int64_t due_ms)
+{
+    watch->state = state;
+    watch->due_ms = due_ms;
+}
+
+/* ---- failures ---- */
+
+/* When to try again after the last of `failures`. That the past is gone is no failure of the
+ * server, unless it says so twice in a row. */
+static int64_t retry_ms(struct watch *watch, unsigned failures, const struct error *err,
+                        int64_t now_ms)
+{
+    if (err->code == ERR_GONE && failures == 1)
+        return now_ms;
+    if (watch->failing_since == 0)
+        watch->failing_since = now_ms ? now_ms : 1;
+    watch->failure = *err;
+    return now_ms + backoff_ms(watch->options.backoff_first_ms, watch->options.backoff_max_ms,
+                               failures, &watch->random);
+}
+
+/* Smaller pages, from here on for good: what is large now will be so in the next list. */
+static void ask_for_less(struct watch *watch, const struct error *err, int64_t now_ms)
+{
+    watch->options.page /= 2;
+    struct error less = *err;
+    error_wrap(&less, "%d objects a page from now on", watch->options.page);
+    watch->options.trouble(watch->options.context, less.msg);
+    plan(watch, LIST, now_ms);
+}
+
+static void list_failed(struct watch *watch, const struct error *err, int64_t now_ms)
+{
+    if (err->code == ERR_GONE || err->code == ERR_INPUT)
+        free(take(watch->token));
+    if (err->code == ERR_LIMIT && watch->options.page > 1) {
+        ask_for_less(watch, err, now_ms);
+        return;
+    }
+    watch->refusals += err->code == ERR_FORBIDDEN;
+    plan(watch, LIST, retry_ms(watch, ++watch->list_failures, err, now_ms));
+}
+
+static void stream_failed(struct watch *watch, const struct error *err, int64_t now_ms)
+{
+    int64_t due_ms = retry_ms(watch, ++watch->stream_failures, err, now_ms);
+    bool lost = err->code == ERR_GONE || err->code == ERR_INPUT;
+    plan(watch, lost || watch->stream_failures >= STREAM_TRIES ? LIST : STREAM, due_ms);
+}
+
+/* ---- lists ---- */
+
+/* The text at `key`, NULL if there is none, it is empty or longer than `most` bytes. */
+static const char *text_at(const json_t *object, const char *key, size_t most)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && *text && strlen(text) <= most ? text : NULL;
+}
+
+static void set_text(char **text, const char *value)
+{
+    free(*text);
+    *text = value ? xstrdup(value) : NULL;
+}
+
+static void put_items(struct watch *watch, const json_t *items)
+{
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        if (json_is_object(item))
+            watch->options.put(watch->options.context, item);
+        else
+            watch->options.trouble(watch->options.context, "an item of the list is no object");
+    }
+}
+
+/* A list says nothing of a stream that has failed: one may be allowed to list and not to watch, or
+ * each stream may break at the same event. */
+static void list_is_well(struct watch *watch)
+{
+    if (watch->stream_failures == 0)
+        watch->failing_since = 0;
+}
+
+/* Go writes an empty list as [] or null; one that is not there at all is no list. */
+static bool is_page(const json_t *answer)
+{
+    const json_t *items = json_object_get(answer, "items");
+    const json_t *metadata = json_object_get(answer, "metadata");
+    const char *token = json_string_value(json_object_get(metadata, "continue"));
+    return (json_is_array(items) || json_is_null(items)) &&
+           text_at(metadata, "resourceVersion", MAX_VERSION) &&
+           (!token || strlen(token) <= MAX_TOKEN);
+}
+
+void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
+                     int64_t now_ms)
+{
+    assert(watch->state == LISTING);
+    struct error unreadable;
+    if (answer && !is_page(answer)) {
+        error_set(&unreadable, ERR_INPUT, "GET %s: the answer is no list of objects",
+                  watch->options.path);
+        answer = NULL;
+        err = &unreadable;
+    }
+    if (!answer) {
+        list_failed(watch, err, now_ms);
+        return;
+    }
+    if (!watch->token)
+        watch->options.begin_list(watch->options.context);
+    put_items(watch, json_object_get(answer, "items"));
+    const json_t *metadata = json_object_get(answer, "metadata");
+    set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
+    watch->list_failures = watch->refusals = 0;
+    list_is_well(watch);
+    if (watch->token) {
+        plan(watch, LIST, now_ms);
+        return;
+    }
+    set_text(&watch->version, text_at(metadata, "resourceVersion", MAX_VERSION));
+    watch->options.end_list(watch->options.context);
+    watch->synced = true;
+    watch->heard_ms = now_ms;
+    plan(watch, STREAM, now_ms);
+}
+
+/* ---- streams ---- */
+
+/* Takes one event; -1: the stream has failed with it. */
+static int take_event(struct watch *watch, const json_t *event, struct error *err)
+{
+    const char *type = json_string_value(json_object_get(event, "type"));
+    const json_t *object = json_object_get(event, "object");
+    if (!type || !json_is_object(object))
+        return error_set(err, ERR_INPUT, "watch of %s: an event without type or object",
+                         watch->options.path);
+    if (strcmp(type, "ERROR") == 0) {
+        json_int_t code = json_integer_value(json_object_get(object, "code"));
+        const char *message = json_string_value(json_object_get(object, "message"));
+        return error_set(err, code == HTTP_STATUS_GONE ? ERR_GONE : ERR_IO,
+                         "watch of %s: %s (status %" JSON_INTEGER_FORMAT ")", watch->options.path,
+                         message ? message : "an error without message", code);
+    }
+    const char *version =
+        text_at(json_object_get(object, "metadata"), "resourceVersion", MAX_VERSION);
+    if (!version)
+        return error_set(err, ERR_INPUT, "watch of %s: %.20s event without resourceVersion",
+                         watch->options.path, type);
+    if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+        watch->options.put(watch->options.context, object);
+    else if (strcmp(type, "DELETED") == 0)
+        watch->options.gone(watch->options.context, object);
+    else if (strcmp(type, "BOOKMARK") != 0)
+        return error_set(err, ERR_INPUT, "watch of %s: an event of unknown type \"%.20s\"",
+                         watch->options.path, type);
+    set_text(&watch->version, version);
+    return 0;
+}
+
+bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_t now_ms)
+{
+    if (watch->state != STREAMING)
+        return false;
+    watch->heard_ms = now_ms;
+    struct error err = {0};
+    json_t *event = json_parse_lenient(line, bytes, &err);
+    int result =
+        event ? take_event(watch, event, &err)
+              : error_wrap(&err, "watch of %s: an event that is no JSON", watch->options.path);
+    json_decref(event);
+    if (result == 0) {
+        stream_is_well(watch);
+        return true;
+    }
+    stream_failed(watch, &err, now_ms);
+    return false;
+}
+
+void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms)
+{
+    assert(watch->state == STREAMING);
+    if (err->code != ERR_NONE) {
+        stream_failed(watch, err, now_ms);
+        return;
+    }
+    stream_is_well(watch);
+    int64_t earliest_ms = watch->opened_ms + watch->options.backoff_first_ms;
+    plan(watch, STREAM, now_ms > earliest_ms ? now_ms : earliest_ms);
+}
+
+bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms)
+{
+    if (watch->state != STREAMING || watch->heard_ms >= since_ms)
+        return false;
+    plan(watch, LIST, now_ms);
+    return true;
+}
+
+/* ---- what people ask ---- */
+
+bool watch_is_synced(const struct watch *watch)
+{
+    return watch->synced;
+}
+
+bool watch_is_refused(const struct watch *watch)
+{
+    return watch->refusals >= REFUSALS && watch->failure.code == ERR_FORBIDDEN;
+}
+
+bool watch_is_listing(const struct watch *watch)
+{
+    return watch->state == LIST || watch->state == LISTING;
+}
+
+int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err)
+{
+    *ret_err = watch->failing_since ? &watch->failure : NULL;
+    return watch->failing_since;
+}

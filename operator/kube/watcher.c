@@ -1,0 +1,100 @@
+#include "operator/kube/watcher.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* A watch is quiet by nature: bookmarks come about once a minute, and the server ends it after the
+ * time it was asked for. So much longer than that with nothing at all: the connection is dead. */
+enum { IDLE_SLACK_MS = 30 * 1000 };
+
+struct watcher {
+    struct watch *machine;
+    struct kube *kube;
+    const struct clocks *clocks;
+    int64_t idle_timeout_ms;
+    struct kube_request *request; /* in flight, or NULL */
+};
+
+static void on_list(void *context, const struct json_t *answer, const struct error *err)
+{
+    struct watcher *w = context;
+    w->request = NULL;
+    watch_feed_list(w->machine, answer, err, w->clocks->steady_ms());
+}
+
+static void on_end(void *context, const struct error *err)
+{
+    struct watcher *w = context;
+    w->request = NULL;
+    watch_feed_end(w->machine, err, w->clocks->steady_ms());
+}
+
+static void on_line(void *context, const char *line, size_t bytes)
+{
+    struct watcher *w = context;
+    if (!w->request || watch_feed_line(w->machine, line, bytes, w->clocks->steady_ms()))
+        return;
+    kube_cancel(w->kube, w->request);
+    w->request = NULL;
+}
+
+struct watcher *watcher_open(struct kube *kube, const struct watch_options *options,
+                             const struct clocks *clocks)
+{
+    struct watcher *w = xcalloc(1, sizeof *w);
+    w->machine = watch_open(options);
+    w->kube = kube;
+    w->clocks = clocks;
+    w->idle_timeout_ms = options->timeout_s * 1000 + IDLE_SLACK_MS;
+    return w;
+}
+
+void watcher_close(struct watcher *w)
+{
+    if (!w)
+        return;
+    kube_cancel(w->kube, w->request);
+    watch_close(w->machine);
+    free(w);
+}
+
+int64_t watcher_tick(struct watcher *w)
+{
+    const char *path;
+    int64_t wall_ms = w->clocks->wall_ms(), steady_ms = w->clocks->steady_ms();
+    switch (watch_next(w->machine, steady_ms, &path)) {
+    case WATCH_WANT_NOTHING:
+        break;
+    case WATCH_WANT_LIST: {
+        const struct kube_call call = {
+            .method = "GET", .path = path, .once = true, .done = on_list, .context = w};
+        w->request = kube_send(w->kube, &call, wall_ms);
+        break;
+    }
+    case WATCH_WANT_STREAM: {
+        const struct kube_stream stream = {.path = path,
+                                           .idle_timeout_ms = w->idle_timeout_ms,
+                                           .line = on_line,
+                                           .done = on_end,
+                                           .context = w};
+        w->request = kube_watch(w->kube, &stream, wall_ms);
+        break;
+    }
+    }
+    return clock_until_ms(watch_due(w->machine), steady_ms);
+}
+
+bool watcher_suspect(struct watcher *w, int64_t since_ms)
+{
+    if (!watch_suspect(w->machine, since_ms, w->clocks->steady_ms()))
+        return false;
+    kube_cancel(w->kube, w->request);
+    w->request = NULL;
+    return true;
+}
+
+const struct watch *watcher_machine(const struct watcher *w)
+{
+    return w->machine;
+}

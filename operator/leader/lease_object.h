@@ -1,0 +1,26 @@
+/* A lease's record as the API has it: coordination.k8s.io/v1 Lease. Pure. */
+#ifndef SHOAL_OPERATOR_LEADER_LEASE_OBJECT_H
+#define SHOAL_OPERATOR_LEADER_LEASE_OBJECT_H
+
+#include "base/error.h"
+#include "operator/leader/lease.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct json_t;
+
+/* ERR_INPUT names the field that does not fit. Absent fields are empty or 0. */
+int lease_object_read(const struct json_t *object, struct lease_record *ret_record,
+                      struct error *err);
+
+/* The object to write; the caller releases it. seen: the object that was read, whose labels, owners
+ * and other fields stay; NULL for a new one. */
+struct json_t *lease_object_write(const struct json_t *seen, const char *namespace_,
+                                  const char *name, const struct lease_record *record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

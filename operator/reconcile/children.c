@@ -1,0 +1,166 @@
+#include "operator/reconcile/children.h"
+
+#include "base/mem.h"
+#include "operator/job/history.h"
+#include "operator/job/names.h"
+#include "operator/reconcile/policy_growth.h"
+#include "operator/reconcile/restart.h"
+
+bool children_wanted(const struct job *job, const struct child *child)
+{
+    const struct replica_spec *replica = &job->replicas[child->type];
+    return replica->present && child->index < replica->replicas.value && !child->surplus;
+}
+
+bool children_is_old_attempt(const struct job *job, const struct history *history,
+                             const struct pod *pod)
+{
+    return job->run_policy.restart_scope == SCOPE_JOB && pod->attempt < history->attempt;
+}
+
+static void tell_lost(struct plan *plan, const struct child *child)
+{
+    const char *why = child->pod->node_lost_ms ? "its node is lost"
+                                               : "it has ended and should be gone long since";
+    plan_add(plan,
+             (struct action){.kind = ACTION_EVENT,
+                             .event_type = EVENT_WARNING,
+                             .reason = "PodLost",
+                             .message = arena_printf(plan->arena, "Pod %s is deleted by force: %s",
+                                                     child->name, why)});
+}
+
+void children_delete(struct plan *plan, enum action_kind kind, const struct child *child)
+{
+    if (child->lost) {
+        kind = ACTION_FORCE_DELETE_POD;
+        tell_lost(plan, child);
+    }
+    if (child->lost || !child->deleting)
+        plan_add(plan, (struct action){.kind = kind,
+                                       .name = child->name,
+                                       .uid = child->uid,
+                                       .version = child->lost ? child->pod->version : NULL});
+}
+
+void children_delete_all(struct plan *plan, const struct view *view)
+{
+    for (size_t i = 0; i < view->pods.count; i++)
+        children_delete(plan, ACTION_DELETE_POD, &view->pods.items[i]);
+    for (size_t i = 0; i < view->services.count; i++)
+        children_delete(plan, ACTION_DELETE_SERVICE, &view->services.items[i]);
+}
+
+/* A pod that the system ended is gone before anybody looks. */
+static void tell_disrupted(struct plan *plan, const struct pod *pod)
+{
+    if (!pod->disrupted || pod->deleted_ms || !pod->waiting_reason)
+        return;
+    plan_add(plan, (struct action){
+                       .kind = ACTION_EVENT,
+                       .event_type = EVENT_WARNING,
+                       .reason = REASON_POD_DISRUPTED,
+                       .message = arena_printf(
+                           plan->arena, "Pod %s did not fail, it was ended: %s%s%s", pod->name,
+                           pod->waiting_reason, pod->waiting_message ? ": " : "",
+                           pod->waiting_message ? pod->waiting_message : ""),
+                   });
+}
+
+/* Whether a pod makes room for another one in its place, or of the next attempt. */
+static bool makes_room(const struct job *job, const struct history *history,
+                       const struct child *child)
+{
+    enum restart_policy policy = job->replicas[child->type].restart_policy;
+    return !child->paused && (children_is_old_attempt(job, history, child->pod) ||
+                              restart_judge(policy, child->pod) == RESTART_REPLACE);
+}
+
+/* Deletes the pods that must go. Returns whether pods of an old attempt are still there. */
+static bool delete_unwanted(struct plan *plan, const struct job *job, const struct view *view,
+                            const struct history *history)
+{
+    bool old_attempt = false;
+    for (size_t i = 0; i < view->pods.count; i++) {
+        const struct child *child = &view->pods.items[i];
+        bool room = makes_room(job, history, child);
+        if (room && child->pod->phase == POD_FAILED)
+            tell_disrupted(plan, child->pod);
+        if (room || child->lost || !children_wanted(job, child))
+            children_delete(plan, ACTION_DELETE_POD, child);
+        old_attempt |= children_is_old_attempt(job, history, child->pod);
+    }
+    for (size_t i = 0; i < view->services.count; i++)
+        if (!children_wanted(job, &view->services.items[i]))
+            children_delete(plan, ACTION_DELETE_SERVICE, &view->services.items[i]);
+    return old_attempt;
+}
+
+/* Nothing to say about one that is on its way out: its end brings the next pass. */
+static void name_taken(struct plan *plan, struct obstacle *obstacle, const char *reason,
+                       const char *kind, const char *name, bool deleting)
+{
+    if (!deleting)
+        obstacle_set(obstacle, reason,
+                     arena_printf(plan->arena,
+                                  "Error creating: %s \"%s\" already exists and belongs to another "
+                                  "owner",
+                                  kind, name));
+}
+
+static void create_service(struct plan *plan, const struct world *world, struct action action,
+                           struct obstacle *obstacle)
+{
+    const struct service *foreign = view_foreign_service(world, action.name);
+    action.kind = ACTION_CREATE_SERVICE;
+    if (foreign)
+        name_taken(plan, obstacle, "FailedCreateService", "service", action.name,
+                   foreign->deleting);
+    else
+        plan_add(plan, action);
+}
+
+static void create_pod(struct plan *plan, const struct world *world, struct action action,
+                       struct obstacle *obstacle)
+{
+    const struct pod *foreign = view_foreign_pod(world, action.name);
+    action.kind = ACTION_CREATE_POD;
+    if (foreign)
+        name_taken(plan, obstacle, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
+    else
+        plan_add(plan, action);
+}
+
+/* Makes what is missing of one type. */
+static void create_missing(struct plan *plan, const struct world *world, const struct view *view,
+                           const struct history *history, enum replica_type type, bool pods,
+                           struct obstacle *obstacle)
+{
+    const struct replica_spec *replica = &world->job->replicas[type];
+    bool grows = policy_growth(world->job, history, type);
+    for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
+        bool there = view_find(&view->pods, type, i) != NULL;
+        bool pod = pods && !there && !history_is_complete(history, type, i);
+        bool service = !view_find(&view->services, type, i);
+        if ((!pod && !service) || (!there && !grows))
+            continue;
+        struct action action = {.name = names_child(plan->arena, world->job, type, i),
+                                .type = type,
+                                .index = i,
+                                .attempt = history->attempt};
+        if (service)
+            create_service(plan, world, action, obstacle);
+        if (pod)
+            create_pod(plan, world, action, obstacle);
+    }
+}
+
+void children_sync(struct plan *plan, const struct world *world, const struct view *view,
+                   const struct history *history, struct obstacle *obstacle)
+{
+    bool old_attempt = delete_unwanted(plan, world->job, view, history);
+    if (obstacle->reason)
+        return;
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        create_missing(plan, world, view, history, type, !old_attempt, obstacle);
+}

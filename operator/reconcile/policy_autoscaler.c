@@ -1,0 +1,58 @@
+#include "operator/reconcile/policy_autoscaler.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static bool is_ours(const struct world *world)
+{
+    return world->autoscaler && strcmp(world->autoscaler->owner_uid, world->job->uid) == 0;
+}
+
+static bool spec_equal(const struct autoscaler_spec *a, const struct autoscaler_spec *b)
+{
+    return a->min_replicas == b->min_replicas && a->max_replicas == b->max_replicas &&
+           strcmp(a->metrics_hash, b->metrics_hash) == 0;
+}
+
+static void make(const struct world *world, struct plan *plan)
+{
+    const struct elastic_policy *elastic = &world->job->elastic;
+    struct autoscaler_spec *spec = arena_new(plan->arena, struct autoscaler_spec);
+    *spec = (struct autoscaler_spec){.min_replicas = (int32_t)elastic->min_replicas.value,
+                                     .max_replicas = (int32_t)elastic->max_replicas.value,
+                                     .metrics_hash = elastic->metrics_hash};
+    struct action action = {.kind = ACTION_CREATE_AUTOSCALER, .autoscaler = spec};
+    action.name = world->job->name;
+    if (world->autoscaler) {
+        action.kind = ACTION_UPDATE_AUTOSCALER;
+        action.uid = world->autoscaler->uid;
+    }
+    if (!world->autoscaler || !spec_equal(&world->autoscaler->spec, spec))
+        plan_add(plan, action);
+}
+
+void policy_autoscaler_sync(const struct world *world, struct plan *plan, struct obstacle *obstacle)
+{
+    const struct autoscaler *autoscaler = world->autoscaler;
+    if (!world->options.autoscaling)
+        return;
+    if (!world->job->elastic.metrics)
+        policy_autoscaler_end(world, plan);
+    else if (autoscaler && !is_ours(world))
+        obstacle_set(obstacle, "FailedCreateAutoscaler",
+                     arena_printf(plan->arena,
+                                  "Error creating: HorizontalPodAutoscaler \"%s\" already exists "
+                                  "and belongs to another owner",
+                                  autoscaler->name));
+    else if (!autoscaler || !autoscaler->deleting)
+        make(world, plan);
+}
+
+void policy_autoscaler_end(const struct world *world, struct plan *plan)
+{
+    if (is_ours(world) && !world->autoscaler->deleting)
+        plan_add(plan, (struct action){.kind = ACTION_DELETE_AUTOSCALER,
+                                       .name = world->autoscaler->name,
+                                       .uid = world->autoscaler->uid});
+}

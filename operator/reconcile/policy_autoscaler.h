@@ -1,0 +1,26 @@
+/* The HorizontalPodAutoscaler of an elastic job whose policy has metrics: it moves Worker.replicas
+ * between minReplicas and maxReplicas through the scale subresource. It is there while the job is
+ * under way, and only then. */
+#ifndef SHOAL_OPERATOR_RECONCILE_POLICY_AUTOSCALER_H
+#define SHOAL_OPERATOR_RECONCILE_POLICY_AUTOSCALER_H
+
+#include "operator/job/world.h"
+#include "operator/reconcile/plan.h"
+#include "operator/reconcile/policy_waiting.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds what makes it as it shall be for a job that is under way. A foreign one of its name is an
+ * obstacle. */
+void policy_autoscaler_sync(const struct world *world, struct plan *plan,
+                            struct obstacle *obstacle);
+
+/* Adds its deletion: the job is suspended or finished, or has no metrics any more. */
+void policy_autoscaler_end(const struct world *world, struct plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+#include "operator/reconcile/policy_gang.h"
+
+#include "base/mem.h"
+#include "operator/job/quantity.h"
+
+#include <string.h>
+
+/* ---- what it says ---- */
+
+static int32_t count(const struct job *job, enum replica_type type)
+{
+    return job->replicas[type].present ? (int32_t)job->replicas[type].replicas.value : 0;
+}
+
+static int32_t min_member(const struct job *job)
+{
+    if (job->run_policy.scheduling.min_available.set)
+        return (int32_t)job->run_policy.scheduling.min_available.value;
+    int32_t workers = job->elastic.present ? (int32_t)job->elastic.min_replicas.value
+                                           : count(job, REPLICA_WORKER);
+    return count(job, REPLICA_MASTER) + workers;
+}
+
+/* What a scheduler reserves for one pod: all containers together, and never less than an init
+ * container, which runs alone. */
+static struct quantities pod_requests(const struct pod_template *template_, struct arena *arena)
+{
+    struct quantities sum = {0};
+    for (size_t i = 0; i < template_->container_count; i++)
+        quantities_add(&sum, &template_->containers[i].requests, 1, arena);
+    for (size_t i = 0; i < template_->init_container_count; i++)
+        quantities_raise(&sum, &template_->init_containers[i].requests, arena);
+    return sum;
+}
+
+static struct quantities min_resources(const struct job *job, int32_t members, struct arena *arena)
+{
+    struct quantities sum = {0};
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        int32_t pods = count(job, type) < members ? count(job, type) : members;
+        members -= pods;
+        if (pods == 0)
+            continue;
+        struct quantities each = pod_requests(&job->replicas[type].template_, arena);
+        quantities_add(&sum, &each, pods, arena);
+    }
+    return sum;
+}
+
+static const char *queue(const struct world *world)
+{
+    if (world->pod_group && *world->pod_group->spec.queue)
+        return world->pod_group->spec.queue;
+    const char *wanted = world->job->run_policy.scheduling.queue;
+    return wanted && *wanted ? wanted : "default";
+}
+
+struct pod_group_spec policy_gang_spec(const struct world *world, struct arena *arena)
+{
+    const struct scheduling_policy *policy = &world->job->run_policy.scheduling;
+    struct pod_group_spec spec = {.min_member = min_member(world->job), .queue = ""};
+    spec.priority_class = "";
+    spec.min_resources = policy->has_min_resources
+                             ? policy->min_resources
+                             : min_resources(world->job, spec.min_member, arena);
+    if (world->options.gang.scheduler == GANG_VOLCANO) {
+        spec.queue = queue(world);
+        spec.priority_class = policy->priority_class ? policy->priority_class : "";
+    } else {
+        spec.schedule_timeout_s = policy->schedule_timeout_s;
+    }
+    return spec;
+}
+
+static bool spec_equal(const struct pod_group_spec *a, const struct pod_group_spec *b)
+{
+    return a->min_member == b->min_member &&
+           quantities_equal(&a->min_resources, &b->min_resources) &&
+           strcmp(a->queue, b->queue) == 0 && strcmp(a->priority_class, b->priority_class) == 0 &&
+           a->schedule_timeout_s.set == b->schedule_timeout_s.set &&
+           a->schedule_timeout_s.value == b->schedule_timeout_s.value;
+}
+
+/* ---- its life ---- */
+
+static bool is_ours(const struct world *world)
+{
+    return world->pod_group && strcmp(world->pod_group->owner_uid, world->job->uid) == 0;
+}
+
+struct obstacle policy_gang_obstacle(const struct world *world, struct arena *arena)
+{
+    const struct pod_group *group = world->pod_group;
+    const char *name = world->job->name;
+    struct obstacle obstacle = {0};
+    if (world->options.gang.scheduler == GANG_NONE)
+        return obstacle;
+    if (group && !is_ours(world))
+        obstacle_set(&obstacle, "FailedCreatePodGroup",
+                     arena_printf(arena,
+                                  "Error creating: PodGroup \"%s\" already exists and belongs to "
+                                  "another owner",
+                                  name));
+    else if (group && group->deleting)
+        obstacle_set(&obstacle, "PodGroupPending",
+                     arena_printf(arena, "PodGroup %s of before is still being deleted", name));
+    else if (world->options.gang.scheduler == GANG_VOLCANO && (!group || !*group->phase))
+        obstacle = (struct obstacle){
+            .reason = "PodGroupPending",
+            .message = arena_printf(arena, "PodGroup %s has not been seen by its scheduler", name),
+            .expected = true};
+    else if (world->options.gang.scheduler == GANG_VOLCANO && strcmp(group->phase, "Pending") == 0)
+        obstacle_set(&obstacle, "PodGroupPending",
+                     arena_printf(arena, "PodGroup %s is not admitted yet: %s", name,
+                                  group->message ? group->message : "no reason is given"));
+    return obstacle;
+}
+
+void policy_gang_sync(const struct world *world, struct plan *plan)
+{
+    const struct pod_group *group = world->pod_group;
+    if (world->options.gang.scheduler == GANG_NONE || (group && !is_ours(world)) ||
+        (group && group->deleting))
+        return;
+    struct pod_group_spec *spec = arena_new(plan->arena, struct pod_group_spec);
+    *spec = policy_gang_spec(world, plan->arena);
+    struct action action = {.kind = ACTION_CREATE_POD_GROUP, .pod_group = spec};
+    action.name = world->job->name;
+    if (group) {
+        action.kind = ACTION_UPDATE_POD_GROUP;
+        action.uid = group->uid;
+    }
+    if (!group || !spec_equal(&group->spec, spec))
+        plan_add(plan, action);
+}
+
+void policy_gang_end(const struct world *world, struct plan *plan)
+{
+    const struct pod_group *group = world->pod_group;
+    if (!is_ours(world) || group->deleting)
+        return;
+    plan_add(plan, (struct action){.kind = ACTION_EVENT,
+                                   .event_type = EVENT_NORMAL,
+                                   .reason = "JobTerminated",
+                                   .message = "Job has been terminated. Deleting PodGroup"});
+    plan_add(plan, (struct action){
+                       .kind = ACTION_DELETE_POD_GROUP, .name = group->name, .uid = group->uid});
+}

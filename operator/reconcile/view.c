@@ -1,0 +1,130 @@
+#include "operator/reconcile/view.h"
+
+#include "base/mem.h"
+#include "operator/job/names.h"
+#include "operator/reconcile/policy_deadline.h"
+#include "operator/reconcile/policy_lost.h"
+#include "operator/reconcile/policy_pause.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool ours(const struct world *world, const char *owner_uid)
+{
+    return strcmp(owner_uid, world->job->uid) == 0;
+}
+
+static int compare_place(const struct child *a, enum replica_type type, int32_t index)
+{
+    if (a->type != type)
+        return a->type < type ? -1 : 1;
+    return (a->index > index) - (a->index < index);
+}
+
+/* By place; in one place the rightful holder first, then by UID so that every pass agrees. */
+static int compare(const void *left, const void *right)
+{
+    const struct child *a = left, *b = right;
+    int place = compare_place(a, b->type, b->index);
+    if (place != 0)
+        return place;
+    if (a->surplus != b->surplus)
+        return a->surplus ? 1 : -1;
+    return strcmp(a->uid, b->uid);
+}
+
+/* Names are unique, so at most one child in a place has the right one; without it the first one
+ * holds. */
+static void order(struct children *children, const struct job *job, struct arena *arena)
+{
+    for (size_t i = 0; i < children->count; i++) {
+        struct child *child = &children->items[i];
+        child->surplus =
+            strcmp(child->name, names_child(arena, job, child->type, child->index)) != 0;
+    }
+    if (children->count)
+        qsort(children->items, children->count, sizeof *children->items, compare);
+    for (size_t i = 0; i < children->count; i++) {
+        struct child *child = &children->items[i];
+        child->surplus = i > 0 && compare_place(child - 1, child->type, child->index) == 0;
+    }
+}
+
+/* Whether this moment has come; if not, the view is to be looked at again then. */
+static bool has_come(struct view *view, int64_t at_ms, int64_t now_ms)
+{
+    if (now_ms < at_ms && at_ms < view->lost_ms)
+        view->lost_ms = at_ms;
+    return now_ms >= at_ms;
+}
+
+struct view view_open(const struct world *world, struct arena *arena)
+{
+    struct view view = {.lost_ms = POLICY_NEVER};
+    view.pods.items = arena_array(arena, struct child, world->pod_count);
+    for (size_t i = 0; i < world->pod_count; i++) {
+        const struct pod *pod = &world->pods[i];
+        if (!ours(world, pod->owner_uid) || pod->index < 0)
+            continue;
+        bool lost = has_come(&view, policy_lost_ms(pod, &world->options), world->now_ms);
+        bool overdue = has_come(&view, policy_overdue_ms(pod, &world->options), world->now_ms);
+        int64_t pause_ms = policy_pause_ms(pod, world->status, world->now_ms);
+        bool paused = !has_come(&view, pause_ms, world->now_ms);
+        view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
+                                                            .index = pod->index,
+                                                            .name = pod->name,
+                                                            .uid = pod->uid,
+                                                            .deleting = pod->deleted_ms != 0,
+                                                            .lost = lost,
+                                                            .overdue = overdue,
+                                                            .paused = paused,
+                                                            .pod = pod};
+    }
+    view.services.items = arena_array(arena, struct child, world->service_count);
+    for (size_t i = 0; i < world->service_count; i++) {
+        const struct service *service = &world->services[i];
+        if (ours(world, service->owner_uid) && service->index >= 0)
+            view.services.items[view.services.count++] =
+                (struct child){.type = service->type,
+                               .index = service->index,
+                               .name = service->name,
+                               .uid = service->uid,
+                               .deleting = service->deleting};
+    }
+    order(&view.pods, world->job, arena);
+    order(&view.services, world->job, arena);
+    return view;
+}
+
+const struct child *view_find(const struct children *children, enum replica_type type,
+                              int32_t index)
+{
+    size_t low = 0, high = children->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_place(&children->items[middle], type, index) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == children->count || compare_place(&children->items[low], type, index) != 0)
+        return NULL;
+    return &children->items[low];
+}
+
+const struct pod *view_foreign_pod(const struct world *world, const char *name)
+{
+    for (size_t i = 0; i < world->pod_count; i++)
+        if (!ours(world, world->pods[i].owner_uid) && strcmp(world->pods[i].name, name) == 0)
+            return &world->pods[i];
+    return NULL;
+}
+
+const struct service *view_foreign_service(const struct world *world, const char *name)
+{
+    for (size_t i = 0; i < world->service_count; i++)
+        if (!ours(world, world->services[i].owner_uid) &&
+            strcmp(world->services[i].name, name) == 0)
+            return &world->services[i];
+    return NULL;
+}

@@ -1,0 +1,53 @@
+/* The job's own pods and services, found by replica. Of what the caches hold, only objects whose
+ * owner is this very job (by UID) take part; the rest can only be in the way of a name. */
+#ifndef SHOAL_OPERATOR_RECONCILE_VIEW_H
+#define SHOAL_OPERATOR_RECONCILE_VIEW_H
+
+#include "operator/job/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct arena;
+
+/* A pod or a service of ours. */
+struct child {
+    enum replica_type type;
+    int32_t index;
+    const char *name;
+    const char *uid;
+    bool deleting;
+    bool surplus;          /* another child holds this place by right of its name */
+    bool lost;             /* a pod that is to be deleted by force: policy_lost */
+    bool overdue;          /* a pod that should be gone by now */
+    bool paused;           /* a pod that keeps its place empty for a while: policy_pause */
+    const struct pod *pod; /* NULL in a service */
+};
+
+/* Ordered by type and index. */
+struct children {
+    struct child *items;
+    size_t count;
+};
+
+struct view {
+    struct children pods;
+    struct children services;
+    int64_t lost_ms; /* when the next pod may be lost or overdue, or a pause ends; POLICY_NEVER */
+};
+
+struct view view_open(const struct world *world, struct arena *arena);
+
+/* The child in the place of a replica, or NULL. */
+const struct child *view_find(const struct children *children, enum replica_type type,
+                              int32_t index);
+
+/* The object that is not ours and bears this name, so that creating ours would fail; NULL: none. */
+const struct pod *view_foreign_pod(const struct world *world, const char *name);
+const struct service *view_foreign_service(const struct world *world, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+#include "tests/operator/apply/late_api.h"
+
+#include "base/mem.h"
+#include "tests/support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kube_request {
+    char *line;
+    bool event;
+    void (*done)(void *context, const struct json_t *answer, const struct error *err);
+    void *context;
+};
+
+void late_api_open(struct kube *kube)
+{
+    *kube = (struct kube){.count = 0};
+    str_init(&kube->said, 1 << 16);
+}
+
+void late_api_close(struct kube *kube)
+{
+    assert_int_equal(kube->count, 0);
+    str_free(&kube->said);
+}
+
+static struct kube_request *on_send(struct kube *kube, const struct kube_call *call,
+                                    int64_t wall_ms)
+{
+    (void)wall_ms;
+    assert_true(kube->count < LATE_API_MAX);
+    struct kube_request *request = xcalloc(1, sizeof *request);
+    const char *reason = json_string_value(json_object_get(call->body, "reason"));
+    const char *name =
+        json_string_value(json_object_get(json_object_get(call->body, "metadata"), "name"));
+    const char *end = strrchr(call->path, '/') + 1;
+    request->event = reason != NULL;
+    request->line = reason ? xasprintf("(%s)", reason)
+                           : xasprintf("%s %.*s%s%s", call->method, (int)strcspn(end, "?"), end,
+                                       name ? " " : "", name ? name : "");
+    assert_int_equal(call->once, request->event);
+    assert_int_equal(call->exact, strcmp(request->line, "POST podgroups j") == 0);
+    request->done = call->done;
+    request->context = call->context;
+    str_printf(&kube->said, "%s\n", request->line);
+    kube->events += request->event;
+    kube->in_flight[kube->count++] = request;
+    return request;
+}
+
+static void remove_request(struct kube *kube, struct kube_request *request)
+{
+    size_t i = 0;
+    while (kube->in_flight[i] != request)
+        i++;
+    kube->count--;
+    memmove(&kube->in_flight[i], &kube->in_flight[i + 1],
+            (kube->count - i) * sizeof(kube->in_flight[0]));
+    free(request->line);
+    free(request);
+}
+
+static void on_cancel(struct kube *kube, struct kube_request *request)
+{
+    kube->cancelled++;
+    remove_request(kube, request);
+}
+
+static size_t body_bytes(const struct kube *kube)
+{
+    return kube->body_bytes;
+}
+
+const struct executor_transport late_api_transport = {on_send, on_cancel, body_bytes};
+
+static void answer(struct kube *kube, struct kube_request *request, const json_t *object,
+                   const struct error *err)
+{
+    void (*done)(void *, const struct json_t *, const struct error *) = request->done;
+    void *context = request->context;
+    remove_request(kube, request);
+    done(context, object, err);
+}
+
+void late_api_answer(struct kube *kube, struct kube_request *request, enum error_code code)
+{
+    struct error err = {.code = ERR_NONE};
+    char uid[32];
+    snprintf(uid, sizeof uid, "uid%d", ++kube->uids);
+    json_t *object = json_pack("{s:{s:s, s:s}}", "metadata", "uid", uid, "resourceVersion", "2");
+    json_t *status = json_object();
+    if (kube->keeps != LATE_API_KEEPS_NOTHING)
+        json_object_set_new(status, "history", json_pack("{s:i}", "restarts", 0));
+    if (kube->keeps == LATE_API_KEEPS_ALL)
+        json_object_set_new(json_object_get(status, "history"), "incidents", json_integer(0));
+    json_object_set_new(object, "status", status);
+    if (code)
+        error_set(&err, code, "no luck");
+    answer(kube, request, code ? NULL : object, &err);
+    json_decref(object);
+}
+
+void late_api_confirm(struct kube *kube, struct kube_request *request)
+{
+    answer(kube, request, NULL, &(struct error){.code = ERR_NONE});
+}
+
+struct kube_request *late_api_find(const struct kube *kube, const char *line)
+{
+    for (size_t i = 0; i < kube->count; i++)
+        if (line ? !strcmp(kube->in_flight[i]->line, line) : !kube->in_flight[i]->event)
+            return kube->in_flight[i];
+    return NULL;
+}
+
+void late_api_answer_all(struct kube *kube)
+{
+    struct kube_request *request;
+    while ((request = late_api_find(kube, NULL)))
+        late_api_answer(kube, request, ERR_NONE);
+}

@@ -1,0 +1,438 @@
+/* Plans carried out on an API server that answers when the test says so. What follows until the
+ * view shows what was done is test_executor_view.c's matter, events are test_executor_events.c's.
+ */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/job/job_status.h"
+#include "tests/operator/apply/executor_fixture.h"
+
+#include <string.h>
+
+static void a_new_job_is_carried_out(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(1);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube);
+    assert_string_equal(str_text(&f->kube.said), "PUT status j\n"
+                                                 "POST services j-master-0\n"
+                                                 "(SuccessfulCreateService)\n"
+                                                 "POST services j-worker-0\n"
+                                                 "(SuccessfulCreateService)\n"
+                                                 "POST pods j-master-0\n"
+                                                 "(SuccessfulCreatePod)\n"
+                                                 "POST pods j-worker-0\n"
+                                                 "(SuccessfulCreatePod)\n");
+    assert_int_equal(f->overs, 1);
+    assert_int_equal(f->failure.code, ERR_NONE);
+    assert_true(f->written);
+    assert_false(f->job_deleted);
+    assert_int_equal(f->requeue_ms, 1000 + 9000);
+    assert_int_equal(executor_running(f->executor), 0);
+    executor_fixture_close(f);
+}
+
+static void outcomes_decide_what_follows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum error_code code, failure;
+        bool written;
+        int pods;     /* asked for */
+        bool refused; /* is remembered */
+    } rows[] = {
+        {"PUT status j", ERR_CONFLICT, ERR_CONFLICT, false, 0, false},
+        {"PUT status j", ERR_FORBIDDEN, ERR_FORBIDDEN, false, 0, false},
+        {"POST services j-worker-0", ERR_INPUT, ERR_INPUT, true, 0, true},
+        {"POST services j-worker-0", ERR_EXISTS, ERR_NONE, true, 4, true},
+        {"POST pods j-master-0", ERR_EXISTS, ERR_NONE, true, 4, true},
+        {"POST pods j-master-0", ERR_FORBIDDEN, ERR_FORBIDDEN, true, 1, true},
+        {"POST pods j-worker-0", ERR_TIMEOUT, ERR_TIMEOUT, true, 3, false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct executor_fixture *f = executor_fixture_open(3);
+        struct kube_request *request;
+        executor_fixture_start(f, "ns/j");
+        while (!(request = late_api_find(&f->kube, rows[i].line)))
+            late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+        late_api_answer(&f->kube, request, rows[i].code);
+        late_api_answer_all(&f->kube);
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(f->failure.code, rows[i].failure);
+        assert_int_equal(f->written, rows[i].written);
+        assert_int_equal(f->requeue_ms, 1000 + 9000);
+        int pods = 0;
+        for (const char *at = str_text(&f->kube.said); (at = strstr(at, "POST pods")); at++)
+            pods++;
+        assert_int_equal(pods, rows[i].pods);
+        assert_int_equal(executor_refused(f->executor, "ns/j", "job") != NULL, rows[i].refused);
+        executor_fixture_close(f);
+    }
+}
+
+/* Once it goes well, or is not wanted any more, another pass tells that nothing is in the way. */
+static void what_was_refused_is_forgiven(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        executor_fixture_start(f, "ns/j");
+        while (!late_api_find(&f->kube, "POST pods j-master-0"))
+            late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-master-0"), ERR_FORBIDDEN);
+        late_api_answer_all(&f->kube);
+        assert_non_null(executor_refused(f->executor, "ns/j", "job"));
+        if (again) {
+            executor_fixture_start(f, "ns/j");
+            late_api_answer_all(&f->kube);
+        } else {
+            assert_true(executor_forgive(f->executor, "ns/j", "job"));
+        }
+        assert_null(executor_refused(f->executor, "ns/j", "job"));
+        assert_false(executor_forgive(f->executor, "ns/j", "job"));
+        executor_fixture_close(f);
+    }
+}
+
+static void a_right_that_is_missing_is_remembered_until_it_is_there(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        bool refused; /* is remembered afterwards */
+    } answers[] = {{ERR_TIMEOUT, false}, {ERR_FORBIDDEN, true}, {ERR_IO, true}, {ERR_NONE, false}};
+    static const enum action_kind kinds[] = {ACTION_DELETE_POD, ACTION_DELETE_SERVICE};
+    for (size_t k = 0; k < array_length(kinds); k++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = kinds[k], .name = "p", .uid = "u"});
+        for (size_t i = 0; i < array_length(answers); i++) {
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), answers[i].code);
+            const char *refused = executor_refused(f->executor, "ns/j", "job");
+            assert_int_equal(refused != NULL, answers[i].refused);
+        }
+        assert_int_equal(f->requeue_ms, executor_fixture_now_ms); /* to tell that it is there */
+        executor_fixture_close(f);
+    }
+}
+
+/* Nothing will tell when a group that is not in sight is gone: it is looked for in time. */
+static void a_group_that_is_taken_is_looked_at_again(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        int64_t again_ms;
+        bool refused;
+    } rows[] = {{ERR_EXISTS, 10000, true},
+                {ERR_FORBIDDEN, 0, true},
+                {ERR_IO, 0, false}}; /* maybe it is ours, though nobody said so */
+    static const struct pod_group_spec spec = {.queue = "", .priority_class = ""};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan,
+                 (struct action){.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &spec});
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "POST podgroups j"), rows[i].code);
+        assert_int_equal(f->failure.code, rows[i].code);
+        assert_int_equal(executor_refused(f->executor, "ns/j", "job") != NULL, rows[i].refused);
+        int64_t again_ms = rows[i].again_ms ? executor_fixture_now_ms + rows[i].again_ms : 0;
+        assert_int_equal(f->requeue_ms, again_ms);
+        executor_fixture_close(f);
+    }
+}
+
+static void what_is_in_flight_at_a_failure_is_waited_for(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(3);
+    executor_fixture_start(f, "ns/j");
+    while (!late_api_find(&f->kube, "POST pods j-worker-1"))
+        late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-worker-1"), ERR_FORBIDDEN);
+    assert_non_null(late_api_find(&f->kube, "(FailedCreatePod)"));
+    assert_int_equal(f->overs, 0);
+    assert_int_equal(executor_running(f->executor), 1);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-worker-0"), ERR_NONE);
+    assert_int_equal(f->overs, 1);
+    executor_fixture_close(f);
+}
+
+static void a_deleted_job_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        bool deleted;
+    } rows[] = {{ERR_NONE, true}, {ERR_NOT_FOUND, false}, {ERR_IO, false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct executor_fixture *f = executor_fixture_open(1);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = ACTION_DELETE_JOB, .name = "j", .uid = "job"});
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, NULL), rows[i].code);
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(f->job_deleted, rows[i].deleted);
+        executor_fixture_close(f);
+    }
+}
+
+static void a_plan_that_only_tells_is_over_at_once(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(1);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->overs, 1);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_IO); /* and lost */
+    assert_int_equal(f->failure.code, ERR_NONE);
+    executor_fixture_close(f);
+}
+
+static void a_plan_can_be_dropped(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(7);
+    executor_fixture_start(f, "ns/j");
+    for (int i = 0; i < 3; i++)
+        late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
+    int in_flight = (int)f->kube.count - f->kube.events;
+    assert_true(in_flight > 1);
+    executor_drop(f->executor, "ns/j");
+    executor_drop(f->executor, "ns/j");
+    assert_int_equal(f->kube.cancelled, in_flight);
+    assert_int_equal(f->overs, 0);
+    assert_int_equal(executor_running(f->executor), 0);
+    executor_fixture_start(f, "ns/j"); /* closed with requests and events in flight */
+    executor_fixture_close(f);
+}
+
+static void jobs_are_carried_out_side_by_side(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(1);
+    executor_fixture_start(f, "ns/a");
+    executor_fixture_start(f, "ns/b");
+    assert_int_equal(executor_running(f->executor), 2);
+    assert_int_equal(f->kube.count, 2);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->overs, 2);
+    executor_fixture_close(f);
+}
+
+/* Bodies of a megabyte each are not piled up: one is always under way. */
+static void large_bodies_go_one_at_a_time(void **state)
+{
+    (void)state;
+    enum { WORKERS = 20 };
+    struct executor_fixture *f = executor_fixture_open(WORKERS);
+    f->kube.body_bytes = EXECUTOR_BODY_BYTES_MAX;
+    executor_fixture_start(f, "ns/j");
+    int answers = 0;
+    for (struct kube_request *request; (request = late_api_find(&f->kube, NULL)); answers++) {
+        assert_int_equal(f->kube.count - (size_t)f->kube.events, 1);
+        late_api_answer(&f->kube, request, ERR_NONE);
+    }
+    assert_true(answers > 2 * WORKERS); /* a service and a pod each, and the status */
+    assert_int_equal(f->overs, 1);
+    executor_fixture_close(f);
+}
+
+static void a_failure_is_news_after_a_success(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        bool is_news;
+    } rows[] = {
+        {ERR_FORBIDDEN, true}, {ERR_FORBIDDEN, false}, {ERR_NONE, false}, {ERR_FORBIDDEN, true}};
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_DELETE_POD, .name = "p", .uid = "u"});
+    for (size_t i = 0; i < array_length(rows); i++) {
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), rows[i].code);
+        assert_int_equal(f->is_news, rows[i].is_news);
+    }
+    executor_fixture_close(f);
+}
+
+/* Without an answer nobody knows; what is seen then tells, once. */
+static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code code;
+        bool written; /* to be told by executor_settle */
+    } rows[] = {{ERR_CONFLICT, true}, {ERR_IO, true},         {ERR_TIMEOUT, true},
+                {ERR_NONE, false},    {ERR_FORBIDDEN, false}, {ERR_INPUT, false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct job_status before, seen;
+        struct world world = {.job = f->cluster->job, .status = &f->cluster->status};
+        executor_fixture_start(f, "ns/j");
+        seen = *f->cluster->plan->actions[0].status;
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), rows[i].code);
+        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        world.status = &seen;
+        assert_int_equal(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before),
+                         rows[i].written);
+        if (rows[i].written)
+            assert_int_equal(before.condition_count, 0);
+        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        executor_fixture_close(f);
+    }
+}
+
+/* ... or that it was another's. */
+/* The CustomResourceDefinition of somebody else, or of an earlier version: what was counted is
+ * remembered, whatever of it is seen. */
+static void a_history_that_is_not_kept_is_remembered(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    const char *uid = f->cluster->job->uid;
+    for (int keeps = LATE_API_KEEPS_NOTHING; keeps >= LATE_API_KEEPS_ALL; keeps--) {
+        bool forgetful = keeps != LATE_API_KEEPS_ALL;
+        struct job_status seen = {.history.known = keeps != LATE_API_KEEPS_NOTHING};
+        struct job_status counted = {.history = {.known = true, .failures = 3, .incidents = 2}};
+        f->kube.keeps = keeps;
+        for (int i = 0; i < 2; i++) {
+            struct plan *plan = plan_open(f->cluster->arena);
+            counted.history.failures++;
+            plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer_all(&f->kube);
+            const struct job_status *recalled = executor_recall(f->executor, "ns/j", uid, &seen);
+            assert_int_equal(recalled->history.failures, forgetful ? counted.history.failures : 0);
+            assert_int_equal(recalled->history.incidents, forgetful ? 2 : 0);
+            assert_int_equal(executor_is_forgetful(f->executor), forgetful);
+            assert_ptr_equal(executor_recall(f->executor, "ns/j", "another", &seen), &seen);
+        }
+    }
+    assert_int_equal(f->kube.events, 1); /* told once */
+    executor_fixture_close(f);
+}
+
+/* Another operator has counted since. */
+static void who_leads_no_more_remembers_no_history(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    f->kube.keeps = LATE_API_KEEPS_NOTHING;
+    const char *uid = f->cluster->job->uid;
+    const struct job_status seen = {0}, counted = {.history = {.known = true, .failures = 3}};
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_ptr_not_equal(executor_recall(f->executor, "ns/j", uid, &seen), &seen);
+    executor_drop_histories(f->executor);
+    assert_ptr_equal(executor_recall(f->executor, "ns/j", uid, &seen), &seen);
+    assert_false(executor_is_forgetful(f->executor));
+    executor_fixture_close(f);
+}
+
+/* What is seen lacks what that write counted; it counts all the same, once. */
+static void a_lost_answer_is_known_without_history(void **state)
+{
+    (void)state;
+    const struct history parts[] = {
+        [LATE_API_KEEPS_A_PART] = {.known = true, .failures = 4}, [LATE_API_KEEPS_NOTHING] = {0}};
+    for (int keeps = LATE_API_KEEPS_A_PART; keeps <= LATE_API_KEEPS_NOTHING; keeps++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        f->kube.keeps = keeps;
+        const char *uid = f->cluster->job->uid;
+        const struct history counted = {.known = true, .failures = 3, .incidents = 2};
+        struct job_status tries[2] = {{.start_ms = 1000, .history = counted},
+                                      {.start_ms = 2000, .history = counted}};
+        tries[1].history.failures = tries[1].history.incidents = 4;
+        for (int i = 0; i < 2; i++) {
+            struct plan *plan = plan_open(f->cluster->arena);
+            plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &tries[i]});
+            f->cluster->status = tries[0];
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), i ? ERR_IO : 0);
+            late_api_answer_all(&f->kube);
+        }
+        const struct job_status seen = {.start_ms = 2000, .history = parts[keeps]};
+        struct job_status before;
+        struct world world = {.job = f->cluster->job,
+                              .status = executor_recall(f->executor, "ns/j", uid, &seen)};
+        assert_int_equal(world.status->history.incidents, 2);
+        assert_true(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        assert_int_equal(before.history.failures, 3);
+        const struct job_status *now = executor_recall(f->executor, "ns/j", uid, &seen);
+        assert_int_equal(now->history.failures, 4);
+        assert_int_equal(now->history.incidents, 4);
+        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        executor_fixture_close(f);
+    }
+}
+
+static void a_status_that_another_wrote_is_not_ours(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    executor_fixture_start(f, "ns/j");
+    struct job_status before, seen = *f->cluster->plan->actions[0].status, other = seen;
+    other.start_ms++;
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
+    struct world world = {.job = f->cluster->job, .status = &other};
+    assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    world.status = &seen;
+    assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    executor_fixture_close(f);
+}
+
+/* What was tried before is not forgotten for a later try, which may be refused for its sake. */
+static void of_several_lost_answers_any_may_be_the_one(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct job_status before, seen = {0};
+    enum { TRIES = 9, DONE = 1 };
+    for (int i = 0; i < TRIES; i++) {
+        f->cluster->now_ms += 1000;
+        executor_fixture_start(f, "ns/j");
+        if (i == DONE)
+            seen = job_status_copy(f->cluster->plan->actions[0].status, f->cluster->arena);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"),
+                        i < TRIES - 1 ? ERR_IO : ERR_CONFLICT);
+    }
+    assert_int_not_equal(seen.start_ms, f->cluster->plan->actions[0].status->start_ms);
+    struct world world = {.job = f->cluster->job, .status = &seen};
+    assert_true(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    assert_int_equal(before.condition_count, 0);
+    executor_fixture_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_job_is_carried_out),
+        cmocka_unit_test(outcomes_decide_what_follows),
+        cmocka_unit_test(what_was_refused_is_forgiven),
+        cmocka_unit_test(a_right_that_is_missing_is_remembered_until_it_is_there),
+        cmocka_unit_test(a_group_that_is_taken_is_looked_at_again),
+        cmocka_unit_test(what_is_in_flight_at_a_failure_is_waited_for),
+        cmocka_unit_test(a_deleted_job_is_told),
+        cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),
+        cmocka_unit_test(a_plan_can_be_dropped),
+        cmocka_unit_test(jobs_are_carried_out_side_by_side),
+        cmocka_unit_test(large_bodies_go_one_at_a_time),
+        cmocka_unit_test(a_failure_is_news_after_a_success),
+        cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
+        cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
+        cmocka_unit_test(a_history_that_is_not_kept_is_remembered),
+        cmocka_unit_test(who_leads_no_more_remembers_no_history),
+        cmocka_unit_test(a_lost_answer_is_known_without_history),
+        cmocka_unit_test(a_status_that_another_wrote_is_not_ours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

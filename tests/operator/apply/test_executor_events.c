@@ -1,0 +1,147 @@
+/* Which of a plan's events are told: a job has a budget, and what is no news is not told again. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/apply/event_budget.h"
+#include "tests/operator/apply/executor_fixture.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void events_of_a_big_job_are_bounded(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(40);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->overs, 1);
+    assert_int_equal(f->kube.events, 20);
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (int i = 0; i < 9; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->kube.events, 25);
+    executor_forget(f->executor, "ns/j"); /* a new job of that name tells anew */
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->kube.events, 34);
+    executor_fixture_close(f);
+}
+
+/* A node that goes takes many pods with it, again and again. */
+static void the_ends_of_many_pods_leave_room_for_the_jobs(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (int i = 0; i < 30; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT,
+                                       .event_type = EVENT_WARNING,
+                                       .reason = REASON_POD_DISRUPTED,
+                                       .message = arena_printf(f->cluster->arena, "%d", i)});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(f->kube.events, EVENT_BUDGET_TOKENS - EVENT_BUDGET_RESERVE);
+    plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_int_equal(f->kube.events, EVENT_BUDGET_TOKENS - EVENT_BUDGET_RESERVE + 1);
+    executor_fixture_close(f);
+}
+
+static void events_in_flight_are_bounded(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(1);
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (int i = 0; i < 25; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+    static const char *const keys[] = {"ns/a", "ns/b", "ns/c"};
+    for (size_t i = 0; i < array_length(keys); i++)
+        executor_fixture_start_plan(f, keys[i], plan);
+    assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_NONE);
+    executor_forget(f->executor, "ns/c");
+    executor_fixture_start_plan(f, "ns/c", plan);
+    assert_int_equal(f->kube.count, EXECUTOR_EVENTS_MAX);
+    executor_fixture_close(f);
+}
+
+/* Nor does what each next pod meets use up the budget. */
+static void a_pod_that_ends_like_the_last_is_told_once_an_hour(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t now_ms;
+        const char *message;
+        int events; /* by then */
+    } rows[] = {{1000, "a: OutOfcpu", 1},
+                {61000, "a: OutOfcpu", 1},
+                {61000, "b: OutOfcpu", 2},
+                {121000, "a: OutOfcpu", 2},
+                {1000 + EVENT_BUDGET_AGAIN_MS, "a: OutOfcpu", 3}};
+    struct executor_fixture *f = executor_fixture_open(0);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = ACTION_EVENT,
+                                       .event_type = EVENT_WARNING,
+                                       .reason = REASON_POD_DISRUPTED,
+                                       .message = rows[i].message});
+        executor_fixture_now_ms = rows[i].now_ms;
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer_all(&f->kube);
+        assert_int_equal(f->kube.events, rows[i].events);
+    }
+    executor_fixture_close(f);
+}
+
+/* What goes to stderr meanwhile, which the caller frees, by a pipe: it is little. */
+static char *said_of_forbidden_events(struct executor_fixture *f, int count)
+{
+    char text[8192] = "";
+    int fds[2], old = dup(STDERR_FILENO);
+    assert_int_equal(pipe(fds), 0);
+    dup2(fds[1], STDERR_FILENO);
+    for (int i = 0; i < count; i++) {
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = "Why", .message = "m"});
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "(Why)"), ERR_FORBIDDEN);
+    }
+    dup2(old, STDERR_FILENO);
+    close(fds[1]);
+    assert_true(read(fds[0], text, sizeof text - 1) >= 0);
+    close(fds[0]);
+    close(old);
+    return xstrdup(text);
+}
+
+/* In a namespace that goes all are refused: that says nothing of a right that goes later. */
+static void that_events_are_refused_is_told_now_and_then(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t now_ms;
+        bool told;
+    } rows[] = {{1000, true}, {61000, false}, {1000 + 3600 * 1000, true}, {3700 * 1000, false}};
+    struct executor_fixture *f = executor_fixture_open(0);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        executor_fixture_now_ms = rows[i].now_ms;
+        auto_free char *said = said_of_forbidden_events(f, 2);
+        const char *first = strstr(said, "an event is lost");
+        assert_int_equal(first != NULL, rows[i].told);
+        assert_true(!first || !strstr(first + 1, "an event is lost"));
+    }
+    executor_fixture_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_of_a_big_job_are_bounded),
+        cmocka_unit_test(the_ends_of_many_pods_leave_room_for_the_jobs),
+        cmocka_unit_test(events_in_flight_are_bounded),
+        cmocka_unit_test(a_pod_that_ends_like_the_last_is_told_once_an_hour),
+        cmocka_unit_test(that_events_are_refused_is_told_now_and_then),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

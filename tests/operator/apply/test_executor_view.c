@@ -1,0 +1,189 @@
+/* After a plan: what it did is waited for in the view, and what it could not do is not tried again
+ * on the same view. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "tests/operator/apply/executor_fixture.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* C35: a service and a pod are expected, and one of them seen, then both. */
+static void a_view_without_our_own_writes_is_too_early(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct cluster *cluster = f->cluster;
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube); /* uid1: the status, uid2: the service, uid3: the pod */
+    assert_int_equal(executor_fixture_early_ms(f), 5000);
+    executor_fixture_now_ms += 1;
+    cluster->services[0] = (struct service){.name = "j-master-0", .uid = "uid2"};
+    cluster->service_count = 1;
+    assert_int_equal(executor_fixture_early_ms(f), 4999);
+    cluster->pods[0] = (struct pod){.name = "j-master-0", .uid = "uid3"};
+    cluster->pod_count = 1;
+    assert_int_equal(executor_fixture_early_ms(f), 4999); /* the job is still the old one */
+    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "3"));
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+/* Its UID is not known: its name must do. Nobody is told of a failure. */
+static void a_create_whose_answer_was_lost_is_awaited_by_name(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct cluster *cluster = f->cluster;
+    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "2"));
+    executor_fixture_start(f, "ns/j");
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_NONE);
+    late_api_confirm(&f->kube, late_api_find(&f->kube, "POST services j-master-0"));
+    late_api_confirm(&f->kube, late_api_find(&f->kube, "POST pods j-master-0"));
+    assert_int_equal(f->overs, 1);
+    assert_null(strstr(str_text(&f->kube.said), "Failed"));
+    assert_null(executor_refused(f->executor, "ns/j", "job"));
+    cluster->services[0] = (struct service){.name = "j-master-0", .uid = "s"};
+    cluster->service_count = 1;
+    assert_int_equal(executor_fixture_early_ms(f), 5000);
+    cluster->pods[0] = (struct pod){.name = "j-master-0", .uid = "p"};
+    cluster->pod_count = 1;
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+/* The API server finds the stored job invalid: no use in asking again until it is another one. */
+static void a_status_found_invalid_waits_for_another_version(void **state)
+{
+    (void)state;
+    for (int mended = 0; mended < 2; mended++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        f->rereads = true;
+        executor_fixture_start(f, "ns/j");
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_INPUT);
+        assert_string_equal(str_text(&f->kube.said), "PUT status j\n(FailedUpdateStatus)\n");
+        assert_int_equal(f->failure.code, ERR_INPUT);
+        assert_true(f->is_news);
+        executor_fixture_now_ms += 299 * 1000;
+        assert_int_equal(executor_fixture_early_ms(f), 1000);
+        executor_fixture_now_ms += mended ? 0 : 1000;
+        if (mended)
+            json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "9"));
+        assert_int_equal(executor_fixture_early_ms(f), 0);
+        assert_string_equal(str_text(&f->asked), ""); /* the watch is not to blame */
+
+        executor_fixture_start(
+            f, "ns/j"); /* the same again is told neither by an event nor in the log */
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_INPUT);
+        assert_int_equal(f->kube.events, 1);
+        assert_false(f->is_news);
+        executor_fixture_close(f);
+    }
+}
+
+static void a_write_that_changes_nothing_is_not_awaited(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &f->cluster->status});
+    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "2"));
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+/* C35: nothing is seen, for as long as is waited (the training operator: five minutes). */
+static void nobody_waits_for_ever(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube);
+    executor_fixture_now_ms += 4999;
+    assert_int_equal(executor_fixture_early_ms(f), 1);
+    executor_fixture_now_ms += 1;
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_now_ms -= 5000;
+    assert_int_equal(executor_fixture_early_ms(f), 0); /* it is forgotten */
+
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube);
+    f->cluster->job->uid = "another";
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+static void what_is_never_seen_may_be_read_anew(void **state)
+{
+    (void)state;
+    for (int rereads = 0; rereads < 2; rereads++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct cluster *cluster = f->cluster;
+        f->rereads = rereads;
+        executor_fixture_start(f, "ns/j");
+        late_api_answer_all(&f->kube); /* uid2: the service, uid3: the pod */
+        cluster->pods[0] = (struct pod){.name = "j-master-0", .uid = "uid3"};
+        cluster->pod_count = 1;
+        json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "3"));
+        executor_fixture_now_ms += 4999;
+        assert_int_equal(executor_fixture_early_ms(f), 1);
+        assert_string_equal(str_text(&f->asked), "");
+        executor_fixture_now_ms += 1;
+        assert_int_equal(executor_fixture_early_ms(f), rereads ? 5000 : 0);
+        assert_string_equal(str_text(&f->asked), "service since 1000;");
+        executor_fixture_now_ms += 5000;
+        assert_int_equal(executor_fixture_early_ms(f), 0); /* not twice */
+        assert_string_equal(str_text(&f->asked), "service since 1000;");
+        executor_fixture_close(f);
+    }
+}
+
+static void after_a_conflict_a_newer_job_is_awaited(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_CONFLICT);
+    assert_int_equal(executor_fixture_early_ms(f), 5000);
+    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "9"));
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+/* Nor is the end of a pod that turned out to have changed: it is looked at first. */
+static void a_refused_deletion_by_force_is_not_awaited(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){
+                       .kind = ACTION_FORCE_DELETE_POD, .name = "p", .uid = "u", .version = "1"});
+    f->cluster->pods[0] = (struct pod){.name = "p", .uid = "u"};
+    f->cluster->pod_count = 1;
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_NONE);
+    assert_int_equal(executor_fixture_early_ms(f), 5000);
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_CONFLICT);
+    assert_int_equal(f->failure.code, ERR_NONE);
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_view_without_our_own_writes_is_too_early),
+        cmocka_unit_test(a_create_whose_answer_was_lost_is_awaited_by_name),
+        cmocka_unit_test(a_status_found_invalid_waits_for_another_version),
+        cmocka_unit_test(a_write_that_changes_nothing_is_not_awaited),
+        cmocka_unit_test(nobody_waits_for_ever),
+        cmocka_unit_test(what_is_never_seen_may_be_read_anew),
+        cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
+        cmocka_unit_test(a_refused_deletion_by_force_is_not_awaited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* Views that show, or do not show yet, what was done. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/apply/expect.h"
+
+static const struct action create_pod = {.kind = ACTION_CREATE_POD, .name = "p"};
+static const struct action create_service = {.kind = ACTION_CREATE_SERVICE, .name = "p"};
+static const struct action delete_pod = {.kind = ACTION_DELETE_POD, .name = "p", .uid = "a"};
+static const struct action force_pod = {.kind = ACTION_FORCE_DELETE_POD, .name = "p", .uid = "a"};
+static const struct action delete_service = {
+    .kind = ACTION_DELETE_SERVICE, .name = "p", .uid = "a"};
+static const struct action delete_job = {.kind = ACTION_DELETE_JOB, .name = "j", .uid = "a"};
+
+static const struct {
+    const char *name;
+    const struct action *action;
+    const char *uid;    /* what the answer to a create told */
+    struct pod pods[2]; /* those with a uid */
+    struct service services[1];
+    bool met;
+} rows[] = {
+    {"a pod not seen yet", &create_pod, "a", {{.uid = NULL}}, {{.uid = NULL}}, false},
+    {"a pod", &create_pod, "a", {{.uid = "z"}, {.uid = "a"}}, {{.uid = NULL}}, true},
+    {"the pod before it", &create_pod, "a", {{.uid = "z"}}, {{.uid = NULL}}, false},
+    {"a service of that uid is no pod", &create_pod, "a", {{.uid = NULL}}, {{.uid = "a"}}, false},
+    {"a pod of unknown UID not seen yet",
+     &create_pod,
+     NULL,
+     {{.uid = "z", .name = "o"}},
+     {{.uid = "a", .name = "p"}},
+     false},
+    {"a pod of unknown UID",
+     &create_pod,
+     NULL,
+     {{.uid = "z", .name = "o"}, {.uid = "a", .name = "p"}},
+     {{.uid = NULL}},
+     true},
+    {"a service of unknown UID not seen yet",
+     &create_service,
+     NULL,
+     {{.uid = "a", .name = "p"}},
+     {{.uid = "z", .name = "o"}},
+     false},
+    {"a service of unknown UID",
+     &create_service,
+     NULL,
+     {{.uid = NULL}},
+     {{.uid = "a", .name = "p"}},
+     true},
+    {"a service not seen yet", &create_service, "a", {{.uid = "a"}}, {{.uid = NULL}}, false},
+    {"a service", &create_service, "a", {{.uid = NULL}}, {{.uid = "a"}}, true},
+    {"a pod still there", &delete_pod, NULL, {{.uid = "a"}}, {{.uid = NULL}}, false},
+    {"a pod that is ending",
+     &delete_pod,
+     NULL,
+     {{.uid = "a", .deleted_ms = 1, .grace_ms = 30000}},
+     {{.uid = NULL}},
+     true},
+    {"a pod that is gone", &delete_pod, NULL, {{.uid = "z"}}, {{.uid = NULL}}, true},
+    {"a pod that was ending before it was forced",
+     &force_pod,
+     NULL,
+     {{.uid = "a", .deleted_ms = 1, .grace_ms = 30000}},
+     {{.uid = NULL}},
+     false},
+    {"a pod that a finalizer holds",
+     &force_pod,
+     NULL,
+     {{.uid = "a", .deleted_ms = 1}},
+     {{.uid = NULL}},
+     true},
+    {"a service still there", &delete_service, NULL, {{.uid = NULL}}, {{.uid = "a"}}, false},
+    {"a service that is ending",
+     &delete_service,
+     NULL,
+     {{.uid = NULL}},
+     {{.uid = "a", .deleting = true}},
+     true},
+    {"other kinds", &delete_job, NULL, {{.uid = NULL}}, {{.uid = NULL}}, true},
+};
+
+static void what_a_view_must_show(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct world world = {.pods = rows[i].pods, .services = rows[i].services};
+        while (world.pod_count < 2 && rows[i].pods[world.pod_count].uid)
+            world.pod_count++;
+        world.service_count = rows[i].services[0].uid ? 1 : 0;
+        struct expect *expect = expect_open();
+        expect_done(expect, rows[i].action, rows[i].uid);
+        if (expect_is_met(expect, &world, "1") != rows[i].met)
+            fail_msg("%s", rows[i].name);
+        expect_close(expect);
+    }
+}
+
+static void a_pod_group_that_was_made_must_be_shown(void **state)
+{
+    (void)state;
+    static const struct action create = {.kind = ACTION_CREATE_POD_GROUP, .name = "j"};
+    struct pod pod = {.uid = "a", .name = "j"};
+    struct pod_group group = {.uid = "a", .name = "j"};
+    bool missing[EXPECT_KINDS];
+    for (int known = 0; known < 2; known++) { /* its UID */
+        struct world world = {.pods = &pod, .pod_count = 1};
+        struct expect *expect = expect_open();
+        expect_done(expect, &create, known ? "a" : NULL);
+        assert_false(expect_is_met(expect, &world, "1"));
+        expect_missing(expect, &world, "1", missing);
+        assert_true(missing[EXPECT_POD_GROUP] && !missing[EXPECT_POD] && !missing[EXPECT_SERVICE]);
+        world.pod_group = &group;
+        assert_true(expect_is_met(expect, &world, "1"));
+        expect_close(expect);
+    }
+}
+
+static void what_was_seen_once_need_not_be_seen_again(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    struct expect *expect = expect_open();
+    auto_arena struct arena *arena = arena_open();
+    struct pod pods[MANY];
+    struct world world = {.pods = pods};
+    for (int i = 0; i < MANY; i++) {
+        pods[i] = (struct pod){.uid = arena_printf(arena, "u%d", i)};
+        expect_done(expect, &create_pod, pods[i].uid);
+    }
+    world.pod_count = MANY / 2;
+    assert_false(expect_is_met(expect, &world, "1"));
+    world.pods = pods + MANY / 2; /* the first half has ended and is gone */
+    assert_true(expect_is_met(expect, &world, "1"));
+    expect_done(expect, &create_pod, "more");
+    assert_false(expect_is_met(expect, &world, "1"));
+    expect_close(expect);
+}
+
+static void a_job_that_was_written_is_newer(void **state)
+{
+    (void)state;
+    struct world world = {.pod_count = 0};
+    struct expect *expect = expect_open();
+    assert_true(expect_is_met(expect, &world, "7"));
+    expect_newer(expect, "7");
+    assert_false(expect_is_met(expect, &world, "7"));
+    assert_true(expect_is_met(expect, &world, "5")); /* versions have no order */
+    expect_close(expect);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_view_must_show),
+        cmocka_unit_test(a_pod_group_that_was_made_must_be_shown),
+        cmocka_unit_test(what_was_seen_once_need_not_be_seen_again),
+        cmocka_unit_test(a_job_that_was_written_is_newer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* What is asked of the API server for each kind of action. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/apply/request.h"
+#include "operator/manifest/init_template.h"
+#include "tests/operator/cluster.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct pod_group_spec pod_group = {
+    .min_member = 2, .queue = "q", .priority_class = ""};
+static const struct autoscaler_spec autoscaler = {
+    .min_replicas = 1, .max_replicas = 3, .metrics_hash = "ab"};
+
+#define NS   "/namespaces/ns"
+#define CORE "/api/v1" NS
+
+static const struct {
+    struct action action;
+    enum gang_scheduler gang;
+    const char *line; /* METHOD PATH */
+    const char *part; /* of the body */
+} rows[] = {
+    {{.kind = ACTION_EVENT, .reason = "Why", .message = "m"},
+     GANG_NONE,
+     "POST " CORE "/events",
+     "{\"name\":\"j.00000000000000ff\",\"namespace\":\"ns\"}"},
+    {{.kind = ACTION_CREATE_POD, .name = "j-worker-1", .type = REPLICA_WORKER, .index = 1},
+     GANG_NONE,
+     "POST " CORE "/pods?fieldValidation=Strict",
+     "\"name\":\"j-worker-1\""},
+    {{.kind = ACTION_CREATE_SERVICE, .name = "j-master-0", .type = REPLICA_MASTER},
+     GANG_NONE,
+     "POST " CORE "/services",
+     "\"clusterIP\":\"None\""},
+    {{.kind = ACTION_DELETE_POD, .name = "p", .uid = "u"},
+     GANG_NONE,
+     "DELETE " CORE "/pods/p",
+     "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"u\"}}"},
+    {{.kind = ACTION_FORCE_DELETE_POD, .name = "p", .uid = "u", .version = "7"},
+     GANG_NONE,
+     "DELETE " CORE "/pods/p",
+     "\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"gracePeriodSeconds\":0"},
+    {{.kind = ACTION_DELETE_SERVICE, .name = "s", .uid = "u"},
+     GANG_NONE,
+     "DELETE " CORE "/services/s",
+     "\"uid\":\"u\""},
+    {{.kind = ACTION_DELETE_JOB, .name = "j", .uid = "u"},
+     GANG_NONE,
+     "DELETE /apis/kubeflow.org/v1" NS "/pytorchjobs/j",
+     "\"propagationPolicy\":\"Background\""},
+    {{.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &pod_group},
+     GANG_VOLCANO,
+     "POST /apis/scheduling.volcano.sh/v1beta1" NS "/podgroups",
+     "\"queue\":\"q\""},
+    {{.kind = ACTION_UPDATE_POD_GROUP, .name = "j", .uid = "u", .pod_group = &pod_group},
+     GANG_PLUGINS,
+     "PATCH /apis/scheduling.x-k8s.io/v1alpha1" NS "/podgroups/j",
+     "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"u\"},{\"op\":\"replace\",\"path\":"
+     "\"/spec\",\"value\":{\"minMember\":2}}]"},
+    {{.kind = ACTION_DELETE_POD_GROUP, .name = "j", .uid = "u"},
+     GANG_VOLCANO,
+     "DELETE /apis/scheduling.volcano.sh/v1beta1" NS "/podgroups/j",
+     "\"uid\":\"u\""},
+    {{.kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &autoscaler},
+     GANG_NONE,
+     "POST /apis/autoscaling/v2" NS "/horizontalpodautoscalers?fieldValidation=Strict",
+     "\"maxReplicas\":3"},
+    {{.kind = ACTION_UPDATE_AUTOSCALER, .name = "j", .uid = "u", .autoscaler = &autoscaler},
+     GANG_NONE,
+     "PATCH /apis/autoscaling/v2" NS "/horizontalpodautoscalers/j?fieldValidation=Strict",
+     "{\"metadata\":{\"uid\":\"u\",\"annotations\":{\"shoal.dev/metrics-hash\":\"ab\"}},\"spec\":{"
+     "\"scaleTargetRef\":{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"name\":\"j\"},"
+     "\"minReplicas\":1,\"maxReplicas\":3,\"metrics\":null}}"},
+    {{.kind = ACTION_DELETE_AUTOSCALER, .name = "j", .uid = "u"},
+     GANG_NONE,
+     "DELETE /apis/autoscaling/v2" NS "/horizontalpodautoscalers/j",
+     "\"uid\":\"u\""},
+};
+
+static struct request_source source_of(const struct cluster *cluster, const struct pod_options *pod)
+{
+    return (struct request_source){.job = cluster->job,
+                                   .history = &cluster->status.history,
+                                   .pod = pod,
+                                   .autoscaling_version = "v2",
+                                   .event_number = 255};
+}
+
+static char *body_of(struct request *request)
+{
+    char *text = json_dumps(request->body, JSON_COMPACT);
+    json_decref(request->body);
+    return text;
+}
+
+static void an_autoscaler_of_before_is_adopted(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
+    const struct request_source source = source_of(cluster, &pod);
+    const struct action action = {
+        .kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &autoscaler};
+    struct request request = request_adopt(&action, &source);
+    assert_string_equal(request.method, "PATCH");
+    assert_string_equal(request.content_type, "application/json-patch+json");
+    assert_string_equal(request.path, "/apis/autoscaling/v2" NS "/horizontalpodautoscalers/j");
+    auto_free char *body = body_of(&request);
+    assert_string_equal(
+        body, "[{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/0/uid\",\"value\":\"job\"},"
+              "{\"op\":\"test\",\"path\":\"/metadata/labels\",\"value\":null},"
+              "{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":{"
+              "\"training.kubeflow.org/operator-name\":\"pytorchjob-controller\","
+              "\"training.kubeflow.org/job-name\":\"j\"}}]");
+    cluster_close(cluster);
+}
+
+static void each_action_is_one_request(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    json_t *annotations = json_pack("{s:s}", "team", "a");
+    cluster->job->annotations = annotations;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct pod_options pod = {.gang = {rows[i].gang, "scheduler"}};
+        const struct request_source source = source_of(cluster, &pod);
+        struct request request = request_build(&rows[i].action, &source);
+        auto_free char *line = xasprintf("%s %s", request.method, request.path);
+        auto_free char *body = body_of(&request);
+        assert_string_equal(line, rows[i].line);
+        if (!strstr(body, rows[i].part))
+            fail_msg("%s: no %s in %s", line, rows[i].part, body);
+        if (rows[i].action.kind == ACTION_UPDATE_POD_GROUP)
+            assert_string_equal(request.content_type, "application/json-patch+json");
+        else if (rows[i].action.kind == ACTION_UPDATE_AUTOSCALER)
+            assert_string_equal(request.content_type, "application/merge-patch+json");
+        else
+            assert_null(request.content_type);
+    }
+    json_decref(annotations);
+    cluster_close(cluster);
+}
+
+static void the_status_goes_to_its_subresource(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    json_t *object = json_loads("{\"metadata\":{\"resourceVersion\":\"77\"}}", 0, NULL);
+    const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
+    struct request_source source = source_of(cluster, &pod);
+    source.object = object;
+    const struct action action = {.kind = ACTION_SET_STATUS, .status = &cluster->status};
+    struct request request = request_build(&action, &source);
+    assert_string_equal(request.method, "PUT");
+    assert_string_equal(request.path, "/apis/kubeflow.org/v1" NS "/pytorchjobs/j/status");
+    auto_free char *body = body_of(&request);
+    assert_non_null(strstr(body, "\"resourceVersion\":\"77\""));
+    json_decref(object);
+    cluster_close(cluster);
+}
+
+static void workers_wait_if_there_is_a_master(void **state)
+{
+    (void)state;
+    static const struct {
+        int masters;
+        enum replica_type type;
+        bool template_, waits;
+    } pods[] = {
+        {1, REPLICA_WORKER, true, true},
+        {1, REPLICA_WORKER, false, false},
+        {1, REPLICA_MASTER, true, false},
+        {0, REPLICA_WORKER, true, false},
+    };
+    struct init_template *template_;
+    struct error err;
+    const struct init_options options = {
+        .path = INIT_TEMPLATE_PATH, .image = "shoal-operator", .max_tries = 1};
+    assert_ok(init_template_open(&template_, &options, &err), &err);
+    for (size_t i = 0; i < array_length(pods); i++) {
+        struct cluster *cluster = cluster_open(pods[i].masters, 2, "OnFailure", "", "");
+        const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
+        struct request_source source = source_of(cluster, &pod);
+        source.init = pods[i].template_ ? template_ : NULL;
+        const struct action action = {.kind = ACTION_CREATE_POD, .type = pods[i].type};
+        struct request request = request_build(&action, &source);
+        auto_free char *body = body_of(&request);
+        assert_int_equal(!!strstr(body, "\"wait-for\",\"j-master-0\""), pods[i].waits);
+        cluster_close(cluster);
+    }
+    init_template_close(template_);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_action_is_one_request),
+        cmocka_unit_test(an_autoscaler_of_before_is_adopted),
+        cmocka_unit_test(the_status_goes_to_its_subresource),
+        cmocka_unit_test(workers_wait_if_there_is_a_master),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

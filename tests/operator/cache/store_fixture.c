@@ -1,0 +1,96 @@
+#include "tests/operator/cache/store_fixture.h"
+
+#include "base/mem.h"
+#include "operator/job/names.h"
+#include "tests/support.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_changed(void *context, const char *key, bool finished)
+{
+    struct fixture *f = context;
+    assert_true(str_starts_with(key, "ns/"));
+    str_printf(&f->changed, " %s%s", key + 3, finished ? "~" : "");
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    struct fixture *f = context;
+    str_printf(&f->trouble, "%s\n", message);
+}
+
+int fixture_open(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    str_init(&f->changed, 1 << 16);
+    str_init(&f->trouble, 1 << 16);
+    f->store = store_open(&(struct store_options){.max_objects = FIXTURE_MAX_OBJECTS,
+                                                  .default_backoff_limit = 6,
+                                                  .changed = on_changed,
+                                                  .trouble = on_trouble,
+                                                  .context = f});
+    *state = f;
+    return 0;
+}
+
+int fixture_close(void **state)
+{
+    struct fixture *f = *state;
+    store_close(f->store);
+    str_free(&f->changed);
+    str_free(&f->trouble);
+    free(f);
+    return 0;
+}
+
+void feed_put(struct fixture *f, enum store_kind kind, json_t *object)
+{
+    store_put(f->store, kind, object);
+    json_decref(object);
+}
+
+void feed_gone(struct fixture *f, enum store_kind kind, json_t *object)
+{
+    store_gone(f->store, kind, object);
+    json_decref(object);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *world_text(struct fixture *f, const struct store_job *job, struct arena *arena)
+{
+    struct world world;
+    store_world(f->store, job, 77, arena, &world);
+    assert_ptr_equal(world.job, job->job);
+    assert_ptr_equal(world.status, job->status);
+    assert_int_equal(world.now_ms, 77);
+    size_t count = world.pod_count + world.service_count;
+    const char **texts = arena_array(arena, const char *, count), *all = "";
+    for (size_t i = 0; i < world.pod_count; i++)
+        texts[i] = arena_printf(arena, "%s:%s:%s", world.pods[i].name, world.pods[i].uid,
+                                names_phase(world.pods[i].phase));
+    for (size_t i = 0; i < world.service_count; i++)
+        texts[world.pod_count + i] =
+            arena_printf(arena, "%s:%s", world.services[i].name, world.services[i].uid);
+    if (world.pod_count)
+        qsort(texts, world.pod_count, sizeof *texts, compare_texts);
+    if (world.service_count)
+        qsort(texts + world.pod_count, world.service_count, sizeof *texts, compare_texts);
+    for (size_t i = 0; i < count; i++)
+        all = arena_printf(arena, "%s%s%s", all, i ? " " : "", texts[i]);
+    return all;
+}
+
+void assert_world(struct fixture *f, const char *key, const char *expected)
+{
+    struct store_job *job = store_take_job(f->store, key);
+    assert_non_null(job);
+    auto_arena struct arena *arena = arena_open();
+    assert_string_equal(world_text(f, job, arena), expected);
+    store_release_job(job);
+}

@@ -1,0 +1,215 @@
+/* What is watched, over real sockets: autoscalers are the only kind that may be missing. The server
+ * knows no paths, so all kinds are given the same answers. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/cache/channels.h"
+#include "tests/operator/api.h"
+
+#include <string.h>
+
+enum { KINDS = 4, STEP_MS = 60 * 1000 }; /* jobs, pods, services, autoscalers; past any backoff */
+
+#define EMPTY     API_ANSWER("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}")
+#define FORBIDDEN API_STATUS("403 Forbidden", "Forbidden", "may not watch")
+#define UNKNOWN   API_STATUS("404 Not Found", "NotFound", "no such kind")
+
+static int64_t test_now_ms;
+
+static int64_t now_ms(void)
+{
+    return test_now_ms;
+}
+
+static const struct clocks test_clocks = {.wall_ms = now_ms, .steady_ms = now_ms};
+
+struct fixture {
+    struct api api;
+    struct store *store;
+    struct channels *channels;
+};
+
+static void on_changed(void *context, const char *key, bool finished)
+{
+    (void)context, (void)key, (void)finished;
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    (void)context;
+    fail_msg("trouble: %s", message);
+}
+
+static void open_fixture(struct fixture *f, const struct fake_answer *answers, size_t count)
+{
+    test_now_ms = API_NOW_MS;
+    api_open(&f->api, answers, count, NULL);
+    const struct store_options store = {.changed = on_changed, .trouble = on_trouble};
+    f->store = store_open(&store);
+    const struct channels_options options = {.clocks = &test_clocks};
+    f->channels = channels_open(f->api.kube, f->store, &options);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    channels_close(f->channels);
+    store_close(f->store);
+    api_close(&f->api);
+}
+
+/* Sends what is wanted after every backoff, and takes the answers. */
+static void step(struct fixture *f)
+{
+    test_now_ms += STEP_MS;
+    channels_tick(f->channels);
+    api_wait_answers(&f->api);
+}
+
+static void what_was_read_once_is_not_given_up(void **state)
+{
+    (void)state;
+    static const struct fake_answer refusals[] = {FORBIDDEN, UNKNOWN};
+    for (size_t i = 0; i < array_length(refusals); i++) {
+        const struct fake_answer answers[] = {EMPTY, EMPTY, EMPTY, EMPTY, refusals[i]};
+        struct fixture f;
+        open_fixture(&f, answers, array_length(answers));
+        step(&f);
+        assert_true(channels_are_ready(f.channels));
+        for (int n = 0; n < 3; n++)
+            step(&f);
+        assert_true(kube_requests_sent(f.api.kube) > KINDS);
+        assert_string_equal(channels_autoscaling(f.channels), "v2");
+        close_fixture(&f);
+    }
+}
+
+/* Of each kind it is known whether it can be had, for the metrics; of children also why not. */
+static void what_fails_is_known_by_kind(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        {.to = "GET /apis/kubeflow.org/",
+         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /api/v1/services",
+         .bytes = API_TEXT("403 Forbidden", "",
+                           "{\"reason\":\"Forbidden\",\"message\":\"may not list services\"}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /",
+         .bytes = API_TEXT("500 Error", "", "{\"reason\":\"InternalError\"}"),
+         .then = FAKE_CLOSE},
+    };
+    static const struct {
+        enum store_kind kind;
+        const char *plural;
+        bool failing;
+    } rows[] = {{STORE_JOBS, "pytorchjobs", false},
+                {STORE_PODS, "pods", true},
+                {STORE_SERVICES, "services", true},
+                {STORE_POD_GROUPS, NULL, false},
+                {STORE_AUTOSCALERS, "horizontalpodautoscalers", true}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    assert_null(channels_blind(f.channels)); /* nothing is known yet */
+    step(&f);
+    kube_tick(f.api.kube, test_now_ms, &(int64_t){0}); /* it decides what failed */
+    for (size_t i = 0; i < array_length(rows); i++) {
+        bool failing = false;
+        const char *plural = channels_watched(f.channels, rows[i].kind, &failing);
+        if (rows[i].plural)
+            assert_string_equal(plural, rows[i].plural);
+        else
+            assert_null(plural);
+        assert_int_equal(failing, rows[i].failing);
+    }
+    assert_null(channels_blind(f.channels)); /* one refusal may be the server's own trouble */
+    for (int n = 0; n < 5; n++)
+        step(&f);
+    kube_tick(f.api.kube, test_now_ms, &(int64_t){0});
+    assert_non_null(strstr(channels_blind(f.channels), "may not list services"));
+    close_fixture(&f);
+}
+
+static bool was_asked(struct fixture *f, const char *part)
+{
+    for (size_t i = 0; i < fake_server_request_count(f->api.server); i++)
+        if (api_request_has(&f->api, i, part))
+            return true;
+    return false;
+}
+
+static void older_autoscalers_are_tried_and_then_none(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {UNKNOWN};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    assert_true(was_asked(&f, "/autoscaling/v2/"));
+    step(&f);
+    assert_true(was_asked(&f, "/autoscaling/v2beta2/"));
+    for (int n = 0; n < 3; n++)
+        step(&f);
+    assert_null(channels_autoscaling(f.channels));
+    assert_false(channels_are_ready(f.channels)); /* jobs are not to be done without */
+    close_fixture(&f);
+}
+
+static void a_right_that_is_given_late_counts(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, EMPTY};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    assert_null(channels_autoscaling(f.channels));
+    assert_false(channels_are_ready(f.channels));
+    step(&f);
+    assert_true(channels_are_ready(f.channels));
+    assert_string_equal(channels_autoscaling(f.channels), "v2");
+    close_fixture(&f);
+}
+
+static size_t count_asked(struct fixture *f, const char *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fake_server_request_count(f->api.server); i++)
+        count += api_request_has(&f->api, i, part);
+    return count;
+}
+
+static void a_silent_watch_is_listed_again(void **state)
+{
+    (void)state;
+    const struct fake_answer answers[] = {
+        EMPTY, EMPTY, EMPTY, EMPTY, {.bytes = FAKE_CHUNKED, .then = FAKE_HOLD}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    channels_tick(f.channels);
+    api_wait_requests(&f.api, (size_t)2 * KINDS);
+    assert_int_equal(count_asked(&f, "labelSelector="), 2 * (KINDS - 1)); /* jobs have no label */
+    assert_int_equal(count_asked(&f, "/services?"), 2);
+    assert_false(
+        channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* the list is as new */
+    test_now_ms += 1;
+    assert_true(channels_suspect(f.channels, STORE_SERVICES, test_now_ms));
+    assert_true(channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* it is under way */
+    channels_tick(f.channels);
+    api_wait_requests(&f.api, (size_t)2 * KINDS + 1);
+    assert_int_equal(count_asked(&f, "/services?limit="), 2);
+    assert_int_equal(count_asked(&f, "/pods?limit="), 1);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_read_once_is_not_given_up),
+        cmocka_unit_test(older_autoscalers_are_tried_and_then_none),
+        cmocka_unit_test(a_right_that_is_given_late_counts),
+        cmocka_unit_test(what_fails_is_known_by_kind),
+        cmocka_unit_test(a_silent_watch_is_listed_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* PodGroups and autoscalers in the caches: found by the name of the job, whoever owns them. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/cache/store.h"
+#include "tests/operator/cache/objects.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_changed(void *context, const char *key, bool finished)
+{
+    assert_false(finished);
+    str_printf(context, " %s", key);
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    (void)context;
+    fail_msg("%s", message);
+}
+
+static void put(struct store *store, enum store_kind kind, json_t *object)
+{
+    store_put(store, kind, object);
+    json_decref(object);
+}
+
+static struct world look(struct store *store, const char *key, struct arena *arena)
+{
+    struct store_job *job = store_take_job(store, key);
+    struct world world;
+    assert_non_null(job);
+    store_world(store, job, 1, arena, &world);
+    store_release_job(job);
+    return world;
+}
+
+static void put_both(struct store *store)
+{
+    put(store, STORE_POD_GROUPS,
+        object_from("{metadata: {name: j, namespace: ns, uid: g, resourceVersion: '2'}, spec: "
+                    "{minMember: 2, queue: q, minResources: {cpu: 500m, memory: 1}}, status: "
+                    "{phase: Pending, conditions: [{type: Unschedulable, status: 'True', message: "
+                    "full}]}}"));
+    put(store, STORE_AUTOSCALERS,
+        object_from("{metadata: {name: j, namespace: ns, uid: a, resourceVersion: '3', "
+                    "ownerReferences: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: j, "
+                    "uid: o, controller: true}]}, spec: {maxReplicas: 3}}"));
+}
+
+static void check_both(const struct world *world)
+{
+    assert_string_equal(world->pod_group->uid, "g");
+    assert_string_equal(world->pod_group->owner_uid, "");
+    assert_string_equal(world->pod_group->phase, "Pending");
+    assert_string_equal(world->pod_group->message, "full");
+    assert_string_equal(world->pod_group->spec.queue, "q");
+    assert_int_equal(world->pod_group->spec.min_resources.count, 2);
+    assert_string_equal(world->pod_group->spec.min_resources.items[1].resource, "memory");
+    assert_int_equal(world->pod_group->spec.min_resources.items[1].milli, 1000);
+    assert_string_equal(world->autoscaler->name, "j");
+    assert_string_equal(world->autoscaler->owner_uid, "o");
+    assert_int_equal(world->autoscaler->spec.max_replicas, 3);
+    assert_int_equal(world->pod_count + world->service_count, 0);
+}
+
+static void they_are_found_by_the_jobs_name(void **state)
+{
+    (void)state;
+    struct str changed;
+    str_init(&changed, 4096);
+    struct store *store = store_open(
+        &(struct store_options){.changed = on_changed, .trouble = on_trouble, .context = &changed});
+    struct arena *arena = arena_open();
+    put(store, STORE_POD_GROUPS,
+        object_from("{metadata: {name: none, namespace: ns, uid: x, resourceVersion: '4'}}"));
+    assert_string_equal(str_text(&changed), ""); /* nobody's business */
+    put(store, STORE_JOBS, object_job("j", "o", 1, 1));
+    put_both(store);
+    put_both(store); /* the same version again is no news */
+    assert_string_equal(str_text(&changed), " ns/j ns/j ns/j");
+    struct world world = look(store, "ns/j", arena);
+    check_both(&world);
+    assert_int_equal(store_count(store, STORE_POD_GROUPS), 2);
+    str_clear(&changed);
+    json_t *group =
+        object_from("{metadata: {name: j, namespace: ns, uid: g, resourceVersion: '5'}}");
+    store_gone(store, STORE_POD_GROUPS, group);
+    json_decref(group);
+    store_begin_list(store, STORE_AUTOSCALERS);
+    store_end_list(store, STORE_AUTOSCALERS);
+    assert_string_equal(str_text(&changed), " ns/j ns/j");
+    world = look(store, "ns/j", arena);
+    assert_null(world.pod_group);
+    assert_null(world.autoscaler);
+    arena_close(arena);
+    str_free(&changed);
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(they_are_found_by_the_jobs_name)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* What the caches cost: 1,000 jobs of 8 pods and 8 services each, as an API server sends them (with
+ * managedFields, volumes, conditions, all), counted in bytes of the allocator. A bound, and that
+ * what is gone costs nothing. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "operator/cache/store.h"
+#include "tests/operator/cache/objects.h"
+
+#include <jansson.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOBS      1000
+#define PODS      8
+#define MAX_BYTES (10 << 20)
+
+/* ---- counting: the allocator's own figures take what it caches for what is used ---- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+#define COUNTS false /* the allocator is the sanitizer's, which looks for leaks instead */
+static size_t bytes_in_use;
+
+#else
+
+#define COUNTS true
+static size_t bytes_in_use;
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+void __libc_free(void *old);
+
+static void *counted(void *p)
+{
+    bytes_in_use += p ? malloc_usable_size(p) + sizeof(size_t) : 0;
+    return p;
+}
+
+static void uncount(void *p)
+{
+    bytes_in_use -= p ? malloc_usable_size(p) + sizeof(size_t) : 0;
+}
+
+void *malloc(size_t bytes)
+{
+    return counted(__libc_malloc(bytes));
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    return counted(__libc_calloc(count, bytes));
+}
+
+void *realloc(void *old, size_t bytes)
+{
+    uncount(old);
+    return counted(__libc_realloc(old, bytes));
+}
+
+void free(void *old)
+{
+    uncount(old);
+    __libc_free(old);
+}
+
+#endif
+
+static void ignore_news(void *context, const char *key, bool finished)
+{
+    (void)context, (void)key, (void)finished;
+}
+
+static void ignore(void *context, const char *text)
+{
+    (void)context, (void)text;
+}
+
+static struct store *open_store(void)
+{
+    return store_open(&(struct store_options){
+        .default_backoff_limit = 6, .changed = ignore_news, .trouble = ignore});
+}
+
+/* ---- objects as an API server sends them ---- */
+
+#define MANAGED                                                                                    \
+    "managedFields: [{manager: kubelet, operation: Update, apiVersion: v1, time: "                 \
+    "'2026-01-01T00:00:00Z', fieldsType: FieldsV1, fieldsV1: {'f:status': {'f:conditions': "       \
+    "{'k:{\"type\":\"Ready\"}': {'.': {}, 'f:status': {}, 'f:type': {}}}}}}]"
+#define UID "7c9e6679-7425-40de-944b-e07fc1f9%04d"
+#define OWNED                                                                                        \
+    "ownerReferences: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: training-job-%d, uid: " \
+    "" UID ", controller: true, blockOwnerDeletion: true}]"
+#define LABELS                                                                                        \
+    "labels: {training.kubeflow.org/job-name: training-job-%d, training.kubeflow.org/operator-name: " \
+    "pytorchjob-controller, training.kubeflow.org/replica-type: worker, "                             \
+    "training.kubeflow.org/replica-index: '%d'}"
+
+static json_t *make_job(int job)
+{
+    return object_from(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n"
+        "metadata: {name: training-job-%d, namespace: team-a, uid: " UID ", resourceVersion: '%d', "
+        "creationTimestamp: '2026-01-01T00:00:00Z', " MANAGED "}\n"
+        "spec:\n  runPolicy: {backoffLimit: 3, cleanPodPolicy: None}\n  pytorchReplicaSpecs:\n"
+        "    Worker:\n      replicas: 8\n      restartPolicy: OnFailure\n      template: "
+        "{metadata: {labels: {app: trainer, team: a}, annotations: {sidecar.istio.io/inject: 'false'}}, "
+        "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}, {name: shm, emptyDir: "
+        "{medium: Memory}}], tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}], "
+        "containers: [{name: pytorch, image: registry.example.com/team/trainer:1.2.3, command: [python, "
+        "-m, train], args: [--epochs, '3', --batch-size, '64'], env: [{name: A, value: b}, {name: C, "
+        "value: d}], volumeMounts: [{name: data, mountPath: /data}, {name: shm, mountPath: /dev/shm}], "
+        "resources: {limits: {cpu: '8', memory: 64Gi, nvidia.com/gpu: '1'}}}]}}\n"
+        "status:\n  conditions: [{type: Created, status: 'True', reason: PyTorchJobCreated, message: "
+        "PyTorchJob training-job is created., lastUpdateTime: '2026-01-01T00:00:00Z'}, {type: Running, "
+        "status: 'True', reason: PyTorchJobRunning, message: PyTorchJob training-job is running.}]\n"
+        "  replicaStatuses: {Worker: {active: 8}}\n  startTime: '2026-01-01T00:00:00Z'\n",
+        job, job, job);
+}
+
+static json_t *make_pod(int job, int pod, int version)
+{
+    return object_from(
+        "metadata: {name: training-job-%d-worker-%d, namespace: team-a, uid: " UID
+        ", resourceVersion: '%d', creationTimestamp: '2026-01-01T00:00:00Z', " LABELS ", " OWNED
+        ", " MANAGED "}\nspec: {nodeName: node-%d, containers: [{name: pytorch, image: "
+        "registry.example.com/team/trainer:1.2.3, env: [{name: RANK, value: '%d'}]}]}\n"
+        "status: {phase: Running, podIP: 10.0.0.1, conditions: [{type: Initialized, status: 'True'}, {type: "
+        "Ready, status: 'True'}, {type: ContainersReady, status: 'True'}, {type: PodScheduled, status: "
+        "'True'}], containerStatuses: [{name: pytorch, restartCount: 0, ready: true, image: i, state: "
+        "{running: {startedAt: '2026-01-01T00:00:00Z'}}}]}\n",
+        job, pod, pod, version, job, pod, job, job, job, pod);
+}
+
+static json_t *make_service(int job, int index)
+{
+    return object_from(
+        "metadata: {name: training-job-%d-worker-%d, namespace: team-a, uid: " UID
+        ", resourceVersion: '%d', " LABELS ", " OWNED ", " MANAGED
+        "}\nspec: {clusterIP: None, ports: [{name: pytorchjob-port, port: 23456}]}\n",
+        job, index, index, job, job, index, job, job);
+}
+
+/* ---- the store ---- */
+
+static void feed(struct store *store, enum store_kind kind, json_t *object)
+{
+    store_put(store, kind, object);
+    json_decref(object);
+}
+
+static void feed_all(struct store *store)
+{
+    for (int job = 0; job < JOBS; job++) {
+        feed(store, STORE_JOBS, make_job(job));
+        for (int i = 0; i < PODS; i++) {
+            feed(store, STORE_PODS, make_pod(job, i, 1));
+            feed(store, STORE_SERVICES, make_service(job, i));
+        }
+    }
+}
+
+static void drop_all(struct store *store)
+{
+    for (int kind = STORE_JOBS; kind <= STORE_SERVICES; kind++) {
+        store_begin_list(store, (enum store_kind)kind);
+        store_end_list(store, (enum store_kind)kind);
+        assert_int_equal(store_count(store, (enum store_kind)kind), 0);
+    }
+}
+
+/* A pass over a job looks at it and lets go of it. */
+static void look_at_all(struct store *store)
+{
+    for (int job = 0; job < JOBS; job++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *key = arena_printf(arena, "team-a/training-job-%d", job);
+        struct store_job *taken = store_take_job(store, key);
+        struct world world;
+        assert_non_null(taken);
+        store_world(store, taken, 0, arena, &world);
+        assert_int_equal(world.pod_count, PODS);
+        assert_int_equal(world.service_count, PODS);
+        store_release_job(taken);
+    }
+}
+
+/* Returns the most bytes that were in use. */
+static size_t fill_and_empty(void)
+{
+    struct store *store = open_store();
+    feed_all(store);
+    look_at_all(store);
+    size_t bytes = bytes_in_use;
+    drop_all(store);
+    store_close(store);
+    return bytes;
+}
+
+static void a_thousand_jobs_fit(void **state)
+{
+    (void)state;
+    fill_and_empty(); /* the C library keeps what it makes once, such as time zones */
+    size_t empty = bytes_in_use, full = fill_and_empty();
+    assert_int_equal(bytes_in_use, empty);
+    assert_true(!COUNTS || full - empty > JOBS * PODS * sizeof(struct pod)); /* it does count */
+    assert_true(full - empty < MAX_BYTES);
+    print_message("# %d jobs, %d pods: %zu KiB\n", JOBS, JOBS * PODS, (full - empty) >> 10);
+}
+
+/* However often a pod changes, it is kept once. */
+static void news_cost_nothing(void **state)
+{
+    (void)state;
+    struct store *store = open_store();
+    feed(store, STORE_JOBS, make_job(0));
+    feed(store, STORE_PODS, make_pod(0, 0, 1));
+    size_t before = bytes_in_use;
+    for (int version = 2; version < 10; version++)
+        feed(store, STORE_PODS, make_pod(0, 0, version));
+    assert_int_equal(bytes_in_use, before);
+    store_close(store);
+}
+
+/* Each of a megabyte, suspended or finished: what they cost is not by that. */
+static void large_jobs_at_rest_cost_little(void **state)
+{
+    (void)state;
+    enum { LARGE_JOBS = 100, BYTES = 1000 * 1000, LARGE_MAX_BYTES = 1 << 20 };
+    struct store *store = open_store();
+    size_t before = bytes_in_use;
+    char *value = xmalloc(BYTES + 1);
+    memset(value, 'x', BYTES);
+    value[BYTES] = '\0';
+    for (int job = 0; job < LARGE_JOBS; job++) {
+        json_t *object = make_job(job), *at = object;
+        static const char *const path[] = {"spec", "pytorchReplicaSpecs", "Worker", "template",
+                                           "spec", "containers"};
+        for (size_t i = 0; i < array_length(path); i++)
+            at = json_object_get(at, path[i]);
+        at = json_array_get(json_object_get(json_array_get(at, 0), "env"), 0);
+        json_object_set_new(at, "value", json_string(value));
+        at = json_object_get(json_object_get(object, "spec"), "runPolicy");
+        json_object_set_new(at, "suspend", json_true());
+        feed(store, STORE_JOBS, object);
+    }
+    free(value);
+    assert_true(bytes_in_use - before < LARGE_MAX_BYTES);
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thousand_jobs_fit),
+        cmocka_unit_test(news_cost_nothing),
+        cmocka_unit_test(large_jobs_at_rest_cost_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

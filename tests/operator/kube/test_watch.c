@@ -1,0 +1,424 @@
+/* The list-and-watch machine: what it asks for after what it is given. A story's commands,
+ * separated by ';', with what the machine says after each, joined by ';' too. */
+#include "tests/support.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "operator/kube/watch.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_MS 1000
+#define MAX_MS   30000
+
+struct fixture {
+    struct watch *watch;
+    int64_t now_ms;
+    struct str said;
+};
+
+/* ---- what it tells ---- */
+
+static const char *name_of(const json_t *object)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
+    return name ? name : "?";
+}
+
+static void on_begin(void *context)
+{
+    str_add(&((struct fixture *)context)->said, "begin ");
+}
+
+static void on_put(void *context, const json_t *object)
+{
+    str_printf(&((struct fixture *)context)->said, "+%s ", name_of(object));
+}
+
+static void on_gone(void *context, const json_t *object)
+{
+    str_printf(&((struct fixture *)context)->said, "-%s ", name_of(object));
+}
+
+static void on_end(void *context)
+{
+    str_add(&((struct fixture *)context)->said, "end ");
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    str_printf(&((struct fixture *)context)->said, "[%s] ", message);
+}
+
+static void open_fixture(struct fixture *f, const char *selector)
+{
+    *f = (struct fixture){.now_ms = 1};
+    str_init(&f->said, 1 << 16);
+    f->watch = watch_open(&(struct watch_options){.path = "/pods",
+                                                  .selector = selector,
+                                                  .page = 2,
+                                                  .timeout_s = 290,
+                                                  .backoff_first_ms = FIRST_MS,
+                                                  .backoff_max_ms = MAX_MS,
+                                                  .seed = 1,
+                                                  .begin_list = on_begin,
+                                                  .put = on_put,
+                                                  .gone = on_gone,
+                                                  .end_list = on_end,
+                                                  .trouble = on_trouble,
+                                                  .context = f});
+}
+
+static void close_fixture(struct fixture *f)
+{
+    watch_close(f->watch);
+    str_free(&f->said);
+}
+
+/* ---- what it is given ---- */
+
+#define SPACES " \t"
+
+static void say_want(struct fixture *f)
+{
+    const char *path = NULL;
+    enum watch_want want = watch_next(f->watch, f->now_ms, &path);
+    if (want == WATCH_WANT_NOTHING)
+        str_add(&f->said, watch_due(f->watch) == INT64_MAX ? "in flight " : "waits ");
+    else
+        str_printf(&f->said, "%s %s ", want == WATCH_WANT_LIST ? "LIST" : "STREAM", path);
+}
+
+static const struct error *failure(const char *how, struct error *err)
+{
+    static const struct {
+        const char *name;
+        enum error_code code;
+    } failures[] = {{"gone", ERR_GONE},   {"timeout", ERR_TIMEOUT},     {"missing", ERR_NOT_FOUND},
+                    {"input", ERR_INPUT}, {"forbidden", ERR_FORBIDDEN}, {"good", ERR_NONE},
+                    {"large", ERR_LIMIT}};
+    *err = (struct error){0};
+    for (size_t i = 0; i < array_length(failures); i++)
+        if (strcmp(how, failures[i].name) == 0) {
+            if (failures[i].code != ERR_NONE)
+                error_set(err, failures[i].code, "%s", how);
+            return err;
+        }
+    fail_msg("unknown failure %s", how);
+    return err;
+}
+
+/* "NAMES VERSION TOKEN": a page; names joined by ',', "-" for none */
+static void feed_page(struct fixture *f, char *arguments)
+{
+    char *names = strsep(&arguments, " "), *version = strsep(&arguments, " ");
+    json_t *items = json_array();
+    for (char *name; (name = strsep(&names, ","));)
+        if (strcmp(name, "-") != 0)
+            json_array_append_new(items, json_pack("{s:{s:s}}", "metadata", "name", name));
+    json_t *answer = json_pack("{s:{s:s,s:s},s:o}", "metadata", "resourceVersion", version,
+                               "continue", arguments ? arguments : "", "items", items);
+    watch_feed_list(f->watch, answer, NULL, f->now_ms);
+    json_decref(answer);
+}
+
+static void feed_line(struct fixture *f, const char *line)
+{
+    if (!watch_feed_line(f->watch, line, strlen(line), f->now_ms))
+        str_add(&f->said, "cancel ");
+}
+
+/* "TYPE NAME VERSION" */
+static void feed_event(struct fixture *f, char *arguments)
+{
+    char *type = strsep(&arguments, " "), *name = strsep(&arguments, " ");
+    auto_free char *line = xasprintf("{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
+                                     "\"resourceVersion\":\"%s\"}}}",
+                                     type, name, arguments);
+    feed_line(f, line);
+}
+
+static void say_failing(struct fixture *f)
+{
+    const struct error *err;
+    int64_t since_ms = watch_failing_since(f->watch, &err);
+    assert_true((since_ms != 0) == (err != NULL));
+    if (err)
+        str_printf(&f->said, "since %d: %s ", (int)since_ms, err->msg);
+    else
+        str_add(&f->said, "well ");
+}
+
+/*   next             what it wants
+ *   page ...         feed_page
+ *   answer JSON      another answer to a list
+ *   list HOW         the list failed: gone, timeout, missing, input, forbidden, large
+ *   event ...        feed_event
+ *   line TEXT        another line
+ *   error CODE       an ERROR event
+ *   end HOW          the stream ended: good, or as for list
+ *   suspect MS       something was changed this long ago
+ *   wait             a time passes that any backoff has
+ *   tick MS          this time passes
+ *   synced, failing, refused  are said */
+static void do_one(struct fixture *f, char *command)
+{
+    command += strspn(command, SPACES);
+    char *rest = command, *verb = strsep(&rest, " ");
+    struct error err;
+    if (strcmp(verb, "next") == 0) {
+        say_want(f);
+    } else if (strcmp(verb, "page") == 0) {
+        feed_page(f, rest);
+    } else if (strcmp(verb, "answer") == 0) {
+        json_t *answer = json_loads(rest, JSON_DECODE_ANY, NULL);
+        watch_feed_list(f->watch, answer, NULL, f->now_ms);
+        json_decref(answer);
+    } else if (strcmp(verb, "list") == 0) {
+        watch_feed_list(f->watch, NULL, failure(rest, &err), f->now_ms);
+    } else if (strcmp(verb, "event") == 0) {
+        feed_event(f, rest);
+    } else if (strcmp(verb, "line") == 0) {
+        feed_line(f, rest ? rest : "");
+    } else if (strcmp(verb, "error") == 0) {
+        auto_free char *line = xasprintf("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\","
+                                         "\"message\":\"no\",\"code\":%s}}",
+                                         rest);
+        feed_line(f, line);
+    } else if (strcmp(verb, "end") == 0) {
+        watch_feed_end(f->watch, failure(rest, &err), f->now_ms);
+    } else if (strcmp(verb, "suspect") == 0) {
+        if (watch_suspect(f->watch, f->now_ms - atoi(rest), f->now_ms))
+            str_add(&f->said, "cancel ");
+    } else if (strcmp(verb, "wait") == 0) {
+        f->now_ms += MAX_MS;
+    } else if (strcmp(verb, "tick") == 0) {
+        f->now_ms += atoi(rest);
+    } else if (strcmp(verb, "synced") == 0) {
+        str_add(&f->said, watch_is_synced(f->watch) ? "synced " : "not synced ");
+    } else if (strcmp(verb, "refused") == 0) {
+        str_add(&f->said, watch_is_refused(f->watch) ? "may not " : "may ");
+    } else if (strcmp(verb, "failing") == 0) {
+        say_failing(f);
+    } else {
+        fail_msg("unknown command %s", verb);
+    }
+}
+
+/* ---- stories ---- */
+
+#define WATCH  "STREAM /pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion="
+#define LISTED "next; page a,b 5; next; "
+/* five lists that are refused, and what is said then */
+#define REFUSED   "next; list forbidden; wait; "
+#define REFUSED_5 REFUSED REFUSED REFUSED REFUSED REFUSED
+#define AGAIN_5   "next; error 410; " REFUSED_5
+#define LIST_5                                                                                     \
+    "LIST /pods?limit=2 LIST /pods?limit=2 LIST /pods?limit=2 LIST /pods?limit=2 "                 \
+    "LIST /pods?limit=2 "
+#define SAID "LIST /pods?limit=2 begin +a +b end " WATCH "5 "
+
+struct story {
+    const char *name, *script, *said;
+};
+
+static const struct story stories[] = {
+    {"one page, then the stream from its version", LISTED "synced; next; failing",
+     SAID "synced in flight well"},
+    {"pages until there is no token",
+     "next; page a,b 5 t1; synced; next; page c,d 5 t2/=; next; page - 5; synced; next",
+     "LIST /pods?limit=2 begin +a +b not synced LIST /pods?limit=2&continue=t1 +c +d LIST "
+     "/pods?limit=2&continue=t2%2F%3D end synced " WATCH "5"},
+    {"an empty list may be null",
+     "next; answer {\"metadata\":{\"resourceVersion\":\"3\"},\"items\":null}; next",
+     "LIST /pods?limit=2 begin end " WATCH "3"},
+    {"events move the version",
+     LISTED "event ADDED c 6; event MODIFIED a 7; event DELETED b 8; "
+            "end good; tick 1000; next",
+     SAID "+c +a -b " WATCH "8"},
+    {"a bookmark moves it too", LISTED "event BOOKMARK x 9; end good; tick 1000; next",
+     SAID WATCH "9"},
+    {"a stream that ends is opened again, but not faster than one a backoff",
+     LISTED "end good; next; tick 999; next; tick 1; next; failing",
+     SAID "waits waits " WATCH "5 well"},
+    {"one that has lived is opened at once", LISTED "tick 290000; end good; next", SAID WATCH "5"},
+    /* failing lists */
+    {"a list that fails is tried again after a backoff",
+     "next; list missing; failing; next; wait; next; list timeout; failing; wait; next; page a 4; "
+     "failing",
+     "LIST /pods?limit=2 since 1: missing waits LIST /pods?limit=2 since 1: timeout LIST "
+     "/pods?limit=2 begin +a end well"},
+    {"a page that fails is tried again", "next; page a,b 5 t1; next; list timeout; wait; next",
+     "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 LIST "
+     "/pods?limit=2&continue=t1"},
+    {"a token that is too old: anew, at once",
+     "next; page a,b 5 t1; next; list gone; next; failing",
+     "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 LIST /pods?limit=2 well"},
+    {"too old twice in a row: not at once",
+     "next; list gone; next; list gone; failing; next; wait; next; page a 4; next",
+     "LIST /pods?limit=2 LIST /pods?limit=2 since 1: gone waits LIST /pods?limit=2 begin +a "
+     "end " WATCH "4"},
+    {"a page that is too large is asked for in halves, and so is all that follows",
+     "next; page a,b 5 t1; next; list large; failing; next; page c 5 t2; next; page d 5; next; "
+     "error 410; next",
+     "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 [1 objects a page from now on: "
+     "large] well LIST /pods?limit=1&continue=t1 +c LIST /pods?limit=1&continue=t2 +d end " WATCH
+     "5 cancel LIST /pods?limit=1"},
+    {"what is too large alone is a failure",
+     "next; list large; next; list large; failing; next; wait; next",
+     "LIST /pods?limit=2 [1 objects a page from now on: large] LIST /pods?limit=1 since 1: large "
+     "waits LIST /pods?limit=1"},
+    {"whether it may list is told apart from whether it may watch",
+     "refused; " REFUSED_5 REFUSED "refused; next; page a 5; refused; next; end forbidden; refused",
+     "may " LIST_5 "LIST /pods?limit=2 may not LIST /pods?limit=2 begin +a end may " WATCH "5 may"},
+    {"which is not believed at once", REFUSED_5 "refused; next; page a 5; " AGAIN_5 "refused",
+     LIST_5 "may LIST /pods?limit=2 begin +a end " WATCH "5 cancel " LIST_5 "may"},
+    {"nor forgotten over another failure",
+     REFUSED_5 REFUSED "next; list timeout; refused; wait; " REFUSED "refused",
+     LIST_5 "LIST /pods?limit=2 LIST /pods?limit=2 may LIST /pods?limit=2 may not"},
+    {"an answer that is no list", "next; answer {\"kind\":\"Status\"}; failing; next; wait; next",
+     "LIST /pods?limit=2 since 1: GET /pods: the answer is no list of objects waits LIST "
+     "/pods?limit=2"},
+    {"a list without version or items is none",
+     "next; answer {\"items\":[]}; wait; next; answer {\"metadata\":{\"resourceVersion\":\"3\"}}; "
+     "synced",
+     "LIST /pods?limit=2 LIST /pods?limit=2 not synced"},
+    {"an item that is no object is passed over",
+     "next; answer {\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[1,{}]}; next",
+     "LIST /pods?limit=2 begin [an item of the list is no object] +? end " WATCH "3"},
+    /* failing streams */
+    {"a stream that breaks is opened again after a backoff, from where it was",
+     LISTED "event ADDED c 6; end timeout; failing; next; wait; next; event ADDED d 7; failing",
+     SAID "+c since 1: timeout waits " WATCH "6 +d well"},
+    {"a stream that has lived for a while is well",
+     LISTED "end timeout; wait; next; tick 14999; next; failing; tick 1; next; failing",
+     SAID WATCH "5 in flight since 1: timeout in flight well"},
+    {"after three in a row it lists",
+     LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
+            "next; end timeout; wait; next",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end " WATCH "9 LIST /pods?limit=2"},
+    {"a list says nothing of a stream that is forbidden, only an event does",
+     LISTED "end forbidden; wait; next; end forbidden; wait; next; end forbidden; wait; next; "
+            "page a 9; failing; next; event ADDED c 10; failing",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end since 1: forbidden " WATCH
+                "9 +c well"},
+    {"nor of one that breaks in another way",
+     LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
+            "failing; next; tick 15000; next; failing",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2 begin +a end since 1: timeout " WATCH
+                "9 in flight well"},
+    {"which may be at the same event each time",
+     LISTED "line []; wait; next; page a 9; failing; next; line []; failing",
+     SAID
+     "cancel LIST /pods?limit=2 begin +a end since 1: watch of /pods: an event without type or "
+     "object " WATCH "9 cancel since 1: watch of /pods: an event without type or object"},
+    {"a version that is too old: list at once", LISTED "end gone; next; failing; synced",
+     SAID "LIST /pods?limit=2 well synced"},
+    {"the same as an event", LISTED "error 410; next; line x",
+     SAID "cancel LIST /pods?limit=2 cancel"},
+    {"too old again right after the list: not at once",
+     LISTED "error 410; next; page a 6; next; error 410; next; failing",
+     SAID "cancel LIST /pods?limit=2 begin +a end " WATCH "6 cancel waits since 1: watch of /pods: "
+          "no (status 410)"},
+    {"another error as an event", LISTED "error 500; failing; next; wait; next",
+     SAID "cancel since 1: watch of /pods: no (status 500) waits " WATCH "5"},
+    {"a stream that is silent when it should speak: list at once",
+     LISTED "tick 5000; suspect 4999; next; page a,b 9; next; failing",
+     SAID "cancel LIST /pods?limit=2 begin +a +b end " WATCH "9 well"},
+    {"one that has spoken since is only late",
+     LISTED "tick 5000; event ADDED c 6; tick 5000; suspect 5000; next", SAID "+c in flight"},
+    {"and so is one whose list is newer", LISTED "suspect 0; next", SAID "in flight"},
+    {"a stream that is not there is not to blame", LISTED "tick 9; end good; suspect 0; wait; next",
+     SAID WATCH "5"},
+    {"a line that is no JSON", LISTED "line {\"ty; failing; next; wait; next",
+     SAID
+     "cancel since 1: watch of /pods: an event that is no JSON: line 1, column 4: premature end of input near '\"ty' "
+     "waits LIST /pods?limit=2"},
+    {"an event that is none", LISTED "line {\"type\":\"ADDED\"}; failing; wait; next",
+     SAID "cancel since 1: watch of /pods: an event without type or object LIST /pods?limit=2"},
+    {"an event without version",
+     LISTED "line {\"type\":\"ADDED\",\"object\":{}}; failing; wait; next",
+     SAID "cancel since 1: watch of /pods: ADDED event without resourceVersion LIST /pods?limit=2"},
+    {"an event of a type unheard of", LISTED "event RENAMED a 7; failing; wait; next",
+     SAID
+     "cancel since 1: watch of /pods: an event of unknown type \"RENAMED\" LIST /pods?limit=2"},
+    {"a text with a NUL in it disturbs nobody",
+     LISTED "line {\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"n\","
+            "\"resourceVersion\":\"6\",\"annotations\":{\"a\":\"\\u0000\"}}}}",
+     SAID "+n"},
+};
+
+static char *tell(const char *script)
+{
+    struct fixture f;
+    open_fixture(&f, "");
+    auto_free char *copy = xstrdup(script);
+    for (char *rest = copy, *command; (command = strsep(&rest, ";"));)
+        do_one(&f, command);
+    char *said = xstrdup(str_text(&f.said));
+    if (*said)
+        said[strlen(said) - 1] = '\0';
+    close_fixture(&f);
+    return said;
+}
+
+static void it_asks_for_what_follows(void **state)
+{
+    (void)state;
+    int failed = 0;
+    for (size_t i = 0; i < array_length(stories); i++) {
+        auto_free char *said = tell(stories[i].script);
+        if (strcmp(said, stories[i].said) == 0)
+            continue;
+        print_error("%s:\n  %s\n  expected\n  %s\n", stories[i].name, said, stories[i].said);
+        failed++;
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void a_selector_is_escaped(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, "a.b/c=d,e");
+    const char *path;
+    assert_int_equal(watch_next(f.watch, 0, &path), WATCH_WANT_LIST);
+    assert_string_equal(path, "/pods?limit=2&labelSelector=a.b%2Fc%3Dd%2Ce");
+    close_fixture(&f);
+    watch_close(NULL);
+}
+
+/* Doubled, up to the most, and never the same for all. */
+static void backoff_grows_with_jitter(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, "");
+    int64_t most_ms = FIRST_MS, longest_ms = 0;
+    for (int i = 0; i < 200; i++) {
+        const char *path;
+        struct error err;
+        assert_int_equal(watch_next(f.watch, f.now_ms, &path), WATCH_WANT_LIST);
+        watch_feed_list(f.watch, NULL, failure("timeout", &err), f.now_ms);
+        int64_t delay_ms = watch_due(f.watch) - f.now_ms;
+        assert_true(delay_ms >= 1 && delay_ms <= most_ms);
+        longest_ms = delay_ms > longest_ms ? delay_ms : longest_ms;
+        most_ms = 2 * most_ms > MAX_MS ? MAX_MS : 2 * most_ms;
+        f.now_ms = watch_due(f.watch);
+    }
+    assert_true(longest_ms > MAX_MS / 2);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_asks_for_what_follows),
+        cmocka_unit_test(a_selector_is_escaped),
+        cmocka_unit_test(backoff_grows_with_jitter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
