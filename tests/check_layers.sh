@@ -146,4 +146,8 @@ cli/inbox.c'
 strangers=$(sources base operator agent kernels cli | grep '\.[ch]$' | xargs grep -l '#include <\(jansson\|yaml\).h>' | grep -vxE "$edge")
 reason=' includes jansson.h or yaml.h: only the edge does'
 [ -z "$strangers" ] || { echo "${strangers//$'\n'/$reason$'\n'}$reason"; bad=1; }
+# the JSON library is behind one door, for tests too
+strangers=$(sources base operator agent kernels cli tests | grep '\.\(c\|h\|cc\)$' | xargs grep -l '#include <cjson/' | grep -vxE 'base/json[a-z_]*\.[ch]')
+reason=' includes cJSON: only base/json* does'
+[ -z "$strangers" ] || { echo "${strangers//$'\n'/$reason$'\n'}$reason"; bad=1; }
 exit "$bad"

@@ -1,0 +1,133 @@
+#include "base/json.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct printer {
+    struct str out;
+    unsigned style;
+    int depth;
+};
+
+/* A NUL as a parsed string holds it: see json_restore_nul. */
+static bool is_nul(const char *text)
+{
+    return text[0] == '\xc0' && text[1] == '\x80';
+}
+
+static void print_escape(struct str *out, char c)
+{
+    static const char named[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
+    const char *found = c ? strchr(named, c) : NULL;
+    if (found)
+        str_add_bytes(out, (char[]){'\\', names[found - named]}, 2);
+    else
+        str_printf(out, "\\u%04X", (unsigned)(unsigned char)c);
+}
+
+static void print_string(struct str *out, const char *text)
+{
+    str_add_bytes(out, "\"", 1);
+    while (*text) {
+        size_t plain = 0;
+        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\' &&
+               !is_nul(text + plain))
+            plain++;
+        str_add_bytes(out, text, plain);
+        text += plain;
+        if (!*text)
+            break;
+        print_escape(out, is_nul(text) ? '\0' : *text);
+        text += is_nul(text) ? 2 : 1;
+    }
+    str_add_bytes(out, "\"", 1);
+}
+
+static void begin_line(struct printer *p)
+{
+    if (!(p->style & JSON_INDENTED))
+        return;
+    str_add_bytes(&p->out, "\n", 1);
+    for (int i = 0; i < p->depth; i++)
+        str_add_bytes(&p->out, "  ", 2);
+}
+
+static void print_value(struct printer *p, const struct json *value);
+
+static void print_items(struct printer *p, const struct json *const *items, size_t count,
+                        bool is_object)
+{
+    str_add_bytes(&p->out, is_object ? "{" : "[", 1);
+    p->depth++;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            str_add_bytes(&p->out, ",", 1);
+        begin_line(p);
+        if (is_object) {
+            print_string(&p->out, json_key(items[i]));
+            str_add(&p->out, p->style & JSON_INDENTED ? ": " : ":");
+        }
+        print_value(p, items[i]);
+    }
+    p->depth--;
+    if (count > 0)
+        begin_line(p);
+    str_add_bytes(&p->out, is_object ? "}" : "]", 1);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(json_key(*(const struct json *const *)a),
+                  json_key(*(const struct json *const *)b));
+}
+
+static void print_collection(struct printer *p, const struct json *value)
+{
+    bool is_object = json_is_object(value);
+    size_t count = is_object ? json_object_count(value) : json_array_count(value), i = 0;
+    auto_free const struct json **items = xmalloc(count * sizeof items[0]);
+    const struct json *item = is_object ? json_first_member(value) : json_first_item(value);
+    for (; item; item = json_next(item))
+        items[i++] = item;
+    if (is_object && p->style & JSON_SORTED)
+        qsort(items, count, sizeof items[0], compare_keys);
+    print_items(p, items, count, is_object);
+}
+
+static void print_value(struct printer *p, const struct json *value)
+{
+    switch (json_type_of(value)) {
+    case JSON_OBJECT:
+    case JSON_ARRAY:
+        print_collection(p, value);
+        break;
+    case JSON_STRING:
+        print_string(&p->out, json_as_text(value));
+        break;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        str_add(&p->out, json_number_text(value));
+        break;
+    case JSON_TRUE:
+        str_add(&p->out, "true");
+        break;
+    case JSON_FALSE:
+        str_add(&p->out, "false");
+        break;
+    case JSON_NULL:
+        str_add(&p->out, "null");
+        break;
+    }
+}
+
+char *json_print(const struct json *value, unsigned style)
+{
+    struct printer p = {.style = style};
+    str_init(&p.out, SIZE_MAX / 2);
+    print_value(&p, value);
+    return xrealloc(p.out.text, p.out.length + 1); /* texts are kept: no more than they need */
+}
