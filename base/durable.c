@@ -1,5 +1,6 @@
 #include "base/durable.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -283,11 +284,16 @@ char *durable_temp_name(const char *name)
 
 int durable_try_dir(const struct file_ops *ops, const char *path, struct error *err)
 {
-    auto_free char *probe = xasprintf("%s/try", path), *temp = durable_temp_name(probe);
-    struct durable_file *file;
-    if (durable_make_dirs(ops, path, err) < 0 || durable_create(ops, temp, &file, err) < 0)
+    auto_free char *dir = file_absolute(path);
+    auto_free char *probe = xasprintf("%s/try", dir), *temp = durable_temp_name(probe);
+    if (durable_make_dirs(ops, dir, err) < 0)
         return -1;
-    durable_abandon(file);
+    int fd = ops->create(ops->ctx, temp);
+    if (fd < 0)
+        return error_errno(err, errno, "user %lld cannot make a file in %s", (long long)geteuid(),
+                           dir);
+    ops->close(ops->ctx, fd);
+    ops->remove(ops->ctx, temp);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -71,6 +72,17 @@ bool file_is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+char *file_absolute(const char *path)
+{
+    auto_free char *current = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (!current)
+        return xstrdup(path);
+    while (path[0] == '.' && (path[1] == '/' || !path[1]))
+        for (path++; path[0] == '/';)
+            path++;
+    return xasprintf("%s%s%s", current, path[0] ? "/" : "", path);
 }
 
 int file_open_standard(struct error *err)

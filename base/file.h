@@ -26,6 +26,10 @@ void file_unmap(const uint8_t *bytes, size_t size); /* NULL-safe */
 /* Links are followed. */
 bool file_is_directory(const char *path);
 
+/* The path from the root, without "./" at its beginning; links stay as they are. The path itself if
+ * the working directory is gone. The caller frees. */
+char *file_absolute(const char *path);
+
 /* Opens /dev/null for each of stdin, stdout and stderr that the parent left closed: otherwise the
  * next file that is opened would get its number, and what is printed. Call it first. */
 int file_open_standard(struct error *err);

@@ -85,6 +85,7 @@ agent/checkpoint/checkpoint.*:base/.*|agent/comm/(agree|comm).h|agent/checkpoint
 agent/checkpoint/export_texts.[ch]:base/.*|agent/models/(architecture|config_json).h|agent/text/tokenizer.h|agent/checkpoint/export(_texts)?.h
 agent/checkpoint/export_checkpoint.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/comm/comm.h|agent/models/(config_json|model).h|agent/text/tokenizer.h|agent/checkpoint/(export.*|checkpoint).h
 agent/checkpoint/export(_parts|_directory)?.[ch]:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(export.*|safetensors|tensor_values|pretrained_index).h
+agent/checkpoint/directory_lock.[ch]:base/.*|agent/checkpoint/directory_lock.h
 agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrained_names.h
 agent/checkpoint/pretrained_index.[ch]:base/.*|agent/checkpoint/pretrained_index.h
 agent/checkpoint/tensor_values.[ch]:base/error.h|kernels/dtype.h|agent/checkpoint/(tensor_values|safetensors).h

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MAX_REF_BYTES = 256 };
 
@@ -168,13 +167,10 @@ static void note_subdirectory(struct config *config, struct arena *arena)
 /* Links stay: where one leads, a tokenizer's files have other names. */
 static const char *absolute_path(const char *path, struct arena *arena)
 {
-    if (!path[0] || path[0] == '/')
+    if (!path[0])
         return path;
-    auto_free char *current = getcwd(NULL, 0);
-    while (path[0] == '.' && path[1] == '/')
-        for (path += 2; path[0] == '/';)
-            path++;
-    return current ? arena_printf(arena, "%s/%s", current, path) : path;
+    auto_free char *absolute = file_absolute(path);
+    return arena_strdup(arena, absolute);
 }
 
 static int resolve_tokenizer(struct config *config, config_getenv lookup, void *ctx,

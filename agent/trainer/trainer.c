@@ -144,19 +144,30 @@ static int open_device(struct trainer *t, struct error *err)
     return stream_open(t->device, "compute", &t->compute, err);
 }
 
+static int try_checkpoint_dir(struct trainer *t, struct error *err)
+{
+    const char *dir = t->config->checkpoint.dir;
+    if (!dir[0])
+        return 0;
+    if (durable_try_dir(&file_ops_system, dir, err))
+        return error_wrap(err, "no checkpoint could be saved: checkpoint.dir (--output_dir, "
+                               "--checkpoint_dir, --save_path)");
+    return trainer_lock_dir(t, err);
+}
+
+static int try_model_path(struct trainer *t, struct error *err)
+{
+    if (!t->config->checkpoint.save_model[0] || trainer_try_save_model(t, err) == 0)
+        return 0;
+    return error_wrap(err, "the model could not be saved: checkpoint.save_model");
+}
+
 /* Rank 0 tries the places it will write to, before hours of work are lost for want of one. */
 static int try_outputs(struct trainer *t, struct error *err)
 {
-    const struct agent_config *c = t->config;
     int result = 0;
-    if (t->world->rank == 0) {
-        if (c->checkpoint.dir[0])
-            result = durable_try_dir(&file_ops_system, c->checkpoint.dir, err);
-        if (result == 0 && c->checkpoint.save_model[0])
-            result = trainer_try_save_model(t, err);
-        if (result < 0)
-            error_wrap(err, "nothing could be saved");
-    }
+    if (t->world->rank == 0 && (try_checkpoint_dir(t, err) || try_model_path(t, err)))
+        result = -1;
     return agree_all(t->world, t->compute, result, err);
 }
 
@@ -353,6 +364,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->place = *place;
     t->listener = listener;
     t->arena = arena_open();
+    t->dir_lock = -1;
     t->saved_step = -1;
     t->evaluated_step = -1;
     t->data_state = "";
@@ -378,6 +390,7 @@ void trainer_close(struct trainer *t)
     }
     trainer_close_profiler(t);
     saver_close(t->saver);
+    trainer_unlock_dir(t);
     host_state_close(&t->snapshot);
     tape_close(t->tape);
     optim_close(t->optim);

@@ -100,6 +100,7 @@ struct trainer {
     struct saver *saver;        /* NULL if nothing is saved */
     struct host_state snapshot; /* what it saves */
     struct checkpoint_state snapshot_state;
+    int dir_lock;             /* of checkpoint.dir, on rank 0; -1: none */
     const char *model_config; /* config.json; NULL: not a language model */
     const char *run;          /* place.run, if it is the same on all ranks; else "" */
     char snapshot_name[256], snapshot_path[PATH_MAX];
@@ -201,6 +202,13 @@ int trainer_save(struct trainer *t, enum save_when when, struct error *err);
  * step on all of them: how it ended. */
 bool trainer_save_has_ended(struct trainer *t);
 int trainer_end_save(struct trainer *t, struct error *err);
+
+/* trainer_lock.c, on rank 0: keeps other runs from writing into checkpoint.dir, which exists, for
+ * as long as this one does. Waits some time for whoever writes there. Notices if the file system
+ * has no locks, and goes on. Errors: ERR_EXISTS if another run keeps writing there, ERR_TIMEOUT if
+ * it is this run's predecessor, ERR_CANCELLED if a stop was asked for meanwhile. */
+int trainer_lock_dir(struct trainer *t, struct error *err);
+void trainer_unlock_dir(struct trainer *t);
 
 /* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */

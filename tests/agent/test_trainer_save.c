@@ -2,10 +2,12 @@
 #include "tests/agent/runs.h"
 #include "tests/support.h"
 
+#include "agent/checkpoint/directory_lock.h"
 #include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define FLAGS "--checkpoint_dir %s/%s --save_steps 1 --max_steps 4 --eval_strategy no "
@@ -109,11 +111,56 @@ static void a_failed_save_is_told_and_the_second_ends_the_run(void **state)
     }
 }
 
+/* Neither is refused for ever: a restart of the one that waits may find the directory free. */
+static void a_directory_that_another_run_writes_to_is_refused(void **state)
+{
+    static const struct {
+        const char *name;
+        bool restarted;
+        enum error_code code;
+    } rows[] = {
+        {"uid-2", false, ERR_EXISTS},  /* another run: permanent */
+        {"", false, ERR_EXISTS},       /* perhaps another one */
+        {"uid-1", false, ERR_TIMEOUT}, /* the holder's successor, after a restart of the pod */
+        {"", true, ERR_TIMEOUT},       /* likewise, of the process */
+    };
+    auto_arena struct arena *arena = arena_open();
+    const struct directory_owner owner = {.host = "pod-a", .pid = 42, .run = "uid-1"};
+    const char *data = *state, *dir = arena_printf(arena, "%s/held", data);
+    const char *flags = arena_printf(arena, FLAGS "--runtime.timeout 0.1", data, "held");
+    struct directory_owner unused;
+    struct run whole = {0};
+    struct error err;
+    int fd;
+    runs_do(&whole, arena, data, 2, flags);
+    assert_int_equal(directory_lock(dir, &owner, flock, &fd, &unused, &err), DIRECTORY_LOCKED);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct config *config = arena_new(arena, struct config);
+        runs_configure(config, arena, data, 2, flags);
+        struct run run = {.config = &config->value,
+                          .size = 2,
+                          .name = rows[i].name,
+                          .restarted = rows[i].restarted};
+        runs_start(&run);
+        for (int rank = 0; rank < 2; rank++) {
+            assert_int_equal(run.result[rank], -1);
+            assert_int_equal(run.err[rank].code, rows[i].code);
+            assert_non_null(strstr(run.err[rank].msg, "process 42 on host pod-a writes"));
+            assert_non_null(strstr(run.err[rank].msg, dir));
+        }
+        assert_non_null(strstr(run.seen[0].notice, "waiting 0.05 s for its end"));
+        assert_int_equal(run.seen[0].steps, 0);
+    }
+    close(fd);
+    runs_do(&whole, arena, data, 2, flags);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_save_beside_the_training_saves_its_step),
         cmocka_unit_test(a_full_state_dict_lies_in_its_checkpoint),
+        cmocka_unit_test(a_directory_that_another_run_writes_to_is_refused),
         cmocka_unit_test(a_failed_save_is_told_and_the_second_ends_the_run),
     };
     return cmocka_run_group_tests(tests, runs_make_images, runs_remove);

@@ -243,6 +243,12 @@ static void test_try_dir(void **state)
     faulty_init(&f, 0, EACCES);
     assert_fails(durable_try_dir(&f.ops, *state, &err), &err, ERR_FORBIDDEN, *state);
     faulty_free(&f);
+    /* "." and the temporary file's name are no help to who asks where. */
+    faulty_init(&f, 0, EACCES);
+    auto_free char *here = getcwd(NULL, 0);
+    auto_free char *expected = xasprintf("cannot make a file in %s: Permission denied", here);
+    assert_fails(durable_try_dir(&f.ops, ".", &err), &err, ERR_FORBIDDEN, expected);
+    faulty_free(&f);
 }
 
 int main(void)

@@ -60,11 +60,28 @@ static void directories_are_told_from_the_rest(void **state)
     support_remove_tree(directory);
 }
 
+static void paths_are_told_from_the_root(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *behind; /* the working directory */
+    } rows[] = {{".", ""},           {"./", ""},    {"./a", "/a"},    {".//./a/b", "/a/b"},
+                {"a/./b", "/a/./b"}, {".a", "/.a"}, {"../a", "/../a"}};
+    auto_free char *here = getcwd(NULL, 0), *root = file_absolute("/x/./y");
+    assert_string_equal(root, "/x/./y");
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_free char *path = file_absolute(rows[i].path);
+        auto_free char *expected = xasprintf("%s%s", here, rows[i].behind);
+        assert_string_equal(path, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read_whole_up_to_its_cap),
         cmocka_unit_test(what_cannot_be_read_is_named),
+        cmocka_unit_test(paths_are_told_from_the_root),
         cmocka_unit_test(directories_are_told_from_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

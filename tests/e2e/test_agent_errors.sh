@@ -49,7 +49,22 @@ four=("${small[@]}" --data.root "$data" --nproc_per_node 4 --master_port "$port"
 check "a folder as the model's file" one_line 2 "folder is a directory" agent "${four[@]}" --save_model "$work/folder"
 check "a model where nothing can be" one_line 2 "make directory /proc/x" agent "${four[@]}" --save_model /proc/x/m.st
 check "a checkpoint directory that is a file" one_line 2 "file is not a directory" agent "${four[@]}" --checkpoint_dir "$work/file"
+check "a checkpoint directory that cannot be made names it and its flags" one_line 2 \
+    "checkpoint.dir (--output_dir, --checkpoint_dir, --save_path): make directory /proc/x" agent "${four[@]}" --output_dir /proc/x
 check "they end before training" lacks <(agent "${four[@]}" --save_model "$work/folder" 2>&1) "First step"
+
+# Two runs into one directory: the second is refused; what kills the first frees the directory.
+lock=$work/two/.shoal-lock
+two() { agent "${small[@]}" --data.root "$data" --output_dir "$work/two" "$@"; }
+"$BUILD/shoal-agent" "${small[@]}" --data.root "$data" --output_dir "$work/two" --epochs 100000 --save_steps 1e12 >"$work/two.out" 2>&1 &
+pid=$!
+check "the first run holds its directory" wait_for 60 grep -qs "^pid=$pid$" "$lock"
+check "the second is refused" fails 2 "checkpoint.dir (--output_dir, --checkpoint_dir, --save_path) is in use: process $pid on host $(hostname) writes checkpoints into $work/two" \
+    two --runtime.timeout 1s
+check "... the first goes on" kill -0 "$pid"
+kill -9 "$pid"
+wait
+check "... and killed, leaves the directory to the next" two
 check "no data: once" one_line 2 "train-images-idx3-ubyte" agent "${four[@]}" --data.root "$work/none"
 
 # Few open files: rank 0 has a connection to every other, and room for some more.
