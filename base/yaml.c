@@ -290,6 +290,11 @@ int yaml_parse(const char *text, size_t bytes, const char *source, struct json_t
     if (bytes > YAML_MAX_BYTES)
         return error_set(err, ERR_INPUT, "%s: %zu bytes are too much: the limit is %d", source,
                          bytes, YAML_MAX_BYTES);
+    if (yaml_hint_is_page(text, bytes))
+        return error_set(err, ERR_INPUT,
+                         "%s: this is an HTML page, not YAML: fetch the file itself (of GitHub, "
+                         "its raw address)",
+                         source);
     if (!yaml_parser_initialize(&r.parser))
         return error_set(err, ERR_MEMORY, "%s: no memory for a YAML parser", source);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, bytes);

@@ -2,7 +2,9 @@
 
 #include "base/mem.h"
 
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct kind {
     const char *magic;
@@ -38,8 +40,22 @@ static const char *wide_kind(const char *text, size_t bytes)
     return NULL;
 }
 
+bool yaml_hint_is_page(const char *text, size_t bytes)
+{
+    static const char *const begins[] = {"<!doctype html", "<html", "<?xml"};
+    while (bytes > 0 && strchr(" \t\r\n", *text))
+        text++, bytes--;
+    for (size_t i = 0; i < array_length(begins); i++)
+        if (bytes >= strlen(begins[i]) && strncasecmp(text, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
 const char *yaml_hint_kind(const char *text, size_t bytes)
 {
+    enum { TAR_MAGIC = 257 };
+    if (bytes > TAR_MAGIC + 5 && memcmp(text + TAR_MAGIC, "ustar", 5) == 0)
+        return "this is a tar archive, not text: unpack it first (tar -xf)";
     for (size_t i = 0; i < array_length(kinds); i++)
         if (bytes >= kinds[i].bytes && memcmp(text, kinds[i].magic, kinds[i].bytes) == 0)
             return kinds[i].what;

@@ -97,7 +97,9 @@ static void faults_name_line_and_column(void **state)
 static void what_is_no_text_is_named(void **state)
 {
     (void)state;
-    static const struct {
+    char tar[512] = "job.yaml";
+    memcpy(tar + 257, "ustar", 5);
+    const struct {
         const char *bytes;
         size_t count;
         const char *message;
@@ -120,6 +122,10 @@ static void what_is_no_text_is_named(void **state)
          "t.yaml: this is UTF-32, not UTF-8: convert it first (iconv -f UTF-32BE"},
         {"\xff\xfe\0\0k\0\0\0i\0\0\0", 12,
          "t.yaml: this is UTF-32, not UTF-8: convert it first (iconv -f UTF-32LE"},
+        {"\n <!DOCTYPE html>\n<html lang=\"en\">\n", 38,
+         "t.yaml: this is an HTML page, not YAML: fetch the file itself (of GitHub, its raw"},
+        {"<HTML><body>404", 15, "t.yaml: this is an HTML page"},
+        {tar, sizeof tar, "t.yaml: this is a tar archive, not text: unpack it first (tar -xf)"},
         {"kind: caf\xe9\n", 11, "t.yaml: byte 9: not text in UTF-8: "},
         {"\x01\x02\x03", 3,
          "t.yaml: byte 0: not text in UTF-8: control characters are not allowed"},
