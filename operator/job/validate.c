@@ -106,7 +106,7 @@ static void validate_container(const struct container *containers, size_t i, con
 {
     const struct container *container = &containers[i];
     if (!container->image || !*container->image)
-        lines_add(problems, "%s[%zu].image: Required value: must be required", path, i);
+        lines_add(problems, "%s[%zu].image: Required value: must be specified", path, i);
     if (!*container->name)
         lines_add(problems, "%s[%zu].name: Required value: must be specified", path, i);
     for (size_t k = 0; k < i; k++)

@@ -180,7 +180,7 @@ static const struct row wrong[] = {
      AT("5") CONTAINERS ": Required value: must be specified, one of them with name pytorch"},
     /* W04 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: [{name: pytorch, image: ''}]}}}}",
-     AT("5") CONTAINERS "[0].image: Required value: must be required"},
+     AT("5") CONTAINERS "[0].image: Required value: must be specified"},
     /* W05 */
     {HEAD SPECS "{Worker: {template: {spec: {containers: [{name: torch, image: i}]}}}}",
      AT("5") CONTAINERS ": Required value: must have at least one container with name pytorch"},
