@@ -25,10 +25,11 @@ struct building {
 
 /* ---- ranks ---- */
 
-/* A number that grows as the score does. */
+/* A number that grows as the score does; -0.0 and 0.0 are one score, with other bits. */
 static uint32_t score_key(float score)
 {
     uint32_t bits;
+    score += 0.0F;
     memcpy(&bits, &score, sizeof bits);
     return bits >> 31 ? ~bits : bits | 1U << 31;
 }

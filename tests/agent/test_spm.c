@@ -219,6 +219,36 @@ static void models_that_do_not_work_are_refused(void **state)
     assert_refused(&model, ERR_INPUT, "not a SentencePiece model");
 }
 
+/* Scores of the two zeros are one: of equal pairs the leftmost merges, as in SentencePiece. */
+static void zeros_of_both_signs_are_one_score(void **state)
+{
+    (void)state;
+    auto_str struct str model, normalizer, text;
+    auto_tokens struct tokens ids = {0};
+    struct spm *spm = NULL;
+    struct error err;
+    str_init(&model, MAX_BYTES);
+    str_init(&normalizer, 64);
+    str_init(&text, MAX_BYTES);
+    begin_model(&model);
+    add_piece(&model, "b", 1, -1, SPM_NORMAL);
+    add_piece(&model, "c", 1, -1, SPM_NORMAL);
+    add_piece(&model, "ab", 2, -0.0F, SPM_NORMAL);
+    add_piece(&model, "bc", 2, 0.0F, SPM_NORMAL);
+    add_number(&model, 2, TRAINER_TYPE, SPM_BPE);
+    protobuf_int(&normalizer, 3, 0); /* no dummy prefix */
+    protobuf_message(&model, 3, &normalizer);
+    assert_ok(spm_open(model.text, model.length, &spm, &err), &err);
+    struct spm_work work = {unigram_work_open(), bpe_work_open(), &text};
+    assert_ok(spm_encode(spm, &work, "abc", 3, &ids, &err), &err);
+    unigram_work_close(work.unigram);
+    bpe_work_close(work.bpe);
+    spm_close(spm);
+    assert_int_equal(ids.count, 2);
+    assert_int_equal(ids.ids[0], 4);
+    assert_int_equal(ids.ids[1], 3);
+}
+
 /* A table of replacements whose numbers lead anywhere: within its memory, and a text comes out. */
 static void any_table_of_replacements_is_survived(void **state)
 {
@@ -261,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_and_texts_are_sentencepieces),
         cmocka_unit_test(models_that_do_not_work_are_refused),
+        cmocka_unit_test(zeros_of_both_signs_are_one_score),
         cmocka_unit_test(any_table_of_replacements_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
