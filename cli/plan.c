@@ -167,6 +167,29 @@ static int count_ranks(struct plan_options *o, const struct agent_config *c, str
     return 0;
 }
 
+/* By what it was chosen, and what it then takes: whether that fits is for who knows the GPUs. */
+static void add_basis(const struct run_plan *plan, int ranks, struct str *out)
+{
+    const struct run_plan_advice advice = run_plan_advise(plan->parameters);
+    const struct run_plan_strategy *s = plan->strategies;
+    while (s->strategy != advice.strategy)
+        s++;
+    str_printf(
+        out,
+        "That goes by the model's size alone, as in the AWS guide; GPUs, their memory and "
+        "the links between them were not looked at.\n"
+        "On %d rank%s it takes about %.3f GB per rank on its device, with this batch and length; shoal plan --gpus N "
+        "tells what each strategy takes and sends.\n",
+        ranks, ranks == 1 ? "" : "s", (double)s->device / 1e9);
+}
+
+/* Who asks for advice may not say how many ranks there are: as many as advised at least. */
+static int advised_ranks(const struct model *model)
+{
+    const struct run_plan_advice advice = run_plan_advise(module_param_count(model->root));
+    return advice.max_gpus * advice.min_nodes;
+}
+
 static int make_plan(const struct plan_options *o, const struct config *config, bool only_advice,
                      struct arena *arena, struct str *out, struct error *err)
 {
@@ -174,20 +197,24 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     struct model *model;
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (build_model(c, arena, &model, err) < 0 ||
-        run_plan_facts_make(c, model, (int)o->gpus, (int)o->gpus_per_node, arena, &facts, err) < 0)
+    if (build_model(c, arena, &model, err) < 0)
+        return -1;
+    int ranks = only_advice && o->gpus == 1 ? advised_ranks(model) : (int)o->gpus;
+    if (run_plan_facts_make(c, model, ranks, (int)o->gpus_per_node, arena, &facts, err) < 0)
         return -1;
     run_plan_make(&facts, &plan);
     enum shard_strategy current = build_strategy(c, model);
-    if (only_advice)
+    if (only_advice) {
         run_plan_print_advice(&plan, NULL, out);
-    else if (o->json)
-        run_plan_json(&plan, &facts, current, out);
-    else
-        run_plan_print(&plan, &facts, current, out);
-    if (only_advice || o->json)
+        add_basis(&plan, ranks, out);
         return 0;
-    const struct run_plan_place place = {(int)o->gpus, (int)o->gpus_per_node};
+    }
+    if (o->json) {
+        run_plan_json(&plan, &facts, current, out);
+        return 0;
+    }
+    run_plan_print(&plan, &facts, current, out);
+    const struct run_plan_place place = {ranks, (int)o->gpus_per_node};
     str_add(out, "Of what a rank has on its device: ");
     if (run_plan_savings(c, model, &place, current, out, err) < 0)
         return -1;

@@ -160,5 +160,10 @@ check "a model that nobody knows is refused with what to give" fails 2 "a plan n
     shoal plan --preset=fabric --model_name=mine/own-llama
 check "shoal recommend prints the flags for the size" contains <(shoal recommend "${sizes[@]}" 2>/dev/null) \
     "Advice for below 1B parameters: --sharding_strategy=NO_SHARD"
+shoal recommend --preset llama3.2-1b >"$work/advice" 2>/dev/null
+check "... by what it chose" contains "$work/advice" "GPUs, their memory and the links between them were not looked at"
+check "... what it takes on the least of the ranks that it names" grep -qE '^On 8 ranks it takes about [0-9]+\.[0-9]+ GB per rank' "$work/advice"
+shoal recommend --preset llama3.2-1b --gpus 64 >"$work/advice" 2>/dev/null
+check "... or on those that there are" contains "$work/advice" "On 64 ranks it takes about"
 check "a preset's is its own matter" contains <(shoal plan --preset hyperpod 2>&1 | head -n 1) "410,143,488 parameters"
 tap_done
