@@ -11,7 +11,7 @@ static void tell(void *ctx, const char *line)
 void notices_complete(struct config *config, struct arena *arena)
 {
     const struct agent_config *c = &config->value;
-    if (!c->checkpoint.dir[0] && !c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN)
+    if (!c->checkpoint.dir[0] && !c->checkpoint.save_model[0] && config_is_language(c))
         config_add_headline(config, arena,
                             "no weights are kept: name a directory by checkpoint.dir "
                             "(--checkpoint_dir, --output_dir), or by checkpoint.save_model for "

@@ -115,7 +115,7 @@ static int resolve_model(struct agent_config *c, struct arena *arena, struct err
     if (!c->model.architecture[0])
         c->model.architecture = name;
     if (c->model.type == MODEL_AUTO && architecture_find(c->model.architecture, &published))
-        c->model.type = config_model_of(published.kind);
+        config_set_family(c, published.family);
     c->model.name_or_path = "";
     return 0;
 }
@@ -125,13 +125,13 @@ static int resolve_model(struct agent_config *c, struct arena *arena, struct err
 static int resolve_paths(struct config *config, struct arena *arena, struct error *err)
 {
     struct agent_config *c = &config->value;
-    if (c->model.type != MODEL_MNIST_CNN && resolve_model(c, arena, err) < 0)
+    if (config_is_language(c) && resolve_model(c, arena, err) < 0)
         return -1;
     const struct {
         const char *key, **name;
     } rows[] = {{"model.init_weights", &c->model.init_weights},
                 {"data.tokenizer", &c->data.tokenizer}};
-    for (size_t i = 0; i < array_length(rows) && c->model.type != MODEL_MNIST_CNN; i++) {
+    for (size_t i = 0; i < array_length(rows) && config_is_language(c); i++) {
         const char *name = *rows[i].name, *path;
         bool is_asked = config_source_of(config, rows[i].name) > SOURCE_PRESET;
         struct error why;

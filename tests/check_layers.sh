@@ -69,7 +69,7 @@ agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/accelerate.[ch]:base/.*|agent/launch/.*|agent/config/accelerate_file.h|agent/checkpoint/export_checkpoint.h
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
-agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/architecture|shard/optim|shard/optim_kind|telemetry/log_lines|text/utf8|trainer/schedule).h
+agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/families|shard/optim|shard/optim_kind|telemetry/log_lines|text/utf8|trainer/schedule).h
 agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|script|stand_in|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
 agent/dataset/ascending.[ch]:agent/dataset/ascending.h
@@ -89,7 +89,7 @@ agent/checkpoint/directory_lock.[ch]:base/.*|agent/checkpoint/directory_lock.h
 agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrained_names.h
 agent/checkpoint/pretrained_index.[ch]:base/.*|agent/checkpoint/pretrained_index.h
 agent/checkpoint/tensor_values.[ch]:base/error.h|kernels/dtype.h|agent/checkpoint/(tensor_values|safetensors).h
-agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_config)?.h|agent/models/(architecture|config_json).h
+agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_config)?.h|agent/models/(architecture|config_json|families).h
 agent/checkpoint/pretrained_unread.[ch]:base/mem.h|agent/checkpoint/pretrained_unread.h
 agent/checkpoint/pretrained.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/checkpoint/(pretrained.*|safetensors|tensor_values).h|agent/(models/model|nn/module|shard/shard).h
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h

@@ -2,23 +2,24 @@
 
 #include "agent/checkpoint/pretrained.h"
 #include "agent/models/config_json.h"
+#include "agent/models/families.h"
 #include "base/file.h"
 
 #include <sys/stat.h>
 
-/* Files of other versions say what they mean. Weights that cannot be opened are told of by who
- * loads them. */
-static int settle_t5(const char *dir, struct t5_config *t5, struct error *err)
+/* Where config.json leaves open whether the head is the embedding, the weights tell. Who loads the
+ * weights reports why they cannot be opened. */
+static int settle_tie(const char *dir, struct architecture *a, struct error *err)
 {
+    const struct model_family *family = a->family;
     struct pretrained *weights = NULL;
     struct error ignored;
-    bool differ = false;
-    if (!t5->tie_word_embeddings || t5->scaling == T5_SCALES_IF_TIED ||
-        pretrained_open(dir, &weights, &ignored) < 0)
+    bool differ = false, *tied = family->open_tie ? family->open_tie(a) : NULL;
+    if (!tied || pretrained_open(dir, &weights, &ignored) < 0)
         return 0;
-    int result = pretrained_differ(weights, "shared.weight", "lm_head.weight", &differ, err);
+    int result = pretrained_differ(weights, family->embedding, family->head, &differ, err);
     pretrained_close(weights);
-    t5->tie_word_embeddings = !differ;
+    *tied = !differ;
     return result;
 }
 
@@ -36,6 +37,5 @@ int pretrained_read_config(const char *dir, struct arena *arena,
     if (file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, err) < 0 ||
         config_json_read(arena, path, text, bytes, ret_architecture, notes, err) < 0)
         return -1;
-    return ret_architecture->kind == ARCHITECTURE_T5 ? settle_t5(dir, &ret_architecture->t5, err)
-                                                     : 0;
+    return settle_tie(dir, ret_architecture, err);
 }

@@ -25,24 +25,7 @@ enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONM
 
 /* Values in the order of their key's choices. Choices without an enum here are in the order of the
  * enum that their field's comment names. */
-enum config_model {
-    MODEL_AUTO,
-    MODEL_MNIST_CNN,
-    MODEL_LLAMA,
-    MODEL_GPT2,
-    MODEL_MISTRAL,
-    MODEL_T5,
-    MODEL_BERT
-};
-enum config_head {
-    HEAD_AUTO,
-    HEAD_CAUSAL_LM,
-    HEAD_SEQ2SEQ_LM,
-    HEAD_MASKED_LM,
-    HEAD_PRETRAINING,
-    HEAD_SEQUENCE_CLASSIFICATION,
-    HEAD_IMAGE_CLASSIFICATION,
-};
+enum { MODEL_AUTO, HEAD_AUTO = 0 };
 enum config_padding { PADDING_LONGEST, PADDING_MAX_LENGTH };
 enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
@@ -67,11 +50,11 @@ enum config_debug { DEBUG_OFF, DEBUG_DETAIL };
 struct agent_config {
     struct {
         const char *name_or_path; /* "": none; a Hugging Face id or a directory */
-        int64_t type;             /* enum config_model; AUTO only with a name_or_path */
+        int64_t type;             /* MODEL_AUTO: only with a name_or_path; else config_family() */
         int64_t init;             /* enum config_init */
         const char *init_weights; /* "": none */
         const char *architecture; /* "": none; a name of models/architecture.h */
-        int64_t head;             /* enum config_head */
+        int64_t head;             /* HEAD_AUTO; else 1 + enum model_task */
         double dropout;           /* below 0: each layer's own */
         int64_t loss_reduction;   /* enum config_loss_reduction */
     } model;
@@ -311,6 +294,9 @@ int config_entries(const struct config *config, struct arena *arena,
 /* The keys that are not at their built-in default, as "group.name=value (source)", separated by ",
  * ". */
 void config_summary(const struct config *config, struct str *out);
+
+/* Whether a language model is trained; false: mnist_cnn. */
+bool config_is_language(const struct agent_config *config);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 /* The rules of the data's keys: what is wrong, and what the model that is named does not read. */
+#include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
 
 #include "agent/text/utf8.h"
@@ -27,36 +28,25 @@ int config_check_data(const struct agent_config *c, struct error *err)
 
 /* What a model may learn, as a set. */
 enum {
-    IMAGES = 1,
-    NEXT_TOKEN = 2,
-    TRANSLATION = 4,
-    MASKED = 8,
-    PRETRAINING = 16,
-    CLASSES = 32,
+    IMAGES = 1 << MODEL_IMAGES,
+    NEXT_TOKEN = 1 << MODEL_NEXT_TOKEN,
+    TRANSLATION = 1 << MODEL_TRANSLATION,
+    MASKED = 1 << MODEL_MASKED,
+    PRETRAINING = 1 << MODEL_PRETRAINING,
+    CLASSES = 1 << MODEL_CLASSES,
     SEQUENCES = MASKED | PRETRAINING | CLASSES,
 };
 
 /* All that are possible before a config.json is read. */
-static int learns(const struct agent_config *c)
+static unsigned learns(const struct agent_config *c)
 {
-    static const int heads[] = {
-        [HEAD_AUTO] = SEQUENCES,
-        [HEAD_MASKED_LM] = MASKED,
-        [HEAD_PRETRAINING] = PRETRAINING,
-        [HEAD_SEQUENCE_CLASSIFICATION] = CLASSES,
-    };
-    switch (c->model.type) {
-    case MODEL_AUTO:
-        return ~0;
-    case MODEL_MNIST_CNN:
-        return IMAGES;
-    case MODEL_T5:
-        return TRANSLATION;
-    case MODEL_BERT:
-        return heads[c->model.head];
-    default:
-        return NEXT_TOKEN;
-    }
+    const struct model_family *family = config_family(c);
+    unsigned tasks = 0;
+    if (family && c->model.head != HEAD_AUTO)
+        return 1u << (c->model.head - 1);
+    for (int h = 0; family && h < family->head_count; h++)
+        tasks |= 1u << family->heads[h].task;
+    return family ? tasks : ~0u;
 }
 
 void config_note_data(struct config_parser *p)

@@ -37,17 +37,18 @@ static void forget_preset_sizes(struct config_parser *p)
 /* A preset for Llama has more to say than a GPT-2 has. */
 static void forget_foreign_sizes(struct config_parser *p)
 {
-    enum architecture_kind kind = config_model_kind(p->config->value.model.type);
+    const struct model_family *family = config_family(&p->config->value);
     for (int i = 0; i < config_key_count(); i++)
-        if (!config_model_has(kind, config_key(i)->offset))
+        if (!config_model_has(family, i))
             forget_preset_value(p, i);
 }
 
-/* The type of a model that is named by its architecture alone; what nobody knows is told later. */
-static enum config_model type_of(const char *architecture)
+/* The family of a model that is named by its architecture alone; config_rules.c reports a name
+ * that nobody knows. */
+static const struct model_family *family_of(const char *architecture)
 {
     struct architecture a;
-    return architecture_find(architecture, &a) ? config_model_of(a.kind) : MODEL_LLAMA;
+    return architecture_find(architecture, &a) ? a.family : &family_llama;
 }
 
 /* The value of the field at `to` follows from that of the key at `from`, whose source it gets. */
@@ -70,6 +71,16 @@ static const char *name_of(struct arena *arena, const char *path)
     return arena_strndup(arena, path + begin, length - begin);
 }
 
+static int untyped_sizes(struct error *err)
+{
+    auto_str struct str names;
+    str_init(&names, 256);
+    model_family_names(~(1u << MODEL_IMAGES), " or ", &names);
+    return error_set(err, ERR_CONFIG,
+                     "model.type is not set, although model.config_overrides is; it can be %s",
+                     str_text(&names));
+}
+
 static int finish_model(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
@@ -80,20 +91,18 @@ static int finish_model(struct config_parser *p, struct error *err)
         /* the values of a model that the preset names */
         c->model.init = INIT_AUTO;
     if (c->model.type == MODEL_AUTO && !is_named && c->model.architecture[0])
-        c->model.type = type_of(c->model.architecture);
-    if (c->model.type != MODEL_AUTO && c->model.type != MODEL_MNIST_CNN)
+        config_set_family(c, family_of(c->model.architecture));
+    if (c->model.type != MODEL_AUTO && config_is_language(c))
         forget_foreign_sizes(p);
     if (c->model.type == MODEL_AUTO && !is_named) {
         if (c->overrides.hidden_size > 0)
-            return error_set(err, ERR_CONFIG,
-                             "model.type is not set, although model.config_overrides is; "
-                             "it can be llama, gpt2, t5 or bert");
+            return untyped_sizes(err);
         if (config_is_launched(p))
             return error_set(
                 err, ERR_CONFIG,
                 "model.name_or_path is not set: scripts are not run, so their "
                 "arguments must say what they train (--model_name_or_path, --dataset)");
-        c->model.type = MODEL_MNIST_CNN;
+        config_set_family(c, &family_mnist_cnn);
     }
     /* train.py's llama_v3 always stretches so, without a flag for it. */
     if (p->model_type && strcasecmp(p->model_type, "llama_v3") == 0 && c->rope.type == 0 &&
@@ -107,8 +116,8 @@ static int finish_model(struct config_parser *p, struct error *err)
         return 0;
     if (p->model_type && c->model.type != MODEL_AUTO)
         c->checkpoint.prefix = p->model_type;
-    else if (c->model.type == MODEL_MNIST_CNN)
-        c->checkpoint.prefix = "mnist_cnn";
+    else if (!config_is_language(c))
+        c->checkpoint.prefix = family_mnist_cnn.name;
     else
         c->checkpoint.prefix = name_of(p->arena, c->model.name_or_path);
     return 0;
@@ -159,21 +168,15 @@ static int finish_version(struct config_parser *p, struct error *err)
 /* A class that is named in the place of the policy (Fabric's scripts) is the one to wrap. */
 static void finish_wrap(struct config_parser *p)
 {
-    static const struct {
-        const char *written, *class_name;
-    } rows[] = {
-        {"LlamaDecoderLayer", "LlamaDecoderLayer"},
-        {"llama", "LlamaDecoderLayer"},
-        {"MistralDecoderLayer", "MistralDecoderLayer"},
-        {"GPT2Block", "GPT2Block"},
-        {"gpt2", "GPT2Block"},
-        {"T5Block", "T5Block"},
-        {"BertLayer", "BertLayer"},
-    };
     struct agent_config *c = &p->config->value;
-    for (size_t i = 0; p->wrap_policy && i < array_length(rows); i++)
-        if (!c->parallel.wrap_classes[0] && strcasecmp(p->wrap_policy, rows[i].written) == 0)
-            c->parallel.wrap_classes = rows[i].class_name;
+    for (int64_t i = 0; p->wrap_policy && model_family(i); i++) {
+        const struct model_family *family = model_family(i);
+        bool is_meant =
+            family->block_class && (strcasecmp(p->wrap_policy, family->block_class) == 0 ||
+                                    strcasecmp(p->wrap_policy, family->name) == 0);
+        if (is_meant && !c->parallel.wrap_classes[0])
+            c->parallel.wrap_classes = family->block_class;
+    }
     /* Trainer's "auto_wrap": by size where one is given, else by class. */
     if (p->auto_wrap && SOURCE_OF(parallel.min_num_params) > SOURCE_PRESET &&
         c->parallel.min_num_params > 0)
@@ -197,11 +200,10 @@ static int finish_places(struct config_parser *p, struct error *err)
                          "they go: name a directory by checkpoint.dir (--checkpoint_dir, "
                          "--output_dir)");
     if (is_auto)
-        c->checkpoint.save_model =
-            c->checkpoint.dir[0]
-                ? arena_printf(p->arena, "%s/model%s", c->checkpoint.dir,
-                               c->model.type == MODEL_MNIST_CNN ? ".safetensors" : "")
-                : "";
+        c->checkpoint.save_model = c->checkpoint.dir[0]
+                                       ? arena_printf(p->arena, "%s/model%s", c->checkpoint.dir,
+                                                      config_is_language(c) ? "" : ".safetensors")
+                                       : "";
     bool no_place = !c->checkpoint.dir[0] && SOURCE_OF(checkpoint.resume) <= SOURCE_PRESET &&
                     strcmp(c->checkpoint.resume, "latest") == 0; /* a preset's */
     if (no_place || strcmp(c->checkpoint.resume, "no") == 0)
@@ -211,7 +213,7 @@ static int finish_places(struct config_parser *p, struct error *err)
 
 static void finish_by_model(struct agent_config *c)
 {
-    bool is_mnist = c->model.type == MODEL_MNIST_CNN;
+    bool is_mnist = !config_is_language(c);
     if (c->parallel.wrap_policy == WRAP_AUTO)
         c->parallel.wrap_policy = is_mnist ? WRAP_NONE : WRAP_TRANSFORMER;
     if (c->precision.mixed == PRECISION_AUTO)

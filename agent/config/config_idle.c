@@ -109,7 +109,7 @@ static void note_training(struct config_parser *p)
         {KEY_AT(checkpoint.name_format), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.state_dict_type), has_dir, "checkpoint.dir"},
         {KEY_AT(checkpoint.max_shard_bytes),
-         full || (c->checkpoint.save_model[0] && c->model.type != MODEL_MNIST_CNN),
+         full || (c->checkpoint.save_model[0] && config_is_language(c)),
          "checkpoint.save_model of a language model, or FULL_STATE_DICT"},
     };
     note_unmet(p, needs, array_length(needs));
@@ -125,7 +125,7 @@ static void note_layout(struct config_parser *p)
     bool pads = c->data.padding == PADDING_LONGEST, threads = c->data.num_workers > 0;
     bool ids = c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
     bool columns = !ids && c->data.format != TOKENS_TEXT;
-    bool is_language = c->model.type != MODEL_MNIST_CNN;
+    bool is_language = config_is_language(c);
     const struct need needs[] = {
         {KEY_AT(rope.factor), stretched, "rope_type linear, dynamic or llama3"},
         {KEY_AT(rope.low_freq_factor), llama3, "rope_type=llama3"},

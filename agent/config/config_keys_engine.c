@@ -1,6 +1,10 @@
 /* Keys of how it is laid out: over ranks, in which numbers, in which memory. */
 #include "agent/config/config_keys.h"
 
+#include "agent/models/families.h"
+
+#define FAMILY_BLOCK(name, spellings, block) "=" block
+
 static const struct config_key keys[] = {
     KEY_CHOICE("parallel", "sharding_strategy", parallel.strategy, "FULL_SHARD",
                "FULL_SHARD=1=full SHARD_GRAD_OP=2 NO_SHARD=3=ddp "
@@ -16,7 +20,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "parallel", "auto_wrap_policy", parallel.wrap_policy, "auto",
         "NO_WRAP=3=none SIZE_BASED_WRAP=2 "
-        "TRANSFORMER_BASED_WRAP=1=LlamaDecoderLayer=MistralDecoderLayer=GPT2Block=T5Block=BertLayer=llama=gpt2 auto",
+        "TRANSFORMER_BASED_WRAP=1" LANGUAGE_FAMILIES(FAMILY_BLOCK, ) "=llama=gpt2 auto",
         "fsdp_auto_wrap_policy fsdp_wrap_policy",
         "which modules become units of their own; auto: the blocks, where the model has some",
         .environment = "FSDP_AUTO_WRAP_POLICY"),

@@ -1,6 +1,8 @@
 /* Keys of what is trained: the model. */
 #include "agent/config/config_keys.h"
 
+#include "agent/models/families.h"
+
 #define OVERRIDE_INT(name, others, high, help)                                                     \
     KEY_INT("model.config_overrides", #name, overrides.name, "0", 0, high, others, help)
 #define OVERRIDE_FLOAT(name, others, high, help)                                                   \
@@ -9,13 +11,16 @@
     KEY_INT("model.config_overrides", #name, overrides.name, "-1", -1, 1e9, NULL,                  \
             "token number; -1: config.json's")
 
+#define FAMILY_SPELLINGS(name, spellings, block) spellings
+#define TASK_HEAD(task, head)                    head
+
 static const struct config_key keys[] = {
     KEY_TEXT(
         "model", "name_or_path", model.name_or_path, "",
         "model_id model_name model_name_or_path pretrained_model_name_or_path",
         "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)"),
     KEY_CHOICE("model", "type", model.type, "auto",
-               "auto mnist_cnn llama=llama_v2=llama_v3 gpt2 mistral t5 bert", "model_type",
+               "auto mnist_cnn " LANGUAGE_FAMILIES(FAMILY_SPELLINGS, " "), "model_type",
                "architecture; auto: config.json's, or mnist_cnn where no model is named"),
     KEY_CHOICE("model", "init", model.init, "auto", "auto random pretrained", NULL,
                "where initial values come from; auto: the model's weights if it has any"),
@@ -26,10 +31,7 @@ static const struct config_key keys[] = {
              "published sizes by name, llama3_2_1b or gpt2 (a preset of that name sets it); empty: "
              "config.json's, or those of config_overrides"),
     KEY_CHOICE(
-        "model", "head", model.head, "auto",
-        "auto causal_lm seq2seq_lm masked_lm pretraining sequence_classification "
-        "image_classification",
-        NULL,
+        "model", "head", model.head, "auto", "auto " MODEL_TASKS(TASK_HEAD, " "), NULL,
         "what is learned; auto: config.json's, or the only one of the type. pretraining: masked words "
         "and next sentences (BERT)"),
     KEY_FLOAT("model", "dropout", model.dropout, "-1", -1, 0.99, NULL,

@@ -3,7 +3,7 @@
 #define SHOAL_AGENT_CONFIG_MODEL_H
 
 #include "agent/config/config.h"
-#include "agent/models/architecture.h"
+#include "agent/models/families.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,21 +12,22 @@ extern "C" {
 /* Sizes from the first that there is: model.architecture, `published` (a config.json's; NULL: there
  * is none), the defaults of model.type; then what model.config_overrides, model.rope_scaling and
  * model.dropout say instead. Not for mnist_cnn. Errors: ERR_CONFIG if the sizes make no model, if
- * model.type is another kind than the sizes are of, or if one is given that the kind has not. */
+ * model.type is another family than the sizes are of, or if one is given that the family has not.
+ */
 int config_architecture(const struct agent_config *config, const struct architecture *published,
                         struct architecture *ret_architecture, struct error *err);
 
-/* The kind that model.type names; Llama for those that name none. */
-enum architecture_kind config_model_kind(int64_t type);
-/* And back. */
-enum config_model config_model_of(enum architecture_kind kind);
+/* The family that model.type names; NULL: none (auto). */
+const struct model_family *config_family(const struct agent_config *config);
+void config_set_family(struct agent_config *config, const struct model_family *family);
 
-/* Whether a model of `type` (enum config_model; AUTO: any) can learn what model.head says. Errors:
- * ERR_CONFIG names the heads it can have. */
-int config_check_head(const struct agent_config *config, int64_t type, struct error *err);
+/* Whether a model of the family (NULL: any) can learn what model.head says. Errors: ERR_CONFIG
+ * names the heads it can have. */
+int config_check_head(const struct agent_config *config, const struct model_family *family,
+                      struct error *err);
 
-/* Whether the kind has what the field at that offset of struct agent_config overrides. */
-bool config_model_has(enum architecture_kind kind, size_t offset);
+/* Whether the family has what the key at that index overrides. */
+bool config_model_has(const struct model_family *family, int index);
 
 #ifdef __cplusplus
 }

@@ -138,7 +138,7 @@ static int check_model(const struct agent_config *c, struct error *err)
                          "high_freq_factor above that, and original_max_position_embeddings");
     /* Where a config.json has a say, whoever reads it checks the whole. */
     struct architecture ignored;
-    if (c->model.type == MODEL_MNIST_CNN || c->model.name_or_path[0])
+    if (!config_is_language(c) || c->model.name_or_path[0])
         return 0;
     return config_architecture(c, NULL, &ignored, err);
 }
@@ -173,7 +173,7 @@ static bool is_same_path(const char *a, const char *b)
 static int check_places(const struct agent_config *c, struct error *err)
 {
     const char *slash = strrchr(c->checkpoint.save_model, '/');
-    if (c->model.type == MODEL_MNIST_CNN && slash && !slash[1])
+    if (!config_is_language(c) && slash && !slash[1])
         return error_set(err, ERR_CONFIG,
                          "checkpoint.save_model: '%s' is a directory; mnist_cnn is saved as one "
                          "file: add its name (mnist_cnn.safetensors)",
@@ -240,7 +240,7 @@ int config_check_rules(const struct config_parser *p, struct error *err)
     const struct agent_config *c = &p->config->value;
     return check_optimizer(c, err) || check_checkpoint(c, err) || check_saving(p, err) ||
                    check_sizes(p, err) || check_model(c, err) ||
-                   config_check_head(c, c->model.type, err) || config_check_data(c, err) ||
+                   config_check_head(c, config_family(c), err) || config_check_data(c, err) ||
                    check_places(c, err) || check_loading(p, err) || check_profiler(c, err)
                ? -1
                : 0;
@@ -306,7 +306,9 @@ void config_note_idle(struct config_parser *p)
         config_note(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
     config_note_unmet(p);
     config_note_data(p);
-    if ((c->model.type == MODEL_LLAMA || c->model.type == MODEL_MISTRAL) &&
+    const struct model_family *family = config_family(c);
+    if (family && config_is_language(c) &&
+        !config_model_has(family, config_key_at(KEY_AT(model.dropout))) &&
         ((SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET && c->overrides.resid_pdrop >= 0) ||
          (SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET && c->overrides.embd_pdrop >= 0) ||
          (SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET && c->overrides.attn_pdrop >= 0) ||

@@ -191,7 +191,7 @@ int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
                          struct arena *arena, struct error *err)
 {
     struct agent_config *c = &config->value;
-    if (c->model.type == MODEL_MNIST_CNN)
+    if (!config_is_language(c))
         return 0;
     if (c->model.name_or_path[0] &&
         resolve_model_path(c->model.name_or_path, lookup, ctx, arena, &c->model.name_or_path, err))

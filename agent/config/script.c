@@ -340,7 +340,7 @@ static int compare_text(struct config *config, size_t which, const char *text, s
         for (const char *call = script_text_call(code, code, wrappers[i]); call;
              call = script_text_call(code, call, wrappers[i]))
             compare_call(config, code, call, arena);
-    if (config->value.model.type == MODEL_MNIST_CNN && check_data(config, code, arena, err))
+    if (!config_is_language(&config->value) && check_data(config, code, arena, err))
         return -1;
     if (is_known(config, which, code, arena))
         compare_defaults(config, text, arena);

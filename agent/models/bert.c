@@ -1,4 +1,5 @@
 #include "agent/models/bert_parts.h"
+#include "agent/models/families.h"
 #include "agent/models/language.h"
 
 #include <math.h>
@@ -18,14 +19,6 @@ const struct bert_config bert_default_config = {
     .layer_norm_eps = 1e-12,
     .num_labels = 2,
 };
-
-const char *bert_class_name(enum bert_head head)
-{
-    static const char *const names[] = {[BERT_MASKED_LM] = "BertForMaskedLM",
-                                        [BERT_PRETRAINING] = "BertForPreTraining",
-                                        [BERT_CLASSIFICATION] = "BertForSequenceClassification"};
-    return names[head];
-}
 
 int bert_check(const struct bert_config *config, struct error *err)
 {
@@ -223,9 +216,6 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
 
 struct model *model_bert_new(struct arena *arena, const struct bert_config *config, int64_t pad_id)
 {
-    static const enum model_task tasks[] = {[BERT_MASKED_LM] = MODEL_MASKED,
-                                            [BERT_PRETRAINING] = MODEL_PRETRAINING,
-                                            [BERT_CLASSIFICATION] = MODEL_CLASSES};
     struct bert *net = arena_new(arena, struct bert);
     const struct bert_config *c = &net->config;
     bool tied = config->head != BERT_CLASSIFICATION;
@@ -240,7 +230,7 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
                       (net->labels ? module_param_count(net->labels) : 0);
     net->model = (struct model){
         .type = "bert",
-        .task = tasks[c->head],
+        .task = family_bert.heads[c->head].task,
         .root = root,
         .classes = net->labels ? net->labels->params[0]->shape[0] : 0,
         .label_names = c->label_names,

@@ -1,29 +1,12 @@
 #include "agent/models/config_json.h"
 
 #include "agent/models/config_json_parts.h"
+#include "agent/models/families.h"
 
 #include <jansson.h>
 #include <string.h>
 
 /* ---- which model ---- */
-
-static const struct type {
-    const char *name;       /* model_type */
-    const char *classes[3]; /* what `architectures` may say; the first is what is built */
-    enum architecture_kind kind;
-    const char *family; /* of Llama */
-    enum bert_head head;
-} types[] = {
-    /* clang-format off */
-    {"llama", {"LlamaForCausalLM", "LlamaModel"}, ARCHITECTURE_LLAMA, "Llama", 0},
-    {"mistral", {"MistralForCausalLM", "MistralModel"}, ARCHITECTURE_LLAMA, "Mistral", 0},
-    {"gpt2", {"GPT2LMHeadModel", "GPT2Model"}, ARCHITECTURE_GPT2, NULL, 0},
-    {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, ARCHITECTURE_T5, NULL, 0},
-    {"bert", {"BertForMaskedLM", "BertModel"}, ARCHITECTURE_BERT, NULL, BERT_MASKED_LM},
-    {"bert", {"BertForPreTraining"}, ARCHITECTURE_BERT, NULL, BERT_PRETRAINING},
-    {"bert", {"BertForSequenceClassification"}, ARCHITECTURE_BERT, NULL, BERT_CLASSIFICATION},
-    /* clang-format on */
-};
 
 struct head {
     const char *model_type;
@@ -37,87 +20,49 @@ static const struct json_field head_fields[] = {
     JSON_END,
 };
 
-static bool has_class(const struct type *type, const char *name)
-{
-    for (size_t i = 0; type->classes[i]; i++)
-        if (strcmp(type->classes[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* The first row that has the model type and the class, as far as they are given. */
-static const struct type *match_type(const char *model_type, const char *class_name)
-{
-    for (size_t i = 0; (model_type || class_name) && i < array_length(types); i++)
-        if ((!model_type || strcmp(types[i].name, model_type) == 0) &&
-            (!class_name || has_class(&types[i], class_name)))
-            return &types[i];
-    return NULL;
-}
-
 /* What works of a model type, for messages: "BertForMaskedLM, BertForPreTraining". */
-static const char *list_classes(struct arena *arena, const char *model_type)
+static const char *list_classes(struct arena *arena, const struct model_family *family)
 {
-    const char *list = NULL;
-    for (size_t i = 0; i < array_length(types); i++)
-        if (strcmp(types[i].name, model_type) == 0)
-            list = list ? arena_printf(arena, "%s, %s", list, types[i].classes[0])
-                        : types[i].classes[0];
+    const char *list = family->heads[0].classes[0];
+    for (int h = 1; h < family->head_count; h++)
+        list = arena_printf(arena, "%s, %s", list, family->heads[h].classes[0]);
     return list;
 }
 
-static const struct type *find_type(struct json_reader *reader, const json_t *root)
+static void refuse(struct json_reader *reader, const char *model_type, const char *class_name)
+{
+    int head;
+    const struct model_family *family = model_family_find(model_type, NULL, &head);
+    if (family) {
+        json_problem(reader, "architectures: unsupported architecture \"%.60s\"; of %s works: %s",
+                     class_name, model_type, list_classes(reader->arena, family));
+        return;
+    }
+    auto_str struct str names;
+    str_init(&names, 256);
+    model_family_names(~0u & ~(1u << MODEL_IMAGES), " and ", &names);
+    json_problem(reader, "model_type: unsupported model \"%.40s\": %s work",
+                 model_type   ? model_type
+                 : class_name ? class_name
+                              : "",
+                 str_text(&names));
+}
+
+static const struct model_family *find_family(struct json_reader *reader, const json_t *root,
+                                              int *ret_head)
 {
     struct head head = {0};
     struct lines *notes = take(reader->notes);
     json_read(reader, root, head_fields, &head);
     reader->notes = notes;
     const char *class_name = head.architecture_count ? head.architectures[0] : NULL;
-    const struct type *type = match_type(head.model_type, class_name);
-    if (type)
-        return type;
-    if (match_type(head.model_type, NULL))
-        json_problem(reader, "architectures: unsupported architecture \"%.60s\"; of %s works: %s",
-                     class_name, head.model_type, list_classes(reader->arena, head.model_type));
-    else
-        json_problem(
-            reader,
-            "model_type: unsupported model \"%.40s\": llama, mistral, gpt2, t5 and bert work",
-            head.model_type ? head.model_type
-            : class_name    ? class_name
-                            : "");
-    return NULL;
-}
-
-static const struct json_field *fields_of(enum architecture_kind kind)
-{
-    static const struct json_field *const tables[] = {
-        [ARCHITECTURE_LLAMA] = config_json_llama,
-        [ARCHITECTURE_GPT2] = config_json_gpt2,
-        [ARCHITECTURE_T5] = config_json_t5,
-        [ARCHITECTURE_BERT] = config_json_bert,
-    };
-    return tables[kind];
+    const struct model_family *family = model_family_find(head.model_type, class_name, ret_head);
+    if (!family)
+        refuse(reader, head.model_type, class_name);
+    return family;
 }
 
 /* ---- reading ---- */
-
-/* What no single field can tell. */
-static void check_rope(struct json_reader *reader, const struct rope *rope)
-{
-    if (rope->type != ROPE_LLAMA3)
-        return;
-    if (rope->original_max_positions < 1)
-        json_problem(reader, "rope_scaling.original_max_position_embeddings: missing; rope type "
-                             "llama3 needs it");
-    if (!(rope->low_freq_factor > 0))
-        json_problem(reader, "rope_scaling.low_freq_factor: missing; rope type llama3 needs it");
-    else if (!(rope->high_freq_factor > rope->low_freq_factor))
-        json_problem(reader,
-                     "rope_scaling: high_freq_factor %g must be above low_freq_factor %g for rope "
-                     "type llama3",
-                     rope->high_freq_factor, rope->low_freq_factor);
-}
 
 static int fail(const char *path, const struct lines *problems, struct error *err)
 {
@@ -134,20 +79,17 @@ int config_json_read(struct arena *arena, const char *path, const char *text, si
     struct lines problems;
     lines_init(&problems, arena);
     struct json_reader reader = {.arena = arena, .problems = &problems, .notes = notes};
-    const struct type *type = json_is_object_here(&reader, root) ? find_type(&reader, root) : NULL;
+    int head = 0;
+    const struct model_family *family =
+        json_is_object_here(&reader, root) ? find_family(&reader, root, &head) : NULL;
     struct architecture architecture = {0};
-    if (type) {
-        architecture = architecture_default(type->kind);
-        if (type->family)
-            architecture.llama.family = type->family;
-        architecture.bert.head = type->head;
-        json_read(&reader, root, fields_of(type->kind), &architecture);
-        check_rope(&reader, &architecture.llama.rope);
-        if (architecture.llama.sliding_window)
-            json_note(&reader,
-                      "sliding_window %lld: nothing is masked by it, longer sequences are "
-                      "refused",
-                      (long long)architecture.llama.sliding_window);
+    if (family) {
+        architecture = architecture_default(family);
+        if (family->set_head)
+            family->set_head(&architecture, head);
+        json_read(&reader, root, family->fields, &architecture);
+        if (family->check_fields)
+            family->check_fields(&reader, &architecture);
     }
     json_decref(root);
     if (problems.count > 0)

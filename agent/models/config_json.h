@@ -15,7 +15,7 @@ extern "C" {
 
 enum { CONFIG_JSON_MAX_BYTES = 1 << 20 };
 
-/* Reads a config.json: model types llama, mistral, gpt2, t5 and bert. Texts go to `arena`. path:
+/* Reads a config.json of a family that agent/models/families.h lists. Texts go to `arena`. path:
  * for messages. notes: fields that are read but do nothing here; NULL: nobody wants to know.
  * Errors: ERR_CONFIG naming the file, each field that is wrong with its value, and what would be
  * right. */

@@ -1,5 +1,5 @@
-/* What the readers of config.json share: values that are checked as they are read, and the tables
- * of fields. Private to config_json*.c. */
+/* What the families share of config.json: values that are checked as they are read, and how fields
+ * are written. Private to config_json*.c and *_family.c, which see no JSON library. */
 #ifndef SHOAL_AGENT_MODELS_CONFIG_JSON_PARTS_H
 #define SHOAL_AGENT_MODELS_CONFIG_JSON_PARTS_H
 
@@ -10,12 +10,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Of a struct architecture; each kind's. */
-extern const struct json_field config_json_llama[];
-extern const struct json_field config_json_gpt2[];
-extern const struct json_field config_json_t5[];
-extern const struct json_field config_json_bert[];
 
 /* Custom readers; field: a double, a bool, or what the name says. */
 void config_json_positive(struct json_reader *reader, const struct json_t *value, void *field);
@@ -30,6 +24,27 @@ void config_json_gelu(struct json_reader *reader, const struct json_t *value, vo
 void config_json_one(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_true(struct json_reader *reader, const struct json_t *value, void *field);
 void config_json_false(struct json_reader *reader, const struct json_t *value, void *field);
+
+/* For custom readers. False, and a problem, if the value is no boolean. */
+bool config_json_read_bool(struct json_reader *reader, const struct json_t *value, bool *ret_value);
+/* id2label: how many names, and the names in their order, separated by commas (NULL if some are
+ * missing or have commas). */
+void config_json_read_labels(struct json_reader *reader, const struct json_t *value,
+                             int64_t *ret_count, const char **ret_names);
+
+extern const struct json_field config_json_rope_fields[]; /* of rope_scaling: struct rope */
+
+/* Writing: sets a field of the object. */
+void config_json_set_integer(struct json_t *object, const char *key, int64_t value);
+void config_json_set_size(struct json_t *object, const char *key, int64_t value); /* 0: null */
+void config_json_set_real(struct json_t *object, const char *key, double value);
+void config_json_set_text(struct json_t *object, const char *key, const char *value);
+void config_json_set_bool(struct json_t *object, const char *key, bool value);
+void config_json_set_null(struct json_t *object, const char *key);
+void config_json_set_rope(struct json_t *object, const char *key, const struct rope *rope);
+/* id2label, label2id and problem_type. names: separated by commas; else, if they are not `count`,
+ * labels have numbers for names: the data knows what they mean. */
+void config_json_set_labels(struct json_t *object, int64_t count, const char *names);
 
 /* clang-format off */
 #define SIZE(key, out, field, least, most) \

@@ -1,6 +1,9 @@
 /* Values of a config.json, checked as they are read. */
 #include "agent/models/config_json_parts.h"
 
+#include "agent/models/config_json.h"
+#include "base/str.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -121,3 +124,56 @@ void config_json_false(struct json_reader *reader, const json_t *value, void *fi
     if (!json_is_false(value))
         json_problem(reader, "only false is supported");
 }
+
+bool config_json_read_bool(struct json_reader *reader, const json_t *value, bool *ret_value)
+{
+    *ret_value = json_is_true(value);
+    if (json_is_boolean(value))
+        return true;
+    json_problem(reader, "must be true or false");
+    return false;
+}
+
+/* "a,b,c" of {"0": "a", "1": "b", "2": "c"}; NULL if names are missing or have commas. */
+static const char *join_labels(struct arena *arena, const json_t *object)
+{
+    auto_str struct str list;
+    str_init(&list, CONFIG_JSON_MAX_BYTES);
+    for (size_t i = 0; i < json_object_size(object); i++) {
+        char id[24];
+        snprintf(id, sizeof id, "%zu", i);
+        const char *name = json_string_value(json_object_get(object, id));
+        if (!name || !name[0] || strchr(name, ','))
+            return NULL;
+        str_printf(&list, "%s%s", i ? "," : "", name);
+    }
+    return arena_strdup(arena, str_text(&list));
+}
+
+void config_json_read_labels(struct json_reader *reader, const json_t *value, int64_t *ret_count,
+                             const char **ret_names)
+{
+    if (!json_is_object(value) || json_object_size(value) == 0)
+        json_problem(reader, "must be an object with a name for each label");
+    else if (json_object_size(value) > LANGUAGE_MAX_WIDTH)
+        json_problem(reader, "more labels than %lld", (long long)LANGUAGE_MAX_WIDTH);
+    else {
+        *ret_count = (int64_t)json_object_size(value);
+        *ret_names = join_labels(reader->arena, value);
+    }
+}
+
+/* clang-format off */
+const struct json_field config_json_rope_fields[] = {
+    JSON_CUSTOM("rope_theta", struct rope, theta, config_json_positive),
+    JSON_CUSTOM_SAME("rope_type", config_json_rope_type),
+    JSON_CUSTOM_SAME("type", config_json_rope_type),
+    JSON_CUSTOM("factor", struct rope, factor, config_json_factor),
+    JSON_CUSTOM("low_freq_factor", struct rope, low_freq_factor, config_json_positive),
+    JSON_CUSTOM("high_freq_factor", struct rope, high_freq_factor, config_json_positive),
+    JSON_CUSTOM_SAME("partial_rotary_factor", config_json_one),
+    SIZE("original_max_position_embeddings", struct rope, original_max_positions, 1,
+         LANGUAGE_MAX_TOKENS),
+    JSON_END,
+};
+/* clang-format on */

@@ -1,4 +1,5 @@
 #include "agent/models/mnist.h"
+#include "agent/models/families.h"
 #include "agent/nn/nn.h"
 
 const struct mnist_shape mnist_default_shape = {
@@ -38,6 +39,12 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     tape_leave(tape, model->root);
 }
 
+const struct model_family family_mnist_cnn = {
+    .name = "mnist_cnn",
+    .heads = {{MODEL_IMAGES, {NULL}}},
+    .head_count = 1,
+};
+
 struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *shape)
 {
     enum { KERNEL = 3, POOL = 2 };
@@ -61,7 +68,7 @@ struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *sha
     net->fc2 = nn_linear_new(arena, root, "fc2", &index, shape->hidden, shape->classes);
 
     net->model = (struct model){
-        .type = "mnist_cnn",
+        .type = family_mnist_cnn.name,
         .task = MODEL_IMAGES,
         .root = root,
         .input_shape = {shape->height, shape->width, 1},

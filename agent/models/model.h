@@ -12,16 +12,29 @@ extern "C" {
 
 enum { MODEL_MAX_SUMS = 6 };
 
-/* What a model learns, so what it reads of a batch. */
+/* What a model learns, so what it reads of a batch. X(TASK, HEAD), with AND between two rows; HEAD:
+ * what model.head says. */
+#define MODEL_TASKS(X, AND)                                                                        \
+    X(MODEL_NEXT_TOKEN, "causal_lm")       /* tokens, target: Llama, GPT-2 */                      \
+    AND X(MODEL_TRANSLATION, "seq2seq_lm") /* source, source_counts, tokens, target: T5 */         \
+        AND                                                                                        \
+        X(MODEL_MASKED, "masked_lm") /* tokens, token_counts, token_types, target */               \
+        AND                                                                                        \
+        X(MODEL_PRETRAINING,                                                                       \
+          "pretraining") /* likewise, and labels: 0 where the second sentence is the next */       \
+        AND                                                                                        \
+        X(MODEL_CLASSES,                                                                           \
+          "sequence_classification") /* tokens, token_counts, token_types, labels */               \
+        AND                                                                                        \
+        X(MODEL_IMAGES, "image_classification") /* input, target */
 enum model_task {
-    MODEL_IMAGES,      /* input, target */
-    MODEL_NEXT_TOKEN,  /* tokens, target: Llama, GPT-2 */
-    MODEL_TRANSLATION, /* source, source_counts, tokens, target: T5 */
-    MODEL_MASKED,      /* tokens, token_counts, token_types, target: BERT's masked LM */
-    MODEL_PRETRAINING, /* as MODEL_MASKED, and labels: whether the second sentence is the next (0)
-                        */
-    MODEL_CLASSES, /* tokens, token_counts, token_types, labels: BERT's sequence classification */
+#define MODEL_TASK(task, head) task
+#define COMMA                  ,
+    MODEL_TASKS(MODEL_TASK, COMMA)
+#undef COMMA
+#undef MODEL_TASK
 };
+const char *model_task_name(enum model_task task); /* "causal_lm" */
 
 /* A batch on the device. Ids are below the vocabulary's size. Padding is behind what a row has,
  * never before it: any valid id. What a task does not read is 0 and NULL. */

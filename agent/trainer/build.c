@@ -55,7 +55,7 @@ int build_model(const struct agent_config *config, struct arena *arena, struct m
                 struct error *err)
 {
     struct architecture architecture;
-    if (config->model.type == MODEL_MNIST_CNN) {
+    if (!config_is_language(config)) {
         *ret_model = build_mnist(config, arena);
     } else {
         if (build_architecture(config, arena, &architecture, err))

@@ -3,7 +3,7 @@
 #include "agent/checkpoint/pretrained.h"
 #include "agent/checkpoint/pretrained_config.h"
 #include "agent/comm/comm.h"
-#include "agent/models/rope.h"
+#include "agent/models/families.h"
 #include "agent/shard/shard.h"
 #include "agent/shard/wrap.h"
 #include "agent/text/tokenizer.h"
@@ -34,11 +34,15 @@ static int open_model(struct generator *g, const char *dir, struct error *err)
         architecture_check(&g->architecture, err))
         return -1;
     g->model = architecture_build(g->arena, &g->architecture);
-    if (g->model->task != MODEL_NEXT_TOKEN && g->model->task != MODEL_TRANSLATION)
-        return error_set(
-            err, ERR_UNSUPPORTED,
-            "%s: a %s: only models that predict the next token can write (llama, gpt2, t5)", dir,
-            g->model->type);
+    unsigned writers = 1u << MODEL_NEXT_TOKEN | 1u << MODEL_TRANSLATION;
+    if (!(writers & 1u << g->model->task)) {
+        auto_str struct str names;
+        str_init(&names, 256);
+        model_family_names(writers, ", ", &names);
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s: a %s: only models that predict the next token can write (%s)", dir,
+                         g->model->type, str_text(&names));
+    }
     wrap_none(g->model->root);
     return 0;
 }
@@ -186,9 +190,8 @@ static bool is_end(const struct generator *g, int32_t id)
  * the longest text that there will be: all passes have one length and one table. */
 static int64_t pass_length(const struct generator *g, int64_t count, int64_t longest)
 {
-    const struct llama_config *c = &g->architecture.llama;
-    bool depends = g->architecture.kind == ARCHITECTURE_LLAMA &&
-                   rope_depends_on_length(&c->rope, count, c->max_position_embeddings);
+    const struct model_family *family = g->architecture.family;
+    bool depends = family->depends_on_length && family->depends_on_length(&g->architecture, count);
     return depends ? longest : count;
 }
 

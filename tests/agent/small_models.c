@@ -1,10 +1,11 @@
 #include "tests/agent/small_models.h"
+#include "agent/models/families.h"
 
 #include <string.h>
 
 static struct architecture small_t5(bool tied)
 {
-    struct architecture a = architecture_default(ARCHITECTURE_T5);
+    struct architecture a = architecture_default(&family_t5);
     a.t5.vocab_size = 61;
     a.t5.d_model = 48;
     a.t5.d_kv = 10;
@@ -21,7 +22,7 @@ static struct architecture small_t5(bool tied)
 
 static struct architecture small_bert(const char *class_name)
 {
-    struct architecture a = architecture_default(ARCHITECTURE_BERT);
+    struct architecture a = architecture_default(&family_bert);
     while (strcmp(bert_class_name(a.bert.head), class_name) != 0)
         a.bert.head++;
     a.bert.vocab_size = 61;
@@ -44,9 +45,9 @@ struct architecture small_model(const char *family, bool tied)
         return small_t5(tied);
     if (strncmp(family, "Bert", 4) == 0)
         return small_bert(family);
-    struct architecture a =
-        architecture_default(strcmp(family, "GPT2") == 0 ? ARCHITECTURE_GPT2 : ARCHITECTURE_LLAMA);
-    a.llama.family = family;
+    struct architecture a = architecture_default(strcmp(family, "GPT2") == 0      ? &family_gpt2
+                                                 : strcmp(family, "Mistral") == 0 ? &family_mistral
+                                                                                  : &family_llama);
     a.llama.vocab_size = a.gpt2.vocab_size = 61;
     a.llama.hidden_size = a.gpt2.n_embd = 48;
     a.llama.intermediate_size = 80;

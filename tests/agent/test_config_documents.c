@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "agent/config/config.h"
+#include "agent/config/config_model.h"
 #include "agent/models/rope.h"
 #include "agent/nn/module.h"
 #include "agent/shard/optim.h"
@@ -40,7 +41,7 @@ static void the_hyperpod_guide_is_understood(void **state)
     const struct agent_config *c = &config.value;
     assert_string_equal(config.warning, "");
     assert_string_equal(config.preset, "hyperpod");
-    assert_int_equal(c->model.type, MODEL_LLAMA);
+    assert_ptr_equal(config_family(c), &family_llama);
     assert_int_equal(c->model.init, INIT_RANDOM);
     assert_int_equal(c->overrides.max_position_embeddings, 8192);
     assert_int_equal(c->data.max_seq_length, 8192);
@@ -329,7 +330,7 @@ static void argument_files_say_what_they_ask_in_vain(void **state)
     struct error err;
     assert_ok(parse(arena, "--preset hyperpod @tests/data/adt/mathstral_7b.txt", &config, &err),
               &err);
-    assert_int_equal(config.value.model.type, MODEL_MISTRAL);
+    assert_ptr_equal(config_family(&config.value), &family_mistral);
     assert_string_equal(config.value.checkpoint.prefix, "mistral");
     assert_int_equal(config.value.rope.type, 0);
     assert_string_equal(config.warning,

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "agent/config/config.h"
+#include "agent/config/config_model.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void sources_reach_every_kind_of_key(void **state)
               &err);
     const struct agent_config *c = &config.value;
     assert_string_equal(config.preset, "hyperpod,llama3.2-1b");
-    assert_int_equal(c->model.type, MODEL_LLAMA);
+    assert_ptr_equal(config_family(c), &family_llama);
     assert_int_equal(c->overrides.num_hidden_layers, 3);
     assert_true(c->overrides.rope_theta == 5e5);
     assert_int_equal(c->overrides.vocab_size, 77);

@@ -2,6 +2,7 @@
  * gradients clipped by their norm over all ranks, a cosine schedule, the loss over the targets that
  * count. Expected figures: tests/data/parity/README.md. */
 #include "agent/models/config_json.h"
+#include "agent/models/families.h"
 #include "agent/shard/optim.h"
 #include "agent/shard/wrap.h"
 #include "agent/trainer/schedule.h"
@@ -230,7 +231,7 @@ static void dropout_does_not_depend_on_the_layout(void **state)
         struct rank all[RANKS_MAX] = {0};
         struct training *w = &runs[i];
         *w = (struct training){.arena = arena_open(),
-                               .architecture = architecture_default(ARCHITECTURE_GPT2),
+                               .architecture = architecture_default(&family_gpt2),
                                .T = 9,
                                .config = {.strategy = FULL_SHARD, .limit_all_gathers = true}};
         w->architecture.gpt2.vocab_size = 37;

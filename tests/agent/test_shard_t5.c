@@ -1,5 +1,6 @@
 /* Small T5s and BERTs in every layout, and with every way to spare memory: their blocks share the
  * encoder's output and their stack's position bias, their heads share embeddings. */
+#include "agent/models/families.h"
 #include "base/mem.h"
 #include "tests/agent/world_check.h"
 #include "tests/support.h"
@@ -10,7 +11,7 @@ enum { MODELS = 4 };
 
 static struct architecture model_of(int which)
 {
-    struct architecture a = architecture_default(which < 2 ? ARCHITECTURE_T5 : ARCHITECTURE_BERT);
+    struct architecture a = architecture_default(which < 2 ? &family_t5 : &family_bert);
     a.t5.vocab_size = a.bert.vocab_size = 37;
     a.t5.d_model = a.bert.hidden_size = 12;
     a.t5.d_kv = 5;
