@@ -153,7 +153,7 @@ static int find_difference(const struct recipe *mine, struct store *store, int r
         return -1;
     ret_found[0] = '\0';
     bool differs = strcmp(value, mine->digest) != 0;
-    bool comparable = atoi(value) == mine->count;
+    bool comparable = strtol(value, NULL, 10) == mine->count;
     for (int i = 0; differs && comparable && !ret_found[0] && i < mine->count; i++) {
         const struct config_entry *entry = &mine->entries[i];
         if (hear(store, "value", i, timeout_ms, value, err) < 0)

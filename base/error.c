@@ -60,21 +60,3 @@ int error_wrap(struct error *err, const char *format, ...)
     err->shared = shared;
     return -1;
 }
-
-const char *error_name(enum error_code code)
-{
-    static const char *const names[] = {
-        [ERR_NONE] = "none",           [ERR_INPUT] = "input",
-        [ERR_CONFIG] = "config",       [ERR_IO] = "io",
-        [ERR_NO_SPACE] = "nospace",    [ERR_NOT_FOUND] = "notfound",
-        [ERR_EXISTS] = "exists",       [ERR_CONFLICT] = "conflict",
-        [ERR_GONE] = "gone",           [ERR_FORBIDDEN] = "forbidden",
-        [ERR_LIMIT] = "limit",         [ERR_TIMEOUT] = "timeout",
-        [ERR_PEER] = "peer",           [ERR_SHAPE] = "shape",
-        [ERR_MEMORY] = "memory",       [ERR_UNSUPPORTED] = "unsupported",
-        [ERR_CANCELLED] = "cancelled", [ERR_DIVERGED] = "diverged",
-    };
-    if ((unsigned)code >= sizeof names / sizeof names[0])
-        return "unknown";
-    return names[code];
-}

@@ -53,9 +53,6 @@ int error_errno(struct error *err, int errno_value, const char *format, ...)
 /* Puts "context: " before the text that is there; keeps the code; returns -1. For the way up. */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The code's name ("ERR_PEER" is "peer"), for logs. Never NULL. */
-const char *error_name(enum error_code code);
-
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,7 @@ void support_assert_ok(int result, const struct error *err, const char *file, in
 /* Fails unless result is negative, err->code is `code` and the text contains `part`. */
 #define assert_fails(result, err, code, part)                                                      \
     support_assert_fails((result), (err), (code), (part), __FILE__, __LINE__)
+const char *support_error_name(enum error_code code); /* ERR_PEER is "peer" */
 /* Whether it is so; tells if not. */
 bool support_is_error(int result, const struct error *err, enum error_code code, const char *part);
 void support_assert_fails(int result, const struct error *err, enum error_code code,

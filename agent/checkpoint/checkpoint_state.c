@@ -88,7 +88,7 @@ static const char *decode(struct arena *arena, const struct field *f, const json
     } else if (f->type == FIELD_TEXT) {
         if (json_string_length(json) >= CHECKPOINT_NAME_BYTES || !json_is_string(json))
             return "is not a short text";
-        strcpy(value, json_string_value(json));
+        memcpy(value, json_string_value(json), json_string_length(json) + 1);
     } else if (f->type == FIELD_REAL) {
         double real;
         if (!decode_real(json, &real))

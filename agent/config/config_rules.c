@@ -193,7 +193,7 @@ static int check_places(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "runtime.gpu_ids: '%s' is neither all nor numbers separated by commas",
                          c->runtime.gpu_ids);
-    if (c->runtime.standalone && c->runtime.nnodes[0] && atoi(c->runtime.nnodes) > 1)
+    if (c->runtime.standalone && strtol(c->runtime.nnodes, NULL, 10) > 1)
         return error_set(err, ERR_CONFIG,
                          "runtime.standalone (main_process_port 0, a free port) is for one pod, "
                          "but runtime.nnodes is %s: name a port that is free on the first",

@@ -239,7 +239,7 @@ static int read_host(const struct reader *r, struct topology *t, bool *ret_known
     if (host && strlen(host) >= sizeof t->host)
         return error_set(err, ERR_CONFIG, "%s: longer than %zu bytes", name, sizeof t->host - 1);
     if (host)
-        strcpy(t->host, host);
+        memcpy(t->host, host, strlen(host) + 1);
     else if (!is_set(r, ENV_PET_RDZV_ENDPOINT)) {
         topology_first_host(r->lookup, r->ctx, t->host);
         *ret_known = t->host[0];
@@ -263,11 +263,11 @@ static int read_meeting_place(const struct reader *r, const struct topology_wish
         return error_set(err, ERR_CONFIG, "runtime.master_addr: longer than %zu bytes",
                          sizeof t->host - 1);
     if (wish->master_addr[0])
-        strcpy(t->host, wish->master_addr);
+        memcpy(t->host, wish->master_addr, strlen(wish->master_addr) + 1);
     else if (!is_known && t->nodes > 1)
         return not_set(ENV_MASTER_ADDR " (or --master_addr)", "there is more than one node", err);
     else if (!is_known)
-        strcpy(t->host, "127.0.0.1");
+        snprintf(t->host, sizeof t->host, "127.0.0.1");
     if (wish->master_port > 0)
         t->port = wish->master_port;
     return 0;
@@ -296,7 +296,7 @@ int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish 
         read_number(&r, ENV_RESTART_COUNT, NULL, 0, 1 << 30, 0, &t.restart_count, err))
         return -1;
     if (wish->standalone && !is_set(&r, ENV_LOCAL_RANK)) {
-        strcpy(t.host, "127.0.0.1");
+        snprintf(t.host, sizeof t.host, "127.0.0.1");
         t.port = 0;
     }
     if (t.world_size > TOPOLOGY_MAX_RANKS)

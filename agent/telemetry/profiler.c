@@ -189,7 +189,7 @@ static struct trace_row row_of(struct writing *w, const struct trace_event *even
             return row;
     if (w->row_count == MAX_ROWS)
         return (struct trace_row){w->pid, MAX_ROWS};
-    strcpy(w->rows[w->row_count++], name);
+    memcpy(w->rows[w->row_count++], name, sizeof name);
     trace_json_thread(&w->json, row, name);
     return row;
 }

@@ -310,11 +310,6 @@ void telemetry_close(struct telemetry *t)
     free(t);
 }
 
-const struct run_state *telemetry_state(const struct telemetry *t)
-{
-    return &t->state;
-}
-
 int telemetry_port(const struct telemetry *t)
 {
     return t->server ? run_server_port(t->server) : 0;

@@ -67,7 +67,6 @@ void telemetry_step(struct telemetry *telemetry, const struct run_numbers *numbe
 void telemetry_eval(struct telemetry *telemetry, const struct run_eval *eval);
 void telemetry_checkpoint(struct telemetry *telemetry, const struct run_save *save);
 
-const struct run_state *telemetry_state(const struct telemetry *telemetry);
 /* The port it serves at; 0: none. */
 int telemetry_port(const struct telemetry *telemetry);
 

@@ -109,8 +109,9 @@ static struct interval read_interval(const char *at)
     size_t high = comma ? strspn(at + 2 + low, digits) : 0, end = 1 + low + comma + high;
     if (*at != '{' || low + high == 0 || at[end] != '}')
         return (struct interval){0};
-    struct interval interval = {.length = end + 1, .least = atol(at + 1), .fixed = !comma};
-    interval.most = !comma ? interval.least : high > 0 ? atol(at + 2 + low) : LONG_MAX;
+    struct interval interval = {
+        .length = end + 1, .least = strtol(at + 1, NULL, 10), .fixed = !comma};
+    interval.most = !comma ? interval.least : high > 0 ? strtol(at + 2 + low, NULL, 10) : LONG_MAX;
     return interval;
 }
 

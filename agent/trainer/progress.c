@@ -20,7 +20,7 @@ static int connect_to(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!path || !*path || strlen(path) >= sizeof address.sun_path)
         return -1;
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
     auto_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
         return -1;

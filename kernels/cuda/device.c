@@ -75,11 +75,11 @@ static bool cuda_device_pci(int index, char *out)
 
 static void identify(struct cuda_device *d, const struct cudaDeviceProp *properties)
 {
-    char *out = d->base.identity;
-    out += sprintf(out, "GPU");
-    for (int i = 0; i < 16; i++)
-        out += sprintf(out, "%s%02x", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                       (unsigned char)properties->uuid.bytes[i]);
+    const unsigned char *b = (const unsigned char *)properties->uuid.bytes;
+    snprintf(d->base.identity, sizeof d->base.identity,
+             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
 }
 
 /* Reads which GPU it is; refuses one that this build has no code for. */

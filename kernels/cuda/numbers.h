@@ -171,19 +171,6 @@ template <typename T> __device__ static inline T block_sum(T x)
     __syncthreads();
     return warp_sum(lane < warps ? sums[lane] : (T)0);
 }
-template <typename T> __device__ static inline T block_max(T x)
-{
-    CUDA_BLOCK(T, largest, [32]);
-    int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    x = warp_max(x);
-    if (warps == 1)
-        return x;
-    __syncthreads();
-    if (lane == 0)
-        largest[warp] = x;
-    __syncthreads();
-    return warp_max(largest[lane < warps ? lane : 0]);
-}
 
 #endif
 #endif

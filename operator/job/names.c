@@ -23,12 +23,6 @@ const char *names_condition(enum condition_type type)
     return names[type];
 }
 
-const char *names_phase(enum pod_phase phase)
-{
-    static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
-    return names[phase];
-}
-
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index)
 {

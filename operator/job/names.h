@@ -14,7 +14,6 @@ struct arena;
 const char *names_replica_type(enum replica_type type);  /* "Master", "Worker" */
 const char *names_replica_label(enum replica_type type); /* "master", "worker" */
 const char *names_condition(enum condition_type type);   /* "Created", ... */
-const char *names_phase(enum pod_phase phase);           /* "Pending", ... */
 
 /* JOB-TYPE-INDEX, e.g. mnist-worker-2: the name of a replica's pod and of its service. In the
  * arena. */

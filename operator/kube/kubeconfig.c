@@ -244,18 +244,8 @@ static void login_in_cluster(const char *directory, struct arena *arena,
     *ret_login = (struct kubeconfig_login){.server = arena_printf(arena, "https://%s%s%s:%s",
                                                                   is_ipv6 ? "[" : "", host,
                                                                   is_ipv6 ? "]" : "", port),
-                                           .namespace_ = "default",
                                            .ca = mounted(directory, "ca.crt", arena),
                                            .token = mounted(directory, "token", arena)};
-    auto_free char *path = xasprintf("%s/namespace", directory);
-    auto_free char *namespace_ = NULL;
-    size_t bytes;
-    struct error ignored; /* the file is a comfort: not all who mount a token mount it */
-    if (file_read(path, MAX_FILE_BYTES, &namespace_, &bytes, &ignored))
-        return;
-    trim(namespace_);
-    if (*namespace_)
-        ret_login->namespace_ = arena_strdup(arena, namespace_);
 }
 
 static int add_file(struct kubeconfig_file **files, const char *path, struct arena *arena,
@@ -338,11 +328,6 @@ void kubeconfig_close(struct kubeconfig *config)
 const char *kubeconfig_server(const struct kubeconfig *config)
 {
     return config->login.server;
-}
-
-const char *kubeconfig_namespace(const struct kubeconfig *config)
-{
-    return config->login.namespace_;
 }
 
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)

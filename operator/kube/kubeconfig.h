@@ -30,8 +30,7 @@ int kubeconfig_open(struct kubeconfig **ret_config, const struct kubeconfig_opti
                     int64_t now_ms, struct error *err);
 void kubeconfig_close(struct kubeconfig *config); /* NULL-safe */
 
-const char *kubeconfig_server(const struct kubeconfig *config);    /* "https://host:port" */
-const char *kubeconfig_namespace(const struct kubeconfig *config); /* "default" if none is stated */
+const char *kubeconfig_server(const struct kubeconfig *config); /* "https://host:port" */
 
 #define KUBECONFIG_PENDING 1
 

@@ -41,7 +41,7 @@ struct user {
 };
 
 struct context {
-    const char *cluster, *user, *namespace_;
+    const char *cluster, *user;
 };
 
 /* One list element each: a name and what it names. */
@@ -155,7 +155,6 @@ static const struct json_field user_fields[] = {
 static const struct json_field context_fields[] = {
     JSON_TEXT("cluster", struct context, cluster),
     JSON_TEXT("user", struct context, user),
-    JSON_TEXT("namespace", struct context, namespace_),
     JSON_END,
 };
 
@@ -378,8 +377,7 @@ int kubeconfig_file_login(const struct kubeconfig_file *files, const char *name,
     const struct context *context = FIND(files, contexts, context_count, name, &file);
     if (!context)
         return error_set(err, ERR_CONFIG, "%s: no context \"%s\" in it", files->path, name);
-    struct kubeconfig_login login = {
-        .namespace_ = is_given(context->namespace_) ? context->namespace_ : "default"};
+    struct kubeconfig_login login = {0};
     if (login_cluster(files, is_given(context->cluster) ? context->cluster : "", arena, &login,
                       err) ||
         (is_given(context->user) && login_user(files, context->user, arena, &login, err)))

@@ -45,7 +45,6 @@ struct kubeconfig_exec {
 struct kubeconfig_login {
     const char *server; /* without a "/" at its end */
     const char *server_name;
-    const char *namespace_;
     struct kubeconfig_source ca, certificate, key, token;
     const struct kubeconfig_exec *exec; /* NULL: none */
 };

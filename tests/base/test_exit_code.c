@@ -19,7 +19,8 @@ static void trying_again_is_asked_for_only_where_it_helps(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (exit_code_of(rows[i].code) != rows[i].exit_code)
-            fail_msg("%s ends with %d", error_name(rows[i].code), exit_code_of(rows[i].code));
+            fail_msg("%s ends with %d", support_error_name(rows[i].code),
+                     exit_code_of(rows[i].code));
 }
 
 int main(void)

@@ -64,3 +64,9 @@ json_t *object_service(const char *name, const char *uid, const char *owner_uid,
     auto_free char *common = metadata(name, uid, owner_uid, version);
     return object_from("{metadata: %s}", common);
 }
+
+const char *object_phase(enum pod_phase phase)
+{
+    static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
+    return names[phase];
+}

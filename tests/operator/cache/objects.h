@@ -3,6 +3,8 @@
 #ifndef SHOAL_TESTS_OPERATOR_CACHE_OBJECTS_H
 #define SHOAL_TESTS_OPERATOR_CACHE_OBJECTS_H
 
+#include "operator/job/types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -19,6 +21,9 @@ struct json_t *object_pod(const char *name, const char *uid, const char *owner_u
                           const char *phase);
 struct json_t *object_service(const char *name, const char *uid, const char *owner_uid,
                               int version);
+
+/* The API's word for it: "Pending", ... */
+const char *object_phase(enum pod_phase phase);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 #include "tests/operator/cache/store_fixture.h"
 
 #include "base/mem.h"
-#include "operator/job/names.h"
+#include "tests/operator/cache/objects.h"
 #include "tests/support.h"
 
 #include <jansson.h>
@@ -73,7 +73,7 @@ const char *world_text(struct fixture *f, const struct store_job *job, struct ar
     const char **texts = arena_array(arena, const char *, count), *all = "";
     for (size_t i = 0; i < world.pod_count; i++)
         texts[i] = arena_printf(arena, "%s:%s:%s", world.pods[i].name, world.pods[i].uid,
-                                names_phase(world.pods[i].phase));
+                                object_phase(world.pods[i].phase));
     for (size_t i = 0; i < world.service_count; i++)
         texts[world.pod_count + i] =
             arena_printf(arena, "%s:%s", world.services[i].name, world.services[i].uid);

@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "operator/job/names.h"
 #include "operator/kube/watch.h"
+#include "tests/operator/cache/objects.h"
 #include "tests/operator/cache/watch_server.h"
 
 #include <jansson.h>
@@ -182,7 +182,7 @@ static char *seen_world(struct simulation *s, int job)
         for (size_t i = 0; i < world.pod_count; i++)
             if (strcmp(world.pods[i].name, name) == 0)
                 str_printf(&text, " %s %s %s;", name, world.pods[i].uid,
-                           names_phase(world.pods[i].phase));
+                           object_phase(world.pods[i].phase));
         for (size_t i = 0; i < world.service_count; i++)
             if (strcmp(world.services[i].name, name) == 0)
                 str_printf(&text, " %s %s;", name, world.services[i].uid);

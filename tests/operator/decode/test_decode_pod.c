@@ -7,6 +7,7 @@
 #include "base/yaml.h"
 #include "operator/decode/decode_pod.h"
 #include "operator/job/names.h"
+#include "tests/operator/cache/objects.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -325,7 +326,7 @@ static const char *show(const struct pod *pod, struct arena *arena)
     if (pod->waiting_reason)
         waits = arena_printf(arena, " waits: %s (%s)", pod->waiting_reason,
                              pod->waiting_message ? pod->waiting_message : "");
-    return arena_printf(arena, "%s %d%s%s%s%s%s%s%s", names_phase(pod->phase), pod->restart_count,
+    return arena_printf(arena, "%s %d%s%s%s%s%s%s%s", object_phase(pod->phase), pod->restart_count,
                         created, before, exit, deleted,
                         pod->waited_in_vain ? " disrupted in vain"
                         : pod->disrupted    ? " disrupted"

@@ -95,7 +95,6 @@ static int open_anywhere(const char *service_account, struct kubeconfig **ret_co
 static void put_service_account(const char *directory)
 {
     put(directory, "token", "first\n");
-    put(directory, "namespace", "ours\n");
     put(directory, "ca.crt", "%s", authority.certificate);
     setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
@@ -131,17 +130,14 @@ static void a_pod_uses_its_service_account(void **state)
     put_service_account(directory);
     assert_ok(open_anywhere(directory, &config, &err), &err);
     assert_string_equal(kubeconfig_server(config), "https://10.0.0.1:443");
-    assert_string_equal(kubeconfig_namespace(config), "ours");
     assert_string_equal(kubeconfig_token(config), "first");
     assert_string_equal(kubeconfig_tls(config).ca, authority.certificate);
     assert_null(kubeconfig_tls(config).certificate);
     kubeconfig_close(config);
 
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
-    take_away(directory, "namespace");
     assert_ok(open_anywhere(directory, &config, &err), &err);
     assert_string_equal(kubeconfig_server(config), "https://[fd00::1]:443");
-    assert_string_equal(kubeconfig_namespace(config), "default");
     kubeconfig_close(config);
 }
 
@@ -250,7 +246,6 @@ static void what_is_wrong_with_certificates_is_named(void **state)
     assert_string_equal(kubeconfig_tls(config).certificate, mine.certificate);
     assert_string_equal(kubeconfig_tls(config).key, mine.key);
     assert_null(kubeconfig_token(config));
-    assert_string_equal(kubeconfig_namespace(config), "team");
     kubeconfig_close(config);
 }
 

@@ -3,9 +3,9 @@
 #include "base/mem.h"
 #include "operator/decode/decode_status.h"
 #include "operator/job/job_status.h"
-#include "operator/job/names.h"
 #include "operator/manifest/manifest.h"
 #include "operator/reconcile/restart.h"
+#include "tests/operator/cache/objects.h"
 #include "tests/support.h"
 
 #include <inttypes.h>
@@ -226,7 +226,7 @@ static void print_truth(struct simulation *s)
                truth->job->invalid ? " spoilt" : "");
     for (size_t i = 0; i < truth->pod_count; i++) {
         const struct pod *pod = &truth->pods[i];
-        str_printf(&s->history, " %s %s %s", pod->name, pod->uid, names_phase(pod->phase));
+        str_printf(&s->history, " %s %s %s", pod->name, pod->uid, object_phase(pod->phase));
         if (pod->restart_count)
             str_printf(&s->history, " restarts=%d after %s %d", pod->restart_count,
                        pod->end.container, pod->end.code);
