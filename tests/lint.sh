@@ -52,6 +52,7 @@ step "format" check_format
 step "headers stand alone, in C and C++" check_headers
 step "fuzz targets compile with clang" check_clang
 step "doors between rooms" tests/check_layers.sh
+step "calls, function lengths, dead functions" tests/check_code.sh
 step "shell scripts" check_scripts
 step "marks of the training operator's behaviour" check_marks
 step "static analysis" check_analysis
