@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/apply/executor.h"
-#include "operator/cache/channels.h"
+#include "operator/cache/informers.h"
 #include "operator/cache/queue.h"
 #include "operator/cache/store.h"
 #include "operator/job/condition.h"
@@ -46,7 +46,7 @@ struct controller {
     struct queue *queue;
     struct executor *executor;
     struct metrics *metrics;
-    struct channels *channels;
+    struct informers *informers;
     const char *autoscaling; /* version as of the last turn; NULL: none */
     bool leading;            /* as of the last turn */
     bool blind;              /* likewise: children cannot be seen */
@@ -168,7 +168,7 @@ static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
                                                         [EXPECT_SERVICE] = STORE_SERVICES,
                                                         [EXPECT_POD_GROUP] = STORE_POD_GROUPS};
     const struct controller *c = context;
-    return channels_suspect(c->channels, kinds[kind], since_ms);
+    return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
 }
 
 /* When a plan does nothing but ask for another pass, no request is made. */
@@ -196,7 +196,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     store_world(c->store, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
     world.options.autoscaling = c->autoscaling != NULL;
-    world.blind = channels_blind(c->channels);
+    world.blind = informers_forbidden(c->informers);
     world.refused = executor_refused(c->executor, key, job->job->uid);
     world.status = executor_recall(c->executor, key, job->job->uid, job->status);
     int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
@@ -251,11 +251,11 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
                                               .context = c};
     c->executor = executor_open(kube, &executor);
     c->metrics = metrics_open();
-    const struct channels_options channels = {.namespace_ = options->namespace_,
-                                              .gang = options->reconcile.gang.scheduler,
-                                              .seed = options->seed,
-                                              .clocks = options->clocks};
-    c->channels = channels_open(kube, c->store, &channels);
+    const struct informers_options informers = {.namespace_ = options->namespace_,
+                                                .gang = options->reconcile.gang.scheduler,
+                                                .seed = options->seed,
+                                                .clocks = options->clocks};
+    c->informers = informers_open(kube, c->store, &informers);
     return c;
 }
 
@@ -275,7 +275,7 @@ void controller_close(struct controller *c)
     if (!c)
         return;
     drop_plans(c);
-    channels_close(c->channels);
+    informers_close(c->informers);
     executor_close(c->executor);
     queue_close(c->queue);
     store_close(c->store);
@@ -293,7 +293,7 @@ static int64_t least(int64_t a, int64_t b)
 /* Jobs have waited for their autoscalers if we could not look at them before. */
 static void follow_autoscaling(struct controller *c)
 {
-    const char *version = channels_autoscaling(c->channels);
+    const char *version = informers_autoscaling(c->informers);
     if (version == c->autoscaling)
         return;
     c->autoscaling = version;
@@ -305,7 +305,7 @@ static void follow_autoscaling(struct controller *c)
 /* Jobs are told that their children cannot be seen, and go on when they can. */
 static void follow_sight(struct controller *c)
 {
-    bool blind = channels_blind(c->channels) != NULL;
+    bool blind = informers_forbidden(c->informers) != NULL;
     if (blind != c->blind)
         store_mark_jobs(c->store);
     c->blind = blind;
@@ -343,7 +343,7 @@ static void pass_due(struct controller *c, enum queue_lane lane, int64_t now_ms)
 
 int64_t controller_turn(struct controller *c, bool leading)
 {
-    int64_t delay_ms = channels_tick(c->channels), now_ms = c->options.clocks->steady_ms();
+    int64_t delay_ms = informers_tick(c->informers), now_ms = c->options.clocks->steady_ms();
     follow_autoscaling(c);
     follow_leading(c, leading);
     follow_sight(c);
@@ -351,7 +351,7 @@ int64_t controller_turn(struct controller *c, bool leading)
         return delay_ms;
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
         pass_due(c, lane, now_ms);
-    delay_ms = channels_tick(c->channels); /* a pass may have found a watch silent */
+    delay_ms = informers_tick(c->informers); /* a pass may have found a watch silent */
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
         if (has_room(c, lane)) /* else the end of a plan comes first */
             delay_ms = least(delay_ms, clock_until_ms(queue_due(c->queue, lane), now_ms));
@@ -360,7 +360,7 @@ int64_t controller_turn(struct controller *c, bool leading)
 
 bool controller_is_ready(const struct controller *c)
 {
-    return channels_are_ready(c->channels);
+    return informers_have_synced(c->informers);
 }
 
 _Static_assert(STORE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watches");
@@ -383,7 +383,7 @@ void controller_view(const struct controller *c, struct metrics_view *view)
     view->watch_count = 0;
     for (enum store_kind kind = 0; kind < STORE_KINDS; kind++) {
         bool failing = false;
-        const char *name = channels_watched(c->channels, kind, &failing);
+        const char *name = informers_watched(c->informers, kind, &failing);
         if (!name)
             continue;
         view->watches[view->watch_count].kind = name;

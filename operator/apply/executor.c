@@ -29,7 +29,7 @@ static void end_run(struct run *run)
     table_remove(&executor->runs, &run->entry);
     int64_t patience_ms = run->invalid ? INVALID_AGAIN_MS : EXPECT_MAX_MS;
     run->memory->expect_until_ms = executor->options.clocks->steady_ms() + patience_ms;
-    run->memory->suspected = run->invalid; /* no change was made that should be heard of */
+    run->memory->relisted = run->invalid; /* no change was made that should be heard of */
 }
 
 static void free_run(struct run *run)
@@ -202,18 +202,18 @@ void executor_forget(struct executor *executor, const char *key)
 }
 
 /* The time to wait is over and something is missing: it may be read anew, once. */
-static bool suspect(const struct executor *executor, struct job_memory *memory,
-                    const struct world *world, const char *version)
+static bool relist_unseen(const struct executor *executor, struct job_memory *memory,
+                          const struct world *world, const char *version)
 {
     const struct executor_options *options = &executor->options;
     int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
     bool missing[EXPECT_KINDS], again = false;
-    if (memory->suspected || !options->unseen)
+    if (memory->relisted || !options->unseen)
         return false;
     expect_missing(memory->expect, world, version, missing);
     for (int kind = 0; kind < EXPECT_KINDS; kind++)
         again |= missing[kind] && options->unseen(options->context, kind, since_ms);
-    memory->suspected = again;
+    memory->relisted = again;
     return again;
 }
 
@@ -226,7 +226,8 @@ int64_t executor_early_ms(struct executor *executor, const char *key, const stru
     const char *text = text_at(object, "resourceVersion"), *version = text ? text : "";
     int64_t now_ms = executor->options.clocks->steady_ms();
     bool met = expect_is_met(memory->expect, world, version);
-    if (!met && now_ms >= memory->expect_until_ms && suspect(executor, memory, world, version))
+    if (!met && now_ms >= memory->expect_until_ms &&
+        relist_unseen(executor, memory, world, version))
         memory->expect_until_ms = now_ms + EXPECT_MAX_MS;
     if (!met && now_ms < memory->expect_until_ms)
         return memory->expect_until_ms - now_ms;

@@ -30,7 +30,7 @@ struct job_memory {
     struct event_budget budget;
     struct expect *expect;   /* NULL: the view has shown all */
     int64_t expect_until_ms; /* steady clock; holds once the plan is over */
-    bool suspected;          /* what it misses was asked for anew (executor_options.unseen) */
+    bool relisted;           /* what it misses was asked for anew (executor_options.unseen) */
     char *refused;           /* see executor_refused */
     uint64_t failure;        /* hash of how its last plan failed; 0: it did not */
     struct doubt *doubt;     /* NULL: none */

@@ -305,7 +305,7 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
     plan(watch, STREAM, now_ms > earliest_ms ? now_ms : earliest_ms);
 }
 
-bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms)
+bool watch_relist_if_silent(struct watch *watch, int64_t since_ms, int64_t now_ms)
 {
     if (watch->state != STREAMING || watch->heard_ms >= since_ms)
         return false;

@@ -73,7 +73,7 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
  * whether the stream has said nothing at all since then: it is taken for dead, though its
  * connection may be well, and must be cancelled (watch_feed_end is not called); the machine lists
  * again. Seen with a server whose own caches had stopped. */
-bool watch_suspect(struct watch *watch, int64_t since_ms, int64_t now_ms);
+bool watch_relist_if_silent(struct watch *watch, int64_t since_ms, int64_t now_ms);
 
 /* Whether a first list is complete. */
 bool watch_is_synced(const struct watch *watch);

@@ -85,9 +85,9 @@ int64_t watcher_tick(struct watcher *w)
     return clock_until_ms(watch_due(w->machine), steady_ms);
 }
 
-bool watcher_suspect(struct watcher *w, int64_t since_ms)
+bool watcher_relist_if_silent(struct watcher *w, int64_t since_ms)
 {
-    if (!watch_suspect(w->machine, since_ms, w->clocks->steady_ms()))
+    if (!watch_relist_if_silent(w->machine, since_ms, w->clocks->steady_ms()))
         return false;
     kube_cancel(w->kube, w->request);
     w->request = NULL;

@@ -22,8 +22,8 @@ void watcher_close(struct watcher *watcher); /* NULL-safe; cancels what is in fl
  * heard; INT64_MAX: not before something is. */
 int64_t watcher_tick(struct watcher *watcher);
 
-/* watch_suspect, and what follows from it. */
-bool watcher_suspect(struct watcher *watcher, int64_t since_ms);
+/* watch_relist_if_silent, and what follows from it. */
+bool watcher_relist_if_silent(struct watcher *watcher, int64_t since_ms);
 
 /* For questions only: watch_is_synced, watch_failing_since. */
 const struct watch *watcher_machine(const struct watcher *watcher);

@@ -95,7 +95,7 @@ static void be_mute(struct feed *feed)
     struct simulation *s = feed->simulation;
     bool is_missed = s->now_ms - feed->mute_ms > PATIENCE_MS &&
                      !watch_server_sent_all(&s->server, feed->kind, feed->position);
-    if (!is_missed || !watch_suspect(feed->watch, s->now_ms - PATIENCE_MS, s->now_ms))
+    if (!is_missed || !watch_relist_if_silent(feed->watch, s->now_ms - PATIENCE_MS, s->now_ms))
         feed->in_flight = WATCH_WANT_STREAM;
 }
 

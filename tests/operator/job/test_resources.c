@@ -40,7 +40,7 @@ static void every_version_serves_what_is_asked_for(void **state)
             if (!serves(minor, always[i]))
                 fail_msg("1.%d serves no %s in %s", minor, always[i]->plural,
                          always[i]->api_version);
-        /* one of these is found by asking (channels.h) */
+        /* one of these is found by asking (informers.h) */
         assert_true(serves(minor, resource_autoscaler("v2")) ||
                     serves(minor, resource_autoscaler("v2beta2")));
     }

@@ -160,7 +160,7 @@ static void say_failing(struct fixture *f)
  *   line TEXT        another line
  *   error CODE       an ERROR event
  *   end HOW          the stream ended: good, or as for list
- *   suspect MS       something was changed this long ago
+ *   relist MS       something was changed this long ago
  *   wait             a time passes that any backoff has
  *   tick MS          this time passes
  *   synced, failing, refused  are said */
@@ -190,8 +190,8 @@ static void do_one(struct fixture *f, char *command)
         feed_line(f, line);
     } else if (strcmp(verb, "end") == 0) {
         watch_feed_end(f->watch, failure(rest, &err), f->now_ms);
-    } else if (strcmp(verb, "suspect") == 0) {
-        if (watch_suspect(f->watch, f->now_ms - atoi(rest), f->now_ms))
+    } else if (strcmp(verb, "relist") == 0) {
+        if (watch_relist_if_silent(f->watch, f->now_ms - atoi(rest), f->now_ms))
             str_add(&f->said, "cancel ");
     } else if (strcmp(verb, "wait") == 0) {
         f->now_ms += MAX_MS;
@@ -326,12 +326,12 @@ static const struct story stories[] = {
     {"another error as an event", LISTED "error 500; failing; next; wait; next",
      SAID "cancel since 1: watch of /pods: no (status 500) waits " WATCH "5"},
     {"a stream that is silent when it should speak: list at once",
-     LISTED "tick 5000; suspect 4999; next; page a,b 9; next; failing",
+     LISTED "tick 5000; relist 4999; next; page a,b 9; next; failing",
      SAID "cancel LIST /pods?limit=2 begin +a +b end " WATCH "9 well"},
     {"one that has spoken since is only late",
-     LISTED "tick 5000; event ADDED c 6; tick 5000; suspect 5000; next", SAID "+c in flight"},
-    {"and so is one whose list is newer", LISTED "suspect 0; next", SAID "in flight"},
-    {"a stream that is not there is not to blame", LISTED "tick 9; end good; suspect 0; wait; next",
+     LISTED "tick 5000; event ADDED c 6; tick 5000; relist 5000; next", SAID "+c in flight"},
+    {"and so is one whose list is newer", LISTED "relist 0; next", SAID "in flight"},
+    {"a stream that is not there is not to blame", LISTED "tick 9; end good; relist 0; wait; next",
      SAID WATCH "5"},
     {"a line that is no JSON", LISTED "line {\"ty; failing; next; wait; next",
      SAID

@@ -214,7 +214,7 @@ static void a_refused_list_is_asked_for_again(void **state)
     close_fixture(&f);
 }
 
-static void a_silent_stream_is_suspected_once(void **state)
+static void a_silent_stream_is_relisted_once(void **state)
 {
     (void)state;
     static const struct fake_answer answers[] = {
@@ -227,9 +227,9 @@ static void a_silent_stream_is_suspected_once(void **state)
     open_fixture(&f, answers, array_length(answers));
     run_until(&f, 2, "[ +a ] ");
     test_now_ms += 60 * 1000;
-    assert_true(watcher_suspect(f.watcher, test_now_ms - 1000));
+    assert_true(watcher_relist_if_silent(f.watcher, test_now_ms - 1000));
     assert_int_equal(http_in_flight(f.api.http), 0);
-    assert_false(watcher_suspect(f.watcher, test_now_ms - 1000)); /* it lists already */
+    assert_false(watcher_relist_if_silent(f.watcher, test_now_ms - 1000)); /* it lists already */
     run_until(&f, 4, "[ +a ] [ +b ] ");
     close_fixture(&f);
 }
@@ -253,7 +253,7 @@ int main(void)
         cmocka_unit_test(a_stream_cut_at_any_byte_loses_nothing_and_repeats_nothing),
         cmocka_unit_test(what_is_too_old_is_listed_again),
         cmocka_unit_test(a_refused_list_is_asked_for_again),
-        cmocka_unit_test(a_silent_stream_is_suspected_once),
+        cmocka_unit_test(a_silent_stream_is_relisted_once),
         cmocka_unit_test(closing_cancels_a_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "operator/cache/channels.h"
+#include "operator/cache/informers.h"
 #include "tests/operator/api.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static const struct clocks test_clocks = {.wall_ms = now_ms, .steady_ms = now_ms
 struct fixture {
     struct api api;
     struct store *store;
-    struct channels *channels;
+    struct informers *informers;
 };
 
 static void on_changed(void *context, const char *key, bool finished)
@@ -46,13 +46,13 @@ static void open_fixture(struct fixture *f, const struct fake_answer *answers, s
     api_open(&f->api, answers, count, NULL);
     const struct store_options store = {.changed = on_changed, .trouble = on_trouble};
     f->store = store_open(&store);
-    const struct channels_options options = {.clocks = &test_clocks};
-    f->channels = channels_open(f->api.kube, f->store, &options);
+    const struct informers_options options = {.clocks = &test_clocks};
+    f->informers = informers_open(f->api.kube, f->store, &options);
 }
 
 static void close_fixture(struct fixture *f)
 {
-    channels_close(f->channels);
+    informers_close(f->informers);
     store_close(f->store);
     api_close(&f->api);
 }
@@ -61,7 +61,7 @@ static void close_fixture(struct fixture *f)
 static void step(struct fixture *f)
 {
     test_now_ms += STEP_MS;
-    channels_tick(f->channels);
+    informers_tick(f->informers);
     api_wait_answers(&f->api);
 }
 
@@ -74,11 +74,11 @@ static void what_was_read_once_is_not_given_up(void **state)
         struct fixture f;
         open_fixture(&f, answers, array_length(answers));
         step(&f);
-        assert_true(channels_are_ready(f.channels));
+        assert_true(informers_have_synced(f.informers));
         for (int n = 0; n < 3; n++)
             step(&f);
         assert_true(kube_requests_sent(f.api.kube) > KINDS);
-        assert_string_equal(channels_autoscaling(f.channels), "v2");
+        assert_string_equal(informers_autoscaling(f.informers), "v2");
         close_fixture(&f);
     }
 }
@@ -110,23 +110,23 @@ static void what_fails_is_known_by_kind(void **state)
                 {STORE_AUTOSCALERS, "horizontalpodautoscalers", true}};
     struct fixture f;
     open_fixture(&f, answers, array_length(answers));
-    assert_null(channels_blind(f.channels)); /* nothing is known yet */
+    assert_null(informers_forbidden(f.informers)); /* nothing is known yet */
     step(&f);
     kube_tick(f.api.kube, test_now_ms, &(int64_t){0}); /* it decides what failed */
     for (size_t i = 0; i < array_length(rows); i++) {
         bool failing = false;
-        const char *plural = channels_watched(f.channels, rows[i].kind, &failing);
+        const char *plural = informers_watched(f.informers, rows[i].kind, &failing);
         if (rows[i].plural)
             assert_string_equal(plural, rows[i].plural);
         else
             assert_null(plural);
         assert_int_equal(failing, rows[i].failing);
     }
-    assert_null(channels_blind(f.channels)); /* one refusal may be the server's own trouble */
+    assert_null(informers_forbidden(f.informers)); /* one refusal may be the server's own trouble */
     for (int n = 0; n < 5; n++)
         step(&f);
     kube_tick(f.api.kube, test_now_ms, &(int64_t){0});
-    assert_non_null(strstr(channels_blind(f.channels), "may not list services"));
+    assert_non_null(strstr(informers_forbidden(f.informers), "may not list services"));
     close_fixture(&f);
 }
 
@@ -150,8 +150,8 @@ static void older_autoscalers_are_tried_and_then_none(void **state)
     assert_true(was_asked(&f, "/autoscaling/v2beta2/"));
     for (int n = 0; n < 3; n++)
         step(&f);
-    assert_null(channels_autoscaling(f.channels));
-    assert_false(channels_are_ready(f.channels)); /* jobs are not to be done without */
+    assert_null(informers_autoscaling(f.informers));
+    assert_false(informers_have_synced(f.informers)); /* jobs are not to be done without */
     close_fixture(&f);
 }
 
@@ -162,11 +162,11 @@ static void a_right_that_is_given_late_counts(void **state)
     struct fixture f;
     open_fixture(&f, answers, array_length(answers));
     step(&f);
-    assert_null(channels_autoscaling(f.channels));
-    assert_false(channels_are_ready(f.channels));
+    assert_null(informers_autoscaling(f.informers));
+    assert_false(informers_have_synced(f.informers));
     step(&f);
-    assert_true(channels_are_ready(f.channels));
-    assert_string_equal(channels_autoscaling(f.channels), "v2");
+    assert_true(informers_have_synced(f.informers));
+    assert_string_equal(informers_autoscaling(f.informers), "v2");
     close_fixture(&f);
 }
 
@@ -186,16 +186,17 @@ static void a_silent_watch_is_listed_again(void **state)
     struct fixture f;
     open_fixture(&f, answers, array_length(answers));
     step(&f);
-    channels_tick(f.channels);
+    informers_tick(f.informers);
     api_wait_requests(&f.api, (size_t)2 * KINDS);
     assert_int_equal(count_asked(&f, "labelSelector="), 2 * (KINDS - 1)); /* jobs have no label */
     assert_int_equal(count_asked(&f, "/services?"), 2);
-    assert_false(
-        channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* the list is as new */
+    assert_false(informers_relist_if_silent(f.informers, STORE_SERVICES,
+                                            test_now_ms)); /* the list is as new */
     test_now_ms += 1;
-    assert_true(channels_suspect(f.channels, STORE_SERVICES, test_now_ms));
-    assert_true(channels_suspect(f.channels, STORE_SERVICES, test_now_ms)); /* it is under way */
-    channels_tick(f.channels);
+    assert_true(informers_relist_if_silent(f.informers, STORE_SERVICES, test_now_ms));
+    assert_true(
+        informers_relist_if_silent(f.informers, STORE_SERVICES, test_now_ms)); /* it is under way */
+    informers_tick(f.informers);
     api_wait_requests(&f.api, (size_t)2 * KINDS + 1);
     assert_int_equal(count_asked(&f, "/services?limit="), 2);
     assert_int_equal(count_asked(&f, "/pods?limit="), 1);

@@ -1,0 +1,309 @@
+#include "operator/cache/informers.h"
+
+#include "base/contract.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/job/resources.h"
+#include "operator/kube/watcher.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* The label that all we make bear: what is not ours costs no memory. */
+#define OURS LABEL_OPERATOR_NAME "=" OPERATOR_NAME
+
+enum {
+    PAGE = 250, /* objects; while they are read, pods cost 30 KiB each */
+    WATCH_TIMEOUT_S = 290,
+    BACKOFF_FIRST_MS = 200,
+    BACKOFF_MAX_MS = 30 * 1000,
+    TROUBLE_EVERY_MS = 60 * 1000, /* how often a watch that goes on failing is told about */
+    PATH_MAX_BYTES = 512,
+};
+
+/* One kind of object that is watched. */
+struct informer {
+    struct informers *informers;
+    enum store_kind kind;
+    const char *what;        /* for people */
+    const char *plural;      /* in paths */
+    struct watcher *watcher; /* NULL: it is not watched */
+    int64_t told_ms;         /* when its failing was last told about; 0: it is well */
+};
+
+struct informers {
+    struct informers_options options;
+    struct kube *kube;
+    struct store *store;
+    struct informer of[STORE_KINDS];
+    size_t autoscaling; /* index into autoscaling_versions */
+};
+
+/* The one without a version stands for "none". */
+static const char *const autoscaling_versions[] = {"v2", "v2beta2", NULL};
+
+/* ---- what is heard ---- */
+
+static void on_begin_list(void *context)
+{
+    const struct informer *informer = context;
+    store_begin_list(informer->informers->store, informer->kind);
+}
+
+static void on_put(void *context, const struct json_t *object)
+{
+    const struct informer *informer = context;
+    store_put(informer->informers->store, informer->kind, object);
+}
+
+static void on_gone(void *context, const struct json_t *object)
+{
+    const struct informer *informer = context;
+    store_gone(informer->informers->store, informer->kind, object);
+}
+
+static void on_end_list(void *context)
+{
+    const struct informer *informer = context;
+    store_end_list(informer->informers->store, informer->kind);
+}
+
+static void on_trouble(void *context, const char *message)
+{
+    (void)context;
+    log_warning("%s", message);
+}
+
+/* Trouble with the server as a whole: one watch speaks for all. */
+static bool is_of_server(const struct error *err)
+{
+    return err->code == ERR_IO || err->code == ERR_TIMEOUT || err->code == ERR_CONFIG;
+}
+
+static bool is_told(const struct informers *informers, const struct error *err)
+{
+    const struct error *other;
+    for (size_t i = 0; i < STORE_KINDS && is_of_server(err); i++) {
+        const struct informer *informer = &informers->of[i];
+        if (informer->told_ms && informer->watcher &&
+            watch_failing_since(watcher_machine(informer->watcher), &other) && is_of_server(other))
+            return true;
+    }
+    return false;
+}
+
+static const char *advice(const struct informer *informer, const struct error *err)
+{
+    if (informer->kind == STORE_JOBS && err->code == ERR_NOT_FOUND)
+        return "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
+               "(kubectl apply -k deploy/crd, or deploy/before-1.23/crd: see docs/install.md)";
+    if (informer->kind == STORE_AUTOSCALERS && err->code == ERR_FORBIDDEN)
+        return "; no autoscalers are made meanwhile";
+    return "";
+}
+
+/* Says that a watch fails, once and then from time to time, and that it is well again. */
+static void tell_health(struct informer *informer, int64_t now_ms)
+{
+    const struct error *err = NULL;
+    const struct watch *machine = watcher_machine(informer->watcher);
+    if (!watch_failing_since(machine, &err)) {
+        if (informer->told_ms)
+            log_info("watching %s again", informer->what);
+        informer->told_ms = 0;
+        return;
+    }
+    if (informer->told_ms ? now_ms - informer->told_ms < TROUBLE_EVERY_MS
+                          : is_told(informer->informers, err))
+        return;
+    informer->told_ms = now_ms;
+    log_warning("cannot watch %s: %s%s", informer->what, err->msg, advice(informer, err));
+}
+
+/* ---- life cycle ---- */
+
+struct informer_row {
+    enum store_kind kind;
+    const char *what;
+    const struct resource *resource;
+    const char *selector;
+};
+
+static void open_informer(struct informers *informers, const struct informer_row *row)
+{
+    struct informer *informer = &informers->of[row->kind];
+    char path[PATH_MAX_BYTES];
+    bool fits = kube_path(path, sizeof path, row->resource->group, row->resource->version,
+                          row->resource->plural, informers->options.namespace_, NULL, NULL);
+    assert(fits);
+    *informer = (struct informer){.informers = informers,
+                                  .kind = row->kind,
+                                  .what = row->what,
+                                  .plural = row->resource->plural};
+    const struct watch_options options = {
+        .path = path,
+        .selector = row->selector,
+        .page = PAGE,
+        .timeout_s = WATCH_TIMEOUT_S,
+        .backoff_first_ms = BACKOFF_FIRST_MS,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .seed = informers->options.seed + row->kind,
+        .begin_list = on_begin_list,
+        .put = on_put,
+        .gone = on_gone,
+        .end_list = on_end_list,
+        .trouble = on_trouble,
+        .context = informer,
+    };
+    informer->watcher = watcher_open(informers->kube, &options, informers->options.clocks);
+}
+
+static void open_pod_groups(struct informers *informers)
+{
+    static const char *const whats[] = {
+        [GANG_VOLCANO] = "Volcano's PodGroups", [GANG_PLUGINS] = "scheduler-plugins' PodGroups"};
+    enum gang_scheduler gang = informers->options.gang;
+    if (gang != GANG_NONE)
+        open_informer(informers, &(struct informer_row){STORE_POD_GROUPS, whats[gang],
+                                                        resource_pod_group(gang), OURS});
+}
+
+static void open_autoscalers(struct informers *informers)
+{
+    const char *version = autoscaling_versions[informers->autoscaling];
+    if (version)
+        open_informer(informers,
+                      &(struct informer_row){STORE_AUTOSCALERS, "HorizontalPodAutoscalers",
+                                             resource_autoscaler(version), OURS});
+}
+
+struct informers *informers_open(struct kube *kube, struct store *store,
+                                 const struct informers_options *options)
+{
+    static const struct informer_row rows[] = {
+        {STORE_JOBS, "PyTorchJobs", &resource_job, ""},
+        {STORE_PODS, "pods", &resource_pod, OURS},
+        {STORE_SERVICES, "services", &resource_service, OURS},
+    };
+    struct informers *informers = xcalloc(1, sizeof *informers);
+    informers->options = *options;
+    informers->kube = kube;
+    informers->store = store;
+    for (size_t i = 0; i < array_length(rows); i++)
+        open_informer(informers, &rows[i]);
+    open_pod_groups(informers);
+    open_autoscalers(informers);
+    return informers;
+}
+
+void informers_close(struct informers *informers)
+{
+    if (!informers)
+        return;
+    for (size_t i = 0; i < STORE_KINDS; i++)
+        watcher_close(informers->of[i].watcher);
+    free(informers);
+}
+
+/* ---- the turn ---- */
+
+static bool is_synced(const struct informer *informer)
+{
+    return informer->watcher && watch_is_synced(watcher_machine(informer->watcher));
+}
+
+/* Goes on to an older version if the server does not know this one, and does without if it knows
+ * none: jobs run without autoscalers. Not once they were seen: a server that is starting again may
+ * not know yet what it knows. */
+static void settle_autoscaling(struct informers *informers)
+{
+    struct informer *informer = &informers->of[STORE_AUTOSCALERS];
+    const struct error *err = NULL;
+    if (!informer->watcher || is_synced(informer) ||
+        !watch_failing_since(watcher_machine(informer->watcher), &err) ||
+        err->code != ERR_NOT_FOUND)
+        return;
+    watcher_close(take(informer->watcher));
+    store_begin_list(informers->store, STORE_AUTOSCALERS);
+    store_end_list(informers->store, STORE_AUTOSCALERS);
+    informers->autoscaling++;
+    open_autoscalers(informers);
+}
+
+int64_t informers_tick(struct informers *informers)
+{
+    int64_t delay_ms = INT64_MAX, now_ms = informers->options.clocks->steady_ms();
+    settle_autoscaling(informers);
+    for (size_t i = 0; i < STORE_KINDS; i++) {
+        struct informer *informer = &informers->of[i];
+        if (!informer->watcher)
+            continue;
+        int64_t due_ms = watcher_tick(informer->watcher);
+        delay_ms = due_ms < delay_ms ? due_ms : delay_ms;
+        tell_health(informer, now_ms);
+    }
+    return delay_ms;
+}
+
+bool informers_relist_if_silent(struct informers *informers, enum store_kind kind, int64_t since_ms)
+{
+    struct informer *informer = &informers->of[kind];
+    if (!informer->watcher)
+        return false;
+    if (watcher_relist_if_silent(informer->watcher, since_ms))
+        log_warning("the watch of %s is silent though they change: listing them again",
+                    informer->what);
+    return watch_is_listing(watcher_machine(informer->watcher));
+}
+
+/* Jobs go on without autoscalers while we may not look at them. */
+static bool is_dispensable(const struct informer *informer)
+{
+    const struct error *err;
+    return informer->kind == STORE_AUTOSCALERS &&
+           watch_failing_since(watcher_machine(informer->watcher), &err) &&
+           err->code == ERR_FORBIDDEN;
+}
+
+bool informers_have_synced(const struct informers *informers)
+{
+    for (size_t i = 0; i < STORE_KINDS; i++) {
+        const struct informer *informer = &informers->of[i];
+        if (informer->watcher && !is_synced(informer) && !is_dispensable(informer))
+            return false;
+    }
+    return true;
+}
+
+const char *informers_watched(const struct informers *informers, enum store_kind kind,
+                              bool *ret_failing)
+{
+    const struct informer *informer = &informers->of[kind];
+    const struct error *err;
+    if (!informer->watcher)
+        return NULL;
+    *ret_failing = watch_failing_since(watcher_machine(informer->watcher), &err) != 0;
+    return informer->plural;
+}
+
+const char *informers_forbidden(const struct informers *informers)
+{
+    static const enum store_kind children[] = {STORE_PODS, STORE_SERVICES, STORE_POD_GROUPS};
+    if (!is_synced(&informers->of[STORE_JOBS]))
+        return NULL;
+    for (size_t i = 0; i < array_length(children); i++) {
+        const struct informer *informer = &informers->of[children[i]];
+        const struct error *err = NULL;
+        if (informer->watcher && watch_is_refused(watcher_machine(informer->watcher)) &&
+            watch_failing_since(watcher_machine(informer->watcher), &err))
+            return err->msg;
+    }
+    return NULL;
+}
+
+const char *informers_autoscaling(const struct informers *informers)
+{
+    return is_synced(&informers->of[STORE_AUTOSCALERS])
+               ? autoscaling_versions[informers->autoscaling]
+               : NULL;
+}
