@@ -54,6 +54,8 @@ free_port() {
     while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
     echo "$port"
 }
+MASTER_PORT=$(free_port 24000) # of agents that are told no other: more tests, or somebody's jobs, may run beside
+export MASTER_PORT
 
 # few_images: sets $data to a folder in $work with the first 4,096 images of Fashion-MNIST's two halves. Unpacking all 60,000
 # takes every rank of every run longer than what most tests train.

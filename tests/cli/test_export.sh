@@ -2,8 +2,6 @@
 # `shoal export`: a checkpoint as a Hugging Face directory, the same that the run itself writes at its end.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-MASTER_PORT=$(free_port 24000)
-export MASTER_PORT # other tests of ranks may run beside
 model=$PWD/tests/data/pretrained/llama_sharded
 
 # a llm.c token file: 256 int32 of header (magic, version, tokens), then 16-bit tokens

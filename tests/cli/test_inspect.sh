@@ -2,8 +2,6 @@
 # shoal inspect: what real checkpoints and files hold, and that damage of each sort is found.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-MASTER_PORT=$(free_port 24000)
-export MASTER_PORT # other tests of ranks may run beside
 few_images
 all=$work/checkpoints
 

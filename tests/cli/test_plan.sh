@@ -2,8 +2,6 @@
 # shoal plan: the published sizes, wrong input, and that a run then shows the numbers that were planned.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-MASTER_PORT=$(free_port 24000)
-export MASTER_PORT # other tests of ranks may run beside
 data=/usr/share/datasets/fashion-mnist
 
 # has TEXT OPTION...: a line of the plan for the options has the text.
