@@ -4,10 +4,14 @@
 . "$(dirname "$0")/../tap.sh"
 few_images
 
-# manifest NAME POLICY WORKERS FLAGS...: 1 master and some workers of the MNIST network on a part of the data.
+# manifest NAME POLICY WORKERS FLAGS...: 1 master and some workers of the MNIST network on a part of the data. With `held` set
+# it stands still after a checkpoint until there is the file NAME/go.
+held=
 manifest() {
-    local name=$1 policy=$2 workers=$3 flag
+    local name=$1 policy=$2 workers=$3 flag env=
     shift 3
+    [ -z "$held" ] || env="{name: LD_PRELOAD, value: $held}, {name: HOLD_UNTIL, value: $work/$name/go},
+                {name: ASAN_OPTIONS, value: \"${ASAN_OPTIONS-}:verify_asan_link_order=0\"}"
     cat <<EOT
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -28,6 +32,7 @@ EOT
           - name: pytorch
             image: shoal-agent
             workingDir: $work/$name
+            env: [$env]
             command: [shoal-agent]
             args:
             - --preset=mnist
@@ -77,15 +82,17 @@ agent_or_end() { agent_of "$1" "$2" || ! kill -0 "$3"; } # JOB RANK PID: of the 
 has_checkpoint() { compgen -G "$work/$1/ck/*steps/COMPLETE"; }
 
 # killed NAME POLICY RANK SIGNAL: kills one rank once there is a checkpoint, and compares the end with the reference.
+check "a run can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
 killed() {
-    local name=$1 policy=$2 rank=$3 signal=$4 pid victim
+    local name=$1 policy=$2 rank=$3 signal=$4 pid victim held=$work/hold.so
     start "$name" "$policy" 3 --checkpoint_dir="$work/$name/ck" --save_steps=3
     run "$name" &
     pid=$!
     wait_for 300 agent_or_end "$name" "$rank" "$pid"
-    victim=$(agent_of "$name" "$rank") # now: between the first checkpoint and the end is less than a second
     check "$name: a checkpoint appears" wait_for 200 has_checkpoint "$name"
+    victim=$(agent_of "$name" "$rank")
     check "$name: rank $rank gets $signal" kill "-$signal" "$victim"
+    touch "$work/$name/go"
     wait "$pid"
     check "$name: the job succeeds all the same" test $? -eq 0
     check "$name: it resumed" contains "$work/$name.log" "Resumed at step"
