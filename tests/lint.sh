@@ -32,6 +32,16 @@ check_analysis() {
         --inline-suppr --suppress=internalAstError --error-exitcode=1 -I. -D_GNU_SOURCE -j2
 }
 check_clang() { make --no-print-directory V=fuzz fuzz-syntax; }
+# `! COMMAND` for a check takes what could not find out for a "no", and under set -e it cannot fail (answers_no in tests/tap.sh).
+# It may stand in conditions, before || and before kill -0, which says nothing else.
+check_negations() {
+    local found
+    # shellcheck disable=SC2016 # awk's
+    found=$(files '*.sh' | xargs awk '
+        /^ *#/ || !/(^|[{;&(]) *! [a-z"$]/ || /; then$/ || /(if|while|until|elif) ! / || /! kill -0/ { next }
+        !/! [^|]*\|\| / || /! [^|]*[^|]\|[^|]/ { print FILENAME ":" FNR ": " $0 }') || return
+    [ -z "$found" ] || { echo "a negation that succeeds where its command cannot tell; see answers_no in tests/tap.sh:"; echo "$found"; return 1; }
+}
 check_scripts() { { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-sources --exclude=SC2317; }
 
 # The marks of tests/cluster/test_operator_rows.sh, each the name of a check, or said right above a test in C (one that nobody
@@ -54,6 +64,7 @@ step "fuzz targets compile with clang" check_clang
 step "doors between rooms" tests/check_layers.sh
 step "calls, function lengths, dead functions" tests/check_code.sh
 step "shell scripts" check_scripts
+step "no negation that cannot fail" check_negations
 step "marks of the training operator's behaviour" check_marks
 step "static analysis" check_analysis
 exit "$failed"

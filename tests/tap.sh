@@ -44,9 +44,17 @@ fails() {
     grep -qF -- "$text" <<<"$output" || { echo "no line has: $text"; return 1; }
 }
 
+# answers_no COMMAND...: succeeds if the command leaves with 1, the "no" of grep, diff and test. `! COMMAND` would also take
+# a command that could not find out: a server that does not answer, a file that is not there (tests/lint.sh refuses it).
+answers_no() {
+    local got=0
+    "$@" || got=$?
+    [ "$got" -eq 1 ] || { echo "exit code $got, not 1: $*"; return 1; }
+}
+
 # contains FILE TEXT / lacks FILE TEXT
 contains() { grep -qF -- "$2" "$1" || { echo "$1 has no: $2"; tail -n 40 "$1"; return 1; }; }
-lacks() { ! grep -F -- "$2" "$1"; }
+lacks() { answers_no grep -F -- "$2" "$1"; }
 
 # free_port FROM: a port below those of connections, which nobody has.
 free_port() {

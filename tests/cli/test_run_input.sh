@@ -16,7 +16,7 @@ refuses() {
     run "$@"
     check "$what: exit code 2" ended_with 2
     check "$what: says so, and no more" same "$messages" <(grep -v '^shoal: note: ' "$work/err")
-    check "$what: no debris" eval '[ ! -e "$logs" ] && [ ! -e "$DATA/started" ] && ! compgen -G "$work/shoal-*"'
+    check "$what: no debris" eval '[ ! -e "$logs" ] && [ ! -e "$DATA/started" ] && answers_no compgen -G "$work/shoal-*"'
 }
 with() { sed "$1" <<<"$good"; } # SED_SCRIPT
 

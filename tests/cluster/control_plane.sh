@@ -67,7 +67,7 @@ start_apiserver() {
 
 # old_flag PROGRAM FLAG: FLAG if the program still knows it (those for ports without TLS left about 1.24)
 # All of the help is read: a program that is cut off fails, and with it, under pipefail, the look for its flag.
-old_flag() { ! "$1" --help 2>&1 | grep -- "^ *${2%%=*} " >/dev/null || echo "$2"; }
+old_flag() { if "$1" --help 2>&1 | grep -- "^ *${2%%=*} " >/dev/null; then echo "$2"; fi; }
 
 start_controller_manager() {
     local flags

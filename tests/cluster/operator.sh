@@ -186,7 +186,12 @@ field() { api GET "$jobs_path/$1" | jq -r "$2"; }
 conditions() { field "$1" '[.status.conditions[]? | if .status == "True" then .type else .type + "=" + .status end] | join(" ")'; }
 told() { field "$1" '[.status.conditions[]? | "\(.type)=\(.status) \(.reason): \(.message)"] | join(" ")'; } # all of it
 counts() { field "$1" ".status.replicaStatuses.$2 | \"\\(.active) \\(.succeeded) \\(.failed)\""; } # JOB TYPE
-waits_for() { field "$1" '.status.conditions[] | select(.type == "Waiting" and .status == "True") | .message' | grep -F -- "$2"; } # JOB TEXT
+waits_for() { # JOB TEXT; more than 1 if the server does not tell
+    local all
+    all=$(api GET "$jobs_path/$1") || return
+    all=$(jq -r '.status.conditions[] | select(.type == "Waiting" and .status == "True") | .message' <<<"$all") || return
+    grep -F -- "$2" <<<"$all"
+}
 last() { field "$1" '.status.conditions[-1] | "\(.type) \(.reason): \(.message)"'; }
 owners() { api GET "$1" | jq -r '[.metadata.ownerReferences[] | "\(.apiVersion) \(.kind) \(.name) \(.uid) \(.controller) \(.blockOwnerDeletion)"] | join(", ")'; }
 events() { api GET "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=$1" | jq -r '.items[] | .type + " " + .reason + " " + .message'; }

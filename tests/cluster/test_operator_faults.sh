@@ -260,7 +260,7 @@ check "what was there is still there" still_there "$made"
 check "no more than one of each" stays 256 pod_count killed
 untroubled() { # what was made is told, and no failure
     local all
-    all=$(events killed) && grep -F "Created pod" <<<"$all" | head -n 1 && ! grep -F Failed <<<"$all"
+    all=$(events killed) && grep -F "Created pod" <<<"$all" | head -n 1 && answers_no grep -F Failed <<<"$all"
 }
 check "nobody was told of a failure" untroubled
 

@@ -21,7 +21,10 @@ lines() { [ "$(alone "$1" 2>&1 | sed 's/^no GPU: .*/no GPU: .../')" = "$2" ] || 
 check "check-gpu says that there is no GPU, and skips" lines ./check-gpu $'no GPU: ...\n0 passed, 0 failed, 1 skipped'
 check "bench-gpu does, too" lines ./bench-gpu $'no GPU: ...\nbench-gpu: skipped, nothing was measured'
 check "the programs start" fails 0 "Usage" alone ./shoal-agent --help
-own_cxx() { ! alone LD_DEBUG=libs ./shoal-agent --help 2>&1 | grep 'calling init: .*/lib/c++/'; }
+own_cxx() {
+    local all
+    all=$(alone LD_DEBUG=libs ./shoal-agent --help 2>&1) && grep -q 'calling init: ' <<<"$all" && answers_no grep 'calling init: .*/lib/c++/' <<<"$all"
+}
 check "... with the machine's own C++ library, where it has one" own_cxx
 
 # What is looked for outside of the folder, or in vain.

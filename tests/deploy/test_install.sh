@@ -14,14 +14,14 @@ installs() { diff <(listed "$1") <(printf '%s\n' "${@:2}"); } # FOLDER ENTRY...
 
 # what the kustomize 2.0.3 of kubectl 1.20 knows: files among resources, folders among bases, and no `patches`
 for_old_kubectl() { # FOLDER
-    ! grep -vE '^(#.*|apiVersion: .*|kind: Kustomization|(resources|bases|patchesJson6902):|  - ([a-z_]+\.yaml|[a-z./]+|path: .*)|    target:|      [a-z]+: [A-Za-z0-9.]+)$' \
+    answers_no grep -vE '^(#.*|apiVersion: .*|kind: Kustomization|(resources|bases|patchesJson6902):|  - ([a-z_]+\.yaml|[a-z./]+|path: .*)|    target:|      [a-z]+: [A-Za-z0-9.]+)$' \
         "$1/kustomization.yaml" &&
-        ! sed -n '/^resources:/,/^[^ ]/s/^  - //p' "$1/kustomization.yaml" | grep -v '\.yaml$' &&
-        ! sed -n '/^bases:/,/^[^ ]/s/^  - //p' "$1/kustomization.yaml" | grep '\.yaml$'
+        answers_no grep -v '\.yaml$' < <(sed -n '/^resources:/,/^[^ ]/s/^  - //p' "$1/kustomization.yaml") &&
+        answers_no grep '\.yaml$' < <(sed -n '/^bases:/,/^[^ ]/s/^  - //p' "$1/kustomization.yaml")
 }
 
 # the kustomize of kubectl 1.21 to 1.23 fails at them: "json: unsupported type: map[interface {}]interface {}"
-no_merge_keys() { ! grep -rnE '(^|[ {,])<<:' --include='*.yaml' deploy kustomize; }
+no_merge_keys() { answers_no grep -rnE '(^|[ {,])<<:' --include='*.yaml' deploy kustomize; }
 
 value() { # FILE KEY: of a line "KEY: VALUE  # comment"
     sed -n "s/^ *$2: *\"\{0,1\}\([^\"# ]*\).*/\1/p" "$1" | head -n 1
@@ -61,7 +61,7 @@ renders_the_same() {
     diff <(rendered "$@") <({ kubectl kustomize deploy/crd && echo --- && kubectl kustomize deploy/operator; } | without_namespace | normal)
 }
 leaves_out() { # LINE OPTION...
-    rendered "${@:2}" >"$work/rendered" && contains "$work/rendered" "kind: Deployment" && ! grep -x -- "$1" "$work/rendered"
+    rendered "${@:2}" >"$work/rendered" && contains "$work/rendered" "kind: Deployment" && answers_no grep -x -- "$1" "$work/rendered"
 }
 
 # the job of the demo is that of the overlay, less what only a cluster has

@@ -84,7 +84,7 @@ check "a model without weights" fails 2 "model.safetensors.index.json is there; 
 check "... which may be drawn" lines "$step" --model_id "$work/bare" --init random
 check "a file in the place of a model" fails 2 "config.json is a file: name the directory" script --model_id "$work/bare/config.json"
 mkdir "$work/holes" && cp "$work/cut/config.json" tests/data/tokenizers/spm_t5/spiece.model "$work/holes" && cp tests/data/pretrained/bert_f16/model.safetensors "$work/holes"
-no_time() { ! script --model_id "$work/holes" >"$work/out" && grep -q "is missing" "$work/out" && ! grep -q "Elapsed time" "$work/out"; }
+no_time() { fails 2 "is missing" script --model_id "$work/holes" >"$work/out" && lacks "$work/out" "Elapsed time"; }
 check "weights that are not T5's: no time is told" no_time
 check "a model that is not there" fails 2 "google-t5/t5-large" script --model_id google-t5/t5-large
 printf '{"text": "a"}\n{"summary": "b"}\n' >"$work/fsx/datasets/billsum/train.jsonl"

@@ -103,6 +103,6 @@ killed kill-worker OnFailure 2 KILL
 killed kill-master OnFailure 0 KILL
 killed kill-exitcode ExitCode 1 KILL
 
-none_left() { ! pgrep -af "$work" | grep -vw "$$"; }
+none_left() { answers_no grep -vw "$$" < <(pgrep -af "$work"); }
 check "nothing is left behind" none_left
 tap_done

@@ -16,7 +16,7 @@ kubectl=newer_kubectl
 # quietly COMMAND...: it succeeds and warns of nothing
 quietly() {
     "$@" 2>"$work/warnings" || { cat "$work/warnings"; return 1; }
-    ! grep . "$work/warnings"
+    answers_no grep . "$work/warnings"
 }
 pod='{spec: {containers: [{name: pytorch, image: i}]}}'
 nameless='{spec: {containers: [{name: main, image: i}]}}'
@@ -47,7 +47,7 @@ check "... whatever its name" apply "$early" "pytorchReplicaSpecs: {Worker: {rep
 check "kubectl apply -k deploy/crd, without a warning" quietly $kubectl apply -k deploy/crd
 rules_are_there() { $kubectl get crd pytorchjobs.kubeflow.org -o yaml | grep -q x-kubernetes-validations; }
 check "the server keeps the rules" rules_are_there
-rules_hold() { ! apply probe "$elastic, $both" && $kubectl delete pytorchjob probe --ignore-not-found; }
+rules_hold() { refused probe "$elastic, $both" "must be configured if elastic policy is used" || { $kubectl delete pytorchjob probe --ignore-not-found; return 1; }; }
 check "... and applies them" wait_for 60 rules_hold
 check "once more changes nothing" is "customresourcedefinition.apiextensions.k8s.io/pytorchjobs.kubeflow.org unchanged" \
     $kubectl apply -k deploy/crd
@@ -118,7 +118,7 @@ check "kubectl explain" explained
 kubectl create namespace pytorch >/dev/null
 for overlay in kustomize/overlays/*; do
     # those of the first document say `bases`, as kubectl 1.20 needs it; a new kubectl has words about that
-    applied() { $kubectl apply -k "$overlay" 2>"$work/warnings" && ! grep -vE "'(bases|patchesJson6902)' is deprecated" "$work/warnings"; }
+    applied() { $kubectl apply -k "$overlay" 2>"$work/warnings" && answers_no grep -vE "'(bases|patchesJson6902)' is deprecated" "$work/warnings"; }
     check "kubectl apply -k $overlay" applied
     $kubectl delete -k "$overlay" >/dev/null 2>&1
 done

@@ -83,14 +83,16 @@ struck() {
     cat "$work/$1.strike"
     [ "$(<"$work/$1.struck")" = 0 ]
 }
-lives_on() { # JOB VICTIM: as the same pod
-    uids "$1" | grep -qF "$(grep -F "$1-$2 " "$work/$1.uids")"
+lives_on() { # JOB VICTIM: as the same pod; more than 1 if the server does not tell
+    local before now
+    before=$(grep -F "$1-$2 " "$work/$1.uids") && now=$(uids "$1") || return 2
+    grep -qF "$before" <<<"$now"
 }
 again() { lives_on "$1" "$2" && [ "$(restarts "$1-$2")" -ge 1 ]; }
-another() { ! lives_on "$1" "$2"; }
+another() { answers_no lives_on "$1" "$2"; }
 group() { another "$1" master-0 && another "$1" worker-0 && [ "$(kubectl get pods -l "$(of_job "$1"),shoal.dev/restart-attempt=1" -o name | wc -l)" -eq 2 ]; }
 untouched() { lives_on "$1" master-0 && lives_on "$1" worker-0 && [ "$(restarts "$1-master-0")$(restarts "$1-worker-0")" = 00 ]; }
-never_done() { ! is_state "$1" Succeeded && kubectl delete pytorchjob "$1" --wait=false; }
+never_done() { answers_no is_state "$1" Succeeded && kubectl delete pytorchjob "$1" --wait=false; }
 
 lives() { # JOB POLICY SCOPE VICTIM: after the kill
     if [ "$2" = Never ]; then
@@ -135,7 +137,7 @@ row limited "the job fails" ends limited Failed
 row limited "... at its limit" fate limited "Job limited has failed because it has reached the specified backoff limit"
 row limited "... after one restart of its container" test "$(restarts limited-master-0)" -ge 1
 no_pods() { [ -z "$(kubectl get pods -l "$(of_job "$1")" -o name)" ]; }
-gone() { ! kubectl get pytorchjob "$1" && no_pods "$1"; }
+gone() { fails 1 NotFound kubectl get pytorchjob "$1" && no_pods "$1"; }
 row expires "the job goes after its time to live, and its pod" wait_for 180 gone expires
 
 # ---- the pod that was deleted
@@ -202,7 +204,7 @@ kill_operators() {
     done
 }
 row rounds "both operators are killed" kill_operators
-not_yet() { ! grep '^begin 1 ' "$work/rounds/marks"; }
+not_yet() { answers_no grep '^begin 1 ' "$work/rounds/marks"; }
 row rounds "... before anything started again" not_yet
 row rounds "the job succeeds" ends rounds Succeeded
 in_order() { # all that began end before any begins again, in a rendezvous of its own
