@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit
 filter=$1
 shift
 . tests/run_one.sh
-[ -x build/patience ] || make --silent --no-print-directory build/patience || exit
+make --silent --no-print-directory build/patience || exit # also where its sources are newer
 lanes=${TEST_JOBS:-$(nproc)} # before OMP_NUM_THREADS, which nproc heeds
 
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1
