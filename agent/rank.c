@@ -1,9 +1,9 @@
 #include "agent/rank.h"
 
-#include "agent/alike.h"
 #include "agent/comm/comm_ring.h"
 #include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
+#include "agent/config_consistency.h"
 #include "agent/launch/device_choice.h"
 #include "agent/launch/numa.h"
 #include "agent/launch/pulse.h"
@@ -99,11 +99,11 @@ static int tell_others(const struct meeting *m, int result, const struct error *
     return result;
 }
 
-static int compare(const struct config *config, const struct topology *t, const struct meeting *m,
-                   struct error *err)
+static int check_config(const struct config *config, const struct topology *t,
+                        const struct meeting *m, struct error *err)
 {
-    return alike_check(config, rendezvous_store(m->rendezvous), t->rank, t->world_size,
-                       (int)(config->value.runtime.join_timeout_s * 1000), err);
+    return config_consistency_check(config, rendezvous_store(m->rendezvous), t->rank, t->world_size,
+                                    (int)(config->value.runtime.join_timeout_s * 1000), err);
 }
 
 static void part(struct meeting *m)
@@ -210,7 +210,7 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
     struct meeting meeting = {0};
     int result = meet(&config->value, t, &meeting, err);
     if (result == 0 && meeting.rendezvous)
-        result = tell_others(&meeting, compare(config, t, &meeting, err), err);
+        result = tell_others(&meeting, check_config(config, t, &meeting, err), err);
     if (result == 0) {
         const struct report_setting setting = {
             .config = config,

@@ -95,7 +95,7 @@ agent/checkpoint/pretrained.[ch]:base/.*|kernels/(device|dtype|ops|random).h|age
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/device.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
-agent/alike.[ch]:base/(error|mem).h|agent/(alike|comm/store|config/config).h
+agent/config_consistency.[ch]:base/(error|mem).h|agent/(config_consistency|comm/store|config/config).h
 agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|text/tokenizer|trainer/(build|run_plan_facts)).h
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h

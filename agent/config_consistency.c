@@ -1,4 +1,4 @@
-#include "agent/alike.h"
+#include "agent/config_consistency.h"
 
 #include "base/mem.h"
 
@@ -9,8 +9,8 @@
 
 enum { SHOWN_BYTES = 40 }; /* of a value: two of them and a key fit into one value of the store */
 
-struct recipe {
-    struct config_entry *entries; /* of what must be alike */
+struct shared_config {
+    struct config_entry *entries; /* those that must match */
     int count;
     char digest[48]; /* with the count in front: another one is of another version */
 };
@@ -24,7 +24,7 @@ static bool starts_with_any(const char *key, const char *const *beginnings, size
 }
 
 /* The rest is each rank's own: where it runs, what it logs. */
-static bool must_be_alike(const char *key)
+static bool must_match(const char *key)
 {
     static const char *const beginnings[] = {
         "model.",
@@ -49,9 +49,9 @@ static bool must_be_alike(const char *key)
            !starts_with_any(key, own, array_length(own));
 }
 
-static bool is_place(const char *key)
+static bool is_path(const char *key)
 {
-    static const char *const places[] = {
+    static const char *const paths[] = {
         "model.name_or_path",
         "model.init_weights",
         "data.root",
@@ -62,16 +62,16 @@ static bool is_place(const char *key)
         "checkpoint.resume_from_checkpoint",
         "checkpoint.save_model",
     };
-    for (size_t i = 0; i < array_length(places); i++)
-        if (strcmp(key, places[i]) == 0)
+    for (size_t i = 0; i < array_length(paths); i++)
+        if (strcmp(key, paths[i]) == 0)
             return true;
     return false;
 }
 
-/* A long value is shown by its beginning, and told from others by its hash. */
-static const char *shown(struct arena *arena, const struct config_entry *entry)
+/* A long value is displayed by its beginning, and told from others by its hash. */
+static const char *displayed(struct arena *arena, const struct config_entry *entry)
 {
-    if (is_place(entry->key))
+    if (is_path(entry->key))
         return entry->value[0] ? "given" : "not given";
     size_t bytes = strlen(entry->value);
     if (bytes <= SHOWN_BYTES)
@@ -80,83 +80,86 @@ static const char *shown(struct arena *arena, const struct config_entry *entry)
                         (unsigned long long)XXH64(entry->value, bytes, 0));
 }
 
-static void take_recipe(const struct config *config, struct arena *arena, struct recipe *recipe)
+static void collect_entries(const struct config *config, struct arena *arena,
+                            struct shared_config *shared_config)
 {
     struct config_entry *all;
     int count = config_entries(config, arena, &all);
     auto_str struct str text;
     str_init(&text, 256 * 1024);
-    *recipe = (struct recipe){.entries = arena_array(arena, struct config_entry, count)};
+    *shared_config =
+        (struct shared_config){.entries = arena_array(arena, struct config_entry, count)};
     for (int i = 0; i < count; i++) {
-        if (!must_be_alike(all[i].key))
+        if (!must_match(all[i].key))
             continue;
-        all[i].value = shown(arena, &all[i]);
-        recipe->entries[recipe->count++] = all[i];
+        all[i].value = displayed(arena, &all[i]);
+        shared_config->entries[shared_config->count++] = all[i];
         str_printf(&text, "%s=%s\n", all[i].key, all[i].value);
     }
-    snprintf(recipe->digest, sizeof recipe->digest, "%d keys %016llx", recipe->count,
-             (unsigned long long)XXH64(str_text(&text), text.length, 0));
+    snprintf(shared_config->digest, sizeof shared_config->digest, "%d keys %016llx",
+             shared_config->count, (unsigned long long)XXH64(str_text(&text), text.length, 0));
 }
 
-static int say(struct store *store, const char *name, int number, const char *value,
-               struct error *err)
+static int publish(struct store *store, const char *name, int number, const char *value,
+                   struct error *err)
 {
     char key[STORE_KEY_MAX];
-    snprintf(key, sizeof key, "alike/%s/%d", name, number);
+    snprintf(key, sizeof key, "config/%s/%d", name, number);
     return store->fn->set(store, key, value, err);
 }
 
-static int hear(struct store *store, const char *name, int number, int timeout_ms, char *ret_value,
-                struct error *err)
+static int await(struct store *store, const char *name, int number, int timeout_ms, char *ret_value,
+                 struct error *err)
 {
     char key[STORE_KEY_MAX];
-    snprintf(key, sizeof key, "alike/%s/%d", name, number);
+    snprintf(key, sizeof key, "config/%s/%d", name, number);
     return store->fn->get(store, key, timeout_ms, ret_value, err);
 }
 
 /* Rank 0's part: tells what it has, hears what the others find, and tells all of that. */
-static int ask_all(const struct recipe *mine, struct store *store, int size, int timeout_ms,
-                   char *ret_verdict, struct error *err)
+static int compare_all(const struct shared_config *ours, struct store *store, int size,
+                       int timeout_ms, char *ret_verdict, struct error *err)
 {
     char found[STORE_VALUE_MAX];
     ret_verdict[0] = '\0';
-    for (int i = 0; i < mine->count; i++)
-        if (say(store, "value", i, mine->entries[i].value, err) < 0)
+    for (int i = 0; i < ours->count; i++)
+        if (publish(store, "value", i, ours->entries[i].value, err) < 0)
             return -1;
-    if (say(store, "digest", 0, mine->digest, err) < 0)
+    if (publish(store, "digest", 0, ours->digest, err) < 0)
         return -1;
     for (int r = 1; r < size; r++) {
-        if (hear(store, "rank", r, timeout_ms, found, err) < 0)
+        if (await(store, "rank", r, timeout_ms, found, err) < 0)
             return -1;
         if (!ret_verdict[0])
             memcpy(ret_verdict, found, sizeof found);
     }
-    return say(store, "verdict", 0, ret_verdict, err);
+    return publish(store, "verdict", 0, ret_verdict, err);
 }
 
 /* Rank 0 ends by a verdict, and the store with it: the others must have heard it by then, or all
- * that they can say is that rank 0 has left. One that fails to hear it has a reason of its own. */
-static void await_heard(struct store *store, int size, int timeout_ms)
+ * that they can publish is that rank 0 has left. One that fails to await it has a reason of its
+ * own. */
+static void await_acknowledgements(struct store *store, int size, int timeout_ms)
 {
     char nothing[STORE_VALUE_MAX];
     struct error err;
     for (int r = 1; r < size; r++)
-        if (hear(store, "heard", r, timeout_ms, nothing, &err) < 0)
+        if (await(store, "heard", r, timeout_ms, nothing, &err) < 0)
             return;
 }
 
-static int find_difference(const struct recipe *mine, struct store *store, int rank, int timeout_ms,
-                           char *ret_found, struct error *err)
+static int find_difference(const struct shared_config *ours, struct store *store, int rank,
+                           int timeout_ms, char *ret_found, struct error *err)
 {
     char value[STORE_VALUE_MAX];
-    if (hear(store, "digest", 0, timeout_ms, value, err) < 0)
+    if (await(store, "digest", 0, timeout_ms, value, err) < 0)
         return -1;
     ret_found[0] = '\0';
-    bool differs = strcmp(value, mine->digest) != 0;
-    bool comparable = strtol(value, NULL, 10) == mine->count;
-    for (int i = 0; differs && comparable && !ret_found[0] && i < mine->count; i++) {
-        const struct config_entry *entry = &mine->entries[i];
-        if (hear(store, "value", i, timeout_ms, value, err) < 0)
+    bool differs = strcmp(value, ours->digest) != 0;
+    bool comparable = strtol(value, NULL, 10) == ours->count;
+    for (int i = 0; differs && comparable && !ret_found[0] && i < ours->count; i++) {
+        const struct config_entry *entry = &ours->entries[i];
+        if (await(store, "value", i, timeout_ms, value, err) < 0)
             return -1;
         if (strcmp(value, entry->value) != 0)
             snprintf(ret_found, STORE_VALUE_MAX, "%.64s: rank %d has '%.48s', rank 0 has '%.48s'",
@@ -167,32 +170,32 @@ static int find_difference(const struct recipe *mine, struct store *store, int r
     return 0;
 }
 
-static int ask_first(const struct recipe *mine, struct store *store, int rank, int timeout_ms,
-                     char *ret_verdict, struct error *err)
+static int compare_with_rank_0(const struct shared_config *ours, struct store *store, int rank,
+                               int timeout_ms, char *ret_verdict, struct error *err)
 {
     char found[STORE_VALUE_MAX];
-    if (find_difference(mine, store, rank, timeout_ms, found, err) < 0 ||
-        say(store, "rank", rank, found, err) < 0 ||
-        hear(store, "verdict", 0, timeout_ms, ret_verdict, err) < 0)
+    if (find_difference(ours, store, rank, timeout_ms, found, err) < 0 ||
+        publish(store, "rank", rank, found, err) < 0 ||
+        await(store, "verdict", 0, timeout_ms, ret_verdict, err) < 0)
         return -1;
-    return ret_verdict[0] ? say(store, "heard", rank, "", err) : 0;
+    return ret_verdict[0] ? publish(store, "heard", rank, "", err) : 0;
 }
 
-int alike_check(const struct config *config, struct store *store, int rank, int size,
-                int timeout_ms, struct error *err)
+int config_consistency_check(const struct config *config, struct store *store, int rank, int size,
+                             int timeout_ms, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
-    struct recipe mine;
+    struct shared_config ours;
     char verdict[STORE_VALUE_MAX];
-    take_recipe(config, arena, &mine);
-    int result = rank == 0 ? ask_all(&mine, store, size, timeout_ms, verdict, err)
-                           : ask_first(&mine, store, rank, timeout_ms, verdict, err);
+    collect_entries(config, arena, &ours);
+    int result = rank == 0 ? compare_all(&ours, store, size, timeout_ms, verdict, err)
+                           : compare_with_rank_0(&ours, store, rank, timeout_ms, verdict, err);
     if (result < 0)
         return error_wrap(err, "comparing the ranks' configurations");
     if (!verdict[0])
         return 0;
     if (rank == 0)
-        await_heard(store, size, timeout_ms);
+        await_acknowledgements(store, size, timeout_ms);
     error_set(err, ERR_CONFIG, "%s; give all ranks the same", verdict);
     err->shared = true;
     return -1;

@@ -1,4 +1,4 @@
-#include "agent/alike.h"
+#include "agent/config_consistency.h"
 
 #include "base/mem.h"
 #include "tests/agent/config_line.h"
@@ -18,11 +18,11 @@ static int compare(struct rank *r, struct comm *comm, struct stream *stream, str
     if (config_line_parse(arena, r->arg, "", &config, err) < 0)
         return -1;
     struct store *store = comm_local_store(r->group);
-    int result = alike_check(&config, store, r->rank, r->size, r->timeout_ms, err);
+    int result = config_consistency_check(&config, store, r->rank, r->size, r->timeout_ms, err);
     /* by now the store may end with rank 0: the others have said that they have the verdict */
     for (int other = 1; result < 0 && r->rank == 0 && other < r->size; other++) {
         char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-        snprintf(key, sizeof key, "alike/heard/%d", other);
+        snprintf(key, sizeof key, "config/heard/%d", other);
         struct error missing;
         assert_ok(store->fn->get(store, key, 1, value, &missing), &missing);
     }
