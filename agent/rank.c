@@ -5,8 +5,8 @@
 #include "agent/comm/rendezvous.h"
 #include "agent/config_consistency.h"
 #include "agent/launch/device_choice.h"
+#include "agent/launch/heartbeat.h"
 #include "agent/launch/numa.h"
-#include "agent/launch/pulse.h"
 #include "agent/launch/stop.h"
 #include "agent/notices.h"
 #include "agent/trainer/banner.h"
@@ -153,13 +153,13 @@ static int train(const struct config *config, const struct topology *t, const st
         return -1;
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
-    struct pulse pulse = pulse_take();
+    struct heartbeat heartbeat = heartbeat_inherit();
     const struct trainer_place place = {
         .world = m->world,
         .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
         .stuck = end_at_once,
-        .alive = pulse_give,
-        .alive_ctx = &pulse,
+        .alive = heartbeat_send,
+        .alive_ctx = &heartbeat,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
         .threads = thread_count(c, t, on_node),

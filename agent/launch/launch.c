@@ -1,6 +1,6 @@
 #include "agent/launch/launch.h"
 
-#include "agent/launch/pulse.h"
+#include "agent/launch/heartbeat.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
@@ -24,7 +24,7 @@ struct local_rank {
     pid_t pid;   /* 0: ended */
     pid_t ended; /* its pid, between its end and blame(); else 0 */
     int status;  /* of its end */
-    struct pulse_listener pulse;
+    struct heartbeat_listener heartbeat;
     bool is_stuck; /* and was killed for it */
 };
 
@@ -43,7 +43,7 @@ struct round {
     int port;                      /* where the ranks meet */
     struct local_rank *ranks;      /* [local_size] */
     struct launch_stream *streams; /* [2 local_size] */
-    struct pollfd *fds;            /* [1 + 3 local_size]: the signals', the streams', the pulses' */
+    struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats' */
     int count, alive;
     int exit_code;       /* of the one to blame; 0: nobody failed yet */
     enum guilt guilt;    /* its */
@@ -106,14 +106,14 @@ static void set_environment(const struct round *round, int local_rank)
 }
 
 /* In the child. Does not return. */
-static void become_rank(const struct round *round, int local_rank, const int fds[2], int pulse,
+static void become_rank(const struct round *round, int local_rank, const int fds[2], int heartbeat,
                         const sigset_t *mask, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before the line above */
         _exit(EXIT_RETRYABLE);
     set_environment(round, local_rank);
-    pulse_leave(pulse);
+    heartbeat_pass_on(heartbeat);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             dup2(fds[i], i + 1);
@@ -134,16 +134,16 @@ static void signal_all(const struct round *round, int number)
 static int start_rank(struct round *round, int i, const sigset_t *mask, struct error *err)
 {
     int fds[2] = {-1, -1};
-    auto_close int pulse = -1;
+    auto_close int heartbeat = -1;
     pid_t parent = getpid(), pid = -1;
     int result = launch_output_open(&round->options->output, round->attempt, i,
                                     &round->streams[2 * i], fds, err);
     if (result == 0)
-        result = pulse_open(&round->ranks[i].pulse, &pulse, err);
+        result = heartbeat_open(&round->ranks[i].heartbeat, &heartbeat, err);
     if (result == 0) {
         pid = fork();
         if (pid == 0)
-            become_rank(round, i, fds, pulse, mask, parent);
+            become_rank(round, i, fds, heartbeat, mask, parent);
         if (pid < 0)
             result = error_errno(err, errno, "start local rank %d", i);
     }
@@ -257,18 +257,18 @@ static int64_t end_stuck(struct round *round, int64_t now_ms)
     int64_t next_ms = INT64_MAX;
     for (int i = 0; i < round->count; i++) {
         struct local_rank *rank = &round->ranks[i];
-        if (rank->pid > 0 && !rank->is_stuck && now_ms >= rank->pulse.due_ms) {
+        if (rank->pid > 0 && !rank->is_stuck && now_ms >= rank->heartbeat.due_ms) {
             fprintf(
                 stderr,
                 "shoal-agent: rank %d (local rank %d, pid %d) is stuck: it gave no sign of life "
                 "for %g s, and is killed\n",
                 round->options->topology->rank + i, i, (int)rank->pid,
-                (double)rank->pulse.wait_ms / 1000);
+                (double)rank->heartbeat.wait_ms / 1000);
             rank->is_stuck = true;
             kill(rank->pid, SIGKILL);
         }
-        if (rank->pid > 0 && !rank->is_stuck && rank->pulse.due_ms < next_ms)
-            next_ms = rank->pulse.due_ms;
+        if (rank->pid > 0 && !rank->is_stuck && rank->heartbeat.due_ms < next_ms)
+            next_ms = rank->heartbeat.due_ms;
     }
     return next_ms;
 }
@@ -289,7 +289,7 @@ static void read_all(struct round *round)
     for (int i = 0; i < 2 * round->count; i++)
         launch_stream_read(&round->streams[i]);
     for (int i = 0; i < round->count; i++)
-        pulse_listen(&round->ranks[i].pulse, clock_monotonic_ms());
+        heartbeat_receive(&round->ranks[i].heartbeat, clock_monotonic_ms());
 }
 
 /* Only what is open: poll refuses more entries than a process may have open files. */
@@ -309,7 +309,7 @@ static void wait_event(struct round *round, int signals, int64_t until_ms)
     for (int i = 0; i < 2 * round->count; i++)
         add_poll(round, round->streams[i].pipe, &count);
     for (int i = 0; i < round->count; i++)
-        add_poll(round, round->ranks[i].pulse.pipe, &count);
+        add_poll(round, round->ranks[i].heartbeat.pipe, &count);
     if (poll(round->fds, count, timeout_ms) > 0 && round->fds[0].revents)
         pass_signal(round, signals);
     read_all(round); /* whatever ended the wait: who has given a sign in time is not stuck */
@@ -333,7 +333,7 @@ static void watch(struct round *round, int signals)
     for (int i = 0; i < 2 * round->count; i++)
         launch_stream_close(&round->streams[i]);
     for (int i = 0; i < round->count; i++)
-        pulse_close(&round->ranks[i].pulse);
+        heartbeat_close(&round->ranks[i].heartbeat);
 }
 
 /* A port of this machine that nobody has right now, nor will soon: not one of those that the kernel
@@ -364,7 +364,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     if (round->options->is_talkative)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {
-        round->ranks[i] = (struct local_rank){.pulse = {.pipe = -1, .due_ms = INT64_MAX}};
+        round->ranks[i] = (struct local_rank){.heartbeat = {.pipe = -1, .due_ms = INT64_MAX}};
         for (int s = 0; s < 2; s++)
             round->streams[2 * i + s] = (struct launch_stream){.pipe = -1, .file = -1};
     }

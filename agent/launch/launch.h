@@ -33,12 +33,12 @@ int launch_count_gpus(void);
  * When one fails the others are asked to end, then killed, and a new round of all begins: the ranks
  * meet anew, with SHOAL_RESTART_COUNT one higher and the same SHOAL_RUN_ID: the topology's, or one
  * made here for a run that begins here. There is none after a signal to end, nor after
- * EXIT_CONFIG, which trying again does not mend. One that is stuck (pulse.h) is killed, and counts
- * as EXIT_RETRYABLE. *ret_exit_code: 0 if all ended with 0, else that of the first to fail in the
- * last round (a signal n: 128 + n); one that only lost a peer or was asked to end (EXIT_RETRYABLE,
- * EXIT_TERMINATED) stands back for one with a reason of its own, though that one ended later. The
- * ranks die with the launcher. Must be called before any thread is started. Errors: ERR_CONFIG for
- * the output's, ERR_IO if a process cannot be started. */
+ * EXIT_CONFIG, which trying again does not mend. One that is stuck (heartbeat.h) is killed, and
+ * counts as EXIT_RETRYABLE. *ret_exit_code: 0 if all ended with 0, else that of the first to fail
+ * in the last round (a signal n: 128 + n); one that only lost a peer or was asked to end
+ * (EXIT_RETRYABLE, EXIT_TERMINATED) stands back for one with a reason of its own, though that one
+ * ended later. The ranks die with the launcher. Must be called before any thread is started.
+ * Errors: ERR_CONFIG for the output's, ERR_IO if a process cannot be started. */
 int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  * (under a temporary directory) is where ranks leave word for each other and for the test. */
 #include "tests/support.h"
 
+#include "agent/launch/heartbeat.h"
 #include "agent/launch/launch.h"
-#include "agent/launch/pulse.h"
 #include "base/contract.h"
 #include "base/mem.h"
 
@@ -103,10 +103,10 @@ static int rank_main(const char *how, const char *file)
     if (strcmp(how, "killed") == 0)
         raise(SIGKILL);
     if (strcmp(how, "stuck") == 0 || strcmp(how, "ended") == 0) {
-        struct pulse pulse = pulse_take();
+        struct heartbeat heartbeat = heartbeat_inherit();
         signal(SIGTERM, SIG_IGN);
-        pulse_give(&pulse, SUPPORT_PATIENCE_MS);
-        pulse_give(&pulse, strcmp(how, "stuck") == 0 ? 200 : 0);
+        heartbeat_send(&heartbeat, SUPPORT_PATIENCE_MS);
+        heartbeat_send(&heartbeat, strcmp(how, "stuck") == 0 ? 200 : 0);
         usleep(400000);
         return strcmp(how, "stuck") == 0 ? pause_until_signal() : 6;
     }

@@ -1,4 +1,4 @@
-#include "agent/launch/pulse.h"
+#include "agent/launch/heartbeat.h"
 
 #include "base/str.h"
 
@@ -9,44 +9,44 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PULSE_FD "SHOAL_PULSE_FD"
+#define HEARTBEAT_FD "SHOAL_HEARTBEAT_FD"
 
-struct pulse pulse_take(void)
+struct heartbeat heartbeat_inherit(void)
 {
-    const char *text = getenv(PULSE_FD);
+    const char *text = getenv(HEARTBEAT_FD);
     int64_t fd;
     if (!text || !str_to_i64(text, 0, INT_MAX, &fd))
-        return (struct pulse){-1};
+        return (struct heartbeat){-1};
     fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-    return (struct pulse){(int)fd};
+    return (struct heartbeat){(int)fd};
 }
 
-void pulse_give(void *pulse, int64_t wait_ms)
+void heartbeat_send(void *heartbeat, int64_t wait_ms)
 {
-    int fd = ((struct pulse *)pulse)->fd;
+    int fd = ((struct heartbeat *)heartbeat)->fd;
     if (fd >= 0 && write(fd, &wait_ms, sizeof wait_ms) < 0)
         return; /* the pipe is full of signs, or nobody listens any more */
 }
 
-int pulse_open(struct pulse_listener *ret_listener, int *ret_fd, struct error *err)
+int heartbeat_open(struct heartbeat_listener *ret_listener, int *ret_fd, struct error *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
         return error_errno(err, errno, "pipe");
-    *ret_listener = (struct pulse_listener){.pipe = ends[0], .due_ms = INT64_MAX};
+    *ret_listener = (struct heartbeat_listener){.pipe = ends[0], .due_ms = INT64_MAX};
     *ret_fd = ends[1];
     return 0;
 }
 
-void pulse_leave(int fd)
+void heartbeat_pass_on(int fd)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", fd);
-    setenv(PULSE_FD, text, 1);
+    setenv(HEARTBEAT_FD, text, 1);
     fcntl(fd, F_SETFD, 0);
 }
 
-void pulse_listen(struct pulse_listener *listener, int64_t now_ms)
+void heartbeat_receive(struct heartbeat_listener *listener, int64_t now_ms)
 {
     int64_t wait_ms;
     ssize_t n = -1;
@@ -55,12 +55,12 @@ void pulse_listen(struct pulse_listener *listener, int64_t now_ms)
         listener->due_ms = wait_ms > 0 ? now_ms + wait_ms : INT64_MAX;
     }
     if (n == 0)
-        pulse_close(listener);
+        heartbeat_close(listener);
 }
 
-void pulse_close(struct pulse_listener *listener)
+void heartbeat_close(struct heartbeat_listener *listener)
 {
     if (listener->pipe >= 0)
         close(listener->pipe);
-    *listener = (struct pulse_listener){.pipe = -1, .due_ms = INT64_MAX};
+    *listener = (struct heartbeat_listener){.pipe = -1, .due_ms = INT64_MAX};
 }
