@@ -47,20 +47,21 @@ static int thread_count(const struct agent_config *c, const struct topology *t, 
     if (c->runtime.threads > 0)
         return (int)c->runtime.threads;
     int cores = cores_available();
-    /* Ranks of one job on one machine meet on the loopback: all of them share its cores. */
+    /* Ranks of one job on one machine init_process_group on the loopback: all of them share its
+     * cores. */
     int pods = net_loopback(t->host) ? t->world_size / t->local_size : 1;
     int sharing = pods * on_node;
     return cores > sharing ? cores / sharing : 1;
 }
 
-/* The meeting of all ranks, as long as the run. */
-struct meeting {
+/* The group of all ranks, as long as the run. */
+struct process_group {
     struct rendezvous *rendezvous; /* NULL with one rank */
     struct comm *world;
 };
 
-static int meet(const struct agent_config *c, const struct topology *t, struct meeting *m,
-                struct error *err)
+static int init_process_group(const struct agent_config *c, const struct topology *t,
+                              struct process_group *m, struct error *err)
 {
     if (t->world_size == 1)
         return comm_self_open(&m->world, err);
@@ -90,7 +91,7 @@ static int meet(const struct agent_config *c, const struct topology *t, struct m
 /* What all ranks have in common each finds for itself. Who is told leaves, perhaps before this rank
  * has closed all and said why, and the launcher then ends the rest of the pod: that may not cut
  * this one short. */
-static int tell_others(const struct meeting *m, int result, const struct error *err)
+static int report_failure(const struct process_group *m, int result, const struct error *err)
 {
     if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED) {
         stop_listen();
@@ -100,13 +101,13 @@ static int tell_others(const struct meeting *m, int result, const struct error *
 }
 
 static int check_config(const struct config *config, const struct topology *t,
-                        const struct meeting *m, struct error *err)
+                        const struct process_group *m, struct error *err)
 {
     return config_consistency_check(config, rendezvous_store(m->rendezvous), t->rank, t->world_size,
                                     (int)(config->value.runtime.join_timeout_s * 1000), err);
 }
 
-static void part(struct meeting *m)
+static void leave(struct process_group *m)
 {
     comm_close(m->world);
     rendezvous_close(m->rendezvous);
@@ -141,8 +142,8 @@ static int stay_near(const struct agent_config *c, const struct topology *t, int
     return numa_stay(has_gpu ? pci : NULL, t->local_rank, t->local_size, ret_sharing, err);
 }
 
-static int train(const struct config *config, const struct topology *t, const struct meeting *m,
-                 struct report *report, struct error *err)
+static int train(const struct config *config, const struct topology *t,
+                 const struct process_group *m, struct report *report, struct error *err)
 {
     const struct agent_config *c = &config->value;
     int on_node = t->local_size;
@@ -169,7 +170,7 @@ static int train(const struct config *config, const struct topology *t, const st
     };
     struct trainer *trainer = NULL;
     if (trainer_open(c, &place, &listener, &trainer, err))
-        return tell_others(m, -1, err);
+        return report_failure(m, -1, err);
     stop_listen();
     report_begin(report);
     int result = trainer_run(trainer, err);
@@ -180,7 +181,7 @@ static int train(const struct config *config, const struct topology *t, const st
     }
     if (result == 0 && c->checkpoint.save_model[0])
         result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
-    tell_others(m, result, err); /* now: closing may take its time */
+    report_failure(m, result, err); /* now: closing may take its time */
     trainer_close(trainer);
     return result;
 }
@@ -207,10 +208,10 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
 {
     if (t->rank == 0)
         print_banner(config, t);
-    struct meeting meeting = {0};
-    int result = meet(&config->value, t, &meeting, err);
-    if (result == 0 && meeting.rendezvous)
-        result = tell_others(&meeting, check_config(config, t, &meeting, err), err);
+    struct process_group group = {0};
+    int result = init_process_group(&config->value, t, &group, err);
+    if (result == 0 && group.rendezvous)
+        result = report_failure(&group, check_config(config, t, &group, err), err);
     if (result == 0) {
         const struct report_setting setting = {
             .config = config,
@@ -234,11 +235,11 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .steady_us = clock_monotonic_us,
         };
         struct report *report = report_open(&setting);
-        result = train(config, t, &meeting, report, err);
+        result = train(config, t, &group, report, err);
         if (result < 0)
             report_failed(report, stop_exit_code(err));
         report_close(report);
     }
-    part(&meeting);
+    leave(&group);
     return result;
 }

@@ -1,6 +1,6 @@
 #include "agent/comm/comm_nccl_parts.h"
 
-#include "agent/comm/nccl_meet.h"
+#include "agent/comm/nccl_bootstrap.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -114,7 +114,7 @@ static void comm_nccl_abort(struct comm *head, const char *reason)
 
 static int connect_ranks(struct comm_nccl *c, struct error *err)
 {
-    const struct nccl_meeting meeting = {
+    const struct nccl_bootstrap_options options = {
         .api = &c->shared->api,
         .store = c->shared->options.store,
         .group = c->group.id,
@@ -124,7 +124,7 @@ static int connect_ranks(struct comm_nccl *c, struct error *err)
     };
     return device_alloc(c->shared->device, MEMORY_INPUT, sizeof(float), "barrier", &c->token, err)
                ? -1
-               : nccl_meet(&meeting, &c->nccl, err);
+               : nccl_bootstrap(&options, &c->nccl, err);
 }
 
 static void free_shared(struct comm_nccl_shared *shared)
@@ -156,7 +156,7 @@ static void comm_nccl_close(struct comm *head)
     bool was_aborted = watch_remove(c->shared->watch, &c->watched);
     nccl_buffers_leave(c->shared->buffers, c->nccl, !was_aborted);
     if (!was_aborted)
-        nccl_part(&c->shared->api, c->shared->options.store, c->nccl);
+        nccl_leave(&c->shared->api, c->shared->options.store, c->nccl);
     release(c);
 }
 

@@ -1,6 +1,6 @@
 #include "agent/comm/comm_nccl_parts.h"
 
-#include "agent/comm/nccl_meet.h"
+#include "agent/comm/nccl_bootstrap.h"
 
 #include <sched.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 #include "agent/comm/ring.h"
 #include "agent/comm/ring_add.h"
-#include "agent/comm/ring_meet.h"
+#include "agent/comm/ring_bootstrap.h"
 #include "agent/comm/ring_wire.h"
 
 #include "base/clock.h"
@@ -341,7 +341,7 @@ int ring_open(const struct ring_options *options, struct ring **ret_ring, struct
 {
     assert(options->size >= 2 && options->rank >= 0 && options->rank < options->size);
     int out, in;
-    if (ring_meet(options, &out, &in, err) < 0)
+    if (ring_bootstrap(options, &out, &in, err) < 0)
         return -1;
     struct ring *r = xcalloc(1, sizeof *r);
     r->options = *options;

@@ -1,4 +1,4 @@
-#include "agent/comm/ring_meet.h"
+#include "agent/comm/ring_bootstrap.h"
 
 #include "agent/comm/net.h"
 #include "agent/comm/ring_wire.h"
@@ -19,7 +19,7 @@
 /* How often the wait for the previous rank looks for news of a loss. */
 #define ACCEPT_SLICE_MS 200
 
-struct meeting {
+struct bootstrap {
     const struct ring_options *options;
     int64_t deadline_ms;
     struct ring_address self;
@@ -27,7 +27,7 @@ struct meeting {
     int tcp, unix_socket;                /* listeners */
 };
 
-static int world_rank(const struct meeting *m, int offset)
+static int world_rank(const struct bootstrap *m, int offset)
 {
     const struct ring_options *o = m->options;
     return o->world_ranks[(o->rank + o->size + offset) % o->size];
@@ -40,7 +40,7 @@ static void unix_name(const char *name, char out[32])
 
 /* At the one address that others are told, if it is known. Not at one with an IPv6 zone, which is
  * no address in numbers. */
-static int start_listening(struct meeting *m, struct error *err)
+static int start_listening(struct bootstrap *m, struct error *err)
 {
     const struct ring_options *o = m->options;
     uint64_t numbers[2];
@@ -66,7 +66,7 @@ static int start_listening(struct meeting *m, struct error *err)
     return 0;
 }
 
-static int publish(const struct meeting *m, struct error *err)
+static int publish(const struct bootstrap *m, struct error *err)
 {
     const struct ring_options *o = m->options;
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
@@ -75,7 +75,7 @@ static int publish(const struct meeting *m, struct error *err)
     return o->store->fn->set(o->store, key, value, err);
 }
 
-static int connect_next(const struct meeting *m, int *ret_fd, struct error *err)
+static int connect_next(const struct bootstrap *m, int *ret_fd, struct error *err)
 {
     const struct ring_options *o = m->options;
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX], name[32];
@@ -105,94 +105,94 @@ static int connect_next(const struct meeting *m, int *ret_fd, struct error *err)
 }
 
 /* Connections that have not said all of their hello yet. */
-enum { GUESTS_MAX = 16 };
+enum { PENDING_MAX = 16 };
 
-struct guest {
+struct pending {
     int fd; /* -1: free */
     struct ring_hello hello;
     size_t bytes; /* of it, so far */
 };
 
-struct guests {
-    struct guest all[GUESTS_MAX];
+struct pending_list {
+    struct pending all[PENDING_MAX];
     int next; /* whose place the next one takes: the oldest's */
 };
 
-static void close_guest(struct guest *g)
+static void close_pending(struct pending *p)
 {
-    if (g->fd >= 0)
-        close(g->fd);
-    *g = (struct guest){.fd = -1};
+    if (p->fd >= 0)
+        close(p->fd);
+    *p = (struct pending){.fd = -1};
 }
 
-static void admit(struct guests *guests, int listener)
+static void accept_pending(struct pending_list *list, int listener)
 {
     int fd = net_accept(listener);
     if (fd < 0)
         return;
-    struct guest *g = &guests->all[guests->next];
-    guests->next = (guests->next + 1) % GUESTS_MAX;
-    close_guest(g);
-    g->fd = fd;
+    struct pending *p = &list->all[list->next];
+    list->next = (list->next + 1) % PENDING_MAX;
+    close_pending(p);
+    p->fd = fd;
 }
 
 /* Returns whether it is the previous rank's; who is not is shown out once it has said so. */
-static bool hear(const struct meeting *m, struct guest *g)
+static bool receive_hello(const struct bootstrap *m, struct pending *p)
 {
     const struct ring_options *o = m->options;
     struct error ignored;
-    ssize_t n = recv(g->fd, (char *)&g->hello + g->bytes, sizeof g->hello - g->bytes, 0);
+    ssize_t n = recv(p->fd, (char *)&p->hello + p->bytes, sizeof p->hello - p->bytes, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n > 0)
-        g->bytes += (size_t)n;
-    if (n > 0 && g->bytes < sizeof g->hello)
+        p->bytes += (size_t)n;
+    if (n > 0 && p->bytes < sizeof p->hello)
         return false;
-    if (n > 0 && ring_hello_check(&g->hello, m->self.token, (o->rank + o->size - 1) % o->size,
+    if (n > 0 && ring_hello_check(&p->hello, m->self.token, (o->rank + o->size - 1) % o->size,
                                   &ignored) == 0)
         return true;
-    close_guest(g);
+    close_pending(p);
     return false;
 }
 
-/* One look at all who wait. Returns the previous rank's socket, or -1. */
-static int look(const struct meeting *m, struct guests *guests)
+/* One poll_once at all who wait. Returns the previous rank's socket, or -1. */
+static int poll_once(const struct bootstrap *m, struct pending_list *list)
 {
-    struct pollfd fds[2 + GUESTS_MAX] = {{.fd = m->tcp, .events = POLLIN},
-                                         {.fd = m->unix_socket, .events = POLLIN}};
+    struct pollfd fds[2 + PENDING_MAX] = {{.fd = m->tcp, .events = POLLIN},
+                                          {.fd = m->unix_socket, .events = POLLIN}};
     nfds_t count = 2;
-    struct guest *whose[2 + GUESTS_MAX];
-    for (int i = 0; i < GUESTS_MAX; i++) {
-        if (guests->all[i].fd < 0)
+    struct pending *whose[2 + PENDING_MAX];
+    for (int i = 0; i < PENDING_MAX; i++) {
+        if (list->all[i].fd < 0)
             continue;
-        whose[count] = &guests->all[i];
-        fds[count++] = (struct pollfd){.fd = guests->all[i].fd, .events = POLLIN};
+        whose[count] = &list->all[i];
+        fds[count++] = (struct pollfd){.fd = list->all[i].fd, .events = POLLIN};
     }
     if (poll(fds, count, ACCEPT_SLICE_MS) <= 0)
         return -1;
     for (nfds_t i = 2; i < count; i++)
-        if (fds[i].revents && hear(m, whose[i]))
+        if (fds[i].revents && receive_hello(m, whose[i]))
             return take_fd(whose[i]->fd);
     for (int i = 0; i < 2; i++)
         if (fds[i].revents)
-            admit(guests, fds[i].fd);
+            accept_pending(list, fds[i].fd);
     return -1;
 }
 
 /* Strangers who say nothing do not hold up the previous rank: all are heard at once. */
-static int accept_previous(const struct meeting *m, int *ret_fd, struct error *err)
+static int accept_previous(const struct bootstrap *m, int *ret_fd, struct error *err)
 {
-    struct guests guests = {.next = 0};
+    struct pending_list list = {.next = 0};
     int fd = -1, result = 0;
-    for (int i = 0; i < GUESTS_MAX; i++)
-        guests.all[i].fd = -1;
+    for (int i = 0; i < PENDING_MAX; i++)
+        list.all[i].fd = -1;
     while (fd < 0 && result == 0 && clock_monotonic_ms() < m->deadline_ms) {
         result = store_check(m->options->store, err);
         if (result == 0)
-            fd = look(m, &guests);
+            fd = poll_once(m, &list);
     }
-    for (int i = 0; i < GUESTS_MAX; i++)
-        close_guest(&guests.all[i]);
+    for (int i = 0; i < PENDING_MAX; i++)
+        close_pending(&list.all[i]);
     if (result < 0)
         return -1;
     *ret_fd = fd;
@@ -201,13 +201,13 @@ static int accept_previous(const struct meeting *m, int *ret_fd, struct error *e
                                world_rank(m, -1), m->options->join_timeout_ms);
 }
 
-int ring_meet(const struct ring_options *options, int *ret_out, int *ret_in, struct error *err)
+int ring_bootstrap(const struct ring_options *options, int *ret_out, int *ret_in, struct error *err)
 {
     auto_close int tcp = -1, unix_socket = -1, out = -1, in = -1;
-    struct meeting m = {.options = options,
-                        .deadline_ms = clock_monotonic_ms() + options->join_timeout_ms,
-                        .tcp = -1,
-                        .unix_socket = -1};
+    struct bootstrap m = {.options = options,
+                          .deadline_ms = clock_monotonic_ms() + options->join_timeout_ms,
+                          .tcp = -1,
+                          .unix_socket = -1};
     int result = start_listening(&m, err);
     tcp = m.tcp;
     unix_socket = m.unix_socket;

@@ -1,4 +1,4 @@
-#include "agent/comm/nccl_meet.h"
+#include "agent/comm/nccl_bootstrap.h"
 
 #include "agent/comm/nccl_id.h"
 #include "base/clock.h"
@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { PART_WAITS_MS = 10000 }; /* for what is under way */
+enum { LEAVE_WAITS_MS = 10000 }; /* for what is under way */
 
-static int send_id(const struct nccl_meeting *m, const struct nccl_id *id, struct error *err)
+static int send_id(const struct nccl_bootstrap_options *m, const struct nccl_id *id,
+                   struct error *err)
 {
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     for (int part = 0; part < NCCL_ID_PARTS; part++) {
@@ -20,7 +21,8 @@ static int send_id(const struct nccl_meeting *m, const struct nccl_id *id, struc
     return 0;
 }
 
-static int receive_id(const struct nccl_meeting *m, struct nccl_id *ret_id, struct error *err)
+static int receive_id(const struct nccl_bootstrap_options *m, struct nccl_id *ret_id,
+                      struct error *err)
 {
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     for (int part = 0; part < NCCL_ID_PARTS; part++) {
@@ -33,7 +35,8 @@ static int receive_id(const struct nccl_meeting *m, struct nccl_id *ret_id, stru
     return 0;
 }
 
-static int agree_on_id(const struct nccl_meeting *m, struct nccl_id *ret_id, struct error *err)
+static int agree_on_id(const struct nccl_bootstrap_options *m, struct nccl_id *ret_id,
+                       struct error *err)
 {
     if (m->rank != 0)
         return receive_id(m, ret_id, err);
@@ -44,7 +47,8 @@ static int agree_on_id(const struct nccl_meeting *m, struct nccl_id *ret_id, str
 }
 
 /* Waits until NCCL has connected the ranks, or one is lost. */
-static int await_ranks(const struct nccl_meeting *m, nccl_comm comm, int result, struct error *err)
+static int await_ranks(const struct nccl_bootstrap_options *m, nccl_comm comm, int result,
+                       struct error *err)
 {
     int64_t deadline_ms = clock_monotonic_ms() + m->timeout_ms;
     while (result == NCCL_IN_PROGRESS) {
@@ -61,7 +65,7 @@ static int await_ranks(const struct nccl_meeting *m, nccl_comm comm, int result,
                                   : nccl_api_fail(m->api, comm, result, "connect the ranks", err);
 }
 
-int nccl_meet(const struct nccl_meeting *m, nccl_comm *ret_comm, struct error *err)
+int nccl_bootstrap(const struct nccl_bootstrap_options *m, nccl_comm *ret_comm, struct error *err)
 {
     struct nccl_id id;
     struct nccl_config config = {
@@ -81,10 +85,10 @@ int nccl_meet(const struct nccl_meeting *m, nccl_comm *ret_comm, struct error *e
 
 /* An abort while the others still compute would be an error to them; but who is lost is not waited
  * for. */
-void nccl_part(const struct nccl_api *api, struct store *store, nccl_comm comm)
+void nccl_leave(const struct nccl_api *api, struct store *store, nccl_comm comm)
 {
     struct error ignored;
-    int64_t deadline_ms = clock_monotonic_ms() + PART_WAITS_MS;
+    int64_t deadline_ms = clock_monotonic_ms() + LEAVE_WAITS_MS;
     int result = api->comm_finalize(comm);
     while (result == NCCL_IN_PROGRESS && clock_monotonic_ms() < deadline_ms &&
            store_check(store, &ignored) == 0) {

@@ -1,6 +1,6 @@
 /* What a rank does before it has a ring: where it listens, and what it tells of that. The store is
  * the test's, and looks at the moment when a rank has told all and waits. */
-#include "agent/comm/ring_meet.h"
+#include "agent/comm/ring_bootstrap.h"
 
 #include "agent/comm/net.h"
 #include "agent/comm/ring_wire.h"
@@ -54,7 +54,7 @@ static void meet(const char *listen_host, const char *self_host, const char *int
                                    .join_timeout_ms = 100,
                                    .timeout_ms = 100};
     snprintf(options.interface, sizeof options.interface, "%s", interface);
-    assert_fails(ring_meet(&options, &out, &in, &err), &err, ERR_TIMEOUT, "meet rank 1");
+    assert_fails(ring_bootstrap(&options, &out, &in, &err), &err, ERR_TIMEOUT, "meet rank 1");
     store_destroy(&s.head);
 }
 
@@ -161,7 +161,7 @@ static void test_strangers_do_not_hold_up_the_neighbour(void **state)
                                          .size = 2,
                                          .world_ranks = (const int[]){0, 1},
                                          .join_timeout_ms = LONGEST_MS};
-    assert_ok(ring_meet(&options, &out, &in, &err), &err);
+    assert_ok(ring_bootstrap(&options, &out, &in, &err), &err);
     store_destroy(&s.head);
     for (int i = 0; i < STRANGERS; i++)
         close(rank_1.strangers[i]);

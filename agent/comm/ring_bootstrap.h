@@ -1,8 +1,8 @@
 /* How the ranks of a ring find each other: each listens, tells the store where, connects to the
  * next and accepts the previous. Between processes of one machine the socket is a Unix one (twice
  * as fast as TCP over loopback), else TCP. */
-#ifndef SHOAL_AGENT_RING_MEET_H
-#define SHOAL_AGENT_RING_MEET_H
+#ifndef SHOAL_AGENT_COMM_RING_BOOTSTRAP_H
+#define SHOAL_AGENT_COMM_RING_BOOTSTRAP_H
 
 #include "agent/comm/ring.h"
 
@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 /* The sockets are non-blocking and the caller's. Errors as ring_open. */
-int ring_meet(const struct ring_options *options, int *ret_out, int *ret_in, struct error *err);
+int ring_bootstrap(const struct ring_options *options, int *ret_out, int *ret_in,
+                   struct error *err);
 
 #ifdef __cplusplus
 }

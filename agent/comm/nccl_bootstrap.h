@@ -1,7 +1,7 @@
 /* How the ranks of an NCCL communicator meet, and part. What NCCL does in its own time is waited
  * for, up to a deadline or until the store knows of a lost rank. */
-#ifndef SHOAL_AGENT_NCCL_MEET_H
-#define SHOAL_AGENT_NCCL_MEET_H
+#ifndef SHOAL_AGENT_COMM_NCCL_BOOTSTRAP_H
+#define SHOAL_AGENT_COMM_NCCL_BOOTSTRAP_H
 
 #include "agent/comm/nccl_api.h"
 #include "agent/comm/store.h"
@@ -12,7 +12,7 @@ extern "C" {
 
 enum { NCCL_POLL_US = 200 }; /* between two questions whether NCCL has got on */
 
-struct nccl_meeting {
+struct nccl_bootstrap_options {
     const struct nccl_api *api;
     struct store *store;
     const char *group; /* the communicator's name, used once in the store */
@@ -21,9 +21,10 @@ struct nccl_meeting {
 };
 
 /* Collective. Errors: ERR_TIMEOUT, ERR_PEER. */
-int nccl_meet(const struct nccl_meeting *meeting, nccl_comm *ret_comm, struct error *err);
+int nccl_bootstrap(const struct nccl_bootstrap_options *options, nccl_comm *ret_comm,
+                   struct error *err);
 /* Ends what is under way and the communicator. Its ranks need not do so at once. */
-void nccl_part(const struct nccl_api *api, struct store *store, nccl_comm comm);
+void nccl_leave(const struct nccl_api *api, struct store *store, nccl_comm comm);
 
 #ifdef __cplusplus
 }
