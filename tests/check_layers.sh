@@ -54,7 +54,7 @@ agent/shard/(wrap|shard_layout).[ch]:base/.*|agent/nn/module.h|agent/shard/(wrap
 agent/comm/.*:base/.*|kernels/(device|dtype|ops).h|agent/comm/.*
 agent/comm/comm.h:base/.*|kernels/(device|dtype).h
 agent/comm/ring_add.[ch]:agent/comm/ring_add.h|kernels/dtype.h
-agent/comm/(collective_.*|comm_split).[ch]:base/.*|agent/comm/(collective_.*|comm_split|store).h
+agent/comm/(collective_.*|comm_split|desync_report|flight_recorder).[ch]:base/.*|agent/comm/(collective_.*|comm_split|desync_report|flight_recorder|store).h
 agent/comm/nccl_.*[ch]:base/.*|agent/comm/(nccl_.*|store).h
 agent/comm/comm_stage.[ch]:base/.*|agent/comm/(comm|comm_stage).h
 agent/comm/ring_wire.[ch]:base/(error|str).h|agent/comm/(ring_wire|store).h

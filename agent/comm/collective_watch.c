@@ -4,7 +4,7 @@
  * device may hang, too: a driver that waits for the device lets no other thread in. */
 #include "agent/comm/collective_watch.h"
 
-#include "agent/comm/collective_news.h"
+#include "agent/comm/desync_report.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum { LAST_WAIT_MS = 5000 }; /* beyond grace_ms, for who ends a process that could not */
-enum { LOOK_MS = 100, LOGGED_NOTES = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
+enum { LOOK_MS = 100, LOGGED_RECORDS = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
 
 struct watch {
     struct watch_options options;
@@ -28,7 +28,7 @@ struct watch {
     bool has_aborter;
     struct watched *watched;
     const struct watched *asks; /* of whom it is asked just now what has ended; else NULL */
-    struct collective_notes *notes;
+    struct flight_recorder *recorder;
     struct error failure; /* the first; code ERR_NONE while there is none */
     bool closing;
     enum { ABORT_NOT_BEGUN, ABORT_RUNS, ABORT_DONE } abort;
@@ -93,8 +93,8 @@ static void dump(struct watch *w, bool is_late)
     int64_t now_ms = clock_monotonic_ms();
     pthread_mutex_lock(&w->mutex);
     str_printf(&all, "%s\n", w->failure.msg);
-    collective_notes_print(w->notes, w->options.notes, now_ms, &all);
-    collective_notes_print(w->notes, LOGGED_NOTES, now_ms, &last);
+    flight_recorder_print(w->recorder, w->options.notes, now_ms, &all);
+    flight_recorder_print(w->recorder, LOGGED_RECORDS, now_ms, &last);
     pthread_mutex_unlock(&w->mutex);
     if (is_late && last.length)
         log_lines(w->options.rank, last.text);
@@ -107,18 +107,18 @@ static void dump(struct watch *w, bool is_late)
 /* Makes the failure of a collective that does not end; the mutex is given up meanwhile. */
 static void fail_late(struct watch *w, const struct watched *late)
 {
-    struct collective_news news =
-        collective_news_make(late->id, late->rank, late->size, late->world_ranks, late->queued);
-    const struct collective_note *note = collective_notes_find(w->notes, late->id, late->ended);
+    struct desync_report report =
+        desync_report_make(late->id, late->rank, late->size, late->world_ranks, late->queued);
+    const struct flight_record *record = flight_recorder_find(w->recorder, late->id, late->ended);
     struct error err;
     auto_str struct str missing;
     str_init(&missing, 128);
     error_set(&err, ERR_TIMEOUT, "%s %" PRIu64 " of %s (%" PRId64 " bytes) did not end within %g s",
-              note ? note->op : "collective", late->ended, late->id, note ? note->bytes : 0,
+              record ? record->op : "collective", late->ended, late->id, record ? record->bytes : 0,
               (double)w->options.timeout_ms / 1000);
     pthread_mutex_unlock(&w->mutex);
-    collective_news_exchange(&news, w->options.store, WATCH_TELL_MS, &missing);
-    collective_news_free(&news);
+    desync_report_exchange(&report, w->options.store, WATCH_TELL_MS, &missing);
+    desync_report_free(&report);
     pthread_mutex_lock(&w->mutex);
     struct error whole;
     error_set(&whole, ERR_TIMEOUT, "%s%s", err.msg, str_text(&missing));
@@ -224,7 +224,7 @@ static void note_ended(struct watch *w, struct watched *one, uint64_t ended)
     if (one->ended < ended)
         one->since_ms = now_ms;
     for (; one->ended < ended; one->ended++)
-        collective_notes_end(w->notes, one->id, one->ended, now_ms);
+        flight_recorder_end(w->recorder, one->id, one->ended, now_ms);
 }
 
 static void *follow(void *arg)
@@ -285,7 +285,7 @@ static void destroy(struct watch *w)
     pthread_cond_destroy(&w->changed);
     pthread_cond_destroy(&w->asked);
     pthread_mutex_destroy(&w->mutex);
-    collective_notes_close(w->notes);
+    flight_recorder_close(w->recorder);
     free(w);
 }
 
@@ -293,7 +293,7 @@ int watch_open(const struct watch_options *options, struct watch **ret_watch, st
 {
     struct watch *w = xcalloc(1, sizeof *w);
     w->options = *options;
-    w->notes = collective_notes_open(options->notes);
+    w->recorder = flight_recorder_open(options->notes);
     pthread_mutex_init(&w->mutex, NULL);
     cond_init(&w->changed);
     cond_init(&w->asked);
@@ -374,7 +374,7 @@ void watch_begin(struct watch *w, struct watched *one, const char *op, int64_t b
     if (one->queued == one->ended)
         one->since_ms = now_ms;
     uint64_t number = one->queued++;
-    collective_notes_add(w->notes, op, one->id, number, bytes, now_ms);
+    flight_recorder_add(w->recorder, op, one->id, number, bytes, now_ms);
     pthread_mutex_unlock(&w->mutex);
     if (w->options.tells_each)
         log_info("rank %d: %s %" PRIu64 " of %s, %" PRId64 " bytes", w->options.rank, op, number,

@@ -155,7 +155,8 @@ static bool receive_hello(const struct bootstrap *m, struct pending *p)
     return false;
 }
 
-/* One poll_once at all who wait. Returns the previous rank's socket, or -1. */
+/* Waits a little for what the listeners and the pending connections have. Returns the previous
+ * rank's socket, or -1. */
 static int poll_once(const struct bootstrap *m, struct pending_list *list)
 {
     struct pollfd fds[2 + PENDING_MAX] = {{.fd = m->tcp, .events = POLLIN},

@@ -1,6 +1,6 @@
 /* The watch over collectives where no NCCL is; with a fake one: test_comm_nccl. */
-#include "agent/comm/collective_notes.h"
 #include "agent/comm/collective_watch.h"
+#include "agent/comm/flight_recorder.h"
 #include "tests/agent/comm_local.h"
 
 #include "base/clock.h"
@@ -13,28 +13,28 @@
 
 enum { TIMEOUT_MS = SUPPORT_PATIENCE_MS };
 
-static void test_notes_are_the_last_ones(void **state)
+static void test_records_are_the_last_ones(void **state)
 {
     (void)state;
-    struct collective_notes *notes = collective_notes_open(3);
+    struct flight_recorder *recorder = flight_recorder_open(3);
     auto_str struct str text;
     str_init(&text, 1000);
-    collective_notes_add(notes, "barrier", "world", 0, 4, 100);
-    collective_notes_add(notes, "all_gather", "world", 1, 64, 110);
-    collective_notes_add(notes, "all_reduce", "world", 2, 8, 120);
-    collective_notes_add(notes, "all_reduce", "world.0:1", 0, 8, 130);
-    collective_notes_end(notes, "world", 0, 140); /* not there any more */
-    collective_notes_end(notes, "world.0:1", 0, 150);
-    collective_notes_print(notes, 10, 200, &text);
+    flight_recorder_add(recorder, "barrier", "world", 0, 4, 100);
+    flight_recorder_add(recorder, "all_gather", "world", 1, 64, 110);
+    flight_recorder_add(recorder, "all_reduce", "world", 2, 8, 120);
+    flight_recorder_add(recorder, "all_reduce", "world.0:1", 0, 8, 130);
+    flight_recorder_end(recorder, "world", 0, 140); /* not there any more */
+    flight_recorder_end(recorder, "world.0:1", 0, 150);
+    flight_recorder_print(recorder, 10, 200, &text);
     assert_string_equal(str_text(&text), "all_gather 1 of world, 64 bytes: runs for 90 ms\n"
                                          "all_reduce 2 of world, 8 bytes: waits\n"
                                          "all_reduce 0 of world.0:1, 8 bytes: ended after 20 ms\n");
     str_clear(&text);
-    collective_notes_print(notes, 1, 200, &text);
+    flight_recorder_print(recorder, 1, 200, &text);
     assert_string_equal(str_text(&text), "all_reduce 0 of world.0:1, 8 bytes: ended after 20 ms\n");
-    assert_null(collective_notes_find(notes, "world", 0));
-    assert_string_equal(collective_notes_find(notes, "world", 2)->op, "all_reduce");
-    collective_notes_close(notes);
+    assert_null(flight_recorder_find(recorder, "world", 0));
+    assert_string_equal(flight_recorder_find(recorder, "world", 2)->op, "all_reduce");
+    flight_recorder_close(recorder);
 }
 
 static sem_t released;
@@ -310,7 +310,7 @@ static void test_failures_may_be_waited_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notes_are_the_last_ones),
+        cmocka_unit_test(test_records_are_the_last_ones),
         cmocka_unit_test(test_who_is_well_is_left_alone),
         cmocka_unit_test(test_who_is_broken_is_aborted_once),
         cmocka_unit_test(test_a_deadline_is_one_collectives),

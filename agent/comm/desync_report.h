@@ -1,30 +1,30 @@
 /* What the ranks of a communicator tell each other when a collective is late: how far each has
  * come, so that those who did not reach it can be named. */
-#ifndef SHOAL_AGENT_COLLECTIVE_NEWS_H
-#define SHOAL_AGENT_COLLECTIVE_NEWS_H
+#ifndef SHOAL_AGENT_COMM_DESYNC_REPORT_H
+#define SHOAL_AGENT_COMM_DESYNC_REPORT_H
 
-#include "agent/comm/collective_notes.h"
+#include "agent/comm/flight_recorder.h"
 #include "agent/comm/store.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct collective_news {
+struct desync_report {
     char id[COLLECTIVE_ID_BYTES]; /* of the communicator */
     int rank, size;
     int *world_ranks; /* [size], its own */
     uint64_t queued;  /* collectives so far */
 };
 
-struct collective_news collective_news_make(const char *id, int rank, int size,
-                                            const int *world_ranks, uint64_t queued);
-void collective_news_free(struct collective_news *news);
+struct desync_report desync_report_make(const char *id, int rank, int size, const int *world_ranks,
+                                        uint64_t queued);
+void desync_report_free(struct desync_report *report);
 
 /* Tells how far this rank has come and adds who has not come as far, ": it was not reached by rank
  * 1, 3"; those who do not say so within wait_ms have no collective that is late. Takes as long. */
-void collective_news_exchange(const struct collective_news *news, struct store *store, int wait_ms,
-                              struct str *out);
+void desync_report_exchange(const struct desync_report *report, struct store *store, int wait_ms,
+                            struct str *out);
 
 #ifdef __cplusplus
 }
