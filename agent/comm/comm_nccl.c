@@ -107,7 +107,7 @@ static void comm_nccl_abort(struct comm *head, const char *reason)
 {
     struct error err;
     error_set(&err, ERR_PEER, "%s", reason);
-    watch_fail(nccl_of(head)->shared->watch, &err);
+    watchdog_fail(nccl_of(head)->shared->watchdog, &err);
 }
 
 /* ---- opening, splitting, closing ---- */
@@ -143,7 +143,7 @@ static void release(struct comm_nccl *c)
             device_memory_on_release(c->shared->device, NULL, NULL);
         device_guard(c->shared->device, NULL, NULL);
         nccl_buffers_close(c->shared->buffers);
-        watch_close(c->shared->watch);
+        watchdog_close(c->shared->watchdog);
         free_shared(c->shared);
     }
     comm_group_free(&c->group);
@@ -153,7 +153,7 @@ static void release(struct comm_nccl *c)
 static void comm_nccl_close(struct comm *head)
 {
     struct comm_nccl *c = nccl_of(head);
-    bool was_aborted = watch_remove(c->shared->watch, &c->watched);
+    bool was_aborted = watchdog_remove(c->shared->watchdog, &c->watched);
     nccl_buffers_leave(c->shared->buffers, c->nccl, !was_aborted);
     if (!was_aborted)
         nccl_leave(&c->shared->api, c->shared->options.store, c->nccl);
@@ -203,14 +203,14 @@ static int open_group(struct comm_nccl_shared *shared, const struct comm_group *
         release(c);
         return -1;
     }
-    c->watched = (struct watched){.id = c->group.id,
-                                  .rank = c->group.rank,
-                                  .size = c->group.size,
-                                  .world_ranks = c->group.world_ranks,
-                                  .check = comm_nccl_check,
-                                  .count_ended = comm_nccl_count_ended,
-                                  .ctx = c};
-    if (watch_add(shared->watch, &c->watched, err)) {
+    c->watched = (struct watched_comm){.id = c->group.id,
+                                       .rank = c->group.rank,
+                                       .size = c->group.size,
+                                       .world_ranks = c->group.world_ranks,
+                                       .check = comm_nccl_check,
+                                       .count_ended = comm_nccl_count_ended,
+                                       .ctx = c};
+    if (watchdog_add(shared->watchdog, &c->watched, err)) {
         shared->api.comm_abort(c->nccl);
         release(c);
         return -1;
@@ -229,12 +229,12 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
     shared->api = *api;
     shared->options = *options;
     shared->device = device;
-    shared->options.watch.rank = rank;
-    shared->options.watch.store = options->store;
-    shared->options.watch.abort = comm_nccl_abort_all;
+    shared->options.watchdog.rank = rank;
+    shared->options.watchdog.store = options->store;
+    shared->options.watchdog.abort = comm_nccl_abort_all;
     pthread_mutex_init(&shared->calls, NULL);
     pthread_mutex_init(&shared->refusal, NULL);
-    if (watch_open(&shared->options.watch, &shared->watch, err)) {
+    if (watchdog_open(&shared->options.watchdog, &shared->watchdog, err)) {
         free_shared(shared);
         return -1;
     }

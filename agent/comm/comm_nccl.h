@@ -1,5 +1,5 @@
 /* Communicators of GPUs over NCCL. The ranks meet through the job's store; every collective is
- * watched (collective_watch), so that one that does not end, a lost rank or an error of NCCL's
+ * watched (collective_watchdog), so that one that does not end, a lost rank or an error of NCCL's
  * aborts all of them, and the streams go on to the error. Doubles are summed in an order of NCCL's
  * choosing, the same bits on every rank.
  *
@@ -9,7 +9,7 @@
 #ifndef SHOAL_AGENT_COMM_NCCL_H
 #define SHOAL_AGENT_COMM_NCCL_H
 
-#include "agent/comm/collective_watch.h"
+#include "agent/comm/collective_watchdog.h"
 #include "agent/comm/comm.h"
 #include "agent/comm/nccl_api.h"
 
@@ -18,11 +18,11 @@ extern "C" {
 #endif
 
 struct comm_nccl_options {
-    struct store *store;        /* of all ranks; outlives it */
-    int join_timeout_ms;        /* how long to wait for the other ranks when opening */
-    bool is_concurrent;         /* of the communicators; only if all ranks' NCCL orders launches */
-    bool registers;             /* memory of gathers and reduces; only if all ranks' NCCL can */
-    struct watch_options watch; /* rank and store are filled in */
+    struct store *store; /* of all ranks; outlives it */
+    int join_timeout_ms; /* how long to wait for the other ranks when opening */
+    bool is_concurrent;  /* of the communicators; only if all ranks' NCCL orders launches */
+    bool registers;      /* memory of gathers and reduces; only if all ranks' NCCL can */
+    struct watchdog_options watchdog; /* rank and store are filled in */
 };
 
 /* Opens the communicator of all `size` ranks, each with a GPU of its own; blocks until they

@@ -19,7 +19,7 @@ enum {
 static int settle(struct comm_nccl *c, int result)
 {
     for (int looks = 0; result == NCCL_IN_PROGRESS; looks++) {
-        if (watch_has_failed(c->shared->watch))
+        if (watchdog_has_failed(c->shared->watchdog))
             return NCCL_IN_PROGRESS;
         if (looks < EAGER_LOOKS)
             sched_yield();
@@ -36,9 +36,9 @@ bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int6
                      int64_t whole_bytes)
 {
     comm_range_begin(&c->head, s, op, whole_bytes);
-    watch_begin(c->shared->watch, &c->watched, op, bytes);
+    watchdog_begin(c->shared->watchdog, &c->watched, op, bytes);
     pthread_mutex_lock(&c->shared->calls);
-    return !watch_has_failed(c->shared->watch);
+    return !watchdog_has_failed(c->shared->watchdog);
 }
 
 static void note_refused(struct comm_nccl_shared *shared, const struct error *err)
@@ -55,13 +55,13 @@ void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int re
     result = settle(c, result);
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
         nccl_api_fail(&c->shared->api, c->nccl, result, op, &err);
-        watch_fail(c->shared->watch, &err);
+        watchdog_fail(c->shared->watchdog, &err);
         note_refused(c->shared, &err);
     }
     pthread_mutex_unlock(&c->shared->calls);
     stream_range_end(s);
     if (stream_marks_add(c->marks, s, &err))
-        watch_fail(c->shared->watch, &err);
+        watchdog_fail(c->shared->watchdog, &err);
 }
 
 static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
@@ -107,7 +107,7 @@ uint64_t comm_nccl_count_ended(void *ctx)
 }
 
 /* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
-void comm_nccl_abort_all(const struct watched *first)
+void comm_nccl_abort_all(const struct watched_comm *first)
 {
     struct timespec until;
     if (!first)
@@ -119,7 +119,7 @@ void comm_nccl_abort_all(const struct watched *first)
     bool is_mine = pthread_mutex_timedlock(&shared->calls, &until) == 0;
     if (together)
         shared->api.group_start();
-    for (const struct watched *one = first; one; one = one->next)
+    for (const struct watched_comm *one = first; one; one = one->next)
         shared->api.comm_abort(((struct comm_nccl *)one->ctx)->nccl);
     if (together)
         shared->api.group_end();
@@ -131,7 +131,7 @@ void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
 {
     struct comm_nccl_shared *shared = ctx;
     pthread_mutex_lock(&shared->calls);
-    nccl_buffers_forget(shared->buffers, block, bytes, !watch_has_failed(shared->watch));
+    nccl_buffers_forget(shared->buffers, block, bytes, !watchdog_has_failed(shared->watchdog));
     pthread_mutex_unlock(&shared->calls);
 }
 
@@ -139,7 +139,7 @@ void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
 int comm_nccl_is_well(void *ctx, struct error *err)
 {
     struct comm_nccl_shared *shared = ctx;
-    if (watch_check(shared->watch, err))
+    if (watchdog_check(shared->watchdog, err))
         return -1;
     pthread_mutex_lock(&shared->refusal);
     bool is_refused = shared->refused.code != ERR_NONE;

@@ -20,7 +20,7 @@ struct comm_nccl_shared {
     struct nccl_api api;
     struct comm_nccl_options options;
     struct device *device;
-    struct watch *watch;
+    struct watchdog *watchdog;
     struct nccl_buffers *buffers; /* NULL: they are not registered */
     int references;               /* of communicators: opened and closed by one thread */
     /* Held while NCCL is called with a communicator that is watched, until the call is settled: one
@@ -41,7 +41,7 @@ struct comm_nccl {
     nccl_comm nccl;
     void *token; /* a float on the device, for barriers */
     struct stream_marks *marks;
-    struct watched watched;
+    struct watched_comm watched;
 };
 
 /* Before NCCL is called, on stream s. bytes: this rank's part of whole_bytes. False: there is
@@ -60,7 +60,7 @@ void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int re
 int comm_nccl_check(void *ctx, struct error *err);
 /* Collectives that the device is done with. */
 uint64_t comm_nccl_count_ended(void *ctx);
-void comm_nccl_abort_all(const struct watched *first);
+void comm_nccl_abort_all(const struct watched_comm *first);
 
 /* For the device; ctx: a struct comm_nccl_shared. A block is given back to the system. */
 void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes);

@@ -112,7 +112,7 @@ struct trainer;
 struct trainer_place {
     struct comm *world;  /* moves host memory; used until trainer_close; not owned */
     struct store *store; /* of all ranks, where NCCL meets; NULL: none */
-    void (*stuck)(void); /* see struct watch_options, as all three; NULL: none */
+    void (*stuck)(void); /* see struct watchdog_options, as all three; NULL: none */
     void (*alive)(void *ctx, int64_t wait_ms);
     void *alive_ctx;
     int local_rank;           /* on this node: which of its GPUs */

@@ -24,7 +24,7 @@ enum { TIMEOUT_MS = RANKS_TIMEOUT_MS };
 /* What a test asks of the watch. */
 struct wish {
     int (*body)(struct rank *, struct comm *, struct stream *, struct error *);
-    struct watch_options watch;
+    struct watchdog_options watchdog;
     bool registers;
     bool waits_out; /* failures: nothing is aborted */
 };
@@ -34,15 +34,15 @@ static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct 
     const struct wish *wish = r->arg;
     struct comm_nccl_options options = {.store = comm_local_store(r->group),
                                         .join_timeout_ms = TIMEOUT_MS,
-                                        .watch = wish->watch,
+                                        .watchdog = wish->watchdog,
                                         .registers = wish->registers};
     struct nccl_api api;
     struct comm *c = host;
-    options.watch.notes = 16;
-    if (options.watch.timeout_ms == 0)
-        options.watch.timeout_ms = TIMEOUT_MS;
-    if (!options.watch.dump_path)
-        options.watch.dump_path = "";
+    options.watchdog.records = 16;
+    if (options.watchdog.timeout_ms == 0)
+        options.watchdog.timeout_ms = TIMEOUT_MS;
+    if (!options.watchdog.dump_path)
+        options.watchdog.dump_path = "";
     if (r->size > 1 && (nccl_api_open(&api, err) || comm_nccl_open(&api, &options, stream_device(s),
                                                                    r->rank, r->size, &c, err)))
         return -1;
@@ -55,7 +55,7 @@ static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct 
 static void run_ranks(struct rank *ranks, int size, const char *faults, const struct wish *wish)
 {
     struct wish whole = *wish;
-    whole.watch.aborts = !wish->waits_out;
+    whole.watchdog.aborts = !wish->waits_out;
     setenv("FAKE_NCCL", faults, 1);
     for (int i = 0; i < size; i++)
         ranks[i].arg = &whole;
@@ -142,7 +142,8 @@ static bool is_aborted_and_told(int timeout_s)
     snprintf(prefix, sizeof prefix, "%s/rank", path);
     struct rank ranks[2] = {0};
     const struct wish wish = {
-        .body = two, .watch = {.timeout_ms = timeout_s * 1000, .dumps = true, .dump_path = prefix}};
+        .body = two,
+        .watchdog = {.timeout_ms = timeout_s * 1000, .dumps = true, .dump_path = prefix}};
     run_ranks(ranks, 2, "hang=1:1", &wish);
     for (int i = 0; i < 2; i++) {
         is = support_is_error(ranks[i].result, &ranks[i].err, ERR_TIMEOUT, expected) && is;
@@ -187,7 +188,7 @@ static bool who_did_not_come_is_named(int timeout_ms)
 {
     struct rank ranks[3] = {0};
     run_ranks(ranks, 3, "",
-              &(struct wish){.body = one_stays_away, .watch = {.timeout_ms = timeout_ms}});
+              &(struct wish){.body = one_stays_away, .watchdog = {.timeout_ms = timeout_ms}});
     assert_ok(ranks[1].result, &ranks[1].err);
     static const char expected[] = "it was not reached by rank 1";
     return support_is_error(ranks[0].result, &ranks[0].err, ERR_TIMEOUT, expected) &&
@@ -207,7 +208,7 @@ static bool an_error_aborts(int timeout_ms)
 {
     struct rank ranks[2] = {0};
     run_ranks(ranks, 2, "fail=1:1",
-              &(struct wish){.body = two, .watch = {.timeout_ms = timeout_ms}});
+              &(struct wish){.body = two, .watchdog = {.timeout_ms = timeout_ms}});
     return support_is_error(ranks[1].result, &ranks[1].err, ERR_PEER, "remote process exited") &&
            support_is_error(ranks[0].result, &ranks[0].err, ERR_TIMEOUT,
                             "it was not reached by rank 1");

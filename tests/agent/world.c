@@ -61,7 +61,8 @@ static int join_nccl(struct world_rank *r)
         .store = comm_local_store(r->group),
         .join_timeout_ms = SUPPORT_PATIENCE_MS,
         .is_concurrent = true,
-        .watch = {.timeout_ms = SUPPORT_PATIENCE_MS, .aborts = true, .notes = 16, .dump_path = ""}};
+        .watchdog = {
+            .timeout_ms = SUPPORT_PATIENCE_MS, .aborts = true, .records = 16, .dump_path = ""}};
     struct nccl_api api;
     if (nccl_api_open(&api, &r->err) < 0)
         return -1;

@@ -2,7 +2,7 @@
  * asks the other ranks what they wait for, publishes the failure, and has the communicators aborted
  * by a second thread, because an abort may hang. A third follows what has ended, because asking a
  * device may hang, too: a driver that waits for the device lets no other thread in. */
-#include "agent/comm/collective_watch.h"
+#include "agent/comm/collective_watchdog.h"
 
 #include "agent/comm/desync_report.h"
 #include "base/clock.h"
@@ -17,17 +17,17 @@
 #include <string.h>
 
 enum { LAST_WAIT_MS = 5000 }; /* beyond grace_ms, for who ends a process that could not */
-enum { LOOK_MS = 100, LOGGED_RECORDS = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
+enum { CHECK_MS = 100, LOGGED_RECORDS = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
 
-struct watch {
-    struct watch_options options;
+struct watchdog {
+    struct watchdog_options options;
     struct store_watcher lost;
     pthread_t thread, follower, aborter;
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t changed, asked;
     bool has_aborter;
-    struct watched *watched;
-    const struct watched *asks; /* of whom it is asked just now what has ended; else NULL */
+    struct watched_comm *watched;
+    const struct watched_comm *asks; /* of whom it is asked just now what has ended; else NULL */
     struct flight_recorder *recorder;
     struct error failure; /* the first; code ERR_NONE while there is none */
     bool closing;
@@ -36,7 +36,7 @@ struct watch {
 
 /* ---- failing; with the mutex held ---- */
 
-static void set_failure(struct watch *w, const struct error *err)
+static void set_failure(struct watchdog *w, const struct error *err)
 {
     if (w->failure.code)
         return;
@@ -44,17 +44,17 @@ static void set_failure(struct watch *w, const struct error *err)
     pthread_cond_broadcast(&w->changed);
 }
 
-static struct watched *find_broken(const struct watch *w, struct error *err)
+static struct watched_comm *find_broken(const struct watchdog *w, struct error *err)
 {
-    struct watched *broken = w->watched;
+    struct watched_comm *broken = w->watched;
     while (broken && broken->check(broken->ctx, err) == 0)
         broken = broken->next;
     return broken;
 }
 
-static struct watched *find_late(const struct watch *w, int64_t now_ms)
+static struct watched_comm *find_late(const struct watchdog *w, int64_t now_ms)
 {
-    struct watched *late = w->watched;
+    struct watched_comm *late = w->watched;
     while (late && (late->queued == late->ended || now_ms - late->since_ms < w->options.timeout_ms))
         late = late->next;
     return late;
@@ -62,7 +62,7 @@ static struct watched *find_late(const struct watch *w, int64_t now_ms)
 
 /* ---- telling; without the mutex ---- */
 
-static void write_dump(const struct watch *w, const char *text)
+static void write_dump(const struct watchdog *w, const char *text)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s%d", w->options.dump_path, w->options.rank);
@@ -85,7 +85,7 @@ static void log_lines(int rank, char *text)
 
 /* The log has them where a collective is late; who ends because another rank does has one line to
  * say, but the file is for comparing all ranks'. */
-static void dump(struct watch *w, bool is_late)
+static void dump(struct watchdog *w, bool is_late)
 {
     auto_str struct str all, last;
     str_init(&all, DUMP_MAX_BYTES);
@@ -93,7 +93,7 @@ static void dump(struct watch *w, bool is_late)
     int64_t now_ms = clock_monotonic_ms();
     pthread_mutex_lock(&w->mutex);
     str_printf(&all, "%s\n", w->failure.msg);
-    flight_recorder_print(w->recorder, w->options.notes, now_ms, &all);
+    flight_recorder_print(w->recorder, w->options.records, now_ms, &all);
     flight_recorder_print(w->recorder, LOGGED_RECORDS, now_ms, &last);
     pthread_mutex_unlock(&w->mutex);
     if (is_late && last.length)
@@ -105,7 +105,7 @@ static void dump(struct watch *w, bool is_late)
 /* ---- the watch's thread ---- */
 
 /* Makes the failure of a collective that does not end; the mutex is given up meanwhile. */
-static void fail_late(struct watch *w, const struct watched *late)
+static void fail_late(struct watchdog *w, const struct watched_comm *late)
 {
     struct desync_report report =
         desync_report_make(late->id, late->rank, late->size, late->world_ranks, late->queued);
@@ -117,7 +117,7 @@ static void fail_late(struct watch *w, const struct watched *late)
               record ? record->op : "collective", late->ended, late->id, record ? record->bytes : 0,
               (double)w->options.timeout_ms / 1000);
     pthread_mutex_unlock(&w->mutex);
-    desync_report_exchange(&report, w->options.store, WATCH_TELL_MS, &missing);
+    desync_report_exchange(&report, w->options.store, WATCHDOG_REPORT_MS, &missing);
     desync_report_free(&report);
     pthread_mutex_lock(&w->mutex);
     struct error whole;
@@ -127,9 +127,9 @@ static void fail_late(struct watch *w, const struct watched *late)
 
 static void *abort_all(void *arg)
 {
-    struct watch *w = arg;
+    struct watchdog *w = arg;
     pthread_mutex_lock(&w->mutex);
-    const struct watched *first = w->watched; /* none comes or goes while this runs */
+    const struct watched_comm *first = w->watched; /* none comes or goes while this runs */
     pthread_mutex_unlock(&w->mutex);
     w->options.abort(first);
     pthread_mutex_lock(&w->mutex);
@@ -140,7 +140,7 @@ static void *abort_all(void *arg)
 }
 
 /* With the mutex held, which it gives up meanwhile. */
-static void handle_failure(struct watch *w)
+static void handle_failure(struct watchdog *w)
 {
     bool is_late = w->failure.code == ERR_TIMEOUT;
     pthread_mutex_unlock(&w->mutex);
@@ -158,45 +158,46 @@ static void handle_failure(struct watch *w)
         w->abort = ABORT_DONE; /* what is stuck is ended by the caller */
 }
 
-static void look(struct watch *w)
+static void check_collectives(struct watchdog *w)
 {
     struct error err;
     if (find_broken(w, &err)) {
         set_failure(w, &err);
         return;
     }
-    const struct watched *late = find_late(w, clock_monotonic_ms());
+    const struct watched_comm *late = find_late(w, clock_monotonic_ms());
     if (late)
         fail_late(w, late);
 }
 
-static void give_sign(const struct watch *w, int64_t wait_ms)
+static void send_heartbeat(const struct watchdog *w, int64_t wait_ms)
 {
-    if (w->options.alive)
-        w->options.alive(w->options.alive_ctx, wait_ms);
+    if (w->options.heartbeat)
+        w->options.heartbeat(w->options.heartbeat_ctx, wait_ms);
 }
 
 static void *run(void *arg)
 {
-    struct watch *w = arg;
-    int64_t give_up_ms = INT64_MAX, sign_ms = clock_monotonic_ms() + WATCH_BEAT_MS;
+    struct watchdog *w = arg;
+    int64_t give_up_ms = INT64_MAX,
+            next_heartbeat_ms = clock_monotonic_ms() + WATCHDOG_HEARTBEAT_MS;
     bool handled = false;
     pthread_mutex_lock(&w->mutex);
     while (!w->closing) {
         if (!w->failure.code)
-            look(w);
+            check_collectives(w);
         if (w->failure.code && !handled) {
             handled = true;
             if (w->options.aborts) {
                 give_up_ms = clock_monotonic_ms() + w->options.grace_ms;
-                give_sign(w, w->options.grace_ms + LAST_WAIT_MS);
-                sign_ms = INT64_MAX;
+                send_heartbeat(w, w->options.grace_ms + LAST_WAIT_MS);
+                next_heartbeat_ms = INT64_MAX;
             }
             handle_failure(w);
         }
-        if (clock_monotonic_ms() >= sign_ms) {
-            give_sign(w, w->options.alive_ms);
-            sign_ms = clock_monotonic_ms() + WATCH_BEAT_MS;
+        if (clock_monotonic_ms() >= next_heartbeat_ms) {
+            send_heartbeat(w, w->options.heartbeat_interval_ms);
+            next_heartbeat_ms = clock_monotonic_ms() + WATCHDOG_HEARTBEAT_MS;
         }
         if (clock_monotonic_ms() >= give_up_ms && w->options.stuck) {
             log_error("rank %d: did not end %g s after: %s", w->options.rank,
@@ -205,10 +206,10 @@ static void *run(void *arg)
             give_up_ms = INT64_MAX;
         }
         if (!w->closing)
-            cond_wait_until(&w->changed, &w->mutex, clock_monotonic_ms() + LOOK_MS);
+            cond_wait_until(&w->changed, &w->mutex, clock_monotonic_ms() + CHECK_MS);
     }
-    if (sign_ms != INT64_MAX)
-        give_sign(w, 0);
+    if (next_heartbeat_ms != INT64_MAX)
+        send_heartbeat(w, 0);
     pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
@@ -216,7 +217,7 @@ static void *run(void *arg)
 /* ---- the thread that follows ---- */
 
 /* What ends after a failure may have been aborted. */
-static void note_ended(struct watch *w, struct watched *one, uint64_t ended)
+static void note_ended(struct watchdog *w, struct watched_comm *one, uint64_t ended)
 {
     int64_t now_ms = clock_monotonic_ms();
     if (w->failure.code && w->options.aborts)
@@ -229,10 +230,10 @@ static void note_ended(struct watch *w, struct watched *one, uint64_t ended)
 
 static void *follow(void *arg)
 {
-    struct watch *w = arg;
+    struct watchdog *w = arg;
     pthread_mutex_lock(&w->mutex);
     while (!w->closing) {
-        for (struct watched *one = w->watched; one; one = one->next) {
+        for (struct watched_comm *one = w->watched; one; one = one->next) {
             w->asks = one;
             pthread_mutex_unlock(&w->mutex);
             uint64_t ended = one->count_ended(one->ctx);
@@ -241,7 +242,7 @@ static void *follow(void *arg)
             pthread_cond_broadcast(&w->asked);
             note_ended(w, one, ended);
         }
-        int64_t next_ms = clock_monotonic_ms() + LOOK_MS;
+        int64_t next_ms = clock_monotonic_ms() + CHECK_MS;
         while (!w->closing && clock_monotonic_ms() < next_ms)
             cond_wait_until(&w->changed, &w->mutex, next_ms);
     }
@@ -253,12 +254,12 @@ static void on_lost(void *ctx, const char *reason)
 {
     struct error err;
     error_set(&err, ERR_PEER, "%s", reason);
-    watch_fail(ctx, &err);
+    watchdog_fail(ctx, &err);
 }
 
 /* ---- the doors ---- */
 
-static void close_threads(struct watch *w)
+static void close_threads(struct watchdog *w)
 {
     pthread_mutex_lock(&w->mutex);
     w->closing = true;
@@ -267,7 +268,7 @@ static void close_threads(struct watch *w)
 }
 
 /* Its threads; none if one cannot be had. */
-static int start(struct watch *w)
+static int start(struct watchdog *w)
 {
     int failure = pthread_create(&w->thread, NULL, run, w);
     if (failure)
@@ -280,7 +281,7 @@ static int start(struct watch *w)
     return failure;
 }
 
-static void destroy(struct watch *w)
+static void destroy(struct watchdog *w)
 {
     pthread_cond_destroy(&w->changed);
     pthread_cond_destroy(&w->asked);
@@ -289,29 +290,30 @@ static void destroy(struct watch *w)
     free(w);
 }
 
-int watch_open(const struct watch_options *options, struct watch **ret_watch, struct error *err)
+int watchdog_open(const struct watchdog_options *options, struct watchdog **ret_watchdog,
+                  struct error *err)
 {
-    struct watch *w = xcalloc(1, sizeof *w);
+    struct watchdog *w = xcalloc(1, sizeof *w);
     w->options = *options;
-    w->recorder = flight_recorder_open(options->notes);
+    w->recorder = flight_recorder_open(options->records);
     pthread_mutex_init(&w->mutex, NULL);
     cond_init(&w->changed);
     cond_init(&w->asked);
-    give_sign(w, options->alive_ms);
+    send_heartbeat(w, options->heartbeat_interval_ms);
     int failure = start(w);
     if (failure) {
         error_errno(err, failure, "threads to watch collectives with");
-        give_sign(w, 0);
+        send_heartbeat(w, 0);
         destroy(w);
         return -1;
     }
     w->lost = (struct store_watcher){.on_lost = on_lost, .ctx = w};
     store_watch(options->store, &w->lost);
-    *ret_watch = w;
+    *ret_watchdog = w;
     return 0;
 }
 
-void watch_close(struct watch *w)
+void watchdog_close(struct watchdog *w)
 {
     if (!w)
         return;
@@ -325,7 +327,7 @@ void watch_close(struct watch *w)
 }
 
 /* With the mutex held. */
-static int check(const struct watch *w, struct error *err)
+static int check(const struct watchdog *w, struct error *err)
 {
     if (!w->failure.code || !w->options.aborts)
         return 0;
@@ -333,7 +335,7 @@ static int check(const struct watch *w, struct error *err)
     return -1;
 }
 
-int watch_add(struct watch *w, struct watched *one, struct error *err)
+int watchdog_add(struct watchdog *w, struct watched_comm *one, struct error *err)
 {
     pthread_mutex_lock(&w->mutex);
     int result = check(w, err);
@@ -346,7 +348,7 @@ int watch_add(struct watch *w, struct watched *one, struct error *err)
     return result;
 }
 
-bool watch_remove(struct watch *w, struct watched *one)
+bool watchdog_remove(struct watchdog *w, struct watched_comm *one)
 {
     pthread_mutex_lock(&w->mutex);
     for (;;) { /* each wait gives up the mutex: all is asked anew after it */
@@ -358,7 +360,7 @@ bool watch_remove(struct watch *w, struct watched *one)
         else
             break;
     }
-    struct watched **at = &w->watched;
+    struct watched_comm **at = &w->watched;
     while (*at != one)
         at = &(*at)->next;
     *at = one->next;
@@ -367,7 +369,7 @@ bool watch_remove(struct watch *w, struct watched *one)
     return was_aborted;
 }
 
-void watch_begin(struct watch *w, struct watched *one, const char *op, int64_t bytes)
+void watchdog_begin(struct watchdog *w, struct watched_comm *one, const char *op, int64_t bytes)
 {
     int64_t now_ms = clock_monotonic_ms();
     pthread_mutex_lock(&w->mutex);
@@ -376,19 +378,19 @@ void watch_begin(struct watch *w, struct watched *one, const char *op, int64_t b
     uint64_t number = one->queued++;
     flight_recorder_add(w->recorder, op, one->id, number, bytes, now_ms);
     pthread_mutex_unlock(&w->mutex);
-    if (w->options.tells_each)
+    if (w->options.logs_each)
         log_info("rank %d: %s %" PRIu64 " of %s, %" PRId64 " bytes", w->options.rank, op, number,
                  one->id, bytes);
 }
 
-void watch_fail(struct watch *w, const struct error *err)
+void watchdog_fail(struct watchdog *w, const struct error *err)
 {
     pthread_mutex_lock(&w->mutex);
     set_failure(w, err);
     pthread_mutex_unlock(&w->mutex);
 }
 
-int watch_check(struct watch *w, struct error *err)
+int watchdog_check(struct watchdog *w, struct error *err)
 {
     pthread_mutex_lock(&w->mutex);
     int result = check(w, err);
@@ -396,8 +398,8 @@ int watch_check(struct watch *w, struct error *err)
     return result;
 }
 
-bool watch_has_failed(struct watch *w)
+bool watchdog_has_failed(struct watchdog *w)
 {
     struct error ignored;
-    return watch_check(w, &ignored) < 0;
+    return watchdog_check(w, &ignored) < 0;
 }

@@ -2,8 +2,8 @@
  * noted while it runs, and when one does not end, or another rank is lost, all communicators are
  * aborted, so that streams go on to the error. Has threads of its own. Knows no NCCL: a
  * communicator tells how it is asked whether it is well, and how it is aborted. */
-#ifndef SHOAL_AGENT_COLLECTIVE_WATCH_H
-#define SHOAL_AGENT_COLLECTIVE_WATCH_H
+#ifndef SHOAL_AGENT_COMM_COLLECTIVE_WATCHDOG_H
+#define SHOAL_AGENT_COMM_COLLECTIVE_WATCHDOG_H
 
 #include "agent/comm/store.h"
 #include "base/error.h"
@@ -16,26 +16,26 @@ extern "C" {
 #endif
 
 enum {
-    WATCH_TELL_MS = 2000,   /* how long to wait for other ranks' notes after a deadline */
-    WATCH_GRACE_MS = 30000, /* for aborting and for the process to end after that */
-    WATCH_BEAT_MS = 1000,   /* between two signs of life */
+    WATCHDOG_REPORT_MS = 2000,    /* how long to wait for other ranks' notes after a deadline */
+    WATCHDOG_GRACE_MS = 30000,    /* for aborting and for the process to end after that */
+    WATCHDOG_HEARTBEAT_MS = 1000, /* between two signs of life */
 };
 
-struct watched;
+struct watched_comm;
 
-struct watch_options {
+struct watchdog_options {
     int rank;              /* in the world */
     struct store *store;   /* where ranks tell what they wait for, and news of the lost; outlives */
     int64_t timeout_ms;    /* of a collective, from its being queued or the end of the one before */
-    int notes;             /* how many of the last collectives are kept; >= 1 */
+    int records;           /* how many of the last collectives are kept; >= 1 */
     bool dumps;            /* write them down after a failure: to the log if one does not end, */
     const char *dump_path; /* and always to DUMP_PATH<rank>; "": no file */
-    bool tells_each;       /* log every collective as it is queued */
+    bool logs_each;        /* log every collective as it is queued */
     bool aborts;           /* false: a failure is told, and the streams wait on */
     /* Called once at most, by a thread of the watch: ends what runs in all that are watched, a list
      * by their `next`, which is all of them at once: an abort may wait for what the others run. May
      * not return. */
-    void (*abort)(const struct watched *first);
+    void (*abort)(const struct watched_comm *first);
     /* NULL, or called by the watch's thread if the process has not closed the watch grace_ms after
      * a failure: it is to end the process. */
     void (*stuck)(void);
@@ -43,13 +43,13 @@ struct watch_options {
     /* NULL, or called by the watch's thread again and again: it will be called again within wait_ms
      * unless that thread is stuck, too. After a failure it is called once more, with somewhat more
      * than grace_ms; after a good end with 0. */
-    void (*alive)(void *ctx, int64_t wait_ms);
-    void *alive_ctx;
-    int64_t alive_ms; /* the usual wait_ms */
+    void (*heartbeat)(void *ctx, int64_t wait_ms);
+    void *heartbeat_ctx;
+    int64_t heartbeat_interval_ms; /* the usual wait_ms */
 };
 
 /* A communicator that is watched. */
-struct watched {
+struct watched_comm {
     const char *id; /* the same on its ranks, and of no other communicator */
     int rank, size;
     const int *world_ranks; /* [size] */
@@ -60,30 +60,32 @@ struct watched {
     uint64_t (*count_ended)(void *ctx);
     void *ctx;
     /* The watch's own: */
-    struct watched *next;   /* NULL: the last */
-    uint64_t queued, ended; /* collectives so far, as the watch has seen them */
-    int64_t since_ms;       /* when the one that runs could begin, as far as it has seen */
+    struct watched_comm *next; /* NULL: the last */
+    uint64_t queued, ended;    /* collectives so far, as the watch has seen them */
+    int64_t since_ms;          /* when the one that runs could begin, as far as it has seen */
 };
 
-struct watch;
+struct watchdog;
 
-int watch_open(const struct watch_options *options, struct watch **ret_watch, struct error *err);
-void watch_close(struct watch *watch); /* NULL-safe; nobody is watched any more */
+int watchdog_open(const struct watchdog_options *options, struct watchdog **ret_watchdog,
+                  struct error *err);
+void watchdog_close(struct watchdog *watchdog); /* NULL-safe; nobody is watched any more */
 
-/* From now on it is watched, until watch_remove() returns; true if it was aborted. -1 and why if
+/* From now on it is watched, until watchdog_remove() returns; true if it was aborted. -1 and why if
  * something has failed and is aborted: who comes then is not among those, and is not watched. */
-int watch_add(struct watch *watch, struct watched *one, struct error *err);
-bool watch_remove(struct watch *watch, struct watched *one);
+int watchdog_add(struct watchdog *watchdog, struct watched_comm *one, struct error *err);
+bool watchdog_remove(struct watchdog *watchdog, struct watched_comm *one);
 
 /* A collective is about to be queued; ops outlive the watch. */
-void watch_begin(struct watch *watch, struct watched *one, const char *op, int64_t bytes);
+void watchdog_begin(struct watchdog *watchdog, struct watched_comm *one, const char *op,
+                    int64_t bytes);
 
 /* Fails everything that runs and comes later. From any thread; only the first failure counts. */
-void watch_fail(struct watch *watch, const struct error *err);
+void watchdog_fail(struct watchdog *watchdog, const struct error *err);
 /* -1 and why, if something has failed and is aborted: nothing is to be queued any more, and what
  * ended since may not have been done. From any thread. */
-int watch_check(struct watch *watch, struct error *err);
-bool watch_has_failed(struct watch *watch); /* the same */
+int watchdog_check(struct watchdog *watchdog, struct error *err);
+bool watchdog_has_failed(struct watchdog *watchdog); /* the same */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* The watch over collectives where no NCCL is; with a fake one: test_comm_nccl. */
-#include "agent/comm/collective_watch.h"
+#include "agent/comm/collective_watchdog.h"
 #include "agent/comm/flight_recorder.h"
 #include "tests/agent/comm_local.h"
 
@@ -58,19 +58,19 @@ static int is_broken(void *ctx, struct error *err)
     return error_set(err, ERR_PEER, "the wire is cut");
 }
 
-static void abort_at_once(const struct watched *first)
+static void abort_at_once(const struct watched_comm *first)
 {
     for (; first; first = first->next)
         atomic_fetch_add(&aborts, 1);
 }
 
-static void abort_all_once(const struct watched *first)
+static void abort_all_once(const struct watched_comm *first)
 {
     abort_at_once(first);
     atomic_fetch_add(&calls, 1);
 }
 
-static void abort_hangs(const struct watched *first)
+static void abort_hangs(const struct watched_comm *first)
 {
     abort_at_once(first);
     sem_wait(&released);
@@ -83,40 +83,41 @@ static void release(void)
 
 struct fixture {
     struct comm_local *group;
-    struct watch *watch;
-    struct watched one;
+    struct watchdog *watchdog;
+    struct watched_comm one;
     atomic_int ended;
     int world_ranks[2];
 };
 
-static void open_watch(struct fixture *f, int (*check)(void *, struct error *),
-                       void (*abort)(const struct watched *), const struct watch_options *options)
+static void open_watchdog(struct fixture *f, int (*check)(void *, struct error *),
+                          void (*abort)(const struct watched_comm *),
+                          const struct watchdog_options *options)
 {
     struct error err;
-    struct watch_options whole = *options;
+    struct watchdog_options whole = *options;
     atomic_store(&aborts, 0);
     sem_init(&released, 0, 0);
     f->group = comm_local_open();
     f->world_ranks[0] = 0, f->world_ranks[1] = 1;
     atomic_init(&f->ended, 0);
-    f->one = (struct watched){.id = "world",
-                              .size = 2,
-                              .world_ranks = f->world_ranks,
-                              .check = check,
-                              .count_ended = count_ended,
-                              .ctx = &f->ended};
+    f->one = (struct watched_comm){.id = "world",
+                                   .size = 2,
+                                   .world_ranks = f->world_ranks,
+                                   .check = check,
+                                   .count_ended = count_ended,
+                                   .ctx = &f->ended};
     whole.abort = abort;
     whole.store = comm_local_store(f->group);
-    whole.notes = 4;
+    whole.records = 4;
     whole.dump_path = "";
-    assert_ok(watch_open(&whole, &f->watch, &err), &err);
-    assert_ok(watch_add(f->watch, &f->one, &err), &err);
+    assert_ok(watchdog_open(&whole, &f->watchdog, &err), &err);
+    assert_ok(watchdog_add(f->watchdog, &f->one, &err), &err);
 }
 
-static void close_watch(struct fixture *f, bool was_aborted)
+static void close_watchdog(struct fixture *f, bool was_aborted)
 {
-    assert_int_equal(watch_remove(f->watch, &f->one), was_aborted);
-    watch_close(f->watch);
+    assert_int_equal(watchdog_remove(f->watchdog, &f->one), was_aborted);
+    watchdog_close(f->watchdog);
     comm_local_close(f->group);
     sem_destroy(&released);
 }
@@ -126,15 +127,15 @@ static void test_who_is_well_is_left_alone(void **state)
     (void)state;
     struct fixture f;
     struct error err;
-    open_watch(&f, is_well, abort_at_once,
-               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
-    watch_begin(f.watch, &f.one, "barrier", 4);
+    open_watchdog(&f, is_well, abort_at_once,
+                  &(struct watchdog_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    watchdog_begin(f.watchdog, &f.one, "barrier", 4);
     int seen = atomic_load(&checks);
     while (atomic_load(&checks) < seen + 2)
         ;
     atomic_store(&f.ended, 1);
-    assert_ok(watch_check(f.watch, &err), &err);
-    close_watch(&f, false);
+    assert_ok(watchdog_check(f.watchdog, &err), &err);
+    close_watchdog(&f, false);
     assert_int_equal(atomic_load(&aborts), 0);
 }
 
@@ -143,12 +144,12 @@ static void test_who_is_broken_is_aborted_once(void **state)
     (void)state;
     struct fixture f;
     struct error err;
-    open_watch(&f, is_broken, abort_at_once,
-               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
-    while (!watch_has_failed(f.watch))
+    open_watchdog(&f, is_broken, abort_at_once,
+                  &(struct watchdog_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    while (!watchdog_has_failed(f.watchdog))
         ;
-    assert_fails(watch_check(f.watch, &err), &err, ERR_PEER, "the wire is cut");
-    close_watch(&f, true);
+    assert_fails(watchdog_check(f.watchdog, &err), &err, ERR_PEER, "the wire is cut");
+    close_watchdog(&f, true);
     assert_int_equal(atomic_load(&aborts), 1);
 }
 
@@ -158,20 +159,20 @@ static bool is_one_collectives(int timeout_s)
     struct error err;
     char expected[64];
     const int first_ms = timeout_s * 1000 / 8;
-    open_watch(&f, is_well, abort_at_once,
-               &(struct watch_options){.timeout_ms = timeout_s * 1000, .aborts = true});
+    open_watchdog(&f, is_well, abort_at_once,
+                  &(struct watchdog_options){.timeout_ms = timeout_s * 1000, .aborts = true});
     struct store *store = comm_local_store(f.group);
     assert_ok(store->fn->set(store, "late/world/1", "3", &err), &err); /* it came as far */
     int64_t begin_ms = clock_monotonic_ms();
     for (int i = 0; i < 3; i++)
-        watch_begin(f.watch, &f.one, "barrier", 4);
+        watchdog_begin(f.watchdog, &f.one, "barrier", 4);
     while (clock_monotonic_ms() - begin_ms < first_ms)
         usleep(1000);
     atomic_store(&f.ended, 1);
-    while (watch_check(f.watch, &err) == 0)
+    while (watchdog_check(f.watchdog, &err) == 0)
         usleep(1000);
     bool is_late = clock_monotonic_ms() - begin_ms >= timeout_s * 1000 + first_ms;
-    close_watch(&f, true);
+    close_watchdog(&f, true);
     snprintf(expected, sizeof expected, "barrier 1 of world (4 bytes) did not end within %d s",
              timeout_s);
     return support_is_error(-1, &err, ERR_TIMEOUT, expected) && is_late;
@@ -192,14 +193,14 @@ static void test_all_are_aborted_at_once(void **state)
     (void)state;
     struct fixture f;
     struct error err;
-    open_watch(&f, is_well, abort_all_once,
-               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
-    struct watched second = f.one;
-    assert_ok(watch_add(f.watch, &second, &err), &err);
+    open_watchdog(&f, is_well, abort_all_once,
+                  &(struct watchdog_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    struct watched_comm second = f.one;
+    assert_ok(watchdog_add(f.watchdog, &second, &err), &err);
     error_set(&err, ERR_PEER, "rank 1 is lost");
-    watch_fail(f.watch, &err);
-    assert_true(watch_remove(f.watch, &second));
-    close_watch(&f, true);
+    watchdog_fail(f.watchdog, &err);
+    assert_true(watchdog_remove(f.watchdog, &second));
+    close_watchdog(&f, true);
     assert_int_equal(atomic_load(&aborts), 2);
     assert_int_equal(atomic_load(&calls), 1);
 }
@@ -208,12 +209,12 @@ static void test_an_abort_that_hangs_is_told_of(void **state)
 {
     (void)state;
     struct fixture f;
-    open_watch(&f, is_broken, abort_hangs,
-               &(struct watch_options){
-                   .timeout_ms = TIMEOUT_MS, .aborts = true, .stuck = release, .grace_ms = 200});
-    while (!watch_has_failed(f.watch))
+    open_watchdog(&f, is_broken, abort_hangs,
+                  &(struct watchdog_options){
+                      .timeout_ms = TIMEOUT_MS, .aborts = true, .stuck = release, .grace_ms = 200});
+    while (!watchdog_has_failed(f.watchdog))
         ;
-    close_watch(&f, true); /* waits for the abort, which only `stuck` lets go on */
+    close_watchdog(&f, true); /* waits for the abort, which only `stuck` lets go on */
 }
 
 /* Whose abort nobody would see to: before all are aborted, meanwhile and after. */
@@ -222,19 +223,19 @@ static void test_who_comes_after_a_failure_is_refused(void **state)
     (void)state;
     struct fixture f;
     struct error err;
-    open_watch(&f, is_well, abort_hangs,
-               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
-    struct watched second = f.one;
+    open_watchdog(&f, is_well, abort_hangs,
+                  &(struct watchdog_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    struct watched_comm second = f.one;
     error_set(&err, ERR_PEER, "rank 1 is lost");
-    watch_fail(f.watch, &err);
-    assert_fails(watch_add(f.watch, &second, &err), &err, ERR_PEER, "rank 1 is lost");
+    watchdog_fail(f.watchdog, &err);
+    assert_fails(watchdog_add(f.watchdog, &second, &err), &err, ERR_PEER, "rank 1 is lost");
     while (atomic_load(&aborts) == 0)
         usleep(1000);
-    assert_fails(watch_add(f.watch, &second, &err), &err, ERR_PEER, "rank 1 is lost");
+    assert_fails(watchdog_add(f.watchdog, &second, &err), &err, ERR_PEER, "rank 1 is lost");
     release();
-    assert_true(watch_remove(f.watch, &f.one));
-    assert_fails(watch_add(f.watch, &second, &err), &err, ERR_PEER, "rank 1 is lost");
-    watch_close(f.watch);
+    assert_true(watchdog_remove(f.watchdog, &f.one));
+    assert_fails(watchdog_add(f.watchdog, &second, &err), &err, ERR_PEER, "rank 1 is lost");
+    watchdog_close(f.watchdog);
     comm_local_close(f.group);
     sem_destroy(&released);
     assert_int_equal(atomic_load(&aborts), 1);
@@ -255,7 +256,7 @@ static uint64_t count_hangs(void *ctx)
 static void *remove_one(void *ctx)
 {
     struct fixture *f = ctx;
-    return watch_remove(f->watch, &f->one) ? f : NULL;
+    return watchdog_remove(f->watchdog, &f->one) ? f : NULL;
 }
 
 /* A failure that comes while a question is waited for: nobody goes while all are aborted. */
@@ -266,18 +267,18 @@ static void test_who_goes_waits_for_an_abort_that_begins_meanwhile(void **state)
     struct error err;
     pthread_t goes;
     void *was_aborted;
-    open_watch(&f, is_well, abort_hangs,
-               &(struct watch_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
+    open_watchdog(&f, is_well, abort_hangs,
+                  &(struct watchdog_options){.timeout_ms = TIMEOUT_MS, .aborts = true});
     sem_init(&asked, 0, 0);
     sem_init(&answered, 0, 0);
-    assert_false(watch_remove(f.watch, &f.one));
+    assert_false(watchdog_remove(f.watchdog, &f.one));
     f.one.count_ended = count_hangs;
-    assert_ok(watch_add(f.watch, &f.one, &err), &err);
+    assert_ok(watchdog_add(f.watchdog, &f.one, &err), &err);
     sem_wait(&asked);
     assert_int_equal(pthread_create(&goes, NULL, remove_one, &f), 0);
     usleep(100000); /* it waits for the answer */
     error_set(&err, ERR_PEER, "rank 1 is lost");
-    watch_fail(f.watch, &err);
+    watchdog_fail(f.watchdog, &err);
     while (atomic_load(&aborts) == 0)
         usleep(1000);
     sem_post(&answered);
@@ -285,7 +286,7 @@ static void test_who_goes_waits_for_an_abort_that_begins_meanwhile(void **state)
     release();
     pthread_join(goes, &was_aborted);
     assert_non_null(was_aborted);
-    watch_close(f.watch);
+    watchdog_close(f.watchdog);
     comm_local_close(f.group);
     sem_destroy(&released);
     sem_destroy(&asked);
@@ -297,13 +298,13 @@ static void test_failures_may_be_waited_out(void **state)
     (void)state;
     struct fixture f;
     struct error err;
-    open_watch(&f, is_well, abort_at_once, &(struct watch_options){.timeout_ms = TIMEOUT_MS});
-    watch_begin(f.watch, &f.one, "barrier", 4);
+    open_watchdog(&f, is_well, abort_at_once, &(struct watchdog_options){.timeout_ms = TIMEOUT_MS});
+    watchdog_begin(f.watchdog, &f.one, "barrier", 4);
     error_set(&err, ERR_TIMEOUT, "late");
-    watch_fail(f.watch, &err);
-    assert_false(watch_has_failed(f.watch));
-    assert_ok(watch_check(f.watch, &err), &err);
-    close_watch(&f, false);
+    watchdog_fail(f.watchdog, &err);
+    assert_false(watchdog_has_failed(f.watchdog));
+    assert_ok(watchdog_check(f.watchdog, &err), &err);
+    close_watchdog(&f, false);
     assert_int_equal(atomic_load(&aborts), 0);
 }
 
