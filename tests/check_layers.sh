@@ -66,11 +66,12 @@ agent/launch/(crash|mapped_file).[ch]:base/mem.h|agent/launch/(crash|mapped_file
 agent/launch/stop.[ch]:base/.*|agent/launch/stop.h
 agent/launch/launch.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/topology.*:base/.*|agent/launch/topology.*
-agent/launch/accelerate.[ch]:base/.*|agent/launch/.*|agent/config/accelerate_file.h|agent/checkpoint/export_checkpoint.h
+agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
-agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/families|shard/optim|shard/optim_kind|telemetry/log_lines|text/utf8|trainer/schedule).h
-agent/config/(shim.*|stand_in|accelerate_file).[ch]:base/.*|agent/config/(shim.*|script|stand_in|accelerate_file).h
+agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/families|shard/optim|shard/optim_kind|telemetry/log_lines|text/utf8|shard/schedule).h
+agent/compat/.*:base/.*|agent/compat/.*|agent/config/(config|config_keys).h|agent/launch/launch.h|agent/checkpoint/export_checkpoint.h
+agent/compat/(shim.*|stand_in|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|stand_in|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
 agent/dataset/ascending.[ch]:agent/dataset/ascending.h
 agent/dataset/(masking|sampler).[ch]:kernels/random.h|agent/dataset/(masking|sampler).h
@@ -99,8 +100,8 @@ agent/config_consistency.[ch]:base/(error|mem).h|agent/(config_consistency|comm/
 agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|text/tokenizer|trainer/(build|run_plan_facts)).h
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
-agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|shard).h|agent/trainer/(schedule|trainer_settings).h
-agent/trainer/schedule.[ch]:agent/trainer/schedule.h
+agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|schedule|shard).h|agent/trainer/trainer_settings.h
+agent/shard/schedule.[ch]:agent/shard/schedule.h
 agent/trainer/feed.[ch]:base/(error|mem).h|kernels/device.h|agent/trainer/feed.h
 agent/trainer/encoder.[ch]:base/.*|agent/trainer/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
 agent/trainer/run_plan(_print)?.[ch]:base/.*|agent/trainer/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
@@ -135,6 +136,10 @@ violations=$(sources '*.c' '*.h' '*.cc' '*.cu' | xargs grep -H '^#include "' | r
                 print file " includes " quoted[2] ": not through its door (" mine[i] ")"
     }')
 [ -z "$violations" ] || { echo "$violations"; bad=1; }
+# no circles between the agent's folders
+circle=$(sources 'agent/*/*.[ch]' | xargs grep -H '^#include "agent/[a-z]*/' |
+    sed -E 's|agent/([a-z]*)/.*"agent/([a-z]*)/.*|\1 \2|' | awk '$1 != $2' | sort -u | tsort 2>&1 >/dev/null)
+[ -z "$circle" ] || { echo "folders of agent/ include each other in a circle: $circle"; bad=1; }
 # jansson and libyaml stay at the edge, among those who read and write texts: logic never walks JSON
 edge='base/(json_read|json_lenient|yaml|yaml_place|yaml_scalar).c
 operator/(decode/decode.*|manifest/(manifest.*|init_template)|cache/store|cache/store_job|leader/(leader|lease_object)).c

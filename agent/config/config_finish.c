@@ -2,8 +2,8 @@
 #include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
 #include "agent/shard/optim_kind.h"
+#include "agent/shard/schedule.h"
 #include "agent/telemetry/log_lines.h"
-#include "agent/trainer/schedule.h"
 
 #include <string.h>
 #include <strings.h>

@@ -4,7 +4,7 @@
 
 #include "agent/dataset/token_source.h"
 #include "agent/shard/optim.h"
-#include "agent/trainer/schedule.h"
+#include "agent/shard/schedule.h"
 #include "base/mem.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The tables of keys: the one place that says what can be configured. Private to agent/config/.
+/* The tables of keys: the one place that says what can be configured. For agent/config/ and
+ * agent/compat/.
  */
 #ifndef SHOAL_AGENT_CONFIG_KEYS_H
 #define SHOAL_AGENT_CONFIG_KEYS_H

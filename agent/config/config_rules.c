@@ -4,8 +4,8 @@
 #include "agent/config/name_format.h"
 #include "agent/config/profile_plan.h"
 #include "agent/launch/device_choice.h"
+#include "agent/shard/schedule.h"
 #include "agent/telemetry/log_lines.h"
-#include "agent/trainer/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

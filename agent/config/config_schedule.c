@@ -2,7 +2,7 @@
  * what follows from other keys. */
 #include "agent/config/config_parser.h"
 
-#include "agent/trainer/schedule.h"
+#include "agent/shard/schedule.h"
 
 #include <string.h>
 #include <strings.h>

@@ -6,8 +6,8 @@
 #include "agent/config/config.h"
 #include "agent/nn/tape.h"
 #include "agent/shard/optim.h"
+#include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
-#include "agent/trainer/schedule.h"
 #include "base/mem.h"
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
  */
 #include "tests/support.h"
 
-#include "agent/config/accelerate_file.h"
+#include "agent/compat/accelerate_file.h"
 #include "agent/config/config.h"
 
 #include <stdio.h>

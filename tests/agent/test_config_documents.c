@@ -7,10 +7,10 @@
 #include "agent/models/rope.h"
 #include "agent/nn/module.h"
 #include "agent/shard/optim.h"
+#include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/log_lines.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/schedule.h"
 #include "base/file.h"
 #include "base/mem.h"
 

@@ -4,7 +4,7 @@
 
 #include "agent/config/config.h"
 #include "agent/shard/optim.h"
-#include "agent/trainer/schedule.h"
+#include "agent/shard/schedule.h"
 #include "base/mem.h"
 
 #include <string.h>

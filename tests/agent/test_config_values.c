@@ -7,9 +7,9 @@
 #include "agent/dataset/token_source.h"
 #include "agent/models/rope.h"
 #include "agent/shard/optim.h"
+#include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/log_lines.h"
-#include "agent/trainer/schedule.h"
 #include "base/log.h"
 #include "base/mem.h"
 

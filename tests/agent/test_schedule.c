@@ -1,4 +1,4 @@
-#include "agent/trainer/schedule.h"
+#include "agent/shard/schedule.h"
 #include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
 #include "tests/agent/config_line.h"

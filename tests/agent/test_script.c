@@ -4,8 +4,8 @@
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
 
+#include "agent/compat/script.h"
 #include "agent/config/config.h"
-#include "agent/config/script.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"

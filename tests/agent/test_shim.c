@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/config/shim.h"
+#include "agent/compat/shim.h"
 #include "base/mem.h"
 #include "base/str.h"
 

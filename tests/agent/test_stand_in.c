@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/config/stand_in.h"
+#include "agent/compat/stand_in.h"
 #include "base/mem.h"
 
 #include <string.h>

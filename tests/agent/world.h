@@ -8,8 +8,8 @@
 #include "agent/models/architecture.h"
 #include "agent/models/mnist.h"
 #include "agent/shard/optim.h"
+#include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
-#include "agent/trainer/schedule.h"
 #include "base/error.h"
 
 #include <stdbool.h>

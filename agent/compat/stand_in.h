@@ -1,8 +1,8 @@
 /* Commands that manifests run before their script, to fetch what the agent needs none of: git clone
  * and pip install. The agent's image has it under their names too, so that such a line neither
  * fails nor fetches anything, and the log says why. Pure. */
-#ifndef SHOAL_AGENT_STAND_IN_H
-#define SHOAL_AGENT_STAND_IN_H
+#ifndef SHOAL_AGENT_COMPAT_STAND_IN_H
+#define SHOAL_AGENT_COMPAT_STAND_IN_H
 
 #include "base/str.h"
 

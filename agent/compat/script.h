@@ -1,7 +1,7 @@
 /* Scripts of other trainers that a preset stands in for. They are never run; one that lies there is
  * looked at for what the preset does not do, so that nothing of it is passed over in silence. */
-#ifndef SHOAL_AGENT_SCRIPT_H
-#define SHOAL_AGENT_SCRIPT_H
+#ifndef SHOAL_AGENT_COMPAT_SCRIPT_H
+#define SHOAL_AGENT_COMPAT_SCRIPT_H
 
 #include "agent/config/config.h"
 

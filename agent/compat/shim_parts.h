@@ -1,8 +1,8 @@
-/* What the launchers' command lines share. Private to agent/config/shim*.c. */
-#ifndef SHOAL_AGENT_SHIM_PARTS_H
-#define SHOAL_AGENT_SHIM_PARTS_H
+/* What the launchers' command lines share. Private to agent/compat/shim*.c. */
+#ifndef SHOAL_AGENT_COMPAT_SHIM_PARTS_H
+#define SHOAL_AGENT_COMPAT_SHIM_PARTS_H
 
-#include "agent/config/shim.h"
+#include "agent/compat/shim.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
-#include "agent/config/script.h"
+#include "agent/compat/script.h"
 
+#include "agent/compat/script_text.h"
 #include "agent/config/config_keys.h"
-#include "agent/config/script_text.h"
 #include "base/file.h"
 
 #include <ctype.h>

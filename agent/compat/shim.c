@@ -1,6 +1,6 @@
-#include "agent/config/shim_parts.h"
+#include "agent/compat/shim_parts.h"
 
-#include "agent/config/script.h"
+#include "agent/compat/script.h"
 #include "base/contract.h"
 #include "base/str.h"
 

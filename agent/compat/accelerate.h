@@ -1,9 +1,9 @@
 /* The commands of accelerate that start no training: config, env and merge-weights. Part of the
  * program: they print and write files. */
-#ifndef SHOAL_AGENT_ACCELERATE_H
-#define SHOAL_AGENT_ACCELERATE_H
+#ifndef SHOAL_AGENT_COMPAT_ACCELERATE_H
+#define SHOAL_AGENT_COMPAT_ACCELERATE_H
 
-#include "agent/config/accelerate_file.h"
+#include "agent/compat/accelerate_file.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 /* Accelerate's configuration file: where a user's own lies, and how one is written. Which keys it
  * may have is config_accelerate.c's to say. */
-#ifndef SHOAL_AGENT_ACCELERATE_FILE_H
-#define SHOAL_AGENT_ACCELERATE_FILE_H
+#ifndef SHOAL_AGENT_COMPAT_ACCELERATE_FILE_H
+#define SHOAL_AGENT_COMPAT_ACCELERATE_FILE_H
 
 #include "base/error.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "agent/launch/accelerate.h"
+#include "agent/compat/accelerate.h"
 
 #include "agent/checkpoint/export_checkpoint.h"
 #include "agent/launch/launch.h"

@@ -1,4 +1,4 @@
-#include "agent/trainer/schedule.h"
+#include "agent/shard/schedule.h"
 
 #include <assert.h>
 #include <math.h>

@@ -11,8 +11,8 @@
  *   shoal-agent --preset=accelerate --config_file=fsdp.yaml --preset=trainer
  *     --runtime.script=train_bert.py --model_name_or_path bert
  */
-#ifndef SHOAL_AGENT_SHIM_H
-#define SHOAL_AGENT_SHIM_H
+#ifndef SHOAL_AGENT_COMPAT_SHIM_H
+#define SHOAL_AGENT_COMPAT_SHIM_H
 
 #include "base/error.h"
 #include "base/mem.h"

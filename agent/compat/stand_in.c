@@ -1,4 +1,4 @@
-#include "agent/config/stand_in.h"
+#include "agent/compat/stand_in.h"
 
 #include "base/contract.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "agent/config/accelerate_file.h"
+#include "agent/compat/accelerate_file.h"
 
 #include <stdlib.h>
 #include <string.h>

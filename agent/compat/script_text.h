@@ -1,7 +1,7 @@
 /* What a Python script calls, and with which arguments: found in its text, which is never run.
  * Pure. */
-#ifndef SHOAL_AGENT_CONFIG_SCRIPT_TEXT_H
-#define SHOAL_AGENT_CONFIG_SCRIPT_TEXT_H
+#ifndef SHOAL_AGENT_COMPAT_SCRIPT_TEXT_H
+#define SHOAL_AGENT_COMPAT_SCRIPT_TEXT_H
 
 #include "base/mem.h"
 

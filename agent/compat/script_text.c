@@ -1,4 +1,4 @@
-#include "agent/config/script_text.h"
+#include "agent/compat/script_text.h"
 
 #include <ctype.h>
 #include <stdbool.h>

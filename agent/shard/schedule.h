@@ -1,7 +1,7 @@
 /* The learning rate of each step. Pure: a function of the position in the run, so that a resumed
  * run needs no state of it. */
-#ifndef SHOAL_AGENT_SCHEDULE_H
-#define SHOAL_AGENT_SCHEDULE_H
+#ifndef SHOAL_AGENT_SHARD_SCHEDULE_H
+#define SHOAL_AGENT_SHARD_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

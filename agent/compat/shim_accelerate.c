@@ -1,6 +1,6 @@
 /* accelerate launch: its flags are settings of the same meaning, most under the same name. */
-#include "agent/config/accelerate_file.h"
-#include "agent/config/shim_parts.h"
+#include "agent/compat/accelerate_file.h"
+#include "agent/compat/shim_parts.h"
 
 #include "base/str.h"
 
