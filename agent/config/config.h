@@ -294,6 +294,10 @@ int config_entries(const struct config *config, struct arena *arena,
 /* The keys that are not at their built-in default, as "group.name=value (source)", separated by ",
  * ". */
 void config_summary(const struct config *config, struct str *out);
+/* The same as lines that begin with `prefix`: each top group begins one, and so does a key that
+ * does not fit into `columns`. Nothing if all are at their default. */
+void config_summary_lines(const struct config *config, const char *prefix, size_t columns,
+                          struct str *out);
 
 /* Whether a language model is trained; false: mnist_cnn. */
 bool config_is_language(const struct agent_config *config);

@@ -178,16 +178,51 @@ int config_entries(const struct config *config, struct arena *arena,
     return count;
 }
 
+static void add_setting(const struct config *config, int i, struct str *out)
+{
+    const struct config_key *key = config_key(i);
+    str_printf(out, "%s.%s=", key->group, key->name);
+    config_get_value(key, &config->value, out);
+    str_printf(out, " (%s)", source_names[config->source[i]]);
+}
+
 void config_summary(const struct config *config, struct str *out)
 {
     const char *separator = "";
     for (int i = 0; i < config_key_count(); i++) {
         if (config->source[i] == SOURCE_DEFAULT)
             continue;
-        const struct config_key *key = config_key(i);
-        str_printf(out, "%s%s.%s=", separator, key->group, key->name);
-        config_get_value(key, &config->value, out);
-        str_printf(out, " (%s)", source_names[config->source[i]]);
+        str_add(out, separator);
+        add_setting(config, i, out);
         separator = ", ";
     }
+}
+
+void config_summary_lines(const struct config *config, const char *prefix, size_t columns,
+                          struct str *out)
+{
+    const char *group = NULL; /* of the line that is being written */
+    size_t width = 0, begin = out->length;
+    auto_str struct str setting;
+    str_init(&setting, 64 * 1024);
+    for (int i = 0; i < config_key_count(); i++) {
+        const char *this_group = config_key(i)->group;
+        size_t top = strcspn(this_group, ".");
+        if (config->source[i] == SOURCE_DEFAULT)
+            continue;
+        str_clear(&setting);
+        add_setting(config, i, &setting);
+        bool goes_on = group && strncmp(group, this_group, top) == 0 &&
+                       (group[top] == '.' || group[top] == '\0') &&
+                       width + strlen(", ") + setting.length <= columns;
+        if (!goes_on && group)
+            str_add(out, "\n");
+        if (!goes_on)
+            begin = out->length;
+        str_printf(out, "%s%s", goes_on ? ", " : prefix, str_text(&setting));
+        width = out->length - begin;
+        group = this_group;
+    }
+    if (group)
+        str_add(out, "\n");
 }

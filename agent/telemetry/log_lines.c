@@ -8,11 +8,24 @@ static bool step_is_due(const struct log_setting *setting, int64_t step)
     return (setting->style == STYLE_ADT ? step - 1 : step) % setting->every == 0;
 }
 
+/* Our own styles end with the last step, if it was not due: a run shorter than `every` has a loss,
+ * too. The others do as the trainers that they stand in for. */
+static bool step_is_owed(const struct log_setting *setting, const struct run_state *state)
+{
+    bool is_own = setting->style == STYLE_PLAIN || setting->style == STYLE_FABRIC;
+    return is_own && setting->every > 0 && state->steps > 0 &&
+           !step_is_due(setting, state->last.step);
+}
+
 void log_lines(const struct log_setting *setting, const struct run_moment *moment,
                const struct run_state *state, struct str *out)
 {
     if (moment->event == RUN_STEP && !step_is_due(setting, state->last.step))
         return;
+    if (moment->event == RUN_END && step_is_owed(setting, state)) {
+        const struct run_moment step = {.event = RUN_STEP, .wall_us = moment->wall_us};
+        log_lines_plain(&step, state, out);
+    }
     switch (setting->style) {
     case STYLE_NONE:
         break;

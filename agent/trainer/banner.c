@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Each line has it, for who looks for the configuration in the log of a pod. */
+#define CONFIGURATION "Configuration: "
+enum { LINE_COLUMNS = 120 };
+
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -30,14 +34,14 @@ static void add_passed_through(char *const *environment, struct str *out)
 void banner_print(const struct config *config, const struct topology *t, char *const *environment,
                   bool is_hyperpod, struct str *out)
 {
-    auto_str struct str summary;
-    str_init(&summary, 16 * 1024);
-    config_summary(config, &summary);
+    auto_str struct str settings;
+    str_init(&settings, 64 * 1024);
+    config_summary_lines(config, CONFIGURATION, LINE_COLUMNS, &settings);
     str_printf(out, "shoal-agent %s: %d rank%s on %d node%s, master_addr=%s, master_port=%d\n",
                SHOAL_VERSION, t->world_size, t->world_size == 1 ? "" : "s", t->nodes,
                t->nodes == 1 ? "" : "s", t->host, t->port);
     if (is_hyperpod && config->value.checkpoint.auto_resume)
         str_add(out, "Detected Hyperpod cluster.. enabling --auto-resume=1\n");
-    str_printf(out, "Configuration: %s\n", summary.length ? str_text(&summary) : "all defaults");
+    str_add(out, settings.length ? str_text(&settings) : CONFIGURATION "all defaults\n");
     add_passed_through(environment, out);
 }

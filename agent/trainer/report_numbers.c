@@ -158,8 +158,9 @@ struct run_numbers report_numbers(const struct report_setting *s, const struct t
                         step->traffic.all_reduces, step->traffic.broadcasts},
         .collective_bytes = step->traffic.bytes_sent,
     };
+    /* An epoch's last batch may be filled up with samples that it has had already. */
     if (epoch_samples > 0)
-        n.epoch += (double)step->position.epoch_samples / epoch_samples;
+        n.epoch += fmin((double)step->position.epoch_samples / epoch_samples, 1);
     memcpy(n.phase_s, step->phase_s, sizeof n.phase_s);
     return n;
 }

@@ -35,8 +35,41 @@ static void it_tells_what_other_libraries_read(void **state)
     }
 }
 
+/* A line per group, cut where it is wide; `grep Configuration:` finds all of them. */
+static void the_configuration_is_readable(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *expected;
+    } rows[] = {
+        {"", "Configuration: all defaults\n"},
+        {"--model_type llama --hidden_size 64 --vocab_size 100 --num_hidden_layers 2 "
+         "--num_attention_heads 4 --dataset /d --lr 0.1 --epochs 3",
+         "Configuration: model.type=llama (flag), model.config_overrides.vocab_size=100 (flag)\n"
+         "Configuration: model.config_overrides.hidden_size=64 (flag), "
+         "model.config_overrides.num_hidden_layers=2 (flag)\n"
+         "Configuration: model.config_overrides.num_attention_heads=4 (flag)\n"
+         "Configuration: data.dataset=/d (flag)\n"
+         "Configuration: optimizer.lr=0.1 (flag)\n"
+         "Configuration: schedule.num_train_epochs=3 (flag)\n"},
+    };
+    const struct topology t = {.world_size = 1, .nodes = 1, .host = "127.0.0.1", .port = 1};
+    char *none[] = {NULL};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        auto_str struct str text;
+        struct config config;
+        struct error err;
+        str_init(&text, 4096);
+        assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
+        banner_print(&config, &t, none, false, &text);
+        assert_string_equal(strchr(str_text(&text), '\n') + 1, rows[i].expected);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_tells_what_other_libraries_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_tells_what_other_libraries_read),
+                                       cmocka_unit_test(the_configuration_is_readable)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,10 @@
 #include "tests/support.h"
 
 #include "agent/telemetry/log_lines.h"
+#include "base/mem.h"
 
 #include <math.h>
+#include <string.h>
 
 struct row {
     struct run_moment moment;
@@ -191,6 +193,32 @@ static void steps_are_told_when_they_are_due(void **state)
     assert_false(says_step(STYLE_ADT, 1, 0));
 }
 
+/* A run that is shorter than `every` would else say nothing of its loss. */
+static void the_last_step_is_told_at_the_end(void **state)
+{
+    (void)state;
+    static const struct {
+        enum log_style style;
+        int64_t every, steps; /* of this process, up to step 3 */
+        bool tells;
+    } rows[] = {{STYLE_PLAIN, 10, 3, true},  {STYLE_PLAIN, 3, 3, false}, {STYLE_PLAIN, 0, 3, false},
+                {STYLE_PLAIN, 10, 0, false}, {STYLE_FABRIC, 2, 3, true}, {STYLE_ADT, 5, 3, false},
+                {STYLE_T5, 10, 3, false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct log_setting setting = {.style = rows[i].style, .every = rows[i].every};
+        const struct run_moment end = {AT(RUN_END)};
+        struct run_state s;
+        run_fixture_state(&s);
+        s.steps = rows[i].steps;
+        auto_str struct str text;
+        str_init(&text, 4096);
+        log_lines(&setting, &end, &s, &text);
+        assert_int_equal(strncmp(str_text(&text), "Epoch 0.03 | Step 3/100 | Loss: 2.5000", 38) ==
+                             0,
+                         rows[i].tells);
+    }
+}
+
 /* As Python prints a float. */
 static void a_validation_loss_is_the_shortest_text_that_reads_back(void **state)
 {
@@ -227,6 +255,7 @@ int main(void)
         cmocka_unit_test(the_chapter_has_its_words_in_two_languages),
         cmocka_unit_test(no_style_says_nothing),
         cmocka_unit_test(steps_are_told_when_they_are_due),
+        cmocka_unit_test(the_last_step_is_told_at_the_end),
         cmocka_unit_test(a_validation_loss_is_the_shortest_text_that_reads_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
