@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/apply/executor.h"
+#include "operator/cache/cache.h"
 #include "operator/cache/informers.h"
 #include "operator/cache/queue.h"
-#include "operator/cache/store.h"
 #include "operator/job/condition.h"
 #include "operator/reconcile/reconcile.h"
 
@@ -33,7 +33,7 @@ static const size_t plans_max[QUEUE_LANES] = {
 
 /* A plan under way holds its job. */
 struct hold {
-    struct store_job *job;
+    struct cached_job *job;
     const struct job_status *status; /* before the plan */
     char *key;
     enum queue_lane lane; /* that it came from */
@@ -42,7 +42,7 @@ struct hold {
 struct controller {
     struct controller_options options;
     struct kube *kube;
-    struct store *store;
+    struct cache *cache;
     struct queue *queue;
     struct executor *executor;
     struct metrics *metrics;
@@ -83,7 +83,7 @@ static void forget_hold(struct controller *c, const char *key)
         if (strcmp(c->holds[i].key, key) != 0)
             continue;
         c->held_bytes -= c->holds[i].job->bytes;
-        store_release_job(c->holds[i].job);
+        cache_release_job(c->holds[i].job);
         free(c->holds[i].key);
         c->holds_of[c->holds[i].lane]--;
         c->holds[i] = c->holds[--c->hold_count];
@@ -163,10 +163,10 @@ static void on_over(void *context, const char *key, const struct executor_outcom
 
 static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
 {
-    static const enum store_kind kinds[EXPECT_KINDS] = {[EXPECT_JOB] = STORE_JOBS,
-                                                        [EXPECT_POD] = STORE_PODS,
-                                                        [EXPECT_SERVICE] = STORE_SERVICES,
-                                                        [EXPECT_POD_GROUP] = STORE_POD_GROUPS};
+    static const enum cache_kind kinds[EXPECT_KINDS] = {[EXPECT_JOB] = CACHE_JOBS,
+                                                        [EXPECT_POD] = CACHE_PODS,
+                                                        [EXPECT_SERVICE] = CACHE_SERVICES,
+                                                        [EXPECT_POD_GROUP] = CACHE_POD_GROUPS};
     const struct controller *c = context;
     return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
 }
@@ -182,7 +182,7 @@ static bool only_requeues(const struct plan *plan, int64_t *ret_at_ms)
 
 static void pass(struct controller *c, const char *key, enum queue_lane lane)
 {
-    struct store_job *job = store_take_job(c->store, key);
+    struct cached_job *job = cache_acquire_job(c->cache, key);
     if (!job) {
         executor_forget(c->executor, key);
         queue_forget(c->queue, key);
@@ -193,7 +193,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     struct world world;
     /* Statuses hold whole seconds (manifest.h), so passes live in whole seconds. */
     int64_t now_ms = c->options.clocks->wall_ms() / 1000 * 1000;
-    store_world(c->store, job, now_ms, arena, &world);
+    cache_snapshot(c->cache, job, now_ms, arena, &world);
     world.options = c->options.reconcile;
     world.options.autoscaling = c->autoscaling != NULL;
     world.blind = informers_forbidden(c->informers);
@@ -203,7 +203,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     if (early_ms) {
         add_in(c, key, job->status, early_ms);
         queue_done(c->queue, key);
-        store_release_job(job);
+        cache_release_job(job);
         return;
     }
     c->passes++;
@@ -219,7 +219,7 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
             add_in(c, key, job->status, 0);
         add_at(c, key, job->status, at_ms);
         queue_succeeded(c->queue, key);
-        store_release_job(job);
+        cache_release_job(job);
         return;
     }
     struct hold *hold = &c->holds[c->hold_count++];
@@ -236,11 +236,11 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
     struct controller *c = xcalloc(1, sizeof *c);
     c->options = *options;
     c->kube = kube;
-    const struct store_options store = {.default_backoff_limit = options->default_backoff_limit,
+    const struct cache_options cache = {.default_backoff_limit = options->default_backoff_limit,
                                         .changed = on_changed,
                                         .trouble = on_trouble,
                                         .context = c};
-    c->store = store_open(&store);
+    c->cache = cache_open(&cache);
     c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     const struct executor_options executor = {.pod = options->pod,
                                               .init = options->init,
@@ -255,7 +255,7 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
                                                 .gang = options->reconcile.gang.scheduler,
                                                 .seed = options->seed,
                                                 .clocks = options->clocks};
-    c->informers = informers_open(kube, c->store, &informers);
+    c->informers = informers_open(kube, c->cache, &informers);
     return c;
 }
 
@@ -278,7 +278,7 @@ void controller_close(struct controller *c)
     informers_close(c->informers);
     executor_close(c->executor);
     queue_close(c->queue);
-    store_close(c->store);
+    cache_close(c->cache);
     metrics_close(c->metrics);
     free(c);
 }
@@ -299,7 +299,7 @@ static void follow_autoscaling(struct controller *c)
     c->autoscaling = version;
     if (version) /* else plans under way may still hold autoscalers */
         executor_use_autoscaling(c->executor, version);
-    store_mark_jobs(c->store);
+    cache_resync_jobs(c->cache);
 }
 
 /* Jobs are told that their children cannot be seen, and go on when they can. */
@@ -307,7 +307,7 @@ static void follow_sight(struct controller *c)
 {
     bool blind = informers_forbidden(c->informers) != NULL;
     if (blind != c->blind)
-        store_mark_jobs(c->store);
+        cache_resync_jobs(c->cache);
     c->blind = blind;
 }
 
@@ -318,7 +318,7 @@ static void follow_leading(struct controller *c, bool leading)
         return;
     c->leading = leading;
     if (leading) {
-        store_mark_jobs(c->store);
+        cache_resync_jobs(c->cache);
         return;
     }
     drop_plans(c);
@@ -363,17 +363,17 @@ bool controller_is_ready(const struct controller *c)
     return informers_have_synced(c->informers);
 }
 
-_Static_assert(STORE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watches");
+_Static_assert(CACHE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watches");
 
 void controller_view(const struct controller *c, struct metrics_view *view)
 {
     view->ready = controller_is_ready(c);
     view->forgetful = executor_is_forgetful(c->executor);
-    view->jobs = store_count(c->store, STORE_JOBS);
+    view->jobs = cache_count(c->cache, CACHE_JOBS);
     for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
-        view->jobs_in_state[state] = store_jobs_in_state(c->store, state);
-    view->pods = store_count(c->store, STORE_PODS);
-    view->services = store_count(c->store, STORE_SERVICES);
+        view->jobs_in_state[state] = cache_jobs_in_state(c->cache, state);
+    view->pods = cache_count(c->cache, CACHE_PODS);
+    view->services = cache_count(c->cache, CACHE_SERVICES);
     view->queue_length = queue_length(c->queue, c->options.clocks->steady_ms());
     view->passes = c->passes;
     view->failed_passes = c->failed_passes;
@@ -381,7 +381,7 @@ void controller_view(const struct controller *c, struct metrics_view *view)
     view->failed_requests = kube_requests_failed(c->kube);
     view->forbidden_requests = kube_requests_forbidden(c->kube);
     view->watch_count = 0;
-    for (enum store_kind kind = 0; kind < STORE_KINDS; kind++) {
+    for (enum cache_kind kind = 0; kind < CACHE_KINDS; kind++) {
         bool failing = false;
         const char *name = informers_watched(c->informers, kind, &failing);
         if (!name)

@@ -1,4 +1,4 @@
-/* The operator between two waits: what was heard has been fed to the store, which marked jobs; now
+/* The operator between two waits: what was heard has been fed to the cache, which marked jobs; now
  * each due job gets one pass (reconcile), and its plan is carried out over the API. One job has at
  * most one plan under way. Never waits: its owner polls, and calls controller_turn. */
 #ifndef SHOAL_OPERATOR_CONTROLLER_H

@@ -24,7 +24,7 @@ enum {
 /* One kind of object that is watched. */
 struct informer {
     struct informers *informers;
-    enum store_kind kind;
+    enum cache_kind kind;
     const char *what;        /* for people */
     const char *plural;      /* in paths */
     struct watcher *watcher; /* NULL: it is not watched */
@@ -34,8 +34,8 @@ struct informer {
 struct informers {
     struct informers_options options;
     struct kube *kube;
-    struct store *store;
-    struct informer of[STORE_KINDS];
+    struct cache *cache;
+    struct informer of[CACHE_KINDS];
     size_t autoscaling; /* index into autoscaling_versions */
 };
 
@@ -47,25 +47,25 @@ static const char *const autoscaling_versions[] = {"v2", "v2beta2", NULL};
 static void on_begin_list(void *context)
 {
     const struct informer *informer = context;
-    store_begin_list(informer->informers->store, informer->kind);
+    cache_begin_list(informer->informers->cache, informer->kind);
 }
 
 static void on_put(void *context, const struct json_t *object)
 {
     const struct informer *informer = context;
-    store_put(informer->informers->store, informer->kind, object);
+    cache_put(informer->informers->cache, informer->kind, object);
 }
 
 static void on_gone(void *context, const struct json_t *object)
 {
     const struct informer *informer = context;
-    store_gone(informer->informers->store, informer->kind, object);
+    cache_delete(informer->informers->cache, informer->kind, object);
 }
 
 static void on_end_list(void *context)
 {
     const struct informer *informer = context;
-    store_end_list(informer->informers->store, informer->kind);
+    cache_end_list(informer->informers->cache, informer->kind);
 }
 
 static void on_trouble(void *context, const char *message)
@@ -83,7 +83,7 @@ static bool is_of_server(const struct error *err)
 static bool is_told(const struct informers *informers, const struct error *err)
 {
     const struct error *other;
-    for (size_t i = 0; i < STORE_KINDS && is_of_server(err); i++) {
+    for (size_t i = 0; i < CACHE_KINDS && is_of_server(err); i++) {
         const struct informer *informer = &informers->of[i];
         if (informer->told_ms && informer->watcher &&
             watch_failing_since(watcher_machine(informer->watcher), &other) && is_of_server(other))
@@ -94,10 +94,10 @@ static bool is_told(const struct informers *informers, const struct error *err)
 
 static const char *advice(const struct informer *informer, const struct error *err)
 {
-    if (informer->kind == STORE_JOBS && err->code == ERR_NOT_FOUND)
+    if (informer->kind == CACHE_JOBS && err->code == ERR_NOT_FOUND)
         return "; is the CustomResourceDefinition pytorchjobs.kubeflow.org installed? "
                "(kubectl apply -k deploy/crd, or deploy/before-1.23/crd: see docs/install.md)";
-    if (informer->kind == STORE_AUTOSCALERS && err->code == ERR_FORBIDDEN)
+    if (informer->kind == CACHE_AUTOSCALERS && err->code == ERR_FORBIDDEN)
         return "; no autoscalers are made meanwhile";
     return "";
 }
@@ -123,7 +123,7 @@ static void tell_health(struct informer *informer, int64_t now_ms)
 /* ---- life cycle ---- */
 
 struct informer_row {
-    enum store_kind kind;
+    enum cache_kind kind;
     const char *what;
     const struct resource *resource;
     const char *selector;
@@ -164,7 +164,7 @@ static void open_pod_groups(struct informers *informers)
         [GANG_VOLCANO] = "Volcano's PodGroups", [GANG_PLUGINS] = "scheduler-plugins' PodGroups"};
     enum gang_scheduler gang = informers->options.gang;
     if (gang != GANG_NONE)
-        open_informer(informers, &(struct informer_row){STORE_POD_GROUPS, whats[gang],
+        open_informer(informers, &(struct informer_row){CACHE_POD_GROUPS, whats[gang],
                                                         resource_pod_group(gang), OURS});
 }
 
@@ -173,22 +173,22 @@ static void open_autoscalers(struct informers *informers)
     const char *version = autoscaling_versions[informers->autoscaling];
     if (version)
         open_informer(informers,
-                      &(struct informer_row){STORE_AUTOSCALERS, "HorizontalPodAutoscalers",
+                      &(struct informer_row){CACHE_AUTOSCALERS, "HorizontalPodAutoscalers",
                                              resource_autoscaler(version), OURS});
 }
 
-struct informers *informers_open(struct kube *kube, struct store *store,
+struct informers *informers_open(struct kube *kube, struct cache *cache,
                                  const struct informers_options *options)
 {
     static const struct informer_row rows[] = {
-        {STORE_JOBS, "PyTorchJobs", &resource_job, ""},
-        {STORE_PODS, "pods", &resource_pod, OURS},
-        {STORE_SERVICES, "services", &resource_service, OURS},
+        {CACHE_JOBS, "PyTorchJobs", &resource_job, ""},
+        {CACHE_PODS, "pods", &resource_pod, OURS},
+        {CACHE_SERVICES, "services", &resource_service, OURS},
     };
     struct informers *informers = xcalloc(1, sizeof *informers);
     informers->options = *options;
     informers->kube = kube;
-    informers->store = store;
+    informers->cache = cache;
     for (size_t i = 0; i < array_length(rows); i++)
         open_informer(informers, &rows[i]);
     open_pod_groups(informers);
@@ -200,7 +200,7 @@ void informers_close(struct informers *informers)
 {
     if (!informers)
         return;
-    for (size_t i = 0; i < STORE_KINDS; i++)
+    for (size_t i = 0; i < CACHE_KINDS; i++)
         watcher_close(informers->of[i].watcher);
     free(informers);
 }
@@ -217,15 +217,15 @@ static bool is_synced(const struct informer *informer)
  * not know yet what it knows. */
 static void settle_autoscaling(struct informers *informers)
 {
-    struct informer *informer = &informers->of[STORE_AUTOSCALERS];
+    struct informer *informer = &informers->of[CACHE_AUTOSCALERS];
     const struct error *err = NULL;
     if (!informer->watcher || is_synced(informer) ||
         !watch_failing_since(watcher_machine(informer->watcher), &err) ||
         err->code != ERR_NOT_FOUND)
         return;
     watcher_close(take(informer->watcher));
-    store_begin_list(informers->store, STORE_AUTOSCALERS);
-    store_end_list(informers->store, STORE_AUTOSCALERS);
+    cache_begin_list(informers->cache, CACHE_AUTOSCALERS);
+    cache_end_list(informers->cache, CACHE_AUTOSCALERS);
     informers->autoscaling++;
     open_autoscalers(informers);
 }
@@ -234,7 +234,7 @@ int64_t informers_tick(struct informers *informers)
 {
     int64_t delay_ms = INT64_MAX, now_ms = informers->options.clocks->steady_ms();
     settle_autoscaling(informers);
-    for (size_t i = 0; i < STORE_KINDS; i++) {
+    for (size_t i = 0; i < CACHE_KINDS; i++) {
         struct informer *informer = &informers->of[i];
         if (!informer->watcher)
             continue;
@@ -245,7 +245,7 @@ int64_t informers_tick(struct informers *informers)
     return delay_ms;
 }
 
-bool informers_relist_if_silent(struct informers *informers, enum store_kind kind, int64_t since_ms)
+bool informers_relist_if_silent(struct informers *informers, enum cache_kind kind, int64_t since_ms)
 {
     struct informer *informer = &informers->of[kind];
     if (!informer->watcher)
@@ -260,14 +260,14 @@ bool informers_relist_if_silent(struct informers *informers, enum store_kind kin
 static bool is_dispensable(const struct informer *informer)
 {
     const struct error *err;
-    return informer->kind == STORE_AUTOSCALERS &&
+    return informer->kind == CACHE_AUTOSCALERS &&
            watch_failing_since(watcher_machine(informer->watcher), &err) &&
            err->code == ERR_FORBIDDEN;
 }
 
 bool informers_have_synced(const struct informers *informers)
 {
-    for (size_t i = 0; i < STORE_KINDS; i++) {
+    for (size_t i = 0; i < CACHE_KINDS; i++) {
         const struct informer *informer = &informers->of[i];
         if (informer->watcher && !is_synced(informer) && !is_dispensable(informer))
             return false;
@@ -275,7 +275,7 @@ bool informers_have_synced(const struct informers *informers)
     return true;
 }
 
-const char *informers_watched(const struct informers *informers, enum store_kind kind,
+const char *informers_watched(const struct informers *informers, enum cache_kind kind,
                               bool *ret_failing)
 {
     const struct informer *informer = &informers->of[kind];
@@ -288,8 +288,8 @@ const char *informers_watched(const struct informers *informers, enum store_kind
 
 const char *informers_forbidden(const struct informers *informers)
 {
-    static const enum store_kind children[] = {STORE_PODS, STORE_SERVICES, STORE_POD_GROUPS};
-    if (!is_synced(&informers->of[STORE_JOBS]))
+    static const enum cache_kind children[] = {CACHE_PODS, CACHE_SERVICES, CACHE_POD_GROUPS};
+    if (!is_synced(&informers->of[CACHE_JOBS]))
         return NULL;
     for (size_t i = 0; i < array_length(children); i++) {
         const struct informer *informer = &informers->of[children[i]];
@@ -303,7 +303,7 @@ const char *informers_forbidden(const struct informers *informers)
 
 const char *informers_autoscaling(const struct informers *informers)
 {
-    return is_synced(&informers->of[STORE_AUTOSCALERS])
+    return is_synced(&informers->of[CACHE_AUTOSCALERS])
                ? autoscaling_versions[informers->autoscaling]
                : NULL;
 }

@@ -1,12 +1,12 @@
 /* The informers: one list and watch for each kind of object that the operator reads. Those are
  * jobs, pods and services; PodGroups with a gang scheduler; and HorizontalPodAutoscalers in the
  * newest version that the API server serves, unless the operator may not list them. Informers feed
- * the store and log failures; a failure of the whole API server is logged once, not once a kind. */
+ * the cache and log failures; a failure of the whole API server is logged once, not once a kind. */
 #ifndef SHOAL_OPERATOR_CACHE_INFORMERS_H
 #define SHOAL_OPERATOR_CACHE_INFORMERS_H
 
 #include "base/clock.h"
-#include "operator/cache/store.h"
+#include "operator/cache/cache.h"
 #include "operator/kube/kube.h"
 
 #ifdef __cplusplus
@@ -22,8 +22,8 @@ struct informers_options {
     const struct clocks *clocks;
 };
 
-/* kube, store, clocks and options' texts are borrowed and must outlive it. */
-struct informers *informers_open(struct kube *kube, struct store *store,
+/* kube, cache, clocks and options' texts are borrowed and must outlive it. */
+struct informers *informers_open(struct kube *kube, struct cache *cache,
                                  const struct informers_options *options);
 void informers_close(struct informers *informers); /* NULL-safe; cancels what is in flight */
 
@@ -34,7 +34,7 @@ int64_t informers_tick(struct informers *informers);
 /* The caller changed objects of this kind at since_ms (steady clock), and the cache does not show
  * it. If the watch has received nothing at all since then, it is ended and the kind is listed
  * again, which is logged. Returns whether the kind is being listed. */
-bool informers_relist_if_silent(struct informers *informers, enum store_kind kind,
+bool informers_relist_if_silent(struct informers *informers, enum cache_kind kind,
                                 int64_t since_ms);
 
 /* Whether each informer has completed its first list. */
@@ -42,7 +42,7 @@ bool informers_have_synced(const struct informers *informers);
 
 /* The plural of a kind that is watched, and whether its watch fails just now; NULL: the kind is not
  * watched. */
-const char *informers_watched(const struct informers *informers, enum store_kind kind,
+const char *informers_watched(const struct informers *informers, enum cache_kind kind,
                               bool *ret_failing);
 
 /* Why the operator cannot see the children of jobs: the API server keeps refusing to list pods,

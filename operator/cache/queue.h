@@ -1,8 +1,8 @@
 /* Which job is to be looked at, and when: a delay queue of keys. A key is in it at most once, with
  * its earliest time; while it is being worked on it is held back, and what is added meanwhile
  * counts afterwards. Failures back off per key. Pure: time is an argument. Holds as many keys as
- * its user names (the operator: those of jobs and children that the store takes, so at most
- * STORE_MAX_OBJECTS of each kind); one is dropped once nothing is known of it any more.
+ * its user names (the operator: those of jobs and children that the cache takes, so at most
+ * CACHE_MAX_OBJECTS of each kind); one is dropped once nothing is known of it any more.
  *
  * Keys wait in one of two lanes, each popped on its own, so that the user can give each a share of
  * the work: an urgent key need not wait for a thousand patient ones, nor they for ever. */

@@ -1,13 +1,13 @@
-/* What an API server may send, into a watch and the store behind it. An input's first byte says of
+/* What an API server may send, into a watch and the cache behind it. An input's first byte says of
  * what (j: jobs, p: pods, s: services, g: PodGroups, a: autoscalers); then come lines, each an
  * answer to a list or an event of a stream, whichever is in flight; "!" is a stream that breaks,
- * "." one that ends. Whatever the bytes, something is wanted next, the store can be looked at, and
+ * "." one that ends. Whatever the bytes, something is wanted next, the cache can be looked at, and
  * a list that holds nothing empties it. */
 #include "tests/fuzz/fuzz.h"
 
 #include "base/json_lenient.h"
 #include "base/mem.h"
-#include "operator/cache/store.h"
+#include "operator/cache/cache.h"
 #include "operator/kube/watch.h"
 
 #include <assert.h>
@@ -19,33 +19,33 @@
 
 struct fixture {
     struct watch *watch;
-    struct store *store;
-    enum store_kind kind;
+    struct cache *cache;
+    enum cache_kind kind;
     int64_t now_ms;
 };
 
 static void begin_list(void *context)
 {
     struct fixture *f = context;
-    store_begin_list(f->store, f->kind);
+    cache_begin_list(f->cache, f->kind);
 }
 
 static void put(void *context, const json_t *object)
 {
     struct fixture *f = context;
-    store_put(f->store, f->kind, object);
+    cache_put(f->cache, f->kind, object);
 }
 
 static void gone(void *context, const json_t *object)
 {
     struct fixture *f = context;
-    store_gone(f->store, f->kind, object);
+    cache_delete(f->cache, f->kind, object);
 }
 
 static void end_list(void *context)
 {
     struct fixture *f = context;
-    store_end_list(f->store, f->kind);
+    cache_end_list(f->cache, f->kind);
 }
 
 static void trouble(void *context, const char *message)
@@ -56,17 +56,17 @@ static void trouble(void *context, const char *message)
 
 static void look(struct fixture *f, const char *key)
 {
-    struct store_job *job = store_take_job(f->store, key);
+    struct cached_job *job = cache_acquire_job(f->cache, key);
     if (!job)
         return;
     auto_arena struct arena *arena = arena_open();
     struct world world;
-    store_world(f->store, job, f->now_ms, arena, &world);
+    cache_snapshot(f->cache, job, f->now_ms, arena, &world);
     for (size_t i = 0; i < world.pod_count; i++)
         assert(world.pods[i].name && world.pods[i].uid && world.pods[i].owner_uid);
     for (size_t i = 0; i < world.service_count; i++)
         assert(world.services[i].name && world.services[i].uid && world.services[i].owner_uid);
-    store_release_job(job);
+    cache_release_job(job);
 }
 
 static void changed(void *context, const char *key, bool finished)
@@ -138,18 +138,18 @@ static void put_known(struct fixture *f)
         "{\"metadata\":{\"name\":\"j-worker-0\",\"namespace\":\"ns\",\"uid\":\"p\","
         "\"resourceVersion\":\"2\"}}";
     json_t *object = json_loads(job, 0, NULL);
-    store_put(f->store, STORE_JOBS, object);
+    cache_put(f->cache, CACHE_JOBS, object);
     json_decref(object);
     object = json_loads(pod, 0, NULL);
-    store_put(f->store, STORE_PODS, object);
+    cache_put(f->cache, CACHE_PODS, object);
     json_decref(object);
 }
 
-static enum store_kind kind_of(uint8_t byte)
+static enum cache_kind kind_of(uint8_t byte)
 {
     static const char letters[] = "jpsga";
     const char *letter = byte ? strchr(letters, byte) : NULL;
-    return letter ? (enum store_kind)(letter - letters) : STORE_PODS;
+    return letter ? (enum cache_kind)(letter - letters) : CACHE_PODS;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -157,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     struct fixture f = {.kind = kind_of(*data)};
-    f.store = store_open(&(struct store_options){
+    f.cache = cache_open(&(struct cache_options){
         .default_backoff_limit = 6, .changed = changed, .trouble = trouble, .context = &f});
     f.watch = watch_open(&(struct watch_options){.path = "/objects",
                                                  .selector = "",
@@ -175,8 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     feed_lines(&f, (const char *)data + 1, size - 1);
     begin_list(&f);
     end_list(&f);
-    assert(store_count(f.store, f.kind) == 0);
+    assert(cache_count(f.cache, f.kind) == 0);
     watch_close(f.watch);
-    store_close(f.store);
+    cache_close(f.cache);
     return 0;
 }

@@ -25,7 +25,7 @@ static const struct clocks test_clocks = {.wall_ms = now_ms, .steady_ms = now_ms
 
 struct fixture {
     struct api api;
-    struct store *store;
+    struct cache *cache;
     struct informers *informers;
 };
 
@@ -44,16 +44,16 @@ static void open_fixture(struct fixture *f, const struct fake_answer *answers, s
 {
     test_now_ms = API_NOW_MS;
     api_open(&f->api, answers, count, NULL);
-    const struct store_options store = {.changed = on_changed, .trouble = on_trouble};
-    f->store = store_open(&store);
+    const struct cache_options cache = {.changed = on_changed, .trouble = on_trouble};
+    f->cache = cache_open(&cache);
     const struct informers_options options = {.clocks = &test_clocks};
-    f->informers = informers_open(f->api.kube, f->store, &options);
+    f->informers = informers_open(f->api.kube, f->cache, &options);
 }
 
 static void close_fixture(struct fixture *f)
 {
     informers_close(f->informers);
-    store_close(f->store);
+    cache_close(f->cache);
     api_close(&f->api);
 }
 
@@ -100,14 +100,14 @@ static void what_fails_is_known_by_kind(void **state)
          .then = FAKE_CLOSE},
     };
     static const struct {
-        enum store_kind kind;
+        enum cache_kind kind;
         const char *plural;
         bool failing;
-    } rows[] = {{STORE_JOBS, "pytorchjobs", false},
-                {STORE_PODS, "pods", true},
-                {STORE_SERVICES, "services", true},
-                {STORE_POD_GROUPS, NULL, false},
-                {STORE_AUTOSCALERS, "horizontalpodautoscalers", true}};
+    } rows[] = {{CACHE_JOBS, "pytorchjobs", false},
+                {CACHE_PODS, "pods", true},
+                {CACHE_SERVICES, "services", true},
+                {CACHE_POD_GROUPS, NULL, false},
+                {CACHE_AUTOSCALERS, "horizontalpodautoscalers", true}};
     struct fixture f;
     open_fixture(&f, answers, array_length(answers));
     assert_null(informers_forbidden(f.informers)); /* nothing is known yet */
@@ -190,12 +190,12 @@ static void a_silent_watch_is_listed_again(void **state)
     api_wait_requests(&f.api, (size_t)2 * KINDS);
     assert_int_equal(count_asked(&f, "labelSelector="), 2 * (KINDS - 1)); /* jobs have no label */
     assert_int_equal(count_asked(&f, "/services?"), 2);
-    assert_false(informers_relist_if_silent(f.informers, STORE_SERVICES,
+    assert_false(informers_relist_if_silent(f.informers, CACHE_SERVICES,
                                             test_now_ms)); /* the list is as new */
     test_now_ms += 1;
-    assert_true(informers_relist_if_silent(f.informers, STORE_SERVICES, test_now_ms));
+    assert_true(informers_relist_if_silent(f.informers, CACHE_SERVICES, test_now_ms));
     assert_true(
-        informers_relist_if_silent(f.informers, STORE_SERVICES, test_now_ms)); /* it is under way */
+        informers_relist_if_silent(f.informers, CACHE_SERVICES, test_now_ms)); /* it is under way */
     informers_tick(f.informers);
     api_wait_requests(&f.api, (size_t)2 * KINDS + 1);
     assert_int_equal(count_asked(&f, "/services?limit="), 2);

@@ -18,7 +18,7 @@
  *   pop T      what is popped at time T is written down, "-" for none; last T: of the patient
  *   due        is written down, "-" for never; patience: of the patient
  *   length T   is written down
- *   done K   failed K T   good K   forget K */
+ *   done K   failed K T   good K   delete_object K */
 struct row {
     const char *script;
     const char *written;
@@ -48,10 +48,10 @@ static const struct row rows[] = {
     {"a@0; pop 0; failed a 0; b@0; pop 0; failed b 10; due; pop 109; pop 109; due",
      "a b 100 a - 110"},
     /* what is forgotten waits no more and starts anew */
-    {"a@5; b@6; forget a; due; forget a; forget x; pop 9; pop 9", "6 b -"},
-    {"a@0; pop 0; failed a 0; forget a; due; a@1; pop 1; failed a 1; due", "a - a 101"},
-    {"a@0; pop 0; a@2; forget a; done a; due", "a -"},
-    {"a@0; pop 0; forget a; a@3; done a; due", "a 3"},
+    {"a@5; b@6; delete_object a; due; delete_object a; delete_object x; pop 9; pop 9", "6 b -"},
+    {"a@0; pop 0; failed a 0; delete_object a; due; a@1; pop 1; failed a 1; due", "a - a 101"},
+    {"a@0; pop 0; a@2; delete_object a; done a; due", "a -"},
+    {"a@0; pop 0; delete_object a; a@3; done a; due", "a 3"},
     /* only what is due is a backlog: not what is for later, worked on, or backing off */
     {"length 9; a@3; b@3; c@5; length 2; length 3; length 4; length 5", "0 0 2 2 3"},
     {"a@3; b@3; pop 4; length 4; a@4; length 4; done a; length 4", "a 1 1 2"},
@@ -67,7 +67,7 @@ static const struct row rows[] = {
     {"a@1; pop 1; a~3; failed a 1; due; patience", "a - 3"},
     {"a~1; last 1; failed a 1; due; patience; last 101; a@200; good a; due; patience",
      "a - 101 a 200 -"},
-    {"a~1; b~2; forget a; patience; forget b; patience; length 9", "2 - 0"},
+    {"a~1; b~2; delete_object a; patience; delete_object b; patience; length 9", "2 - 0"},
 };
 
 static void write_time(struct str *out, int64_t ms)
@@ -120,7 +120,7 @@ static void do_one(struct queue *queue, const char *command, struct str *out)
         queue_done(queue, key);
     else if (strcmp(verb, "good") == 0)
         queue_succeeded(queue, key);
-    else if (strcmp(verb, "forget") == 0)
+    else if (strcmp(verb, "delete_object") == 0)
         queue_forget(queue, key);
     else if (strcmp(verb, "failed") == 0)
         queue_failed(queue, key, ms);

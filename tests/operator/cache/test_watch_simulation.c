@@ -1,7 +1,7 @@
-/* Random histories of an API server and three watches that keep one store in step with it: pages
+/* Random histories of an API server and three watches that keep one cache in step with it: pages
  * whose token expires, streams that lag, repeat themselves, are cut within a line, end or break,
  * errors as answers and as events, a past that is compacted. Beside it an observer who looks only
- * at keys of which the store told him. Once the server is quiet, the store holds what the server
+ * at keys of which the cache told him. Once the server is quiet, the cache holds what the server
  * holds, and the observer knows it. A failing run names its seed: SIMULATION_SEED=n runs that one
  * alone. */
 #include "tests/support.h"
@@ -23,7 +23,7 @@
 
 struct feed {
     struct simulation *simulation;
-    enum store_kind kind;
+    enum cache_kind kind;
     struct watch *watch;
     enum watch_want in_flight;
     char path[256];
@@ -36,7 +36,7 @@ struct simulation {
     int64_t now_ms;
     struct watch_server server;
     struct feed feeds[SERVER_KINDS];
-    struct store *store;
+    struct cache *cache;
     bool told[SERVER_JOBS];   /* and not yet looked at */
     char *known[SERVER_JOBS]; /* what the observer saw last */
 };
@@ -124,25 +124,25 @@ static void drive(struct feed *feed)
 static void on_begin(void *context)
 {
     struct feed *feed = context;
-    store_begin_list(feed->simulation->store, feed->kind);
+    cache_begin_list(feed->simulation->cache, feed->kind);
 }
 
 static void on_put(void *context, const json_t *object)
 {
     struct feed *feed = context;
-    store_put(feed->simulation->store, feed->kind, object);
+    cache_put(feed->simulation->cache, feed->kind, object);
 }
 
 static void on_gone(void *context, const json_t *object)
 {
     struct feed *feed = context;
-    store_gone(feed->simulation->store, feed->kind, object);
+    cache_delete(feed->simulation->cache, feed->kind, object);
 }
 
 static void on_end(void *context)
 {
     struct feed *feed = context;
-    store_end_list(feed->simulation->store, feed->kind);
+    cache_end_list(feed->simulation->cache, feed->kind);
 }
 
 static void on_trouble(void *context, const char *message)
@@ -162,16 +162,16 @@ static void on_changed(void *context, const char *key, bool finished)
 
 /* ---- the observer ---- */
 
-/* As watch_server_world, from the store. */
+/* As watch_server_world, from the cache. */
 static char *seen_world(struct simulation *s, int job)
 {
     auto_free char *key = xasprintf("ns/%s", server_job_names[job]);
-    struct store_job *taken = store_take_job(s->store, key);
+    struct cached_job *taken = cache_acquire_job(s->cache, key);
     if (!taken)
         return xstrdup("none");
     auto_arena struct arena *arena = arena_open();
     struct world world;
-    store_world(s->store, taken, s->now_ms, arena, &world);
+    cache_snapshot(s->cache, taken, s->now_ms, arena, &world);
     const json_t *metadata = json_object_get(taken->object, "metadata");
     auto_str struct str text;
     str_init(&text, 1 << 14);
@@ -187,7 +187,7 @@ static char *seen_world(struct simulation *s, int job)
             if (strcmp(world.services[i].name, name) == 0)
                 str_printf(&text, " %s %s;", name, world.services[i].uid);
     }
-    store_release_job(taken);
+    cache_release_job(taken);
     return xstrdup(str_text(&text));
 }
 
@@ -207,11 +207,11 @@ static void look(struct simulation *s)
 static void open_simulation(struct simulation *s, uint64_t seed)
 {
     *s = (struct simulation){.seed = seed, .now_ms = 1, .server = watch_server_make(seed)};
-    s->store = store_open(&(struct store_options){
+    s->cache = cache_open(&(struct cache_options){
         .default_backoff_limit = 6, .changed = on_changed, .trouble = on_trouble, .context = s});
     for (int kind = 0; kind < SERVER_KINDS; kind++) {
         struct feed *feed = &s->feeds[kind];
-        *feed = (struct feed){.simulation = s, .kind = (enum store_kind)kind};
+        *feed = (struct feed){.simulation = s, .kind = (enum cache_kind)kind};
         feed->watch =
             watch_open(&(struct watch_options){.path = "/objects",
                                                .selector = "app=x",
@@ -237,14 +237,14 @@ static void close_simulation(struct simulation *s)
         watch_close(s->feeds[kind].watch);
     for (int i = 0; i < SERVER_JOBS; i++)
         free(s->known[i]);
-    store_close(s->store);
+    cache_close(s->cache);
 }
 
 static bool is_in_step(const struct simulation *s)
 {
     for (int kind = 0; kind < SERVER_KINDS; kind++)
         if (s->feeds[kind].in_flight != WATCH_WANT_STREAM ||
-            !watch_server_sent_all(&s->server, (enum store_kind)kind, s->feeds[kind].position))
+            !watch_server_sent_all(&s->server, (enum cache_kind)kind, s->feeds[kind].position))
             return false;
     return true;
 }
@@ -252,7 +252,7 @@ static bool is_in_step(const struct simulation *s)
 static void check_feed(struct simulation *s, struct feed *feed)
 {
     const struct error *err;
-    size_t count = store_count(s->store, feed->kind);
+    size_t count = cache_count(s->cache, feed->kind);
     size_t expected = watch_server_count(&s->server, feed->kind);
     auto_free char *bookmark = watch_server_bookmark(&s->server, &feed->position);
     check(s, count == expected, "%zu objects of kind %d, expected %zu", count, feed->kind,
@@ -266,7 +266,7 @@ static void check_job(struct simulation *s, int job)
 {
     auto_free char *truth = watch_server_world(&s->server, job);
     auto_free char *seen = seen_world(s, job);
-    check(s, strcmp(seen, truth) == 0, "the store has\n  %s\nthe server\n  %s", seen, truth);
+    check(s, strcmp(seen, truth) == 0, "the cache has\n  %s\nthe server\n  %s", seen, truth);
     check(s, strcmp(s->known[job], truth) == 0, "the observer knows\n  %s\nbut there is\n  %s",
           s->known[job], truth);
 }
@@ -311,7 +311,7 @@ static void run(uint64_t seed)
     free(s);
 }
 
-static void the_store_follows_the_server(void **state)
+static void the_cache_follows_the_server(void **state)
 {
     (void)state;
     int64_t seed;
@@ -325,6 +325,6 @@ static void the_store_follows_the_server(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_store_follows_the_server)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_cache_follows_the_server)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ struct watch_server watch_server_make(uint64_t seed)
 {
     struct watch_server server = {.random = seed, .version = 1};
     for (int kind = 0; kind < SERVER_KINDS; kind++)
-        server.of[kind].slot_count = kind == STORE_JOBS ? SERVER_JOBS : SERVER_SLOTS;
+        server.of[kind].slot_count = kind == CACHE_JOBS ? SERVER_JOBS : SERVER_SLOTS;
     return server;
 }
 
@@ -67,19 +67,19 @@ static char *label_text(int job)
     return xasprintf("\"training.kubeflow.org/job-name\":\"%s\"", server_job_names[job]);
 }
 
-static char *body_text(enum store_kind kind, int variant)
+static char *body_text(enum cache_kind kind, int variant)
 {
-    if (kind != STORE_JOBS)
+    if (kind != CACHE_JOBS)
         return xasprintf("\"status\":{\"phase\":\"%s\"}", phases[variant]);
     return xasprintf(
         "\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":%d," TEMPLATE "}}}", variant);
 }
 
 /* As JSON; the caller frees. */
-static char *object_text(enum store_kind kind, int slot, const struct server_object *object)
+static char *object_text(enum cache_kind kind, int slot, const struct server_object *object)
 {
     char child[64];
-    const char *name = kind == STORE_JOBS ? server_job_names[slot]
+    const char *name = kind == CACHE_JOBS ? server_job_names[slot]
                                           : watch_server_child_name(slot, child, sizeof child);
     auto_free char *owner = owner_text(object->owner);
     auto_free char *label = label_text(object->label);
@@ -89,13 +89,13 @@ static char *object_text(enum store_kind kind, int slot, const struct server_obj
                      name, object->uid, object->version, label, owner, body);
 }
 
-static void alter(struct watch_server *server, enum store_kind kind, int slot,
+static void alter(struct watch_server *server, enum cache_kind kind, int slot,
                   struct server_object *object)
 {
     if (!object->present)
         object->uid = object->version;
     object->present = true;
-    if (kind == STORE_JOBS) {
+    if (kind == CACHE_JOBS) {
         object->variant = 1 + watch_server_below(server, SERVER_REPLICAS - 1);
         object->owner = object->label = -1;
         return;
@@ -109,7 +109,7 @@ static void alter(struct watch_server *server, enum store_kind kind, int slot,
 
 void watch_server_change(struct watch_server *server)
 {
-    enum store_kind kind = (enum store_kind)watch_server_below(server, SERVER_KINDS);
+    enum cache_kind kind = (enum cache_kind)watch_server_below(server, SERVER_KINDS);
     struct server_collection *c = &server->of[kind];
     int slot = watch_server_below(server, c->slot_count);
     struct server_object *object = &c->slots[slot];
@@ -142,7 +142,7 @@ static int parameter(const char *path, const char *name)
 }
 
 /* The state at one version, from a slot on; the token is "VERSION.SLOT". */
-json_t *watch_server_list(struct watch_server *server, enum store_kind kind, const char *path,
+json_t *watch_server_list(struct watch_server *server, enum cache_kind kind, const char *path,
                           struct error *err)
 {
     const struct server_collection *c = &server->of[kind];
@@ -176,7 +176,7 @@ int watch_server_position(const char *path)
 }
 
 static const struct server_record *next_record(const struct watch_server *server,
-                                               enum store_kind kind, int position)
+                                               enum cache_kind kind, int position)
 {
     const struct server_collection *c = &server->of[kind];
     for (int i = 0; i < c->log_count; i++)
@@ -185,7 +185,7 @@ static const struct server_record *next_record(const struct watch_server *server
     return NULL;
 }
 
-bool watch_server_sent_all(const struct watch_server *server, enum store_kind kind, int position)
+bool watch_server_sent_all(const struct watch_server *server, enum cache_kind kind, int position)
 {
     return next_record(server, kind, position) == NULL;
 }
@@ -204,7 +204,7 @@ char *watch_server_bookmark(const struct watch_server *server, int *position)
 }
 
 /* Now and then it is sent again, or cut. */
-static char *record_line(struct watch_server *server, enum store_kind kind,
+static char *record_line(struct watch_server *server, enum cache_kind kind,
                          const struct server_record *record, int *position)
 {
     const struct server_object *object = &record->object;
@@ -219,7 +219,7 @@ static char *record_line(struct watch_server *server, enum store_kind kind,
     return line;
 }
 
-char *watch_server_line(struct watch_server *server, enum store_kind kind, int *position)
+char *watch_server_line(struct watch_server *server, enum cache_kind kind, int *position)
 {
     const struct server_record *record = next_record(server, kind, *position);
     if (record && *position < server->compacted)
@@ -235,14 +235,14 @@ char *watch_server_line(struct watch_server *server, enum store_kind kind, int *
 
 char *watch_server_world(const struct watch_server *server, int job)
 {
-    const struct server_object *truth = &server->of[STORE_JOBS].slots[job];
+    const struct server_object *truth = &server->of[CACHE_JOBS].slots[job];
     if (!truth->present)
         return xstrdup("none");
     auto_str struct str text;
     str_init(&text, 1 << 14);
     str_printf(&text, "%d", truth->version);
     for (int slot = 0; slot < SERVER_SLOTS; slot++) {
-        for (int kind = STORE_PODS; kind < SERVER_KINDS; kind++) {
+        for (int kind = CACHE_PODS; kind < SERVER_KINDS; kind++) {
             const struct server_object *child = &server->of[kind].slots[slot];
             int replica = slot % SERVER_REPLICAS;
             bool wanted =
@@ -254,7 +254,7 @@ char *watch_server_world(const struct watch_server *server, int job)
             str_printf(&text, " %s u%d", watch_server_child_name(slot, name, sizeof name),
                        child->uid);
             const char *phase = phases[child->variant];
-            if (kind == STORE_PODS)
+            if (kind == CACHE_PODS)
                 str_printf(&text, " %s", strcmp(phase, "Dancing") == 0 ? "Unknown" : phase);
             str_add(&text, ";");
         }
@@ -262,7 +262,7 @@ char *watch_server_world(const struct watch_server *server, int job)
     return xstrdup(str_text(&text));
 }
 
-size_t watch_server_count(const struct watch_server *server, enum store_kind kind)
+size_t watch_server_count(const struct watch_server *server, enum cache_kind kind)
 {
     size_t count = 0;
     for (int slot = 0; slot < SERVER_SLOTS; slot++)

@@ -1,11 +1,11 @@
 /* An API server in memory with three collections (jobs, pods, services) that change at random:
  * lists in pages, streams of events, a past that is compacted, and faults. For watches and the
- * store behind them. */
+ * cache behind them. */
 #ifndef SHOAL_TESTS_OPERATOR_CACHE_WATCH_SERVER_H
 #define SHOAL_TESTS_OPERATOR_CACHE_WATCH_SERVER_H
 
 #include "base/error.h"
-#include "operator/cache/store.h"
+#include "operator/cache/cache.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,17 +61,17 @@ bool watch_server_chance(struct watch_server *server, int percent);
 void watch_server_change(struct watch_server *server);
 
 /* A page, by the path's limit and continue (the caller frees it), or NULL with err set. */
-struct json_t *watch_server_list(struct watch_server *server, enum store_kind kind,
+struct json_t *watch_server_list(struct watch_server *server, enum cache_kind kind,
                                  const char *path, struct error *err);
 
 /* The resourceVersion in a watch's path. */
 int watch_server_position(const char *path);
 /* The next line of a stream that was sent all up to *position, which it moves on; NULL: there is
  * nothing to say. The caller frees it. */
-char *watch_server_line(struct watch_server *server, enum store_kind kind, int *position);
+char *watch_server_line(struct watch_server *server, enum cache_kind kind, int *position);
 char *watch_server_bookmark(const struct watch_server *server, int *position);
 /* Whether such a stream was sent everything. */
-bool watch_server_sent_all(const struct watch_server *server, enum store_kind kind, int position);
+bool watch_server_sent_all(const struct watch_server *server, enum cache_kind kind, int position);
 
 /* "JOB-TYPE-INDEX" of a slot, to `out` of `size` bytes; returns out. */
 const char *watch_server_child_name(int slot, char *out, size_t size);
@@ -80,7 +80,7 @@ const char *watch_server_child_name(int slot, char *out, size_t size);
  * PHASE;" (pods) and " NAME uUID;" (services). Those are its own that it controls, or that bear its
  * label and have no controller, or that bear a name it wants. The caller frees it. */
 char *watch_server_world(const struct watch_server *server, int job);
-size_t watch_server_count(const struct watch_server *server, enum store_kind kind);
+size_t watch_server_count(const struct watch_server *server, enum cache_kind kind);
 
 #ifdef __cplusplus
 }

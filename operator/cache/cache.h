@@ -8,14 +8,14 @@
  * that nobody works on is its JSON text, and of a large one that is suspended or finished what pods
  * alone need is not kept: before it makes pods again, a newer version of it comes.
  *
- * At most STORE_MAX_OBJECTS of a kind: further ones are not taken, which is told once a list.
+ * At most CACHE_MAX_OBJECTS of a kind: further ones are not taken, which is told once a list.
  *
  * What cannot be read: an object without name, namespace, uid or resourceVersion is told and
  * skipped; if a known one bore its name, that one is forgotten, so that nobody acts on what is no
  * longer so. A job whose spec is wrong is a job with `invalid` set; a pod whose status makes no
  * sense is there with phase Unknown (decode_pod.h). */
-#ifndef SHOAL_OPERATOR_CACHE_STORE_H
-#define SHOAL_OPERATOR_CACHE_STORE_H
+#ifndef SHOAL_OPERATOR_CACHE_CACHE_H
+#define SHOAL_OPERATOR_CACHE_CACHE_H
 
 #include "base/error.h"
 #include "operator/job/world.h"
@@ -26,13 +26,13 @@ extern "C" {
 
 struct arena;
 struct json_t;
-struct store;
+struct cache;
 
-#define STORE_MAX_OBJECTS 200000 /* of each kind; pods take some 80 MB then */
+#define CACHE_MAX_OBJECTS 200000 /* of each kind; pods take some 80 MB then */
 
 /* A job as it was last seen. Counted: whoever works on one over time holds a reference, so that a
  * newer version does not pull it away. */
-struct store_job {
+struct cached_job {
     const struct job *job;           /* defaulted, or with `invalid` set */
     const struct job_status *status; /* as the API has it */
     /* The object: its resourceVersion, its template; without managedFields and without kubectl's
@@ -41,49 +41,49 @@ struct store_job {
     size_t bytes; /* of the object as text; decoded it takes some times as much */
 };
 
-struct store_options {
+struct cache_options {
     int64_t default_backoff_limit;
-    size_t max_objects; /* of each kind; 0: STORE_MAX_OBJECTS */
+    size_t max_objects; /* of each kind; 0: CACHE_MAX_OBJECTS */
     /* A job's world has changed: reconcile it. key: "namespace/name", valid until it returns. There
      * may be no such job (any more); finished: there is (or was until now), and it has ended. Must
-     * not call the store. */
+     * not call the cache. */
     void (*changed)(void *context, const char *key, bool finished);
     /* An object that cannot be read: said with its key, and skipped. */
     void (*trouble)(void *context, const char *message);
     void *context;
 };
 
-enum store_kind { STORE_JOBS, STORE_PODS, STORE_SERVICES, STORE_POD_GROUPS, STORE_AUTOSCALERS };
-#define STORE_KINDS 5
+enum cache_kind { CACHE_JOBS, CACHE_PODS, CACHE_SERVICES, CACHE_POD_GROUPS, CACHE_AUTOSCALERS };
+#define CACHE_KINDS 5
 
-struct store *store_open(const struct store_options *options);
-void store_close(struct store *store); /* NULL-safe; jobs that are taken stay until released */
+struct cache *cache_open(const struct cache_options *options);
+void cache_close(struct cache *cache); /* NULL-safe; jobs that are taken stay until released */
 
 /* A list that begins before the last one ended takes its place. */
-void store_begin_list(struct store *store, enum store_kind kind);
-void store_put(struct store *store, enum store_kind kind, const struct json_t *object);
-void store_gone(struct store *store, enum store_kind kind, const struct json_t *object);
-void store_end_list(struct store *store, enum store_kind kind);
+void cache_begin_list(struct cache *cache, enum cache_kind kind);
+void cache_put(struct cache *cache, enum cache_kind kind, const struct json_t *object);
+void cache_delete(struct cache *cache, enum cache_kind kind, const struct json_t *object);
+void cache_end_list(struct cache *cache, enum cache_kind kind);
 
 /* The job as it is now, to be released by whoever takes it; NULL: there is no such job. */
-struct store_job *store_take_job(struct store *store, const char *key);
-void store_release_job(struct store_job *job); /* NULL-safe */
+struct cached_job *cache_acquire_job(struct cache *cache, const char *key);
+void cache_release_job(struct cached_job *job); /* NULL-safe */
 
 /* What reconcile is to see of this job: pods and services that it controls, or that carry its label
  * and have no other PyTorchJob as their controller, or that bear a name it wants; the PodGroup and
  * the autoscaler of its name. Options are left to the caller. Takes time by the number of these,
- * not by that of all. Arrays live in the arena; what they point to lives until the store is fed
+ * not by that of all. Arrays live in the arena; what they point to lives until the cache is fed
  * again.
  */
-void store_world(const struct store *store, const struct store_job *job, int64_t now_ms,
-                 struct arena *arena, struct world *ret_world);
+void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
+                    struct arena *arena, struct world *ret_world);
 
 /* Tells that every job has changed: what all of them depend on has. */
-void store_mark_jobs(struct store *store);
+void cache_resync_jobs(struct cache *cache);
 
-size_t store_count(const struct store *store, enum store_kind kind);
+size_t cache_count(const struct cache *cache, enum cache_kind kind);
 /* Jobs by their last condition; one without any counts as Created. */
-size_t store_jobs_in_state(const struct store *store, enum condition_type state);
+size_t cache_jobs_in_state(const struct cache *cache, enum condition_type state);
 
 #ifdef __cplusplus
 }

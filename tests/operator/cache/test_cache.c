@@ -2,7 +2,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "tests/operator/cache/store_fixture.h"
+#include "tests/operator/cache/cache_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +22,10 @@ static void a_job_finds_what_is_its_own(void **state)
     assert_told(f->changed, " j j k j k j k");
     assert_world(f, "ns/j", "j-worker-0:p0:Running j-worker-1:p1:Pending j-master-0:s0");
     assert_world(f, "ns/k", "k-worker-0:p2:Pending k-master-0:s1");
-    assert_null(store_take_job(f->store, "ns/none"));
-    assert_int_equal(store_count(f->store, STORE_JOBS), 2);
-    assert_int_equal(store_count(f->store, STORE_PODS), 3);
-    assert_int_equal(store_count(f->store, STORE_SERVICES), 2);
+    assert_null(cache_acquire_job(f->cache, "ns/none"));
+    assert_int_equal(cache_count(f->cache, CACHE_JOBS), 2);
+    assert_int_equal(cache_count(f->cache, CACHE_PODS), 3);
+    assert_int_equal(cache_count(f->cache, CACHE_SERVICES), 2);
 }
 
 static void only_news_are_told(void **state)
@@ -51,12 +51,12 @@ static void a_pod_keeps_the_version_it_was_seen_in(void **state)
     put_job(f, "j", "o", 1, 1);
     for (int version = 4; version < 6; version++) {
         put_pod(f, "j-worker-0", "p", "o", version, "Running");
-        struct store_job *job = store_take_job(f->store, "ns/j");
+        struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
         auto_arena struct arena *arena = arena_open();
         struct world world;
-        store_world(f->store, job, 0, arena, &world);
+        cache_snapshot(f->cache, job, 0, arena, &world);
         assert_string_equal(world.pods[0].version, version == 4 ? "4" : "5");
-        store_release_job(job);
+        cache_release_job(job);
     }
 }
 
@@ -67,15 +67,15 @@ static void what_is_gone_is_told_and_not_found(void **state)
     put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
     put_service(f, "j-worker-0", "s", "o", 3);
     str_clear(&f->changed);
-    feed_gone(f, STORE_PODS, object_pod("j-worker-0", "p", "o", 4, "Pending"));
-    feed_gone(f, STORE_PODS, object_pod("j-worker-0", "p", "o", 4, "Pending"));
+    feed_gone(f, CACHE_PODS, object_pod("j-worker-0", "p", "o", 4, "Pending"));
+    feed_gone(f, CACHE_PODS, object_pod("j-worker-0", "p", "o", 4, "Pending"));
     assert_told(f->changed, " j");
-    feed_gone(f, STORE_SERVICES, object_service("j-worker-0", "s", "o", 5));
+    feed_gone(f, CACHE_SERVICES, object_service("j-worker-0", "s", "o", 5));
     assert_told(f->changed, " j");
     assert_world(f, "ns/j", "");
-    feed_gone(f, STORE_JOBS, object_job("j", "o", 6, 1));
+    feed_gone(f, CACHE_JOBS, object_job("j", "o", 6, 1));
     assert_told(f->changed, " j");
-    assert_null(store_take_job(f->store, "ns/j"));
+    assert_null(cache_acquire_job(f->cache, "ns/j"));
 }
 
 /* The end of an object that bore the name before is not the end of this one. */
@@ -85,8 +85,8 @@ static void what_is_gone_has_a_uid(void **state)
     put_job(f, "j", "o2", 5, 1);
     put_pod(f, "j-worker-0", "p2", "o2", 6, "Pending");
     str_clear(&f->changed);
-    feed_gone(f, STORE_PODS, object_pod("j-worker-0", "p1", "o", 4, "Pending"));
-    feed_gone(f, STORE_JOBS, object_job("j", "o", 3, 1));
+    feed_gone(f, CACHE_PODS, object_pod("j-worker-0", "p1", "o", 4, "Pending"));
+    feed_gone(f, CACHE_JOBS, object_job("j", "o", 3, 1));
     assert_told(f->changed, "");
     assert_world(f, "ns/j", "j-worker-0:p2:Pending");
 }
@@ -100,14 +100,14 @@ static void a_name_in_the_way_is_seen(void **state)
     str_clear(&f->changed);
     static const char in_the_way[] =
         "{metadata: {name: j-worker-1, namespace: ns, uid: x, resourceVersion: '%d'%s}}";
-    feed_put(f, STORE_PODS,
+    feed_put(f, CACHE_PODS,
              object_from(in_the_way, 3, ", labels: {training.kubeflow.org/job-name: k}"));
     assert_told(f->changed, " k j");
-    feed_put(f, STORE_SERVICES, object_from(in_the_way, 4, ""));
+    feed_put(f, CACHE_SERVICES, object_from(in_the_way, 4, ""));
     assert_told(f->changed, " j");
     assert_world(f, "ns/j", "j-worker-1:x:Pending j-worker-1:x");
     assert_world(f, "ns/k", "j-worker-1:x:Pending");
-    feed_gone(f, STORE_PODS, object_from(in_the_way, 5, ""));
+    feed_gone(f, CACHE_PODS, object_from(in_the_way, 5, ""));
     assert_told(f->changed, " k j");
     /* a name beyond the replicas is of no concern */
     put_job(f, "j", "o", 6, 1);
@@ -121,16 +121,16 @@ static void a_child_may_change_hands(void **state)
     put_job(f, "k", "q", 2, 1);
     static const char free_pod[] = "{metadata: {name: p, namespace: ns, uid: x, resourceVersion: "
                                    "'%d', labels: {training.kubeflow.org/job-name: %s}}}";
-    feed_put(f, STORE_PODS, object_from(free_pod, 3, "j"));
+    feed_put(f, CACHE_PODS, object_from(free_pod, 3, "j"));
     str_clear(&f->changed);
-    feed_put(f, STORE_PODS, object_from(free_pod, 4, "k"));
+    feed_put(f, CACHE_PODS, object_from(free_pod, 4, "k"));
     assert_told(f->changed, " j k");
     assert_world(f, "ns/j", "");
     assert_world(f, "ns/k", "p:x:Pending");
-    feed_put(f, STORE_PODS, object_from(free_pod, 5, "''"));
+    feed_put(f, CACHE_PODS, object_from(free_pod, 5, "''"));
     assert_told(f->changed, " k");
     assert_world(f, "ns/k", "");
-    assert_int_equal(store_count(f->store, STORE_PODS), 1);
+    assert_int_equal(cache_count(f->cache, CACHE_PODS), 1);
 }
 
 static void why_a_pod_waits_is_kept(void **state)
@@ -138,17 +138,17 @@ static void why_a_pod_waits_is_kept(void **state)
     struct fixture *f = *state;
     put_job(f, "j", "o", 1, 1);
     feed_put(
-        f, STORE_PODS,
+        f, CACHE_PODS,
         object_from("{metadata: {name: j-worker-0, namespace: ns, uid: p, resourceVersion: '2'}, "
                     "status: {containerStatuses: [{name: pytorch, state: {waiting: {reason: "
                     "ImagePullBackOff, message: no such image}}}]}}"));
-    struct store_job *job = store_take_job(f->store, "ns/j");
+    struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
     auto_arena struct arena *arena = arena_open();
     struct world world;
-    store_world(f->store, job, 0, arena, &world);
+    cache_snapshot(f->cache, job, 0, arena, &world);
     assert_string_equal(world.pods[0].waiting_reason, "ImagePullBackOff");
     assert_string_equal(world.pods[0].waiting_message, "no such image");
-    store_release_job(job);
+    cache_release_job(job);
 }
 
 static void it_takes_no_more_than_it_may(void **state)
@@ -166,13 +166,13 @@ static void it_takes_no_more_than_it_may(void **state)
                 "fewer namespaces (--namespace)\n"
                 "pod ns/j20-worker-0: not taken, like all that follow: too many; watch fewer "
                 "namespaces (--namespace)\n");
-    assert_int_equal(store_count(f->store, STORE_JOBS), FIXTURE_MAX_OBJECTS);
-    assert_int_equal(store_count(f->store, STORE_PODS), FIXTURE_MAX_OBJECTS);
+    assert_int_equal(cache_count(f->cache, CACHE_JOBS), FIXTURE_MAX_OBJECTS);
+    assert_int_equal(cache_count(f->cache, CACHE_PODS), FIXTURE_MAX_OBJECTS);
     /* news of those that were taken are taken, and what goes makes room */
     put_pod(f, "j0-worker-0", "j0-worker-0", "j0", 2, "Running");
-    feed_gone(f, STORE_PODS, object_pod("j0-worker-0", "j0-worker-0", "j0", 3, "Running"));
+    feed_gone(f, CACHE_PODS, object_pod("j0-worker-0", "j0-worker-0", "j0", 3, "Running"));
     put_pod(f, "j20-worker-0", "p", "j20", 4, "Pending");
-    assert_int_equal(store_count(f->store, STORE_PODS), FIXTURE_MAX_OBJECTS);
+    assert_int_equal(cache_count(f->cache, CACHE_PODS), FIXTURE_MAX_OBJECTS);
     assert_told(f->trouble, "");
 }
 
@@ -184,15 +184,15 @@ static void what_is_told_says_whether_the_job_has_ended(void **state)
     struct fixture *f = *state;
     static const char job[] = "{metadata: {name: j, namespace: ns, uid: o, resourceVersion: '%d'}, "
                               "spec: {}, status: {conditions: [{type: %s, status: 'True'}]}}";
-    feed_put(f, STORE_JOBS, object_from(job, 1, "Running"));
+    feed_put(f, CACHE_JOBS, object_from(job, 1, "Running"));
     assert_told(f->changed, " j");
-    feed_put(f, STORE_JOBS, object_from(job, 2, "Succeeded"));
+    feed_put(f, CACHE_JOBS, object_from(job, 2, "Succeeded"));
     assert_told(f->changed, " j~");
-    feed_put(f, STORE_JOBS, object_from(job, 3, "Failed"));
+    feed_put(f, CACHE_JOBS, object_from(job, 3, "Failed"));
     put_pod(f, "j-worker-0", "p", "o", 4, "Pending");
-    store_mark_jobs(f->store);
+    cache_resync_jobs(f->cache);
     assert_told(f->changed, " j~ j~ j~");
-    feed_gone(f, STORE_JOBS, object_from(job, 5, "Failed"));
+    feed_gone(f, CACHE_JOBS, object_from(job, 5, "Failed"));
     put_pod(f, "j-worker-0", "p", "o", 6, "Running");
     assert_told(f->changed, " j~ j");
 }
@@ -207,33 +207,33 @@ static void a_list_drops_what_it_does_not_hold(void **state)
         put_pod(f, name, "p", "o", 3 + i, "Pending");
     }
     str_clear(&f->changed);
-    store_begin_list(f->store, STORE_PODS);
+    cache_begin_list(f->cache, CACHE_PODS);
     put_pod(f, "j-worker-0", "p", "o", 3, "Pending");
     put_pod(f, "j-worker-1", "p", "o", 9, "Running");
     assert_told(f->changed, " j");
     /* until it ends, nothing is missing */
     assert_world(f, "ns/j", "j-worker-0:p:Pending j-worker-1:p:Running j-worker-2:p:Pending");
-    store_end_list(f->store, STORE_PODS);
+    cache_end_list(f->cache, CACHE_PODS);
     assert_told(f->changed, " j");
     assert_world(f, "ns/j", "j-worker-0:p:Pending j-worker-1:p:Running");
-    store_begin_list(f->store, STORE_JOBS);
+    cache_begin_list(f->cache, CACHE_JOBS);
     put_job(f, "k", "q", 2, 3);
-    store_end_list(f->store, STORE_JOBS);
+    cache_end_list(f->cache, CACHE_JOBS);
     assert_told(f->changed, " j");
-    assert_null(store_take_job(f->store, "ns/j"));
-    assert_int_equal(store_count(f->store, STORE_JOBS), 1);
-    assert_int_equal(store_count(f->store, STORE_PODS), 2);
+    assert_null(cache_acquire_job(f->cache, "ns/j"));
+    assert_int_equal(cache_count(f->cache, CACHE_JOBS), 1);
+    assert_int_equal(cache_count(f->cache, CACHE_PODS), 2);
 }
 
 static void a_list_that_begins_anew_holds_nothing(void **state)
 {
     struct fixture *f = *state;
     put_pod(f, "j-worker-0", "p", "o", 1, "Pending");
-    store_begin_list(f->store, STORE_PODS);
+    cache_begin_list(f->cache, CACHE_PODS);
     put_pod(f, "j-worker-0", "p", "o", 1, "Pending");
-    store_begin_list(f->store, STORE_PODS);
-    store_end_list(f->store, STORE_PODS);
-    assert_int_equal(store_count(f->store, STORE_PODS), 0);
+    cache_begin_list(f->cache, CACHE_PODS);
+    cache_end_list(f->cache, CACHE_PODS);
+    assert_int_equal(cache_count(f->cache, CACHE_PODS), 0);
 }
 
 static void all_jobs_can_be_marked(void **state)
@@ -243,7 +243,7 @@ static void all_jobs_can_be_marked(void **state)
     put_pod(f, "x-worker-0", "p", "q", 2, "Pending"); /* its job is not known */
     put_job(f, "k", "r", 3, 1);
     str_clear(&f->changed);
-    store_mark_jobs(f->store);
+    cache_resync_jobs(f->cache);
     bool in_order = strcmp(str_text(&f->changed), " j k") == 0;
     assert_true(in_order || strcmp(str_text(&f->changed), " k j") == 0);
 }

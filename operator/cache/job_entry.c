@@ -1,4 +1,4 @@
-#include "operator/cache/store_job.h"
+#include "operator/cache/job_entry.h"
 
 #include "base/mem.h"
 #include "operator/decode/decode.h"
@@ -17,9 +17,9 @@
 enum { LARGE_BYTES = 16 << 10 }; /* smaller jobs are kept whole: they are cheap */
 
 struct decoded_job {
-    struct store_job shown; /* first: what takers hold */
-    unsigned takers;
-    struct stored_job *stored; /* NULL: a newer version has taken its place, or it is gone */
+    struct cached_job shown; /* first: what its users hold */
+    unsigned users;
+    struct job_entry *entry; /* NULL: a newer version has taken its place, or it is gone */
     struct arena *arena;
     json_t *object;
     struct job_status status;
@@ -114,44 +114,44 @@ static enum condition_type state_of(const json_t *object)
     return last ? last->type : CONDITION_CREATED;
 }
 
-struct stored_job *stored_job_open(const struct json_t *object, const struct identity *identity)
+struct job_entry *job_entry_open(const struct json_t *object, const struct identity *identity)
 {
     size_t version_bytes = strlen(identity->resource_version) + 1;
     size_t uid_bytes = strlen(identity->uid) + 1;
-    struct stored_job *stored = xmalloc(sizeof *stored + version_bytes + uid_bytes);
-    char *texts = (char *)(stored + 1);
-    *stored = (struct stored_job){
+    struct job_entry *entry = xmalloc(sizeof *entry + version_bytes + uid_bytes);
+    char *texts = (char *)(entry + 1);
+    *entry = (struct job_entry){
         .text = trimmed_text(object),
         .version = memcpy(texts, identity->resource_version, version_bytes),
         .uid = memcpy(texts + version_bytes, identity->uid, uid_bytes),
         .state = state_of(object),
     };
-    assert(stored->text);
-    stored->bytes = strlen(stored->text);
-    if (stored->bytes > LARGE_BYTES && is_idle(object)) {
-        char *slim = slim_text(stored->text);
-        free(stored->text);
-        stored->text = slim;
+    assert(entry->text);
+    entry->bytes = strlen(entry->text);
+    if (entry->bytes > LARGE_BYTES && is_idle(object)) {
+        char *slim = slim_text(entry->text);
+        free(entry->text);
+        entry->text = slim;
     }
-    return stored;
+    return entry;
 }
 
-void stored_job_close(struct stored_job *stored)
+void job_entry_close(struct job_entry *entry)
 {
-    if (!stored)
+    if (!entry)
         return;
-    if (stored->decoded)
-        stored->decoded->stored = NULL;
-    free(stored->text);
-    free(stored);
+    if (entry->decoded)
+        entry->decoded->entry = NULL;
+    free(entry->text);
+    free(entry);
 }
 
-static struct decoded_job *decode(struct stored_job *stored, int64_t default_backoff_limit)
+static struct decoded_job *decode(struct job_entry *entry, int64_t default_backoff_limit)
 {
     struct decoded_job *decoded = xcalloc(1, sizeof *decoded);
-    decoded->stored = stored;
+    decoded->entry = entry;
     decoded->arena = arena_open();
-    decoded->object = json_loads(stored->text, JSON_ALLOW_NUL, NULL);
+    decoded->object = json_loads(entry->text, JSON_ALLOW_NUL, NULL);
     assert(decoded->object); /* it was written by us */
     struct lines problems;
     lines_init(&problems, decoded->arena);
@@ -160,25 +160,25 @@ static struct decoded_job *decode(struct stored_job *stored, int64_t default_bac
     decoded->status = decode_status(json_object_get(decoded->object, "status"), decoded->arena);
     decoded->shown.status = &decoded->status;
     decoded->shown.object = decoded->object;
-    decoded->shown.bytes = stored->bytes;
+    decoded->shown.bytes = entry->bytes;
     return decoded;
 }
 
-struct store_job *stored_job_take(struct stored_job *stored, int64_t default_backoff_limit)
+struct cached_job *job_entry_acquire(struct job_entry *entry, int64_t default_backoff_limit)
 {
-    if (!stored->decoded)
-        stored->decoded = decode(stored, default_backoff_limit);
-    stored->decoded->takers++;
-    return &stored->decoded->shown;
+    if (!entry->decoded)
+        entry->decoded = decode(entry, default_backoff_limit);
+    entry->decoded->users++;
+    return &entry->decoded->shown;
 }
 
-void stored_job_release(struct store_job *job)
+void job_entry_release(struct cached_job *job)
 {
     struct decoded_job *decoded = (struct decoded_job *)job;
-    if (!decoded || --decoded->takers > 0)
+    if (!decoded || --decoded->users > 0)
         return;
-    if (decoded->stored)
-        decoded->stored->decoded = NULL;
+    if (decoded->entry)
+        decoded->entry->decoded = NULL;
     json_decref(decoded->object);
     arena_close(decoded->arena);
     free(decoded);

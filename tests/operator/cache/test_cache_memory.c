@@ -4,7 +4,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "operator/cache/store.h"
+#include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
 
 #include <jansson.h>
@@ -78,9 +78,9 @@ static void ignore(void *context, const char *text)
     (void)context, (void)text;
 }
 
-static struct store *open_store(void)
+static struct cache *open_cache(void)
 {
-    return store_open(&(struct store_options){
+    return cache_open(&(struct cache_options){
         .default_backoff_limit = 6, .changed = ignore_news, .trouble = ignore});
 }
 
@@ -144,59 +144,59 @@ static json_t *make_service(int job, int index)
         job, index, index, job, job, index, job, job);
 }
 
-/* ---- the store ---- */
+/* ---- the cache ---- */
 
-static void feed(struct store *store, enum store_kind kind, json_t *object)
+static void feed(struct cache *cache, enum cache_kind kind, json_t *object)
 {
-    store_put(store, kind, object);
+    cache_put(cache, kind, object);
     json_decref(object);
 }
 
-static void feed_all(struct store *store)
+static void feed_all(struct cache *cache)
 {
     for (int job = 0; job < JOBS; job++) {
-        feed(store, STORE_JOBS, make_job(job));
+        feed(cache, CACHE_JOBS, make_job(job));
         for (int i = 0; i < PODS; i++) {
-            feed(store, STORE_PODS, make_pod(job, i, 1));
-            feed(store, STORE_SERVICES, make_service(job, i));
+            feed(cache, CACHE_PODS, make_pod(job, i, 1));
+            feed(cache, CACHE_SERVICES, make_service(job, i));
         }
     }
 }
 
-static void drop_all(struct store *store)
+static void drop_all(struct cache *cache)
 {
-    for (int kind = STORE_JOBS; kind <= STORE_SERVICES; kind++) {
-        store_begin_list(store, (enum store_kind)kind);
-        store_end_list(store, (enum store_kind)kind);
-        assert_int_equal(store_count(store, (enum store_kind)kind), 0);
+    for (int kind = CACHE_JOBS; kind <= CACHE_SERVICES; kind++) {
+        cache_begin_list(cache, (enum cache_kind)kind);
+        cache_end_list(cache, (enum cache_kind)kind);
+        assert_int_equal(cache_count(cache, (enum cache_kind)kind), 0);
     }
 }
 
 /* A pass over a job looks at it and lets go of it. */
-static void look_at_all(struct store *store)
+static void look_at_all(struct cache *cache)
 {
     for (int job = 0; job < JOBS; job++) {
         auto_arena struct arena *arena = arena_open();
         const char *key = arena_printf(arena, "team-a/training-job-%d", job);
-        struct store_job *taken = store_take_job(store, key);
+        struct cached_job *taken = cache_acquire_job(cache, key);
         struct world world;
         assert_non_null(taken);
-        store_world(store, taken, 0, arena, &world);
+        cache_snapshot(cache, taken, 0, arena, &world);
         assert_int_equal(world.pod_count, PODS);
         assert_int_equal(world.service_count, PODS);
-        store_release_job(taken);
+        cache_release_job(taken);
     }
 }
 
 /* Returns the most bytes that were in use. */
 static size_t fill_and_empty(void)
 {
-    struct store *store = open_store();
-    feed_all(store);
-    look_at_all(store);
+    struct cache *cache = open_cache();
+    feed_all(cache);
+    look_at_all(cache);
     size_t bytes = bytes_in_use;
-    drop_all(store);
-    store_close(store);
+    drop_all(cache);
+    cache_close(cache);
     return bytes;
 }
 
@@ -215,14 +215,14 @@ static void a_thousand_jobs_fit(void **state)
 static void news_cost_nothing(void **state)
 {
     (void)state;
-    struct store *store = open_store();
-    feed(store, STORE_JOBS, make_job(0));
-    feed(store, STORE_PODS, make_pod(0, 0, 1));
+    struct cache *cache = open_cache();
+    feed(cache, CACHE_JOBS, make_job(0));
+    feed(cache, CACHE_PODS, make_pod(0, 0, 1));
     size_t before = bytes_in_use;
     for (int version = 2; version < 10; version++)
-        feed(store, STORE_PODS, make_pod(0, 0, version));
+        feed(cache, CACHE_PODS, make_pod(0, 0, version));
     assert_int_equal(bytes_in_use, before);
-    store_close(store);
+    cache_close(cache);
 }
 
 /* Each of a megabyte, suspended or finished: what they cost is not by that. */
@@ -230,7 +230,7 @@ static void large_jobs_at_rest_cost_little(void **state)
 {
     (void)state;
     enum { LARGE_JOBS = 100, BYTES = 1000 * 1000, LARGE_MAX_BYTES = 1 << 20 };
-    struct store *store = open_store();
+    struct cache *cache = open_cache();
     size_t before = bytes_in_use;
     char *value = xmalloc(BYTES + 1);
     memset(value, 'x', BYTES);
@@ -245,11 +245,11 @@ static void large_jobs_at_rest_cost_little(void **state)
         json_object_set_new(at, "value", json_string(value));
         at = json_object_get(json_object_get(object, "spec"), "runPolicy");
         json_object_set_new(at, "suspend", json_true());
-        feed(store, STORE_JOBS, object);
+        feed(cache, CACHE_JOBS, object);
     }
     free(value);
     assert_true(bytes_in_use - before < LARGE_MAX_BYTES);
-    store_close(store);
+    cache_close(cache);
 }
 
 int main(void)

@@ -1,9 +1,9 @@
-/* A store and what it told, for tests. Jobs are in namespace "ns". */
-#ifndef SHOAL_TESTS_OPERATOR_CACHE_STORE_FIXTURE_H
-#define SHOAL_TESTS_OPERATOR_CACHE_STORE_FIXTURE_H
+/* A cache and what it reported, for tests. Jobs are in namespace "ns". */
+#ifndef SHOAL_TESTS_OPERATOR_CACHE_CACHE_FIXTURE_H
+#define SHOAL_TESTS_OPERATOR_CACHE_CACHE_FIXTURE_H
 
 #include "base/str.h"
-#include "operator/cache/store.h"
+#include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
 
 #ifdef __cplusplus
@@ -13,7 +13,7 @@ extern "C" {
 #define FIXTURE_MAX_OBJECTS 20
 
 struct fixture {
-    struct store *store; /* takes so many of each kind */
+    struct cache *cache; /* takes so many of each kind */
     struct str changed;  /* keys without "ns/", each after a space; ended jobs' with "~" */
     struct str trouble;  /* a line each */
 };
@@ -24,12 +24,12 @@ int fixture_close(void **state);
 #define test(function) cmocka_unit_test_setup_teardown(function, fixture_open, fixture_close)
 
 /* Feed an object and let go of it, as a watch does. */
-void feed_put(struct fixture *f, enum store_kind kind, struct json_t *object);
-void feed_gone(struct fixture *f, enum store_kind kind, struct json_t *object);
+void feed_put(struct fixture *f, enum cache_kind kind, struct json_t *object);
+void feed_gone(struct fixture *f, enum cache_kind kind, struct json_t *object);
 
-#define put_job(f, ...)     feed_put((f), STORE_JOBS, object_job(__VA_ARGS__))
-#define put_pod(f, ...)     feed_put((f), STORE_PODS, object_pod(__VA_ARGS__))
-#define put_service(f, ...) feed_put((f), STORE_SERVICES, object_service(__VA_ARGS__))
+#define put_job(f, ...)     feed_put((f), CACHE_JOBS, object_job(__VA_ARGS__))
+#define put_pod(f, ...)     feed_put((f), CACHE_PODS, object_pod(__VA_ARGS__))
+#define put_service(f, ...) feed_put((f), CACHE_SERVICES, object_service(__VA_ARGS__))
 
 /* What was told since the last look. */
 #define assert_told(text, expected)                                                                \
@@ -39,7 +39,7 @@ void feed_gone(struct fixture *f, enum store_kind kind, struct json_t *object);
     } while (0)
 
 /* "NAME:UID:PHASE" of each pod, then "NAME:UID" of each service, in order of name. */
-const char *world_text(struct fixture *f, const struct store_job *job, struct arena *arena);
+const char *world_text(struct fixture *f, const struct cached_job *job, struct arena *arena);
 void assert_world(struct fixture *f, const char *key, const char *expected);
 
 #ifdef __cplusplus

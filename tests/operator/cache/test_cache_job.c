@@ -2,7 +2,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "tests/operator/cache/store_fixture.h"
+#include "tests/operator/cache/cache_fixture.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -13,27 +13,27 @@ static void a_job_that_is_taken_stays(void **state)
 {
     struct fixture *f = *state;
     put_job(f, "j", "o", 1, 2);
-    struct store_job *old = store_take_job(f->store, "ns/j");
-    assert_ptr_equal(store_take_job(f->store, "ns/j"), old);
+    struct cached_job *old = cache_acquire_job(f->cache, "ns/j");
+    assert_ptr_equal(cache_acquire_job(f->cache, "ns/j"), old);
     put_job(f, "j", "o", 2, 5);
-    struct store_job *new = store_take_job(f->store, "ns/j");
+    struct cached_job *new = cache_acquire_job(f->cache, "ns/j");
     assert_int_equal(old->job->replicas[REPLICA_WORKER].replicas.value, 2);
     assert_int_equal(new->job->replicas[REPLICA_WORKER].replicas.value, 5);
-    store_release_job(old);
-    feed_gone(f, STORE_JOBS, object_job("j", "o", 3, 5));
-    assert_null(store_take_job(f->store, "ns/j"));
+    cache_release_job(old);
+    feed_gone(f, CACHE_JOBS, object_job("j", "o", 3, 5));
+    assert_null(cache_acquire_job(f->cache, "ns/j"));
     assert_string_equal(old->job->name, "j");
     auto_arena struct arena *arena = arena_open();
     assert_string_equal(world_text(f, new, arena), "");
-    store_release_job(old);
-    store_release_job(new);
-    store_release_job(NULL);
+    cache_release_job(old);
+    cache_release_job(new);
+    cache_release_job(NULL);
 }
 
 static void a_job_is_decoded_whole(void **state)
 {
     struct fixture *f = *state;
-    feed_put(f, STORE_JOBS,
+    feed_put(f, CACHE_JOBS,
              object_from(
                  "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: "
                  "ns, uid: o, resourceVersion: '8', managedFields: [{manager: m}], annotations: "
@@ -41,7 +41,7 @@ static void a_job_is_decoded_whole(void **state)
                  "{pytorchReplicaSpecs: {Master: {replicas: 1, template: {spec: {nodeName: node-1, "
                  "containers: [{name: pytorch, image: i}]}}}}}, status: {history: {failures: 3}, "
                  "startTime: '1970-01-01T00:00:05Z'}}"));
-    struct store_job *job = store_take_job(f->store, "ns/j");
+    struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
     assert_null(job->job->invalid);
     assert_int_equal(job->job->run_policy.backoff_limit.value, 6);
     assert_int_equal(job->status->history.failures, 3);
@@ -53,7 +53,7 @@ static void a_job_is_decoded_whole(void **state)
     json_t *raw = (json_t *)job->job->replicas[REPLICA_MASTER].template_.raw;
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(raw, "spec"), "nodeName")), "node-1");
-    store_release_job(job);
+    cache_release_job(job);
 }
 
 /* A job of 100 KB of environment, a third of it that of an init container. */
@@ -94,8 +94,8 @@ static void a_large_job_is_kept_as_far_as_it_is_needed(void **state)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < array_length(rows); i++) {
-        feed_put(f, STORE_JOBS, large_job((int)i + 1, rows[i].run_policy, rows[i].conditions));
-        struct store_job *job = store_take_job(f->store, "ns/j");
+        feed_put(f, CACHE_JOBS, large_job((int)i + 1, rows[i].run_policy, rows[i].conditions));
+        struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
         auto_free char *text = json_dumps(job->object, JSON_COMPACT);
         if ((strlen(text) > 99000) != rows[i].whole)
             fail_msg("row %zu: %zu bytes are kept", i, strlen(text));
@@ -107,7 +107,7 @@ static void a_large_job_is_kept_as_far_as_it_is_needed(void **state)
         assert_int_equal(template_->containers[0].requests.count, 1);
         assert_int_equal(template_->containers[0].env_count, rows[i].whole);
         assert_int_equal(template_->grace_period_s.value, 7);
-        store_release_job(job);
+        cache_release_job(job);
     }
 }
 
@@ -117,7 +117,7 @@ static void put_in_state(struct fixture *f, int version, const char *conditions)
         "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: ns, uid: "
         "o, resourceVersion: '%d'}, spec: {}, status: {conditions: [%s]}}",
         version, conditions);
-    feed_put(f, STORE_JOBS, object_from(text));
+    feed_put(f, CACHE_JOBS, object_from(text));
 }
 
 static void jobs_are_counted_by_their_state(void **state)
@@ -136,24 +136,24 @@ static void jobs_are_counted_by_their_state(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         put_in_state(f, (int)i + 1, rows[i].conditions);
         for (enum condition_type s = 0; s < CONDITION_TYPES; s++)
-            assert_int_equal(store_jobs_in_state(f->store, s),
+            assert_int_equal(cache_jobs_in_state(f->cache, s),
                              (s == rows[i].state) + (s == CONDITION_CREATED));
     }
-    feed_gone(f, STORE_JOBS, object_job("j", "o", 9, 1));
-    assert_int_equal(store_jobs_in_state(f->store, CONDITION_FAILED), 0);
+    feed_gone(f, CACHE_JOBS, object_job("j", "o", 9, 1));
+    assert_int_equal(cache_jobs_in_state(f->cache, CONDITION_FAILED), 0);
 }
 
 static void a_wrong_spec_is_a_job_that_says_so(void **state)
 {
     struct fixture *f = *state;
-    feed_put(f, STORE_JOBS,
+    feed_put(f, CACHE_JOBS,
              object_from("{metadata: {name: j, namespace: ns, uid: o, resourceVersion: "
                          "'1'}, spec: none}"));
     put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
     assert_told(f->trouble, "");
-    struct store_job *job = store_take_job(f->store, "ns/j");
+    struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
     assert_non_null(strstr(job->job->invalid, "spec: must be a mapping"));
-    store_release_job(job);
+    cache_release_job(job);
     assert_world(f, "ns/j", "j-worker-0:p:Pending");
 }
 
@@ -165,11 +165,11 @@ static void the_unreadable_is_told_and_disturbs_nobody(void **state)
     put_job(f, "j", "o", 1, 1);
     put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
     str_clear(&f->changed);
-    feed_put(f, STORE_PODS, object_from("{metadata: {namespace: ns, uid: u}}"));
+    feed_put(f, CACHE_PODS, object_from("{metadata: {namespace: ns, uid: u}}"));
     assert_told(f->trouble, "pod ns/: metadata.name: Required value: must be text\n");
-    feed_put(f, STORE_SERVICES, object_from("{metadata: []}"));
+    feed_put(f, CACHE_SERVICES, object_from("{metadata: []}"));
     assert_told(f->trouble, "service /: metadata.name: Required value: must be text\n");
-    feed_gone(f, STORE_JOBS, object_from("{metadata: {name: x, namespace: ns}}"));
+    feed_gone(f, CACHE_JOBS, object_from("{metadata: {name: x, namespace: ns}}"));
     assert_told(f->trouble, "PyTorchJob ns/x: metadata.uid: Required value: must be text\n");
     assert_told(f->changed, "");
     assert_world(f, "ns/j", "j-worker-0:p:Pending");
@@ -181,15 +181,15 @@ static void a_known_one_that_became_unreadable_is_forgotten(void **state)
     put_job(f, "j", "o", 1, 1);
     put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
     str_clear(&f->changed);
-    feed_put(f, STORE_PODS, object_from("{metadata: {name: j-worker-0, namespace: ns, uid: p}}"));
+    feed_put(f, CACHE_PODS, object_from("{metadata: {name: j-worker-0, namespace: ns, uid: p}}"));
     assert_told(f->changed, " j");
     assert_told(f->trouble, "pod ns/j-worker-0: metadata.resourceVersion: Required value: must be "
                             "text\n");
     assert_world(f, "ns/j", "");
-    feed_put(f, STORE_JOBS,
+    feed_put(f, CACHE_JOBS,
              object_from("{metadata: {name: j, namespace: ns, resourceVersion: '3'}}"));
     assert_told(f->changed, " j");
-    assert_null(store_take_job(f->store, "ns/j"));
+    assert_null(cache_acquire_job(f->cache, "ns/j"));
     put_job(f, "j", "o", 4, 1);
     assert_world(f, "ns/j", "");
 }

@@ -1,4 +1,4 @@
-#include "tests/operator/cache/store_fixture.h"
+#include "tests/operator/cache/cache_fixture.h"
 
 #include "base/mem.h"
 #include "tests/operator/cache/objects.h"
@@ -26,7 +26,7 @@ int fixture_open(void **state)
     struct fixture *f = xcalloc(1, sizeof *f);
     str_init(&f->changed, 1 << 16);
     str_init(&f->trouble, 1 << 16);
-    f->store = store_open(&(struct store_options){.max_objects = FIXTURE_MAX_OBJECTS,
+    f->cache = cache_open(&(struct cache_options){.max_objects = FIXTURE_MAX_OBJECTS,
                                                   .default_backoff_limit = 6,
                                                   .changed = on_changed,
                                                   .trouble = on_trouble,
@@ -38,22 +38,22 @@ int fixture_open(void **state)
 int fixture_close(void **state)
 {
     struct fixture *f = *state;
-    store_close(f->store);
+    cache_close(f->cache);
     str_free(&f->changed);
     str_free(&f->trouble);
     free(f);
     return 0;
 }
 
-void feed_put(struct fixture *f, enum store_kind kind, json_t *object)
+void feed_put(struct fixture *f, enum cache_kind kind, json_t *object)
 {
-    store_put(f->store, kind, object);
+    cache_put(f->cache, kind, object);
     json_decref(object);
 }
 
-void feed_gone(struct fixture *f, enum store_kind kind, json_t *object)
+void feed_gone(struct fixture *f, enum cache_kind kind, json_t *object)
 {
-    store_gone(f->store, kind, object);
+    cache_delete(f->cache, kind, object);
     json_decref(object);
 }
 
@@ -62,10 +62,10 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-const char *world_text(struct fixture *f, const struct store_job *job, struct arena *arena)
+const char *world_text(struct fixture *f, const struct cached_job *job, struct arena *arena)
 {
     struct world world;
-    store_world(f->store, job, 77, arena, &world);
+    cache_snapshot(f->cache, job, 77, arena, &world);
     assert_ptr_equal(world.job, job->job);
     assert_ptr_equal(world.status, job->status);
     assert_int_equal(world.now_ms, 77);
@@ -88,9 +88,9 @@ const char *world_text(struct fixture *f, const struct store_job *job, struct ar
 
 void assert_world(struct fixture *f, const char *key, const char *expected)
 {
-    struct store_job *job = store_take_job(f->store, key);
+    struct cached_job *job = cache_acquire_job(f->cache, key);
     assert_non_null(job);
     auto_arena struct arena *arena = arena_open();
     assert_string_equal(world_text(f, job, arena), expected);
-    store_release_job(job);
+    cache_release_job(job);
 }

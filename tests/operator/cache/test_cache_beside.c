@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "operator/cache/store.h"
+#include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
 
 #include <jansson.h>
@@ -22,30 +22,30 @@ static void on_trouble(void *context, const char *message)
     fail_msg("%s", message);
 }
 
-static void put(struct store *store, enum store_kind kind, json_t *object)
+static void put(struct cache *cache, enum cache_kind kind, json_t *object)
 {
-    store_put(store, kind, object);
+    cache_put(cache, kind, object);
     json_decref(object);
 }
 
-static struct world look(struct store *store, const char *key, struct arena *arena)
+static struct world look(struct cache *cache, const char *key, struct arena *arena)
 {
-    struct store_job *job = store_take_job(store, key);
+    struct cached_job *job = cache_acquire_job(cache, key);
     struct world world;
     assert_non_null(job);
-    store_world(store, job, 1, arena, &world);
-    store_release_job(job);
+    cache_snapshot(cache, job, 1, arena, &world);
+    cache_release_job(job);
     return world;
 }
 
-static void put_both(struct store *store)
+static void put_both(struct cache *cache)
 {
-    put(store, STORE_POD_GROUPS,
+    put(cache, CACHE_POD_GROUPS,
         object_from("{metadata: {name: j, namespace: ns, uid: g, resourceVersion: '2'}, spec: "
                     "{minMember: 2, queue: q, minResources: {cpu: 500m, memory: 1}}, status: "
                     "{phase: Pending, conditions: [{type: Unschedulable, status: 'True', message: "
                     "full}]}}"));
-    put(store, STORE_AUTOSCALERS,
+    put(cache, CACHE_AUTOSCALERS,
         object_from("{metadata: {name: j, namespace: ns, uid: a, resourceVersion: '3', "
                     "ownerReferences: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: j, "
                     "uid: o, controller: true}]}, spec: {maxReplicas: 3}}"));
@@ -72,33 +72,33 @@ static void they_are_found_by_the_jobs_name(void **state)
     (void)state;
     struct str changed;
     str_init(&changed, 4096);
-    struct store *store = store_open(
-        &(struct store_options){.changed = on_changed, .trouble = on_trouble, .context = &changed});
+    struct cache *cache = cache_open(
+        &(struct cache_options){.changed = on_changed, .trouble = on_trouble, .context = &changed});
     struct arena *arena = arena_open();
-    put(store, STORE_POD_GROUPS,
+    put(cache, CACHE_POD_GROUPS,
         object_from("{metadata: {name: none, namespace: ns, uid: x, resourceVersion: '4'}}"));
     assert_string_equal(str_text(&changed), ""); /* nobody's business */
-    put(store, STORE_JOBS, object_job("j", "o", 1, 1));
-    put_both(store);
-    put_both(store); /* the same version again is no news */
+    put(cache, CACHE_JOBS, object_job("j", "o", 1, 1));
+    put_both(cache);
+    put_both(cache); /* the same version again is no news */
     assert_string_equal(str_text(&changed), " ns/j ns/j ns/j");
-    struct world world = look(store, "ns/j", arena);
+    struct world world = look(cache, "ns/j", arena);
     check_both(&world);
-    assert_int_equal(store_count(store, STORE_POD_GROUPS), 2);
+    assert_int_equal(cache_count(cache, CACHE_POD_GROUPS), 2);
     str_clear(&changed);
     json_t *group =
         object_from("{metadata: {name: j, namespace: ns, uid: g, resourceVersion: '5'}}");
-    store_gone(store, STORE_POD_GROUPS, group);
+    cache_delete(cache, CACHE_POD_GROUPS, group);
     json_decref(group);
-    store_begin_list(store, STORE_AUTOSCALERS);
-    store_end_list(store, STORE_AUTOSCALERS);
+    cache_begin_list(cache, CACHE_AUTOSCALERS);
+    cache_end_list(cache, CACHE_AUTOSCALERS);
     assert_string_equal(str_text(&changed), " ns/j ns/j");
-    world = look(store, "ns/j", arena);
+    world = look(cache, "ns/j", arena);
     assert_null(world.pod_group);
     assert_null(world.autoscaler);
     arena_close(arena);
     str_free(&changed);
-    store_close(store);
+    cache_close(cache);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "operator/cache/store_child.h"
+#include "operator/cache/child_entry.h"
 
 #include "base/mem.h"
 #include "operator/decode/decode_pod.h"
@@ -22,12 +22,12 @@ static void add(struct texts *texts, const char **at)
         texts->at[texts->count++] = at;
 }
 
-static struct texts texts_of(struct stored_child *child)
+static struct texts texts_of(struct child_entry *child)
 {
     struct texts texts = {.count = 0};
     add(&texts, &child->version);
     switch (child->kind) {
-    case STORE_PODS:
+    case CACHE_PODS:
         add(&texts, &child->pod.uid);
         add(&texts, &child->pod.owner_uid);
         add(&texts, &child->pod.waiting_reason);
@@ -35,7 +35,7 @@ static struct texts texts_of(struct stored_child *child)
         add(&texts, &child->pod.end.container);
         add(&texts, &child->pod.end.reason);
         break;
-    case STORE_POD_GROUPS:
+    case CACHE_POD_GROUPS:
         add(&texts, &child->group.uid);
         add(&texts, &child->group.owner_uid);
         add(&texts, &child->group.phase);
@@ -43,7 +43,7 @@ static struct texts texts_of(struct stored_child *child)
         add(&texts, &child->group.spec.queue);
         add(&texts, &child->group.spec.priority_class);
         break;
-    case STORE_AUTOSCALERS:
+    case CACHE_AUTOSCALERS:
         add(&texts, &child->autoscaler.uid);
         add(&texts, &child->autoscaler.owner_uid);
         add(&texts, &child->autoscaler.spec.metrics_hash);
@@ -55,23 +55,23 @@ static struct texts texts_of(struct stored_child *child)
     return texts;
 }
 
-static const char **name_of(struct stored_child *child)
+static const char **name_of(struct child_entry *child)
 {
     switch (child->kind) {
-    case STORE_PODS:
+    case CACHE_PODS:
         return &child->pod.name;
-    case STORE_POD_GROUPS:
+    case CACHE_POD_GROUPS:
         return &child->group.name;
-    case STORE_AUTOSCALERS:
+    case CACHE_AUTOSCALERS:
         return &child->autoscaler.name;
     default:
         return &child->service.name;
     }
 }
 
-static struct quantities quantities_of(const struct stored_child *child)
+static struct quantities quantities_of(const struct child_entry *child)
 {
-    if (child->kind == STORE_POD_GROUPS)
+    if (child->kind == CACHE_POD_GROUPS)
         return child->group.spec.min_resources;
     return (struct quantities){.count = 0};
 }
@@ -89,7 +89,7 @@ static char *append(char **at, const char *text)
     return copy;
 }
 
-static size_t bytes_behind(struct stored_child *read, const struct identity *identity)
+static size_t bytes_behind(struct child_entry *read, const struct identity *identity)
 {
     size_t bytes = room(identity->namespace_) + room(identity->name);
     struct texts texts = texts_of(read);
@@ -101,16 +101,16 @@ static size_t bytes_behind(struct stored_child *read, const struct identity *ide
     return bytes;
 }
 
-/* How much of a struct stored_child one of this kind has. */
-static size_t bytes_of(enum store_kind kind)
+/* How much of a struct child_entry one of this kind has. */
+static size_t bytes_of(enum cache_kind kind)
 {
-    size_t bytes = offsetof(struct stored_child, pod);
+    size_t bytes = offsetof(struct child_entry, pod);
     switch (kind) {
-    case STORE_PODS:
+    case CACHE_PODS:
         return bytes + sizeof(struct pod);
-    case STORE_POD_GROUPS:
+    case CACHE_POD_GROUPS:
         return bytes + sizeof(struct pod_group);
-    case STORE_AUTOSCALERS:
+    case CACHE_AUTOSCALERS:
         return bytes + sizeof(struct autoscaler);
     default:
         return bytes + sizeof(struct service);
@@ -118,10 +118,10 @@ static size_t bytes_of(enum store_kind kind)
 }
 
 /* A copy of `read`, which points into an arena, with its quantities and texts behind it. */
-static struct stored_child *copy(struct stored_child *read, const struct identity *identity)
+static struct child_entry *copy(struct child_entry *read, const struct identity *identity)
 {
     size_t bytes = bytes_of(read->kind);
-    struct stored_child *child = xmalloc(bytes + bytes_behind(read, identity));
+    struct child_entry *child = xmalloc(bytes + bytes_behind(read, identity));
     memcpy(child, read, bytes);
     struct quantities quantities = quantities_of(read);
     struct quantity *items = (struct quantity *)((char *)child + bytes);
@@ -137,24 +137,24 @@ static struct stored_child *copy(struct stored_child *read, const struct identit
     struct texts texts = texts_of(child);
     for (size_t i = 0; i < texts.count; i++)
         *texts.at[i] = append(&at, *texts.at[i]);
-    if (child->kind == STORE_PODS)
+    if (child->kind == CACHE_PODS)
         child->pod.version = child->version;
     return child;
 }
 
-struct stored_child *stored_child_open(enum store_kind kind, const struct json_t *object,
-                                       const struct identity *identity, struct arena *arena,
-                                       struct lines *problems)
+struct child_entry *child_entry_open(enum cache_kind kind, const struct json_t *object,
+                                     const struct identity *identity, struct arena *arena,
+                                     struct lines *problems)
 {
-    struct stored_child read = {.kind = kind, .version = identity->resource_version};
+    struct child_entry read = {.kind = kind, .version = identity->resource_version};
     switch (kind) {
-    case STORE_PODS:
+    case CACHE_PODS:
         read.pod = decode_pod(object, identity, arena, problems);
         break;
-    case STORE_POD_GROUPS:
+    case CACHE_POD_GROUPS:
         read.group = decode_pod_group(object, identity, arena, problems);
         break;
-    case STORE_AUTOSCALERS:
+    case CACHE_AUTOSCALERS:
         read.autoscaler = decode_autoscaler(object, identity, arena, problems);
         break;
     default:
@@ -163,14 +163,14 @@ struct stored_child *stored_child_open(enum store_kind kind, const struct json_t
     return copy(&read, identity);
 }
 
-const char *stored_child_uid(const struct stored_child *child)
+const char *child_entry_uid(const struct child_entry *child)
 {
     switch (child->kind) {
-    case STORE_PODS:
+    case CACHE_PODS:
         return child->pod.uid;
-    case STORE_POD_GROUPS:
+    case CACHE_POD_GROUPS:
         return child->group.uid;
-    case STORE_AUTOSCALERS:
+    case CACHE_AUTOSCALERS:
         return child->autoscaler.uid;
     default:
         return child->service.uid;

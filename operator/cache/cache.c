@@ -1,0 +1,374 @@
+#include "operator/cache/cache.h"
+
+#include "base/lines.h"
+#include "base/mem.h"
+#include "operator/cache/cache_parts.h"
+#include "operator/job/names.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An object that was fed. Works in the arena. */
+struct reading {
+    enum cache_kind kind;
+    const json_t *object;
+    struct arena *arena;
+    struct lines problems;
+    struct identity identity;
+    const char *key;
+};
+
+static const char *const kind_names[] = {"PyTorchJob", "pod", "service", "PodGroup", "autoscaler"};
+
+/* Of no job_objects: its key is the job's. */
+static bool is_podgroup_or_hpa(enum cache_kind kind)
+{
+    return kind > CACHE_SERVICES;
+}
+
+/* ---- callbacks ---- */
+
+static void report_unreadable(struct cache *cache, enum cache_kind kind, const char *key,
+                              const char *what)
+{
+    auto_free char *message = xasprintf("%s %s: %s", kind_names[kind], key, what);
+    cache->options.trouble(cache->options.context, message);
+}
+
+static struct job_objects *find_job(const struct cache *cache, const char *key)
+{
+    struct job_objects *job_objects = (struct job_objects *)table_find(&cache->jobs, key);
+    return job_objects && job_objects->job ? job_objects : NULL;
+}
+
+static void report_change(struct cache *cache, const char *key)
+{
+    const struct job_objects *job_objects = find_job(cache, key);
+    bool finished = job_objects && (job_objects->job->state == CONDITION_SUCCEEDED ||
+                                    job_objects->job->state == CONDITION_FAILED);
+    cache->options.changed(cache->options.context, key, finished);
+}
+
+/* The job_objects whose job may want a child of this name for itself; NULL: none. */
+static struct job_objects *job_objects_by_child_name(const struct cache *cache,
+                                                     const char *child_key)
+{
+    size_t bytes = names_child_job(child_key);
+    auto_free char *key = strndup(child_key, bytes);
+    return bytes && key ? (struct job_objects *)table_find(&cache->jobs, key) : NULL;
+}
+
+static void report_child_change(struct cache *cache, const struct child_entry *child)
+{
+    if (is_podgroup_or_hpa(child->kind) && find_job(cache, child->entry.key))
+        report_change(cache, child->entry.key);
+    if (child->job_objects)
+        report_change(cache, child->job_objects->key);
+    const struct job_objects *other = job_objects_by_child_name(cache, child->entry.key);
+    if (other && other != child->job_objects && other->job)
+        report_change(cache, other->key);
+}
+
+/* ---- jobs ---- */
+
+static struct job_objects *open_job_objects(struct cache *cache, const char *key)
+{
+    struct job_objects *job_objects = (struct job_objects *)table_find(&cache->jobs, key);
+    if (job_objects)
+        return job_objects;
+    size_t bytes = strlen(key) + 1;
+    job_objects = xcalloc(1, sizeof *job_objects + bytes);
+    memcpy(job_objects->key, key, bytes);
+    job_objects->entry.key = job_objects->key;
+    table_add(&cache->jobs, &job_objects->entry);
+    return job_objects;
+}
+
+static void free_if_empty(struct cache *cache, struct job_objects *job_objects)
+{
+    if (!job_objects || job_objects->job || job_objects->children[CACHE_PODS] ||
+        job_objects->children[CACHE_SERVICES])
+        return;
+    table_remove(&cache->jobs, &job_objects->entry);
+    free(job_objects);
+}
+
+/* ---- children ---- */
+
+static void add_child(struct child_entry *child, struct job_objects *job_objects)
+{
+    struct child_entry **first = &job_objects->children[child->kind];
+    child->job_objects = job_objects;
+    child->next = *first;
+    child->link = first;
+    if (child->next)
+        child->next->link = &child->next;
+    *first = child;
+}
+
+/* Out of the tables, but not freed. */
+static void unlink_child(struct cache *cache, struct child_entry *child)
+{
+    table_remove(&cache->children[child->kind], &child->entry);
+    if (!child->job_objects)
+        return;
+    *child->link = child->next;
+    if (child->next)
+        child->next->link = child->link;
+    free_if_empty(cache, take(child->job_objects));
+}
+
+static void remove_child(struct cache *cache, struct child_entry *child)
+{
+    report_child_change(cache, child);
+    unlink_child(cache, child);
+    free(child);
+}
+
+struct child_entry *cache_find_child(const struct cache *cache, enum cache_kind kind,
+                                     const char *key)
+{
+    return (struct child_entry *)table_find(&cache->children[kind], key);
+}
+
+static struct job_objects *job_objects_of(struct cache *cache, const struct reading *reading)
+{
+    const struct identity *identity = &reading->identity;
+    if (!*identity->job_name || is_podgroup_or_hpa(reading->kind))
+        return NULL;
+    return open_job_objects(
+        cache, arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->job_name));
+}
+
+/* One more of this kind is not taken; the first one is told. */
+static bool is_full(struct cache *cache, enum cache_kind kind, const char *key)
+{
+    if (cache_count(cache, kind) < cache->options.max_objects)
+        return false;
+    if (!cache->full[kind])
+        report_unreadable(cache, kind, key,
+                          "not taken, like all that follow: too many; watch fewer namespaces "
+                          "(--namespace)");
+    cache->full[kind] = true;
+    return true;
+}
+
+static void put_child(struct cache *cache, struct reading *reading)
+{
+    const struct identity *identity = &reading->identity;
+    struct child_entry *old = cache_find_child(cache, reading->kind, reading->key);
+    if (old && strcmp(old->version, identity->resource_version) == 0) {
+        old->seen = cache->list[reading->kind];
+        return;
+    }
+    if (!old && is_full(cache, reading->kind, reading->key))
+        return;
+    struct child_entry *child = child_entry_open(reading->kind, reading->object, identity,
+                                                 reading->arena, &reading->problems);
+    if (reading->problems.count)
+        report_unreadable(cache, reading->kind, reading->key, lines_join(&reading->problems));
+    child->seen = cache->list[reading->kind];
+    struct job_objects *job_objects = job_objects_of(cache, reading);
+    if (old && old->job_objects != job_objects && old->job_objects)
+        report_change(cache, old->job_objects->key);
+    if (job_objects)
+        add_child(child, job_objects);
+    if (old) {
+        unlink_child(cache, old);
+        free(old);
+    }
+    table_add(&cache->children[child->kind], &child->entry);
+    report_child_change(cache, child);
+}
+
+/* ---- jobs ---- */
+
+/* Takes the job out of the counts, too. */
+static void close_job(struct cache *cache, struct job_entry *job)
+{
+    cache->job_count--;
+    cache->jobs_in_state[job->state]--;
+    job_entry_close(job);
+}
+
+static void remove_job(struct cache *cache, struct job_objects *job_objects)
+{
+    report_change(cache, job_objects->key);
+    close_job(cache, take(job_objects->job));
+    free_if_empty(cache, job_objects);
+}
+
+static void put_job(struct cache *cache, const struct reading *reading)
+{
+    if (!find_job(cache, reading->key) && is_full(cache, CACHE_JOBS, reading->key))
+        return;
+    struct job_objects *job_objects = open_job_objects(cache, reading->key);
+    job_objects->seen = cache->list[CACHE_JOBS];
+    if (job_objects->job &&
+        strcmp(job_objects->job->version, reading->identity.resource_version) == 0)
+        return;
+    if (job_objects->job)
+        close_job(cache, job_objects->job);
+    job_objects->job = job_entry_open(reading->object, &reading->identity);
+    cache->job_count++;
+    cache->jobs_in_state[job_objects->job->state]++;
+    report_change(cache, reading->key);
+}
+
+/* ---- feeding ---- */
+
+struct cache *cache_open(const struct cache_options *options)
+{
+    struct cache *cache = xcalloc(1, sizeof *cache);
+    cache->options = *options;
+    if (!options->max_objects)
+        cache->options.max_objects = CACHE_MAX_OBJECTS;
+    return cache;
+}
+
+static void free_child(void *context, struct table_entry *entry)
+{
+    (void)context;
+    free(entry);
+}
+
+static void free_job_objects(void *context, struct table_entry *entry)
+{
+    (void)context;
+    struct job_objects *job_objects = (struct job_objects *)entry;
+    job_entry_close(job_objects->job);
+    free(job_objects);
+}
+
+void cache_close(struct cache *cache)
+{
+    if (!cache)
+        return;
+    for (int kind = CACHE_PODS; kind < CACHE_KINDS; kind++) {
+        table_each(&cache->children[kind], free_child, NULL);
+        table_free(&cache->children[kind]);
+    }
+    table_each(&cache->jobs, free_job_objects, NULL);
+    table_free(&cache->jobs);
+    free(cache);
+}
+
+void cache_begin_list(struct cache *cache, enum cache_kind kind)
+{
+    cache->list[kind]++;
+    cache->full[kind] = false;
+}
+
+/* Forgets what bears this name; `uid` NULL: whatever it is. */
+static void delete_object(struct cache *cache, enum cache_kind kind, const char *key,
+                          const char *uid)
+{
+    if (kind == CACHE_JOBS) {
+        struct job_objects *job_objects = find_job(cache, key);
+        if (job_objects && (!uid || strcmp(job_objects->job->uid, uid) == 0))
+            remove_job(cache, job_objects);
+        return;
+    }
+    struct child_entry *child = cache_find_child(cache, kind, key);
+    if (child && (!uid || strcmp(child_entry_uid(child), uid) == 0))
+        remove_child(cache, child);
+}
+
+/* Reads who it is. False: it cannot be read, which is told; what is known under that name is not
+ * what is there any more. */
+static bool identify(struct cache *cache, struct reading *reading)
+{
+    struct error err;
+    struct identity *identity = &reading->identity;
+    lines_init(&reading->problems, reading->arena);
+    bool readable =
+        decode_identity(reading->object, reading->arena, &reading->problems, identity, &err) == 0;
+    reading->key = arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->name);
+    if (!readable) {
+        report_unreadable(cache, reading->kind, reading->key, err.msg);
+        delete_object(cache, reading->kind, reading->key, NULL);
+    }
+    return readable;
+}
+
+void cache_put(struct cache *cache, enum cache_kind kind, const struct json_t *object)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct reading reading = {.kind = kind, .object = object, .arena = arena};
+    if (!identify(cache, &reading))
+        return;
+    if (kind == CACHE_JOBS)
+        put_job(cache, &reading);
+    else
+        put_child(cache, &reading);
+}
+
+/* What is gone is the object of that UID, not another that has taken its name since. */
+void cache_delete(struct cache *cache, enum cache_kind kind, const struct json_t *object)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct reading reading = {.kind = kind, .object = object, .arena = arena};
+    if (identify(cache, &reading))
+        delete_object(cache, kind, reading.key, reading.identity.uid);
+}
+
+static void drop_unseen_child(void *context, struct table_entry *entry)
+{
+    struct cache *cache = context;
+    struct child_entry *child = (struct child_entry *)entry;
+    if (child->seen != cache->list[child->kind])
+        remove_child(cache, child);
+}
+
+static void drop_unseen_job(void *context, struct table_entry *entry)
+{
+    struct cache *cache = context;
+    struct job_objects *job_objects = (struct job_objects *)entry;
+    if (job_objects->job && job_objects->seen != cache->list[CACHE_JOBS])
+        remove_job(cache, job_objects);
+}
+
+void cache_end_list(struct cache *cache, enum cache_kind kind)
+{
+    if (kind == CACHE_JOBS)
+        table_each(&cache->jobs, drop_unseen_job, cache);
+    else
+        table_each(&cache->children[kind], drop_unseen_child, cache);
+}
+
+/* ---- looking ---- */
+
+struct cached_job *cache_acquire_job(struct cache *cache, const char *key)
+{
+    struct job_objects *job_objects = find_job(cache, key);
+    return job_objects ? job_entry_acquire(job_objects->job, cache->options.default_backoff_limit)
+                       : NULL;
+}
+
+void cache_release_job(struct cached_job *job)
+{
+    job_entry_release(job);
+}
+
+static void resync_job(void *context, struct table_entry *entry)
+{
+    const struct job_objects *job_objects = (struct job_objects *)entry;
+    if (job_objects->job)
+        report_change(context, job_objects->key);
+}
+
+void cache_resync_jobs(struct cache *cache)
+{
+    table_each(&cache->jobs, resync_job, cache);
+}
+
+size_t cache_count(const struct cache *cache, enum cache_kind kind)
+{
+    return kind == CACHE_JOBS ? cache->job_count : cache->children[kind].count;
+}
+
+size_t cache_jobs_in_state(const struct cache *cache, enum condition_type state)
+{
+    return cache->jobs_in_state[state];
+}
