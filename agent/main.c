@@ -117,7 +117,7 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
         .argv = argv,
         .max_restarts = (int)c->runtime.max_restarts,
         .restart_delay_s = c->runtime.monitor_interval_s,
-        .is_talkative = is_shim || c->runtime.max_restarts > 0,
+        .is_verbose = is_shim || c->runtime.max_restarts > 0,
         .output = {.log_dir = c->runtime.log_dir,
                    .run = t->job_id,
                    .redirects = c->runtime.redirects,

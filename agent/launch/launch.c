@@ -22,17 +22,17 @@
 
 struct local_rank {
     pid_t pid;   /* 0: ended */
-    pid_t ended; /* its pid, between its end and blame(); else 0 */
+    pid_t ended; /* its pid, between its end and find_root_cause(); else 0 */
     int status;  /* of its end */
     struct heartbeat_listener heartbeat;
     bool is_stuck; /* and was killed for it */
 };
 
-/* What the end of a rank says about who is to blame; more is worse. */
-enum guilt {
-    FOLLOWS, /* it lost a peer, or was asked to end: so may have others, for the same reason */
-    TOLD,    /* it failed, and has said why */
-    UNTOLD,  /* it died of a signal and could not */
+/* What a rank's exit says about the cause of the round's end; more is closer to it. */
+enum exit_severity {
+    CONSEQUENCE, /* it lost a peer or was asked to end: another rank failed first */
+    REPORTED,    /* it failed, and has logged why */
+    UNREPORTED,  /* a signal killed it before it could log anything */
 };
 
 struct round {
@@ -45,14 +45,14 @@ struct round {
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats' */
     int count, alive;
-    int exit_code;       /* of the one to blame; 0: nobody failed yet */
-    enum guilt guilt;    /* its */
-    int64_t deadline_ms; /* kill what is left then; 0: nobody failed yet */
-    bool is_cut_short;   /* and that was done */
-    bool is_stopped;     /* a signal asked for the end */
+    int exit_code;               /* of the one to find_root_cause; 0: nobody failed yet */
+    enum exit_severity severity; /* its */
+    int64_t deadline_ms;         /* kill what is left then; 0: nobody failed yet */
+    bool is_killed;              /* and that was done */
+    bool is_stopped;             /* a signal asked for the end */
 };
 
-static void set_number(const char *name, int value)
+static void set_env_number(const char *name, int value)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", value);
@@ -60,7 +60,7 @@ static void set_number(const char *name, int value)
 }
 
 /* A run that began before this process, and nobody says which, stays without a name. */
-static void name_run(struct round *round)
+static void choose_run_id(struct round *round)
 {
     const struct topology *t = round->options->topology;
     uint64_t number = 0;
@@ -86,28 +86,28 @@ static void choose_secret(struct round *round)
 static void set_environment(const struct round *round, int local_rank)
 {
     const struct topology *t = round->options->topology;
-    set_number(ENV_LOCAL_RANK, local_rank);
-    set_number(ENV_LOCAL_WORLD_SIZE, t->local_size);
-    set_number(ENV_RANK, t->rank + local_rank);
-    set_number(ENV_WORLD_SIZE, t->world_size);
-    set_number(ENV_RESTART_COUNT, t->restart_count + round->attempt);
+    set_env_number(ENV_LOCAL_RANK, local_rank);
+    set_env_number(ENV_LOCAL_WORLD_SIZE, t->local_size);
+    set_env_number(ENV_RANK, t->rank + local_rank);
+    set_env_number(ENV_WORLD_SIZE, t->world_size);
+    set_env_number(ENV_RESTART_COUNT, t->restart_count + round->attempt);
     setenv(ENV_RUN_ID, round->run_id, 1);
     setenv(ENV_RUN_SECRET, round->secret, 1);
     setenv(ENV_MASTER_ADDR, t->host, 1);
-    set_number(ENV_MASTER_PORT, round->port);
+    set_env_number(ENV_MASTER_PORT, round->port);
     /* What else torchrun's workers are told. */
-    set_number("GROUP_RANK", t->node_rank);
-    set_number("GROUP_WORLD_SIZE", t->nodes);
-    set_number("ROLE_RANK", t->rank + local_rank);
-    set_number("ROLE_WORLD_SIZE", t->world_size);
-    set_number("TORCHELASTIC_RESTART_COUNT", round->attempt);
-    set_number("TORCHELASTIC_MAX_RESTARTS", round->options->max_restarts);
+    set_env_number("GROUP_RANK", t->node_rank);
+    set_env_number("GROUP_WORLD_SIZE", t->nodes);
+    set_env_number("ROLE_RANK", t->rank + local_rank);
+    set_env_number("ROLE_WORLD_SIZE", t->world_size);
+    set_env_number("TORCHELASTIC_RESTART_COUNT", round->attempt);
+    set_env_number("TORCHELASTIC_MAX_RESTARTS", round->options->max_restarts);
     setenv("TORCHELASTIC_RUN_ID", t->job_id[0] ? t->job_id : "none", 1);
 }
 
 /* In the child. Does not return. */
-static void become_rank(const struct round *round, int local_rank, const int fds[2], int heartbeat,
-                        const sigset_t *mask, pid_t parent)
+static void exec_rank(const struct round *round, int local_rank, const int fds[2], int heartbeat,
+                      const sigset_t *mask, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before the line above */
@@ -143,7 +143,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
     if (result == 0) {
         pid = fork();
         if (pid == 0)
-            become_rank(round, i, fds, heartbeat, mask, parent);
+            exec_rank(round, i, fds, heartbeat, mask, parent);
         if (pid < 0)
             result = error_errno(err, errno, "start local rank %d", i);
     }
@@ -172,7 +172,7 @@ static void report(const struct round *round, int local_rank, pid_t pid, int sta
             round->options->topology->rank + local_rank, local_rank, (int)pid, host, when, how);
 }
 
-static int code_of(const struct local_rank *rank)
+static int exit_code_of(const struct local_rank *rank)
 {
     return rank->is_stuck              ? EXIT_RETRYABLE
            : WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
@@ -180,32 +180,32 @@ static int code_of(const struct local_rank *rank)
 }
 
 /* Who ends by itself has said why; who dies of a signal could not. */
-static bool is_untold(const struct local_rank *rank)
+static bool is_unreported(const struct local_rank *rank)
 {
     return WIFSIGNALED(rank->status) && !rank->is_stuck;
 }
 
-static enum guilt guilt_of(const struct round *round, const struct local_rank *rank)
+static enum exit_severity severity_of(const struct round *round, const struct local_rank *rank)
 {
-    int code = code_of(rank);
+    int code = exit_code_of(rank);
     if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !rank->is_stuck) ||
-        (code == 128 + SIGKILL && round->is_cut_short))
-        return FOLLOWS;
-    return is_untold(rank) ? UNTOLD : TOLD;
+        (code == 128 + SIGKILL && round->is_killed))
+        return CONSEQUENCE;
+    return is_unreported(rank) ? UNREPORTED : REPORTED;
 }
 
 /* Its end decides the round's, unless an earlier one has. Who follows may be the first to end: the
  * cause of it all is still closing what it has open. */
-static void accuse(struct round *round, int local_rank)
+static void report_root_cause(struct round *round, int local_rank)
 {
     const struct local_rank *rank = &round->ranks[local_rank];
-    enum guilt guilt = guilt_of(round, rank);
+    enum exit_severity severity = severity_of(round, rank);
     bool is_first = round->exit_code == 0;
-    if (!is_first && (round->guilt != FOLLOWS || guilt == FOLLOWS))
+    if (!is_first && (round->severity != CONSEQUENCE || severity == CONSEQUENCE))
         return;
-    round->exit_code = code_of(rank);
-    round->guilt = guilt;
-    if ((round->options->is_talkative || is_untold(rank)) && !round->is_stopped)
+    round->exit_code = exit_code_of(rank);
+    round->severity = severity;
+    if ((round->options->is_verbose || is_unreported(rank)) && !round->is_stopped)
         report(round, local_rank, rank->ended, rank->status);
     if (!is_first)
         return;
@@ -215,22 +215,22 @@ static void accuse(struct round *round, int local_rank)
 
 /* Finds the one whose failure it was among those that have ended: a rank that dies of a signal may
  * take others with it before anybody looks. */
-static void blame(struct round *round)
+static void find_root_cause(struct round *round)
 {
-    int guilty = -1;
+    int worst = -1;
     for (int i = 0; i < round->count; i++) {
         const struct local_rank *rank = &round->ranks[i];
-        if (rank->ended && code_of(rank) != 0 &&
-            (guilty < 0 || guilt_of(round, rank) > guilt_of(round, &round->ranks[guilty])))
-            guilty = i;
+        if (rank->ended && exit_code_of(rank) != 0 &&
+            (worst < 0 || severity_of(round, rank) > severity_of(round, &round->ranks[worst])))
+            worst = i;
     }
-    if (guilty >= 0)
-        accuse(round, guilty);
+    if (worst >= 0)
+        report_root_cause(round, worst);
     for (int i = 0; i < round->count; i++)
         round->ranks[i].ended = 0;
 }
 
-static void note_end(struct round *round, pid_t pid, int status)
+static void record_exit(struct round *round, pid_t pid, int status)
 {
     for (int i = 0; i < round->count; i++) {
         struct local_rank *rank = &round->ranks[i];
@@ -243,16 +243,16 @@ static void note_end(struct round *round, pid_t pid, int status)
     }
 }
 
-static void reap(struct round *round)
+static void reap_ranks(struct round *round)
 {
     int status;
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG))
-        note_end(round, pid, status);
-    blame(round);
+        record_exit(round, pid, status);
+    find_root_cause(round);
 }
 
 /* Ends who is stuck. Returns when to look again. */
-static int64_t end_stuck(struct round *round, int64_t now_ms)
+static int64_t kill_stuck(struct round *round, int64_t now_ms)
 {
     int64_t next_ms = INT64_MAX;
     for (int i = 0; i < round->count; i++) {
@@ -275,7 +275,7 @@ static int64_t end_stuck(struct round *round, int64_t now_ms)
 
 /* ---- a round ---- */
 
-static void pass_signal(struct round *round, int signals)
+static void forward_signal(struct round *round, int signals)
 {
     struct signalfd_siginfo info;
     if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
@@ -284,7 +284,7 @@ static void pass_signal(struct round *round, int signals)
     signal_all(round, (int)info.ssi_signo);
 }
 
-static void read_all(struct round *round)
+static void read_pipes(struct round *round)
 {
     for (int i = 0; i < 2 * round->count; i++)
         launch_stream_read(&round->streams[i]);
@@ -311,25 +311,25 @@ static void wait_event(struct round *round, int signals, int64_t until_ms)
     for (int i = 0; i < round->count; i++)
         add_poll(round, round->ranks[i].heartbeat.pipe, &count);
     if (poll(round->fds, count, timeout_ms) > 0 && round->fds[0].revents)
-        pass_signal(round, signals);
-    read_all(round); /* whatever ended the wait: who has given a sign in time is not stuck */
+        forward_signal(round, signals);
+    read_pipes(round); /* whatever ended the wait: who has given a sign in time is not stuck */
 }
 
-static void watch(struct round *round, int signals)
+static void wait_for_ranks(struct round *round, int signals)
 {
     while (round->alive > 0) {
-        int64_t now_ms = clock_monotonic_ms(), next_ms = end_stuck(round, now_ms);
+        int64_t now_ms = clock_monotonic_ms(), next_ms = kill_stuck(round, now_ms);
         if (round->deadline_ms > 0 && now_ms >= round->deadline_ms) {
             signal_all(round, SIGKILL);
-            round->is_cut_short = true;
+            round->is_killed = true;
             next_ms = now_ms + 100;
         } else if (round->deadline_ms > 0 && round->deadline_ms < next_ms) {
             next_ms = round->deadline_ms;
         }
         wait_event(round, signals, next_ms);
-        reap(round);
+        reap_ranks(round);
     }
-    read_all(round);
+    read_pipes(round);
     for (int i = 0; i < 2 * round->count; i++)
         launch_stream_close(&round->streams[i]);
     for (int i = 0; i < round->count; i++)
@@ -360,8 +360,8 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     int result = t->port > 0 ? 0 : free_port(&round->port, err);
     round->exit_code = round->alive = 0;
     round->deadline_ms = 0;
-    round->is_cut_short = false;
-    if (round->options->is_talkative)
+    round->is_killed = false;
+    if (round->options->is_verbose)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {
         round->ranks[i] = (struct local_rank){.heartbeat = {.pipe = -1, .due_ms = INT64_MAX}};
@@ -372,19 +372,19 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
         result = start_rank(round, i, mask, err);
     if (result)
         signal_all(round, SIGKILL);
-    watch(round, signals);
+    wait_for_ranks(round, signals);
     return result;
 }
 
 /* Whether there is another round after this one; waits the while between them. */
-static bool begins_again(struct round *round, int signals)
+static bool should_restart(struct round *round, int signals)
 {
     const struct launch_options *options = round->options;
     if (round->exit_code == 0 || round->exit_code == EXIT_CONFIG || round->is_stopped ||
         round->attempt >= options->max_restarts)
         return false;
     round->attempt++;
-    if (options->is_talkative)
+    if (options->is_verbose)
         fprintf(stderr, "shoal-agent: all local ranks start again, %d of %d times\n",
                 round->attempt, options->max_restarts);
     int64_t until_ms = clock_monotonic_ms() + (int64_t)(options->restart_delay_s * 1000);
@@ -430,12 +430,12 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     auto_free struct pollfd *fds = xcalloc(1 + 3 * count, sizeof *fds);
     struct round round = {
         .options = options, .ranks = ranks, .streams = streams, .fds = fds, .count = (int)count};
-    name_run(&round);
+    choose_run_id(&round);
     choose_secret(&round);
     int result;
     do
         result = run_round(&round, signals, &before, err);
-    while (result == 0 && begins_again(&round, signals));
+    while (result == 0 && should_restart(&round, signals));
     sigprocmask(SIG_SETMASK, &before, NULL);
     *ret_exit_code = round.exit_code;
     return result;

@@ -20,8 +20,8 @@ struct launch_options {
     char *const *argv;                /* the program's own, for the ranks */
     int max_restarts;                 /* 0: none */
     double restart_delay_s;           /* between a round's end and the next */
-    bool is_talkative;                /* tell the meeting place and every failure on stderr;
-                                         else only that a rank died of a signal */
+    bool is_verbose;                  /* tell the meeting place and every failure on stderr;
+                                           else only that a rank died of a signal */
     struct launch_output_spec output; /* of the ranks */
 };
 
