@@ -130,8 +130,8 @@ static void end_at_once(void)
 
 /* On the cores beside its GPU, if it has one; *ret_sharing: how many of the pod's ranks have them.
  * What is wrong with the device is told when it is opened. */
-static int stay_near(const struct agent_config *c, const struct topology *t, int *ret_sharing,
-                     struct error *err)
+static int bind_cpu_affinity(const struct agent_config *c, const struct topology *t,
+                             int *ret_sharing, struct error *err)
 {
     struct device_choice choice;
     struct error ignored;
@@ -139,7 +139,7 @@ static int stay_near(const struct agent_config *c, const struct topology *t, int
     bool has_gpu = device_choose_here(c->runtime.device, c->runtime.share_gpus, t->local_rank,
                                       &choice, &ignored) == 0 &&
                    device_pci(choice.name, pci);
-    return numa_stay(has_gpu ? pci : NULL, t->local_rank, t->local_size, ret_sharing, err);
+    return numa_bind(has_gpu ? pci : NULL, t->local_rank, t->local_size, ret_sharing, err);
 }
 
 static int train(const struct config *config, const struct topology *t,
@@ -150,7 +150,7 @@ static int train(const struct config *config, const struct topology *t,
     auto_str struct str yaml;
     str_init(&yaml, 256 * 1024);
     config_yaml(config, &yaml);
-    if (c->runtime.cpu_affinity && stay_near(c, t, &on_node, err))
+    if (c->runtime.cpu_affinity && bind_cpu_affinity(c, t, &on_node, err))
         return -1;
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;

@@ -81,7 +81,7 @@ int numa_choose(const struct numa_nodes *nodes, int wanted, int local_rank, int 
     return node;
 }
 
-int numa_stay(const char *pci, int local_rank, int local_size, int *ret_sharing, struct error *err)
+int numa_bind(const char *pci, int local_rank, int local_size, int *ret_sharing, struct error *err)
 {
     cpu_set_t allowed;
     struct numa_nodes nodes;

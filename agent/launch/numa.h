@@ -40,7 +40,7 @@ int numa_choose(const struct numa_nodes *nodes, int wanted, int local_rank, int 
 
 /* Keeps the calling process, and the threads it will start, on its rank's node. pci: of its GPU,
  * or NULL. *ret_sharing as above. ERR_UNSUPPORTED if the system tells of no nodes. */
-int numa_stay(const char *pci, int local_rank, int local_size, int *ret_sharing, struct error *err);
+int numa_bind(const char *pci, int local_rank, int local_size, int *ret_sharing, struct error *err);
 
 #ifdef __cplusplus
 }

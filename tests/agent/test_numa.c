@@ -114,7 +114,7 @@ static void test_staying(void **state)
     int sharing;
     struct error err;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    if (numa_stay(NULL, 0, 2, &sharing, &err) < 0) {
+    if (numa_bind(NULL, 0, 2, &sharing, &err) < 0) {
         assert_int_equal(err.code, ERR_UNSUPPORTED);
         return;
     }
