@@ -1,4 +1,4 @@
-/* What a process says when it dies of its own fault: where it was, on stderr. */
+/* Crash reports: a process that a fault kills writes on stderr where it was. */
 #ifndef SHOAL_AGENT_CRASH_H
 #define SHOAL_AGENT_CRASH_H
 
@@ -6,12 +6,11 @@
 extern "C" {
 #endif
 
-/* From here on SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT write a line that names the signal and
- * the rank, then the calls that led there (program(+OFFSET), which addr2line -e PROGRAM turns into
- * a line of source), and end the process by the same signal as they would have anyway. On a stack
- * of its own where the main thread's is used up. For a SIGBUS that a file caused, which lost bytes
- * while it was mapped, a line before names the file. A signal that somebody handles already (a
- * sanitizer, say) is left alone. */
+/* From now on SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT are reported: a line with the signal and
+ * the rank, then the call stack as program(+OFFSET), which addr2line -e PROGRAM turns into source
+ * lines. The same signal then ends the process. For the main thread the handler has a stack of its
+ * own, so that a stack overflow is reported, too. If a mapped file lost bytes (SIGBUS), another
+ * line names the file. A signal that has a handler already, of a sanitizer say, keeps it. */
 void crash_listen(int rank);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Which device a rank takes, of what its configuration asks for and its node has. */
+/* Chooses a rank's device from its configuration and the GPUs of its node. */
 #ifndef SHOAL_AGENT_DEVICE_CHOICE_H
 #define SHOAL_AGENT_DEVICE_CHOICE_H
 
@@ -15,22 +15,22 @@ bool device_choice_is_valid(const char *asked);
 
 struct device_wish {
     const char *asked; /* valid */
-    bool share;        /* more ranks than GPUs are no mistake */
+    bool share;        /* several ranks may share a GPU */
     int local_rank;
-    int gpus;            /* that this process may see: not always all of its node */
+    int gpus;            /* visible to this process: perhaps not all of its node's */
     const char *no_gpus; /* why there are none */
 };
 
 struct device_choice {
     char name[24];    /* for device_open() */
-    bool may_share;   /* that other ranks have the same GPU is no mistake */
-    char notice[600]; /* what its choice left unsaid, for people; "" if nothing */
+    bool may_share;   /* other ranks may have the same GPU */
+    char notice[600]; /* a line for the log, as why there is no GPU; "": none */
 };
 
 /* Pure. Errors: ERR_UNSUPPORTED if there is no such GPU. */
 int device_choose(const struct device_wish *wish, struct device_choice *ret_choice,
                   struct error *err);
-/* The same with the GPUs that this process sees. */
+/* The same with the GPUs that are visible to this process. */
 int device_choose_here(const char *asked, bool share, int local_rank,
                        struct device_choice *ret_choice, struct error *err);
 

@@ -25,7 +25,7 @@ void heartbeat_send(void *heartbeat, int64_t wait_ms)
 {
     int fd = ((struct heartbeat *)heartbeat)->fd;
     if (fd >= 0 && write(fd, &wait_ms, sizeof wait_ms) < 0)
-        return; /* the pipe is full of signs, or nobody listens any more */
+        return; /* the pipe is full of heartbeats, or the launcher is gone */
 }
 
 int heartbeat_open(struct heartbeat_listener *ret_listener, int *ret_fd, struct error *err)

@@ -22,10 +22,10 @@
 
 struct local_rank {
     pid_t pid;   /* 0: ended */
-    pid_t ended; /* its pid, between its end and find_root_cause(); else 0 */
-    int status;  /* of its end */
+    pid_t ended; /* its pid, from its exit to find_root_cause(); else 0 */
+    int status;  /* of its exit, as waitpid() has it */
     struct heartbeat_listener heartbeat;
-    bool is_stuck; /* and was killed for it */
+    bool is_stuck; /* its heartbeats stopped, so it was killed */
 };
 
 /* What a rank's exit says about the cause of the round's end; more is closer to it. */
@@ -40,16 +40,16 @@ struct round {
     char run_id[sizeof((struct topology *)NULL)->run_id]; /* "": not known */
     char secret[TOPOLOGY_SECRET_BYTES];                   /* "": none */
     int attempt;
-    int port;                      /* where the ranks meet */
+    int port;                      /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats' */
     int count, alive;
-    int exit_code;               /* of the one to find_root_cause; 0: nobody failed yet */
-    enum exit_severity severity; /* its */
-    int64_t deadline_ms;         /* kill what is left then; 0: nobody failed yet */
-    bool is_killed;              /* and that was done */
-    bool is_stopped;             /* a signal asked for the end */
+    int exit_code;               /* of the root cause; 0: no rank has failed yet */
+    enum exit_severity severity; /* of the root cause */
+    int64_t deadline_ms; /* when the ranks that are left are killed; 0: no rank has failed yet */
+    bool is_killed;      /* and they were */
+    bool is_stopped;     /* a signal asked for the end */
 };
 
 static void set_env_number(const char *name, int value)
@@ -59,7 +59,8 @@ static void set_env_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* A run that began before this process, and nobody says which, stays without a name. */
+/* The run's id is the topology's, or a new random one. A run that began before this process and has
+ * no id gets none: other launchers of the run would draw other numbers. */
 static void choose_run_id(struct round *round)
 {
     const struct topology *t = round->options->topology;
@@ -70,9 +71,8 @@ static void choose_run_id(struct round *round)
         snprintf(round->run_id, sizeof round->run_id, "%016" PRIx64, number);
 }
 
-/* Where all ranks are this process's own it makes one up that nobody can have heard. Elsewhere the
- * ranks of other nodes know only what these were told, too: not the name that this launcher has
- * given the run. */
+/* On one node the launcher draws a secret that nobody else can know. With several nodes the secret
+ * must be the one in the topology: ranks of other nodes do not know what this launcher draws. */
 static void choose_secret(struct round *round)
 {
     const struct topology *t = round->options->topology;
@@ -95,7 +95,7 @@ static void set_environment(const struct round *round, int local_rank)
     setenv(ENV_RUN_SECRET, round->secret, 1);
     setenv(ENV_MASTER_ADDR, t->host, 1);
     set_env_number(ENV_MASTER_PORT, round->port);
-    /* What else torchrun's workers are told. */
+    /* torchrun's workers have these, too. */
     set_env_number("GROUP_RANK", t->node_rank);
     set_env_number("GROUP_WORLD_SIZE", t->nodes);
     set_env_number("ROLE_RANK", t->rank + local_rank);
@@ -105,7 +105,7 @@ static void set_environment(const struct round *round, int local_rank)
     setenv("TORCHELASTIC_RUN_ID", t->job_id[0] ? t->job_id : "none", 1);
 }
 
-/* In the child. Does not return. */
+/* Runs in the child and does not return. */
 static void exec_rank(const struct round *round, int local_rank, const int fds[2], int heartbeat,
                       const sigset_t *mask, pid_t parent)
 {
@@ -157,7 +157,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
     return result;
 }
 
-/* ---- the end of ranks ---- */
+/* ---- exits of ranks ---- */
 
 static void report(const struct round *round, int local_rank, pid_t pid, int status)
 {
@@ -172,14 +172,14 @@ static void report(const struct round *round, int local_rank, pid_t pid, int sta
             round->options->topology->rank + local_rank, local_rank, (int)pid, host, when, how);
 }
 
-static int exit_code_of(const struct local_rank *rank)
+static int rank_exit_code(const struct local_rank *rank)
 {
     return rank->is_stuck              ? EXIT_RETRYABLE
            : WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
                                        : WEXITSTATUS(rank->status);
 }
 
-/* Who ends by itself has said why; who dies of a signal could not. */
+/* A rank that exits by itself has logged why. A rank that a signal killed could not. */
 static bool is_unreported(const struct local_rank *rank)
 {
     return WIFSIGNALED(rank->status) && !rank->is_stuck;
@@ -187,15 +187,16 @@ static bool is_unreported(const struct local_rank *rank)
 
 static enum exit_severity severity_of(const struct round *round, const struct local_rank *rank)
 {
-    int code = exit_code_of(rank);
+    int code = rank_exit_code(rank);
     if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !rank->is_stuck) ||
         (code == 128 + SIGKILL && round->is_killed))
         return CONSEQUENCE;
     return is_unreported(rank) ? UNREPORTED : REPORTED;
 }
 
-/* Its end decides the round's, unless an earlier one has. Who follows may be the first to end: the
- * cause of it all is still closing what it has open. */
+/* The rank's exit becomes the round's, unless the round has a root cause already. A rank that only
+ * lost a peer may exit first, while the root cause is still closing its files: so a consequence
+ * gives way to a later exit with a reason of its own. The first failure ends the other ranks. */
 static void report_root_cause(struct round *round, int local_rank)
 {
     const struct local_rank *rank = &round->ranks[local_rank];
@@ -203,7 +204,7 @@ static void report_root_cause(struct round *round, int local_rank)
     bool is_first = round->exit_code == 0;
     if (!is_first && (round->severity != CONSEQUENCE || severity == CONSEQUENCE))
         return;
-    round->exit_code = exit_code_of(rank);
+    round->exit_code = rank_exit_code(rank);
     round->severity = severity;
     if ((round->options->is_verbose || is_unreported(rank)) && !round->is_stopped)
         report(round, local_rank, rank->ended, rank->status);
@@ -213,14 +214,14 @@ static void report_root_cause(struct round *round, int local_rank)
     signal_all(round, SIGTERM);
 }
 
-/* Finds the one whose failure it was among those that have ended: a rank that dies of a signal may
- * take others with it before anybody looks. */
+/* Picks the most severe of the exits since the last call. Several ranks may have exited by then:
+ * one that a signal killed takes its peers with it within milliseconds. */
 static void find_root_cause(struct round *round)
 {
     int worst = -1;
     for (int i = 0; i < round->count; i++) {
         const struct local_rank *rank = &round->ranks[i];
-        if (rank->ended && exit_code_of(rank) != 0 &&
+        if (rank->ended && rank_exit_code(rank) != 0 &&
             (worst < 0 || severity_of(round, rank) > severity_of(round, &round->ranks[worst])))
             worst = i;
     }
@@ -251,7 +252,7 @@ static void reap_ranks(struct round *round)
     find_root_cause(round);
 }
 
-/* Ends who is stuck. Returns when to look again. */
+/* Kills ranks whose heartbeat is overdue. Returns when the next one is due. */
 static int64_t kill_stuck(struct round *round, int64_t now_ms)
 {
     int64_t next_ms = INT64_MAX;
@@ -292,14 +293,15 @@ static void read_pipes(struct round *round)
         heartbeat_receive(&round->ranks[i].heartbeat, clock_monotonic_ms());
 }
 
-/* Only what is open: poll refuses more entries than a process may have open files. */
+/* poll() fails with EINVAL on more entries than RLIMIT_NOFILE, closed ones (-1) included: only open
+ * ones are listed. */
 static void add_poll(struct round *round, int fd, nfds_t *count)
 {
     if (fd >= 0)
         round->fds[(*count)++] = (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
-/* Waits for the next event, but not longer than until then. */
+/* Waits for the next event, at most until `until_ms`. */
 static void wait_event(struct round *round, int signals, int64_t until_ms)
 {
     int64_t left_ms = until_ms - clock_monotonic_ms();
@@ -312,7 +314,7 @@ static void wait_event(struct round *round, int signals, int64_t until_ms)
         add_poll(round, round->ranks[i].heartbeat.pipe, &count);
     if (poll(round->fds, count, timeout_ms) > 0 && round->fds[0].revents)
         forward_signal(round, signals);
-    read_pipes(round); /* whatever ended the wait: who has given a sign in time is not stuck */
+    read_pipes(round); /* also after a timeout: a heartbeat that is in the pipe came in time */
 }
 
 static void wait_for_ranks(struct round *round, int signals)
@@ -336,8 +338,9 @@ static void wait_for_ranks(struct round *round, int signals)
         heartbeat_close(&round->ranks[i].heartbeat);
 }
 
-/* A port of this machine that nobody has right now, nor will soon: not one of those that the kernel
- * gives to connections and to who takes any (32768 and up). */
+/* A free port of this machine below the kernel's range for connections and for bind(0) (32768 and
+ * up, net.ipv4.ip_local_port_range): no other process is given it by accident before rank 0
+ * listens. */
 static int free_port(int *ret_port, struct error *err)
 {
     enum { FIRST = 10000, COUNT = 10000 };
@@ -376,7 +379,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     return result;
 }
 
-/* Whether there is another round after this one; waits the while between them. */
+/* Whether another round follows this one. Waits restart_delay_s before it says so. */
 static bool should_restart(struct round *round, int signals)
 {
     const struct launch_options *options = round->options;

@@ -1,6 +1,6 @@
-/* Starts the local ranks of a pod, as torchrun does: this program again, once per rank, with
- * LOCAL_RANK and its kin set. The launcher itself trains nothing: it passes signals on, watches,
- * and starts all ranks again when one failed, as often as it may. */
+/* Starts the local ranks of a pod, as torchrun does: runs this program again once per rank, with
+ * LOCAL_RANK and the other variables set. The launcher itself trains nothing. It forwards signals,
+ * watches the ranks, and restarts all of them when one fails, up to max_restarts times. */
 #ifndef SHOAL_AGENT_LAUNCH_H
 #define SHOAL_AGENT_LAUNCH_H
 
@@ -12,33 +12,37 @@
 extern "C" {
 #endif
 
-/* Seconds that ranks have to end after one of them failed, before they are killed. */
+/* When one rank fails, the others get SIGTERM, and SIGKILL after so many seconds. */
 enum { LAUNCH_GRACE_S = 5 };
 
 struct launch_options {
     const struct topology *topology;
-    char *const *argv;                /* the program's own, for the ranks */
+    char *const *argv;                /* of the ranks: this program's own */
     int max_restarts;                 /* 0: none */
-    double restart_delay_s;           /* between a round's end and the next */
-    bool is_verbose;                  /* tell the meeting place and every failure on stderr;
-                                           else only that a rank died of a signal */
+    double restart_delay_s;           /* between the end of a round and the next */
+    bool is_verbose;                  /* print MASTER_ADDR and every failure on stderr; false: only
+                                         ranks that a signal killed */
     struct launch_output_spec output; /* of the ranks */
 };
 
-/* GPUs that a rank started from here could open, counted by a process of its own: a driver starts
- * threads, and the launcher may have none. 0 if there are none. */
+/* How many GPUs a rank started from here could open. A child process counts them: a CUDA driver
+ * starts threads, and the launcher must have none. 0: none. */
 int launch_count_gpus(void);
 
-/* Runs argv once per local rank and waits for all. SIGTERM, SIGINT and SIGUSR1 go to every rank.
- * When one fails the others are asked to end, then killed, and a new round of all begins: the ranks
- * meet anew, with SHOAL_RESTART_COUNT one higher and the same SHOAL_RUN_ID: the topology's, or one
- * made here for a run that begins here. There is none after a signal to end, nor after
- * EXIT_CONFIG, which trying again does not mend. One that is stuck (heartbeat.h) is killed, and
- * counts as EXIT_RETRYABLE. *ret_exit_code: 0 if all ended with 0, else that of the first to fail
- * in the last round (a signal n: 128 + n); one that only lost a peer or was asked to end
- * (EXIT_RETRYABLE, EXIT_TERMINATED) stands back for one with a reason of its own, though that one
- * ended later. The ranks die with the launcher. Must be called before any thread is started.
- * Errors: ERR_CONFIG for the output's, ERR_IO if a process cannot be started. */
+/* Runs argv once per local rank and waits for all ranks. The ranks die with the launcher. Must be
+ * called before any thread starts.
+ *
+ * Signals: SIGTERM, SIGINT and SIGUSR1 are forwarded to every rank.
+ *
+ * Failures: when a rank fails, the launcher ends the others and starts a new round. In it,
+ * SHOAL_RESTART_COUNT is one higher and SHOAL_RUN_ID the same (the topology's, or one made here).
+ * After SIGTERM or SIGINT, and after EXIT_CONFIG, which a restart cannot mend, no round follows.
+ * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE.
+ *
+ * *ret_exit_code: 0 if all ranks ended with 0, else the root cause's in the last round (128 + n for
+ * signal n). The root cause is the first rank that failed for a reason of its own: one that exits
+ * with EXIT_RETRYABLE or EXIT_TERMINATED only followed another. Errors: ERR_CONFIG for the output's
+ * options, ERR_IO if a process cannot be started. */
 int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Where the local ranks' output goes, as torchrun's --redirects and --tee say: to files of their
- * own, to the launcher's output with "[default0]:" before each line, or both. Private to
+/* The local ranks' output, as torchrun's --redirects and --tee have it: to files of their own, to
+ * the launcher's output with "[default0]:" before each line, or to both. Private to
  * agent/launch/launch.c. */
 #ifndef SHOAL_AGENT_LAUNCH_OUTPUT_H
 #define SHOAL_AGENT_LAUNCH_OUTPUT_H
@@ -21,29 +21,29 @@ struct launch_output_spec {
     const char *redirects, *tee; /* tee wins where both name a stream */
 };
 
-enum { LAUNCH_LINE_BYTES = 64 * 1024 }; /* longer lines are told in parts */
+enum { LAUNCH_LINE_BYTES = 64 * 1024 }; /* longer lines are printed in parts */
 
 /* One stream of one rank, read by the launcher. */
 struct launch_stream {
-    int pipe;     /* -1: closed, or none is read */
+    int pipe;     /* -1: closed, or there is none */
     int file;     /* -1: none */
     int terminal; /* 1 or 2 */
     int local_rank;
-    char *line; /* [LAUNCH_LINE_BYTES], what has come of the current one */
+    char *line; /* [LAUNCH_LINE_BYTES], the beginning of the current one */
     size_t length;
 };
 
-/* Whether the texts can be read and have the directory they need. Errors: ERR_CONFIG. */
+/* Parses the texts and checks that log_dir is there if they need it. Errors: ERR_CONFIG. */
 int launch_output_check(const struct launch_output_spec *spec, struct error *err);
 
-/* Opens files and pipes of one rank. ret_fds: what its stdout and stderr are to be, -1: the
- * launcher's own; the caller closes them once the rank has them. Errors: ERR_IO naming the file. */
+/* Opens files and pipes of one rank. ret_fds: its stdout and stderr; -1: the launcher's own. The
+ * caller closes them after the fork. Errors: ERR_IO naming the file. */
 int launch_output_open(const struct launch_output_spec *spec, int attempt, int local_rank,
                        struct launch_stream ret_streams[2], int ret_fds[2], struct error *err);
 
-/* Passes on what has come; closes the stream at its end. Never blocks on the pipe. */
+/* Forwards what is in the pipe; closes the stream at its end. Never blocks on the pipe. */
 void launch_stream_read(struct launch_stream *stream);
-/* Also passes on what is left of a line. */
+/* Forwards an unfinished line first. */
 void launch_stream_close(struct launch_stream *stream);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Which file a process sees at an address. For signal handlers: allocates nothing, formats nothing.
+/* Finds the file that is mapped at an address. For signal handlers: allocates and formats nothing.
  */
 #ifndef SHOAL_AGENT_MAPPED_FILE_H
 #define SHOAL_AGENT_MAPPED_FILE_H
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Writes the path, as /proc/self/maps has it ("... (deleted)" if it is), cut to fit. false: there
- * is no file. */
+/* Writes the path as in /proc/self/maps, with " (deleted)" where the kernel adds that, cut to fit.
+ * false: no file is mapped there. */
 bool mapped_file(const void *address, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

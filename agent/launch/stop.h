@@ -1,5 +1,5 @@
-/* Signals that ask a rank to stop: SIGTERM (a pod that is deleted, a launcher whose other rank
- * failed), SIGINT (Ctrl-C) and SIGUSR1. Process-wide. */
+/* Signals that ask a rank to stop: SIGTERM (Kubernetes deletes the pod, or the launcher ends its
+ * ranks), SIGINT (Ctrl-C) and SIGUSR1. Process-wide. */
 #ifndef SHOAL_AGENT_STOP_H
 #define SHOAL_AGENT_STOP_H
 
@@ -11,19 +11,19 @@
 extern "C" {
 #endif
 
-/* From here on such a signal only asks; before, there is nothing to save and it simply ends the
- * process. */
+/* From now on such a signal only sets a flag. Before this call it ends the process: there is
+ * nothing to save yet. */
 void stop_listen(void);
 
-/* Whether one has come. ctx is not used: it makes this a trainer's callback. */
+/* Whether such a signal has come. ctx is not used: it makes this a trainer's callback. */
 bool stop_asked(void *ctx);
 
-/* The process's exit code for the error: a person who stops the run by Ctrl-C is told so by it. */
+/* The process's exit code for the error; 128 + SIGINT after Ctrl-C. */
 int stop_exit_code(const struct error *err);
 
-/* What all ranks would say alike, the first of each pod says. Its end makes the launcher signal the
- * others; if one of them went before it, the launcher would cut the first one short. So the others
- * wait here for that signal, at most 5 seconds. */
+/* For an error that every rank has (err->shared): only the first rank of each pod logs it. Its exit
+ * makes the launcher signal the others. If another rank exited first, the launcher would end the
+ * first one before it has logged. So the others wait here for that signal, at most 5 seconds. */
 void stop_await_first_rank(void);
 
 #ifdef __cplusplus

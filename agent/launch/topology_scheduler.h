@@ -1,5 +1,5 @@
-/* Who this process is where Slurm's srun or an mpirun has started one process per rank. Pure, like
- * topology.h, whose part this is. */
+/* The topology where Slurm's srun or an mpirun has started one process per rank. Pure. Private to
+ * topology.c. */
 #ifndef SHOAL_AGENT_TOPOLOGY_SCHEDULER_H
 #define SHOAL_AGENT_TOPOLOGY_SCHEDULER_H
 
@@ -10,13 +10,13 @@ extern "C" {
 #endif
 
 /* Fills in rank, world_size, local_rank, local_size, node_rank and nodes from OMPI_COMM_WORLD_*,
- * PMI_* or, in a step of Slurm's, SLURM_*; *ret_found: one of them names more than one process.
+ * PMI_* or, in a Slurm step, SLURM_*. *ret_found: true if they describe more than one process.
  * Errors: ERR_CONFIG names the variable and its value. */
 int topology_read_scheduler(topology_getenv lookup, void *ctx, struct topology *t, bool *ret_found,
                             struct error *err);
 
-/* The first host of SLURM_NODELIST, "a" of "a,b" and "n5" of "n[5-7,9]"; "" if there is none or it
- * does not fit. */
+/* The first host of SLURM_NODELIST: "a" of "a,b", "n5" of "n[5-7,9]"; "" if there is none or its
+ * name is too long. */
 void topology_first_host(topology_getenv lookup, void *ctx, char ret_host[TOPOLOGY_HOST_BYTES]);
 
 #ifdef __cplusplus
