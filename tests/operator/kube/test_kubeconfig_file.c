@@ -51,7 +51,6 @@ static void current_context_is_the_login(void **state)
     assert_ok(login(whole, NULL, arena, &l, &err), &err);
     assert_string_equal(l.server, "https://one:6443");
     assert_string_equal(l.server_name, "api");
-    assert_string_equal(l.namespace_, "default");
     assert_string_equal(l.ca.path, "/home/me/pki/ca.crt");
     assert_string_equal(l.certificate.path, "/home/me/./me.crt");
     assert_string_equal(l.certificate.what, "/home/me/config: user \"u1\": client-certificate");
@@ -70,7 +69,6 @@ static void another_context_by_name(void **state)
     assert_ok(login(whole, "play", arena, &l, &err), &err);
     assert_string_equal(l.server, "https://two/k8s/clusters/c");
     assert_null(l.server_name);
-    assert_string_equal(l.namespace_, "team");
     assert_string_equal(l.ca.text, "CA"); /* the data wins over the path */
     assert_null(l.ca.path);
     assert_string_equal(l.token.path, "/home/me/../token");
