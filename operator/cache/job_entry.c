@@ -5,7 +5,7 @@
 #include "operator/decode/decode_pod.h"
 #include "operator/decode/decode_status.h"
 #include "operator/job/condition.h"
-#include "operator/job/policy_manager.h"
+#include "operator/job/managed_by.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -87,7 +87,7 @@ static bool is_idle(const json_t *object)
     const struct job *job = decode_job(object, 0, arena, &problems, NULL);
     const struct job_status status = decode_status(json_object_get(object, "status"), arena);
     return !job->invalid &&
-           (condition_finished(&status) || job->run_policy.suspend || !policy_managed_here(job));
+           (condition_finished(&status) || job->run_policy.suspend || !managed_by_us(job));
 }
 
 /* The text again, without what only pods need. */

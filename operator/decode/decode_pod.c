@@ -212,7 +212,7 @@ static bool set_waiting_container(struct pod *pod, const struct container_status
 }
 
 /* Why a pod that has not ended does not go on, or why the system ended it. */
-static void set_obstacle(struct pod *pod, const struct pod_status *status, struct arena *arena)
+static void set_blocker(struct pod *pod, const struct pod_status *status, struct arena *arena)
 {
     const struct pod_condition *target = condition(status, DISRUPTION_TARGET, "True");
     if (pod->phase == POD_FAILED && pod->disrupted &&
@@ -261,7 +261,7 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
     set_restarts(&pod, &document);
     pod.node_lost_ms = node_lost_ms(status, pod.deleted_ms);
     set_exit(&pod, &status->containers);
-    set_obstacle(&pod, status, arena);
+    set_blocker(&pod, status, arena);
     return pod;
 }
 

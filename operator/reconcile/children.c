@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "operator/job/history.h"
 #include "operator/job/names.h"
-#include "operator/reconcile/policy_growth.h"
+#include "operator/reconcile/policy_scale_up.h"
 #include "operator/reconcile/restart.h"
 
 bool children_wanted(const struct job *job, const struct child *child)
@@ -18,7 +18,7 @@ bool children_is_old_attempt(const struct job *job, const struct history *histor
     return job->run_policy.restart_scope == SCOPE_JOB && pod->attempt < history->attempt;
 }
 
-static void tell_lost(struct plan *plan, const struct child *child)
+static void add_pod_lost_event(struct plan *plan, const struct child *child)
 {
     const char *why = child->pod->node_lost_ms ? "its node is lost"
                                                : "it has ended and should be gone long since";
@@ -34,7 +34,7 @@ void children_delete(struct plan *plan, enum action_kind kind, const struct chil
 {
     if (child->lost) {
         kind = ACTION_FORCE_DELETE_POD;
-        tell_lost(plan, child);
+        add_pod_lost_event(plan, child);
     }
     if (child->lost || !child->deleting)
         plan_add(plan, (struct action){.kind = kind,
@@ -52,7 +52,7 @@ void children_delete_all(struct plan *plan, const struct view *view)
 }
 
 /* A pod that the system ended is gone before anybody looks. */
-static void tell_disrupted(struct plan *plan, const struct pod *pod)
+static void add_disrupted_event(struct plan *plan, const struct pod *pod)
 {
     if (!pod->disrupted || pod->deleted_ms || !pod->waiting_reason)
         return;
@@ -72,8 +72,8 @@ static bool makes_room(const struct job *job, const struct history *history,
                        const struct child *child)
 {
     enum restart_policy policy = job->replicas[child->type].restart_policy;
-    return !child->paused && (children_is_old_attempt(job, history, child->pod) ||
-                              restart_judge(policy, child->pod) == RESTART_REPLACE);
+    return !child->backing_off && (children_is_old_attempt(job, history, child->pod) ||
+                                   restart_judge(policy, child->pod) == RESTART_REPLACE);
 }
 
 /* Deletes the pods that must go. Returns whether pods of an old attempt are still there. */
@@ -85,7 +85,7 @@ static bool delete_unwanted(struct plan *plan, const struct job *job, const stru
         const struct child *child = &view->pods.items[i];
         bool room = makes_room(job, history, child);
         if (room && child->pod->phase == POD_FAILED)
-            tell_disrupted(plan, child->pod);
+            add_disrupted_event(plan, child->pod);
         if (room || child->lost || !children_wanted(job, child))
             children_delete(plan, ACTION_DELETE_POD, child);
         old_attempt |= children_is_old_attempt(job, history, child->pod);
@@ -97,36 +97,35 @@ static bool delete_unwanted(struct plan *plan, const struct job *job, const stru
 }
 
 /* Nothing to say about one that is on its way out: its end brings the next pass. */
-static void name_taken(struct plan *plan, struct obstacle *obstacle, const char *reason,
+static void name_taken(struct plan *plan, struct blocker *blocker, const char *reason,
                        const char *kind, const char *name, bool deleting)
 {
     if (!deleting)
-        obstacle_set(obstacle, reason,
-                     arena_printf(plan->arena,
-                                  "Error creating: %s \"%s\" already exists and belongs to another "
-                                  "owner",
-                                  kind, name));
+        blocker_set(blocker, reason,
+                    arena_printf(plan->arena,
+                                 "Error creating: %s \"%s\" already exists and belongs to another "
+                                 "owner",
+                                 kind, name));
 }
 
 static void create_service(struct plan *plan, const struct world *world, struct action action,
-                           struct obstacle *obstacle)
+                           struct blocker *blocker)
 {
     const struct service *foreign = view_foreign_service(world, action.name);
     action.kind = ACTION_CREATE_SERVICE;
     if (foreign)
-        name_taken(plan, obstacle, "FailedCreateService", "service", action.name,
-                   foreign->deleting);
+        name_taken(plan, blocker, "FailedCreateService", "service", action.name, foreign->deleting);
     else
         plan_add(plan, action);
 }
 
 static void create_pod(struct plan *plan, const struct world *world, struct action action,
-                       struct obstacle *obstacle)
+                       struct blocker *blocker)
 {
     const struct pod *foreign = view_foreign_pod(world, action.name);
     action.kind = ACTION_CREATE_POD;
     if (foreign)
-        name_taken(plan, obstacle, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
+        name_taken(plan, blocker, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
     else
         plan_add(plan, action);
 }
@@ -134,33 +133,33 @@ static void create_pod(struct plan *plan, const struct world *world, struct acti
 /* Makes what is missing of one type. */
 static void create_missing(struct plan *plan, const struct world *world, const struct view *view,
                            const struct history *history, enum replica_type type, bool pods,
-                           struct obstacle *obstacle)
+                           struct blocker *blocker)
 {
     const struct replica_spec *replica = &world->job->replicas[type];
-    bool grows = policy_growth(world->job, history, type);
+    bool may_scale_up = policy_may_scale_up(world->job, history, type);
     for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
         bool there = view_find(&view->pods, type, i) != NULL;
         bool pod = pods && !there && !history_is_complete(history, type, i);
         bool service = !view_find(&view->services, type, i);
-        if ((!pod && !service) || (!there && !grows))
+        if ((!pod && !service) || (!there && !may_scale_up))
             continue;
         struct action action = {.name = names_child(plan->arena, world->job, type, i),
                                 .type = type,
                                 .index = i,
                                 .attempt = history->attempt};
         if (service)
-            create_service(plan, world, action, obstacle);
+            create_service(plan, world, action, blocker);
         if (pod)
-            create_pod(plan, world, action, obstacle);
+            create_pod(plan, world, action, blocker);
     }
 }
 
 void children_sync(struct plan *plan, const struct world *world, const struct view *view,
-                   const struct history *history, struct obstacle *obstacle)
+                   const struct history *history, struct blocker *blocker)
 {
     bool old_attempt = delete_unwanted(plan, world->job, view, history);
-    if (obstacle->reason)
+    if (blocker->reason)
         return;
     for (int type = 0; type < REPLICA_TYPES; type++)
-        create_missing(plan, world, view, history, type, !old_attempt, obstacle);
+        create_missing(plan, world, view, history, type, !old_attempt, blocker);
 }

@@ -25,11 +25,11 @@ void children_delete_all(struct plan *plan, const struct view *view);
 
 /* Deletes what has no place any more, has failed, is lost or belongs to an old attempt, one that
  * the system ended soon after it was made only after a pause; creates what is missing, unless there
- * is an obstacle. A replica that is complete is not made again; a name that is taken, by a pod on
- * its way out or by someone else, is waited for, and someone else's is an obstacle; a new attempt
+ * is a blocker. A replica that is complete is not made again; a name that is taken, by a pod on
+ * its way out or by someone else, is waited for, and someone else's is a blocker; a new attempt
  * waits until the last pod of the old one is gone. */
 void children_sync(struct plan *plan, const struct world *world, const struct view *view,
-                   const struct history *history, struct obstacle *obstacle);
+                   const struct history *history, struct blocker *blocker);
 
 #ifdef __cplusplus
 }

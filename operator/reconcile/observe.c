@@ -70,7 +70,7 @@ void observe_rest(struct pass *pass)
     }
 }
 
-static const char *exit_text(struct pass *pass, const struct pod *pod, const struct pod_end *end)
+static const char *exit_message(struct pass *pass, const struct pod *pod, const struct pod_end *end)
 {
     bool main = strcmp(end->container, API_CONTAINER_NAME) == 0;
     return pass_text(pass, "Pod: %s.%s%s%s exited with code %" PRId32 "%s%s", pass->job->namespace_,
@@ -78,10 +78,10 @@ static const char *exit_text(struct pass *pass, const struct pod *pod, const str
                      end->reason ? ": " : "", end->reason ? end->reason : "");
 }
 
-static void tell_exit(struct pass *pass, const struct pod *pod, const struct pod_end *end)
+static void add_exit_event(struct pass *pass, const struct pod *pod, const struct pod_end *end)
 {
     if (end->container)
-        pass_event(pass, EVENT_NORMAL, "ExitedWithCode", exit_text(pass, pod, end));
+        pass_event(pass, EVENT_NORMAL, "ExitedWithCode", exit_message(pass, pod, end));
 }
 
 /* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
@@ -117,8 +117,8 @@ static bool is_done(struct pass *pass, const struct pod *pod)
         return false;
     history_complete(&pass->status.history, pod->type, pod->index, pass->arena);
     if (pod->exited)
-        tell_exit(pass, pod,
-                  &(struct pod_end){.container = API_CONTAINER_NAME, .code = pod->exit_code});
+        add_exit_event(pass, pod,
+                       &(struct pod_end){.container = API_CONTAINER_NAME, .code = pod->exit_code});
     return true;
 }
 
@@ -177,7 +177,7 @@ const char *observe_leaving(const struct pass *pass, enum replica_type type)
     return how;
 }
 
-static void look_at_leaving(struct pass *pass)
+static void observe_leaving_pods(struct pass *pass)
 {
     struct history *history = &pass->status.history;
     for (size_t i = 0; i < pass->view.pods.count; i++) {
@@ -206,14 +206,14 @@ static bool count_ends(struct pass *pass, const struct pod *pod, struct news *ne
         incident_count(history, &replica, fresh, incident_lost_peer(pod), pass->world->now_ms) > 0)
         news->culprit = pod;
     history_put(history, replica, pass->arena);
-    tell_exit(pass, pod, &pod->end);
+    add_exit_event(pass, pod, &pod->end);
     if (failed && news->failures == 0)
         news->failed_type = pod->type;
     news->failures += failed ? fresh : 0;
     return failed;
 }
 
-static void look_at(struct pass *pass, const struct child *child, struct news *news)
+static void observe_pod(struct pass *pass, const struct child *child, struct news *news)
 {
     const struct pod *pod = child->pod;
     if (is_done(pass, pod) || pod->waited_in_vain)
@@ -234,13 +234,13 @@ struct news observe(struct pass *pass)
     bool group = pass->job->run_policy.restart_scope == SCOPE_JOB;
     begin_history(pass);
     int32_t before = history->failures;
-    look_at_leaving(pass);
+    observe_leaving_pods(pass);
     for (int lost_peer = 0; lost_peer < 2; lost_peer++) {
         for (size_t i = 0; i < pass->view.pods.count; i++) {
             const struct child *child = &pass->view.pods.items[i];
             if (incident_lost_peer(child->pod) == lost_peer && is_current(pass, child) &&
                 !history_is_complete(history, child->type, child->index))
-                look_at(pass, child, &news);
+                observe_pod(pass, child, &news);
         }
     }
     news.regroup = group && (has_vanished(pass) || news.regroup);

@@ -32,24 +32,24 @@ static void make(const struct world *world, struct plan *plan)
         plan_add(plan, action);
 }
 
-void policy_autoscaler_sync(const struct world *world, struct plan *plan, struct obstacle *obstacle)
+void policy_autoscaler_sync(const struct world *world, struct plan *plan, struct blocker *blocker)
 {
     const struct autoscaler *autoscaler = world->autoscaler;
     if (!world->options.autoscaling)
         return;
     if (!world->job->elastic.metrics)
-        policy_autoscaler_end(world, plan);
+        policy_autoscaler_delete(world, plan);
     else if (autoscaler && !is_ours(world))
-        obstacle_set(obstacle, "FailedCreateAutoscaler",
-                     arena_printf(plan->arena,
-                                  "Error creating: HorizontalPodAutoscaler \"%s\" already exists "
-                                  "and belongs to another owner",
-                                  autoscaler->name));
+        blocker_set(blocker, "FailedCreateAutoscaler",
+                    arena_printf(plan->arena,
+                                 "Error creating: HorizontalPodAutoscaler \"%s\" already exists "
+                                 "and belongs to another owner",
+                                 autoscaler->name));
     else if (!autoscaler || !autoscaler->deleting)
         make(world, plan);
 }
 
-void policy_autoscaler_end(const struct world *world, struct plan *plan)
+void policy_autoscaler_delete(const struct world *world, struct plan *plan)
 {
     if (is_ours(world) && !world->autoscaler->deleting)
         plan_add(plan, (struct action){.kind = ACTION_DELETE_AUTOSCALER,

@@ -13,12 +13,11 @@ extern "C" {
 #endif
 
 /* Adds what makes it as it shall be for a job that is under way. A foreign one of its name is an
- * obstacle. */
-void policy_autoscaler_sync(const struct world *world, struct plan *plan,
-                            struct obstacle *obstacle);
+ * blocker. */
+void policy_autoscaler_sync(const struct world *world, struct plan *plan, struct blocker *blocker);
 
 /* Adds its deletion: the job is suspended or finished, or has no metrics any more. */
-void policy_autoscaler_end(const struct world *world, struct plan *plan);
+void policy_autoscaler_delete(const struct world *world, struct plan *plan);
 
 #ifdef __cplusplus
 }

@@ -88,32 +88,32 @@ static bool is_ours(const struct world *world)
     return world->pod_group && strcmp(world->pod_group->owner_uid, world->job->uid) == 0;
 }
 
-struct obstacle policy_gang_obstacle(const struct world *world, struct arena *arena)
+struct blocker policy_gang_blocker(const struct world *world, struct arena *arena)
 {
     const struct pod_group *group = world->pod_group;
     const char *name = world->job->name;
-    struct obstacle obstacle = {0};
+    struct blocker blocker = {0};
     if (world->options.gang.scheduler == GANG_NONE)
-        return obstacle;
+        return blocker;
     if (group && !is_ours(world))
-        obstacle_set(&obstacle, "FailedCreatePodGroup",
-                     arena_printf(arena,
-                                  "Error creating: PodGroup \"%s\" already exists and belongs to "
-                                  "another owner",
-                                  name));
+        blocker_set(&blocker, "FailedCreatePodGroup",
+                    arena_printf(arena,
+                                 "Error creating: PodGroup \"%s\" already exists and belongs to "
+                                 "another owner",
+                                 name));
     else if (group && group->deleting)
-        obstacle_set(&obstacle, "PodGroupPending",
-                     arena_printf(arena, "PodGroup %s of before is still being deleted", name));
+        blocker_set(&blocker, "PodGroupPending",
+                    arena_printf(arena, "PodGroup %s of before is still being deleted", name));
     else if (world->options.gang.scheduler == GANG_VOLCANO && (!group || !*group->phase))
-        obstacle = (struct obstacle){
+        blocker = (struct blocker){
             .reason = "PodGroupPending",
             .message = arena_printf(arena, "PodGroup %s has not been seen by its scheduler", name),
             .expected = true};
     else if (world->options.gang.scheduler == GANG_VOLCANO && strcmp(group->phase, "Pending") == 0)
-        obstacle_set(&obstacle, "PodGroupPending",
-                     arena_printf(arena, "PodGroup %s is not admitted yet: %s", name,
-                                  group->message ? group->message : "no reason is given"));
-    return obstacle;
+        blocker_set(&blocker, "PodGroupPending",
+                    arena_printf(arena, "PodGroup %s is not admitted yet: %s", name,
+                                 group->message ? group->message : "no reason is given"));
+    return blocker;
 }
 
 void policy_gang_sync(const struct world *world, struct plan *plan)
@@ -134,7 +134,7 @@ void policy_gang_sync(const struct world *world, struct plan *plan)
         plan_add(plan, action);
 }
 
-void policy_gang_end(const struct world *world, struct plan *plan)
+void policy_gang_delete(const struct world *world, struct plan *plan)
 {
     const struct pod_group *group = world->pod_group;
     if (!is_ours(world) || group->deleting)

@@ -21,13 +21,13 @@ struct pod_group_spec policy_gang_spec(const struct world *world, struct arena *
 /* Why no pod may be made yet; no reason if it may, and always without a gang scheduler. Volcano's
  * pods wait until the group has left phase Pending; the pods of scheduler-plugins do not, their
  * scheduler holds them back. */
-struct obstacle policy_gang_obstacle(const struct world *world, struct arena *arena);
+struct blocker policy_gang_blocker(const struct world *world, struct arena *arena);
 
 /* Adds what makes the PodGroup of a job that is under way as it shall be. */
 void policy_gang_sync(const struct world *world, struct plan *plan);
 
 /* Adds the deletion of the PodGroup of a job that is suspended or finished. */
-void policy_gang_end(const struct world *world, struct plan *plan);
+void policy_gang_delete(const struct world *world, struct plan *plan);
 
 #ifdef __cplusplus
 }

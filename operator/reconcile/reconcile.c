@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "operator/job/condition.h"
 #include "operator/job/history.h"
+#include "operator/job/managed_by.h"
 #include "operator/job/names.h"
-#include "operator/job/policy_manager.h"
 #include "operator/reconcile/children.h"
 #include "operator/reconcile/observe.h"
 #include "operator/reconcile/pass.h"
@@ -34,7 +34,7 @@
 /* Of more it is said what it costs: etcd takes 1.5 MiB, and the operator holds all jobs. */
 enum { LARGE_BYTES = 256 << 10 };
 
-static void created(struct pass *pass)
+static void set_created(struct pass *pass)
 {
     size_t bytes = pass->world->job_bytes;
     if (pass->status.condition_count > 0)
@@ -52,7 +52,7 @@ static void created(struct pass *pass)
 }
 
 /* What of the templates is not followed; said when the job starts. */
-static void tell_overruled(struct pass *pass)
+static void warn_ignored_template_fields(struct pass *pass)
 {
     const char *gang = pass->world->options.gang.scheduler_name;
     for (int type = 0; type < REPLICA_TYPES; type++) {
@@ -71,7 +71,7 @@ static void tell_overruled(struct pass *pass)
 /* The job is active from here on, for the first time (once it is `admitted`: time in a queue is no
  * time of the job) or again. Counted before it: what was seen of the pods belongs to the time
  * before. */
-static void start(struct pass *pass, struct news *news, bool admitted)
+static void set_started(struct pass *pass, struct news *news, bool admitted)
 {
     bool resumed = condition_is_true(&pass->status, CONDITION_SUSPENDED);
     if (resumed) {
@@ -86,23 +86,23 @@ static void start(struct pass *pass, struct news *news, bool admitted)
     }
     if (!resumed && (pass->status.start_ms || !admitted))
         return;
-    tell_overruled(pass);
+    warn_ignored_template_fields(pass);
     pass->status.start_ms = pass->world->now_ms;
 }
 
-/* What stands beside the pods goes with the work. */
-static void end_company(struct pass *pass)
+/* Deletes the PodGroup and the HorizontalPodAutoscaler of a job that needs no pods any more. */
+static void delete_podgroup_hpa(struct pass *pass)
 {
-    policy_gang_end(pass->world, pass->plan);
-    policy_autoscaler_end(pass->world, pass->plan);
+    policy_gang_delete(pass->world, pass->plan);
+    policy_autoscaler_delete(pass->world, pass->plan);
 }
 
-static void clean(struct pass *pass)
+static void clean_up(struct pass *pass)
 {
-    end_company(pass);
+    delete_podgroup_hpa(pass);
     policy_cleanup(pass->job->run_policy.clean_pod_policy,
                    condition_is_true(&pass->status, CONDITION_SUCCEEDED), &pass->view, pass->plan);
-    pass_requeue(pass, pass->view.lost_ms);
+    pass_requeue(pass, pass->view.recheck_ms);
 }
 
 static void finish(struct pass *pass, enum condition_type type, enum event_type event,
@@ -112,7 +112,7 @@ static void finish(struct pass *pass, enum condition_type type, enum event_type 
     pass_event(pass, event, reason, message);
     pass->status.completion_ms = pass->world->now_ms;
     observe_rest(pass);
-    clean(pass);
+    clean_up(pass);
     pass_requeue(pass, policy_expiry_ms(pass->job, &pass->status));
 }
 
@@ -128,7 +128,7 @@ static void succeed(struct pass *pass)
 }
 
 /* Whose failure it was: its pod may be gone before anybody looks. */
-static const char *culprit_text(struct pass *pass, const struct pod *pod)
+static const char *last_failure_text(struct pass *pass, const struct pod *pod)
 {
     const struct pod_end *end = pod ? &pod->end : NULL;
     if (!pod)
@@ -144,12 +144,12 @@ static void fail_by_limit(struct pass *pass, const struct pod *culprit)
 {
     finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
            pass_text(pass, "Job %s has failed because it has reached the specified backoff limit%s",
-                     pass->job->name, culprit_text(pass, culprit)));
+                     pass->job->name, last_failure_text(pass, culprit)));
 }
 
 static void fail_by(struct pass *pass, const struct pod *pod)
 {
-    const char *type = names_replica_type(pod->type), *culprit = culprit_text(pass, pod);
+    const char *type = names_replica_type(pod->type), *culprit = last_failure_text(pass, pod);
     if (pass->job->replicas[pod->type].restart_policy == RESTART_EXIT_CODE)
         finish(pass, CONDITION_FAILED, EVENT_WARNING, REASON_FAILED,
                pass_text(pass, "job \"%s\" is failing because \"%s\" replica(s) failed.%s",
@@ -227,48 +227,48 @@ static void set_state(struct pass *pass, const struct news *news)
                 : pass_text(pass, "PyTorchJob %s/%s is running.", job->namespace_, job->name));
 }
 
-/* Tells what stands in the way: each obstacle once. */
-static void wait_for(struct pass *pass, const struct obstacle *obstacle)
+/* Tells what stands in the way: each blocker once. */
+static void set_waiting(struct pass *pass, const struct blocker *blocker)
 {
-    if (condition_wait(&pass->status, obstacle->reason, obstacle->message, pass->world->now_ms))
-        pass_event(pass, obstacle->expected ? EVENT_NORMAL : EVENT_WARNING, obstacle->reason,
-                   obstacle->message);
+    if (condition_wait(&pass->status, blocker->reason, blocker->message, pass->world->now_ms))
+        pass_event(pass, blocker->expected ? EVENT_NORMAL : EVENT_WARNING, blocker->reason,
+                   blocker->message);
 }
 
-/* What was refused may be what an expected obstacle waits for, and stands behind no pod's trouble:
+/* What was refused may be what an expected blocker waits for, and stands behind no pod's trouble:
  * a missing right concerns all of them. */
-static void tell_refused(const struct pass *pass, struct obstacle *obstacle)
+static void set_refused_blocker(const struct pass *pass, struct blocker *blocker)
 {
     const char *refused = pass->world->refused;
-    if (refused && (!obstacle->reason || obstacle->expected))
-        *obstacle = (struct obstacle){.reason = "Refused", .message = refused};
+    if (refused && (!blocker->reason || blocker->expected))
+        *blocker = (struct blocker){.reason = "Refused", .message = refused};
 }
 
 /* The job goes on: its pods and what stands beside them become as they shall be. */
-static void go_on(struct pass *pass, const struct news *news, struct obstacle *obstacle)
+static void reconcile_children(struct pass *pass, const struct news *news, struct blocker *blocker)
 {
     set_state(pass, news);
     pass->status.history.restarts = pass->status.history.failures;
     if (news->regroup)
         history_next_attempt(&pass->status.history);
     policy_gang_sync(pass->world, pass->plan);
-    children_sync(pass->plan, pass->world, &pass->view, &pass->status.history, obstacle);
-    tell_refused(pass, obstacle);
-    policy_autoscaler_sync(pass->world, pass->plan, obstacle);
-    policy_waiting(pass->job, &pass->view, obstacle, pass->arena);
-    wait_for(pass, obstacle);
+    children_sync(pass->plan, pass->world, &pass->view, &pass->status.history, blocker);
+    set_refused_blocker(pass, blocker);
+    policy_autoscaler_sync(pass->world, pass->plan, blocker);
+    policy_waiting(pass->job, &pass->view, blocker, pass->arena);
+    set_waiting(pass, blocker);
     pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
-    pass_requeue(pass, pass->view.lost_ms);
+    pass_requeue(pass, pass->view.recheck_ms);
 }
 
-static bool deadline_passed(const struct pass *pass)
+static bool deadline_exceeded(const struct pass *pass)
 {
     /* a job that starts with this pass has had no time yet */
     return pass->status.start_ms == pass->world->status->start_ms &&
            pass->world->now_ms >= policy_deadline_ms(pass->job, &pass->status);
 }
 
-static void fail_late(struct pass *pass)
+static void fail_by_deadline(struct pass *pass)
 {
     finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
            pass_text(pass, "Job %s has failed because it was active longer than specified deadline",
@@ -278,12 +278,12 @@ static void fail_late(struct pass *pass)
 static void pass_active(struct pass *pass)
 {
     const struct job *job = pass->job;
-    created(pass);
+    set_created(pass);
     for (int type = 0; type < REPLICA_TYPES; type++)
         history_trim(&pass->status.history, type, (int32_t)job->replicas[type].replicas.value);
     struct news news = observe(pass);
-    struct obstacle obstacle = policy_gang_obstacle(pass->world, pass->arena);
-    start(pass, &news, !obstacle.reason);
+    struct blocker blocker = policy_gang_blocker(pass->world, pass->arena);
+    set_started(pass, &news, !blocker.reason);
     observe_count(pass);
     if (policy_success(job, &pass->status))
         succeed(pass);
@@ -291,25 +291,25 @@ static void pass_active(struct pass *pass)
         fail_by(pass, news.fatal);
     else if (backoff_exceeded(pass))
         fail_by_limit(pass, news.culprit);
-    else if (deadline_passed(pass))
-        fail_late(pass);
+    else if (deadline_exceeded(pass))
+        fail_by_deadline(pass);
     else
-        go_on(pass, &news, &obstacle);
+        reconcile_children(pass, &news, &blocker);
 }
 
 static void pass_suspended(struct pass *pass)
 {
-    created(pass);
-    end_company(pass);
+    set_created(pass);
+    delete_podgroup_hpa(pass);
     const char *message = pass_text(pass, "PyTorchJob %s is suspended.", pass->job->name);
     if (condition_is_true(&pass->status, CONDITION_RUNNING))
         pass_condition(pass, CONDITION_RUNNING, false, REASON_SUSPENDED, message);
     if (pass_condition(pass, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
         pass_event(pass, EVENT_NORMAL, REASON_SUSPENDED, message);
-    wait_for(pass, &(struct obstacle){.reason = NULL}); /* of a resumption that was not seen */
+    set_waiting(pass, &(struct blocker){.reason = NULL}); /* of a resumption that was not seen */
     observe_rest(pass);
     children_delete_all(pass->plan, &pass->view);
-    pass_requeue(pass, pass->view.lost_ms);
+    pass_requeue(pass, pass->view.recheck_ms);
 }
 
 static void pass_finished(struct pass *pass)
@@ -322,13 +322,13 @@ static void pass_finished(struct pass *pass)
                                              .uid = pass->job->uid});
         return;
     }
-    clean(pass);
+    clean_up(pass);
     pass_requeue(pass, expiry_ms);
 }
 
 static void pass_invalid(struct pass *pass)
 {
-    created(pass);
+    set_created(pass);
     pass_condition(pass, CONDITION_FAILED, true, REASON_INVALID, pass->job->invalid);
     pass_event(pass, EVENT_WARNING, REASON_INVALID, pass->job->invalid);
     pass->status.completion_ms = pass->world->now_ms;
@@ -360,10 +360,10 @@ static const struct job *job_as_seen(const struct pass *pass)
  */
 static void pass_spoilt(struct pass *pass)
 {
-    struct obstacle obstacle = {.reason = REASON_INVALID, .message = pass->job->invalid};
-    created(pass);
+    struct blocker blocker = {.reason = REASON_INVALID, .message = pass->job->invalid};
+    set_created(pass);
     if (condition_is_true(&pass->status, CONDITION_SUSPENDED)) {
-        wait_for(pass, &obstacle);
+        set_waiting(pass, &blocker);
         return;
     }
     pass->job = job_as_seen(pass);
@@ -371,24 +371,24 @@ static void pass_spoilt(struct pass *pass)
     observe_count(pass);
     if (history_is_complete(&pass->status.history, REPLICA_MASTER, 0))
         succeed(pass);
-    else if (deadline_passed(pass))
-        fail_late(pass);
+    else if (deadline_exceeded(pass))
+        fail_by_deadline(pass);
     else
         pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
-    wait_for(pass, &obstacle);
+    set_waiting(pass, &blocker);
 }
 
 /* Without sight of its children nothing can be decided about a job: that is told, in the words of
  * the API server, which name the right that is missing. */
 static void pass_blind(struct pass *pass)
 {
-    struct obstacle obstacle = {.reason = "Forbidden", .message = pass->world->blind};
+    struct blocker blocker = {.reason = "Forbidden", .message = pass->world->blind};
     if (condition_finished(&pass->status))
         return;
     if (pass->job->run_policy.suspend && condition_is_true(&pass->status, CONDITION_SUSPENDED))
-        obstacle.reason = NULL; /* it sleeps, and is to */
-    created(pass);
-    wait_for(pass, &obstacle);
+        blocker.reason = NULL; /* it sleeps, and is to */
+    set_created(pass);
+    set_waiting(pass, &blocker);
 }
 
 /* ---- the pass ---- */
@@ -396,7 +396,7 @@ static void pass_blind(struct pass *pass)
 struct plan *reconcile(const struct world *world, struct arena *arena)
 {
     const struct job *job = world->job;
-    if (!policy_managed_here(job) || job->deleting)
+    if (!managed_by_us(job) || job->deleting)
         return plan_open(arena);
     struct pass pass = pass_open(world, arena);
     if (world->blind)

@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "operator/job/names.h"
 #include "operator/reconcile/policy_deadline.h"
-#include "operator/reconcile/policy_lost.h"
-#include "operator/reconcile/policy_pause.h"
+#include "operator/reconcile/policy_node_lost.h"
+#include "operator/reconcile/policy_recreate_backoff.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,23 +53,23 @@ static void order(struct children *children, const struct job *job, struct arena
 /* Whether this moment has come; if not, the view is to be looked at again then. */
 static bool has_come(struct view *view, int64_t at_ms, int64_t now_ms)
 {
-    if (now_ms < at_ms && at_ms < view->lost_ms)
-        view->lost_ms = at_ms;
+    if (now_ms < at_ms && at_ms < view->recheck_ms)
+        view->recheck_ms = at_ms;
     return now_ms >= at_ms;
 }
 
 struct view view_open(const struct world *world, struct arena *arena)
 {
-    struct view view = {.lost_ms = POLICY_NEVER};
+    struct view view = {.recheck_ms = POLICY_NEVER};
     view.pods.items = arena_array(arena, struct child, world->pod_count);
     for (size_t i = 0; i < world->pod_count; i++) {
         const struct pod *pod = &world->pods[i];
         if (!ours(world, pod->owner_uid) || pod->index < 0)
             continue;
-        bool lost = has_come(&view, policy_lost_ms(pod, &world->options), world->now_ms);
-        bool overdue = has_come(&view, policy_overdue_ms(pod, &world->options), world->now_ms);
-        int64_t pause_ms = policy_pause_ms(pod, world->status, world->now_ms);
-        bool paused = !has_come(&view, pause_ms, world->now_ms);
+        bool lost = has_come(&view, policy_force_delete_at_ms(pod, &world->options), world->now_ms);
+        bool overdue = has_come(&view, policy_overdue_at_ms(pod, &world->options), world->now_ms);
+        int64_t backoff_ms = policy_recreate_at_ms(pod, world->status, world->now_ms);
+        bool backing_off = !has_come(&view, backoff_ms, world->now_ms);
         view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
                                                             .index = pod->index,
                                                             .name = pod->name,
@@ -77,7 +77,7 @@ struct view view_open(const struct world *world, struct arena *arena)
                                                             .deleting = pod->deleted_ms != 0,
                                                             .lost = lost,
                                                             .overdue = overdue,
-                                                            .paused = paused,
+                                                            .backing_off = backing_off,
                                                             .pod = pod};
     }
     view.services.items = arena_array(arena, struct child, world->service_count);

@@ -18,10 +18,10 @@ struct child {
     const char *name;
     const char *uid;
     bool deleting;
-    bool surplus;          /* another child holds this place by right of its name */
-    bool lost;             /* a pod that is to be deleted by force: policy_lost */
-    bool overdue;          /* a pod that should be gone by now */
-    bool paused;           /* a pod that keeps its place empty for a while: policy_pause */
+    bool surplus;     /* another child holds this place by right of its name */
+    bool lost;        /* a pod that is to be deleted by force: policy_node_lost */
+    bool overdue;     /* a pod that should be gone by now */
+    bool backing_off; /* a pod that keeps its place empty for a while: policy_recreate_backoff */
     const struct pod *pod; /* NULL in a service */
 };
 
@@ -34,7 +34,8 @@ struct children {
 struct view {
     struct children pods;
     struct children services;
-    int64_t lost_ms; /* when the next pod may be lost or overdue, or a pause ends; POLICY_NEVER */
+    int64_t
+        recheck_ms; /* when the next pod may be lost or overdue, or a pause ends; POLICY_NEVER */
 };
 
 struct view view_open(const struct world *world, struct arena *arena);

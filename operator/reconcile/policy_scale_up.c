@@ -1,6 +1,7 @@
-#include "operator/reconcile/policy_growth.h"
+#include "operator/reconcile/policy_scale_up.h"
 
-bool policy_growth(const struct job *job, const struct history *history, enum replica_type type)
+bool policy_may_scale_up(const struct job *job, const struct history *history,
+                         enum replica_type type)
 {
     if (type != REPLICA_WORKER || !job->elastic.present)
         return true;

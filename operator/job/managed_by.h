@@ -1,8 +1,8 @@
 /* Whose job it is: runPolicy.managedBy names the controller that looks after it. Of another's job
  * we write nothing, not even a condition: that controller copies the status of the real run to it
  * (MultiKueue). */
-#ifndef SHOAL_OPERATOR_JOB_POLICY_MANAGER_H
-#define SHOAL_OPERATOR_JOB_POLICY_MANAGER_H
+#ifndef SHOAL_OPERATOR_JOB_MANAGED_BY_H
+#define SHOAL_OPERATOR_JOB_MANAGED_BY_H
 
 #include "operator/job/types.h"
 
@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* An empty name is another's too. */
-bool policy_managed_here(const struct job *job);
+bool managed_by_us(const struct job *job);
 
 #ifdef __cplusplus
 }
