@@ -218,13 +218,14 @@ demo: deps
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
 	@deploy/demo/accuracy.sh shoal-logs/mnist/mnist-master-0.log
 
-#> make demo-llama     train a small Llama on a file of fortunes in two processes, and let it write
+#> make demo-llama     train a small Llama on a file of fortunes in two processes, and let it tell some of its own
 .PHONY: demo-llama
+FORTUNES := /usr/share/games/fortunes/fortunes
 demo-llama: deps
 	@$(MAKE) --no-print-directory V=release programs
+	@deploy/demo/fortunes.sh $(FORTUNES) build/demo/fortunes
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
-	@echo 'What it writes behind "Computer, n.:", letter by letter:'
-	@build/release/shoal generate build/demo/llama --prompt "Computer, n.:" --max_tokens 400 | sed 's/^/  /'
+	@PATH="$(CURDIR)/build/release:$$PATH" deploy/demo/fortunes.sh tell $(FORTUNES) build/demo/llama
 
 #> make demo-t5        train a small T5 to write days as ISO 8601 does, in two processes, and ask it for some that it has not seen
 .PHONY: demo-t5

@@ -33,13 +33,34 @@ check "... and one that is wrong is told" fails 0 "wrong: it is 1950-" ask 400
 ask 400 >"$work/answers"
 check "... and not counted" lacks "$work/answers" "400 of 400"
 
+# A text with fortunes between lines of "%", as of Debian's package.
+fortunes=/usr/share/games/fortunes/fortunes
+check "fortunes.sh makes a tokenizer" deploy/demo/fortunes.sh "$fortunes" "$work/fortunes"
+ids() { shoal tokenize --tokenizer "$work/fortunes" "$1"; }
+same_again() { ids "$fortunes" >"$work/ids" && shoal tokenize --tokenizer "$work/fortunes" --decode "$work/ids" | diff - "$fortunes"; }
+check "... its ids are the text" same_again
+printf 'You will not be married, and do not "sulk".' >"$work/line"
+check "... a word that it knows is one id" test "$(ids "$work/line" | wc -w)" -le 20
+check "... another one is bytes" test "$(printf ' xylophonist' | ids /dev/stdin | wc -w)" -eq 12
+cat >"$work/bin/shoal" <<'END'
+#!/bin/sh
+[ "$1 $3" = "generate --prompt" ] || exit 2
+sed -n 1,2p "$FORTUNES"
+printf '%%\nYou will meet\n  a Llama.\n%%\nA cut'
+END
+tell() { FORTUNES=$fortunes PATH=$work/bin:$PATH deploy/demo/fortunes.sh tell "$fortunes" model "$@"; }
+check "a fortune of the text is told from a new one" fails 0 "  (from the text)" tell
+check "... lines are joined" fails 0 "  You will meet a Llama." tell
+check "... they are counted, and one that is cut off is not" fails 0 "1 of 2 are new" tell
+check "... up to the number that was asked for" fails 0 "0 of 1 are new" tell 1
+
 printf 'Test set: Average loss: 0.6, Accuracy: 7788/10000 (77.88%%)\n\nx\nTest set: Average loss: 0.5, Accuracy: 8188/10000 (81.88%%)\n' >"$work/log"
 check "accuracy.sh draws the epochs" fails 0 "  epoch  2  ########################################..........  8188 of 10000, 81.9 %" \
     deploy/demo/accuracy.sh "$work/log"
 check "... and fails without any" fails 1 "" deploy/demo/accuracy.sh /dev/null
 
 plan() { # DEMO: what --dry_run says of its arguments
-    mapfile -t arguments < <(sed -n 's/^ *- \(--[^ ]*\).*/\1/p' "deploy/demo/$1.yaml" | sed "s|build/demo/dates|$work/dates|")
+    mapfile -t arguments < <(sed -n 's/^ *- \(--[^ ]*\).*/\1/p' "deploy/demo/$1.yaml" | sed "s|build/demo/|$work/|")
     shoal-agent "${arguments[@]}" --strict --dry_run
 }
 check "the demo mnist" fails 0 "1199882 parameters" plan mnist
