@@ -69,7 +69,7 @@ agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
-agent/config/.*:base/.*|agent/config/.*|agent/(dataset/token_source|launch/device_choice|models/families|shard/optim|shard/optim_kind|telemetry/log_lines|text/utf8|shard/schedule).h
+agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_source|launch/device_choice|models/families|models/model|shard/(optim|optim_kind|schedule|shard)|telemetry/(gpu_metrics|log_lines)|text/utf8).h
 agent/compat/.*:base/.*|agent/compat/.*|agent/config/(config|config_keys).h|agent/launch/launch.h|agent/checkpoint/export_checkpoint.h
 agent/compat/(shim.*|stand_in|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|stand_in|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h

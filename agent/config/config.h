@@ -23,9 +23,15 @@ extern "C" {
 /* Where a value came from. */
 enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_FLAG };
 
-/* Values in the order of their key's choices. Choices without an enum here are in the order of the
- * enum that their field's comment names. */
-enum { MODEL_AUTO, HEAD_AUTO = 0 };
+/* What keys can be where that is no enum of another header; each choice names its value in its row
+ * of config_keys_*.c. */
+enum {
+    MODEL_AUTO = -1,
+    HEAD_AUTO = -1,
+    STRATEGY_AUTO = -1,
+    ROPE_OF_CONFIG = -1,
+    CONFIG_STYLE_AUTO = -1
+};
 enum config_padding { PADDING_LONGEST, PADDING_MAX_LENGTH };
 enum config_init { INIT_AUTO, INIT_RANDOM, INIT_PRETRAINED };
 enum config_loss_reduction { LOSS_SUM, LOSS_MEAN };
@@ -34,7 +40,6 @@ enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
 enum config_state_dtype { STATE_FP32, STATE_BF16 };
 enum config_state_dict { STATE_DICT_FULL, STATE_DICT_LOCAL, STATE_DICT_SHARDED };
-enum { STRATEGY_AUTO = 5 }; /* behind those of enum shard_strategy */
 enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
 enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
 enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
@@ -54,7 +59,7 @@ struct agent_config {
         int64_t init;             /* enum config_init */
         const char *init_weights; /* "": none */
         const char *architecture; /* "": none; a name of models/architecture.h */
-        int64_t head;             /* HEAD_AUTO; else 1 + enum model_task */
+        int64_t head;             /* HEAD_AUTO; else enum model_task */
         double dropout;           /* below 0: each layer's own */
         int64_t loss_reduction;   /* enum config_loss_reduction */
     } model;
@@ -70,7 +75,7 @@ struct agent_config {
         int64_t num_labels;
     } overrides;
     struct {
-        int64_t type; /* 0: not given; else enum rope_type + 1 */
+        int64_t type; /* enum rope_type, or ROPE_OF_CONFIG: not given */
         double factor, low_freq_factor, high_freq_factor; /* 0: not given */
         int64_t original_max_position_embeddings;         /* 0: not given */
     } rope;
@@ -132,7 +137,7 @@ struct agent_config {
         int64_t resume;         /* enum config_schedule_resume: whose values a resumed run takes */
     } schedule;
     struct {
-        int64_t strategy; /* enum shard_strategy - 1, or STRATEGY_AUTO: by the model's size */
+        int64_t strategy; /* enum shard_strategy, or STRATEGY_AUTO: by the model's size */
         int64_t shard_group_size;
         int64_t wrap_policy;      /* enum config_wrap, never AUTO */
         const char *wrap_classes; /* separated by commas; "": the model's blocks */

@@ -43,7 +43,7 @@ static unsigned learns(const struct agent_config *c)
     const struct model_family *family = config_family(c);
     unsigned tasks = 0;
     if (family && c->model.head != HEAD_AUTO)
-        return 1u << (c->model.head - 1);
+        return 1u << c->model.head;
     for (int h = 0; family && h < family->head_count; h++)
         tasks |= 1u << family->heads[h].task;
     return family ? tasks : ~0u;

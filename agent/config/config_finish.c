@@ -105,9 +105,9 @@ static int finish_model(struct config_parser *p, struct error *err)
         config_set_family(c, &family_mnist_cnn);
     }
     /* train.py's llama_v3 always stretches so, without a flag for it. */
-    if (p->model_type && strcasecmp(p->model_type, "llama_v3") == 0 && c->rope.type == 0 &&
-        !is_named && !c->model.architecture[0]) {
-        c->rope.type = 1 + ROPE_DYNAMIC;
+    if (p->model_type && strcasecmp(p->model_type, "llama_v3") == 0 &&
+        c->rope.type == ROPE_OF_CONFIG && !is_named && !c->model.architecture[0]) {
+        c->rope.type = ROPE_DYNAMIC;
         c->rope.factor = 2;
         follow(p, KEY_AT(rope.type), KEY_AT(model.type));
         follow(p, KEY_AT(rope.factor), KEY_AT(model.type));

@@ -119,9 +119,9 @@ static void note_layout(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
     bool hybrid =
-        c->parallel.strategy + 1 == HYBRID_SHARD || c->parallel.strategy + 1 == HYBRID_SHARD_ZERO2;
-    bool shards = c->parallel.strategy + 1 != NO_SHARD;
-    bool stretched = c->rope.type > 1 + ROPE_DEFAULT, llama3 = c->rope.type == 1 + ROPE_LLAMA3;
+        c->parallel.strategy == HYBRID_SHARD || c->parallel.strategy == HYBRID_SHARD_ZERO2;
+    bool shards = c->parallel.strategy != NO_SHARD;
+    bool stretched = c->rope.type > ROPE_DEFAULT, llama3 = c->rope.type == ROPE_LLAMA3;
     bool pads = c->data.padding == PADDING_LONGEST, threads = c->data.num_workers > 0;
     bool ids = c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
     bool columns = !ids && c->data.format != TOKENS_TEXT;

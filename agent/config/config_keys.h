@@ -17,7 +17,13 @@ enum config_type {
     TYPE_DURATION, /* double of seconds: "30m" */
     TYPE_BOOL,     /* bool */
     TYPE_TEXT,     /* const char * */
-    TYPE_CHOICE,   /* int64_t: the index in `choices` */
+    TYPE_CHOICE,   /* int64_t: the value of one of `choices` */
+};
+
+/* What a key can be, in the order that people see. */
+struct config_choice {
+    const char *spellings; /* "NAME", or "NAME=OTHER=..."; NULL: behind the last */
+    int64_t value;
 };
 
 struct config_key {
@@ -26,8 +32,8 @@ struct config_key {
     size_t offset;             /* of the field in struct agent_config */
     const char *default_value; /* as text */
     double low, high;          /* numbers: both allowed */
-    const char *choices; /* choices: separated by spaces; "NAME=OTHER=..." lists other spellings.
-                            Numbers: words for `low` */
+    const struct config_choice *choices;
+    const char *low_words;   /* numbers: words for `low`, separated by spaces; NULL: none */
     const char *other_names; /* separated by spaces: what other trainers call it; NULL: none */
     const char *help;
     const char *implied;     /* what the flag means without a value; NULL: it needs one */
@@ -53,12 +59,10 @@ struct config_key {
 #define KEY_BOOL(g, n, f, d, o, h, ...)                                                            \
     KEY_ROW(g, n, TYPE_BOOL, f, d, o, h, .implied = "true", ##__VA_ARGS__)
 #define KEY_TEXT(g, n, f, d, o, h, ...) KEY_ROW(g, n, TYPE_TEXT, f, d, o, h, ##__VA_ARGS__)
+#define CHOICES(...) ((const struct config_choice[]){__VA_ARGS__, {NULL, 0}})
 #define KEY_CHOICE(g, n, f, d, list, o, h, ...)                                                    \
     KEY_ROW(g, n, TYPE_CHOICE, f, d, o, h, .choices = (list), ##__VA_ARGS__)
 /* clang-format on */
-
-/* The last choice of logging.style; those before it are enum log_style. */
-enum { CONFIG_STYLE_AUTO = 5 };
 
 struct config_table {
     const struct config_key *keys;
@@ -130,6 +134,9 @@ struct config_refusal {
 #define CONFIG_FSDP_VERSION "parallel.fsdp_version fsdp_version"
 extern const struct config_refusal config_refusals[];
 extern const int config_refusal_count;
+
+/* The spellings of all choices, separated by spaces. */
+void config_choices_text(const struct config_key *key, struct str *out);
 
 /* Parses `text` into the key's field. Errors: ERR_CONFIG says what is allowed, without naming the
  * key. */

@@ -1,6 +1,8 @@
 /* Keys of what is trained on: the data. */
 #include "agent/config/config_keys.h"
 
+#include "agent/dataset/token_source.h"
+
 static const struct config_key keys[] = {
     KEY_TEXT(
         "data", "dataset", data.dataset, "",
@@ -12,7 +14,10 @@ static const struct config_key keys[] = {
              "where data sets are looked for; mnist_cnn: the directory with the IDX files",
              .environment = "DATA_PATH"),
     KEY_CHOICE("data", "format", data.format, "auto",
-               "auto jsonl=json=jsonl.gz text=txt llmc_bin=llmc megatron hf_arrow=arrow tsv csv",
+               CHOICES({"auto", TOKENS_AUTO}, {"jsonl=json=jsonl.gz", TOKENS_JSONL},
+                       {"text=txt", TOKENS_TEXT}, {"llmc_bin=llmc", TOKENS_LLMC},
+                       {"megatron", TOKENS_MEGATRON}, {"hf_arrow=arrow", TOKENS_ARROW},
+                       {"tsv", TOKENS_TSV}, {"csv", TOKENS_CSV}),
                NULL, "auto: by what the files are; tsv and csv begin with a line of column names"),
     KEY_TEXT("data", "text_column", data.text_column, "text", NULL, "the field with a row's text"),
     KEY_TEXT("data", "text_pair_column", data.text_pair_column, "", NULL,
@@ -35,7 +40,8 @@ static const struct config_key keys[] = {
             "sequence to sequence: tokens of a text, prefix and end included; the rest is cut off"),
     KEY_INT("data", "max_target_length", data.max_target_length, "128", 1, 1e6, NULL,
             "sequence to sequence: tokens of what is to be learned"),
-    KEY_CHOICE("data", "padding", data.padding, "longest", "longest max_length", NULL,
+    KEY_CHOICE("data", "padding", data.padding, "longest",
+               CHOICES({"longest", PADDING_LONGEST}, {"max_length", PADDING_MAX_LENGTH}), NULL,
                "rows of a batch are padded to its longest, or to the most that is allowed"),
     KEY_INT("data", "pad_to_multiple_of", data.pad_to_multiple_of, "8", 1, 1024, NULL,
             "longest: rounded up to a multiple of this many tokens"),
@@ -46,14 +52,21 @@ static const struct config_key keys[] = {
         "data", "mlm_probability", data.mlm_probability, "0.15", 0, 1, NULL,
         "masked words: part of the tokens that is to be guessed, above 0 and below 1; of those 80 % are masked, "
         "10 % are others at random, 10 % stay"),
-    KEY_CHOICE("data", "packing", data.packing, "concat", "concat per_document none", NULL,
+    KEY_CHOICE("data", "packing", data.packing, "concat",
+               CHOICES({"concat", TOKENS_CONCAT}, {"per_document", TOKENS_PER_DOCUMENT},
+                       {"none", TOKENS_NONE}),
+               NULL,
                "concat: documents end to end, cut into sequences; per_document: likewise, but none "
                "across two; none: one document a sequence"),
-    KEY_CHOICE("data", "add_bos", data.add_bos, "auto", "auto true=1=yes=on false=0=no=off", NULL,
-               "begin each document with the bos token; auto: as the tokenizer says",
+    KEY_CHOICE("data", "add_bos", data.add_bos, "auto",
+               CHOICES({"auto", TOKENS_AFFIX_AUTO}, {"true=1=yes=on", TOKENS_AFFIX_TRUE},
+                       {"false=0=no=off", TOKENS_AFFIX_FALSE}),
+               NULL, "begin each document with the bos token; auto: as the tokenizer says",
                .implied = "true"),
-    KEY_CHOICE("data", "add_eos", data.add_eos, "auto", "auto true=1=yes=on false=0=no=off", NULL,
-               "end each document with the eos token; with packing=concat always",
+    KEY_CHOICE("data", "add_eos", data.add_eos, "auto",
+               CHOICES({"auto", TOKENS_AFFIX_AUTO}, {"true=1=yes=on", TOKENS_AFFIX_TRUE},
+                       {"false=0=no=off", TOKENS_AFFIX_FALSE}),
+               NULL, "end each document with the eos token; with packing=concat always",
                .implied = "true"),
     KEY_TEXT("data", "train_split", data.train_split, "train", NULL,
              "name of the training split; train[:N] or train[:P%] takes the first rows"),
@@ -65,9 +78,9 @@ static const struct config_key keys[] = {
             "test_batch_size val_batch_size per_device_eval_batch_size",
             "samples per rank in evaluation; 0: as in training"),
     KEY_INT("data", "train_size", data.train_size, "0", 0, 1e12, "max_train_samples",
-            "use only the first N training samples; 0: all", .choices = "all"),
+            "use only the first N training samples; 0: all", .low_words = "all"),
     KEY_INT("data", "eval_size", data.eval_size, "0", 0, 1e12, "max_eval_samples",
-            "use only the first N evaluation samples; 0: all", .choices = "all"),
+            "use only the first N evaluation samples; 0: all", .low_words = "all"),
     KEY_BOOL("data", "shuffle", data.shuffle, "true", NULL, "a new order in every epoch"),
     KEY_INT("data", "shuffle_buffer", data.shuffle_buffer, "0", 0, 1e8, NULL,
             "rows that a stream is shuffled among; 0: 1000"),

@@ -2,13 +2,17 @@
 #include "agent/config/config_keys.h"
 
 #include "agent/models/families.h"
+#include "agent/shard/shard.h"
 
 #define FAMILY_BLOCK(name, spellings, block) "=" block
 
 static const struct config_key keys[] = {
     KEY_CHOICE("parallel", "sharding_strategy", parallel.strategy, "FULL_SHARD",
-               "FULL_SHARD=1=full SHARD_GRAD_OP=2 NO_SHARD=3=ddp "
-               "HYBRID_SHARD=4=hybrid=_HYBRID_SHARD HYBRID_SHARD_ZERO2=5=_HYBRID_SHARD_ZERO2 auto",
+               CHOICES({"FULL_SHARD=1=full", FULL_SHARD}, {"SHARD_GRAD_OP=2", SHARD_GRAD_OP},
+                       {"NO_SHARD=3=ddp", NO_SHARD},
+                       {"HYBRID_SHARD=4=hybrid=_HYBRID_SHARD", HYBRID_SHARD},
+                       {"HYBRID_SHARD_ZERO2=5=_HYBRID_SHARD_ZERO2", HYBRID_SHARD_ZERO2},
+                       {"auto", STRATEGY_AUTO}),
                "fsdp_sharding_strategy",
                "what is cut into slices, one per rank. auto: NO_SHARD below 1e9 parameters, "
                "SHARD_GRAD_OP below 1e10, FULL_SHARD above; it never chooses HYBRID_SHARD, which "
@@ -19,8 +23,10 @@ static const struct config_key keys[] = {
             "different numbers: what divides them all)"),
     KEY_CHOICE(
         "parallel", "auto_wrap_policy", parallel.wrap_policy, "auto",
-        "NO_WRAP=3=none SIZE_BASED_WRAP=2 "
-        "TRANSFORMER_BASED_WRAP=1" LANGUAGE_FAMILIES(FAMILY_BLOCK, ) "=llama=gpt2 auto",
+        CHOICES({"NO_WRAP=3=none", WRAP_NONE}, {"SIZE_BASED_WRAP=2", WRAP_SIZE},
+                {"TRANSFORMER_BASED_WRAP=1" LANGUAGE_FAMILIES(FAMILY_BLOCK, ) "=llama=gpt2",
+                 WRAP_TRANSFORMER},
+                {"auto", WRAP_AUTO}),
         "fsdp_auto_wrap_policy fsdp_wrap_policy",
         "which modules become units of their own; auto: the blocks, where the model has some",
         .environment = "FSDP_AUTO_WRAP_POLICY"),
@@ -33,7 +39,8 @@ static const struct config_key keys[] = {
             "SIZE_BASED_WRAP: elements from which a module is a unit; 0: none is",
             .environment = "FSDP_MIN_NUM_PARAMS"),
     KEY_CHOICE("parallel", "backward_prefetch", parallel.backward_prefetch, "BACKWARD_PRE",
-               "NO_PREFETCH=3=none BACKWARD_PRE=1 BACKWARD_POST=2",
+               CHOICES({"NO_PREFETCH=3=none", NO_PREFETCH}, {"BACKWARD_PRE=1", BACKWARD_PRE},
+                       {"BACKWARD_POST=2", BACKWARD_POST}),
                "fsdp_backward_prefetch fsdp_backward_prefetch_policy backward_prefetch_policy",
                "when the next unit is gathered in backward",
                .environment = "FSDP_BACKWARD_PREFETCH"),
@@ -53,16 +60,21 @@ static const struct config_key keys[] = {
              .environment = "FSDP_CPU_RAM_EFFICIENT_LOADING"),
 
     KEY_CHOICE("precision", "mixed_precision", precision.mixed, "auto",
-               "auto no=false=fp32=32-true=32 bf16=bf16-mixed bf16-true", "precision",
+               CHOICES({"auto", PRECISION_AUTO}, {"no=false=fp32=32-true=32", PRECISION_FP32},
+                       {"bf16=bf16-mixed", PRECISION_BF16_MIXED},
+                       {"bf16-true", PRECISION_BF16_TRUE}),
+               "precision",
                "bf16: computes in bf16, keeps fp32; bf16-true: keeps bf16 too, rounding at random; "
                "auto: bf16 for language models, else no",
                .environment = "ACCELERATE_MIXED_PRECISION"),
     KEY_CHOICE("precision", "reduce_dtype", precision.reduce_dtype, "fp32",
-               "fp32=float32 bf16=bfloat16", NULL, "in which gradients are summed over ranks"),
+               CHOICES({"fp32=float32", STATE_FP32}, {"bf16=bfloat16", STATE_BF16}), NULL,
+               "in which gradients are summed over ranks"),
 
     KEY_CHOICE(
         "memory", "activation_checkpointing", memory.activation_checkpointing, "none",
-        "none=0=false=no=off full=1=true=yes=on selective",
+        CHOICES({"none=0=false=no=off", RECOMPUTE_NONE}, {"full=1=true=yes=on", RECOMPUTE_FULL},
+                {"selective", RECOMPUTE_SELECTIVE}),
         "use_checkpointing fsdp_activation_checkpointing gradient_checkpointing",
         "compute activations again in backward; full: of each block; selective: of norms and "
         "element-wise parts",

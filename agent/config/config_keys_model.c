@@ -2,6 +2,7 @@
 #include "agent/config/config_keys.h"
 
 #include "agent/models/families.h"
+#include "agent/models/model.h"
 
 #define OVERRIDE_INT(name, others, high, help)                                                     \
     KEY_INT("model.config_overrides", #name, overrides.name, "0", 0, high, others, help)
@@ -11,8 +12,18 @@
     KEY_INT("model.config_overrides", #name, overrides.name, "-1", -1, 1e9, NULL,                  \
             "token number; -1: config.json's")
 
-#define FAMILY_SPELLINGS(name, spellings, block) spellings
-#define TASK_HEAD(task, head)                    head
+/* Values of model.type: places in the table of families, where mnist_cnn is the first. */
+#define COMMA                                ,
+#define FAMILY_VALUE(name, spellings, block) FAMILY_##name
+#define FAMILY_CHOICE(name, spellings, block)                                                      \
+    {                                                                                              \
+        spellings, FAMILY_##name                                                                   \
+    }
+#define TASK_CHOICE(task, head)                                                                    \
+    {                                                                                              \
+        head, task                                                                                 \
+    }
+enum { FAMILY_mnist_cnn, LANGUAGE_FAMILIES(FAMILY_VALUE, COMMA) };
 
 static const struct config_key keys[] = {
     KEY_TEXT(
@@ -20,10 +31,14 @@ static const struct config_key keys[] = {
         "model_id model_name model_name_or_path pretrained_model_name_or_path",
         "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)"),
     KEY_CHOICE("model", "type", model.type, "auto",
-               "auto mnist_cnn " LANGUAGE_FAMILIES(FAMILY_SPELLINGS, " "), "model_type",
+               CHOICES({"auto", MODEL_AUTO}, {"mnist_cnn", FAMILY_mnist_cnn},
+                       LANGUAGE_FAMILIES(FAMILY_CHOICE, COMMA)),
+               "model_type",
                "architecture; auto: config.json's, or mnist_cnn where no model is named"),
-    KEY_CHOICE("model", "init", model.init, "auto", "auto random pretrained", NULL,
-               "where initial values come from; auto: the model's weights if it has any"),
+    KEY_CHOICE(
+        "model", "init", model.init, "auto",
+        CHOICES({"auto", INIT_AUTO}, {"random", INIT_RANDOM}, {"pretrained", INIT_PRETRAINED}),
+        NULL, "where initial values come from; auto: the model's weights if it has any"),
     KEY_TEXT(
         "model", "init_weights", model.init_weights, "", "initial_weights_checkpoint",
         "initial values from this checkpoint or directory of weights; nothing else is taken from it"),
@@ -31,13 +46,15 @@ static const struct config_key keys[] = {
              "published sizes by name, llama3_2_1b or gpt2 (a preset of that name sets it); empty: "
              "config.json's, or those of config_overrides"),
     KEY_CHOICE(
-        "model", "head", model.head, "auto", "auto " MODEL_TASKS(TASK_HEAD, " "), NULL,
+        "model", "head", model.head, "auto",
+        CHOICES({"auto", HEAD_AUTO}, MODEL_TASKS(TASK_CHOICE, COMMA)), NULL,
         "what is learned; auto: config.json's, or the only one of the type. pretraining: masked words "
         "and next sentences (BERT)"),
     KEY_FLOAT("model", "dropout", model.dropout, "-1", -1, 0.99, NULL,
               "probability for every dropout layer; below 0: each layer's own"),
     KEY_CHOICE(
-        "model", "loss_reduction", model.loss_reduction, "mean", "sum mean", NULL,
+        "model", "loss_reduction", model.loss_reduction, "mean",
+        CHOICES({"sum", LOSS_SUM}, {"mean", LOSS_MEAN}), NULL,
         "mean: over what all ranks are asked to predict, so that the layout does not change it; "
         "sum: over a rank's batch, gradients averaged over ranks (the FSDP tutorial)"),
 
@@ -58,8 +75,10 @@ static const struct config_key keys[] = {
     OVERRIDE_FLOAT(rope_theta, "rotary_emb_base", 1e12, "base of the rotary positions"),
     OVERRIDE_FLOAT(initializer_range, NULL, 10, "standard deviation of random initial values"),
     KEY_CHOICE("model.config_overrides", "tie_word_embeddings", overrides.tie_word_embeddings,
-               "auto", "auto true=1=yes=on false=0=no=off", NULL,
-               "the head is the embedding; auto: config.json's", .implied = "true"),
+               "auto",
+               CHOICES({"auto", CHOOSE_AUTO}, {"true=1=yes=on", CHOOSE_YES},
+                       {"false=0=no=off", CHOOSE_NO}),
+               NULL, "the head is the embedding; auto: config.json's", .implied = "true"),
     OVERRIDE_FLOAT(resid_pdrop, NULL, 0.99, "GPT-2: dropout before a residual is added"),
     OVERRIDE_FLOAT(embd_pdrop, NULL, 0.99, "GPT-2: dropout of embeddings"),
     OVERRIDE_FLOAT(attn_pdrop, "attention_dropout", 0.99, "GPT-2: dropout of attention's weights"),
@@ -69,8 +88,9 @@ static const struct config_key keys[] = {
     OVERRIDE_INT(num_labels, NULL, 1e6, "BERT's sequence classification: classes"),
 
     KEY_CHOICE("model.rope_scaling", "rope_type", rope.type, "config",
-               "config default=none linear dynamic llama3", NULL,
-               "how rotary positions are stretched; config: as config.json says"),
+               CHOICES({"config", ROPE_OF_CONFIG}, {"default=none", ROPE_DEFAULT},
+                       {"linear", ROPE_LINEAR}, {"dynamic", ROPE_DYNAMIC}, {"llama3", ROPE_LLAMA3}),
+               NULL, "how rotary positions are stretched; config: as config.json says"),
     KEY_FLOAT("model.rope_scaling", "factor", rope.factor, "0", 0, 1e6, NULL,
               "linear, dynamic, llama3: by how much"),
     KEY_FLOAT("model.rope_scaling", "low_freq_factor", rope.low_freq_factor, "0", 0, 1e6, NULL,

@@ -1,16 +1,25 @@
 /* Keys of where it runs and what it says. */
 #include "agent/config/config_keys.h"
 
+#include "agent/comm/comm_device.h"
+#include "agent/telemetry/gpu_metrics.h"
+#include "agent/telemetry/log_lines.h"
+#include "base/log.h"
+
 static const struct config_key keys[] = {
     KEY_INT("logging", "logging_steps", logging.steps, "-1", -1, 1e12, "logging_freq",
             "optimizer steps between lines with step and loss; 0: none; -1: 10, mnist_cnn: 0"),
     KEY_CHOICE("logging", "style", logging.style, "auto",
-               "mnist=none plain adt fabric t5-fsdp auto", NULL,
-               "whose lines are printed; auto: mnist for mnist_cnn, else plain"),
-    KEY_CHOICE("logging", "lang", logging.lang, "en", "en ko", NULL,
-               "language of the lines of style t5-fsdp; all others are English"),
-    KEY_CHOICE("logging", "level", logging.level, "info", "debug info warning error", "log_level",
-               "least of what the log on stderr tells"),
+               CHOICES({"mnist=none", STYLE_NONE}, {"plain", STYLE_PLAIN}, {"adt", STYLE_ADT},
+                       {"fabric", STYLE_FABRIC}, {"t5-fsdp", STYLE_T5},
+                       {"auto", CONFIG_STYLE_AUTO}),
+               NULL, "whose lines are printed; auto: mnist for mnist_cnn, else plain"),
+    KEY_CHOICE("logging", "lang", logging.lang, "en", CHOICES({"en", LANG_EN}, {"ko", LANG_KO}),
+               NULL, "language of the lines of style t5-fsdp; all others are English"),
+    KEY_CHOICE("logging", "level", logging.level, "info",
+               CHOICES({"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warning", LOG_WARNING},
+                       {"error", LOG_ERROR}),
+               "log_level", "least of what the log on stderr tells"),
     KEY_TEXT("logging", "csv", logging.csv, "", NULL,
              "a row per step, evaluation and save to this file"),
     KEY_TEXT("logging", "jsonl", logging.jsonl, "", NULL,
@@ -19,7 +28,7 @@ static const struct config_key keys[] = {
              "directory for TensorBoard's event files"),
     KEY_CHOICE(
         "logging", "wandb", logging.wandb, "off",
-        "off=0=false=no=disabled offline=1=true=yes=dryrun=online", NULL,
+        CHOICES({"off=0=false=no=disabled", 0}, {"offline=1=true=yes=dryrun=online", 1}), NULL,
         "offline: a folder for Weights & Biases, which `wandb sync` uploads from where there "
         "is a network; nothing is sent from here",
         .implied = "offline", .environment = "WANDB_MODE"),
@@ -42,7 +51,7 @@ static const struct config_key keys[] = {
     KEY_TEXT("logging", "wandb_notes", logging.wandb_notes, "", NULL, "a text about the run",
              .environment = "WANDB_RUN_NOTES WANDB_NOTES"),
     KEY_CHOICE("logging", "log_model", logging.log_model, "false",
-               "false=0=no=off true=1=yes=on=all=checkpoint=end", NULL,
+               CHOICES({"false=0=no=off", 0}, {"true=1=yes=on=all=checkpoint=end", 1}), NULL,
                "the record names the checkpoints; none is uploaded", .implied = "true"),
     KEY_TEXT("logging", "prometheus_addr", logging.http_addr, "", NULL,
              "where /metrics, /status and /healthz listen: an address; empty: all of them, but "
@@ -51,9 +60,12 @@ static const struct config_key keys[] = {
             "their port; 0: no server"),
     KEY_BOOL("logging", "gpu_metrics", logging.gpu_metrics, "true", NULL,
              "with device cuda: what the pod's GPUs tell of themselves, on /metrics"),
-    KEY_CHOICE("logging", "metric_names", logging.metric_names, "native", "native dcgm both", NULL,
-               "their names: ours, those of NVIDIA's DCGM exporter (only where none runs: GPUs "
-               "would be counted twice), or both"),
+    KEY_CHOICE(
+        "logging", "metric_names", logging.metric_names, "native",
+        CHOICES({"native", GPU_NAMES_NATIVE}, {"dcgm", GPU_NAMES_DCGM}, {"both", GPU_NAMES_BOTH}),
+        NULL,
+        "their names: ours, those of NVIDIA's DCGM exporter (only where none runs: GPUs "
+        "would be counted twice), or both"),
     KEY_DURATION("logging", "gpu_interval", logging.gpu_interval_s, "10", 0.1, 1e5, NULL,
                  "seconds between two readings"),
 
@@ -100,7 +112,9 @@ static const struct config_key keys[] = {
         "dealt out in order",
         .environment = "ACCELERATE_CPU_AFFINITY"),
     KEY_CHOICE(
-        "runtime", "collectives", runtime.collectives, "auto", "auto nccl host", NULL,
+        "runtime", "collectives", runtime.collectives, "auto",
+        CHOICES({"auto", COMM_DEVICE_AUTO}, {"nccl", COMM_DEVICE_NCCL}, {"host", COMM_DEVICE_HOST}),
+        NULL,
         "between GPUs: nccl; host: through host memory and sockets; auto: nccl where it is to be "
         "had"),
     KEY_BOOL("runtime", "concurrent_collectives", runtime.concurrent_collectives, "true", NULL,
@@ -153,12 +167,13 @@ static const struct config_key keys[] = {
     KEY_TEXT("runtime", "tee", runtime.tee, "", NULL, "the same, and to the terminal too"),
     KEY_DURATION("runtime", "timeout", runtime.timeout_s, "1800", 0.1, 1e6, "ddp_timeout",
                  "seconds a collective may take", .environment = "NCCL_TIMEOUT"),
-    KEY_CHOICE("runtime", "debug", runtime.debug, "off", "off=info detail", NULL,
+    KEY_CHOICE("runtime", "debug", runtime.debug, "off",
+               CHOICES({"off=info", DEBUG_OFF}, {"detail", DEBUG_DETAIL}), NULL,
                "detail: log each collective between GPUs as it is queued",
                .environment = "TORCH_DISTRIBUTED_DEBUG"),
     KEY_CHOICE(
         "runtime", "abort_collectives", runtime.abort_collectives, "true",
-        "false=0=no=off true=1=2=3=yes=on", NULL,
+        CHOICES({"false=0=no=off", 0}, {"true=1=2=3=yes=on", 1}), NULL,
         "GPUs: a collective that fails or takes too long ends the run; false: it is told only",
         .environment = "NCCL_ASYNC_ERROR_HANDLING TORCH_NCCL_ASYNC_ERROR_HANDLING"),
     KEY_BOOL("runtime", "exit_if_stuck", runtime.exit_if_stuck, "true", NULL,
@@ -182,7 +197,8 @@ static const struct config_key keys[] = {
         .environment = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"),
     KEY_DURATION("runtime", "join_timeout", runtime.join_timeout_s, "600", 0.1, 1e6, NULL,
                  "seconds to wait for all ranks at the start"),
-    KEY_CHOICE("runtime", "nan_policy", runtime.nan_policy, "warn", "warn skip abort", NULL,
+    KEY_CHOICE("runtime", "nan_policy", runtime.nan_policy, "warn",
+               CHOICES({"warn", NAN_WARN}, {"skip", NAN_SKIP}, {"abort", NAN_ABORT}), NULL,
                "a loss or gradient that is no number: train on, leave the step out, or end"),
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,

@@ -2,12 +2,21 @@
 #include "agent/config/config_keys.h"
 
 #include "agent/shard/optim_kind.h"
+#include "agent/shard/schedule.h"
 
-#define OPTIM_SPELLINGS(name, spellings) spellings
+/* Values of optimizer.name: places in the table of optimizers. */
+#define COMMA                        ,
+#define OPTIM_VALUE(name, spellings) OPTIM_##name
+#define OPTIM_CHOICE(name, spellings)                                                              \
+    {                                                                                              \
+        spellings, OPTIM_##name                                                                    \
+    }
+enum { OPTIM_KINDS(OPTIM_VALUE, COMMA) };
 
 static const struct config_key keys[] = {
-    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw", OPTIM_KINDS(OPTIM_SPELLINGS, " "),
-               "optim optimizer", "update rule, as in torch.optim"),
+    KEY_CHOICE("optimizer", "name", optimizer.name, "adamw",
+               CHOICES(OPTIM_KINDS(OPTIM_CHOICE, COMMA)), "optim optimizer",
+               "update rule, as in torch.optim"),
     KEY_FLOAT("optimizer", "lr", optimizer.lr, "1e-4", 0, 1e6, "learning_rate",
               "learning rate; with a schedule, its highest"),
     KEY_FLOAT("optimizer", "beta1", optimizer.beta1, "0.9", 0, 1, "adam_beta1", "adam, adamw"),
@@ -29,23 +38,32 @@ static const struct config_key keys[] = {
             1, 1e6, "grad_acc_steps", "micro-batches per optimizer step",
             .environment = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"),
     KEY_CHOICE(
-        "optimizer", "accumulation_sync", optimizer.accumulation_sync, "no_sync", "no_sync every",
-        NULL,
+        "optimizer", "accumulation_sync", optimizer.accumulation_sync, "no_sync",
+        CHOICES({"no_sync", ACCUMULATE_NO_SYNC}, {"every", ACCUMULATE_EVERY}), NULL,
         "no_sync: keep full gradients until the last micro-batch; every: reduce-scatter each "
         "(less memory)"),
     KEY_BOOL("optimizer", "drop_incomplete_accumulation", optimizer.drop_incomplete, "false", NULL,
              "leave out an epoch's last step where it has fewer micro-batches"),
-    KEY_CHOICE("optimizer", "state_dtype", optimizer.state_dtype, "fp32", "fp32 bf16", NULL,
+    KEY_CHOICE("optimizer", "state_dtype", optimizer.state_dtype, "fp32",
+               CHOICES({"fp32", STATE_FP32}, {"bf16", STATE_BF16}), NULL,
                "of the optimizer's state: bf16 with mixed_precision bf16-true, else fp32"),
 
     KEY_CHOICE(
         "schedule", "type", schedule.type, "constant",
-        "constant=fixed step linear cosine exponential plateau "
-        "hf_constant hf_constant_with_warmup=constant_with_warmup=warmup_constant "
-        "hf_linear=warmup_linear hf_cosine=warmup_cosine "
-        "hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart "
-        "hf_polynomial=polynomial hf_inverse_sqrt=inverse_sqrt cosine_to_min "
-        "wsd=warmup_stable_decay",
+        CHOICES({"constant=fixed", SCHEDULE_CONSTANT}, {"step", SCHEDULE_STEP_LR},
+                {"linear", SCHEDULE_LINEAR}, {"cosine", SCHEDULE_COSINE},
+                {"exponential", SCHEDULE_EXPONENTIAL}, {"plateau", SCHEDULE_PLATEAU},
+                {"hf_constant", SCHEDULE_HF_CONSTANT},
+                {"hf_constant_with_warmup=constant_with_warmup=warmup_constant",
+                 SCHEDULE_HF_CONSTANT_WITH_WARMUP},
+                {"hf_linear=warmup_linear", SCHEDULE_HF_LINEAR},
+                {"hf_cosine=warmup_cosine", SCHEDULE_HF_COSINE},
+                {"hf_cosine_with_restarts=cosine_with_restarts=warmup_cosine_restart",
+                 SCHEDULE_HF_COSINE_WITH_RESTARTS},
+                {"hf_polynomial=polynomial", SCHEDULE_HF_POLYNOMIAL},
+                {"hf_inverse_sqrt=inverse_sqrt", SCHEDULE_HF_INVERSE_SQRT},
+                {"cosine_to_min", SCHEDULE_COSINE_TO_MIN},
+                {"wsd=warmup_stable_decay", SCHEDULE_WSD}),
         "lr_scheduler_type lr_decay_style scheduler",
         "learning rate over the run. linear, cosine, exponential, plateau: Megatron's "
         "AnnealingLR; hf_*: Transformers', down to min_lr; cosine_to_min: hf_cosine, always half a wave; step: StepLR; wsd: constant, then "
@@ -53,7 +71,7 @@ static const struct config_key keys[] = {
         "and constant are Transformers'"),
     KEY_INT("schedule", "max_steps", schedule.max_steps, "0", 0, 1e12,
             "max_training_steps max_step max_train_steps",
-            "stop after this many optimizer steps; 0 or -1: by epochs", .choices = "-1"),
+            "stop after this many optimizer steps; 0 or -1: by epochs", .low_words = "-1"),
     KEY_FLOAT(
         "schedule", "num_train_epochs", schedule.epochs, "1", 0, 1e6, "epochs number_epochs",
         "passes over the training data, or a part of one (0.5, 2.5) where its length is known; "
@@ -70,7 +88,8 @@ static const struct config_key keys[] = {
               "plateau: part of decay_steps at the highest rate"),
     KEY_INT("schedule", "step_size", schedule.step_size, "1", 1, 1e12, NULL,
             "step: how much between two decays"),
-    KEY_CHOICE("schedule", "unit", schedule.unit, "epoch", "epoch step", NULL,
+    KEY_CHOICE("schedule", "unit", schedule.unit, "epoch",
+               CHOICES({"epoch", SCHEDULE_PER_EPOCH}, {"step", SCHEDULE_PER_STEP}), NULL,
                "step: what step_size counts"),
     KEY_FLOAT("schedule", "gamma", schedule.gamma, "0.1", 0, 1, NULL, "step: factor of a decay"),
     KEY_FLOAT(
@@ -81,20 +100,24 @@ static const struct config_key keys[] = {
     KEY_FLOAT("schedule", "power", schedule.power, "1", 0, 1e3, NULL,
               "hf_polynomial: of the part of the run that is left"),
     KEY_CHOICE(
-        "schedule", "resume", schedule.resume, "config", "config checkpoint", NULL,
+        "schedule", "resume", schedule.resume, "config",
+        CHOICES({"config", SCHEDULE_OF_CONFIG}, {"checkpoint", SCHEDULE_OF_CHECKPOINT}), NULL,
         "whose type, rates, warm-up and decay_steps a resumed run takes; checkpoint: those of "
         "the run that saved it, each told"),
 
-    KEY_CHOICE("eval", "eval_strategy", eval.strategy, "epoch", "no epoch steps half_epoch",
+    KEY_CHOICE("eval", "eval_strategy", eval.strategy, "epoch",
+               CHOICES({"no", EVAL_NO}, {"epoch", EVAL_EPOCH}, {"steps", EVAL_STEPS},
+                       {"half_epoch", EVAL_HALF_EPOCH}),
                "evaluation_strategy",
                "when to evaluate; eval_steps alone says steps. Where the ranks do not divide the "
                "number of images, some are counted twice, as PyTorch's DistributedSampler does"),
     KEY_INT("eval", "eval_steps", eval.steps, "0", 0, 1e12, "validation_freq eval_step_interval",
             "optimizer steps between evaluations"),
     KEY_INT("eval", "max_batches", eval.max_batches, "0", 0, 1e12, "validation_batches eval_iters",
-            "batches per rank in an evaluation; 0: all", .choices = "all"),
+            "batches per rank in an evaluation; 0: all", .low_words = "all"),
     KEY_CHOICE(
-        "eval", "reduction", eval.reduction, "token_mean", "token_mean rank_mean", NULL,
+        "eval", "reduction", eval.reduction, "token_mean",
+        CHOICES({"token_mean", EVAL_TOKEN_MEAN}, {"rank_mean", EVAL_RANK_MEAN}), NULL,
         "token_mean: over all tokens; rank_mean: of the ranks' means of their batches' means"),
 
     KEY_TEXT("checkpoint", "dir", checkpoint.dir, "", "checkpoint_dir save_path output_dir",
@@ -110,12 +133,14 @@ static const struct config_key keys[] = {
         "checkpoint_freq save_step_interval checkpointing_steps",
         "optimizer steps between checkpoints; epoch or 0: each epoch's end. There is one at the "
         "run's end in any case: 1e12 is that alone",
-        .choices = "epoch"),
+        .low_words = "epoch"),
     KEY_INT("checkpoint", "keep_last", checkpoint.keep_last, "0", 0, 1e6, "save_total_limit",
-            "remove older checkpoints; 0: keep all", .choices = "all"),
+            "remove older checkpoints; 0: keep all", .low_words = "all"),
     KEY_CHOICE(
         "checkpoint", "state_dict_type", checkpoint.state_dict_type, "SHARDED_STATE_DICT",
-        "FULL_STATE_DICT=1=full LOCAL_STATE_DICT=2=local SHARDED_STATE_DICT=3=sharded",
+        CHOICES({"FULL_STATE_DICT=1=full", STATE_DICT_FULL},
+                {"LOCAL_STATE_DICT=2=local", STATE_DICT_LOCAL},
+                {"SHARDED_STATE_DICT=3=sharded", STATE_DICT_SHARDED}),
         "fsdp_state_dict_type",
         "what a checkpoint holds. Always a file of slices per rank, from which any number of "
         "ranks goes on; FULL adds the whole weights in its folder full",

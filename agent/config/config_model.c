@@ -97,16 +97,16 @@ static int take_all(const struct agent_config *c, struct architecture *a, bool d
 
 static int override_rope(const struct agent_config *c, struct architecture *a, struct error *err)
 {
-    enum rope_type type = (enum rope_type)(c->rope.type - 1);
+    enum rope_type type = (enum rope_type)c->rope.type;
     bool has_factors = c->rope.factor > 0 || c->rope.low_freq_factor > 0 ||
                        c->rope.high_freq_factor > 0 || c->rope.original_max_position_embeddings > 0;
-    if (c->rope.type == 0 && !has_factors)
+    if (c->rope.type == ROPE_OF_CONFIG && !has_factors)
         return 0;
     struct rope *rope = a->family->rope ? a->family->rope(a) : NULL;
     if (!rope)
         return error_set(err, ERR_CONFIG, "model.rope_scaling: a %s has no rotary positions",
                          a->family->name);
-    if (c->rope.type == 0)
+    if (c->rope.type == ROPE_OF_CONFIG)
         return error_set(err, ERR_CONFIG,
                          "model.rope_scaling: numbers without model.rope_scaling.rope_type");
     *rope = (struct rope){
@@ -144,12 +144,12 @@ static int unknown_name(const char *name, struct error *err)
 
 const struct model_family *config_family(const struct agent_config *config)
 {
-    return config->model.type == MODEL_AUTO ? NULL : model_family(config->model.type - 1);
+    return config->model.type == MODEL_AUTO ? NULL : model_family(config->model.type);
 }
 
 void config_set_family(struct agent_config *config, const struct model_family *family)
 {
-    config->model.type = 1 + model_family_index(family);
+    config->model.type = model_family_index(family);
 }
 
 bool config_is_language(const struct agent_config *config)
@@ -160,7 +160,7 @@ bool config_is_language(const struct agent_config *config)
 /* What model.head asks for; it is not HEAD_AUTO. */
 static enum model_task asked_task(const struct agent_config *c)
 {
-    return (enum model_task)(c->model.head - 1);
+    return (enum model_task)c->model.head;
 }
 
 static int override(const struct agent_config *c, struct architecture *a, struct error *err)

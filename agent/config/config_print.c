@@ -27,6 +27,16 @@ static void add_strategies(struct str *out)
                    rows[i].model, rows[i].meaning);
 }
 
+static void add_choices(const struct config_key *key, struct str *out)
+{
+    str_add(out, "      one of: ");
+    if (key->choices)
+        config_choices_text(key, out);
+    else
+        str_add(out, key->low_words);
+    str_add(out, "\n");
+}
+
 void config_help(struct str *out)
 {
     str_add(
@@ -50,8 +60,8 @@ void config_help(struct str *out)
         group = key->group;
         str_printf(out, "  --%s.%s (default: %s)\n      %s\n", key->group, key->name,
                    key->default_value[0] ? key->default_value : "none", key->help);
-        if (key->choices)
-            str_printf(out, "      one of: %s\n", key->choices);
+        if (key->choices || key->low_words)
+            add_choices(key, out);
         if (key->other_names)
             str_printf(out, "      also: %s\n", key->other_names);
     }
@@ -66,6 +76,14 @@ static void add_cell(const char *text, struct str *out)
     str_add(out, " |");
 }
 
+static void add_choices_cell(const struct config_key *key, struct str *out)
+{
+    auto_str struct str text;
+    str_init(&text, 1024);
+    config_choices_text(key, &text);
+    add_cell(str_text(&text), out);
+}
+
 static void add_range(const struct config_key *key, struct str *out)
 {
     static const char *const words[] = {
@@ -73,12 +91,12 @@ static void add_range(const struct config_key *key, struct str *out)
         [TYPE_DURATION] = "time", [TYPE_BOOL] = "true, false", [TYPE_TEXT] = "text",
     };
     if (key->type == TYPE_CHOICE)
-        add_cell(key->choices, out);
+        add_choices_cell(key, out);
     else if (key->type == TYPE_BOOL || key->type == TYPE_TEXT)
         str_printf(out, " %s |", words[key->type]);
     else
         str_printf(out, " %s, %.15g to %.15g%s%s |", words[key->type], key->low, key->high,
-                   key->choices ? " or " : "", key->choices ? key->choices : "");
+                   key->low_words ? " or " : "", key->low_words ? key->low_words : "");
 }
 
 void config_markdown(struct str *out)

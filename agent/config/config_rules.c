@@ -128,9 +128,9 @@ static int check_model(const struct agent_config *c, struct error *err)
 {
     if (c->model.init == INIT_PRETRAINED && !c->model.name_or_path[0] && !c->model.init_weights[0])
         return error_set(err, ERR_CONFIG, "model.init=pretrained needs model.name_or_path");
-    if (c->rope.type > 1 + ROPE_DEFAULT && c->rope.factor < 1)
+    if (c->rope.type > ROPE_DEFAULT && c->rope.factor < 1)
         return error_set(err, ERR_CONFIG, "model.rope_scaling.factor must be at least 1");
-    if (c->rope.type == 1 + ROPE_LLAMA3 &&
+    if (c->rope.type == ROPE_LLAMA3 &&
         (c->rope.low_freq_factor <= 0 || c->rope.high_freq_factor <= c->rope.low_freq_factor ||
          c->rope.original_max_position_embeddings == 0))
         return error_set(err, ERR_CONFIG,

@@ -76,7 +76,7 @@ static int parse_in_range(const struct config_key *key, const char *text, double
                           struct error *err)
 {
     bool whole = key->type == TYPE_INT || key->type == TYPE_SIZE;
-    if (key->choices && config_names_have(key->choices, text, false)) {
+    if (key->low_words && config_names_have(key->low_words, text, false)) {
         *ret_value = key->low;
         return 0;
     }
@@ -84,7 +84,7 @@ static int parse_in_range(const struct config_key *key, const char *text, double
         *ret_value < key->low || *ret_value > key->high)
         return error_set(err, ERR_CONFIG, "'%s' is not %s from %.15g to %.15g%s%s", text,
                          what_is_allowed(key->type), key->low, key->high,
-                         key->choices ? " or " : "", key->choices ? key->choices : "");
+                         key->low_words ? " or " : "", key->low_words ? key->low_words : "");
     return 0;
 }
 
@@ -101,32 +101,35 @@ bool config_parse_bool(const char *text, bool *ret_value)
     return false;
 }
 
-/* Whether `text` is one of the spellings in "NAME=OTHER=..." (length bytes). */
-static bool is_spelling(const char *text, const char *spellings, size_t length)
+/* Whether `text` is one of the spellings in "NAME=OTHER=...". */
+static bool is_spelling(const char *text, const char *spellings)
 {
-    const char *end = spellings + length;
-    while (spellings < end) {
-        size_t n = strcspn(spellings, "= ");
+    for (size_t n; *spellings; spellings += n + (spellings[n] == '=')) {
+        n = strcspn(spellings, "=");
         if (strlen(text) == n && strncasecmp(text, spellings, n) == 0)
             return true;
-        spellings += n + 1;
     }
     return false;
+}
+
+void config_choices_text(const struct config_key *key, struct str *out)
+{
+    for (const struct config_choice *c = key->choices; c->spellings; c++)
+        str_printf(out, "%s%s", c == key->choices ? "" : " ", c->spellings);
 }
 
 static int parse_choice(const struct config_key *key, const char *text, int64_t *ret_value,
                         struct error *err)
 {
-    int64_t index = 0;
-    for (const char *c = key->choices; *c; index++) {
-        size_t length = strcspn(c, " ");
-        if (is_spelling(text, c, length)) {
-            *ret_value = index;
+    for (const struct config_choice *c = key->choices; c->spellings; c++)
+        if (is_spelling(text, c->spellings)) {
+            *ret_value = c->value;
             return 0;
         }
-        c += length + (c[length] == ' ');
-    }
-    return error_set(err, ERR_CONFIG, "'%s' is not one of: %s", text, key->choices);
+    auto_str struct str allowed;
+    str_init(&allowed, 1024);
+    config_choices_text(key, &allowed);
+    return error_set(err, ERR_CONFIG, "'%s' is not one of: %s", text, str_text(&allowed));
 }
 
 int config_set_value(const struct config_key *key, struct agent_config *config, const char *text,
@@ -177,10 +180,10 @@ void config_get_value(const struct config_key *key, const struct agent_config *c
         str_printf(out, "%.15g", *(const double *)field);
         break;
     case TYPE_CHOICE: {
-        const char *c = key->choices;
-        for (int64_t i = *(const int64_t *)field; i > 0; i--)
-            c += strcspn(c, " ") + 1;
-        str_add_bytes(out, c, strcspn(c, "= "));
+        const struct config_choice *c = key->choices;
+        while (c->value != *(const int64_t *)field)
+            c++;
+        str_add_bytes(out, c->spellings, strcspn(c->spellings, "="));
     }
     }
 }

@@ -41,7 +41,6 @@ enum {
     TOKENS_BAD_LINES_KEPT = 10,   /* are named, the others counted */
 };
 
-/* In the order of the choices of their keys. */
 enum token_format {
     TOKENS_AUTO, /* by the first bytes */
     TOKENS_JSONL,

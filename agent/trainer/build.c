@@ -68,7 +68,7 @@ int build_model(const struct agent_config *config, struct arena *arena, struct m
 enum shard_strategy build_strategy(const struct agent_config *config, const struct model *model)
 {
     if (config->parallel.strategy != STRATEGY_AUTO)
-        return (enum shard_strategy)(config->parallel.strategy + FULL_SHARD);
+        return (enum shard_strategy)config->parallel.strategy;
     return run_plan_advise(module_param_count(model->root)).strategy;
 }
 

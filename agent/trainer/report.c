@@ -307,7 +307,7 @@ void report_end(struct report *r, const struct module *module, const struct memo
     struct str text;
     str_init(&text, 256 * 1024);
     if (r->own_lines) {
-        bool copied = r->setting.config->value.parallel.strategy + 1 == NO_SHARD;
+        bool copied = r->setting.config->value.parallel.strategy == NO_SHARD;
         str_printf(&text, "%s elapsed time on training loop ", r->on_gpu ? "CUDA event" : "CPU");
         log_lines_float32(seconds_since(r, r->loop_begin_us) * 1000, 1000, &text);
         str_add(&text, "sec\n");

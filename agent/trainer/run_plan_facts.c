@@ -124,7 +124,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
                         int node_size, struct arena *arena, struct run_plan_facts *ret_facts,
                         struct error *err)
 {
-    int64_t group_size = c->parallel.shard_group_size, strategy = c->parallel.strategy + FULL_SHARD;
+    int64_t group_size = c->parallel.shard_group_size, strategy = c->parallel.strategy;
     bool is_hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
     if (group_size == 0 || (!is_hybrid && world_size % group_size != 0))
         group_size = default_group(world_size, node_size);

@@ -40,7 +40,7 @@ static void the_document_is_understood(void **state)
         config.warning,
         "tpu_env, tpu_use_cluster, tpu_use_sudo: passed over, there is no TPU "
         "backend; memory.cpu_offload slows training a lot: use it where nothing else fits");
-    assert_int_equal(c->parallel.strategy + 1, FULL_SHARD);
+    assert_int_equal(c->parallel.strategy, FULL_SHARD);
     assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
     assert_string_equal(c->parallel.wrap_classes, "BertLayer");
     assert_int_equal(c->parallel.backward_prefetch, BACKWARD_PRE);

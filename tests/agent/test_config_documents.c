@@ -60,7 +60,7 @@ static void the_hyperpod_guide_is_understood(void **state)
     assert_true(c->optimizer.beta2 == 0.95);
     assert_true(c->optimizer.weight_decay == 0.2);
     assert_true(c->optimizer.grad_clip == 1);
-    assert_int_equal(c->parallel.strategy + 1, FULL_SHARD);
+    assert_int_equal(c->parallel.strategy, FULL_SHARD);
     assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
     assert_int_equal(c->precision.mixed, PRECISION_BF16_MIXED);
     assert_int_equal(c->precision.reduce_dtype, STATE_FP32);
@@ -76,7 +76,7 @@ static void the_hyperpod_guide_is_understood(void **state)
     assert_int_equal(c->logging.steps, 1);
     assert_int_equal(c->logging.style, STYLE_ADT);
     assert_int_equal(c->runtime.seed, 12345);
-    assert_int_equal(c->rope.type, 1 + ROPE_DYNAMIC);
+    assert_int_equal(c->rope.type, ROPE_DYNAMIC);
     assert_true(c->rope.factor == 2);
 }
 
@@ -202,7 +202,7 @@ static void the_chapter_is_understood(void **state)
     assert_true(c->optimizer.weight_decay == 0.01);
     assert_true(c->optimizer.grad_clip == 0);
     assert_true(c->optimizer.drop_incomplete);
-    assert_int_equal(c->parallel.strategy + 1, FULL_SHARD);
+    assert_int_equal(c->parallel.strategy, FULL_SHARD);
     assert_int_equal(c->parallel.wrap_policy, WRAP_TRANSFORMER);
     assert_true(c->parallel.limit_all_gathers);
     assert_int_equal(c->precision.mixed, PRECISION_BF16_MIXED);
@@ -227,7 +227,7 @@ static void the_chapter_is_understood(void **state)
     assert_int_equal(c->optimizer.gradient_accumulation_steps, 2);
     assert_int_equal(c->schedule.epochs, 3);
     assert_int_equal(c->data.train_size, 500);
-    assert_int_equal(c->parallel.strategy + 1, SHARD_GRAD_OP);
+    assert_int_equal(c->parallel.strategy, SHARD_GRAD_OP);
     assert_int_equal(c->precision.mixed, PRECISION_FP32);
     assert_int_equal(c->precision.reduce_dtype, STATE_FP32);
     assert_true(c->memory.cpu_offload);
@@ -332,7 +332,7 @@ static void argument_files_say_what_they_ask_in_vain(void **state)
               &err);
     assert_ptr_equal(config_family(&config.value), &family_mistral);
     assert_string_equal(config.value.checkpoint.prefix, "mistral");
-    assert_int_equal(config.value.rope.type, 0);
+    assert_int_equal(config.value.rope.type, ROPE_OF_CONFIG);
     assert_string_equal(config.warning,
                         "summary_first_pdrop is ignored: there is no summary head; rotary_pct is "
                         "ignored: only gpt_neox turns a part of a head; dropout is ignored: the "
@@ -354,7 +354,7 @@ static void presets_give_way(void **state)
     assert_int_equal(config.value.overrides.hidden_size, 64);
     assert_int_equal(config.value.overrides.num_hidden_layers, 0); /* config.json's */
     assert_int_equal(config.value.model.init, INIT_AUTO);
-    assert_int_equal(config.value.rope.type, 0); /* config.json's too */
+    assert_int_equal(config.value.rope.type, ROPE_OF_CONFIG); /* config.json's too */
     assert_ok(parse(arena, "--preset fabric --model_name /models/mine --precision 32-true", &config,
                     &err),
               &err);
@@ -406,12 +406,12 @@ static void presets_fill_every_part(void **state)
     assert_string_equal(config.preset, "hyperpod,llama3.2-1b");
     assert_string_equal(c->model.architecture, "llama3_2_1b");
     assert_int_equal(c->overrides.hidden_size, 0); /* hyperpod's is taken back */
-    assert_int_equal(c->rope.type, 0);
+    assert_int_equal(c->rope.type, ROPE_OF_CONFIG);
     assert_true(c->optimizer.lr == 3e-4);
     assert_true(c->optimizer.weight_decay == 0.2);
     assert_ok(parse(arena, "--preset mnist-ddp-adam", &config, &err), &err);
     assert_ptr_equal(optim_kind(c->optimizer.name), &optim_adam);
-    assert_int_equal(c->parallel.strategy + 1, NO_SHARD);
+    assert_int_equal(c->parallel.strategy, NO_SHARD);
     assert_int_equal(c->model.loss_reduction, LOSS_MEAN);
 }
 

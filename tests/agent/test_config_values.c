@@ -2,11 +2,12 @@
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
 
-#include "agent/config/config.h"
 #include "agent/config/config_keys.h"
 #include "agent/dataset/token_source.h"
+#include "agent/models/families.h"
 #include "agent/models/rope.h"
 #include "agent/shard/optim.h"
+#include "agent/shard/optim_kind.h"
 #include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/log_lines.h"
@@ -390,14 +391,14 @@ static void choices_are_in_the_order_of_their_enums(void **state)
         {"--style fabric", offsetof(struct agent_config, logging.style), STYLE_FABRIC},
         {"--log_level error", offsetof(struct agent_config, logging.level), LOG_ERROR},
         {"--sharding_strategy 5", offsetof(struct agent_config, parallel.strategy),
-         HYBRID_SHARD_ZERO2 - 1},
+         HYBRID_SHARD_ZERO2},
         {"--sharding_strategy auto", offsetof(struct agent_config, parallel.strategy),
          STRATEGY_AUTO},
         {"--backward_prefetch BACKWARD_POST",
          offsetof(struct agent_config, parallel.backward_prefetch), BACKWARD_POST},
         {"--rope_type llama3 --factor 8 --low_freq_factor 1 --high_freq_factor 4 "
          "--original_max_position_embeddings 8",
-         offsetof(struct agent_config, rope.type), 1 + ROPE_LLAMA3},
+         offsetof(struct agent_config, rope.type), ROPE_LLAMA3},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
@@ -430,9 +431,61 @@ static void no_name_means_two_keys(void **state)
     }
 }
 
+/* Each spelling of each choice of each row is its value, and the value is told by the first. */
+static void every_choice_is_read_back(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    int choices = 0;
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        assert_int_equal(key->type == TYPE_CHOICE, key->choices != NULL);
+        for (const struct config_choice *c = key->choices; c && c->spellings; c++, choices++) {
+            char *rest = NULL, *all = arena_strdup(arena, c->spellings), *first = NULL;
+            for (char *one = strtok_r(all, "=", &rest); one; one = strtok_r(NULL, "=", &rest)) {
+                struct agent_config config = {0};
+                struct error err;
+                auto_str struct str text;
+                str_init(&text, 256);
+                first = first ? first : one;
+                assert_ok(config_set_value(key, &config, one, arena, &err), &err);
+                assert_int_equal(*(int64_t *)((char *)&config + key->offset), c->value);
+                config_get_value(key, &config, &text);
+                assert_string_equal(str_text(&text), first);
+            }
+        }
+    }
+    assert_true(choices > 90);
+}
+
+/* Places in tables that are lists of their own. */
+static void names_of_tables_lead_to_their_rows(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    for (int i = 0; model_family(i); i++) {
+        const char *name = model_family(i)->name;
+        assert_ok(config_line_parse(arena, arena_printf(arena, "--model_type %s", name), "",
+                                    &config, &err),
+                  &err);
+        assert_ptr_equal(model_family(config.value.model.type), model_family(i));
+    }
+    for (int i = 0; optim_kind(i); i++) {
+        const char *name = optim_kind(i)->name;
+        assert_ok(
+            config_line_parse(arena, arena_printf(arena, "--optim %s", name), "", &config, &err),
+            &err);
+        assert_ptr_equal(optim_kind(config.value.optimizer.name), optim_kind(i));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_choice_is_read_back),
+        cmocka_unit_test(names_of_tables_lead_to_their_rows),
         cmocka_unit_test(values_are_found_under_every_spelling),
         cmocka_unit_test(wrong_values_say_what_is_allowed),
         cmocka_unit_test(unknown_flags_are_one_warning_when_not_strict),
