@@ -363,7 +363,7 @@ static void put(struct loading *l, const struct shard_piece *piece, int64_t done
     char *slice = (char *)shard_get_unit(l->shard, piece->unit)->value;
     size_t size = dtype_bytes(dtype);
     dtype_narrow(dtype, l->values, count);
-    stream_copy(shard_home_stream(l->shard), slice + (size_t)(piece->shard_offset + done) * size,
+    stream_copy(shard_update_stream(l->shard), slice + (size_t)(piece->shard_offset + done) * size,
                 l->values, (size_t)count * size);
 }
 
@@ -379,7 +379,7 @@ static int load_piece(struct loading *l, const struct shard_piece *piece, struct
             compare_ties(l, piece->param, first, count, err) < 0)
             return -1;
         put(l, piece, done, count);
-        if (stream_sync(shard_home_stream(l->shard), err) < 0)
+        if (stream_sync(shard_update_stream(l->shard), err) < 0)
             return -1;
     }
     return 0;

@@ -26,10 +26,10 @@ struct optim {
     void *(*states)[OPTIM_MAX_STATES]; /* one row a unit */
     struct span *spans;
     int span_count;
-    void *sum_of_squares; /* a double, of all gradients; on home */
-    void *sum_there;      /* the same as of the last sync, in memory that home copies beside the
-                             host */
-    bool measured;        /* since the last step */
+    void *sum_of_squares; /* a double, of all gradients; on the shard device */
+    void *sum_there; /* the same as of the last sync, in memory that the shard device copies beside
+                        the host */
+    bool measured;   /* since the last step */
 };
 
 struct optim_config optim_defaults(const struct optim_kind *kind)
@@ -110,8 +110,8 @@ static void make_spans(struct optim *optim)
 
 static int open_states(struct optim *optim, struct error *err)
 {
-    struct stream *stream = shard_home_stream(optim->shard);
-    struct device *home = stream_device(stream);
+    struct stream *stream = shard_update_stream(optim->shard);
+    struct device *shard_device = stream_device(stream);
     for (int u = 0; u < shard_unit_count(optim->shard); u++) {
         const struct shard_unit *unit = shard_get_unit(optim->shard, u);
         for (int i = 0; i < optim_state_count(optim) && unit->shard_count; i++) {
@@ -119,17 +119,17 @@ static int open_states(struct optim *optim, struct error *err)
             snprintf(what, sizeof what, "optimizer state %s", optim_state_name(optim, i));
             void *memory;
             size_t bytes = (size_t)unit->shard_count * dtype_bytes(shard_dtype(optim->shard));
-            if (device_alloc(home, MEMORY_OPTIMIZER, bytes, what, &memory, err) < 0)
+            if (device_alloc(shard_device, MEMORY_OPTIMIZER, bytes, what, &memory, err) < 0)
                 return -1;
             optim->states[u][i] = memory;
-            device_ops(home)->fill(stream, memory, 0, (int64_t)(bytes / sizeof(float)));
+            device_ops(shard_device)->fill(stream, memory, 0, (int64_t)(bytes / sizeof(float)));
         }
     }
-    if (device_alloc(home, MEMORY_INPUT, sizeof(double), "gradient norm", &optim->sum_of_squares,
-                     err))
+    if (device_alloc(shard_device, MEMORY_INPUT, sizeof(double), "gradient norm",
+                     &optim->sum_of_squares, err))
         return -1;
-    return device_host_alloc(home, sizeof(double), "gradient norm on the host", &optim->sum_there,
-                             err);
+    return device_host_alloc(shard_device, sizeof(double), "gradient norm on the host",
+                             &optim->sum_there, err);
 }
 
 int optim_open(const struct optim_config *config, struct shard *shard, struct optim **ret_optim,
@@ -153,12 +153,12 @@ void optim_close(struct optim *optim)
 {
     if (!optim)
         return;
-    struct device *home = stream_device(shard_home_stream(optim->shard));
+    struct device *shard_device = stream_device(shard_update_stream(optim->shard));
     for (int u = 0; u < shard_unit_count(optim->shard); u++)
         for (int i = 0; i < OPTIM_MAX_STATES; i++)
-            device_free(home, optim->states[u][i]);
-    device_free(home, optim->sum_of_squares);
-    device_host_free(home, optim->sum_there);
+            device_free(shard_device, optim->states[u][i]);
+    device_free(shard_device, optim->sum_of_squares);
+    device_host_free(shard_device, optim->sum_there);
     free(optim->states);
     free(optim->spans);
     free(optim);
@@ -168,7 +168,7 @@ void optim_close(struct optim *optim)
 
 void optim_measure(struct optim *optim)
 {
-    struct stream *s = shard_home_stream(optim->shard);
+    struct stream *s = shard_update_stream(optim->shard);
     const struct ops *ops = device_ops(stream_device(s));
     ops->fill(s, optim->sum_of_squares, 0, sizeof(double) / sizeof(float));
     for (int u = 0; u < shard_unit_count(optim->shard); u++) {
@@ -190,7 +190,7 @@ static void clip(struct optim *optim)
 {
     if (!optim->measured)
         optim_measure(optim);
-    struct stream *s = shard_home_stream(optim->shard);
+    struct stream *s = shard_update_stream(optim->shard);
     for (int u = 0; u < shard_unit_count(optim->shard); u++) {
         const struct shard_unit *unit = shard_get_unit(optim->shard, u);
         if (unit->shard_count)
@@ -213,7 +213,7 @@ static void step_span(struct optim *optim, const struct span *span, float lr)
     const struct shard_unit *unit = shard_get_unit(optim->shard, span->unit);
     enum dtype t = shard_dtype(optim->shard);
     struct optim_piece piece = {
-        .stream = shard_home_stream(optim->shard),
+        .stream = shard_update_stream(optim->shard),
         .dtype = t,
         .weights = at(unit->value, t, span->offset),
         .gradient = unit->gradient + span->offset,

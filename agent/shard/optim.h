@@ -1,5 +1,5 @@
 /* The optimizers of torch.optim over this rank's slices of the units, and the norm of all
- * gradients. The state lies beside the slices, on their home device and in their dtype, and is
+ * gradients. The state lies beside the slices, on their device and in their dtype, and is
  * listed by PyTorch's names so that checkpoints can store it. Knows slices and the parameters in
  * them; not ranks or files. */
 #ifndef SHOAL_AGENT_SHARD_OPTIM_H
@@ -39,7 +39,7 @@ void optim_measure(struct optim *optim);
  * shard_sync() has waited for what optim_measure() queued. */
 double optim_norm(const struct optim *optim);
 
-/* One step with the gradients of shard_finish(), queued on shard_home_stream(); clips them where
+/* One step with the gradients of shard_finish(), queued on shard_update_stream(); clips them where
  * they are; tells the shard engine that values changed. */
 void optim_step(struct optim *optim, float lr);
 
@@ -52,7 +52,7 @@ int optim_config_states(const struct optim_config *config);
 int optim_state_count(const struct optim *optim);
 /* As torch.optim's state_dict names it: "exp_avg". */
 const char *optim_state_name(const struct optim *optim, int state);
-/* [shard_count of the unit], on the slices' home device, laid out as the unit's value and of its
+/* [shard_count of the unit], on the slices' device, laid out as the unit's value and of its
  * dtype. */
 void *optim_state(const struct optim *optim, int unit, int state);
 

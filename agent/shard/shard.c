@@ -50,7 +50,7 @@ static int open_comms(struct shard *shard, struct comm *world, struct error *err
                          world->size);
     shard->group_size = size;
     shard->group_rank = world->rank % size;
-    shard->owns_copy = world->rank < size;
+    shard->is_first_replica = world->rank < size;
     if (open_part(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
         open_part(shard, world, world->size / size, world->rank % size, &shard->replicas, err) <
             0 ||
@@ -59,14 +59,14 @@ static int open_comms(struct shard *shard, struct comm *world, struct error *err
     return 0;
 }
 
-static int open_streams(struct shard *shard, struct device *home, struct error *err)
+static int open_streams(struct shard *shard, struct device *shard_device, struct error *err)
 {
     struct device *device = stream_device(shard->compute);
-    shard->home = shard->compute;
-    shard->offload = home != device;
+    shard->update = shard->compute;
+    shard->offload = shard_device != device;
     shard->in_place = shard->group_size == 1 && !shard->offload;
-    if (shard->offload && stream_open(home, "home", &shard->home, err) < 0) {
-        shard->home = NULL;
+    if (shard->offload && stream_open(shard_device, "home", &shard->update, err) < 0) {
+        shard->update = NULL;
         return -1;
     }
     if (stream_open_first(device, "transfer", &shard->transfer, err) < 0)
@@ -78,17 +78,18 @@ static int open_streams(struct shard *shard, struct device *home, struct error *
     return event_open(device, &shard->reached, err);
 }
 
-static int alloc_slice(struct device *home, enum memory_kind kind, enum dtype t, const char *of,
-                       const struct layout_unit *unit, void **ret_slice, struct error *err)
+static int alloc_slice(struct device *shard_device, enum memory_kind kind, enum dtype t,
+                       const char *of, const struct layout_unit *unit, void **ret_slice,
+                       struct error *err)
 {
     char what[128];
     snprintf(what, sizeof what, "%s of unit \"%s\"", of, unit->module->path);
-    return device_alloc(home, kind, (size_t)unit->shard_count * dtype_bytes(t), what, ret_slice,
-                        err);
+    return device_alloc(shard_device, kind, (size_t)unit->shard_count * dtype_bytes(t), what,
+                        ret_slice, err);
 }
 
-static int open_unit(struct shard *shard, struct device *home, const struct layout_unit *layout,
-                     struct unit *u, struct error *err)
+static int open_unit(struct shard *shard, struct device *shard_device,
+                     const struct layout_unit *layout, struct unit *u, struct error *err)
 {
     struct device *device = stream_device(shard->compute);
     u->layout = layout;
@@ -102,19 +103,22 @@ static int open_unit(struct shard *shard, struct device *home, const struct layo
         return 0;
     const struct shard_config *c = &shard->config;
     void *gradient;
-    if (alloc_slice(home, MEMORY_SHARD, c->slice_dtype, "slice", layout, &u->view.value, err) < 0 ||
-        alloc_slice(home, MEMORY_GRADIENT, DTYPE_F32, "gradient", layout, &gradient, err) < 0)
+    if (alloc_slice(shard_device, MEMORY_SHARD, c->slice_dtype, "slice", layout, &u->view.value,
+                    err) < 0 ||
+        alloc_slice(shard_device, MEMORY_GRADIENT, DTYPE_F32, "gradient", layout, &gradient, err) <
+            0)
         return -1;
     u->view.gradient = gradient;
-    u->copy = u->view.value;
+    u->compute_shard = u->view.value;
     if (c->param_dtype == c->slice_dtype)
         return 0;
-    return alloc_slice(home, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->copy, err);
+    return alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout,
+                       &u->compute_shard, err);
 }
 
-/* Memory for what passes through on its way between ranks and to home. */
-static int open_scratch(struct shard *shard, struct device *home, const struct layout_unit *largest,
-                        struct error *err)
+/* Memory for what passes through on its way between ranks and to the shard device. */
+static int open_scratch(struct shard *shard, struct device *shard_device,
+                        const struct layout_unit *largest, struct error *err)
 {
     struct device *device = stream_device(shard->compute);
     const struct shard_config *c = &shard->config;
@@ -136,26 +140,26 @@ static int open_scratch(struct shard *shard, struct device *home, const struct l
     shard->sum = sum;
     if (!c->accumulate_sharded)
         return 0;
-    if (alloc_slice(home, MEMORY_GRADIENT, DTYPE_F32, "arriving gradient", largest, &arrival, err) <
-        0)
+    if (alloc_slice(shard_device, MEMORY_GRADIENT, DTYPE_F32, "arriving gradient", largest,
+                    &arrival, err) < 0)
         return -1;
     shard->arrival = arrival;
     return 0;
 }
 
-static int open_units(struct shard *shard, struct device *home, struct error *err)
+static int open_units(struct shard *shard, struct device *shard_device, struct error *err)
 {
     const struct layout_unit *largest = &shard->layout.units[0];
     for (; shard->unit_count < shard->layout.unit_count; shard->unit_count++) {
         const struct layout_unit *layout = &shard->layout.units[shard->unit_count];
-        if (open_unit(shard, home, layout, &shard->units[shard->unit_count], err) < 0) {
+        if (open_unit(shard, shard_device, layout, &shard->units[shard->unit_count], err) < 0) {
             shard->unit_count++;
             return -1;
         }
         if (layout->shard_count > largest->shard_count)
             largest = layout;
     }
-    return open_scratch(shard, home, largest, err);
+    return open_scratch(shard, shard_device, largest, err);
 }
 
 static void lay_out(struct shard *shard, struct module *root)
@@ -170,8 +174,9 @@ static void lay_out(struct shard *shard, struct module *root)
     shard->left.units = arena_array(shard->arena, int, units);
 }
 
-int shard_open(const struct shard_config *config, struct stream *compute, struct device *home,
-               struct comm *world, struct module *root, struct shard **ret_shard, struct error *err)
+int shard_open(const struct shard_config *config, struct stream *compute,
+               struct device *shard_device, struct comm *world, struct module *root,
+               struct shard **ret_shard, struct error *err)
 {
     assert(config->slice_dtype == DTYPE_F32 || config->slice_dtype == config->param_dtype);
     struct arena *arena = arena_open();
@@ -179,11 +184,12 @@ int shard_open(const struct shard_config *config, struct stream *compute, struct
     shard->arena = arena;
     shard->config = *config;
     shard->compute = compute;
-    shard->drops_after_forward = config->strategy == FULL_SHARD || config->strategy == HYBRID_SHARD;
+    shard->reshard_after_forward =
+        config->strategy == FULL_SHARD || config->strategy == HYBRID_SHARD;
     if (open_comms(shard, world, err) < 0)
         goto fail;
     lay_out(shard, root);
-    if (open_streams(shard, home, err) < 0 || open_units(shard, home, err) < 0)
+    if (open_streams(shard, shard_device, err) < 0 || open_units(shard, shard_device, err) < 0)
         goto fail;
     *ret_shard = shard;
     return 0;
@@ -194,11 +200,11 @@ fail:
 
 static void close_unit(struct shard *shard, struct unit *u)
 {
-    struct device *home = stream_device(shard->home);
-    if (u->copy != u->view.value)
-        device_free(home, u->copy);
-    device_free(home, u->view.value);
-    device_free(home, u->view.gradient);
+    struct device *shard_device = stream_device(shard->update);
+    if (u->compute_shard != u->view.value)
+        device_free(shard_device, u->compute_shard);
+    device_free(shard_device, u->view.value);
+    device_free(shard_device, u->view.gradient);
     event_close(u->gathered);
     event_close(u->reduced);
 }
@@ -210,13 +216,13 @@ void shard_close(struct shard *shard)
     if (shard->transfer) {
         struct error ignored; /* whoever cares has called shard_sync() */
         shard_sync(shard, &ignored);
-        shard_reset(shard);
+        shard_reshard_all(shard);
         shard_free_gradients(shard);
     }
     for (int i = 0; i < shard->unit_count; i++)
         close_unit(shard, &shard->units[i]);
     if (shard->arrival)
-        device_free(stream_device(shard->home), shard->arrival);
+        device_free(stream_device(shard->update), shard->arrival);
     device_free(stream_device(shard->compute), shard->sum);
     device_free(stream_device(shard->compute), shard->packed);
     device_free(stream_device(shard->compute), shard->unpacked);
@@ -224,8 +230,8 @@ void shard_close(struct shard *shard)
     if (shard->reduces != shard->transfer)
         stream_close(shard->reduces);
     stream_close(shard->transfer);
-    if (shard->home != shard->compute)
-        stream_close(shard->home);
+    if (shard->update != shard->compute)
+        stream_close(shard->update);
     while (shard->opened_count > 0)
         comm_close(shard->opened[--shard->opened_count]);
     arena_close(shard->arena);
@@ -233,7 +239,7 @@ void shard_close(struct shard *shard)
 
 int shard_sync(struct shard *shard, struct error *err)
 {
-    struct stream *streams[] = {shard->transfer, shard->reduces, shard->compute, shard->home};
+    struct stream *streams[] = {shard->transfer, shard->reduces, shard->compute, shard->update};
     int result = 0;
     for (size_t i = 0; i < array_length(streams); i++) {
         struct error later;
@@ -250,9 +256,9 @@ enum dtype shard_dtype(const struct shard *shard)
     return shard->config.slice_dtype;
 }
 
-struct stream *shard_home_stream(const struct shard *shard)
+struct stream *shard_update_stream(const struct shard *shard)
 {
-    return shard->home;
+    return shard->update;
 }
 
 int shard_unit_count(const struct shard *shard)
@@ -271,9 +277,9 @@ int shard_group_size(const struct shard *shard)
     return shard->group_size;
 }
 
-bool shard_owns_copy(const struct shard *shard)
+bool shard_is_first_replica(const struct shard *shard)
 {
-    return shard->owns_copy;
+    return shard->is_first_replica;
 }
 
 const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count)

@@ -72,8 +72,8 @@ struct shard_config {
     bool limit_all_gathers;  /* at most one unit is gathered ahead of the one in use, so two are in
                                 memory; false: all the rest of the pass */
     bool accumulate_sharded; /* micro-batches before the last: true reduces each (less memory);
-                                false keeps full gradients (less traffic). Nothing to choose if S
-                                is 1 */
+                                false keeps unsharded gradients (less traffic). Nothing to choose if
+                                S is 1 */
     enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
@@ -88,20 +88,21 @@ struct shard_unit {
     int64_t count;       /* elements of its parameters */
     int64_t flat_count;  /* with padding, which is always 0; a multiple of 4 S */
     int64_t shard_count; /* flat_count / S; 0 for a root whose children took all parameters */
-    void *value;         /* this rank's slice, [shard_count] of slice_dtype, on `home` */
-    float *gradient; /* [shard_count], on `home`; valid from shard_finish() to the next backward */
+    void *value;         /* this rank's slice, [shard_count] of slice_dtype, on the shard device */
+    float *gradient; /* [shard_count], on the shard device; valid from shard_finish() to the next
+                        backward */
 };
 
 struct shard;
 
 /* Cuts the model into the units that the wrap policy has set (module.unit; the root is unit 0) and
- * allocates the slices. compute: the stream where the model runs. home: where slices and optimizer
- * state live; another device than compute's is CPU offload. world: used until shard_close(), not
- * owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not divide the world,
- * ERR_MEMORY. */
-int shard_open(const struct shard_config *config, struct stream *compute, struct device *home,
-               struct comm *world, struct module *root, struct shard **ret_shard,
-               struct error *err);
+ * allocates the slices. compute: the stream where the model runs. shard_device: where slices and
+ * optimizer state live; another device than compute's is CPU offload. world: used until
+ * shard_close(), not owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not
+ * divide the world, ERR_MEMORY. */
+int shard_open(const struct shard_config *config, struct stream *compute,
+               struct device *shard_device, struct comm *world, struct module *root,
+               struct shard **ret_shard, struct error *err);
 void shard_close(struct shard *shard); /* NULL-safe; waits for what is queued */
 
 /* Writes the initial values: element i of parameter p is p.init's number at
@@ -115,32 +116,32 @@ struct tape_hooks shard_hooks(struct shard *shard);
 /* Before each micro-batch: whether it is the last of the optimizer step. */
 void shard_begin(struct shard *shard, bool last_micro_batch);
 /* After the last backward of the step: orders the reduced gradients before what is queued on the
- * home stream from now on. A unit that no backward reached has gradient 0. */
+ * update stream from now on. A unit that no backward reached has gradient 0. */
 void shard_finish(struct shard *shard);
-/* After new values were queued on shard_home_stream() (an optimizer step, a loaded checkpoint):
+/* After new values were queued on shard_update_stream() (an optimizer step, a loaded checkpoint):
  * what is gathered is stale and is dropped. */
 void shard_values_changed(struct shard *shard);
 /* Drops every gathered unit: evaluation leaves the root (and what the strategy keeps) gathered. */
-void shard_reset(struct shard *shard);
+void shard_reshard_all(struct shard *shard);
 
-/* sum[0], a double on home that was queued on shard_home_stream(), becomes the sum over the ranks
- * of the shard group, which together have every element once: the same bits on every rank of the
- * world. Collective. */
+/* sum[0], a double on the shard device that was queued on shard_update_stream(), becomes the sum
+ * over the ranks of the shard group, which together have every element once: the same bits on every
+ * rank of the world. Collective. */
 void shard_sum(struct shard *shard, double *sum);
 
-enum dtype shard_dtype(const struct shard *shard);           /* of slices */
-struct stream *shard_home_stream(const struct shard *shard); /* where the optimizer's ops go */
+enum dtype shard_dtype(const struct shard *shard);             /* of slices */
+struct stream *shard_update_stream(const struct shard *shard); /* where the optimizer's ops go */
 int shard_unit_count(const struct shard *shard);
 const struct shard_unit *shard_get_unit(const struct shard *shard, int unit);
 int shard_group_size(const struct shard *shard); /* S */
 /* True on the ranks of the first shard group: together they have all values once. */
-bool shard_owns_copy(const struct shard *shard);
+bool shard_is_first_replica(const struct shard *shard);
 
 /* The pieces of all parameters in this rank's slices, in declaration order. */
 const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count);
 
 /* Queues a copy of `count` elements of a slice, or of what lies beside it in slice_dtype, to host
- * memory as they are, or back. On shard_home_stream(). */
+ * memory as they are, or back. On shard_update_stream(). */
 void shard_read(struct shard *shard, void *ret_values, const void *slice, int64_t count);
 void shard_write(struct shard *shard, void *slice, const void *values, int64_t count);
 

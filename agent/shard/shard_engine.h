@@ -19,16 +19,18 @@ struct unit {
     struct shard_unit view;
     const struct layout_unit *layout;
 
-    void *copy;             /* on home: the slice in param_dtype; view.value if that is its own */
-    void *full;             /* [flat_count] of param_dtype, gathered values; NULL when dropped */
-    bool awaited;           /* compute waits for `gathered` already */
+    void *compute_shard; /* on the shard device: the slice in param_dtype; view.value if that is its
+                            own */
+    void *unsharded;     /* [flat_count] of param_dtype, gathered values; NULL when dropped */
+    bool awaited;        /* compute waits for `gathered` already */
     struct event *gathered; /* on the stream of gathers */
 
-    bool in_backward;      /* this pass's backward has reached it */
-    float *full_gradient;  /* [flat_count], from before_backward until it is reduced; else NULL */
-    bool pending;          /* full_gradient holds micro-batches that are not reduced yet */
-    bool accumulated;      /* view.gradient holds micro-batches of this step */
-    struct event *reduced; /* on the stream of reduces */
+    bool in_backward; /* this pass's backward has reached it */
+    float
+        *unsharded_gradient; /* [flat_count], from before_backward until it is reduced; else NULL */
+    bool pending;            /* unsharded_gradient holds micro-batches that are not reduced yet */
+    bool accumulated;        /* view.gradient holds micro-batches of this step */
+    struct event *reduced;   /* on the stream of reduces */
 };
 
 /* Units in the order in which a pass met them. */
@@ -45,15 +47,15 @@ struct shard {
     int piece_count;
     int group_rank, group_size;
 
-    struct stream *compute;   /* not owned */
-    struct stream *transfer;  /* gathers, and the copies they need */
-    struct stream *reduces;   /* what gradients go through; transfer itself if reducer is group */
-    struct stream *home;      /* compute itself if the slices live on its device */
-    bool offload;             /* home is another device */
-    bool owns_copy;           /* of the first shard group */
-    bool in_place;            /* S is 1 and no offload: the slices are the gathered units */
-    bool drops_after_forward; /* FULL_SHARD, HYBRID_SHARD */
-    struct comm *group;       /* ranks that share a unit; NULL if S is 1 */
+    struct stream *compute;     /* not owned */
+    struct stream *transfer;    /* gathers, and the copies they need */
+    struct stream *reduces;     /* what gradients go through; transfer itself if reducer is group */
+    struct stream *update;      /* compute itself if the slices live on its device */
+    bool offload;               /* the shard device is another device */
+    bool is_first_replica;      /* of the first shard group */
+    bool in_place;              /* S is 1 and no offload: the slices are the gathered units */
+    bool reshard_after_forward; /* FULL_SHARD, HYBRID_SHARD */
+    struct comm *group;         /* ranks that share a unit; NULL if S is 1 */
     struct comm *reducer;   /* the same ranks, for reduces: group itself unless it is concurrent */
     struct comm *replicas;  /* ranks that have the same slices; NULL if S is W */
     struct comm *opened[3]; /* those of the three that are not the world: owned */
@@ -65,11 +67,12 @@ struct shard {
     int unit_count;
     struct unit_order entered, left;  /* by this pass's forward */
     struct unit_order entered_before; /* by the last pass's */
-    struct unit *reducing;            /* the one whose full gradient is still in use, or NULL */
+    struct unit *reducing; /* the one whose unsharded gradient is still in use, or NULL */
     double *sum;     /* on compute's device, for shard_sum(); NULL if the slices are there, too */
     void *packed;    /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
-    float *unpacked; /* [largest shard_count] what came back, in fp32, if it goes home; else NULL */
-    float *arrival;  /* on home, for gradients that are added there; NULL if none are */
+    float *unpacked; /* [largest shard_count] what came back, in fp32, if it goes to the shard
+                        device; else NULL */
+    float *arrival;  /* on the shard device, for gradients that are added there; NULL if none are */
     bool last_micro_batch;
 };
 
@@ -88,7 +91,7 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err);
 /* What compute is given from now on may use the gathered unit. */
 void shard_await(struct shard *shard, struct unit *u);
 /* Frees the gathered unit; what compute was given before may still use it. */
-void shard_drop(struct shard *shard, struct unit *u);
+void shard_reshard(struct shard *shard, struct unit *u);
 
 /* ---- shard_reduce.c ---- */
 
@@ -96,11 +99,12 @@ void shard_drop(struct shard *shard, struct unit *u);
 int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err);
 /* After the unit's backward: the gradients of parameters that no op used are 0. */
 void shard_complete_gradients(struct shard *shard, struct unit *u);
-/* Starts reducing the full gradient into the slice, if one is pending. */
+/* Starts reducing the unsharded gradient into the slice, if one is pending. */
 void shard_reduce(struct shard *shard, struct unit *u);
-/* Frees all full gradients at the end; nothing is queued any more. */
+/* Frees all unsharded gradients at the end; nothing is queued any more. */
 void shard_free_gradients(struct shard *shard);
-/* Whether the backward of this micro-batch reduces, or keeps full gradients for the next one. */
+/* Whether the backward of this micro-batch reduces, or keeps unsharded gradients for the next one.
+ */
 bool shard_reduces_now(const struct shard *shard);
 
 #ifdef __cplusplus

@@ -51,7 +51,7 @@ static void bind_values(const struct shard *shard, struct unit *u)
     size_t element = dtype_bytes(shard->config.param_dtype);
     for (int i = 0; i < u->layout->param_count; i++) {
         const struct layout_param *p = &u->layout->params[i];
-        p->param->value = u->full ? (char *)u->full + (size_t)p->offset * element : NULL;
+        p->param->value = u->unsharded ? (char *)u->unsharded + (size_t)p->offset * element : NULL;
     }
 }
 
@@ -69,10 +69,10 @@ void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const voi
 
 int shard_gather(struct shard *shard, struct unit *u, struct error *err)
 {
-    if (u->full || u->layout->flat_count == 0)
+    if (u->unsharded || u->layout->flat_count == 0)
         return 0;
     if (shard->in_place) {
-        u->full = u->copy;
+        u->unsharded = u->compute_shard;
         u->awaited = true;
         bind_values(shard, u);
         return 0;
@@ -84,12 +84,13 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
                      (size_t)u->layout->flat_count * dtype_bytes(shard->config.param_dtype), what,
                      &memory, err) < 0)
         return -1;
-    u->full = memory;
+    u->unsharded = memory;
     u->awaited = false;
     shard_order(shard, shard->transfer, shard->compute);
     stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
                                                                .of = module_label(u->view.module)});
-    shard_gather_slices(shard, shard->config.param_dtype, u->full, u->copy, u->layout->shard_count);
+    shard_gather_slices(shard, shard->config.param_dtype, u->unsharded, u->compute_shard,
+                        u->layout->shard_count);
     stream_range_end(shard->transfer);
     event_record(u->gathered, shard->transfer);
     bind_values(shard, u);
@@ -98,26 +99,26 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
 
 void shard_await(struct shard *shard, struct unit *u)
 {
-    if (!u->full || u->awaited)
+    if (!u->unsharded || u->awaited)
         return;
     shard_wait(shard, u->gathered);
     u->awaited = true;
 }
 
-void shard_drop(struct shard *shard, struct unit *u)
+void shard_reshard(struct shard *shard, struct unit *u)
 {
-    if (!u->full || shard->in_place)
+    if (!u->unsharded || shard->in_place)
         return;
     shard_await(shard, u);
-    device_free(stream_device(shard->compute), u->full);
-    u->full = NULL;
+    device_free(stream_device(shard->compute), u->unsharded);
+    u->unsharded = NULL;
     bind_values(shard, u);
 }
 
-void shard_reset(struct shard *shard)
+void shard_reshard_all(struct shard *shard)
 {
     for (int i = 0; i < shard->unit_count; i++)
-        shard_drop(shard, &shard->units[i]);
+        shard_reshard(shard, &shard->units[i]);
 }
 
 /* ---- prefetch ---- */
@@ -152,7 +153,7 @@ static int prefetch(struct shard *shard, const struct unit_order *order, const s
             continue;
         if (shard_gather(shard, next, err) < 0)
             return -1;
-        if (shard->config.limit_all_gathers && next->full)
+        if (shard->config.limit_all_gathers && next->unsharded)
             break;
     }
     return 0;
@@ -204,8 +205,8 @@ static int after_forward(void *ctx, struct module *m, struct error *err)
     if (!u)
         return 0;
     order_add(&shard->left, u);
-    if (shard->drops_after_forward && !is_root(u))
-        shard_drop(shard, u);
+    if (shard->reshard_after_forward && !is_root(u))
+        shard_reshard(shard, u);
     return 0;
 }
 
@@ -234,8 +235,8 @@ static int after_backward(void *ctx, struct module *m, struct error *err)
         return 0;
     shard_complete_gradients(shard, u);
     bool reduces = shard_reduces_now(shard);
-    if (reduces || shard->drops_after_forward)
-        shard_drop(shard, u);
+    if (reduces || shard->reshard_after_forward)
+        shard_reshard(shard, u);
     if (shard->config.backward_prefetch == BACKWARD_POST &&
         prefetch(shard, &shard->left, u, -1, err) < 0)
         return -1;

@@ -1,6 +1,6 @@
-/* What happens to gradients: bound before a unit's backward, reduced after it. The full gradient of
- * a unit stays in memory while its reduction runs beside the backward of the next unit: at most two
- * of them are alive, unless micro-batches accumulate in them. */
+/* What happens to gradients: bound before a unit's backward, reduced after it. The unsharded
+ * gradient of a unit stays in memory while its reduction runs beside the backward of the next unit:
+ * at most two of them are alive, unless micro-batches accumulate in them. */
 #include "agent/shard/shard_engine.h"
 
 #include "kernels/ops.h"
@@ -17,29 +17,29 @@ bool shard_reduces_now(const struct shard *shard)
     return shard->last_micro_batch || (shard->config.accumulate_sharded && shard->group_size > 1);
 }
 
-static void free_full_gradient(struct shard *shard, struct unit *u)
+static void free_unsharded_gradient(struct shard *shard, struct unit *u)
 {
     if (!shard->in_place)
-        device_free(stream_device(shard->compute), u->full_gradient);
-    u->full_gradient = NULL;
+        device_free(stream_device(shard->compute), u->unsharded_gradient);
+    u->unsharded_gradient = NULL;
 }
 
 void shard_free_gradients(struct shard *shard)
 {
     for (int i = 0; i < shard->unit_count; i++)
-        free_full_gradient(shard, &shard->units[i]);
+        free_unsharded_gradient(shard, &shard->units[i]);
     shard->reducing = NULL;
 }
 
-/* Lets compute wait for the reduction that runs, and frees its full gradient. */
-static void retire(struct shard *shard)
+/* Lets compute wait for the reduction that runs, and frees its unsharded gradient. */
+static void finish_reduce(struct shard *shard)
 {
     struct unit *u = shard->reducing;
     if (!u)
         return;
     shard->reducing = NULL;
     shard_wait(shard, u->reduced);
-    free_full_gradient(shard, u);
+    free_unsharded_gradient(shard, u);
 }
 
 /* Zeroes what lies between parameters, so that it reduces to 0. The first and last elements may be
@@ -52,7 +52,8 @@ static void clear_padding(struct shard *shard, struct unit *u)
         int64_t next = i + 1 < l->param_count ? l->params[i + 1].offset : l->flat_count;
         int64_t begin = end / LAYOUT_ALIGN * LAYOUT_ALIGN;
         if (end < next)
-            compute_ops(shard)->fill(shard->compute, u->full_gradient + begin, 0, next - begin);
+            compute_ops(shard)->fill(shard->compute, u->unsharded_gradient + begin, 0,
+                                     next - begin);
     }
 }
 
@@ -62,9 +63,9 @@ int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err)
     if (l->flat_count == 0)
         return 0;
     if (shard->reducing == u) /* the last unit of one micro-batch, the first of the next */
-        retire(shard);
+        finish_reduce(shard);
     if (!u->pending && shard->in_place) {
-        u->full_gradient = u->view.gradient;
+        u->unsharded_gradient = u->view.gradient;
     } else if (!u->pending) {
         char what[128];
         snprintf(what, sizeof what, "gradients of unit \"%s\"", u->view.module->path);
@@ -72,12 +73,12 @@ int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err)
         if (device_alloc(stream_device(shard->compute), MEMORY_GRADIENT,
                          (size_t)l->flat_count * sizeof(float), what, &memory, err) < 0)
             return -1;
-        u->full_gradient = memory;
+        u->unsharded_gradient = memory;
     }
     if (!u->pending)
         clear_padding(shard, u);
     for (int i = 0; i < l->param_count; i++) {
-        l->params[i].param->gradient = u->full_gradient + l->params[i].offset;
+        l->params[i].param->gradient = u->unsharded_gradient + l->params[i].offset;
         l->params[i].param->gradient_written = u->pending;
     }
     return 0;
@@ -94,44 +95,46 @@ void shard_complete_gradients(struct shard *shard, struct unit *u)
     u->pending = u->layout->flat_count > 0;
 }
 
-/* Adds the slice `part` (on compute's device) to the slice's gradient at home, by way of `arrival`:
- * the copy may not overwrite what home still adds, nor home add what is not copied yet. */
-static void add_at_home(struct shard *shard, struct unit *u, const float *part)
+/* Adds the reduced `slice` (on compute's device) to the slice's gradient on the shard device, by
+ * way of `arrival`: the copy may not overwrite what the shard device still adds, nor the shard
+ * device add what is not copied yet. */
+static void add_on_shard_device(struct shard *shard, struct unit *u, const float *slice)
 {
     int64_t count = u->layout->shard_count;
-    shard_order(shard, shard->reduces, shard->home);
-    stream_copy(shard->reduces, shard->arrival, part, (size_t)count * sizeof(float));
-    shard_order(shard, shard->home, shard->reduces);
-    device_ops(stream_device(shard->home))
-        ->add(shard->home, DTYPE_F32, u->view.gradient, DTYPE_F32, shard->arrival, count);
+    shard_order(shard, shard->reduces, shard->update);
+    stream_copy(shard->reduces, shard->arrival, slice, (size_t)count * sizeof(float));
+    shard_order(shard, shard->update, shard->reduces);
+    device_ops(stream_device(shard->update))
+        ->add(shard->update, DTYPE_F32, u->view.gradient, DTYPE_F32, shard->arrival, count);
 }
 
 /* Brings the reduced slice, of dtype t, to view.gradient: written by the step's first reduction,
- * added to by later ones. What goes home is fp32. */
-static void deliver(struct shard *shard, struct unit *u, enum dtype t, const void *part)
+ * added to by later ones. What goes to the shard device is fp32. */
+static void deliver(struct shard *shard, struct unit *u, enum dtype t, const void *slice)
 {
     int64_t count = u->layout->shard_count;
     float *gradient = u->view.gradient;
-    if (part == gradient)
+    if (slice == gradient)
         return;
     if (!shard->offload && u->accumulated)
-        compute_ops(shard)->add(shard->reduces, DTYPE_F32, gradient, t, part, count);
+        compute_ops(shard)->add(shard->reduces, DTYPE_F32, gradient, t, slice, count);
     else if (!shard->offload)
-        compute_ops(shard)->cast(shard->reduces, DTYPE_F32, gradient, t, part, count);
+        compute_ops(shard)->cast(shard->reduces, DTYPE_F32, gradient, t, slice, count);
     else if (u->accumulated)
-        add_at_home(shard, u, part);
+        add_on_shard_device(shard, u, slice);
     else
-        stream_copy(shard->reduces, gradient, part, (size_t)count * sizeof(float));
+        stream_copy(shard->reduces, gradient, slice, (size_t)count * sizeof(float));
 }
 
-static void reduce_between_ranks(struct shard *shard, enum dtype t, void *part, void *full,
+static void reduce_between_ranks(struct shard *shard, enum dtype t, void *slice, void *unsharded,
                                  int64_t count)
 {
     if (shard->reducer)
-        shard->reducer->fn->reduce_scatter(shard->reducer, shard->reduces, t, part, full, count,
-                                           COMM_MEAN);
+        shard->reducer->fn->reduce_scatter(shard->reducer, shard->reduces, t, slice, unsharded,
+                                           count, COMM_MEAN);
     if (shard->replicas)
-        shard->replicas->fn->all_reduce(shard->replicas, shard->reduces, t, part, count, COMM_MEAN);
+        shard->replicas->fn->all_reduce(shard->replicas, shard->reduces, t, slice, count,
+                                        COMM_MEAN);
 }
 
 /* In reduce_dtype; all of it on the stream of reduces, so that all units can share the memory. */
@@ -139,26 +142,26 @@ static void reduce_packed(struct shard *shard, struct unit *u)
 {
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = u->layout->shard_count;
-    void *part = (char *)shard->packed + (size_t)(shard->group_rank * count) * dtype_bytes(t);
-    compute_ops(shard)->cast(shard->reduces, t, shard->packed, DTYPE_F32, u->full_gradient,
+    void *slice = (char *)shard->packed + (size_t)(shard->group_rank * count) * dtype_bytes(t);
+    compute_ops(shard)->cast(shard->reduces, t, shard->packed, DTYPE_F32, u->unsharded_gradient,
                              u->layout->flat_count);
-    reduce_between_ranks(shard, t, part, shard->packed, count);
+    reduce_between_ranks(shard, t, slice, shard->packed, count);
     if (!shard->offload) {
-        deliver(shard, u, t, part);
+        deliver(shard, u, t, slice);
         return;
     }
-    compute_ops(shard)->cast(shard->reduces, DTYPE_F32, shard->unpacked, t, part, count);
+    compute_ops(shard)->cast(shard->reduces, DTYPE_F32, shard->unpacked, t, slice, count);
     deliver(shard, u, DTYPE_F32, shard->unpacked);
 }
 
 static void reduce_whole(struct shard *shard, struct unit *u)
 {
     int64_t count = u->layout->shard_count;
-    float *part = u->full_gradient + shard->group_rank * count;
+    float *slice = u->unsharded_gradient + shard->group_rank * count;
     if (shard->group && !shard->offload && !u->accumulated)
-        part = u->view.gradient;
-    reduce_between_ranks(shard, DTYPE_F32, part, u->full_gradient, count);
-    deliver(shard, u, DTYPE_F32, part);
+        slice = u->view.gradient;
+    reduce_between_ranks(shard, DTYPE_F32, slice, u->unsharded_gradient, count);
+    deliver(shard, u, DTYPE_F32, slice);
 }
 
 static void begin_range(const struct shard *shard, const struct unit *u)
@@ -184,7 +187,7 @@ void shard_reduce(struct shard *shard, struct unit *u)
     stream_range_end(shard->reduces);
     u->accumulated = true;
     event_record(u->reduced, shard->reduces);
-    retire(shard);
+    finish_reduce(shard);
     shard->reducing = u;
 }
 
@@ -193,13 +196,13 @@ void shard_sum(struct shard *shard, double *sum)
     if (!shard->group)
         return;
     double *there = shard->offload ? shard->sum : sum;
-    shard_order(shard, shard->transfer, shard->home);
+    shard_order(shard, shard->transfer, shard->update);
     if (shard->offload)
         stream_copy(shard->transfer, there, sum, sizeof *sum);
     shard->group->fn->all_reduce_f64(shard->group, shard->transfer, there, 1);
     if (shard->offload)
         stream_copy(shard->transfer, sum, there, sizeof *sum);
-    shard_order(shard, shard->home, shard->transfer);
+    shard_order(shard, shard->update, shard->transfer);
     if (shard->offload) /* others' collectives, which they put on compute, come after it */
         shard_order(shard, shard->compute, shard->transfer);
 }
@@ -214,14 +217,14 @@ void shard_finish(struct shard *shard)
 {
     for (int i = shard->unit_count - 1; i >= 0; i--)
         shard_reduce(shard, &shard->units[i]);
-    retire(shard);
-    shard_order(shard, shard->home, shard->reduces);
-    shard_order(shard, shard->home, shard->transfer); /* a gather may still read the slices */
+    finish_reduce(shard);
+    shard_order(shard, shard->update, shard->reduces);
+    shard_order(shard, shard->update, shard->transfer); /* a gather may still read the slices */
     for (int i = 0; i < shard->unit_count; i++) {
         struct unit *u = &shard->units[i];
         if (!u->accumulated && u->layout->shard_count)
-            device_ops(stream_device(shard->home))
-                ->fill(shard->home, u->view.gradient, 0, u->layout->shard_count);
+            device_ops(stream_device(shard->update))
+                ->fill(shard->update, u->view.gradient, 0, u->layout->shard_count);
         u->accumulated = false;
     }
 }

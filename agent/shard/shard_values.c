@@ -14,32 +14,33 @@ static void clear_part(struct shard *shard, const struct shard_piece *p, float *
     first = first < 0 ? 0 : first;
     end = end > p->count ? p->count : end;
     if (first < end)
-        device_ops(stream_device(shard->home))->fill(shard->home, values + first, 0, end - first);
+        device_ops(stream_device(shard->update))
+            ->fill(shard->update, values + first, 0, end - first);
 }
 
 /* Values are drawn in fp32, in the slice's gradient if the slice has another dtype: nobody needs it
  * before the first backward. */
 static void init_unit(struct shard *shard, int unit, uint64_t seed)
 {
-    const struct ops *ops = device_ops(stream_device(shard->home));
+    const struct ops *ops = device_ops(stream_device(shard->update));
     struct shard_unit *view = &shard->units[unit].view;
     enum dtype t = shard->config.slice_dtype;
     float *values = t == DTYPE_F32 ? view->value : view->gradient;
     if (!view->shard_count)
         return;
-    ops->fill(shard->home, values, 0, view->shard_count);
+    ops->fill(shard->update, values, 0, view->shard_count);
     for (int i = 0; i < shard->piece_count; i++) {
         const struct shard_piece *p = &shard->pieces[i];
         const struct param_init *init = &p->param->init;
         if (p->unit != unit)
             continue;
         (init->kind == INIT_NORMAL ? ops->normal : ops->uniform)(
-            shard->home, values + p->shard_offset, p->count,
+            shard->update, values + p->shard_offset, p->count,
             random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset, init->a, init->b);
         clear_part(shard, p, values + p->shard_offset);
     }
     if (t != DTYPE_F32)
-        ops->cast(shard->home, t, view->value, DTYPE_F32, values, view->shard_count);
+        ops->cast(shard->update, t, view->value, DTYPE_F32, values, view->shard_count);
 }
 
 void shard_init_values(struct shard *shard, uint64_t seed)
@@ -52,18 +53,18 @@ void shard_init_values(struct shard *shard, uint64_t seed)
 void shard_values_changed(struct shard *shard)
 {
     const struct shard_config *c = &shard->config;
-    shard_reset(shard);
+    shard_reshard_all(shard);
     if (c->param_dtype != c->slice_dtype)
-        shard_order(shard, shard->home, shard->transfer); /* a gather may still read the copies */
+        shard_order(shard, shard->update, shard->transfer); /* a gather may still read the copies */
     for (int i = 0; i < shard->unit_count; i++) {
         struct unit *u = &shard->units[i];
-        if (u->copy != u->view.value)
-            device_ops(stream_device(shard->home))
-                ->cast(shard->home, c->param_dtype, u->copy, c->slice_dtype, u->view.value,
-                       u->view.shard_count);
+        if (u->compute_shard != u->view.value)
+            device_ops(stream_device(shard->update))
+                ->cast(shard->update, c->param_dtype, u->compute_shard, c->slice_dtype,
+                       u->view.value, u->view.shard_count);
     }
-    shard_order(shard, shard->transfer, shard->home);
-    shard_order(shard, shard->reduces, shard->home); /* it may still read the gradients */
+    shard_order(shard, shard->transfer, shard->update);
+    shard_order(shard, shard->reduces, shard->update); /* it may still read the gradients */
 }
 
 /* ---- to and from the host ---- */
@@ -104,13 +105,14 @@ static void read_values(enum dtype t, struct stream *s, float *ret_values, const
 
 void shard_read(struct shard *shard, void *ret_values, const void *slice, int64_t count)
 {
-    stream_copy(shard->home, ret_values, slice,
+    stream_copy(shard->update, ret_values, slice,
                 (size_t)count * dtype_bytes(shard->config.slice_dtype));
 }
 
 void shard_write(struct shard *shard, void *slice, const void *values, int64_t count)
 {
-    stream_copy(shard->home, slice, values, (size_t)count * dtype_bytes(shard->config.slice_dtype));
+    stream_copy(shard->update, slice, values,
+                (size_t)count * dtype_bytes(shard->config.slice_dtype));
 }
 
 /* ---- whole parameters ---- */
@@ -137,8 +139,8 @@ int shard_gather_param(struct shard *shard, const struct param *p, float *ret_va
     enum dtype t = shard->config.slice_dtype;
     size_t element = dtype_bytes(t), offset = (size_t)place->offset * element;
     if (!shard->group) {
-        read_values(t, shard->home, ret_values, (char *)u->view.value + offset, p->count);
-        return stream_sync(shard->home, err);
+        read_values(t, shard->update, ret_values, (char *)u->view.value + offset, p->count);
+        return stream_sync(shard->update, err);
     }
     struct device *device = stream_device(shard->compute);
     void *all;

@@ -138,9 +138,9 @@ static int open_device(struct trainer *t, struct error *err)
         return -1;
     if (notice[0])
         t->listener->notice(t->listener->ctx, notice);
-    t->home = t->device;
+    t->shard_device = t->device;
     if (t->config->memory.cpu_offload &&
-        device_open_host(t->device, t->place.threads, &t->home, err))
+        device_open_host(t->device, t->place.threads, &t->shard_device, err))
         return -1;
     return stream_open(t->device, "compute", &t->compute, err);
 }
@@ -189,7 +189,7 @@ static int open_shard(struct trainer *t, struct error *err)
     t->phases = phases_open(t->compute);
     config.waits = mark_wait;
     config.waits_ctx = t;
-    if (shard_open(&config, t->compute, t->home, t->world, t->model->root, &t->shard, err))
+    if (shard_open(&config, t->compute, t->shard_device, t->world, t->model->root, &t->shard, err))
         return -1;
     shard_init_values(t->shard, (uint64_t)c->runtime.seed);
     struct tape_hooks hooks = shard_hooks(t->shard);
@@ -411,8 +411,8 @@ void trainer_close(struct trainer *t)
     if (t->world != t->place.world)
         comm_close(t->world);
     phases_close(t->phases);
-    if (t->home != t->device)
-        device_close(t->home);
+    if (t->shard_device != t->device)
+        device_close(t->shard_device);
     device_close(t->host);
     device_close(t->device);
     arena_close(t->arena);

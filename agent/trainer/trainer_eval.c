@@ -57,7 +57,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     trainer_set_sums(t, 0, 0, 0);
     if (source_seek(t->test, 0, 0, "", err) || run_batches(t, err))
         return -1;
-    shard_reset(t->shard);
+    shard_reshard_all(t->shard);
     trainer_tell_memory(t);
     memcpy(own, t->numbers->sums, sizeof own);
     trainer_fold_labels(own, t->numbers->sums, own[2]);

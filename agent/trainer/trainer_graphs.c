@@ -3,7 +3,7 @@
 
 int trainer_open_graphs(struct trainer *t, struct error *err)
 {
-    int count = t->home == t->device ? TRAINER_GRAPHS : GRAPH_UPDATE;
+    int count = t->shard_device == t->device ? TRAINER_GRAPHS : GRAPH_UPDATE;
     if (!t->config->runtime.cuda_graphs)
         return 0;
     if (device_is_host(t->device))

@@ -61,9 +61,9 @@ struct trainer {
 
     struct arena *arena; /* the model and texts */
     struct device *device;
-    struct device *home; /* of slices and optimizer state: the device itself, or the host */
-    struct device *host; /* where activations go meanwhile; NULL: they stay */
-    struct comm *world;  /* between devices; place.world itself if that moves their memory */
+    struct device *shard_device; /* of slices and optimizer state: the device itself, or the host */
+    struct device *host;         /* where activations go meanwhile; NULL: they stay */
+    struct comm *world; /* between devices; place.world itself if that moves their memory */
     struct stream *compute;
     struct graph *graphs[TRAINER_GRAPHS]; /* NULL: without */
     struct model *model;

@@ -70,8 +70,8 @@ int trainer_open_profiler(struct trainer *t, struct error *err)
                                              .max_events = PROFILER_MAX_EVENTS};
     t->profiler = profiler_open(&setting);
     profiler_add_device(t->profiler, t->device, device_name(t->device));
-    if (t->home != t->device)
-        profiler_add_device(t->profiler, t->home, "optimizer's host");
+    if (t->shard_device != t->device)
+        profiler_add_device(t->profiler, t->shard_device, "optimizer's host");
     if (t->host)
         profiler_add_device(t->profiler, t->host, "activations' host");
     return 0;

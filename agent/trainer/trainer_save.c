@@ -62,7 +62,7 @@ static int take_snapshot(struct trainer *t, struct error *err)
     double sums[3];
     host_state_close(&t->snapshot);
     host_state_open(t, &t->snapshot);
-    if (shard_owns_copy(t->shard) && host_state_copy(t, &t->snapshot, TO_HOST, err))
+    if (shard_is_first_replica(t->shard) && host_state_copy(t, &t->snapshot, TO_HOST, err))
         return -1;
     if (trainer_total_sums(t, sums, err))
         return -1;
@@ -80,7 +80,7 @@ static int start(struct trainer *t, struct error *err)
         .texts = {[CHECKPOINT_AGENT_CONFIG] = t->place.agent_config,
                   [CHECKPOINT_MODEL_CONFIG] = t->model_config},
     };
-    if (shard_owns_copy(t->shard))
+    if (shard_is_first_replica(t->shard))
         memcpy(save.parts, t->snapshot.parts, sizeof save.parts);
     return saver_start(t->saver, &save, err);
 }

@@ -110,10 +110,10 @@ static int update(struct trainer *t, struct error *err)
             return 0;
         }
     }
-    struct stream *home = shard_home_stream(t->shard);
-    stream_range_begin(home, &(struct stream_range){.what = "optimizer"});
+    struct stream *update = shard_update_stream(t->shard);
+    stream_range_begin(update, &(struct stream_range){.what = "optimizer"});
     optim_step(t->optim, (float)t->lr);
-    stream_range_end(home);
+    stream_range_end(update);
     return 0;
 }
 

@@ -56,7 +56,7 @@ static int set_weights(struct trainee *t, struct error *err)
         shard_write(t->shard, slice + p->shard_offset, values, p->count);
     }
     shard_values_changed(t->shard);
-    return stream_sync(shard_home_stream(t->shard), err);
+    return stream_sync(shard_update_stream(t->shard), err);
 }
 
 /* Of LANGUAGE_ROWS samples this rank has every size-th; with what all of them count for. */

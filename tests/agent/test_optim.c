@@ -69,7 +69,7 @@ static void open_optim(struct fixture *f, const struct optim_config *config)
 
 static void copy(struct fixture *f, float *to, const float *from)
 {
-    stream_copy(shard_home_stream(f->shard), to, from, SIZE * sizeof(float));
+    stream_copy(shard_update_stream(f->shard), to, from, SIZE * sizeof(float));
     struct error err;
     assert_ok(shard_sync(f->shard, &err), &err);
 }

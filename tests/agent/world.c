@@ -150,7 +150,7 @@ static int world_set_weights(struct world_rank *r)
             values[k] = world_weight(p->param, p->param_offset + k);
         float *value = shard_get_unit(r->shard, p->unit)->value;
         shard_write(r->shard, value + p->shard_offset, values, p->count);
-        if (stream_sync(shard_home_stream(r->shard), &r->err) < 0)
+        if (stream_sync(shard_update_stream(r->shard), &r->err) < 0)
             return -1;
     }
     shard_values_changed(r->shard);
@@ -166,10 +166,11 @@ static int collect_unit(struct world_rank *r, int u, bool gradients, float *into
     int64_t size = unit->shard_count;
     auto_free float *host = xcalloc((size_t)size, sizeof *host);
     if (gradients)
-        stream_copy(shard_home_stream(r->shard), host, unit->gradient, (size_t)size * sizeof *host);
+        stream_copy(shard_update_stream(r->shard), host, unit->gradient,
+                    (size_t)size * sizeof *host);
     else
         shard_read(r->shard, host, unit->value, size);
-    if (stream_sync(shard_home_stream(r->shard), &r->err) < 0)
+    if (stream_sync(shard_update_stream(r->shard), &r->err) < 0)
         return -1;
     bool is_bf16 = !gradients && shard_dtype(r->shard) == DTYPE_BF16;
     for (int64_t i = size - 1; is_bf16 && i >= 0; i--) { /* from behind: none is overwritten */
@@ -182,7 +183,7 @@ static int collect_unit(struct world_rank *r, int u, bool gradients, float *into
         size_t bytes = (size_t)p->count * sizeof *host;
         if (p->unit != u)
             continue;
-        if (shard_owns_copy(r->shard))
+        if (shard_is_first_replica(r->shard))
             memcpy(into + r->result->offsets[p->param->index] + p->param_offset,
                    host + p->shard_offset, bytes);
         memset(host + p->shard_offset, 0, bytes);
@@ -377,7 +378,7 @@ static int world_train(struct world_rank *r)
     }
     if (world_evaluate(r) < 0)
         return -1;
-    shard_reset(r->shard);
+    shard_reshard_all(r->shard);
     if (r->rank == 0)
         device_memory_use(r->device, &r->result->reset);
     return shard_sync(r->shard, &r->err);

@@ -60,9 +60,10 @@ struct world_result {
     float *weights;                        /* after the last, put together from the slices */
     float *gathered;                       /* the same from shard_gather_param() */
     struct comm_stats first, second;       /* rank 0, after one step and after two */
-    struct memory_use use;              /* rank 0's compute device, peaks from the second step on */
-    struct memory_use host;             /* the same of where activations go */
-    struct memory_use evaluated, reset; /* the same after evaluation, and after shard_reset() */
+    struct memory_use use;  /* rank 0's compute device, peaks from the second step on */
+    struct memory_use host; /* the same of where activations go */
+    struct memory_use evaluated,
+        reset; /* the same after evaluation, and after shard_reshard_all() */
     struct error errors[WORLD_MAX_RANKS]; /* code ERR_NONE: the rank did not fail */
     int64_t leaked_bytes;                 /* on any device of any rank, after all was closed */
 };
