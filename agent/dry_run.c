@@ -2,9 +2,9 @@
 
 #include "agent/dataset/token_files.h"
 #include "agent/notices.h"
+#include "agent/plan/run_plan_facts.h"
 #include "agent/text/tokenizer.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/run_plan_facts.h"
 #include "base/log.h"
 #include "base/mem.h"
 

@@ -1,6 +1,6 @@
 #include "cli/generate.h"
 
-#include "agent/trainer/generate.h"
+#include "agent/generate/generate.h"
 #include "base/cores.h"
 #include "base/exit_code.h"
 #include "base/mem.h"

@@ -97,14 +97,19 @@ agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|sa
 agent/telemetry/.*:base/.*|kernels/device.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
 agent/config_consistency.[ch]:base/(error|mem).h|agent/(config_consistency|comm/store|config/config).h
-agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|text/tokenizer|trainer/(build|run_plan_facts)).h
+agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|plan/run_plan_facts|text/tokenizer|trainer/build).h
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
-agent/trainer/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|schedule|shard).h|agent/trainer/trainer_settings.h
+agent/batches/.*:base/.*|kernels/(device|dtype|ops).h|agent/(config/config|models/model|text/tokenizer).h|agent/dataset/.*|agent/batches/.*
+agent/plan/.*:base/.*|kernels/(device|ops).h|agent/(config/config|models/.*|nn/tape|shard/.*|telemetry/(flops|json_row|run_numbers)).h|agent/plan/.*
+agent/trainer/.*:base/.*|kernels/(device|ops).h|agent/(batches|checkpoint|comm|config|launch|models|nn|plan|shard|telemetry|text|trainer)/.*
+agent/report/.*:base/.*|kernels/(device|ops).h|agent/(config/config|launch/topology|nn/module|plan/.*|shard/shard|telemetry/.*|trainer/trainer).h|agent/report/.*
+agent/generate/.*:base/.*|kernels/(device|ops|random).h|agent/(checkpoint/pretrained.*|comm/comm|models/.*|shard/.*|text/tokenizer).h|agent/generate/.*
+agent/plan/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|schedule|shard).h|agent/plan/trainer_settings.h
 agent/shard/schedule.[ch]:agent/shard/schedule.h
-agent/trainer/feed.[ch]:base/(error|mem).h|kernels/device.h|agent/trainer/feed.h
-agent/trainer/encoder.[ch]:base/.*|agent/trainer/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
-agent/trainer/run_plan(_print)?.[ch]:base/.*|agent/trainer/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
+agent/batches/feed.[ch]:base/(error|mem).h|kernels/device.h|agent/batches/feed.h
+agent/batches/encoder.[ch]:base/.*|agent/batches/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
+agent/plan/run_plan(_print)?.[ch]:base/.*|agent/plan/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
 '
 sources() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
 # One pass over all #include lines: "FILE:#include "HEADER"" against the rules of FILE, which are looked up once per file.
@@ -144,7 +149,7 @@ circle=$(sources 'agent/*/*.[ch]' | xargs grep -H '^#include "agent/[a-z]*/' |
 edge='base/(json_read|json_lenient|yaml|yaml_place|yaml_scalar).c
 operator/(decode/decode.*|manifest/(manifest.*|init_template)|cache/(cache|job_entry)|leader/(leader|lease_object)).c
 operator/(apply/(request|executor|executor_flight)|kube/(watch|kube|kube_answer|kubeconfig_.*)).c
-agent/(config/config_file|config/config_accelerate|trainer/progress|checkpoint/safetensors_.*|checkpoint/(checkpoint_.*|export_checkpoint)).c
+agent/(config/config_file|config/config_accelerate|report/progress|checkpoint/safetensors_.*|checkpoint/(checkpoint_.*|export_checkpoint)).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/config_json.*|checkpoint/pretrained_index).c
 agent/text/(spec|spec_parts|tokenizer_config).c

@@ -1,9 +1,9 @@
 #include "agent/trainer/build.h"
 
 #include "agent/models/mnist.h"
+#include "agent/plan/run_plan.h"
 #include "agent/shard/shard_layout.h"
 #include "agent/shard/wrap.h"
-#include "agent/trainer/run_plan.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* Opening and closing: the parts in their order. The loop is in trainer_run.c. */
 #include "agent/trainer/trainer.h"
 
+#include "agent/batches/encoder.h"
 #include "agent/comm/agree.h"
 #include "agent/comm/comm_device.h"
 #include "agent/launch/device_choice.h"
+#include "agent/plan/run_plan.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/encoder.h"
-#include "agent/trainer/run_plan.h"
 #include "agent/trainer/trainer_parts.h"
 
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #include "agent/checkpoint/export_texts.h"
 #include "agent/comm/agree.h"
 #include "agent/models/config_json.h"
+#include "agent/plan/trainer_settings.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/trainer_parts.h"
-#include "agent/trainer/trainer_settings.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* A GPU's memory: reserved by the run's plan before its first tensor, and what to say when it is
  * too small, then or later. */
 #include "agent/comm/agree.h"
-#include "agent/trainer/run_plan_facts.h"
+#include "agent/plan/run_plan_facts.h"
 #include "agent/trainer/trainer_parts.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The model in units, and how it will be cut into slices. */
 #include "agent/comm/agree.h"
+#include "agent/plan/run_plan.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/run_plan.h"
 #include "agent/trainer/trainer_parts.h"
 
 #include <stdio.h>

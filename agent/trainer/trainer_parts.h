@@ -2,17 +2,17 @@
 #ifndef SHOAL_AGENT_TRAINER_PARTS_H
 #define SHOAL_AGENT_TRAINER_PARTS_H
 
+#include "agent/batches/source.h"
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/checkpoint/saver.h"
 #include "agent/config/profile_plan.h"
+#include "agent/plan/trainer_settings.h"
 #include "agent/shard/optim.h"
 #include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/profiler.h"
 #include "agent/trainer/phases.h"
-#include "agent/trainer/source.h"
 #include "agent/trainer/trainer.h"
-#include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
 
 #include <limits.h>

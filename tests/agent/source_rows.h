@@ -2,7 +2,7 @@
 #ifndef SHOAL_TESTS_AGENT_SOURCE_ROWS_H
 #define SHOAL_TESTS_AGENT_SOURCE_ROWS_H
 
-#include "agent/trainer/source.h"
+#include "agent/batches/source.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* The first lines of a run. */
-#include "agent/trainer/banner.h"
+#include "agent/report/banner.h"
 
 #include "base/mem.h"
 #include "tests/agent/config_line.h"

@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/trainer/console.h"
+#include "agent/report/console.h"
 
 #include <math.h>
 #include <string.h>

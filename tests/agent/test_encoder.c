@@ -1,5 +1,5 @@
 /* Text through a real tokenizer: the ids of tests/data/tokenizers as samples. */
-#include "agent/trainer/encoder.h"
+#include "agent/batches/encoder.h"
 
 #include "base/mem.h"
 #include "tests/agent/token_texts.h"

@@ -3,7 +3,7 @@
 #include "tests/agent/token_texts.h"
 #include "tests/support.h"
 
-#include "agent/trainer/encoder.h"
+#include "agent/batches/encoder.h"
 #include "base/mem.h"
 
 #include <string.h>

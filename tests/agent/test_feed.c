@@ -1,7 +1,7 @@
 /* Micro-batches arrive as they were made ready, on the device under test (support_device()),
  * however late its streams run: each wait between them is needed
  * (tests/emulation/test_barriers.sh). */
-#include "agent/trainer/feed.h"
+#include "agent/batches/feed.h"
 
 #include "base/mem.h"
 #include "tests/support.h"

@@ -1,7 +1,7 @@
 /* Which token comes next. */
 #include "tests/support.h"
 
-#include "agent/trainer/generate.h"
+#include "agent/generate/generate.h"
 
 #include <math.h>
 

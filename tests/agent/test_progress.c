@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/trainer/progress.h"
+#include "agent/report/progress.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* A step's numbers as telemetry has them. */
-#include "agent/trainer/report_parts.h"
+#include "agent/report/report_parts.h"
 
 #include "tests/agent/config_line.h"
 #include "tests/support.h"

@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/trainer/run_plan.h"
+#include "agent/plan/run_plan.h"
 #include "base/mem.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
+#include "agent/plan/trainer_settings.h"
 #include "agent/shard/schedule.h"
-#include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
 #include "tests/agent/config_line.h"
 #include "tests/agent/fixture.h"

@@ -1,6 +1,6 @@
 /* Batches of images: a run goes on behind the samples that are done, whatever batches and ranks did
  * them. */
-#include "agent/trainer/source.h"
+#include "agent/batches/source.h"
 #include "base/mem.h"
 #include "tests/agent/config_line.h"
 #include "tests/support.h"

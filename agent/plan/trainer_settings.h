@@ -1,7 +1,7 @@
 /* From the configuration to what the trainer's parts are told; the plan of a run is made of the
  * same. Pure. */
-#ifndef SHOAL_AGENT_TRAINER_SETTINGS_H
-#define SHOAL_AGENT_TRAINER_SETTINGS_H
+#ifndef SHOAL_AGENT_PLAN_TRAINER_SETTINGS_H
+#define SHOAL_AGENT_PLAN_TRAINER_SETTINGS_H
 
 #include "agent/config/config.h"
 #include "agent/nn/tape.h"

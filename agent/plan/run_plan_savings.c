@@ -1,5 +1,5 @@
 /* What would make a rank's part smaller: each choice is planned and told by what it saves. */
-#include "agent/trainer/run_plan_facts.h"
+#include "agent/plan/run_plan_facts.h"
 
 #include "agent/config/config.h"
 #include "base/mem.h"

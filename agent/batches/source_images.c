@@ -1,6 +1,6 @@
 /* Images and labels: batches of bytes that become the model's input on the device. */
+#include "agent/batches/source.h"
 #include "agent/dataset/dataset.h"
-#include "agent/trainer/source.h"
 #include "base/mem.h"
 #include "kernels/ops.h"
 

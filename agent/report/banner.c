@@ -1,4 +1,4 @@
-#include "agent/trainer/banner.h"
+#include "agent/report/banner.h"
 
 #include "base/contract.h"
 #include "base/mem.h"

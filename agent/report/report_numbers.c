@@ -1,10 +1,10 @@
 /* From the trainer's words to telemetry's. */
+#include "agent/plan/run_plan_facts.h"
+#include "agent/plan/trainer_settings.h"
+#include "agent/report/report_parts.h"
 #include "agent/telemetry/flops.h"
 #include "agent/telemetry/json_row.h"
 #include "agent/telemetry/serving.h"
-#include "agent/trainer/report_parts.h"
-#include "agent/trainer/run_plan_facts.h"
-#include "agent/trainer/trainer_settings.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* What a run says first: how it was configured, among whom, and what it leaves to other libraries.
  */
-#ifndef SHOAL_AGENT_BANNER_H
-#define SHOAL_AGENT_BANNER_H
+#ifndef SHOAL_AGENT_REPORT_BANNER_H
+#define SHOAL_AGENT_REPORT_BANNER_H
 
 #include "agent/config/config.h"
 #include "agent/launch/topology.h"

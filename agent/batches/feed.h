@@ -2,8 +2,8 @@
  * of page-locked memory while the device gets this step's from the other set; each goes over a
  * stream of its own into one of two places on the device, while compute works on what is in the
  * other. Knows bytes and streams; not what is in a batch. */
-#ifndef SHOAL_AGENT_FEED_H
-#define SHOAL_AGENT_FEED_H
+#ifndef SHOAL_AGENT_BATCHES_FEED_H
+#define SHOAL_AGENT_BATCHES_FEED_H
 
 #include "base/error.h"
 #include "kernels/device.h"

@@ -1,8 +1,8 @@
-#include "agent/trainer/run_plan_facts.h"
+#include "agent/plan/run_plan_facts.h"
 
 #include "agent/models/language.h"
+#include "agent/plan/trainer_settings.h"
 #include "agent/shard/shard_layout.h"
-#include "agent/trainer/trainer_settings.h"
 #include "base/contract.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-#include "agent/trainer/report.h"
+#include "agent/report/report.h"
 
+#include "agent/report/console.h"
+#include "agent/report/progress.h"
+#include "agent/report/report_parts.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/log_lines.h"
-#include "agent/trainer/console.h"
-#include "agent/trainer/progress.h"
-#include "agent/trainer/report_parts.h"
 #include "base/log.h"
 #include "base/mem.h"
 

@@ -1,7 +1,7 @@
 /* The lines of a run on rank 0's standard output that are in the words of the PyTorch FSDP tutorial
  * and of accelerate's examples, and the speed that they tell. Pure. */
-#ifndef SHOAL_AGENT_CONSOLE_H
-#define SHOAL_AGENT_CONSOLE_H
+#ifndef SHOAL_AGENT_REPORT_CONSOLE_H
+#define SHOAL_AGENT_REPORT_CONSOLE_H
 
 #include "agent/trainer/trainer.h"
 #include "base/str.h"

@@ -1,4 +1,4 @@
-#include "agent/trainer/source.h"
+#include "agent/batches/source.h"
 
 #include <assert.h>
 

@@ -1,9 +1,9 @@
 /* What the trainer tells, in telemetry's words. Pure. Private to agent/trainer/report*.c. */
-#ifndef SHOAL_AGENT_REPORT_PARTS_H
-#define SHOAL_AGENT_REPORT_PARTS_H
+#ifndef SHOAL_AGENT_REPORT_REPORT_PARTS_H
+#define SHOAL_AGENT_REPORT_REPORT_PARTS_H
 
+#include "agent/report/report.h"
 #include "agent/telemetry/telemetry.h"
-#include "agent/trainer/report.h"
 
 #ifdef __cplusplus
 extern "C" {

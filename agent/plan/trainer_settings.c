@@ -1,4 +1,4 @@
-#include "agent/trainer/trainer_settings.h"
+#include "agent/plan/trainer_settings.h"
 
 #include <math.h>
 #include <regex.h>

@@ -1,4 +1,4 @@
-#include "agent/trainer/generate.h"
+#include "agent/generate/generate.h"
 
 #include "agent/checkpoint/pretrained.h"
 #include "agent/checkpoint/pretrained_config.h"

@@ -1,4 +1,4 @@
-#include "agent/trainer/run_plan.h"
+#include "agent/plan/run_plan.h"
 
 #include "agent/shard/shard_layout.h"
 

@@ -1,7 +1,7 @@
 /* Two events to each place on the device: compute waits until what it takes has come, the copy of
  * the next one but one waits until compute is done with it. That is known when the next one is
  * taken: all that reads this one was queued before. */
-#include "agent/trainer/feed.h"
+#include "agent/batches/feed.h"
 
 #include "base/mem.h"
 

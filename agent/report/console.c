@@ -1,4 +1,4 @@
-#include "agent/trainer/console.h"
+#include "agent/report/console.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "agent/trainer/run_plan.h"
+#include "agent/plan/run_plan.h"
 
 #include "agent/telemetry/json_row.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "agent/trainer/encoder.h"
+#include "agent/batches/encoder.h"
 
 static int encode(void *ctx, const char *text, size_t bytes, struct tokens *ids, struct error *err)
 {

@@ -22,8 +22,8 @@
  * The driver takes what CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS
  * kernels that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it promises no
  * number, so this is an allowance, too. */
-#ifndef SHOAL_AGENT_RUN_PLAN_H
-#define SHOAL_AGENT_RUN_PLAN_H
+#ifndef SHOAL_AGENT_PLAN_RUN_PLAN_H
+#define SHOAL_AGENT_PLAN_RUN_PLAN_H
 
 #include "agent/nn/tape.h"
 #include "agent/shard/shard.h"

@@ -1,4 +1,4 @@
-#include "agent/trainer/progress.h"
+#include "agent/report/progress.h"
 
 #include "base/contract.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* Text from a trained language model: token by token, each drawn from what the model expects. For a
  * look at what a training made, not for serving: every token computes the whole sequence anew. */
-#ifndef SHOAL_AGENT_GENERATE_H
-#define SHOAL_AGENT_GENERATE_H
+#ifndef SHOAL_AGENT_GENERATE_GENERATE_H
+#define SHOAL_AGENT_GENERATE_GENERATE_H
 
 #include "base/error.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* Windows of token ids for language models, as a token loader makes them ready. What is missing of
  * an epoch's last batch is rows without targets, which count for nothing. */
+#include "agent/batches/source.h"
 #include "agent/dataset/token_loader.h"
-#include "agent/trainer/source.h"
 #include "base/mem.h"
 #include "base/str.h"
 

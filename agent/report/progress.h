@@ -1,8 +1,8 @@
 /* Progress reports: where the run is, sent as a JSON datagram to whoever started this process
  * (contract.h). Nobody listening is normal; a report that does not fit into the socket's queue is
  * dropped, never waited for. */
-#ifndef SHOAL_AGENT_PROGRESS_H
-#define SHOAL_AGENT_PROGRESS_H
+#ifndef SHOAL_AGENT_REPORT_PROGRESS_H
+#define SHOAL_AGENT_REPORT_PROGRESS_H
 
 #include "base/str.h"
 

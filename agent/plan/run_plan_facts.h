@@ -1,11 +1,11 @@
 /* The facts that a plan is made of, from a configuration, its model cut into units and, of whose
  * attention it is, the environment (ENV_ATTENTION). Touches no data, device or network. */
-#ifndef SHOAL_AGENT_RUN_PLAN_FACTS_H
-#define SHOAL_AGENT_RUN_PLAN_FACTS_H
+#ifndef SHOAL_AGENT_PLAN_RUN_PLAN_FACTS_H
+#define SHOAL_AGENT_PLAN_RUN_PLAN_FACTS_H
 
 #include "agent/config/config.h"
 #include "agent/models/model.h"
-#include "agent/trainer/run_plan.h"
+#include "agent/plan/run_plan.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
 /* Rows of texts, tokenized once: for T5 and BERT. An epoch's last rows are filled up with its first
  * ones, as DistributedSampler does, so all ranks have equally many. */
+#include "agent/batches/source.h"
 #include "agent/dataset/example_batch.h"
 #include "agent/dataset/sampler.h"
-#include "agent/trainer/source.h"
 #include "base/mem.h"
 
 #include <assert.h>

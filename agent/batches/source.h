@@ -3,13 +3,13 @@
  * fetches the micro-batches of an optimizer step into host memory, ahead of the step if it is told
  * to, and puts them on the device one by one. Knows data sets and the device; not models or the
  * loop. */
-#ifndef SHOAL_AGENT_SOURCE_H
-#define SHOAL_AGENT_SOURCE_H
+#ifndef SHOAL_AGENT_BATCHES_SOURCE_H
+#define SHOAL_AGENT_BATCHES_SOURCE_H
 
+#include "agent/batches/feed.h"
 #include "agent/config/config.h"
 #include "agent/dataset/token_source.h"
 #include "agent/models/model.h"
-#include "agent/trainer/feed.h"
 #include "base/error.h"
 #include "kernels/device.h"
 #include "kernels/dtype.h"

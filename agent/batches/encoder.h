@@ -1,6 +1,6 @@
 /* A tokenizer as the data sets see it. */
-#ifndef SHOAL_AGENT_ENCODER_H
-#define SHOAL_AGENT_ENCODER_H
+#ifndef SHOAL_AGENT_BATCHES_ENCODER_H
+#define SHOAL_AGENT_BATCHES_ENCODER_H
 
 #include "agent/dataset/token_source.h"
 #include "agent/text/tokenizer.h"
