@@ -16,7 +16,7 @@
 #include "operator/reconcile/reconcile.h"
 
 enum {
-    PASSES_MAX = 1000,          /* a world that does not come to rest is a bug */
+    PASSES_MAX = 1000,          /* a job that does not come to rest is a bug */
     FIXED_FDS = 4,              /* children, stop, progress, stdout; then the logs */
     STOPPED_PATIENCE_MS = 1000, /* for a reader of stdout that may have been stopped as well */
 };
@@ -64,9 +64,9 @@ static void on_warning(void *context, const char *line)
 
 static const struct job_status *status_of(struct run *run)
 {
-    struct world world;
-    local_world(run->local, run->now_ms, &world);
-    return world.status;
+    struct snapshot snapshot;
+    local_snapshot(run->local, run->now_ms, &snapshot);
+    return snapshot.status;
 }
 
 static void give_up(struct run *run, const struct error *err)
@@ -128,11 +128,11 @@ static int settle(struct run *run, struct error *err)
 {
     for (int i = 0; i < PASSES_MAX; i++) {
         auto_arena struct arena *arena = arena_open();
-        struct world world;
-        local_world(run->local, run->now_ms, &world);
-        const struct plan *plan = reconcile(&world, arena);
+        struct snapshot snapshot;
+        local_snapshot(run->local, run->now_ms, &snapshot);
+        const struct plan *plan = reconcile(&snapshot, arena);
         int64_t requeue_ms;
-        if (apply(plan, run->job, world.status, &run->backend, &requeue_ms, err) < 0)
+        if (apply(plan, run->job, snapshot.status, &run->backend, &requeue_ms, err) < 0)
             return -1;
         run->pass_due_ms = requeue_ms ? requeue_ms : NEVER;
         if (plan->count == 0 || plan->actions[0].kind == ACTION_REQUEUE)
@@ -169,7 +169,7 @@ static void end_when_finished(struct run *run)
     }
 }
 
-/* The world as it is now -> what the job wants -> the containers that are due. */
+/* The snapshot as of now -> what the job wants -> the containers that are due. */
 static void pass(struct run *run)
 {
     struct error err;

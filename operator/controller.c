@@ -49,7 +49,7 @@ struct controller {
     struct informers *informers;
     const char *autoscaling; /* version as of the last turn; NULL: none */
     bool leading;            /* as of the last turn */
-    bool blind;              /* likewise: children cannot be seen */
+    bool list_forbidden;     /* likewise: children cannot be seen */
     struct hold holds[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
     size_t hold_count, holds_of[QUEUE_LANES], held_bytes;
     uint64_t passes, failed_passes;
@@ -180,7 +180,7 @@ static bool only_requeues(const struct plan *plan, int64_t *ret_at_ms)
     return plan->count == 0 || *ret_at_ms;
 }
 
-static void pass(struct controller *c, const char *key, enum queue_lane lane)
+static void reconcile_job(struct controller *c, const char *key, enum queue_lane lane)
 {
     struct cached_job *job = cache_acquire_job(c->cache, key);
     if (!job) {
@@ -190,16 +190,16 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
         return;
     }
     auto_arena struct arena *arena = arena_open();
-    struct world world;
+    struct snapshot snapshot;
     /* Statuses hold whole seconds (manifest.h), so passes live in whole seconds. */
     int64_t now_ms = c->options.clocks->wall_ms() / 1000 * 1000;
-    cache_snapshot(c->cache, job, now_ms, arena, &world);
-    world.options = c->options.reconcile;
-    world.options.autoscaling = c->autoscaling != NULL;
-    world.blind = informers_forbidden(c->informers);
-    world.refused = executor_refused(c->executor, key, job->job->uid);
-    world.status = executor_recall(c->executor, key, job->job->uid, job->status);
-    int64_t early_ms = executor_early_ms(c->executor, key, &world, job->object);
+    cache_snapshot(c->cache, job, now_ms, arena, &snapshot);
+    snapshot.options = c->options.reconcile;
+    snapshot.options.autoscaling = c->autoscaling != NULL;
+    snapshot.list_forbidden = informers_forbidden(c->informers);
+    snapshot.refused = executor_refused(c->executor, key, job->job->uid);
+    snapshot.status = executor_recall(c->executor, key, job->job->uid, job->status);
+    int64_t early_ms = executor_early_ms(c->executor, key, &snapshot, job->object);
     if (early_ms) {
         add_in(c, key, job->status, early_ms);
         queue_done(c->queue, key);
@@ -208,11 +208,11 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
     }
     c->passes++;
     struct job_status before;
-    if (executor_settle(c->executor, key, &world, arena, &before)) {
-        world.status = executor_recall(c->executor, key, job->job->uid, job->status);
-        on_written(c, key, job->job, &before, world.status);
+    if (executor_settle(c->executor, key, &snapshot, arena, &before)) {
+        snapshot.status = executor_recall(c->executor, key, job->job->uid, job->status);
+        on_written(c, key, job->job, &before, snapshot.status);
     }
-    const struct plan *plan = reconcile(&world, arena);
+    const struct plan *plan = reconcile(&snapshot, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {
         if (executor_forgive(c->executor, key, job->job->uid))
@@ -223,10 +223,10 @@ static void pass(struct controller *c, const char *key, enum queue_lane lane)
         return;
     }
     struct hold *hold = &c->holds[c->hold_count++];
-    *hold = (struct hold){.job = job, .status = world.status, .key = xstrdup(key), .lane = lane};
+    *hold = (struct hold){.job = job, .status = snapshot.status, .key = xstrdup(key), .lane = lane};
     c->holds_of[lane]++;
     c->held_bytes += job->bytes;
-    executor_start(c->executor, hold->key, job->job, job->object, world.status, plan);
+    executor_start(c->executor, hold->key, job->job, job->object, snapshot.status, plan);
 }
 
 /* ---- life cycle ---- */
@@ -303,12 +303,12 @@ static void follow_autoscaling(struct controller *c)
 }
 
 /* Jobs are told that their children cannot be seen, and go on when they can. */
-static void follow_sight(struct controller *c)
+static void follow_list_rights(struct controller *c)
 {
-    bool blind = informers_forbidden(c->informers) != NULL;
-    if (blind != c->blind)
+    bool list_forbidden = informers_forbidden(c->informers) != NULL;
+    if (list_forbidden != c->list_forbidden)
         cache_resync_jobs(c->cache);
-    c->blind = blind;
+    c->list_forbidden = list_forbidden;
 }
 
 /* Who does not lead has no work waiting; who begins to lead looks at every job. */
@@ -332,13 +332,13 @@ static bool has_room(const struct controller *c, enum queue_lane lane)
     return c->holds_of[lane] < plans_max[lane] && c->held_bytes < HELD_BYTES_MAX;
 }
 
-static void pass_due(struct controller *c, enum queue_lane lane, int64_t now_ms)
+static void reconcile_due(struct controller *c, enum queue_lane lane, int64_t now_ms)
 {
     const char *key;
     for (int i = 0;
          i < PASSES_A_TURN_MAX && has_room(c, lane) && (key = queue_pop(c->queue, lane, now_ms));
          i++)
-        pass(c, key, lane);
+        reconcile_job(c, key, lane);
 }
 
 int64_t controller_turn(struct controller *c, bool leading)
@@ -346,11 +346,11 @@ int64_t controller_turn(struct controller *c, bool leading)
     int64_t delay_ms = informers_tick(c->informers), now_ms = c->options.clocks->steady_ms();
     follow_autoscaling(c);
     follow_leading(c, leading);
-    follow_sight(c);
-    if (!leading || !(controller_is_ready(c) || c->blind))
+    follow_list_rights(c);
+    if (!leading || !(controller_is_ready(c) || c->list_forbidden))
         return delay_ms;
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
-        pass_due(c, lane, now_ms);
+        reconcile_due(c, lane, now_ms);
     delay_ms = informers_tick(c->informers); /* a pass may have found a watch silent */
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
         if (has_room(c, lane)) /* else the end of a plan comes first */

@@ -5,7 +5,7 @@
 #define SHOAL_OPERATOR_CONTROLLER_H
 
 #include "base/clock.h"
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 #include "operator/kube/kube.h"
 #include "operator/manifest/pod.h"
 #include "operator/metrics.h"

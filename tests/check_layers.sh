@@ -28,7 +28,7 @@ kernels/reserve.[ch]:base/mem.h|kernels/reserve.h
 kernels/trace.h:base/error.h
 kernels/trace.c:base/(clock|mem).h|kernels/trace_log.h
 operator/[^/]*:base/.*|operator/[^/]*|operator/(job|reconcile|manifest|kube|leader|apply|cache)/.*
-operator/job/(types|world).h:operator/job/types.h
+operator/job/(types|snapshot).h:operator/job/types.h
 operator/kube/kube_answer.[ch]:base/.*|operator/kube/kube_answer.h
 operator/kube/(command|kubeconfig_file).[ch]:base/.*|operator/kube/(command|kubeconfig_file).h
 operator/kube/watch.[ch]:base/.*|operator/kube/watch.h

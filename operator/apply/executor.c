@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/apply/executor_parts.h"
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -203,31 +203,31 @@ void executor_forget(struct executor *executor, const char *key)
 
 /* The time to wait is over and something is missing: it may be read anew, once. */
 static bool relist_unseen(const struct executor *executor, struct job_memory *memory,
-                          const struct world *world, const char *version)
+                          const struct snapshot *snapshot, const char *version)
 {
     const struct executor_options *options = &executor->options;
     int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
     bool missing[EXPECT_KINDS], again = false;
     if (memory->relisted || !options->unseen)
         return false;
-    expect_missing(memory->expect, world, version, missing);
+    expect_missing(memory->expect, snapshot, version, missing);
     for (int kind = 0; kind < EXPECT_KINDS; kind++)
         again |= missing[kind] && options->unseen(options->context, kind, since_ms);
     memory->relisted = again;
     return again;
 }
 
-int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
-                          const struct json_t *object)
+int64_t executor_early_ms(struct executor *executor, const char *key,
+                          const struct snapshot *snapshot, const struct json_t *object)
 {
-    struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
+    struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
     if (!memory || !memory->expect)
         return 0;
     const char *text = text_at(object, "resourceVersion"), *version = text ? text : "";
     int64_t now_ms = executor->options.clocks->steady_ms();
-    bool met = expect_is_met(memory->expect, world, version);
+    bool met = expect_is_met(memory->expect, snapshot, version);
     if (!met && now_ms >= memory->expect_until_ms &&
-        relist_unseen(executor, memory, world, version))
+        relist_unseen(executor, memory, snapshot, version))
         memory->expect_until_ms = now_ms + EXPECT_MAX_MS;
     if (!met && now_ms < memory->expect_until_ms)
         return memory->expect_until_ms - now_ms;
@@ -266,11 +266,11 @@ bool executor_is_forgetful(const struct executor *executor)
     return executor->forgetful;
 }
 
-bool executor_settle(struct executor *executor, const char *key, const struct world *world,
+bool executor_settle(struct executor *executor, const char *key, const struct snapshot *snapshot,
                      struct arena *arena, struct job_status *ret_before)
 {
-    struct job_memory *memory = job_memory_find(&executor->memories, key, world->job->uid);
-    return memory && job_memory_settle(memory, world->status, arena, ret_before);
+    struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
+    return memory && job_memory_settle(memory, snapshot->status, arena, ret_before);
 }
 
 /* ---- life cycle ---- */

@@ -21,7 +21,7 @@ extern "C" {
 struct arena;
 struct executor;
 struct init_template;
-struct world;
+struct snapshot;
 
 #define EXECUTOR_EVENTS_MAX 64 /* in flight, of all jobs */
 
@@ -81,8 +81,8 @@ size_t executor_running(const struct executor *executor); /* plans under way */
 
 /* For how many milliseconds a pass over this view would be too early, as the view does not yet show
  * what the last plan did; 0: pass. Another look is worth it whenever the view has changed. */
-int64_t executor_early_ms(struct executor *executor, const char *key, const struct world *world,
-                          const struct json_t *object);
+int64_t executor_early_ms(struct executor *executor, const char *key,
+                          const struct snapshot *snapshot, const struct json_t *object);
 /* How the API server refused a create (taken names included) or, for want of a right, any other
  * part of the job's last plan, in its words; NULL: it did not. Lives until the job's next plan, or
  * executor_forget. */
@@ -102,7 +102,7 @@ bool executor_is_forgetful(const struct executor *executor);
 /* Whether the view shows that a status write was done of which `over` told no more than that it
  * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. What that write
  * counted is there to be recalled then. */
-bool executor_settle(struct executor *executor, const char *key, const struct world *world,
+bool executor_settle(struct executor *executor, const char *key, const struct snapshot *snapshot,
                      struct arena *arena, struct job_status *ret_before);
 /* The job is gone, and has no plan under way. */
 void executor_forget(struct executor *executor, const char *key);

@@ -94,17 +94,17 @@ static bool is_it(const struct sight *sight, const char *uid, const char *name)
     return sight->uid ? strcmp(uid, sight->uid) == 0 : strcmp(name, sight->name) == 0;
 }
 
-static bool shows(const struct world *world, const struct sight *sight)
+static bool shows(const struct snapshot *snapshot, const struct sight *sight)
 {
-    const struct pod_group *group = world->pod_group;
+    const struct pod_group *group = snapshot->pod_group;
     if (sight->kind == EXPECT_POD_GROUP)
         return group && is_it(sight, group->uid, group->name);
-    for (size_t i = 0; sight->kind == EXPECT_POD && i < world->pod_count; i++)
-        if (is_it(sight, world->pods[i].uid, world->pods[i].name))
-            return !sight->gone || is_going(&world->pods[i], sight->force);
-    for (size_t i = 0; sight->kind == EXPECT_SERVICE && i < world->service_count; i++)
-        if (is_it(sight, world->services[i].uid, world->services[i].name))
-            return !sight->gone || world->services[i].deleting;
+    for (size_t i = 0; sight->kind == EXPECT_POD && i < snapshot->pod_count; i++)
+        if (is_it(sight, snapshot->pods[i].uid, snapshot->pods[i].name))
+            return !sight->gone || is_going(&snapshot->pods[i], sight->force);
+    for (size_t i = 0; sight->kind == EXPECT_SERVICE && i < snapshot->service_count; i++)
+        if (is_it(sight, snapshot->services[i].uid, snapshot->services[i].name))
+            return !sight->gone || snapshot->services[i].deleting;
     return sight->gone;
 }
 
@@ -118,22 +118,23 @@ bool expect_is_empty(const struct expect *expect)
     return expect->count == 0 && !expect->older_than_view;
 }
 
-bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version)
+bool expect_is_met(struct expect *expect, const struct snapshot *snapshot,
+                   const char *resource_version)
 {
-    while (expect->count && shows(world, &expect->sights[expect->first])) {
+    while (expect->count && shows(snapshot, &expect->sights[expect->first])) {
         expect->first++;
         expect->count--;
     }
     return expect->count == 0 && is_newer(expect, resource_version);
 }
 
-void expect_missing(const struct expect *expect, const struct world *world,
+void expect_missing(const struct expect *expect, const struct snapshot *snapshot,
                     const char *resource_version, bool ret_missing[EXPECT_KINDS])
 {
     ret_missing[EXPECT_JOB] = !is_newer(expect, resource_version);
     ret_missing[EXPECT_POD] = ret_missing[EXPECT_SERVICE] = ret_missing[EXPECT_POD_GROUP] = false;
     for (size_t i = 0; i < expect->count; i++) {
         const struct sight *sight = &expect->sights[expect->first + i];
-        ret_missing[sight->kind] |= !shows(world, sight);
+        ret_missing[sight->kind] |= !shows(snapshot, sight);
     }
 }

@@ -9,7 +9,7 @@
 #ifndef SHOAL_OPERATOR_APPLY_EXPECT_H
 #define SHOAL_OPERATOR_APPLY_EXPECT_H
 
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 #include "operator/reconcile/plan.h"
 
 #ifdef __cplusplus
@@ -32,11 +32,12 @@ void expect_newer(struct expect *expect, const char *resource_version);
 bool expect_is_empty(const struct expect *expect); /* nothing is expected */
 /* Whether the view shows it all; forgets what it does show. resource_version: the job's in the
  * view. */
-bool expect_is_met(struct expect *expect, const struct world *world, const char *resource_version);
+bool expect_is_met(struct expect *expect, const struct snapshot *snapshot,
+                   const char *resource_version);
 
 enum expect_kind { EXPECT_JOB, EXPECT_POD, EXPECT_SERVICE, EXPECT_POD_GROUP, EXPECT_KINDS };
 /* Of which kinds something is missing that expect_is_met has just found missing. */
-void expect_missing(const struct expect *expect, const struct world *world,
+void expect_missing(const struct expect *expect, const struct snapshot *snapshot,
                     const char *resource_version, bool ret_missing[EXPECT_KINDS]);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@
 #define SHOAL_OPERATOR_CACHE_CACHE_H
 
 #include "base/error.h"
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,9 +44,9 @@ struct cached_job {
 struct cache_options {
     int64_t default_backoff_limit;
     size_t max_objects; /* of each kind; 0: CACHE_MAX_OBJECTS */
-    /* A job's world has changed: reconcile it. key: "namespace/name", valid until it returns. There
-     * may be no such job (any more); finished: there is (or was until now), and it has ended. Must
-     * not call the cache. */
+    /* Something of a job has changed: reconcile it. key: "namespace/name", valid until it returns.
+     * There may be no such job (any more); finished: there is (or was until now), and it has ended.
+     * Must not call the cache. */
     void (*changed)(void *context, const char *key, bool finished);
     /* An object that cannot be read: said with its key, and skipped. */
     void (*trouble)(void *context, const char *message);
@@ -76,7 +76,7 @@ void cache_release_job(struct cached_job *job); /* NULL-safe */
  * again.
  */
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
-                    struct arena *arena, struct world *ret_world);
+                    struct arena *arena, struct snapshot *ret_snapshot);
 
 /* Tells that every job has changed: what all of them depend on has. */
 void cache_resync_jobs(struct cache *cache);

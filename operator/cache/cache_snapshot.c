@@ -37,7 +37,7 @@ static struct children collect(const struct cache *cache, enum cache_kind kind,
 }
 
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
-                    struct arena *arena, struct world *ret_world)
+                    struct arena *arena, struct snapshot *ret_snapshot)
 {
     const char *key = arena_printf(arena, "%s/%s", job->job->namespace_, job->job->name);
     const struct job_objects *job_objects = (struct job_objects *)table_find(&cache->jobs, key);
@@ -51,7 +51,7 @@ void cache_snapshot(const struct cache *cache, const struct cached_job *job, int
         service[i] = services.items[i]->service;
     const struct child_entry *group = cache_find_child(cache, CACHE_POD_GROUPS, key);
     const struct child_entry *autoscaler = cache_find_child(cache, CACHE_AUTOSCALERS, key);
-    *ret_world = (struct world){
+    *ret_snapshot = (struct snapshot){
         .job = job->job,
         .job_bytes = job->bytes,
         .status = job->status,

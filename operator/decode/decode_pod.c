@@ -218,7 +218,7 @@ static void set_blocker(struct pod *pod, const struct pod_status *status, struct
     if (pod->phase == POD_FAILED && pod->disrupted &&
         !set_waiting(pod, status->reason, status->message, arena) &&
         !(target && set_waiting(pod, target->reason, target->message, arena)) &&
-        pod->waited_in_vain)
+        pod->master_not_found)
         set_waiting(pod, "MasterNotFound", "its init container gave up waiting for the master",
                     arena);
     if (pod->phase != POD_PENDING && pod->phase != POD_RUNNING)
@@ -256,8 +256,9 @@ struct pod decode_pod(const struct json_t *object, const struct identity *identi
         return pod;
     container_mark_own(&document.status.init_containers, own_names(&document, pod.type));
     pod.phase = status->phase ? (enum pod_phase)(status->phase - 1) : POD_PENDING;
-    pod.waited_in_vain = pod.phase == POD_FAILED && container_own_failed(&status->init_containers);
-    pod.disrupted = is_disrupted(status) || pod.waited_in_vain;
+    pod.master_not_found =
+        pod.phase == POD_FAILED && container_own_failed(&status->init_containers);
+    pod.disrupted = is_disrupted(status) || pod.master_not_found;
     set_restarts(&pod, &document);
     pod.node_lost_ms = node_lost_ms(status, pod.deleted_ms);
     set_exit(&pod, &status->containers);

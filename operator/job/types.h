@@ -260,7 +260,7 @@ struct pod {
     bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
     /* It failed because our own init container found no master: disrupted, too, and nothing of the
      * user's has begun in it. */
-    bool waited_in_vain;
+    bool master_not_found;
     /* Why it does not begin or go on, in the words of who knows: reason and message of its
      * condition PodScheduled if that is False (Unschedulable), else of its first waiting container,
      * init containers first (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError); of a

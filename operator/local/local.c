@@ -24,7 +24,7 @@ struct local {
     struct local_runner runners[LOCAL_REPLICAS_MAX];
     size_t runner_count;
     struct local_replica shown[LOCAL_REPLICAS_MAX]; /* local_replicas' */
-    struct pod pods[LOCAL_REPLICAS_MAX];            /* local_world's */
+    struct pod pods[LOCAL_REPLICAS_MAX];            /* local_snapshot's */
     struct service *services;
     size_t service_count;
     struct local_addresses addresses;
@@ -209,17 +209,16 @@ struct backend local_backend(struct local *local)
     };
 }
 
-/* ---- the world and its time ---------------------------------------------------------------------
- */
+/* ---- snapshots and time ---- */
 
-void local_world(struct local *local, int64_t now_ms, struct world *ret_world)
+void local_snapshot(struct local *local, int64_t now_ms, struct snapshot *ret_snapshot)
 {
     local->now_ms = now_ms;
     size_t count = 0;
     for (size_t i = 0; i < local->runner_count; i++)
         if (local_runner_has_pod(&local->runners[i]))
             local_runner_see(&local->runners[i], &local->pods[count++]);
-    *ret_world = (struct world){
+    *ret_snapshot = (struct snapshot){
         .job = &local->job,
         .status = &local->status,
         .pods = local->pods,

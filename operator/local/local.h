@@ -1,6 +1,6 @@
 /* The backend of `shoal run`: the pods of one job as processes of this machine. It is the API
  * server, the scheduler and the kubelet of that job in one: it keeps pods and services, starts and
- * restarts containers, and shows the same world to reconcile that a cluster would. It decides
+ * restarts containers, and shows the same snapshot to reconcile that a cluster would. It decides
  * nothing about the job. Never waits and never reads a clock: its owner polls and tells the time.
  */
 #ifndef SHOAL_OPERATOR_LOCAL_LOCAL_H
@@ -9,7 +9,7 @@
 #include <poll.h>
 
 #include "operator/apply/apply.h"
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 #include "operator/local/local_container.h"
 #include "operator/local/local_pod.h"
 
@@ -76,7 +76,7 @@ void local_close(struct local *local);
 struct backend local_backend(struct local *local);
 
 /* What reconcile is to see. Valid until anything else is called here. */
-void local_world(struct local *local, int64_t now_ms, struct world *ret_world);
+void local_snapshot(struct local *local, int64_t now_ms, struct snapshot *ret_snapshot);
 
 /* Takes notice of ended processes; kills what has outstayed its grace period. Restarts nothing: the
  * job may be over, which is for reconcile to tell first. */

@@ -108,10 +108,10 @@ static void name_taken(struct plan *plan, struct blocker *blocker, const char *r
                                  kind, name));
 }
 
-static void create_service(struct plan *plan, const struct world *world, struct action action,
+static void create_service(struct plan *plan, const struct snapshot *snapshot, struct action action,
                            struct blocker *blocker)
 {
-    const struct service *foreign = view_foreign_service(world, action.name);
+    const struct service *foreign = view_foreign_service(snapshot, action.name);
     action.kind = ACTION_CREATE_SERVICE;
     if (foreign)
         name_taken(plan, blocker, "FailedCreateService", "service", action.name, foreign->deleting);
@@ -119,10 +119,10 @@ static void create_service(struct plan *plan, const struct world *world, struct 
         plan_add(plan, action);
 }
 
-static void create_pod(struct plan *plan, const struct world *world, struct action action,
+static void create_pod(struct plan *plan, const struct snapshot *snapshot, struct action action,
                        struct blocker *blocker)
 {
-    const struct pod *foreign = view_foreign_pod(world, action.name);
+    const struct pod *foreign = view_foreign_pod(snapshot, action.name);
     action.kind = ACTION_CREATE_POD;
     if (foreign)
         name_taken(plan, blocker, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
@@ -131,35 +131,35 @@ static void create_pod(struct plan *plan, const struct world *world, struct acti
 }
 
 /* Makes what is missing of one type. */
-static void create_missing(struct plan *plan, const struct world *world, const struct view *view,
-                           const struct history *history, enum replica_type type, bool pods,
-                           struct blocker *blocker)
+static void create_missing(struct plan *plan, const struct snapshot *snapshot,
+                           const struct view *view, const struct history *history,
+                           enum replica_type type, bool pods, struct blocker *blocker)
 {
-    const struct replica_spec *replica = &world->job->replicas[type];
-    bool may_scale_up = policy_may_scale_up(world->job, history, type);
+    const struct replica_spec *replica = &snapshot->job->replicas[type];
+    bool may_scale_up = policy_may_scale_up(snapshot->job, history, type);
     for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
         bool there = view_find(&view->pods, type, i) != NULL;
         bool pod = pods && !there && !history_is_complete(history, type, i);
         bool service = !view_find(&view->services, type, i);
         if ((!pod && !service) || (!there && !may_scale_up))
             continue;
-        struct action action = {.name = names_child(plan->arena, world->job, type, i),
+        struct action action = {.name = names_child(plan->arena, snapshot->job, type, i),
                                 .type = type,
                                 .index = i,
                                 .attempt = history->attempt};
         if (service)
-            create_service(plan, world, action, blocker);
+            create_service(plan, snapshot, action, blocker);
         if (pod)
-            create_pod(plan, world, action, blocker);
+            create_pod(plan, snapshot, action, blocker);
     }
 }
 
-void children_sync(struct plan *plan, const struct world *world, const struct view *view,
+void children_sync(struct plan *plan, const struct snapshot *snapshot, const struct view *view,
                    const struct history *history, struct blocker *blocker)
 {
-    bool old_attempt = delete_unwanted(plan, world->job, view, history);
+    bool old_attempt = delete_unwanted(plan, snapshot->job, view, history);
     if (blocker->reason)
         return;
     for (int type = 0; type < REPLICA_TYPES; type++)
-        create_missing(plan, world, view, history, type, !old_attempt, blocker);
+        create_missing(plan, snapshot, view, history, type, !old_attempt, blocker);
 }

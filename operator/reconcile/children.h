@@ -28,7 +28,7 @@ void children_delete_all(struct plan *plan, const struct view *view);
  * is a blocker. A replica that is complete is not made again; a name that is taken, by a pod on
  * its way out or by someone else, is waited for, and someone else's is a blocker; a new attempt
  * waits until the last pod of the old one is gone. */
-void children_sync(struct plan *plan, const struct world *world, const struct view *view,
+void children_sync(struct plan *plan, const struct snapshot *snapshot, const struct view *view,
                    const struct history *history, struct blocker *blocker);
 
 #ifdef __cplusplus

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-static bool is_ours(const struct world *world)
+static bool is_ours(const struct snapshot *snapshot)
 {
-    return world->autoscaler && strcmp(world->autoscaler->owner_uid, world->job->uid) == 0;
+    return snapshot->autoscaler && strcmp(snapshot->autoscaler->owner_uid, snapshot->job->uid) == 0;
 }
 
 static bool spec_equal(const struct autoscaler_spec *a, const struct autoscaler_spec *b)
@@ -15,44 +15,45 @@ static bool spec_equal(const struct autoscaler_spec *a, const struct autoscaler_
            strcmp(a->metrics_hash, b->metrics_hash) == 0;
 }
 
-static void make(const struct world *world, struct plan *plan)
+static void make(const struct snapshot *snapshot, struct plan *plan)
 {
-    const struct elastic_policy *elastic = &world->job->elastic;
+    const struct elastic_policy *elastic = &snapshot->job->elastic;
     struct autoscaler_spec *spec = arena_new(plan->arena, struct autoscaler_spec);
     *spec = (struct autoscaler_spec){.min_replicas = (int32_t)elastic->min_replicas.value,
                                      .max_replicas = (int32_t)elastic->max_replicas.value,
                                      .metrics_hash = elastic->metrics_hash};
     struct action action = {.kind = ACTION_CREATE_AUTOSCALER, .autoscaler = spec};
-    action.name = world->job->name;
-    if (world->autoscaler) {
+    action.name = snapshot->job->name;
+    if (snapshot->autoscaler) {
         action.kind = ACTION_UPDATE_AUTOSCALER;
-        action.uid = world->autoscaler->uid;
+        action.uid = snapshot->autoscaler->uid;
     }
-    if (!world->autoscaler || !spec_equal(&world->autoscaler->spec, spec))
+    if (!snapshot->autoscaler || !spec_equal(&snapshot->autoscaler->spec, spec))
         plan_add(plan, action);
 }
 
-void policy_autoscaler_sync(const struct world *world, struct plan *plan, struct blocker *blocker)
+void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
+                            struct blocker *blocker)
 {
-    const struct autoscaler *autoscaler = world->autoscaler;
-    if (!world->options.autoscaling)
+    const struct autoscaler *autoscaler = snapshot->autoscaler;
+    if (!snapshot->options.autoscaling)
         return;
-    if (!world->job->elastic.metrics)
-        policy_autoscaler_delete(world, plan);
-    else if (autoscaler && !is_ours(world))
+    if (!snapshot->job->elastic.metrics)
+        policy_autoscaler_delete(snapshot, plan);
+    else if (autoscaler && !is_ours(snapshot))
         blocker_set(blocker, "FailedCreateAutoscaler",
                     arena_printf(plan->arena,
                                  "Error creating: HorizontalPodAutoscaler \"%s\" already exists "
                                  "and belongs to another owner",
                                  autoscaler->name));
     else if (!autoscaler || !autoscaler->deleting)
-        make(world, plan);
+        make(snapshot, plan);
 }
 
-void policy_autoscaler_delete(const struct world *world, struct plan *plan)
+void policy_autoscaler_delete(const struct snapshot *snapshot, struct plan *plan)
 {
-    if (is_ours(world) && !world->autoscaler->deleting)
+    if (is_ours(snapshot) && !snapshot->autoscaler->deleting)
         plan_add(plan, (struct action){.kind = ACTION_DELETE_AUTOSCALER,
-                                       .name = world->autoscaler->name,
-                                       .uid = world->autoscaler->uid});
+                                       .name = snapshot->autoscaler->name,
+                                       .uid = snapshot->autoscaler->uid});
 }

@@ -4,7 +4,7 @@
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_AUTOSCALER_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_AUTOSCALER_H
 
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/policy_waiting.h"
 
@@ -14,10 +14,11 @@ extern "C" {
 
 /* Adds what makes it as it shall be for a job that is under way. A foreign one of its name is an
  * blocker. */
-void policy_autoscaler_sync(const struct world *world, struct plan *plan, struct blocker *blocker);
+void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
+                            struct blocker *blocker);
 
 /* Adds its deletion: the job is suspended or finished, or has no metrics any more. */
-void policy_autoscaler_delete(const struct world *world, struct plan *plan);
+void policy_autoscaler_delete(const struct snapshot *snapshot, struct plan *plan);
 
 #ifdef __cplusplus
 }

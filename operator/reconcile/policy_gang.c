@@ -47,24 +47,24 @@ static struct quantities min_resources(const struct job *job, int32_t members, s
     return sum;
 }
 
-static const char *queue(const struct world *world)
+static const char *queue(const struct snapshot *snapshot)
 {
-    if (world->pod_group && *world->pod_group->spec.queue)
-        return world->pod_group->spec.queue;
-    const char *wanted = world->job->run_policy.scheduling.queue;
+    if (snapshot->pod_group && *snapshot->pod_group->spec.queue)
+        return snapshot->pod_group->spec.queue;
+    const char *wanted = snapshot->job->run_policy.scheduling.queue;
     return wanted && *wanted ? wanted : "default";
 }
 
-struct pod_group_spec policy_gang_spec(const struct world *world, struct arena *arena)
+struct pod_group_spec policy_gang_spec(const struct snapshot *snapshot, struct arena *arena)
 {
-    const struct scheduling_policy *policy = &world->job->run_policy.scheduling;
-    struct pod_group_spec spec = {.min_member = min_member(world->job), .queue = ""};
+    const struct scheduling_policy *policy = &snapshot->job->run_policy.scheduling;
+    struct pod_group_spec spec = {.min_member = min_member(snapshot->job), .queue = ""};
     spec.priority_class = "";
     spec.min_resources = policy->has_min_resources
                              ? policy->min_resources
-                             : min_resources(world->job, spec.min_member, arena);
-    if (world->options.gang.scheduler == GANG_VOLCANO) {
-        spec.queue = queue(world);
+                             : min_resources(snapshot->job, spec.min_member, arena);
+    if (snapshot->options.gang.scheduler == GANG_VOLCANO) {
+        spec.queue = queue(snapshot);
         spec.priority_class = policy->priority_class ? policy->priority_class : "";
     } else {
         spec.schedule_timeout_s = policy->schedule_timeout_s;
@@ -83,19 +83,19 @@ static bool spec_equal(const struct pod_group_spec *a, const struct pod_group_sp
 
 /* ---- its life ---- */
 
-static bool is_ours(const struct world *world)
+static bool is_ours(const struct snapshot *snapshot)
 {
-    return world->pod_group && strcmp(world->pod_group->owner_uid, world->job->uid) == 0;
+    return snapshot->pod_group && strcmp(snapshot->pod_group->owner_uid, snapshot->job->uid) == 0;
 }
 
-struct blocker policy_gang_blocker(const struct world *world, struct arena *arena)
+struct blocker policy_gang_blocker(const struct snapshot *snapshot, struct arena *arena)
 {
-    const struct pod_group *group = world->pod_group;
-    const char *name = world->job->name;
+    const struct pod_group *group = snapshot->pod_group;
+    const char *name = snapshot->job->name;
     struct blocker blocker = {0};
-    if (world->options.gang.scheduler == GANG_NONE)
+    if (snapshot->options.gang.scheduler == GANG_NONE)
         return blocker;
-    if (group && !is_ours(world))
+    if (group && !is_ours(snapshot))
         blocker_set(&blocker, "FailedCreatePodGroup",
                     arena_printf(arena,
                                  "Error creating: PodGroup \"%s\" already exists and belongs to "
@@ -104,28 +104,29 @@ struct blocker policy_gang_blocker(const struct world *world, struct arena *aren
     else if (group && group->deleting)
         blocker_set(&blocker, "PodGroupPending",
                     arena_printf(arena, "PodGroup %s of before is still being deleted", name));
-    else if (world->options.gang.scheduler == GANG_VOLCANO && (!group || !*group->phase))
+    else if (snapshot->options.gang.scheduler == GANG_VOLCANO && (!group || !*group->phase))
         blocker = (struct blocker){
             .reason = "PodGroupPending",
             .message = arena_printf(arena, "PodGroup %s has not been seen by its scheduler", name),
             .expected = true};
-    else if (world->options.gang.scheduler == GANG_VOLCANO && strcmp(group->phase, "Pending") == 0)
+    else if (snapshot->options.gang.scheduler == GANG_VOLCANO &&
+             strcmp(group->phase, "Pending") == 0)
         blocker_set(&blocker, "PodGroupPending",
                     arena_printf(arena, "PodGroup %s is not admitted yet: %s", name,
                                  group->message ? group->message : "no reason is given"));
     return blocker;
 }
 
-void policy_gang_sync(const struct world *world, struct plan *plan)
+void policy_gang_sync(const struct snapshot *snapshot, struct plan *plan)
 {
-    const struct pod_group *group = world->pod_group;
-    if (world->options.gang.scheduler == GANG_NONE || (group && !is_ours(world)) ||
+    const struct pod_group *group = snapshot->pod_group;
+    if (snapshot->options.gang.scheduler == GANG_NONE || (group && !is_ours(snapshot)) ||
         (group && group->deleting))
         return;
     struct pod_group_spec *spec = arena_new(plan->arena, struct pod_group_spec);
-    *spec = policy_gang_spec(world, plan->arena);
+    *spec = policy_gang_spec(snapshot, plan->arena);
     struct action action = {.kind = ACTION_CREATE_POD_GROUP, .pod_group = spec};
-    action.name = world->job->name;
+    action.name = snapshot->job->name;
     if (group) {
         action.kind = ACTION_UPDATE_POD_GROUP;
         action.uid = group->uid;
@@ -134,10 +135,10 @@ void policy_gang_sync(const struct world *world, struct plan *plan)
         plan_add(plan, action);
 }
 
-void policy_gang_delete(const struct world *world, struct plan *plan)
+void policy_gang_delete(const struct snapshot *snapshot, struct plan *plan)
 {
-    const struct pod_group *group = world->pod_group;
-    if (!is_ours(world) || group->deleting)
+    const struct pod_group *group = snapshot->pod_group;
+    if (!is_ours(snapshot) || group->deleting)
         return;
     plan_add(plan, (struct action){.kind = ACTION_EVENT,
                                    .event_type = EVENT_NORMAL,

@@ -5,7 +5,7 @@
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_GANG_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_GANG_H
 
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/policy_waiting.h"
 
@@ -16,18 +16,18 @@ extern "C" {
 /* What the PodGroup shall say. minMember: minAvailable, else all replicas, of an elastic job the
  * master and minReplicas. minResources: as given, else what the first minMember pods ask for,
  * master first. A queue that the PodGroup has already stays (Volcano's pods are in it). */
-struct pod_group_spec policy_gang_spec(const struct world *world, struct arena *arena);
+struct pod_group_spec policy_gang_spec(const struct snapshot *snapshot, struct arena *arena);
 
 /* Why no pod may be made yet; no reason if it may, and always without a gang scheduler. Volcano's
  * pods wait until the group has left phase Pending; the pods of scheduler-plugins do not, their
  * scheduler holds them back. */
-struct blocker policy_gang_blocker(const struct world *world, struct arena *arena);
+struct blocker policy_gang_blocker(const struct snapshot *snapshot, struct arena *arena);
 
 /* Adds what makes the PodGroup of a job that is under way as it shall be. */
-void policy_gang_sync(const struct world *world, struct plan *plan);
+void policy_gang_sync(const struct snapshot *snapshot, struct plan *plan);
 
 /* Adds the deletion of the PodGroup of a job that is suspended or finished. */
-void policy_gang_delete(const struct world *world, struct plan *plan);
+void policy_gang_delete(const struct snapshot *snapshot, struct plan *plan);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_NODE_LOST_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_NODE_LOST_H
 
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 
 #ifdef __cplusplus
 extern "C" {

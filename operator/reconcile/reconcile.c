@@ -7,8 +7,8 @@
 #include "operator/job/managed_by.h"
 #include "operator/job/names.h"
 #include "operator/reconcile/children.h"
+#include "operator/reconcile/context.h"
 #include "operator/reconcile/observe.h"
-#include "operator/reconcile/pass.h"
 #include "operator/reconcile/policy_autoscaler.h"
 #include "operator/reconcile/policy_cleanup.h"
 #include "operator/reconcile/policy_deadline.h"
@@ -34,138 +34,141 @@
 /* Of more it is said what it costs: etcd takes 1.5 MiB, and the operator holds all jobs. */
 enum { LARGE_BYTES = 256 << 10 };
 
-static void set_created(struct pass *pass)
+static void set_created(struct reconcile_context *ctx)
 {
-    size_t bytes = pass->world->job_bytes;
-    if (pass->status.condition_count > 0)
+    size_t bytes = ctx->snapshot->job_bytes;
+    if (ctx->status.condition_count > 0)
         return;
-    pass->status.history.known = true; /* from its beginning on */
-    pass_condition(pass, CONDITION_CREATED, true, REASON_CREATED,
-                   pass_text(pass, "PyTorchJob %s is created.", pass->job->name));
+    ctx->status.history.known = true; /* from its beginning on */
+    context_condition(ctx, CONDITION_CREATED, true, REASON_CREATED,
+                      context_text(ctx, "PyTorchJob %s is created.", ctx->job->name));
     if (bytes > LARGE_BYTES)
-        pass_event(pass, EVENT_WARNING, REASON_LARGE,
-                   pass_text(pass,
-                             "PyTorchJob %s is %zu KiB of text, which the API server and the "
-                             "operator keep in memory: put scripts and data into a ConfigMap or a "
-                             "volume.",
-                             pass->job->name, bytes >> 10));
+        context_event(
+            ctx, EVENT_WARNING, REASON_LARGE,
+            context_text(ctx,
+                         "PyTorchJob %s is %zu KiB of text, which the API server and the "
+                         "operator keep in memory: put scripts and data into a ConfigMap or a "
+                         "volume.",
+                         ctx->job->name, bytes >> 10));
 }
 
 /* What of the templates is not followed; said when the job starts. */
-static void warn_ignored_template_fields(struct pass *pass)
+static void warn_ignored_template_fields(struct reconcile_context *ctx)
 {
-    const char *gang = pass->world->options.gang.scheduler_name;
+    const char *gang = ctx->snapshot->options.gang.scheduler_name;
     for (int type = 0; type < REPLICA_TYPES; type++) {
-        const struct pod_template *template_ = &pass->job->replicas[type].template_;
+        const struct pod_template *template_ = &ctx->job->replicas[type].template_;
         if (template_->restart_policy)
-            pass_event(pass, EVENT_WARNING, "SetPodTemplateRestartPolicy",
-                       "Restart policy in pod template will be overwritten by restart policy in "
-                       "replica spec");
+            context_event(ctx, EVENT_WARNING, "SetPodTemplateRestartPolicy",
+                          "Restart policy in pod template will be overwritten by restart policy in "
+                          "replica spec");
         if (gang && template_->scheduler_name && strcmp(template_->scheduler_name, gang) != 0)
-            pass_event(pass, EVENT_WARNING, "SetPodTemplateSchedulerName",
-                       "Another scheduler is specified when gang-scheduling is enabled and it will "
-                       "not be overwritten");
+            context_event(
+                ctx, EVENT_WARNING, "SetPodTemplateSchedulerName",
+                "Another scheduler is specified when gang-scheduling is enabled and it will "
+                "not be overwritten");
     }
 }
 
 /* The job is active from here on, for the first time (once it is `admitted`: time in a queue is no
  * time of the job) or again. Counted before it: what was seen of the pods belongs to the time
  * before. */
-static void set_started(struct pass *pass, struct news *news, bool admitted)
+static void set_started(struct reconcile_context *ctx, struct pod_changes *changes, bool admitted)
 {
-    bool resumed = condition_is_true(&pass->status, CONDITION_SUSPENDED);
+    bool resumed = condition_is_true(&ctx->status, CONDITION_SUSPENDED);
     if (resumed) {
-        const char *message = pass_text(pass, "PyTorchJob %s is resumed.", pass->job->name);
-        pass_condition(pass, CONDITION_SUSPENDED, false, REASON_RESUMED, message);
+        const char *message = context_text(ctx, "PyTorchJob %s is resumed.", ctx->job->name);
+        context_condition(ctx, CONDITION_SUSPENDED, false, REASON_RESUMED, message);
         /* The last condition is the state: "Suspended" would be wrong from here on. */
-        pass_condition(pass, CONDITION_RESTARTING, true, REASON_RESUMED, message);
-        pass_event(pass, EVENT_NORMAL, REASON_RESUMED, message);
-        history_start_over(&pass->status.history);
-        if (pass->job->run_policy.restart_scope == SCOPE_JOB && pass->status.start_ms)
-            news->regroup = true;
+        context_condition(ctx, CONDITION_RESTARTING, true, REASON_RESUMED, message);
+        context_event(ctx, EVENT_NORMAL, REASON_RESUMED, message);
+        history_start_over(&ctx->status.history);
+        if (ctx->job->run_policy.restart_scope == SCOPE_JOB && ctx->status.start_ms)
+            changes->restart_all = true;
     }
-    if (!resumed && (pass->status.start_ms || !admitted))
+    if (!resumed && (ctx->status.start_ms || !admitted))
         return;
-    warn_ignored_template_fields(pass);
-    pass->status.start_ms = pass->world->now_ms;
+    warn_ignored_template_fields(ctx);
+    ctx->status.start_ms = ctx->snapshot->now_ms;
 }
 
 /* Deletes the PodGroup and the HorizontalPodAutoscaler of a job that needs no pods any more. */
-static void delete_podgroup_hpa(struct pass *pass)
+static void delete_podgroup_hpa(struct reconcile_context *ctx)
 {
-    policy_gang_delete(pass->world, pass->plan);
-    policy_autoscaler_delete(pass->world, pass->plan);
+    policy_gang_delete(ctx->snapshot, ctx->plan);
+    policy_autoscaler_delete(ctx->snapshot, ctx->plan);
 }
 
-static void clean_up(struct pass *pass)
+static void clean_up(struct reconcile_context *ctx)
 {
-    delete_podgroup_hpa(pass);
-    policy_cleanup(pass->job->run_policy.clean_pod_policy,
-                   condition_is_true(&pass->status, CONDITION_SUCCEEDED), &pass->view, pass->plan);
-    pass_requeue(pass, pass->view.recheck_ms);
+    delete_podgroup_hpa(ctx);
+    policy_cleanup(ctx->job->run_policy.clean_pod_policy,
+                   condition_is_true(&ctx->status, CONDITION_SUCCEEDED), &ctx->view, ctx->plan);
+    context_requeue(ctx, ctx->view.recheck_ms);
 }
 
-static void finish(struct pass *pass, enum condition_type type, enum event_type event,
+static void finish(struct reconcile_context *ctx, enum condition_type type, enum event_type event,
                    const char *reason, const char *message)
 {
-    pass_condition(pass, type, true, reason, message);
-    pass_event(pass, event, reason, message);
-    pass->status.completion_ms = pass->world->now_ms;
-    observe_rest(pass);
-    clean_up(pass);
-    pass_requeue(pass, policy_expiry_ms(pass->job, &pass->status));
+    context_condition(ctx, type, true, reason, message);
+    context_event(ctx, event, reason, message);
+    ctx->status.completion_ms = ctx->snapshot->now_ms;
+    observe_rest(ctx);
+    clean_up(ctx);
+    context_requeue(ctx, policy_expiry_ms(ctx->job, &ctx->status));
 }
 
-static void succeed(struct pass *pass)
+static void succeed(struct reconcile_context *ctx)
 {
-    const struct job *job = pass->job;
+    const struct job *job = ctx->job;
     const char *message =
         job->replicas[REPLICA_MASTER].present
-            ? pass_text(pass, "PyTorchJob %s is successfully completed.", job->name)
-            : pass_text(pass, "PyTorchJob %s/%s successfully completed.", job->namespace_,
-                        job->name);
-    finish(pass, CONDITION_SUCCEEDED, EVENT_NORMAL, REASON_SUCCEEDED, message);
+            ? context_text(ctx, "PyTorchJob %s is successfully completed.", job->name)
+            : context_text(ctx, "PyTorchJob %s/%s successfully completed.", job->namespace_,
+                           job->name);
+    finish(ctx, CONDITION_SUCCEEDED, EVENT_NORMAL, REASON_SUCCEEDED, message);
 }
 
 /* Whose failure it was: its pod may be gone before anybody looks. */
-static const char *last_failure_text(struct pass *pass, const struct pod *pod)
+static const char *last_failure_text(struct reconcile_context *ctx, const struct pod *pod)
 {
     const struct pod_end *end = pod ? &pod->end : NULL;
     if (!pod)
         return "";
     if (!end->container)
-        return pass_text(pass, RECONCILE_LAST_FAILURE "pod %s)", pod->name);
-    return pass_text(
-        pass, RECONCILE_LAST_FAILURE "pod %s, container %s, exit code %" PRId32 "%s%s)", pod->name,
+        return context_text(ctx, RECONCILE_LAST_FAILURE "pod %s)", pod->name);
+    return context_text(
+        ctx, RECONCILE_LAST_FAILURE "pod %s, container %s, exit code %" PRId32 "%s%s)", pod->name,
         end->container, end->code, end->reason ? ": " : "", end->reason ? end->reason : "");
 }
 
-static void fail_by_limit(struct pass *pass, const struct pod *culprit)
+static void fail_by_limit(struct reconcile_context *ctx, const struct pod *last_failure)
 {
-    finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-           pass_text(pass, "Job %s has failed because it has reached the specified backoff limit%s",
-                     pass->job->name, last_failure_text(pass, culprit)));
+    finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
+           context_text(ctx,
+                        "Job %s has failed because it has reached the specified backoff limit%s",
+                        ctx->job->name, last_failure_text(ctx, last_failure)));
 }
 
-static void fail_by(struct pass *pass, const struct pod *pod)
+static void fail_by(struct reconcile_context *ctx, const struct pod *pod)
 {
-    const char *type = names_replica_type(pod->type), *culprit = last_failure_text(pass, pod);
-    if (pass->job->replicas[pod->type].restart_policy == RESTART_EXIT_CODE)
-        finish(pass, CONDITION_FAILED, EVENT_WARNING, REASON_FAILED,
-               pass_text(pass, "job \"%s\" is failing because \"%s\" replica(s) failed.%s",
-                         pass->job->name, type, culprit));
+    const char *type = names_replica_type(pod->type), *last_failure = last_failure_text(ctx, pod);
+    if (ctx->job->replicas[pod->type].restart_policy == RESTART_EXIT_CODE)
+        finish(ctx, CONDITION_FAILED, EVENT_WARNING, REASON_FAILED,
+               context_text(ctx, "job \"%s\" is failing because \"%s\" replica(s) failed.%s",
+                            ctx->job->name, type, last_failure));
     else
-        finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-               pass_text(pass,
-                         "PyTorchJob %s is failed because %" PRId32 " %s replica(s) failed.%s",
-                         pass->job->name, pass->status.replicas[pod->type].failed, type, culprit));
+        finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
+               context_text(
+                   ctx, "PyTorchJob %s is failed because %" PRId32 " %s replica(s) failed.%s",
+                   ctx->job->name, ctx->status.replicas[pod->type].failed, type, last_failure));
 }
 
 /* backoffLimit restarts are granted; the failure after them fails the job. */
-static bool backoff_exceeded(const struct pass *pass)
+static bool backoff_exceeded(const struct reconcile_context *ctx)
 {
-    struct optional limit = pass->job->run_policy.backoff_limit;
-    return limit.set && limit.value >= 0 && pass->status.history.failures > limit.value;
+    struct optional limit = ctx->job->run_policy.backoff_limit;
+    return limit.set && limit.value >= 0 && ctx->status.history.failures > limit.value;
 }
 
 static enum replica_type deciding_type(const struct job *job)
@@ -173,182 +176,184 @@ static enum replica_type deciding_type(const struct job *job)
     return job->replicas[REPLICA_MASTER].present ? REPLICA_MASTER : REPLICA_WORKER;
 }
 
-static bool is_running(const struct pass *pass)
+static bool is_running(const struct reconcile_context *ctx)
 {
-    return pass->status.replicas[deciding_type(pass->job)].active > 0;
+    return ctx->status.replicas[deciding_type(ctx->job)].active > 0;
 }
 
 /* A warning is what has failed; what people delete, drain and evict is not. */
-static const char *restarting_text(struct pass *pass, const struct news *news,
+static const char *restarting_text(struct reconcile_context *ctx, const struct pod_changes *changes,
                                    enum event_type *ret_type)
 {
-    const struct replica_status *replicas = pass->status.replicas;
+    const struct replica_status *replicas = ctx->status.replicas;
     enum replica_type type = replicas[REPLICA_MASTER].failed > 0 ? REPLICA_MASTER : REPLICA_WORKER;
-    const char *name = pass->job->name, *leaving = observe_leaving(pass, type);
+    const char *name = ctx->job->name, *leaving = observe_leaving(ctx, type);
     *ret_type = EVENT_WARNING;
-    if (news->failures > 0 || (replicas[type].failed > 0 && !leaving))
-        return pass_text(pass,
-                         "PyTorchJob %s is restarting because %" PRId32 " %s replica(s) failed.",
-                         name, news->failures > 0 ? news->failures : replicas[type].failed,
-                         names_replica_type(news->failures > 0 ? news->failed_type : type));
+    if (changes->failures > 0 || (replicas[type].failed > 0 && !leaving))
+        return context_text(
+            ctx, "PyTorchJob %s is restarting because %" PRId32 " %s replica(s) failed.", name,
+            changes->failures > 0 ? changes->failures : replicas[type].failed,
+            names_replica_type(changes->failures > 0 ? changes->failed_type : type));
     *ret_type = EVENT_NORMAL;
     if (replicas[type].failed > 0)
-        return pass_text(pass, "PyTorchJob %s is restarting because %" PRId32 " %s pod(s) %s.",
-                         name, replicas[type].failed, names_replica_type(type), leaving);
-    if (is_running(pass))
-        return pass_text(pass, "PyTorchJob %s is restarting because pods of it are gone.", name);
-    return pass_text(pass, "PyTorchJob %s is restarting because no %s replica is running.", name,
-                     names_replica_type(deciding_type(pass->job)));
+        return context_text(ctx, "PyTorchJob %s is restarting because %" PRId32 " %s pod(s) %s.",
+                            name, replicas[type].failed, names_replica_type(type), leaving);
+    if (is_running(ctx))
+        return context_text(ctx, "PyTorchJob %s is restarting because pods of it are gone.", name);
+    return context_text(ctx, "PyTorchJob %s is restarting because no %s replica is running.", name,
+                        names_replica_type(deciding_type(ctx->job)));
 }
 
 /* Running while what decides runs and nothing is failed; Restarting from a failure, from the loss
  * of what ran, or from the end of an attempt, until then. */
-static void set_state(struct pass *pass, const struct news *news)
+static void set_state(struct reconcile_context *ctx, const struct pod_changes *changes)
 {
-    const struct job *job = pass->job;
-    const struct replica_status *replicas = pass->status.replicas;
+    const struct job *job = ctx->job;
+    const struct replica_status *replicas = ctx->status.replicas;
     enum replica_type failed =
         replicas[REPLICA_MASTER].failed > 0 ? REPLICA_MASTER : REPLICA_WORKER;
-    bool running = is_running(pass) && replicas[failed].failed == 0 && !news->regroup;
-    bool restarting = replicas[failed].failed > 0 || news->regroup ||
-                      (!running && condition_is_true(&pass->status, CONDITION_RUNNING));
+    bool running = is_running(ctx) && replicas[failed].failed == 0 && !changes->restart_all;
+    bool restarting = replicas[failed].failed > 0 || changes->restart_all ||
+                      (!running && condition_is_true(&ctx->status, CONDITION_RUNNING));
     enum event_type type;
-    const char *message = restarting_text(pass, news, &type);
-    bool begins = restarting && !condition_is_true(&pass->status, CONDITION_RESTARTING);
+    const char *message = restarting_text(ctx, changes, &type);
+    bool begins = restarting && !condition_is_true(&ctx->status, CONDITION_RESTARTING);
     if (begins)
-        pass_condition(pass, CONDITION_RESTARTING, true, REASON_RESTARTING, message);
-    if (begins || news->failures > 0)
-        pass_event(pass, type, REASON_RESTARTING, message);
+        context_condition(ctx, CONDITION_RESTARTING, true, REASON_RESTARTING, message);
+    if (begins || changes->failures > 0)
+        context_event(ctx, type, REASON_RESTARTING, message);
     if (running)
-        pass_condition(
-            pass, CONDITION_RUNNING, true, REASON_RUNNING,
+        context_condition(
+            ctx, CONDITION_RUNNING, true, REASON_RUNNING,
             job->replicas[REPLICA_MASTER].present
-                ? pass_text(pass, "PyTorchJob %s is running.", job->name)
-                : pass_text(pass, "PyTorchJob %s/%s is running.", job->namespace_, job->name));
+                ? context_text(ctx, "PyTorchJob %s is running.", job->name)
+                : context_text(ctx, "PyTorchJob %s/%s is running.", job->namespace_, job->name));
 }
 
 /* Tells what stands in the way: each blocker once. */
-static void set_waiting(struct pass *pass, const struct blocker *blocker)
+static void set_waiting(struct reconcile_context *ctx, const struct blocker *blocker)
 {
-    if (condition_wait(&pass->status, blocker->reason, blocker->message, pass->world->now_ms))
-        pass_event(pass, blocker->expected ? EVENT_NORMAL : EVENT_WARNING, blocker->reason,
-                   blocker->message);
+    if (condition_wait(&ctx->status, blocker->reason, blocker->message, ctx->snapshot->now_ms))
+        context_event(ctx, blocker->expected ? EVENT_NORMAL : EVENT_WARNING, blocker->reason,
+                      blocker->message);
 }
 
 /* What was refused may be what an expected blocker waits for, and stands behind no pod's trouble:
  * a missing right concerns all of them. */
-static void set_refused_blocker(const struct pass *pass, struct blocker *blocker)
+static void set_refused_blocker(const struct reconcile_context *ctx, struct blocker *blocker)
 {
-    const char *refused = pass->world->refused;
+    const char *refused = ctx->snapshot->refused;
     if (refused && (!blocker->reason || blocker->expected))
         *blocker = (struct blocker){.reason = "Refused", .message = refused};
 }
 
 /* The job goes on: its pods and what stands beside them become as they shall be. */
-static void reconcile_children(struct pass *pass, const struct news *news, struct blocker *blocker)
+static void reconcile_children(struct reconcile_context *ctx, const struct pod_changes *changes,
+                               struct blocker *blocker)
 {
-    set_state(pass, news);
-    pass->status.history.restarts = pass->status.history.failures;
-    if (news->regroup)
-        history_next_attempt(&pass->status.history);
-    policy_gang_sync(pass->world, pass->plan);
-    children_sync(pass->plan, pass->world, &pass->view, &pass->status.history, blocker);
-    set_refused_blocker(pass, blocker);
-    policy_autoscaler_sync(pass->world, pass->plan, blocker);
-    policy_waiting(pass->job, &pass->view, blocker, pass->arena);
-    set_waiting(pass, blocker);
-    pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
-    pass_requeue(pass, pass->view.recheck_ms);
+    set_state(ctx, changes);
+    ctx->status.history.restarts = ctx->status.history.failures;
+    if (changes->restart_all)
+        history_next_attempt(&ctx->status.history);
+    policy_gang_sync(ctx->snapshot, ctx->plan);
+    children_sync(ctx->plan, ctx->snapshot, &ctx->view, &ctx->status.history, blocker);
+    set_refused_blocker(ctx, blocker);
+    policy_autoscaler_sync(ctx->snapshot, ctx->plan, blocker);
+    policy_waiting(ctx->job, &ctx->view, blocker, ctx->arena);
+    set_waiting(ctx, blocker);
+    context_requeue(ctx, policy_deadline_ms(ctx->job, &ctx->status));
+    context_requeue(ctx, ctx->view.recheck_ms);
 }
 
-static bool deadline_exceeded(const struct pass *pass)
+static bool deadline_exceeded(const struct reconcile_context *ctx)
 {
     /* a job that starts with this pass has had no time yet */
-    return pass->status.start_ms == pass->world->status->start_ms &&
-           pass->world->now_ms >= policy_deadline_ms(pass->job, &pass->status);
+    return ctx->status.start_ms == ctx->snapshot->status->start_ms &&
+           ctx->snapshot->now_ms >= policy_deadline_ms(ctx->job, &ctx->status);
 }
 
-static void fail_by_deadline(struct pass *pass)
+static void fail_by_deadline(struct reconcile_context *ctx)
 {
-    finish(pass, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-           pass_text(pass, "Job %s has failed because it was active longer than specified deadline",
-                     pass->job->name));
+    finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
+           context_text(ctx,
+                        "Job %s has failed because it was active longer than specified deadline",
+                        ctx->job->name));
 }
 
-static void pass_active(struct pass *pass)
+static void reconcile_active(struct reconcile_context *ctx)
 {
-    const struct job *job = pass->job;
-    set_created(pass);
+    const struct job *job = ctx->job;
+    set_created(ctx);
     for (int type = 0; type < REPLICA_TYPES; type++)
-        history_trim(&pass->status.history, type, (int32_t)job->replicas[type].replicas.value);
-    struct news news = observe(pass);
-    struct blocker blocker = policy_gang_blocker(pass->world, pass->arena);
-    set_started(pass, &news, !blocker.reason);
-    observe_count(pass);
-    if (policy_success(job, &pass->status))
-        succeed(pass);
-    else if (news.fatal)
-        fail_by(pass, news.fatal);
-    else if (backoff_exceeded(pass))
-        fail_by_limit(pass, news.culprit);
-    else if (deadline_exceeded(pass))
-        fail_by_deadline(pass);
+        history_trim(&ctx->status.history, type, (int32_t)job->replicas[type].replicas.value);
+    struct pod_changes changes = observe(ctx);
+    struct blocker blocker = policy_gang_blocker(ctx->snapshot, ctx->arena);
+    set_started(ctx, &changes, !blocker.reason);
+    observe_count(ctx);
+    if (policy_success(job, &ctx->status))
+        succeed(ctx);
+    else if (changes.fatal)
+        fail_by(ctx, changes.fatal);
+    else if (backoff_exceeded(ctx))
+        fail_by_limit(ctx, changes.last_failure);
+    else if (deadline_exceeded(ctx))
+        fail_by_deadline(ctx);
     else
-        reconcile_children(pass, &news, &blocker);
+        reconcile_children(ctx, &changes, &blocker);
 }
 
-static void pass_suspended(struct pass *pass)
+static void reconcile_suspended(struct reconcile_context *ctx)
 {
-    set_created(pass);
-    delete_podgroup_hpa(pass);
-    const char *message = pass_text(pass, "PyTorchJob %s is suspended.", pass->job->name);
-    if (condition_is_true(&pass->status, CONDITION_RUNNING))
-        pass_condition(pass, CONDITION_RUNNING, false, REASON_SUSPENDED, message);
-    if (pass_condition(pass, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
-        pass_event(pass, EVENT_NORMAL, REASON_SUSPENDED, message);
-    set_waiting(pass, &(struct blocker){.reason = NULL}); /* of a resumption that was not seen */
-    observe_rest(pass);
-    children_delete_all(pass->plan, &pass->view);
-    pass_requeue(pass, pass->view.recheck_ms);
+    set_created(ctx);
+    delete_podgroup_hpa(ctx);
+    const char *message = context_text(ctx, "PyTorchJob %s is suspended.", ctx->job->name);
+    if (condition_is_true(&ctx->status, CONDITION_RUNNING))
+        context_condition(ctx, CONDITION_RUNNING, false, REASON_SUSPENDED, message);
+    if (context_condition(ctx, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
+        context_event(ctx, EVENT_NORMAL, REASON_SUSPENDED, message);
+    set_waiting(ctx, &(struct blocker){.reason = NULL}); /* of a resumption that was not seen */
+    observe_rest(ctx);
+    children_delete_all(ctx->plan, &ctx->view);
+    context_requeue(ctx, ctx->view.recheck_ms);
 }
 
-static void pass_finished(struct pass *pass)
+static void reconcile_finished(struct reconcile_context *ctx)
 {
-    observe_rest(pass);
-    int64_t expiry_ms = policy_expiry_ms(pass->job, &pass->status);
-    if (pass->world->now_ms >= expiry_ms) {
-        plan_add(pass->plan, (struct action){.kind = ACTION_DELETE_JOB,
-                                             .name = pass->job->name,
-                                             .uid = pass->job->uid});
+    observe_rest(ctx);
+    int64_t expiry_ms = policy_expiry_ms(ctx->job, &ctx->status);
+    if (ctx->snapshot->now_ms >= expiry_ms) {
+        plan_add(ctx->plan, (struct action){.kind = ACTION_DELETE_JOB,
+                                            .name = ctx->job->name,
+                                            .uid = ctx->job->uid});
         return;
     }
-    clean_up(pass);
-    pass_requeue(pass, expiry_ms);
+    clean_up(ctx);
+    context_requeue(ctx, expiry_ms);
 }
 
-static void pass_invalid(struct pass *pass)
+static void reconcile_invalid(struct reconcile_context *ctx)
 {
-    set_created(pass);
-    pass_condition(pass, CONDITION_FAILED, true, REASON_INVALID, pass->job->invalid);
-    pass_event(pass, EVENT_WARNING, REASON_INVALID, pass->job->invalid);
-    pass->status.completion_ms = pass->world->now_ms;
+    set_created(ctx);
+    context_condition(ctx, CONDITION_FAILED, true, REASON_INVALID, ctx->job->invalid);
+    context_event(ctx, EVENT_WARNING, REASON_INVALID, ctx->job->invalid);
+    ctx->status.completion_ms = ctx->snapshot->now_ms;
 }
 
 /* The job with as many replicas as are seen or remembered: what it says of them may be the slip. */
-static const struct job *job_as_seen(const struct pass *pass)
+static const struct job *job_as_seen(const struct reconcile_context *ctx)
 {
-    const struct history *history = &pass->status.history;
-    struct job *job = arena_new(pass->arena, struct job);
-    *job = *pass->job;
+    const struct history *history = &ctx->status.history;
+    struct job *job = arena_new(ctx->arena, struct job);
+    *job = *ctx->job;
     for (int type = 0; type < REPLICA_TYPES; type++) {
         struct replica_spec *replica = &job->replicas[type];
         int64_t seen = history->completed_count[type];
-        for (size_t i = 0; i < pass->view.pods.count; i++) {
-            const struct child *child = &pass->view.pods.items[i];
+        for (size_t i = 0; i < ctx->view.pods.count; i++) {
+            const struct child *child = &ctx->view.pods.items[i];
             if (child->type == (enum replica_type)type && child->index >= seen)
                 seen = child->index + 1;
         }
-        replica->present |= pass->status.replicas[type].present || seen > 0;
+        replica->present |= ctx->status.replicas[type].present || seen > 0;
         replica->replicas.value = seen;
     }
     return job;
@@ -358,59 +363,59 @@ static const struct job *job_as_seen(const struct pass *pass)
  * until that is mended, as that would lose work over a slip. What needs none of it goes on: the
  * counts, and the end of a job whose master is done. A deadline does, too, unless it is the slip.
  */
-static void pass_spoilt(struct pass *pass)
+static void reconcile_invalid_edit(struct reconcile_context *ctx)
 {
-    struct blocker blocker = {.reason = REASON_INVALID, .message = pass->job->invalid};
-    set_created(pass);
-    if (condition_is_true(&pass->status, CONDITION_SUSPENDED)) {
-        set_waiting(pass, &blocker);
+    struct blocker blocker = {.reason = REASON_INVALID, .message = ctx->job->invalid};
+    set_created(ctx);
+    if (condition_is_true(&ctx->status, CONDITION_SUSPENDED)) {
+        set_waiting(ctx, &blocker);
         return;
     }
-    pass->job = job_as_seen(pass);
-    observe_completions(pass);
-    observe_count(pass);
-    if (history_is_complete(&pass->status.history, REPLICA_MASTER, 0))
-        succeed(pass);
-    else if (deadline_exceeded(pass))
-        fail_by_deadline(pass);
+    ctx->job = job_as_seen(ctx);
+    observe_completions(ctx);
+    observe_count(ctx);
+    if (history_is_complete(&ctx->status.history, REPLICA_MASTER, 0))
+        succeed(ctx);
+    else if (deadline_exceeded(ctx))
+        fail_by_deadline(ctx);
     else
-        pass_requeue(pass, policy_deadline_ms(pass->job, &pass->status));
-    set_waiting(pass, &blocker);
+        context_requeue(ctx, policy_deadline_ms(ctx->job, &ctx->status));
+    set_waiting(ctx, &blocker);
 }
 
 /* Without sight of its children nothing can be decided about a job: that is told, in the words of
  * the API server, which name the right that is missing. */
-static void pass_blind(struct pass *pass)
+static void reconcile_forbidden(struct reconcile_context *ctx)
 {
-    struct blocker blocker = {.reason = "Forbidden", .message = pass->world->blind};
-    if (condition_finished(&pass->status))
+    struct blocker blocker = {.reason = "Forbidden", .message = ctx->snapshot->list_forbidden};
+    if (condition_finished(&ctx->status))
         return;
-    if (pass->job->run_policy.suspend && condition_is_true(&pass->status, CONDITION_SUSPENDED))
+    if (ctx->job->run_policy.suspend && condition_is_true(&ctx->status, CONDITION_SUSPENDED))
         blocker.reason = NULL; /* it sleeps, and is to */
-    set_created(pass);
-    set_waiting(pass, &blocker);
+    set_created(ctx);
+    set_waiting(ctx, &blocker);
 }
 
 /* ---- the pass ---- */
 
-struct plan *reconcile(const struct world *world, struct arena *arena)
+struct plan *reconcile(const struct snapshot *snapshot, struct arena *arena)
 {
-    const struct job *job = world->job;
+    const struct job *job = snapshot->job;
     if (!managed_by_us(job) || job->deleting)
         return plan_open(arena);
-    struct pass pass = pass_open(world, arena);
-    if (world->blind)
-        pass_blind(&pass);
-    else if (condition_finished(&pass.status))
-        pass_finished(&pass);
-    else if (job->invalid && !pass.status.start_ms)
-        pass_invalid(&pass);
-    else if (policy_suspended(job, &pass.status, &pass.view))
-        pass_suspended(&pass);
+    struct reconcile_context ctx = context_open(snapshot, arena);
+    if (snapshot->list_forbidden)
+        reconcile_forbidden(&ctx);
+    else if (condition_finished(&ctx.status))
+        reconcile_finished(&ctx);
+    else if (job->invalid && !ctx.status.start_ms)
+        reconcile_invalid(&ctx);
+    else if (policy_suspended(job, &ctx.status, &ctx.view))
+        reconcile_suspended(&ctx);
     else if (job->invalid)
-        pass_spoilt(&pass);
+        reconcile_invalid_edit(&ctx);
     else
-        pass_active(&pass);
-    pass_publish(&pass);
-    return pass.plan;
+        reconcile_active(&ctx);
+    context_publish(&ctx);
+    return ctx.plan;
 }

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ours(const struct world *world, const char *owner_uid)
+static bool ours(const struct snapshot *snapshot, const char *owner_uid)
 {
-    return strcmp(owner_uid, world->job->uid) == 0;
+    return strcmp(owner_uid, snapshot->job->uid) == 0;
 }
 
 static int compare_place(const struct child *a, enum replica_type type, int32_t index)
@@ -58,18 +58,20 @@ static bool has_come(struct view *view, int64_t at_ms, int64_t now_ms)
     return now_ms >= at_ms;
 }
 
-struct view view_open(const struct world *world, struct arena *arena)
+struct view view_open(const struct snapshot *snapshot, struct arena *arena)
 {
     struct view view = {.recheck_ms = POLICY_NEVER};
-    view.pods.items = arena_array(arena, struct child, world->pod_count);
-    for (size_t i = 0; i < world->pod_count; i++) {
-        const struct pod *pod = &world->pods[i];
-        if (!ours(world, pod->owner_uid) || pod->index < 0)
+    view.pods.items = arena_array(arena, struct child, snapshot->pod_count);
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct pod *pod = &snapshot->pods[i];
+        if (!ours(snapshot, pod->owner_uid) || pod->index < 0)
             continue;
-        bool lost = has_come(&view, policy_force_delete_at_ms(pod, &world->options), world->now_ms);
-        bool overdue = has_come(&view, policy_overdue_at_ms(pod, &world->options), world->now_ms);
-        int64_t backoff_ms = policy_recreate_at_ms(pod, world->status, world->now_ms);
-        bool backing_off = !has_come(&view, backoff_ms, world->now_ms);
+        bool lost =
+            has_come(&view, policy_force_delete_at_ms(pod, &snapshot->options), snapshot->now_ms);
+        bool overdue =
+            has_come(&view, policy_overdue_at_ms(pod, &snapshot->options), snapshot->now_ms);
+        int64_t backoff_ms = policy_recreate_at_ms(pod, snapshot->status, snapshot->now_ms);
+        bool backing_off = !has_come(&view, backoff_ms, snapshot->now_ms);
         view.pods.items[view.pods.count++] = (struct child){.type = pod->type,
                                                             .index = pod->index,
                                                             .name = pod->name,
@@ -80,10 +82,10 @@ struct view view_open(const struct world *world, struct arena *arena)
                                                             .backing_off = backing_off,
                                                             .pod = pod};
     }
-    view.services.items = arena_array(arena, struct child, world->service_count);
-    for (size_t i = 0; i < world->service_count; i++) {
-        const struct service *service = &world->services[i];
-        if (ours(world, service->owner_uid) && service->index >= 0)
+    view.services.items = arena_array(arena, struct child, snapshot->service_count);
+    for (size_t i = 0; i < snapshot->service_count; i++) {
+        const struct service *service = &snapshot->services[i];
+        if (ours(snapshot, service->owner_uid) && service->index >= 0)
             view.services.items[view.services.count++] =
                 (struct child){.type = service->type,
                                .index = service->index,
@@ -91,8 +93,8 @@ struct view view_open(const struct world *world, struct arena *arena)
                                .uid = service->uid,
                                .deleting = service->deleting};
     }
-    order(&view.pods, world->job, arena);
-    order(&view.services, world->job, arena);
+    order(&view.pods, snapshot->job, arena);
+    order(&view.services, snapshot->job, arena);
     return view;
 }
 
@@ -112,19 +114,20 @@ const struct child *view_find(const struct children *children, enum replica_type
     return &children->items[low];
 }
 
-const struct pod *view_foreign_pod(const struct world *world, const char *name)
+const struct pod *view_foreign_pod(const struct snapshot *snapshot, const char *name)
 {
-    for (size_t i = 0; i < world->pod_count; i++)
-        if (!ours(world, world->pods[i].owner_uid) && strcmp(world->pods[i].name, name) == 0)
-            return &world->pods[i];
+    for (size_t i = 0; i < snapshot->pod_count; i++)
+        if (!ours(snapshot, snapshot->pods[i].owner_uid) &&
+            strcmp(snapshot->pods[i].name, name) == 0)
+            return &snapshot->pods[i];
     return NULL;
 }
 
-const struct service *view_foreign_service(const struct world *world, const char *name)
+const struct service *view_foreign_service(const struct snapshot *snapshot, const char *name)
 {
-    for (size_t i = 0; i < world->service_count; i++)
-        if (!ours(world, world->services[i].owner_uid) &&
-            strcmp(world->services[i].name, name) == 0)
-            return &world->services[i];
+    for (size_t i = 0; i < snapshot->service_count; i++)
+        if (!ours(snapshot, snapshot->services[i].owner_uid) &&
+            strcmp(snapshot->services[i].name, name) == 0)
+            return &snapshot->services[i];
     return NULL;
 }

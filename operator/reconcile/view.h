@@ -3,7 +3,7 @@
 #ifndef SHOAL_OPERATOR_RECONCILE_VIEW_H
 #define SHOAL_OPERATOR_RECONCILE_VIEW_H
 
-#include "operator/job/world.h"
+#include "operator/job/snapshot.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,15 +38,15 @@ struct view {
         recheck_ms; /* when the next pod may be lost or overdue, or a pause ends; POLICY_NEVER */
 };
 
-struct view view_open(const struct world *world, struct arena *arena);
+struct view view_open(const struct snapshot *snapshot, struct arena *arena);
 
 /* The child in the place of a replica, or NULL. */
 const struct child *view_find(const struct children *children, enum replica_type type,
                               int32_t index);
 
 /* The object that is not ours and bears this name, so that creating ours would fail; NULL: none. */
-const struct pod *view_foreign_pod(const struct world *world, const char *name);
-const struct service *view_foreign_service(const struct world *world, const char *name);
+const struct pod *view_foreign_pod(const struct snapshot *snapshot, const char *name);
+const struct service *view_foreign_service(const struct snapshot *snapshot, const char *name);
 
 #ifdef __cplusplus
 }

@@ -13,8 +13,8 @@
 
 static void plan(const struct job *job, const struct job_status *status, struct arena *arena)
 {
-    struct world world = {.job = job, .status = status, .now_ms = 1};
-    reconcile(&world, arena);
+    struct snapshot snapshot = {.job = job, .status = status, .now_ms = 1};
+    reconcile(&snapshot, arena);
     for (int type = 0; type < REPLICA_TYPES; type++)
         if (job->replicas[type].present && !job->invalid)
             assert(pod_build(job, &status->history, type, 0, &(struct pod_options){0}, arena));

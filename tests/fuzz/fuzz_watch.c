@@ -60,12 +60,13 @@ static void look(struct fixture *f, const char *key)
     if (!job)
         return;
     auto_arena struct arena *arena = arena_open();
-    struct world world;
-    cache_snapshot(f->cache, job, f->now_ms, arena, &world);
-    for (size_t i = 0; i < world.pod_count; i++)
-        assert(world.pods[i].name && world.pods[i].uid && world.pods[i].owner_uid);
-    for (size_t i = 0; i < world.service_count; i++)
-        assert(world.services[i].name && world.services[i].uid && world.services[i].owner_uid);
+    struct snapshot snapshot;
+    cache_snapshot(f->cache, job, f->now_ms, arena, &snapshot);
+    for (size_t i = 0; i < snapshot.pod_count; i++)
+        assert(snapshot.pods[i].name && snapshot.pods[i].uid && snapshot.pods[i].owner_uid);
+    for (size_t i = 0; i < snapshot.service_count; i++)
+        assert(snapshot.services[i].name && snapshot.services[i].uid &&
+               snapshot.services[i].owner_uid);
     cache_release_job(job);
 }
 

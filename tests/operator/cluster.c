@@ -49,7 +49,7 @@ void cluster_close(struct cluster *cluster)
 
 void cluster_plan(struct cluster *cluster)
 {
-    struct world world = {
+    struct snapshot snapshot = {
         .job = cluster->job,
         .status = &cluster->status,
         .pods = cluster->pods,
@@ -59,12 +59,12 @@ void cluster_plan(struct cluster *cluster)
         .pod_group = cluster->pod_group.name ? &cluster->pod_group : NULL,
         .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
         .options = cluster->options,
-        .blind = cluster->blind,
+        .list_forbidden = cluster->list_forbidden,
         .job_bytes = cluster->job_bytes,
         .refused = cluster->refused,
         .now_ms = cluster->now_ms,
     };
-    cluster->plan = reconcile(&world, cluster->arena);
+    cluster->plan = reconcile(&snapshot, cluster->arena);
 }
 
 static const char *fresh_uid(struct cluster *cluster)

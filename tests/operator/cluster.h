@@ -23,10 +23,10 @@ struct cluster {
     size_t service_count;
     struct pod_group pod_group; /* no name: there is none */
     struct autoscaler autoscaler;
-    struct reconcile_options options; /* all zero at first */
-    const char *blind, *refused;      /* of struct world */
-    size_t job_bytes;                 /* likewise */
-    int64_t now_ms;                   /* 1000 at first */
+    struct reconcile_options options;     /* all zero at first */
+    const char *list_forbidden, *refused; /* of struct snapshot */
+    size_t job_bytes;                     /* likewise */
+    int64_t now_ms;                       /* 1000 at first */
     int uids;
     bool job_deleted;
     struct plan *plan; /* of the last pass */
@@ -81,7 +81,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   patience MS            ... lost nodes and overdue pods are given this long
  *   adopt                  the status is another operator's, which keeps no history
  *   bytes N                the job's object has so many as text
- *   blind WORD, see        pods and services cannot be seen from now on, for this reason; can
+ *   forbid WORD, permit    pods and services cannot be seen from now on, for this reason; can
  *   deny WORD, allow       the last create was refused, for this reason; it was not
  *   state                  the last plan becomes one that sets the status as it is: to look at it
  */

@@ -102,7 +102,7 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         cluster_remove_pod(cluster, pod);
     else
         fail_msg("unknown command %s", verb);
-    pod->waited_in_vain |= strcmp(verb, "starve") == 0;
+    pod->master_not_found |= strcmp(verb, "starve") == 0;
     pod->disrupted |= strcmp(verb, "evict") == 0 || strcmp(verb, "starve") == 0;
 }
 
@@ -169,12 +169,12 @@ static bool set_option(struct cluster *cluster, const char *verb, const char *va
         options->node_lost_ms = options->overdue_ms = atoi(value);
     } else if (strcmp(verb, "bytes") == 0) {
         cluster->job_bytes = (size_t)atol(value);
-    } else if (strcmp(verb, "blind") == 0) {
-        cluster->blind = arena_strdup(cluster->arena, value);
+    } else if (strcmp(verb, "forbid") == 0) {
+        cluster->list_forbidden = arena_strdup(cluster->arena, value);
     } else if (strcmp(verb, "adopt") == 0) {
         cluster->status.history = (struct history){0};
-    } else if (strcmp(verb, "see") == 0) {
-        cluster->blind = NULL;
+    } else if (strcmp(verb, "permit") == 0) {
+        cluster->list_forbidden = NULL;
     } else if (strcmp(verb, "deny") == 0) {
         cluster->refused = arena_strdup(cluster->arena, value);
     } else if (strcmp(verb, "allow") == 0) {

@@ -79,10 +79,10 @@ void executor_fixture_start(struct executor_fixture *f, const char *key)
 
 int64_t executor_fixture_early_ms(struct executor_fixture *f)
 {
-    struct world world = {.job = f->cluster->job,
-                          .pods = f->cluster->pods,
-                          .pod_count = f->cluster->pod_count,
-                          .services = f->cluster->services,
-                          .service_count = f->cluster->service_count};
-    return executor_early_ms(f->executor, "ns/j", &world, f->object);
+    struct snapshot snapshot = {.job = f->cluster->job,
+                                .pods = f->cluster->pods,
+                                .pod_count = f->cluster->pod_count,
+                                .services = f->cluster->services,
+                                .service_count = f->cluster->service_count};
+    return executor_early_ms(f->executor, "ns/j", &snapshot, f->object);
 }

@@ -274,17 +274,18 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
     for (size_t i = 0; i < array_length(rows); i++) {
         struct executor_fixture *f = executor_fixture_open(0);
         struct job_status before, seen;
-        struct world world = {.job = f->cluster->job, .status = &f->cluster->status};
+        struct snapshot snapshot = {.job = f->cluster->job, .status = &f->cluster->status};
         executor_fixture_start(f, "ns/j");
         seen = *f->cluster->plan->actions[0].status;
         late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), rows[i].code);
-        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
-        world.status = &seen;
-        assert_int_equal(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before),
-                         rows[i].written);
+        assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+        snapshot.status = &seen;
+        assert_int_equal(
+            executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before),
+            rows[i].written);
         if (rows[i].written)
             assert_int_equal(before.condition_count, 0);
-        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         executor_fixture_close(f);
     }
 }
@@ -362,15 +363,15 @@ static void a_lost_answer_is_known_without_history(void **state)
         }
         const struct job_status seen = {.start_ms = 2000, .history = parts[keeps]};
         struct job_status before;
-        struct world world = {.job = f->cluster->job,
-                              .status = executor_recall(f->executor, "ns/j", uid, &seen)};
-        assert_int_equal(world.status->history.incidents, 2);
-        assert_true(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        struct snapshot snapshot = {.job = f->cluster->job,
+                                    .status = executor_recall(f->executor, "ns/j", uid, &seen)};
+        assert_int_equal(snapshot.status->history.incidents, 2);
+        assert_true(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         assert_int_equal(before.history.failures, 3);
         const struct job_status *now = executor_recall(f->executor, "ns/j", uid, &seen);
         assert_int_equal(now->history.failures, 4);
         assert_int_equal(now->history.incidents, 4);
-        assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+        assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         executor_fixture_close(f);
     }
 }
@@ -383,10 +384,10 @@ static void a_status_that_another_wrote_is_not_ours(void **state)
     struct job_status before, seen = *f->cluster->plan->actions[0].status, other = seen;
     other.start_ms++;
     late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
-    struct world world = {.job = f->cluster->job, .status = &other};
-    assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
-    world.status = &seen;
-    assert_false(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    struct snapshot snapshot = {.job = f->cluster->job, .status = &other};
+    assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+    snapshot.status = &seen;
+    assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
     executor_fixture_close(f);
 }
 
@@ -406,8 +407,8 @@ static void of_several_lost_answers_any_may_be_the_one(void **state)
                         i < TRIES - 1 ? ERR_IO : ERR_CONFLICT);
     }
     assert_int_not_equal(seen.start_ms, f->cluster->plan->actions[0].status->start_ms);
-    struct world world = {.job = f->cluster->job, .status = &seen};
-    assert_true(executor_settle(f->executor, "ns/j", &world, f->cluster->arena, &before));
+    struct snapshot snapshot = {.job = f->cluster->job, .status = &seen};
+    assert_true(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
     assert_int_equal(before.condition_count, 0);
     executor_fixture_close(f);
 }

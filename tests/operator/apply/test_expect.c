@@ -84,13 +84,13 @@ static void what_a_view_must_show(void **state)
 {
     (void)state;
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct world world = {.pods = rows[i].pods, .services = rows[i].services};
-        while (world.pod_count < 2 && rows[i].pods[world.pod_count].uid)
-            world.pod_count++;
-        world.service_count = rows[i].services[0].uid ? 1 : 0;
+        struct snapshot snapshot = {.pods = rows[i].pods, .services = rows[i].services};
+        while (snapshot.pod_count < 2 && rows[i].pods[snapshot.pod_count].uid)
+            snapshot.pod_count++;
+        snapshot.service_count = rows[i].services[0].uid ? 1 : 0;
         struct expect *expect = expect_open();
         expect_done(expect, rows[i].action, rows[i].uid);
-        if (expect_is_met(expect, &world, "1") != rows[i].met)
+        if (expect_is_met(expect, &snapshot, "1") != rows[i].met)
             fail_msg("%s", rows[i].name);
         expect_close(expect);
     }
@@ -104,14 +104,14 @@ static void a_pod_group_that_was_made_must_be_shown(void **state)
     struct pod_group group = {.uid = "a", .name = "j"};
     bool missing[EXPECT_KINDS];
     for (int known = 0; known < 2; known++) { /* its UID */
-        struct world world = {.pods = &pod, .pod_count = 1};
+        struct snapshot snapshot = {.pods = &pod, .pod_count = 1};
         struct expect *expect = expect_open();
         expect_done(expect, &create, known ? "a" : NULL);
-        assert_false(expect_is_met(expect, &world, "1"));
-        expect_missing(expect, &world, "1", missing);
+        assert_false(expect_is_met(expect, &snapshot, "1"));
+        expect_missing(expect, &snapshot, "1", missing);
         assert_true(missing[EXPECT_POD_GROUP] && !missing[EXPECT_POD] && !missing[EXPECT_SERVICE]);
-        world.pod_group = &group;
-        assert_true(expect_is_met(expect, &world, "1"));
+        snapshot.pod_group = &group;
+        assert_true(expect_is_met(expect, &snapshot, "1"));
         expect_close(expect);
     }
 }
@@ -123,29 +123,29 @@ static void what_was_seen_once_need_not_be_seen_again(void **state)
     struct expect *expect = expect_open();
     auto_arena struct arena *arena = arena_open();
     struct pod pods[MANY];
-    struct world world = {.pods = pods};
+    struct snapshot snapshot = {.pods = pods};
     for (int i = 0; i < MANY; i++) {
         pods[i] = (struct pod){.uid = arena_printf(arena, "u%d", i)};
         expect_done(expect, &create_pod, pods[i].uid);
     }
-    world.pod_count = MANY / 2;
-    assert_false(expect_is_met(expect, &world, "1"));
-    world.pods = pods + MANY / 2; /* the first half has ended and is gone */
-    assert_true(expect_is_met(expect, &world, "1"));
+    snapshot.pod_count = MANY / 2;
+    assert_false(expect_is_met(expect, &snapshot, "1"));
+    snapshot.pods = pods + MANY / 2; /* the first half has ended and is gone */
+    assert_true(expect_is_met(expect, &snapshot, "1"));
     expect_done(expect, &create_pod, "more");
-    assert_false(expect_is_met(expect, &world, "1"));
+    assert_false(expect_is_met(expect, &snapshot, "1"));
     expect_close(expect);
 }
 
 static void a_job_that_was_written_is_newer(void **state)
 {
     (void)state;
-    struct world world = {.pod_count = 0};
+    struct snapshot snapshot = {.pod_count = 0};
     struct expect *expect = expect_open();
-    assert_true(expect_is_met(expect, &world, "7"));
+    assert_true(expect_is_met(expect, &snapshot, "7"));
     expect_newer(expect, "7");
-    assert_false(expect_is_met(expect, &world, "7"));
-    assert_true(expect_is_met(expect, &world, "5")); /* versions have no order */
+    assert_false(expect_is_met(expect, &snapshot, "7"));
+    assert_true(expect_is_met(expect, &snapshot, "5")); /* versions have no order */
     expect_close(expect);
 }
 

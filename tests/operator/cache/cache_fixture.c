@@ -64,23 +64,23 @@ static int compare_texts(const void *a, const void *b)
 
 const char *world_text(struct fixture *f, const struct cached_job *job, struct arena *arena)
 {
-    struct world world;
-    cache_snapshot(f->cache, job, 77, arena, &world);
-    assert_ptr_equal(world.job, job->job);
-    assert_ptr_equal(world.status, job->status);
-    assert_int_equal(world.now_ms, 77);
-    size_t count = world.pod_count + world.service_count;
+    struct snapshot snapshot;
+    cache_snapshot(f->cache, job, 77, arena, &snapshot);
+    assert_ptr_equal(snapshot.job, job->job);
+    assert_ptr_equal(snapshot.status, job->status);
+    assert_int_equal(snapshot.now_ms, 77);
+    size_t count = snapshot.pod_count + snapshot.service_count;
     const char **texts = arena_array(arena, const char *, count), *all = "";
-    for (size_t i = 0; i < world.pod_count; i++)
-        texts[i] = arena_printf(arena, "%s:%s:%s", world.pods[i].name, world.pods[i].uid,
-                                object_phase(world.pods[i].phase));
-    for (size_t i = 0; i < world.service_count; i++)
-        texts[world.pod_count + i] =
-            arena_printf(arena, "%s:%s", world.services[i].name, world.services[i].uid);
-    if (world.pod_count)
-        qsort(texts, world.pod_count, sizeof *texts, compare_texts);
-    if (world.service_count)
-        qsort(texts + world.pod_count, world.service_count, sizeof *texts, compare_texts);
+    for (size_t i = 0; i < snapshot.pod_count; i++)
+        texts[i] = arena_printf(arena, "%s:%s:%s", snapshot.pods[i].name, snapshot.pods[i].uid,
+                                object_phase(snapshot.pods[i].phase));
+    for (size_t i = 0; i < snapshot.service_count; i++)
+        texts[snapshot.pod_count + i] =
+            arena_printf(arena, "%s:%s", snapshot.services[i].name, snapshot.services[i].uid);
+    if (snapshot.pod_count)
+        qsort(texts, snapshot.pod_count, sizeof *texts, compare_texts);
+    if (snapshot.service_count)
+        qsort(texts + snapshot.pod_count, snapshot.service_count, sizeof *texts, compare_texts);
     for (size_t i = 0; i < count; i++)
         all = arena_printf(arena, "%s%s%s", all, i ? " " : "", texts[i]);
     return all;

@@ -53,9 +53,9 @@ static void a_pod_keeps_the_version_it_was_seen_in(void **state)
         put_pod(f, "j-worker-0", "p", "o", version, "Running");
         struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
         auto_arena struct arena *arena = arena_open();
-        struct world world;
-        cache_snapshot(f->cache, job, 0, arena, &world);
-        assert_string_equal(world.pods[0].version, version == 4 ? "4" : "5");
+        struct snapshot snapshot;
+        cache_snapshot(f->cache, job, 0, arena, &snapshot);
+        assert_string_equal(snapshot.pods[0].version, version == 4 ? "4" : "5");
         cache_release_job(job);
     }
 }
@@ -91,7 +91,8 @@ static void what_is_gone_has_a_uid(void **state)
     assert_world(f, "ns/j", "j-worker-0:p2:Pending");
 }
 
-/* Another's child under a name that the job wants is in its world, and its changes are its news. */
+/* Another's child under a name that the job wants is in its snapshot, and its changes are its
+ * changes. */
 static void a_name_in_the_way_is_seen(void **state)
 {
     struct fixture *f = *state;
@@ -144,10 +145,10 @@ static void why_a_pod_waits_is_kept(void **state)
                     "ImagePullBackOff, message: no such image}}}]}}"));
     struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
     auto_arena struct arena *arena = arena_open();
-    struct world world;
-    cache_snapshot(f->cache, job, 0, arena, &world);
-    assert_string_equal(world.pods[0].waiting_reason, "ImagePullBackOff");
-    assert_string_equal(world.pods[0].waiting_message, "no such image");
+    struct snapshot snapshot;
+    cache_snapshot(f->cache, job, 0, arena, &snapshot);
+    assert_string_equal(snapshot.pods[0].waiting_reason, "ImagePullBackOff");
+    assert_string_equal(snapshot.pods[0].waiting_message, "no such image");
     cache_release_job(job);
 }
 

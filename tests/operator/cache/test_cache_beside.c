@@ -28,14 +28,14 @@ static void put(struct cache *cache, enum cache_kind kind, json_t *object)
     json_decref(object);
 }
 
-static struct world look(struct cache *cache, const char *key, struct arena *arena)
+static struct snapshot look(struct cache *cache, const char *key, struct arena *arena)
 {
     struct cached_job *job = cache_acquire_job(cache, key);
-    struct world world;
+    struct snapshot snapshot;
     assert_non_null(job);
-    cache_snapshot(cache, job, 1, arena, &world);
+    cache_snapshot(cache, job, 1, arena, &snapshot);
     cache_release_job(job);
-    return world;
+    return snapshot;
 }
 
 static void put_both(struct cache *cache)
@@ -51,20 +51,20 @@ static void put_both(struct cache *cache)
                     "uid: o, controller: true}]}, spec: {maxReplicas: 3}}"));
 }
 
-static void check_both(const struct world *world)
+static void check_both(const struct snapshot *snapshot)
 {
-    assert_string_equal(world->pod_group->uid, "g");
-    assert_string_equal(world->pod_group->owner_uid, "");
-    assert_string_equal(world->pod_group->phase, "Pending");
-    assert_string_equal(world->pod_group->message, "full");
-    assert_string_equal(world->pod_group->spec.queue, "q");
-    assert_int_equal(world->pod_group->spec.min_resources.count, 2);
-    assert_string_equal(world->pod_group->spec.min_resources.items[1].resource, "memory");
-    assert_int_equal(world->pod_group->spec.min_resources.items[1].milli, 1000);
-    assert_string_equal(world->autoscaler->name, "j");
-    assert_string_equal(world->autoscaler->owner_uid, "o");
-    assert_int_equal(world->autoscaler->spec.max_replicas, 3);
-    assert_int_equal(world->pod_count + world->service_count, 0);
+    assert_string_equal(snapshot->pod_group->uid, "g");
+    assert_string_equal(snapshot->pod_group->owner_uid, "");
+    assert_string_equal(snapshot->pod_group->phase, "Pending");
+    assert_string_equal(snapshot->pod_group->message, "full");
+    assert_string_equal(snapshot->pod_group->spec.queue, "q");
+    assert_int_equal(snapshot->pod_group->spec.min_resources.count, 2);
+    assert_string_equal(snapshot->pod_group->spec.min_resources.items[1].resource, "memory");
+    assert_int_equal(snapshot->pod_group->spec.min_resources.items[1].milli, 1000);
+    assert_string_equal(snapshot->autoscaler->name, "j");
+    assert_string_equal(snapshot->autoscaler->owner_uid, "o");
+    assert_int_equal(snapshot->autoscaler->spec.max_replicas, 3);
+    assert_int_equal(snapshot->pod_count + snapshot->service_count, 0);
 }
 
 static void they_are_found_by_the_jobs_name(void **state)
@@ -82,8 +82,8 @@ static void they_are_found_by_the_jobs_name(void **state)
     put_both(cache);
     put_both(cache); /* the same version again is no news */
     assert_string_equal(str_text(&changed), " ns/j ns/j ns/j");
-    struct world world = look(cache, "ns/j", arena);
-    check_both(&world);
+    struct snapshot snapshot = look(cache, "ns/j", arena);
+    check_both(&snapshot);
     assert_int_equal(cache_count(cache, CACHE_POD_GROUPS), 2);
     str_clear(&changed);
     json_t *group =
@@ -93,9 +93,9 @@ static void they_are_found_by_the_jobs_name(void **state)
     cache_begin_list(cache, CACHE_AUTOSCALERS);
     cache_end_list(cache, CACHE_AUTOSCALERS);
     assert_string_equal(str_text(&changed), " ns/j ns/j");
-    world = look(cache, "ns/j", arena);
-    assert_null(world.pod_group);
-    assert_null(world.autoscaler);
+    snapshot = look(cache, "ns/j", arena);
+    assert_null(snapshot.pod_group);
+    assert_null(snapshot.autoscaler);
     arena_close(arena);
     str_free(&changed);
     cache_close(cache);

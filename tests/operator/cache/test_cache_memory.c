@@ -179,11 +179,11 @@ static void look_at_all(struct cache *cache)
         auto_arena struct arena *arena = arena_open();
         const char *key = arena_printf(arena, "team-a/training-job-%d", job);
         struct cached_job *taken = cache_acquire_job(cache, key);
-        struct world world;
+        struct snapshot snapshot;
         assert_non_null(taken);
-        cache_snapshot(cache, taken, 0, arena, &world);
-        assert_int_equal(world.pod_count, PODS);
-        assert_int_equal(world.service_count, PODS);
+        cache_snapshot(cache, taken, 0, arena, &snapshot);
+        assert_int_equal(snapshot.pod_count, PODS);
+        assert_int_equal(snapshot.service_count, PODS);
         cache_release_job(taken);
     }
 }

@@ -162,7 +162,7 @@ static void on_changed(void *context, const char *key, bool finished)
 
 /* ---- the observer ---- */
 
-/* As watch_server_world, from the cache. */
+/* As watch_server_state, from the cache. */
 static char *seen_world(struct simulation *s, int job)
 {
     auto_free char *key = xasprintf("ns/%s", server_job_names[job]);
@@ -170,8 +170,8 @@ static char *seen_world(struct simulation *s, int job)
     if (!taken)
         return xstrdup("none");
     auto_arena struct arena *arena = arena_open();
-    struct world world;
-    cache_snapshot(s->cache, taken, s->now_ms, arena, &world);
+    struct snapshot snapshot;
+    cache_snapshot(s->cache, taken, s->now_ms, arena, &snapshot);
     const json_t *metadata = json_object_get(taken->object, "metadata");
     auto_str struct str text;
     str_init(&text, 1 << 14);
@@ -179,13 +179,13 @@ static char *seen_world(struct simulation *s, int job)
     for (int slot = 0; slot < SERVER_SLOTS; slot++) {
         char name[64];
         watch_server_child_name(slot, name, sizeof name);
-        for (size_t i = 0; i < world.pod_count; i++)
-            if (strcmp(world.pods[i].name, name) == 0)
-                str_printf(&text, " %s %s %s;", name, world.pods[i].uid,
-                           object_phase(world.pods[i].phase));
-        for (size_t i = 0; i < world.service_count; i++)
-            if (strcmp(world.services[i].name, name) == 0)
-                str_printf(&text, " %s %s;", name, world.services[i].uid);
+        for (size_t i = 0; i < snapshot.pod_count; i++)
+            if (strcmp(snapshot.pods[i].name, name) == 0)
+                str_printf(&text, " %s %s %s;", name, snapshot.pods[i].uid,
+                           object_phase(snapshot.pods[i].phase));
+        for (size_t i = 0; i < snapshot.service_count; i++)
+            if (strcmp(snapshot.services[i].name, name) == 0)
+                str_printf(&text, " %s %s;", name, snapshot.services[i].uid);
     }
     cache_release_job(taken);
     return xstrdup(str_text(&text));
@@ -264,7 +264,7 @@ static void check_feed(struct simulation *s, struct feed *feed)
 
 static void check_job(struct simulation *s, int job)
 {
-    auto_free char *truth = watch_server_world(&s->server, job);
+    auto_free char *truth = watch_server_state(&s->server, job);
     auto_free char *seen = seen_world(s, job);
     check(s, strcmp(seen, truth) == 0, "the cache has\n  %s\nthe server\n  %s", seen, truth);
     check(s, strcmp(s->known[job], truth) == 0, "the observer knows\n  %s\nbut there is\n  %s",

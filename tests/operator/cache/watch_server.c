@@ -233,7 +233,7 @@ char *watch_server_line(struct watch_server *server, enum cache_kind kind, int *
 
 /* ---- the truth ---- */
 
-char *watch_server_world(const struct watch_server *server, int job)
+char *watch_server_state(const struct watch_server *server, int job)
 {
     const struct server_object *truth = &server->of[CACHE_JOBS].slots[job];
     if (!truth->present)

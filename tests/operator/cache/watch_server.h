@@ -79,7 +79,7 @@ const char *watch_server_child_name(int slot, char *out, size_t size);
 /* What a job's pass is to see: "none", or its version and its children, by slot, as " NAME uUID
  * PHASE;" (pods) and " NAME uUID;" (services). Those are its own that it controls, or that bear its
  * label and have no controller, or that bear a name it wants. The caller frees it. */
-char *watch_server_world(const struct watch_server *server, int job);
+char *watch_server_state(const struct watch_server *server, int job);
 size_t watch_server_count(const struct watch_server *server, enum cache_kind kind);
 
 #ifdef __cplusplus

@@ -328,9 +328,9 @@ static const char *show(const struct pod *pod, struct arena *arena)
                              pod->waiting_message ? pod->waiting_message : "");
     return arena_printf(arena, "%s %d%s%s%s%s%s%s%s", object_phase(pod->phase), pod->restart_count,
                         created, before, exit, deleted,
-                        pod->waited_in_vain ? " disrupted in vain"
-                        : pod->disrupted    ? " disrupted"
-                                            : "",
+                        pod->master_not_found ? " disrupted in vain"
+                        : pod->disrupted      ? " disrupted"
+                                              : "",
                         lost, waits);
 }
 

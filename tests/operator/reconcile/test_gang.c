@@ -190,9 +190,9 @@ static void resources_are_what_the_first_members_ask_for(void **state)
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct manifest *manifest = decode_job_text(rows[i].scheduling);
-        struct world world = {.job = manifest->jobs[0],
-                              .options.gang = {GANG_PLUGINS, "coscheduler"}};
-        struct pod_group_spec spec = policy_gang_spec(&world, manifest->arena);
+        struct snapshot snapshot = {.job = manifest->jobs[0],
+                                    .options.gang = {GANG_PLUGINS, "coscheduler"}};
+        struct pod_group_spec spec = policy_gang_spec(&snapshot, manifest->arena);
         const struct quantities *sum = &spec.min_resources;
         assert_int_equal(quantities_get(sum, "cpu"), rows[i].cpu);
         assert_int_equal(quantities_get(sum, "memory"), rows[i].memory_mi * 1000 << 20);
@@ -206,10 +206,11 @@ static void volcanos_queue_stays(void **state)
     (void)state;
     struct manifest *manifest = decode_job_text("queue: wanted");
     struct pod_group group = {.owner_uid = "u", .spec = {.queue = "first"}};
-    struct world world = {.job = manifest->jobs[0], .options.gang = {GANG_VOLCANO, "volcano"}};
-    assert_string_equal(policy_gang_spec(&world, manifest->arena).queue, "wanted");
-    world.pod_group = &group;
-    assert_string_equal(policy_gang_spec(&world, manifest->arena).queue, "first");
+    struct snapshot snapshot = {.job = manifest->jobs[0],
+                                .options.gang = {GANG_VOLCANO, "volcano"}};
+    assert_string_equal(policy_gang_spec(&snapshot, manifest->arena).queue, "wanted");
+    snapshot.pod_group = &group;
+    assert_string_equal(policy_gang_spec(&snapshot, manifest->arena).queue, "first");
     decode_close(manifest);
 }
 

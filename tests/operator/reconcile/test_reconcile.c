@@ -65,40 +65,40 @@ static const struct story life[] = {
 
 static const struct story sight[] = {
     {"what cannot be seen is told, and nothing is decided", 1, 1, "OnFailure", "",
-     "settle; run *; settle; blind no-right; exit worker-0 1; pass",
+     "settle; run *; settle; forbid no-right; exit worker-0 1; pass",
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000\n"
      "event Warning Forbidden: no-right\n"},
-    {"once", 1, 1, "OnFailure", "", "settle; run *; settle; blind no-right; pass; wait 5; pass",
+    {"once", 1, 1, "OnFailure", "", "settle; run *; settle; forbid no-right; pass; wait 5; pass",
      ""},
     {"seen again it is acted upon", 1, 1, "OnFailure", "",
-     "settle; run *; settle; blind no-right; exit worker-0 1; pass; see; pass",
+     "settle; run *; settle; forbid no-right; exit worker-0 1; pass; permit; pass",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Master=1/0/0 Worker=0/0/1 start=1000 failures=1 worker-0:u4:1+0\n"
      "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
      "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
      "delete pod j-worker-0 u4\n"},
-    {"a new job is told too", 1, 1, "OnFailure", "", "blind no-right; pass",
+    {"a new job is told too", 1, 1, "OnFailure", "", "forbid no-right; pass",
      "status Created=T Waiting=T(Forbidden: no-right)\n"
      "event Warning Forbidden: no-right\n"},
     {"one that sleeps has nothing to wait for", 1, 1, "OnFailure", "suspend: true",
-     "settle; blind no-right; pass", ""},
+     "settle; forbid no-right; pass", ""},
     {"one that is woken has", 1, 1, "OnFailure", "suspend: true",
-     "settle; blind no-right; resume; pass",
+     "settle; forbid no-right; resume; pass",
      "status Created=T Suspended=T Waiting=T(Forbidden: no-right) Master=0/0/0 Worker=0/0/0\n"
      "event Warning Forbidden: no-right\n"},
     {"until it sleeps again", 1, 1, "OnFailure", "suspend: true",
-     "settle; blind no-right; resume; pass; suspend; pass",
+     "settle; forbid no-right; resume; pass; suspend; pass",
      "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0 Worker=0/0/0\n"},
     {"seen or not", 1, 1, "OnFailure", "suspend: true",
-     "settle; blind no-right; resume; pass; suspend; see; pass",
+     "settle; forbid no-right; resume; pass; suspend; permit; pass",
      "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=0/0/0 Worker=0/0/0\n"},
     {"or can be seen to go on", 0, 1, "OnFailure", "suspend: true",
-     "settle; blind no-right; resume; pass; see; pass",
+     "settle; forbid no-right; resume; pass; permit; pass",
      "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Worker=0/0/0 start=1000\n"
      "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
      "create service j-worker-0\n"
      "create pod j-worker-0 attempt 0\n"},
     {"nor has one that is done", 1, 0, "OnFailure", "cleanPodPolicy: All",
-     "settle; run *; exit * 0; pass; blind no-right; pass", ""},
+     "settle; run *; exit * 0; pass; forbid no-right; pass", ""},
 };
 
 static const struct story scaling[] = {

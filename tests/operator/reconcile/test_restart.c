@@ -197,7 +197,7 @@ static const struct story adoptions[] = {
      "suspend; settle; adopt; pass; resume; settle; run *; restart worker-0 1; settle; state",
      "status Created=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 worker-0:u8:1+0\n"},
     {"nothing is written while nothing can be seen", 0, 1, "OnFailure", "backoffLimit: 0",
-     IN_PLACE "restart worker-0 1; adopt; blind Forbidden; pass; see; settle; state",
+     IN_PLACE "restart worker-0 1; adopt; forbid Forbidden; pass; permit; settle; state",
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000 worker-0:u2:1+0\n"},
 };
 

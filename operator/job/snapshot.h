@@ -1,7 +1,7 @@
-/* Everything that one pass over one job may know: what is wanted, seen and remembered, and the
- * time. */
-#ifndef SHOAL_OPERATOR_JOB_WORLD_H
-#define SHOAL_OPERATOR_JOB_WORLD_H
+/* Everything that one reconcile pass over one job may know: what is wanted, seen and remembered,
+ * and the time. */
+#ifndef SHOAL_OPERATOR_JOB_SNAPSHOT_H
+#define SHOAL_OPERATOR_JOB_SNAPSHOT_H
 
 #include "operator/job/types.h"
 
@@ -21,7 +21,7 @@ struct reconcile_options {
     int64_t overdue_ms;
 };
 
-struct world {
+struct snapshot {
     const struct job *job;           /* after validate_job and defaults_apply */
     const struct job_status *status; /* as last written; all zero for a new job */
     const struct pod *pods;          /* in any order; also those that only look like ours */
@@ -37,7 +37,7 @@ struct world {
      * name without our labels. */
     const char *refused;
     /* Why pods and services cannot be seen; NULL: they can. */
-    const char *blind;
+    const char *list_forbidden;
     struct reconcile_options options;
     int64_t now_ms; /* wall clock */
 };

@@ -1,0 +1,42 @@
+/* One pass of reconcile under way: what its parts share. Only for reconcile and what it is made of.
+ */
+#ifndef SHOAL_OPERATOR_RECONCILE_CONTEXT_H
+#define SHOAL_OPERATOR_RECONCILE_CONTEXT_H
+
+#include "base/mem.h"
+#include "operator/job/snapshot.h"
+#include "operator/reconcile/plan.h"
+#include "operator/reconcile/view.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct reconcile_context {
+    const struct snapshot *snapshot;
+    const struct job *job;
+    struct arena *arena;
+    struct plan *plan;
+    struct view view;
+    struct job_status status; /* what it will be */
+    int64_t requeue_ms;       /* the earliest that was asked for; POLICY_NEVER */
+};
+
+#define context_text(ctx, ...) arena_printf((ctx)->arena, __VA_ARGS__)
+
+struct reconcile_context context_open(const struct snapshot *snapshot, struct arena *arena);
+
+void context_event(struct reconcile_context *ctx, enum event_type type, const char *reason,
+                   const char *message);
+/* condition_set on the status to be. */
+bool context_condition(struct reconcile_context *ctx, enum condition_type type, bool value,
+                       const char *reason, const char *message);
+/* Another pass is due then; the earliest counts. */
+void context_requeue(struct reconcile_context *ctx, int64_t at_ms);
+/* Adds the status if it changes, and the requeue. Once, at the end. */
+void context_publish(struct reconcile_context *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
