@@ -136,9 +136,12 @@ void options_help(const struct option_row *rows, struct str *out)
             continue;
         if (row->letter)
             snprintf(letter, sizeof letter, "-%c, ", row->letter);
-        snprintf(left, sizeof left, "  %s%s%s%s%s", letter,
-                 row->kind == OPTION_ARGUMENTS ? "" : "--", row->name, row->value ? " " : "",
-                 row->value ? row->value : "");
-        str_printf(out, "%-*s %s\n", HELP_COLUMN, left, row->help);
+        int width = snprintf(left, sizeof left, "  %s%s%s%s%s", letter,
+                             row->kind == OPTION_ARGUMENTS ? "" : "--", row->name,
+                             row->value ? " " : "", row->value ? row->value : "");
+        const char *beside = width < HELP_COLUMN ? left : "";
+        if (beside != left) /* too wide: its help starts on the next line */
+            str_printf(out, "%s\n", left);
+        str_printf(out, "%-*s %s\n", HELP_COLUMN, beside, row->help);
     }
 }

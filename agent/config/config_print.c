@@ -50,7 +50,7 @@ void config_help(struct str *out)
         "\n"
         "Presets:\n");
     for (int i = 0; i < config_preset_count; i++)
-        str_printf(out, "  %-10s %s\n", config_presets[i].name, config_presets[i].help);
+        str_printf(out, "  %-18s  %s\n", config_presets[i].name, config_presets[i].help);
     add_strategies(out);
     const char *group = "";
     for (int i = 0; i < config_key_count(); i++) {
