@@ -15,63 +15,10 @@ struct shared_config {
     char digest[48]; /* with the count in front: another one is of another version */
 };
 
-static bool starts_with_any(const char *key, const char *const *beginnings, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(key, beginnings[i], strlen(beginnings[i])) == 0)
-            return true;
-    return false;
-}
-
-/* The rest is each rank's own: where it runs, what it logs. */
-static bool must_match(const char *key)
-{
-    static const char *const beginnings[] = {
-        "model.",
-        "data.",
-        "optimizer.",
-        "schedule.",
-        "eval.",
-        "checkpoint.",
-        "parallel.",
-        "precision.",
-        "memory.",
-        "runtime.seed",
-        "runtime.same_seed",
-        "runtime.collectives",
-        "runtime.concurrent_collectives",
-        "runtime.nan_policy",
-        "profiler.enable",
-    };
-    static const char *const own[] = {"data.num_workers", "data.prefetch_factor",
-                                      "data.loader_timeout"};
-    return starts_with_any(key, beginnings, array_length(beginnings)) &&
-           !starts_with_any(key, own, array_length(own));
-}
-
-static bool is_path(const char *key)
-{
-    static const char *const paths[] = {
-        "model.name_or_path",
-        "model.init_weights",
-        "data.root",
-        "data.dataset",
-        "data.tokenizer",
-        "checkpoint.dir",
-        "checkpoint.prefix",
-        "checkpoint.resume_from_checkpoint",
-        "checkpoint.save_model",
-    };
-    for (size_t i = 0; i < array_length(paths); i++)
-        if (strcmp(key, paths[i]) == 0)
-            return true;
-    return false;
-}
-
 /* A long value is displayed by its beginning, and told from others by its hash. */
 static const char *displayed(struct arena *arena, const struct config_entry *entry)
 {
-    if (is_path(entry->key))
+    if (entry->is_path)
         return entry->value[0] ? "given" : "not given";
     size_t bytes = strlen(entry->value);
     if (bytes <= SHOWN_BYTES)
@@ -90,7 +37,7 @@ static void collect_entries(const struct config *config, struct arena *arena,
     *shared_config =
         (struct shared_config){.entries = arena_array(arena, struct config_entry, count)};
     for (int i = 0; i < count; i++) {
-        if (!must_match(all[i].key))
+        if (!all[i].ranks_match)
             continue;
         all[i].value = displayed(arena, &all[i]);
         shared_config->entries[shared_config->count++] = all[i];

@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-void config_note(struct config_parser *p, const char *format, ...)
+void config_warn(struct config_parser *p, const char *format, ...)
 {
     char text[256];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    str_printf(&p->notes, "%s%s", p->notes.length ? "; " : "", text);
+    str_printf(&p->warnings, "%s%s", p->warnings.length ? "; " : "", text);
 }
 
 void config_add_headline(struct config *config, struct arena *arena, const char *format, ...)
@@ -293,12 +293,12 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
     p->save_strategy = -1;
     str_init(&p->unknown, 1024);
     str_init(&p->mistaken, 1024);
-    str_init(&p->notes, 8192);
+    str_init(&p->warnings, 8192);
     int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);
-    config.warning = arena_strdup(arena, str_text(&p->notes));
+    config.warning = arena_strdup(arena, str_text(&p->warnings));
     *ret_config = config;
     config_close_files(p);
-    str_free(&p->notes);
+    str_free(&p->warnings);
     str_free(&p->unknown);
     str_free(&p->mistaken);
     return result;

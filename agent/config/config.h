@@ -291,7 +291,9 @@ void config_yaml(const struct config *config, struct str *out);
 struct config_entry {
     const char *key; /* "optimizer.lr" */
     const char *value;
-    bool is_number; /* or true, or false: no quotes in JSON */
+    bool is_number;   /* or true, or false: no quotes in JSON */
+    bool is_path;     /* or made of one: each rank may have another */
+    bool ranks_match; /* all ranks must have this value, or all or none a path */
 };
 int config_entries(const struct config *config, struct arena *arena,
                    struct config_entry **ret_entries);

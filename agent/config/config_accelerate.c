@@ -85,7 +85,7 @@ static int apply(struct config_parser *p, const char *name, const char *key, con
 {
     bool is_true = false;
     if (strcmp(key, "xla_fsdp_grad_ckpt") == 0 && config_parse_bool(text, &is_true) && is_true)
-        config_note(p, "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing");
+        config_warn(p, "xla_fsdp_grad_ckpt stands for memory.activation_checkpointing");
     if (config_apply(p, key, text, SOURCE_FILE, err) == 0)
         return 0;
     bool known = err->code != ERR_NOT_FOUND;
@@ -135,7 +135,7 @@ static int apply_precisions(struct config_parser *p, const char *name, const jso
                              name, part);
         const char *full = arena_printf(p->arena, "%s.%s", name, part);
         if (!rows[i].key)
-            config_note(p, "%s is ignored: there is nothing that it could change", full);
+            config_warn(p, "%s is ignored: there is nothing that it could change", full);
         else if (apply(p, full, rows[i].key, dtype_name(text), err))
             return -1;
     }
@@ -246,7 +246,7 @@ static int apply_top_key(struct config_parser *p, const struct top_key *row, con
                          text ? text : "", text ? "': " : "",
                          row->why ? row->why : "must be a single value");
     if (!is_of_tpu(row->name)) /* those are told together */
-        config_note(p, "%s is ignored: it changes nothing here", row->name);
+        config_warn(p, "%s is ignored: it changes nothing here", row->name);
     return 0;
 }
 
@@ -284,13 +284,13 @@ int config_apply_accelerate(struct config_parser *p, const json_t *root, const c
             return -1;
     }
     if (of_tpu[0])
-        config_note(p, "%s: passed over, there is no TPU backend", of_tpu);
+        config_warn(p, "%s: passed over, there is no TPU backend", of_tpu);
     if (!fsdp || is_empty(fsdp))
         return 0;
     if (!json_is_object(fsdp))
         return error_set(err, ERR_CONFIG, "fsdp_config: must be a mapping");
     if (strcmp(type, "FSDP") != 0) {
-        config_note(p, "fsdp_config is ignored: distributed_type is %s", type);
+        config_warn(p, "fsdp_config is ignored: distributed_type is %s", type);
         return 0;
     }
     return config_apply_fsdp_keys(p, fsdp, err) ? error_wrap(err, "fsdp_config") : 0;

@@ -43,7 +43,7 @@ static int refuse(struct config_parser *p, const char *name, const char *value, 
             return error_set(err, ERR_CONFIG, "'%s': %s", given, row->why);
         if (row->verdict == IGNORED_SWITCH && !config_parse_bool(given, &ignored))
             return error_set(err, ERR_CONFIG, "'%s' is not true or false", given);
-        config_note(p, "%s is ignored: %s", name, row->why);
+        config_warn(p, "%s is ignored: %s", name, row->why);
         return 0;
     }
     return 0;

@@ -277,6 +277,6 @@ int config_finish(struct config_parser *p, struct error *err)
     finish_wrap(p);
     if (finish_places(p, err) || config_check_rules(p, err))
         return -1;
-    config_note_idle(p);
+    config_warn_rules(p);
     return 0;
 }

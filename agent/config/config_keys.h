@@ -4,7 +4,7 @@
 #ifndef SHOAL_AGENT_CONFIG_KEYS_H
 #define SHOAL_AGENT_CONFIG_KEYS_H
 
-#include "agent/config/config.h"
+#include "agent/config/config_needs.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +26,10 @@ struct config_choice {
     int64_t value;
 };
 
+/* Whether a key must have one value on all ranks. */
+enum config_ranks { RANKS_AS_TABLE, RANKS_MATCH, RANKS_DIFFER };
+enum { CONFIG_MAX_NEEDS = 2 };
+
 struct config_key {
     const char *group, *name; /* the group of a map within a group is "group.map" */
     enum config_type type;
@@ -39,6 +43,9 @@ struct config_key {
     const char *implied;     /* what the flag means without a value; NULL: it needs one */
     bool needs_group;        /* its name alone could mean others' keys, too */
     const char *environment; /* other variables it is read from, separated by spaces; NULL: none */
+    enum config_need needs[CONFIG_MAX_NEEDS]; /* without all of which it does nothing */
+    enum config_ranks ranks;
+    bool is_path; /* or made of one: each rank may have another */
 };
 
 /* Rows: group, name, field, default, what is allowed, other names, help; what few keys have is
@@ -67,6 +74,7 @@ struct config_key {
 struct config_table {
     const struct config_key *keys;
     int count;
+    enum config_ranks ranks; /* of keys that do not say otherwise */
 };
 extern const struct config_table config_table_model;  /* model */
 extern const struct config_table config_table_data;   /* data */
@@ -77,6 +85,7 @@ extern const struct config_table config_table_run;    /* logging, profiler, runt
 /* All rows, in the order of the tables. */
 int config_key_count(void);
 const struct config_key *config_key(int index);
+bool config_ranks_must_match(int index);
 /* The row whose field is at the offset in struct agent_config; there must be one. */
 int config_key_at(size_t offset);
 

@@ -29,7 +29,8 @@ static const struct config_key keys[] = {
     KEY_TEXT(
         "model", "name_or_path", model.name_or_path, "",
         "model_id model_name model_name_or_path pretrained_model_name_or_path",
-        "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)"),
+        "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)",
+        .is_path = true),
     KEY_CHOICE("model", "type", model.type, "auto",
                CHOICES({"auto", MODEL_AUTO}, {"mnist_cnn", FAMILY_mnist_cnn},
                        LANGUAGE_FAMILIES(FAMILY_CHOICE, COMMA)),
@@ -41,7 +42,8 @@ static const struct config_key keys[] = {
         NULL, "where initial values come from; auto: the model's weights if it has any"),
     KEY_TEXT(
         "model", "init_weights", model.init_weights, "", "initial_weights_checkpoint",
-        "initial values from this checkpoint or directory of weights; nothing else is taken from it"),
+        "initial values from this checkpoint or directory of weights; nothing else is taken from it",
+        .is_path = true),
     KEY_TEXT("model", "architecture", model.architecture, "", NULL,
              "published sizes by name, llama3_2_1b or gpt2 (a preset of that name sets it); empty: "
              "config.json's, or those of config_overrides"),
@@ -92,13 +94,14 @@ static const struct config_key keys[] = {
                        {"linear", ROPE_LINEAR}, {"dynamic", ROPE_DYNAMIC}, {"llama3", ROPE_LLAMA3}),
                NULL, "how rotary positions are stretched; config: as config.json says"),
     KEY_FLOAT("model.rope_scaling", "factor", rope.factor, "0", 0, 1e6, NULL,
-              "linear, dynamic, llama3: by how much"),
+              "linear, dynamic, llama3: by how much", .needs = {NEED_STRETCHED_ROPE}),
     KEY_FLOAT("model.rope_scaling", "low_freq_factor", rope.low_freq_factor, "0", 0, 1e6, NULL,
-              "llama3"),
+              "llama3", .needs = {NEED_LLAMA3_ROPE}),
     KEY_FLOAT("model.rope_scaling", "high_freq_factor", rope.high_freq_factor, "0", 0, 1e6, NULL,
-              "llama3"),
+              "llama3", .needs = {NEED_LLAMA3_ROPE}),
     KEY_INT("model.rope_scaling", "original_max_position_embeddings",
-            rope.original_max_position_embeddings, "0", 0, 1e9, NULL, "llama3"),
+            rope.original_max_position_embeddings, "0", 0, 1e9, NULL, "llama3",
+            .needs = {NEED_LLAMA3_ROPE}),
 };
 
-const struct config_table config_table_model = {keys, sizeof keys / sizeof keys[0]};
+const struct config_table config_table_model = {keys, sizeof keys / sizeof keys[0], RANKS_MATCH};

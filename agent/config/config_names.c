@@ -19,12 +19,26 @@ int config_key_count(void)
     return count;
 }
 
-const struct config_key *config_key(int index)
+/* The table that has the row; *index becomes the row's place in it. */
+static const struct config_table *table_of(int *index)
 {
     size_t table = 0;
-    while (index >= tables[table]->count)
-        index -= tables[table++]->count;
-    return &tables[table]->keys[index];
+    while (*index >= tables[table]->count)
+        *index -= tables[table++]->count;
+    return tables[table];
+}
+
+const struct config_key *config_key(int index)
+{
+    const struct config_table *table = table_of(&index);
+    return &table->keys[index];
+}
+
+bool config_ranks_must_match(int index)
+{
+    const struct config_table *table = table_of(&index);
+    enum config_ranks ranks = table->keys[index].ranks;
+    return (ranks == RANKS_AS_TABLE ? table->ranks : ranks) == RANKS_MATCH;
 }
 
 int config_key_at(size_t offset)

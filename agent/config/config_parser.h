@@ -67,7 +67,7 @@ struct config_parser {
     enum config_source fsdp2_source;
     struct str unknown;  /* names of unknown flags that may be another trainer's */
     struct str mistaken; /* of those that are errors */
-    struct str notes;    /* what is ignored and why */
+    struct str warnings; /* what is ignored and why */
 };
 
 /* Splits the command line into flags, argument files expanded. */
@@ -129,25 +129,23 @@ int config_finish(struct config_parser *p, struct error *err);
 /* Where the value of a field came from, in a function that has the parser as `p`. */
 #define SOURCE_OF(field) config_source_of(p->config, &p->config->value.field)
 
-/* For config_finish: ERR_CONFIG for what contradicts itself; notes on what was asked for and does
- * nothing. */
+/* For config_finish: ERR_CONFIG for settings that contradict each other; warnings about settings
+ * that have no effect. */
 int config_check_rules(const struct config_parser *p, struct error *err);
-void config_note_idle(struct config_parser *p);
-/* Of these, the keys that need another setting, one note for each. */
-void config_note_unmet(struct config_parser *p);
+void config_warn_rules(struct config_parser *p);
+/* Warns of each key that was given without what its row needs. */
+void config_warn_unused(struct config_parser *p);
 /* Whether somebody wants the key's value. Who gives it the one it has anyway asks for nothing, nor
  * does a resolved configuration. */
 bool config_is_asked_for(const struct config_parser *p, int index);
 
-/* Adds to the warning, of what changes nothing that is trained or kept; config_add_headline tells
- * the rest. */
-void config_note(struct config_parser *p, const char *format, ...)
+/* Adds to the warning: of what changes nothing that is trained or kept. config_add_headline() is
+ * for the rest. */
+void config_warn(struct config_parser *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The rules of the data's keys, for config_finish: ERR_CONFIG for what is wrong; notes on what was
- * given and is not read. */
+/* The rules of the data's keys, for config_finish. Errors: ERR_CONFIG. */
 int config_check_data(const struct agent_config *config, struct error *err);
-void config_note_data(struct config_parser *p);
 
 #ifdef __cplusplus
 }

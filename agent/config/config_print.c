@@ -190,6 +190,8 @@ int config_entries(const struct config *config, struct arena *arena,
             .key = arena_printf(arena, "%s.%s", key->group, key->name),
             .value = arena_strdup(arena, str_text(&value)),
             .is_number = key->type != TYPE_TEXT && key->type != TYPE_CHOICE,
+            .is_path = key->is_path,
+            .ranks_match = config_ranks_must_match(i),
         };
     }
     *ret_entries = entries;

@@ -247,7 +247,7 @@ int config_check_rules(const struct config_parser *p, struct error *err)
 }
 
 /* A rate that never gets to what was asked for. */
-static void note_course(struct config_parser *p)
+static void warn_schedule(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
     bool warms_up =
@@ -260,7 +260,7 @@ static void note_course(struct config_parser *p)
 }
 
 /* A run by epochs has its number of steps from the data: the trainer tells then. */
-static void note_evaluation(struct config_parser *p)
+static void warn_evaluation(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
     if (c->eval.strategy == EVAL_STEPS && c->schedule.max_steps > 0 &&
@@ -272,7 +272,7 @@ static void note_evaluation(struct config_parser *p)
 }
 
 /* A directory that nobody named. */
-static void note_saving(struct config_parser *p)
+static void warn_saving(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
     if (c->checkpoint.dir[0] && SOURCE_OF(checkpoint.dir) == SOURCE_PRESET)
@@ -283,29 +283,28 @@ static void note_saving(struct config_parser *p)
 }
 
 /* What was asked for and does nothing, although it is no mistake. */
-void config_note_idle(struct config_parser *p)
+void config_warn_rules(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
     if (schedule_has_end((enum schedule_type)c->schedule.type) && c->schedule.min_lr > 0 &&
         c->schedule.min_lr >= c->optimizer.lr)
         config_add_headline(p->config, p->arena,
                             "schedule.min_lr is not below optimizer.lr: the rate does not fall");
-    note_course(p);
-    note_evaluation(p);
-    note_saving(p);
+    warn_schedule(p);
+    warn_evaluation(p);
+    warn_saving(p);
     if (c->memory.cpu_offload)
-        config_note(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");
+        config_warn(p, "memory.cpu_offload slows training a lot: use it where nothing else fits");
     if (!c->parallel.sync_module_states)
-        config_note(p, "parallel.sync_module_states=false is ignored: all ranks begin with the "
+        config_warn(p, "parallel.sync_module_states=false is ignored: all ranks begin with the "
                        "same values anyway");
     if (SOURCE_OF(parallel.cpu_ram_efficient_loading) > SOURCE_PRESET &&
         !c->parallel.cpu_ram_efficient_loading)
-        config_note(p, "parallel.cpu_ram_efficient_loading=false is ignored: each rank reads its "
+        config_warn(p, "parallel.cpu_ram_efficient_loading=false is ignored: each rank reads its "
                        "own slices anyway");
     if (c->logging.lang != LANG_EN && c->logging.style != STYLE_T5)
-        config_note(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
-    config_note_unmet(p);
-    config_note_data(p);
+        config_warn(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
+    config_warn_unused(p);
     const struct model_family *family = config_family(c);
     if (family && config_is_language(c) &&
         !config_model_has(family, config_key_at(KEY_AT(model.dropout))) &&
@@ -313,5 +312,5 @@ void config_note_idle(struct config_parser *p)
          (SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET && c->overrides.embd_pdrop >= 0) ||
          (SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET && c->overrides.attn_pdrop >= 0) ||
          c->model.dropout > 0))
-        config_note(p, "dropout is ignored: the model has none");
+        config_warn(p, "dropout is ignored: the model has none");
 }

@@ -80,7 +80,7 @@ static void finish_steps(struct config_parser *p)
     if (!config_is_launched(p) || c->schedule.max_steps == 0)
         return;
     if (SOURCE_OF(schedule.epochs) > SOURCE_PRESET && c->schedule.epochs > 0)
-        config_note(p, "schedule.num_train_epochs is ignored: schedule.max_steps decides, as in "
+        config_warn(p, "schedule.num_train_epochs is ignored: schedule.max_steps decides, as in "
                        "Trainer");
     c->schedule.epochs = 0;
     p->config->source[config_key_at(KEY_AT(schedule.epochs))] = SOURCE_OF(schedule.max_steps);

@@ -1,0 +1,80 @@
+#include "agent/config/config_needs.h"
+
+#include "agent/config/config_model.h"
+#include "agent/dataset/token_source.h"
+#include "agent/models/families.h"
+#include "agent/shard/optim_kind.h"
+#include "agent/shard/schedule.h"
+#include "agent/shard/shard.h"
+
+#include <string.h>
+
+/* Sets of what a model may learn. */
+#define LEARNS(task) (1u << MODEL_##task)
+#define SEQUENCES    (LEARNS(MASKED) | LEARNS(PRETRAINING) | LEARNS(CLASSES))
+
+/* All that are possible before a config.json is read. */
+static unsigned learns(const struct agent_config *c)
+{
+    const struct model_family *family = config_family(c);
+    unsigned tasks = 0;
+    if (family && c->model.head != HEAD_AUTO)
+        return 1u << c->model.head;
+    for (int h = 0; family && h < family->head_count; h++)
+        tasks |= 1u << family->heads[h].task;
+    return family ? tasks : ~0u;
+}
+
+static bool reads_ids(const struct agent_config *c)
+{
+    return c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
+}
+
+/* Whether the optimizer reads what `use` stands for. */
+static bool reads(const struct agent_config *c, enum optim_use use)
+{
+    return optim_kind(c->optimizer.name)->uses & use;
+}
+
+static bool may_have_gpus(const struct agent_config *c)
+{
+    return strcmp(c->runtime.device, "cpu") != 0;
+}
+
+#define NEED(need, text, expression)                                                               \
+    static bool is_met_##need(const struct agent_config *c)                                        \
+    {                                                                                              \
+        return expression;                                                                         \
+    }
+#define OPTIM(need, use) NEED(need, , reads(c, use))
+CONFIG_NEEDS(NEED, OPTIM)
+#undef NEED
+#undef OPTIM
+
+static const struct {
+    bool (*is_met)(const struct agent_config *c);
+    const char *text;   /* NULL: the optimizers that have `use` */
+    enum optim_use use; /* 0: none */
+} rows[] = {
+#define NEED(need, text, expression) [NEED_##need] = {is_met_##need, text, 0},
+#define OPTIM(need, use)             [NEED_##need] = {is_met_##need, NULL, use},
+    CONFIG_NEEDS(NEED, OPTIM)
+#undef NEED
+#undef OPTIM
+};
+
+bool config_need_is_met(enum config_need need, const struct agent_config *c)
+{
+    return need == NEED_NOTHING || rows[need].is_met(c);
+}
+
+void config_need_describe(enum config_need need, struct str *out)
+{
+    char users[64];
+    if (rows[need].text) {
+        str_add(out, rows[need].text);
+        return;
+    }
+    optim_users(rows[need].use, users, sizeof users);
+    str_printf(out, "optimizer.name=%s", users);
+}
