@@ -10,7 +10,7 @@
  *
  * model/ and optimizer/ are what PyTorch's distributed checkpoint reader for Hugging Face files
  * (torch.distributed.checkpoint.hf_storage) reads. Tensors are stored by name and place in the
- * whole tensor, so any number of ranks can load what any other number saved. Knows named pieces of
+ * whole tensor, so any number of ranks can load what any other number saved. Knows named ranges of
  * tensors in host memory; not units, optimizers or devices. */
 #ifndef SHOAL_AGENT_CHECKPOINT_H
 #define SHOAL_AGENT_CHECKPOINT_H
@@ -33,18 +33,18 @@ extern "C" {
 #define CHECKPOINT_FULL "full"
 
 /* A run of elements of a tensor. */
-struct checkpoint_piece {
+struct tensor_range {
     const char *name; /* "fc1.weight"; optimizer state: "fc1.weight.square_avg" */
     int dims;         /* of the whole tensor, at most BOX_MAX_DIMS */
     int64_t shape[BOX_MAX_DIMS];
-    int64_t first;    /* the piece's first element within the whole tensor, row-major */
+    int64_t first;    /* the range's first element within the whole tensor, row-major */
     int64_t count;    /* >= 1 */
     enum dtype dtype; /* of data: saved as it is; what was saved in another is converted to it */
     void *data;       /* host, [count]; only read when saving */
 };
 
-struct checkpoint_pieces {
-    const struct checkpoint_piece *items; /* each name at most once */
+struct tensor_ranges {
+    const struct tensor_range *items; /* each name at most once */
     int count;
 };
 
@@ -66,7 +66,7 @@ struct checkpoint_save {
     const struct checkpoint_state *state;
     const char *texts[CHECKPOINT_TEXTS]; /* NULL: there is no such file; read on rank 0 */
     /* What this rank writes: together the ranks must give each element exactly once. */
-    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+    struct tensor_ranges parts[CHECKPOINT_PARTS];
     struct comm *comm;
     struct stream *stream; /* for the collectives; waited for */
 };
@@ -135,13 +135,13 @@ int checkpoint_read_text(struct checkpoint *checkpoint, enum checkpoint_text tex
 int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_part part,
                           enum dtype *ret_dtype, struct error *err);
 
-/* Fills the data of each piece from whichever files have its elements, widened exactly or rounded
+/* Fills the data of each range from whichever files have its elements, widened exactly or rounded
  * to nearest where it was saved in another dtype; each file that is read is first verified against
  * its checksum. Errors: ERR_INPUT names the file that is damaged or the
  * elements that are in no file, ERR_SHAPE a tensor that has another shape. The data is then
  * undefined. */
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
-                    const struct checkpoint_pieces *pieces, struct error *err);
+                    const struct tensor_ranges *ranges, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -132,11 +132,11 @@ static void print_shape(int dims, const int64_t *shape, char *out, size_t room)
 
 /* The whole shape reaches as far as any of the boxes does. */
 static int check_shape(const struct index_entry *entries, int count,
-                       const struct checkpoint_piece *piece, struct error *err)
+                       const struct tensor_range *range, struct error *err)
 {
     int64_t whole[BOX_MAX_DIMS] = {0};
     int dims = entries[0].tensor.dims;
-    bool same = dims == piece->dims;
+    bool same = dims == range->dims;
     for (int i = 0; i < count; i++) {
         same = same && entries[i].tensor.dims == dims;
         for (int d = 0; d < entries[i].tensor.dims; d++) {
@@ -145,50 +145,50 @@ static int check_shape(const struct index_entry *entries, int count,
         }
     }
     for (int d = 0; d < dims && same; d++)
-        same = whole[d] == piece->shape[d];
+        same = whole[d] == range->shape[d];
     if (same)
         return 0;
     char saved[96], wanted[96];
     print_shape(dims, whole, saved, sizeof saved);
-    print_shape(piece->dims, piece->shape, wanted, sizeof wanted);
+    print_shape(range->dims, range->shape, wanted, sizeof wanted);
     return error_set(err, ERR_SHAPE,
                      "tensor %s was saved with shape %s, the model has %s: another model's "
                      "checkpoint",
-                     piece->name, saved, wanted);
+                     range->name, saved, wanted);
 }
 
-int index_find(const struct checkpoint_index *index, const struct checkpoint_piece *piece,
+int index_find(const struct checkpoint_index *index, const struct tensor_range *range,
                struct index_entry **ret_entries, int *ret_count, struct error *err)
 {
-    int low = 0, high = index->count; /* the first entry whose name is not below the piece's */
+    int low = 0, high = index->count; /* the first entry whose name is not below the range's */
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (strcmp(index->entries[middle].tensor.name, piece->name) < 0)
+        if (strcmp(index->entries[middle].tensor.name, range->name) < 0)
             low = middle + 1;
         else
             high = middle;
     }
     struct index_entry *entries = index->entries + low;
     int count = 0;
-    while (low + count < index->count && strcmp(entries[count].tensor.name, piece->name) == 0)
+    while (low + count < index->count && strcmp(entries[count].tensor.name, range->name) == 0)
         count++;
     if (count == 0)
         return error_set(err, ERR_INPUT,
                          "there is no tensor %s in it: saved from another model or with another "
                          "optimizer",
-                         piece->name);
-    if (check_shape(entries, count, piece, err) < 0)
+                         range->name);
+    if (check_shape(entries, count, range, err) < 0)
         return -1;
     for (int i = 0; i < count; i++) {
         struct index_entry *e = &entries[i];
         if (!tensor_has_values(e->tensor.dtype))
             return error_set(err, ERR_INPUT, "tensor %s was saved as %s, expected F32, F16 or BF16",
-                             piece->name, safetensors_dtype_name(e->tensor.dtype));
-        if (!box_is_range(piece->dims, piece->shape, e->offset, e->tensor.shape, &e->first))
+                             range->name, safetensors_dtype_name(e->tensor.dtype));
+        if (!box_is_range(range->dims, range->shape, e->offset, e->tensor.shape, &e->first))
             return error_set(err, ERR_INPUT,
                              "tensor %s: %s has a part of it that is not a run of "
                              "elements",
-                             piece->name, e->file->path);
+                             range->name, e->file->path);
     }
     qsort(entries, (size_t)count, sizeof *entries, compare_places);
     *ret_entries = entries;

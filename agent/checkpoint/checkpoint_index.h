@@ -28,10 +28,10 @@ struct checkpoint_index {
 int index_build(struct arena *arena, const char *path, const struct manifest *manifest,
                 enum checkpoint_part part, struct checkpoint_index *ret_index, struct error *err);
 
-/* The boxes of the piece's tensor, by place. Errors: ERR_INPUT if there is no such tensor or it is
- * of none of the dtypes of weights, ERR_SHAPE if its whole shape differs from the piece's; without
+/* The boxes of the range's tensor, by place. Errors: ERR_INPUT if there is no such tensor or it is
+ * of none of the dtypes of weights, ERR_SHAPE if its whole shape differs from the range's; without
  * file names, which the caller adds. */
-int index_find(const struct checkpoint_index *index, const struct checkpoint_piece *piece,
+int index_find(const struct checkpoint_index *index, const struct tensor_range *range,
                struct index_entry **ret_entries, int *ret_count, struct error *err);
 
 /* Opens a file of the checkpoint at `path`; its header is then what was saved. */

@@ -1,4 +1,4 @@
-/* Loading looks every piece up by name and place, whoever wrote it, and then reads file by file, so
+/* Loading looks every range up by name and place, whoever wrote it, and then reads file by file, so
  * that each file is opened and verified once. */
 #include "agent/checkpoint/checkpoint_index.h"
 #include "agent/checkpoint/tensor_values.h"
@@ -122,29 +122,29 @@ static void plan_add(struct plan *plan, struct transfer transfer)
     plan->items[plan->count++] = transfer;
 }
 
-/* Finds all elements of a piece. */
-static int plan_piece(const struct checkpoint_index *index, const struct checkpoint_piece *piece,
+/* Finds all elements of a range. */
+static int plan_range(const struct checkpoint_index *index, const struct tensor_range *range,
                       struct plan *plan, struct error *err)
 {
     struct index_entry *entries;
     int count;
-    if (index_find(index, piece, &entries, &count, err) < 0)
+    if (index_find(index, range, &entries, &count, err) < 0)
         return -1;
-    int64_t at = piece->first, end = piece->first + piece->count;
+    int64_t at = range->first, end = range->first + range->count;
     for (int i = 0; i < count && at < end && entries[i].first <= at; i++) {
         int64_t there = entries[i].first + entries[i].tensor.count;
         int64_t stop = there < end ? there : end;
         if (stop <= at)
             continue;
-        size_t offset = (size_t)(at - piece->first) * dtype_bytes(piece->dtype);
+        size_t offset = (size_t)(at - range->first) * dtype_bytes(range->dtype);
         plan_add(plan, (struct transfer){&entries[i], at - entries[i].first, stop - at,
-                                         piece->dtype, (char *)piece->data + offset});
+                                         range->dtype, (char *)range->data + offset});
         at = stop;
     }
     if (at == end)
         return 0;
     return error_set(err, ERR_INPUT, "element %" PRId64 " of tensor %s is in none of its files", at,
-                     piece->name);
+                     range->name);
 }
 
 static int compare_files(const void *a, const void *b)
@@ -219,7 +219,7 @@ int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_p
 }
 
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
-                    const struct checkpoint_pieces *pieces, struct error *err)
+                    const struct tensor_ranges *ranges, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct checkpoint_index index;
@@ -227,8 +227,8 @@ int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
         return -1;
     struct plan plan = {0};
     int result = 0;
-    for (int i = 0; i < pieces->count && result == 0; i++)
-        if ((result = plan_piece(&index, &pieces->items[i], &plan, err)) < 0)
+    for (int i = 0; i < ranges->count && result == 0; i++)
+        if ((result = plan_range(&index, &ranges->items[i], &plan, err)) < 0)
             error_wrap(err, "%s", checkpoint->path);
     if (result == 0)
         result = read_files(checkpoint, &plan, err);

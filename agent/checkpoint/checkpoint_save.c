@@ -53,22 +53,22 @@ static int share_notice(const struct checkpoint_save *save, struct notice *notic
 
 /* ---- every rank: its files ---- */
 
-/* A piece's k-th box, and where its data is. */
-struct slot {
-    const struct checkpoint_piece *piece;
+/* A range's k-th box, and where its data is. */
+struct saved_box {
+    const struct tensor_range *range;
     struct box box;
     const char *data;
 };
 
-/* The k-th box of every piece that has so many. Returns how many; *ret_most is the largest number
- * of boxes of any piece. */
-static int collect_slots(const struct checkpoint_pieces *pieces, int k, struct slot *slots,
+/* The k-th box of every range that has so many. Returns how many; *ret_most is the largest number
+ * of boxes of any range. */
+static int collect_boxes(const struct tensor_ranges *ranges, int k, struct saved_box *saved,
                          int *ret_most)
 {
     int count = 0;
     *ret_most = 0;
-    for (int i = 0; i < pieces->count; i++) {
-        const struct checkpoint_piece *p = &pieces->items[i];
+    for (int i = 0; i < ranges->count; i++) {
+        const struct tensor_range *p = &ranges->items[i];
         struct box boxes[BOX_MAX_PER_RANGE];
         int n = box_cut(p->dims, p->shape, p->first, p->count, boxes);
         *ret_most = n > *ret_most ? n : *ret_most;
@@ -77,20 +77,20 @@ static int collect_slots(const struct checkpoint_pieces *pieces, int k, struct s
         const char *data = p->data;
         for (int before = 0; before < k; before++)
             data += (size_t)boxes[before].count * dtype_bytes(p->dtype);
-        slots[count++] = (struct slot){p, boxes[k], data};
+        saved[count++] = (struct saved_box){p, boxes[k], data};
     }
     return count;
 }
 
 /* The text for CHECKPOINT_NOTE_OFFSETS. In the arena. */
-static const char *offsets_note(struct arena *arena, const struct slot *slots, int count)
+static const char *offsets_note(struct arena *arena, const struct saved_box *saved, int count)
 {
     json_t *root = json_object();
     for (int i = 0; i < count; i++) {
         json_t *offsets = json_array();
-        for (int d = 0; d < slots[i].piece->dims; d++)
-            json_array_append_new(offsets, json_integer(slots[i].box.offset[d]));
-        json_object_set_new(root, slots[i].piece->name,
+        for (int d = 0; d < saved[i].range->dims; d++)
+            json_array_append_new(offsets, json_integer(saved[i].box.offset[d]));
+        json_object_set_new(root, saved[i].range->name,
                             json_pack("{s:o}", CHECKPOINT_SAVED_OFFSETS, offsets));
     }
     char *text = json_dumps(root, JSON_COMPACT);
@@ -101,22 +101,22 @@ static const char *offsets_note(struct arena *arena, const struct slot *slots, i
 }
 
 /* One safetensors file of these boxes. */
-static int write_slots(const struct file_ops *files, const char *path, const struct slot *slots,
-                       int count, struct durable_result *ret_result, uint64_t *ret_head,
-                       struct error *err)
+static int write_boxes(const struct file_ops *files, const char *path,
+                       const struct saved_box *saved, int count, struct durable_result *ret_result,
+                       uint64_t *ret_head, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct safetensors_tensor *tensors = arena_array(arena, struct safetensors_tensor, count);
     for (int i = 0; i < count; i++) {
-        const struct slot *s = &slots[i];
-        tensors[i] = (struct safetensors_tensor){.name = s->piece->name,
-                                                 .dtype = tensor_dtype_of(s->piece->dtype),
-                                                 .dims = s->piece->dims};
+        const struct saved_box *s = &saved[i];
+        tensors[i] = (struct safetensors_tensor){.name = s->range->name,
+                                                 .dtype = tensor_dtype_of(s->range->dtype),
+                                                 .dims = s->range->dims};
         memcpy(tensors[i].shape, s->box.extent, sizeof s->box.extent);
     }
     const struct safetensors_note notes[] = {
         {CHECKPOINT_NOTE_VERSION, "1.0"},
-        {CHECKPOINT_NOTE_OFFSETS, offsets_note(arena, slots, count)},
+        {CHECKPOINT_NOTE_OFFSETS, offsets_note(arena, saved, count)},
     };
     struct safetensors_layout layout;
     safetensors_lay_out(arena, tensors, count, notes, array_length(notes), &layout);
@@ -125,9 +125,9 @@ static int write_slots(const struct file_ops *files, const char *path, const str
         return -1;
     int result = durable_write(file, layout.header, (size_t)layout.header_bytes, err);
     for (int i = 0; i < count && result == 0; i++) {
-        const struct slot *s = &slots[layout.order[i] - tensors];
+        const struct saved_box *s = &saved[layout.order[i] - tensors];
         result =
-            durable_write(file, s->data, (size_t)s->box.count * dtype_bytes(s->piece->dtype), err);
+            durable_write(file, s->data, (size_t)s->box.count * dtype_bytes(s->range->dtype), err);
     }
     if (result < 0) {
         durable_abandon(file);
@@ -147,16 +147,16 @@ static char *file_path(enum checkpoint_part part, int rank, int file, int files)
 static int write_part(const struct checkpoint_save *save, const char *temp,
                       enum checkpoint_part part, struct part_report *report, struct error *err)
 {
-    const struct checkpoint_pieces *pieces = &save->parts[part];
-    auto_free struct slot *slots = xcalloc((size_t)pieces->count, sizeof *slots);
+    const struct tensor_ranges *ranges = &save->parts[part];
+    auto_free struct saved_box *saved = xcalloc((size_t)ranges->count, sizeof *saved);
     int files = 0;
-    collect_slots(pieces, 0, slots, &files);
+    collect_boxes(ranges, 0, saved, &files);
     report->file_count = files;
     for (int k = 0; k < files; k++) {
-        int most, count = collect_slots(pieces, k, slots, &most);
+        int most, count = collect_boxes(ranges, k, saved, &most);
         auto_free char *below = file_path(part, save->comm->rank, k, files);
         auto_free char *path = xasprintf("%s/%s", temp, below);
-        if (write_slots(save->files, path, slots, count, &report->files[k], &report->heads[k],
+        if (write_boxes(save->files, path, saved, count, &report->files[k], &report->heads[k],
                         err) < 0)
             return -1;
     }

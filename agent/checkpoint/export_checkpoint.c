@@ -25,8 +25,8 @@ struct export_source {
     enum dtype dtype;      /* of what is written */
     int64_t most_bytes;    /* of what is read together; 0: all */
     int first, end;
-    struct checkpoint_piece *pieces; /* [count] */
-    float *values;                   /* of all that is read */
+    struct tensor_range *ranges; /* [count] */
+    float *values;               /* of all that is read */
 };
 
 /* ---- the checkpoint ---- */
@@ -61,7 +61,7 @@ static void list_tensors(struct export_source *s)
     struct model *model = architecture_build(s->arena, &s->architecture);
     s->params = module_list_params(s->arena, model->root, &s->count);
     s->tensors = export_tensors_of(s->arena, s->params, s->count);
-    s->pieces = arena_array(s->arena, struct checkpoint_piece, s->count);
+    s->ranges = arena_array(s->arena, struct tensor_range, s->count);
 }
 
 /* Reads the tensors that lie with tensor i in a file, by the rule that cuts the export's files. */
@@ -82,17 +82,17 @@ static int read_around(struct export_source *s, int i, struct error *err)
     s->values = xrealloc(s->values, (size_t)bytes);
     for (int k = s->first; k < s->end; k++) {
         const struct param *p = s->params[k];
-        struct checkpoint_piece *piece = &s->pieces[k];
-        *piece = (struct checkpoint_piece){.name = p->name,
-                                           .dims = p->dims,
-                                           .count = p->count,
-                                           .dtype = DTYPE_F32,
-                                           .data = s->values + count};
-        memcpy(piece->shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
+        struct tensor_range *range = &s->ranges[k];
+        *range = (struct tensor_range){.name = p->name,
+                                       .dims = p->dims,
+                                       .count = p->count,
+                                       .dtype = DTYPE_F32,
+                                       .data = s->values + count};
+        memcpy(range->shape, p->shape, (size_t)p->dims * sizeof p->shape[0]);
         count += p->count;
     }
-    const struct checkpoint_pieces pieces = {s->pieces + s->first, s->end - s->first};
-    return checkpoint_load(s->checkpoint, CHECKPOINT_MODEL, &pieces, err);
+    const struct tensor_ranges ranges = {s->ranges + s->first, s->end - s->first};
+    return checkpoint_load(s->checkpoint, CHECKPOINT_MODEL, &ranges, err);
 }
 
 static int gather(void *ctx, int i, float *values, struct error *err)
@@ -102,7 +102,7 @@ static int gather(void *ctx, int i, float *values, struct error *err)
         s->first = s->end = 0;
         return -1;
     }
-    memcpy(values, s->pieces[i].data, (size_t)s->params[i]->count * sizeof *values);
+    memcpy(values, s->ranges[i].data, (size_t)s->params[i]->count * sizeof *values);
     return 0;
 }
 

@@ -357,28 +357,28 @@ static int compare_ties(struct loading *l, const struct param *param, int64_t fi
 }
 
 /* To the slice, in its dtype. */
-static void put(struct loading *l, const struct shard_piece *piece, int64_t done, int64_t count)
+static void put(struct loading *l, const struct param_range *range, int64_t done, int64_t count)
 {
     enum dtype dtype = shard_dtype(l->shard);
-    char *slice = (char *)shard_get_unit(l->shard, piece->unit)->value;
+    char *slice = (char *)shard_get_unit(l->shard, range->unit)->value;
     size_t size = dtype_bytes(dtype);
     dtype_narrow(dtype, l->values, count);
-    stream_copy(shard_update_stream(l->shard), slice + (size_t)(piece->shard_offset + done) * size,
+    stream_copy(shard_update_stream(l->shard), slice + (size_t)(range->shard_offset + done) * size,
                 l->values, (size_t)count * size);
 }
 
-static int load_piece(struct loading *l, const struct shard_piece *piece, struct error *err)
+static int load_range(struct loading *l, const struct param_range *range, struct error *err)
 {
-    struct place place = find_param(l->pretrained, piece->param->name);
+    struct place place = find_param(l->pretrained, range->param->name);
     if (!place.tensor) /* a head's */
         return 0;
-    for (int64_t done = 0; done < piece->count; done += CHUNK_ELEMENTS) {
-        int64_t count = piece->count - done < CHUNK_ELEMENTS ? piece->count - done : CHUNK_ELEMENTS;
-        int64_t first = piece->param_offset + done;
+    for (int64_t done = 0; done < range->count; done += CHUNK_ELEMENTS) {
+        int64_t count = range->count - done < CHUNK_ELEMENTS ? range->count - done : CHUNK_ELEMENTS;
+        int64_t first = range->param_offset + done;
         if (read_floats(l->pretrained, place, first, count, l->raw, l->values, err) < 0 ||
-            compare_ties(l, piece->param, first, count, err) < 0)
+            compare_ties(l, range->param, first, count, err) < 0)
             return -1;
-        put(l, piece, done, count);
+        put(l, range, done, count);
         if (stream_sync(shard_update_stream(l->shard), err) < 0)
             return -1;
     }
@@ -396,9 +396,9 @@ int pretrained_load(const struct pretrained *pretrained, const struct model *mod
     auto_free float *raw = xmalloc(CHUNK_ELEMENTS * sizeof *raw);
     l.values = values, l.others = others, l.raw = raw;
     int count;
-    const struct shard_piece *pieces = shard_pieces(shard, &count);
+    const struct param_range *ranges = shard_ranges(shard, &count);
     for (int i = 0; i < count; i++)
-        if (load_piece(&l, &pieces[i], err) < 0)
+        if (load_range(&l, &ranges[i], err) < 0)
             return -1;
     shard_values_changed(shard);
     return 0;

@@ -12,7 +12,7 @@
 enum { ROUNDING = 1 }; /* keeps its random numbers apart from dropout's and initial values' */
 
 /* Neighbours in a slice that are stepped at once. */
-struct span {
+struct slice_range {
     int unit;
     int64_t offset, count; /* within the slice */
     bool decays;
@@ -24,8 +24,8 @@ struct optim {
     struct shard *shard;
     int64_t steps;
     void *(*states)[OPTIM_MAX_STATES]; /* one row a unit */
-    struct span *spans;
-    int span_count;
+    struct slice_range *ranges;
+    int range_count;
     void *sum_of_squares; /* a double, of all gradients; on the shard device */
     void *sum_there; /* the same as of the last sync, in memory that the shard device copies beside
                         the host */
@@ -71,7 +71,7 @@ bool optim_decays_matrices(void *ctx, const struct param *p)
     return p->dims >= 2;
 }
 
-/* ---- spans ---- */
+/* ---- ranges ---- */
 
 static bool decays(const struct optim *optim, const struct param *p)
 {
@@ -79,9 +79,10 @@ static bool decays(const struct optim *optim, const struct param *p)
     return !c->decays || c->decays(c->decays_ctx, p);
 }
 
-/* Whether the piece can be stepped with what lies before it: padding between them is 0 and stays 0.
+/* Whether the range can be stepped with what lies before it: padding between them is 0 and stays 0.
  * Stochastic rounding names each element by its parameter. */
-static bool continues(const struct optim *optim, const struct span *before, const struct span *next)
+static bool continues(const struct optim *optim, const struct slice_range *before,
+                      const struct slice_range *next)
 {
     int64_t gap = next->offset - (before->offset + before->count);
     return shard_dtype(optim->shard) == DTYPE_F32 && before->unit == next->unit &&
@@ -91,18 +92,19 @@ static bool continues(const struct optim *optim, const struct span *before, cons
 static void make_spans(struct optim *optim)
 {
     int count;
-    const struct shard_piece *pieces = shard_pieces(optim->shard, &count);
-    optim->spans = xcalloc((size_t)count + 1, sizeof *optim->spans);
+    const struct param_range *ranges = shard_ranges(optim->shard, &count);
+    optim->ranges = xcalloc((size_t)count + 1, sizeof *optim->ranges);
     for (int i = 0; i < count; i++) {
-        const struct shard_piece *p = &pieces[i];
-        struct span next = {p->unit,         p->shard_offset,
-                            p->count,        decays(optim, p->param),
-                            p->param->index, (uint64_t)p->param_offset};
-        struct span *last = optim->span_count ? &optim->spans[optim->span_count - 1] : NULL;
+        const struct param_range *p = &ranges[i];
+        struct slice_range next = {p->unit,         p->shard_offset,
+                                   p->count,        decays(optim, p->param),
+                                   p->param->index, (uint64_t)p->param_offset};
+        struct slice_range *last =
+            optim->range_count ? &optim->ranges[optim->range_count - 1] : NULL;
         if (last && continues(optim, last, &next))
             last->count = next.offset + next.count - last->offset;
         else
-            optim->spans[optim->span_count++] = next;
+            optim->ranges[optim->range_count++] = next;
     }
 }
 
@@ -160,7 +162,7 @@ void optim_close(struct optim *optim)
     device_free(shard_device, optim->sum_of_squares);
     device_host_free(shard_device, optim->sum_there);
     free(optim->states);
-    free(optim->spans);
+    free(optim->ranges);
     free(optim);
 }
 
@@ -207,26 +209,26 @@ static void *at(void *slice, enum dtype t, int64_t offset)
     return slice ? (char *)slice + offset * (int64_t)dtype_bytes(t) : NULL;
 }
 
-static void step_span(struct optim *optim, const struct span *span, float lr)
+static void step_range(struct optim *optim, const struct slice_range *r, float lr)
 {
     const struct optim_config *c = &optim->config;
-    const struct shard_unit *unit = shard_get_unit(optim->shard, span->unit);
+    const struct shard_unit *unit = shard_get_unit(optim->shard, r->unit);
     enum dtype t = shard_dtype(optim->shard);
-    struct optim_piece piece = {
+    struct optim_range range = {
         .stream = shard_update_stream(optim->shard),
         .dtype = t,
-        .weights = at(unit->value, t, span->offset),
-        .gradient = unit->gradient + span->offset,
-        .count = span->count,
+        .weights = at(unit->value, t, r->offset),
+        .gradient = unit->gradient + r->offset,
+        .count = r->count,
         .lr = lr,
-        .weight_decay = span->decays ? c->weight_decay : 0,
+        .weight_decay = r->decays ? c->weight_decay : 0,
         .step = optim->steps,
-        .key = random_key(c->seed, span->param_index, (uint64_t)optim->steps, ROUNDING),
-        .first = span->param_offset,
+        .key = random_key(c->seed, r->param_index, (uint64_t)optim->steps, ROUNDING),
+        .first = r->param_offset,
     };
     for (int i = 0; i < OPTIM_MAX_STATES; i++)
-        piece.states[i] = at(optim->states[span->unit][i], t, span->offset);
-    c->kind->step(c, &piece);
+        range.states[i] = at(optim->states[r->unit][i], t, r->offset);
+    c->kind->step(c, &range);
 }
 
 void optim_step(struct optim *optim, float lr)
@@ -235,8 +237,8 @@ void optim_step(struct optim *optim, float lr)
         clip(optim);
     optim->measured = false;
     optim->steps++;
-    for (int i = 0; i < optim->span_count; i++)
-        step_span(optim, &optim->spans[i], lr);
+    for (int i = 0; i < optim->range_count; i++)
+        step_range(optim, &optim->ranges[i], lr);
     shard_values_changed(optim->shard);
 }
 

@@ -3,7 +3,7 @@
 
 #include "kernels/ops.h"
 
-static void step(const struct optim_config *c, const struct optim_piece *p)
+static void step(const struct optim_config *c, const struct optim_range *p)
 {
     const struct adadelta_step step = {p->lr, c->rho, c->eps, p->weight_decay};
     device_ops(stream_device(p->stream))

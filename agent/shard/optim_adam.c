@@ -3,7 +3,7 @@
 
 #include "kernels/ops.h"
 
-static void step(const struct optim_config *c, const struct optim_piece *p)
+static void step(const struct optim_config *c, const struct optim_range *p)
 {
     const struct adam_step step = {
         p->lr, c->beta1, c->beta2, c->eps, p->weight_decay, c->kind == &optim_adamw, p->step};

@@ -1,6 +1,6 @@
 /* What one optimizer of torch.optim is. Adding one takes a file optim_NAME.c that defines
  * optim_NAME, and its row in OPTIM_KINDS; the configuration's choices follow from the row. Knows
- * one flat piece of weights; does not know units, slices or ranks. */
+ * one flat range of weights; does not know units, slices or ranks. */
 #ifndef SHOAL_AGENT_SHARD_OPTIM_KIND_H
 #define SHOAL_AGENT_SHARD_OPTIM_KIND_H
 
@@ -48,8 +48,8 @@ struct optim_config {
     uint64_t seed;   /* of stochastic rounding */
 };
 
-/* A flat piece of one parameter or several: what one step reads and writes. */
-struct optim_piece {
+/* A flat range of one parameter or several: what one step reads and writes. */
+struct optim_range {
     struct stream *stream;
     enum dtype dtype; /* of weights and states */
     void *weights;
@@ -70,8 +70,8 @@ struct optim_kind {
     int (*state_count)(const struct optim_config *config);
     unsigned uses;                               /* enum optim_use */
     double rho, beta1, beta2, eps, weight_decay; /* PyTorch's defaults */
-    /* Queues one step of the piece. */
-    void (*step)(const struct optim_config *config, const struct optim_piece *piece);
+    /* Queues one step of the range. */
+    void (*step)(const struct optim_config *config, const struct optim_range *range);
 };
 
 #define OPTIM_EXTERN(name, spellings) extern const struct optim_kind optim_##name

@@ -8,7 +8,7 @@ static int state_count(const struct optim_config *c)
     return c->momentum > 0;
 }
 
-static void step(const struct optim_config *c, const struct optim_piece *p)
+static void step(const struct optim_config *c, const struct optim_range *p)
 {
     const struct sgd_step step = {p->lr, c->momentum, p->weight_decay, c->nesterov};
     device_ops(stream_device(p->stream))

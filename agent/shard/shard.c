@@ -165,8 +165,8 @@ static int open_units(struct shard *shard, struct device *shard_device, struct e
 static void lay_out(struct shard *shard, struct module *root)
 {
     shard_layout_make(shard->arena, root, shard->group_size, &shard->layout);
-    shard->pieces =
-        shard_layout_pieces(shard->arena, &shard->layout, shard->group_rank, &shard->piece_count);
+    shard->ranges =
+        shard_layout_ranges(shard->arena, &shard->layout, shard->group_rank, &shard->range_count);
     int units = shard->layout.unit_count;
     shard->units = arena_array(shard->arena, struct unit, units);
     shard->entered.units = arena_array(shard->arena, int, units);
@@ -282,10 +282,10 @@ bool shard_is_first_replica(const struct shard *shard)
     return shard->is_first_replica;
 }
 
-const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count)
+const struct param_range *shard_ranges(const struct shard *shard, int *ret_count)
 {
-    *ret_count = shard->piece_count;
-    return shard->pieces;
+    *ret_count = shard->range_count;
+    return shard->ranges;
 }
 
 void shard_add_traffic(const struct shard *shard, struct comm_stats *stats)

@@ -137,8 +137,8 @@ int shard_group_size(const struct shard *shard); /* S */
 /* True on the ranks of the first shard group: together they have all values once. */
 bool shard_is_first_replica(const struct shard *shard);
 
-/* The pieces of all parameters in this rank's slices, in declaration order. */
-const struct shard_piece *shard_pieces(const struct shard *shard, int *ret_count);
+/* The ranges of all parameters in this rank's slices, in declaration order. */
+const struct param_range *shard_ranges(const struct shard *shard, int *ret_count);
 
 /* Queues a copy of `count` elements of a slice, or of what lies beside it in slice_dtype, to host
  * memory as they are, or back. On shard_update_stream(). */

@@ -43,8 +43,8 @@ struct shard {
     struct shard_config config;
     struct arena *arena; /* owns all of the host memory below */
     struct shard_layout layout;
-    struct shard_piece *pieces; /* of this rank */
-    int piece_count;
+    struct param_range *ranges; /* of this rank */
+    int range_count;
     int group_rank, group_size;
 
     struct stream *compute;     /* not owned */

@@ -59,19 +59,19 @@ void shard_layout_make(struct arena *arena, struct module *root, int group_size,
 
 static int by_declaration(const void *a, const void *b)
 {
-    uint64_t x = ((const struct shard_piece *)a)->param->index;
-    uint64_t y = ((const struct shard_piece *)b)->param->index;
+    uint64_t x = ((const struct param_range *)a)->param->index;
+    uint64_t y = ((const struct param_range *)b)->param->index;
     return (x > y) - (x < y);
 }
 
-struct shard_piece *shard_layout_pieces(struct arena *arena, const struct shard_layout *layout,
+struct param_range *shard_layout_ranges(struct arena *arena, const struct shard_layout *layout,
                                         int group_rank, int *ret_count)
 {
     assert(group_rank >= 0 && group_rank < layout->group_size);
     int most = 0, count = 0;
     for (int i = 0; i < layout->unit_count; i++)
         most += layout->units[i].param_count;
-    struct shard_piece *pieces = arena_array(arena, struct shard_piece, most);
+    struct param_range *ranges = arena_array(arena, struct param_range, most);
     for (int i = 0; i < layout->unit_count; i++) {
         const struct layout_unit *u = &layout->units[i];
         int64_t slice_begin = group_rank * u->shard_count, slice_end = slice_begin + u->shard_count;
@@ -81,7 +81,7 @@ struct shard_piece *shard_layout_pieces(struct arena *arena, const struct shard_
             int64_t to = end < slice_end ? end : slice_end;
             if (from >= to)
                 continue;
-            pieces[count] = (struct shard_piece){.param = u->params[k].param,
+            ranges[count] = (struct param_range){.param = u->params[k].param,
                                                  .unit = i,
                                                  .shard_offset = from - slice_begin,
                                                  .param_offset = from - begin,
@@ -89,7 +89,7 @@ struct shard_piece *shard_layout_pieces(struct arena *arena, const struct shard_
             count++;
         }
     }
-    qsort(pieces, (size_t)count, sizeof *pieces, by_declaration);
+    qsort(ranges, (size_t)count, sizeof *ranges, by_declaration);
     *ret_count = count;
-    return pieces;
+    return ranges;
 }

@@ -34,12 +34,12 @@ struct shard_layout {
 };
 
 /* The part of a parameter that lies in one rank's slice of its unit. */
-struct shard_piece {
+struct param_range {
     const struct param *param;
     int unit;
     int64_t shard_offset; /* first element within the slice */
     int64_t param_offset; /* the same element within the parameter, row-major */
-    int64_t count;        /* elements; pieces of 0 are not listed */
+    int64_t count;        /* elements; ranges of 0 are not listed */
 };
 
 /* A parameter belongs to the innermost unit around its module. root->unit is 0, the others are
@@ -48,7 +48,7 @@ void shard_layout_make(struct arena *arena, struct module *root, int group_size,
                        struct shard_layout *ret_layout);
 
 /* What lies in the slice of `group_rank`, by the parameters' declaration order. From `arena`. */
-struct shard_piece *shard_layout_pieces(struct arena *arena, const struct shard_layout *layout,
+struct param_range *shard_layout_ranges(struct arena *arena, const struct shard_layout *layout,
                                         int group_rank, int *ret_count);
 
 #ifdef __cplusplus

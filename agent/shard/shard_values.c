@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* What of the piece starts as 0; values: the piece's. */
-static void clear_part(struct shard *shard, const struct shard_piece *p, float *values)
+/* What of the range starts as 0; values: the range's. */
+static void clear_part(struct shard *shard, const struct param_range *p, float *values)
 {
     int64_t first = p->param->zero_first - p->param_offset, end = first + p->param->zero_count;
     first = first < 0 ? 0 : first;
@@ -29,8 +29,8 @@ static void init_unit(struct shard *shard, int unit, uint64_t seed)
     if (!view->shard_count)
         return;
     ops->fill(shard->update, values, 0, view->shard_count);
-    for (int i = 0; i < shard->piece_count; i++) {
-        const struct shard_piece *p = &shard->pieces[i];
+    for (int i = 0; i < shard->range_count; i++) {
+        const struct param_range *p = &shard->ranges[i];
         const struct param_init *init = &p->param->init;
         if (p->unit != unit)
             continue;

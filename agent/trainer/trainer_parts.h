@@ -51,7 +51,7 @@ struct host_state {
     struct arena *arena; /* owns all; NULL: not open */
     struct host_unit *units;
     int tensors; /* 1 + the optimizer's states */
-    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+    struct tensor_ranges parts[CHECKPOINT_PARTS];
 };
 
 struct trainer {
@@ -184,7 +184,7 @@ void trainer_profile_step_ends(struct trainer *t, bool was_one); /* false: there
 int trainer_evaluate(struct trainer *t, struct error *err);
 
 /* trainer_state.c */
-/* Buffers for all of this rank's slices, and the pieces that lie in them. */
+/* Buffers for all of this rank's slices, and the ranges that lie in them. */
 void host_state_open(const struct trainer *t, struct host_state *host);
 void host_state_close(struct host_state *host);
 enum host_state_way { TO_HOST, TO_DEVICE };

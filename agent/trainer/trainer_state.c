@@ -1,4 +1,4 @@
-/* This rank's slices and optimizer state as named pieces in host memory. */
+/* This rank's slices and optimizer state as named ranges in host memory. */
 #include "agent/trainer/trainer_parts.h"
 
 #include <string.h>
@@ -9,19 +9,19 @@ static void *device_tensor(const struct trainer *t, int unit, int tensor)
                        : optim_state(t->optim, unit, tensor - 1);
 }
 
-static struct checkpoint_piece piece_of(const struct trainer *t, const struct host_state *host,
-                                        const struct shard_piece *piece, int tensor)
+static struct tensor_range tensor_range_of(const struct trainer *t, const struct host_state *host,
+                                           const struct param_range *range, int tensor)
 {
-    const struct param *param = piece->param;
+    const struct param *param = range->param;
     enum dtype dtype = shard_dtype(t->shard);
-    struct checkpoint_piece out = {
+    struct tensor_range out = {
         .name = param->name,
         .dims = param->dims,
-        .first = piece->param_offset,
-        .count = piece->count,
+        .first = range->param_offset,
+        .count = range->count,
         .dtype = dtype,
-        .data = host->units[piece->unit].tensor[tensor] +
-                (size_t)piece->shard_offset * dtype_bytes(dtype),
+        .data = host->units[range->unit].tensor[tensor] +
+                (size_t)range->shard_offset * dtype_bytes(dtype),
     };
     memcpy(out.shape, param->shape, (size_t)param->dims * sizeof param->shape[0]);
     if (tensor > 0)
@@ -42,15 +42,15 @@ void host_state_open(const struct trainer *t, struct host_state *host)
             host->units[u].tensor[i] =
                 arena_alloc(host->arena, (size_t)shard_get_unit(t->shard, u)->shard_count * size);
     int count = 0, filled = 0;
-    const struct shard_piece *pieces = shard_pieces(t->shard, &count);
-    struct checkpoint_piece *items =
-        arena_array(host->arena, struct checkpoint_piece, count * host->tensors);
+    const struct param_range *ranges = shard_ranges(t->shard, &count);
+    struct tensor_range *items =
+        arena_array(host->arena, struct tensor_range, count * host->tensors);
     for (int i = 0; i < host->tensors; i++)
         for (int p = 0; p < count; p++)
-            items[filled++] = piece_of(t, host, &pieces[p], i);
-    host->parts[CHECKPOINT_MODEL] = (struct checkpoint_pieces){items, count};
+            items[filled++] = tensor_range_of(t, host, &ranges[p], i);
+    host->parts[CHECKPOINT_MODEL] = (struct tensor_ranges){items, count};
     host->parts[CHECKPOINT_OPTIMIZER] =
-        (struct checkpoint_pieces){items + count, count * (host->tensors - 1)};
+        (struct tensor_ranges){items + count, count * (host->tensors - 1)};
 }
 
 void host_state_close(struct host_state *host)

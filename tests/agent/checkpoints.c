@@ -46,8 +46,8 @@ static float value(int generation, enum checkpoint_part part, int64_t i)
 struct holding {
     float data[CHECKPOINT_PARTS][ELEMENTS]; /* bf16: its first half */
     enum dtype dtypes[CHECKPOINT_PARTS];
-    struct checkpoint_piece pieces[CHECKPOINT_PARTS][TENSORS];
-    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+    struct tensor_range ranges[CHECKPOINT_PARTS][TENSORS];
+    struct tensor_ranges parts[CHECKPOINT_PARTS];
     int64_t begin, end; /* the slice */
 };
 
@@ -74,8 +74,8 @@ static void hold(struct holding *h, int rank, int ranks, bool others)
             int64_t end = h->end < base + tensors[t].count ? h->end - base : tensors[t].count;
             if (first >= end)
                 continue;
-            struct checkpoint_piece *p = &h->pieces[part][count++];
-            *p = (struct checkpoint_piece){
+            struct tensor_range *p = &h->ranges[part][count++];
+            *p = (struct tensor_range){
                 .name = part == CHECKPOINT_MODEL ? tensors[t].name : tensors[t].state_name,
                 .dims = tensors[t].dims,
                 .first = first,
@@ -85,7 +85,7 @@ static void hold(struct holding *h, int rank, int ranks, bool others)
             };
             memcpy(p->shape, tensors[t].shape, sizeof p->shape);
         }
-        h->parts[part] = (struct checkpoint_pieces){h->pieces[part], count};
+        h->parts[part] = (struct tensor_ranges){h->ranges[part], count};
     }
 }
 
@@ -280,7 +280,7 @@ int checkpoints_check_latest(const char *dir)
 
 struct copy {
     struct checkpoint *checkpoint;
-    struct checkpoint_pieces parts[CHECKPOINT_PARTS];
+    struct tensor_ranges parts[CHECKPOINT_PARTS];
     const char *texts[CHECKPOINT_TEXTS];
 };
 
@@ -294,21 +294,20 @@ static void read_copy(struct arena *arena, const char *path, enum dtype dtype, s
     assert_ok(checkpoint_open(path, &copy->checkpoint, &err), &err);
     for (int part = 0; part < CHECKPOINT_PARTS; part++) {
         const char *name = checkpoint_part_name((enum checkpoint_part)part);
-        struct checkpoint_piece *items =
-            arena_array(arena, struct checkpoint_piece, in.tensor_count);
-        struct checkpoint_pieces *pieces = &copy->parts[part];
-        *pieces = (struct checkpoint_pieces){.items = items};
+        struct tensor_range *items = arena_array(arena, struct tensor_range, in.tensor_count);
+        struct tensor_ranges *ranges = &copy->parts[part];
+        *ranges = (struct tensor_ranges){.items = items};
         for (int i = 0; i < in.tensor_count; i++) {
             const struct inspect_tensor *t = &in.tensors[i];
             if (strcmp(t->part, name) != 0)
                 continue;
-            struct checkpoint_piece *p = &items[pieces->count++];
-            *p = (struct checkpoint_piece){
+            struct tensor_range *p = &items[ranges->count++];
+            *p = (struct tensor_range){
                 .name = t->name, .dims = t->dims, .count = t->count, .dtype = dtype};
             memcpy(p->shape, t->shape, sizeof p->shape);
             p->data = arena_alloc(arena, (size_t)t->count * dtype_bytes(dtype));
         }
-        assert_ok(checkpoint_load(copy->checkpoint, (enum checkpoint_part)part, pieces, &err),
+        assert_ok(checkpoint_load(copy->checkpoint, (enum checkpoint_part)part, ranges, &err),
                   &err);
     }
     for (int i = 0; i < CHECKPOINT_TEXTS; i++)
@@ -324,7 +323,7 @@ void checkpoints_assert_same(const char *a, const char *b)
     read_copy(arena, a, DTYPE_F32, &copies[0]);
     read_copy(arena, b, DTYPE_F32, &copies[1]);
     for (int part = 0; part < CHECKPOINT_PARTS; part++) {
-        const struct checkpoint_pieces *x = &copies[0].parts[part], *y = &copies[1].parts[part];
+        const struct tensor_ranges *x = &copies[0].parts[part], *y = &copies[1].parts[part];
         assert_in_range(x->count, 1, INT_MAX);
         assert_int_equal(x->count, y->count);
         for (int i = 0; i < x->count; i++) {

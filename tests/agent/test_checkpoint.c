@@ -243,7 +243,7 @@ static void test_other_model(void **state)
     assert_ok(checkpoint_open(path, &c, &err), &err);
     float data[128];
     static const struct {
-        struct checkpoint_piece piece;
+        struct tensor_range range;
         enum error_code code;
         const char *fails;
     } rows[] = {
@@ -257,10 +257,10 @@ static void test_other_model(void **state)
          "saved with shape [], the model has [1]"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct checkpoint_piece piece = rows[i].piece;
-        piece.data = data;
-        const struct checkpoint_pieces pieces = {&piece, 1};
-        assert_fails(checkpoint_load(c, CHECKPOINT_MODEL, &pieces, &err), &err, rows[i].code,
+        struct tensor_range range = rows[i].range;
+        range.data = data;
+        const struct tensor_ranges ranges = {&range, 1};
+        assert_fails(checkpoint_load(c, CHECKPOINT_MODEL, &ranges, &err), &err, rows[i].code,
                      rows[i].fails);
         assert_non_null(strstr(err.msg, path));
     }

@@ -45,10 +45,10 @@ struct trainee {
 static int set_weights(struct trainee *t, struct error *err)
 {
     int count;
-    const struct shard_piece *pieces = shard_pieces(t->shard, &count);
+    const struct param_range *ranges = shard_ranges(t->shard, &count);
     shard_init_values(t->shard, 1); /* zeroes the padding */
     for (int i = 0; i < count; i++) {
-        const struct shard_piece *p = &pieces[i];
+        const struct param_range *p = &ranges[i];
         float *values = arena_array(t->arena, float, p->count);
         for (int64_t k = 0; k < p->count; k++)
             values[k] = language_weight(p->param, p->param_offset + k);

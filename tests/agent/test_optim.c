@@ -244,9 +244,9 @@ struct rounded {
 static void write_gradients(const struct shard *shard, int step)
 {
     int count;
-    const struct shard_piece *pieces = shard_pieces(shard, &count);
+    const struct param_range *ranges = shard_ranges(shard, &count);
     for (int i = 0; i < count; i++) {
-        const struct shard_piece *p = &pieces[i];
+        const struct param_range *p = &ranges[i];
         float values[ROUNDED];
         uint64_t key = random_key(5, (uint64_t)p->param->index, (uint64_t)step, 0);
         for (int64_t j = 0; j < p->count; j++)

@@ -24,21 +24,21 @@ static void print_pieces(const struct shard_layout *layout, int rank, struct str
 {
     auto_arena struct arena *arena = arena_open();
     int count;
-    const struct shard_piece *p = shard_layout_pieces(arena, layout, rank, &count);
+    const struct param_range *p = shard_layout_ranges(arena, layout, rank, &count);
     for (int i = 0; i < count; i++, p++)
         str_printf(out, " %s[%d..%d)@%d+%d", p->param->name, (int)p->param_offset,
                    (int)(p->param_offset + p->count), p->unit, (int)p->shard_offset);
 }
 
 /* Pieces are printed as PARAMETER[elements)@UNIT+OFFSET. */
-static void pieces_tile_the_parameters(void **state)
+static void ranges_tile_the_parameters(void **state)
 {
     (void)state;
     static const struct {
         const char *unit_class; /* units beside the root; NULL: none */
         int group_size;
         const char *units; /* count/flat_count/shard_count of each */
-        const char *pieces[4];
+        const char *ranges[4];
     } rows[] = {
         /* flat: a 0..6, b 8..18, c 24..40; padded to 8 S */
         {NULL, 1, " 32/40/40", {" a.w[0..6)@0+0 b.c.w[0..16)@0+24 b.w[0..10)@0+8"}},
@@ -77,7 +77,7 @@ static void pieces_tile_the_parameters(void **state)
         for (int rank = 0; rank < rows[i].group_size; rank++) {
             str_clear(&out);
             print_pieces(&layout, rank, &out);
-            assert_string_equal(str_text(&out), rows[i].pieces[rank]);
+            assert_string_equal(str_text(&out), rows[i].ranges[rank]);
         }
     }
 }
@@ -97,7 +97,7 @@ static void every_element_has_one_owner(void **state)
             int64_t total = 0, next[8] = {0};
             for (int rank = 0; rank < size; rank++) {
                 int count;
-                const struct shard_piece *p = shard_layout_pieces(arena, &layout, rank, &count);
+                const struct param_range *p = shard_layout_ranges(arena, &layout, rank, &count);
                 for (int k = 0; k < count; k++, total += p->count, p++) {
                     assert_int_equal(p->param_offset, next[p->param->index]);
                     next[p->param->index] += p->count;
@@ -112,7 +112,7 @@ static void every_element_has_one_owner(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_tile_the_parameters),
+        cmocka_unit_test(ranges_tile_the_parameters),
         cmocka_unit_test(every_element_has_one_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,10 +141,10 @@ static void world_rank_close(struct world_rank *r)
 static int world_set_weights(struct world_rank *r)
 {
     int count;
-    const struct shard_piece *pieces = shard_pieces(r->shard, &count);
+    const struct param_range *ranges = shard_ranges(r->shard, &count);
     shard_init_values(r->shard, 1); /* zeroes the padding */
     for (int i = 0; i < count && !r->world->llama && !r->world->language; i++) {
-        const struct shard_piece *p = &pieces[i];
+        const struct param_range *p = &ranges[i];
         auto_free float *values = xmalloc((size_t)p->count * sizeof *values);
         for (int64_t k = 0; k < p->count; k++)
             values[k] = world_weight(p->param, p->param_offset + k);
@@ -157,11 +157,11 @@ static int world_set_weights(struct world_rank *r)
     return 0;
 }
 
-/* Copies the pieces of a unit's slice out of it; what is left is padding and must be 0. */
+/* Copies the ranges of a unit's slice out of it; what is left is padding and must be 0. */
 static int collect_unit(struct world_rank *r, int u, bool gradients, float *into)
 {
     int count;
-    const struct shard_piece *pieces = shard_pieces(r->shard, &count);
+    const struct param_range *ranges = shard_ranges(r->shard, &count);
     const struct shard_unit *unit = shard_get_unit(r->shard, u);
     int64_t size = unit->shard_count;
     auto_free float *host = xcalloc((size_t)size, sizeof *host);
@@ -179,7 +179,7 @@ static int collect_unit(struct world_rank *r, int u, bool gradients, float *into
         host[i] = bf16_to_float(x);
     }
     for (int i = 0; i < count; i++) {
-        const struct shard_piece *p = &pieces[i];
+        const struct param_range *p = &ranges[i];
         size_t bytes = (size_t)p->count * sizeof *host;
         if (p->unit != u)
             continue;
