@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 #include "operator/cache/cache.h"
-#include "operator/decode/decode_beside.h"
+#include "operator/decode/decode_podgroup_hpa.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 # The marks are those of a table of its tests and of what its code implies: P01-P12 a job's life, W01-W12 what is refused,
 # D01-D08 and I01-I03 what pods get, C01-C35 the rest, X01-X25 what it does not test itself. Checks are named after them;
 # lint looks that none is missing. Most are here and in test_operator_life.sh; in test_operator_faults.sh X19 to X21, in
-# test_operator_beside.sh those of autoscalers and PodGroups, in test_install.sh those of the schema, in
+# test_operator_podgroup_hpa.sh those of autoscalers and PodGroups, in test_install.sh those of the schema, in
 # operator/apply/test_executor_view.c C35, which is inside the operator. P04 W05 W08 W10 W11 are rules in CEL: an API server that
 # knows it refuses them (make check-newer; ../newer/test.sh has each rule), elsewhere the operator finds them.
 # We answer W05 W07 W08 W10 W11 C07 C08 C28 X04 X21 differently on purpose (docs/pytorchjob.md).

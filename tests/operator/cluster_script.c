@@ -120,7 +120,7 @@ static void move_pods(struct cluster *cluster, const char *verb, const char *whi
         fail_msg("%s: no pod %s", verb, which);
 }
 
-static void intrude_beside(struct cluster *cluster, enum action_kind kind)
+static void intrude_podgroup_hpa(struct cluster *cluster, enum action_kind kind)
 {
     struct pod_group_spec group = {.queue = "", .priority_class = ""};
     struct autoscaler_spec autoscaler = {.metrics_hash = ""};
@@ -140,7 +140,8 @@ static void intrude(struct cluster *cluster, const char *verb, const char *which
     bool foreign = strcmp(verb, "foreign") == 0;
     int index = 0;
     if (strcmp(which, "group") == 0 || strcmp(which, "autoscaler") == 0) {
-        intrude_beside(cluster, *which == 'g' ? ACTION_CREATE_POD_GROUP : ACTION_CREATE_AUTOSCALER);
+        intrude_podgroup_hpa(cluster,
+                             *which == 'g' ? ACTION_CREATE_POD_GROUP : ACTION_CREATE_AUTOSCALER);
         return;
     }
     assert_int_equal(sscanf(which, "%*[a-z]-%d", &index), 1);

@@ -10,8 +10,8 @@
 static const struct pairs no_pairs = {.count = 0};
 
 /* One that bears the job's name, with the labels by which ours are watched. */
-static json_t *object_beside(const struct resource *resource, const struct job *job,
-                             const struct pairs *annotations)
+static json_t *podgroup_or_hpa(const struct resource *resource, const struct job *job,
+                               const struct pairs *annotations)
 {
     struct pair items[] = {{LABEL_OPERATOR_NAME, OPERATOR_NAME}, {LABEL_JOB_NAME, job->name}};
     const struct pairs labels = {.items = items, .count = 2};
@@ -35,7 +35,7 @@ struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_
                                   enum gang_scheduler gang)
 {
     bool volcano = gang == GANG_VOLCANO;
-    json_t *object = object_beside(resource_pod_group(gang), job, &no_pairs);
+    json_t *object = podgroup_or_hpa(resource_pod_group(gang), job, &no_pairs);
     if (json_object_size(job->annotations))
         json_object_set_new(json_object_get(object, "metadata"), "annotations",
                             json_deep_copy(job->annotations));
@@ -58,7 +58,7 @@ struct json_t *manifest_autoscaler(const struct job *job, const struct autoscale
 {
     struct pair hash = {ANNOTATION_METRICS_HASH, autoscaler->metrics_hash};
     const struct pairs annotations = {.items = &hash, .count = 1};
-    json_t *object = object_beside(resource_autoscaler(version), job, &annotations);
+    json_t *object = podgroup_or_hpa(resource_autoscaler(version), job, &annotations);
     json_t *spec =
         json_pack("{s:{s:s, s:s, s:s}, s:i, s:i}", "scaleTargetRef", "apiVersion",
                   API_GROUP_VERSION, "kind", API_KIND, "name", job->name, "minReplicas",

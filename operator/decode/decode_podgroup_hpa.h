@@ -1,8 +1,9 @@
 /* The part of decode that reads what stands beside the pods as an API server sends it, trimmed to
- * what reconcile asks of it: PodGroups and HorizontalPodAutoscalers. manifest_beside.c writes them.
+ * what reconcile asks of it: PodGroups and HorizontalPodAutoscalers. manifest_podgroup_hpa.c writes
+ * them.
  */
-#ifndef SHOAL_OPERATOR_DECODE_DECODE_BESIDE_H
-#define SHOAL_OPERATOR_DECODE_DECODE_BESIDE_H
+#ifndef SHOAL_OPERATOR_DECODE_DECODE_PODGROUP_HPA_H
+#define SHOAL_OPERATOR_DECODE_DECODE_PODGROUP_HPA_H
 
 #include "operator/decode/decode_identity.h"
 #include "operator/job/types.h"

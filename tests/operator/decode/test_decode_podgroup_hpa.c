@@ -4,7 +4,7 @@
 
 #include "base/lines.h"
 #include "base/mem.h"
-#include "operator/decode/decode_beside.h"
+#include "operator/decode/decode_podgroup_hpa.h"
 #include "operator/manifest/manifest.h"
 #include "tests/operator/cluster.h"
 

@@ -1,4 +1,4 @@
-#include "operator/decode/decode_beside.h"
+#include "operator/decode/decode_podgroup_hpa.h"
 
 #include "base/json_read.h"
 #include "base/mem.h"
