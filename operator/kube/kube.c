@@ -62,18 +62,18 @@ static void fail(struct kube_request *request, int64_t wait_ms)
 }
 
 /* 401: with newer credentials, once. */
-static void refused(struct kube_request *request)
+static void on_unauthorized(struct kube_request *request)
 {
     struct kube *kube = request->kube;
     if (request->login == kube->login)
-        kube->is_refused = true;
-    fail(request, request->was_refused ? -1 : 0);
-    request->was_refused = true;
+        kube->unauthorized = true;
+    fail(request, request->was_unauthorized ? -1 : 0);
+    request->was_unauthorized = true;
 }
 
 /* A POST that finds its object there after a try whose answer was lost: it is very likely the one
  * that the lost try made, which is good enough unless it has to be exactly that. */
-static void found_there(struct kube_request *request, struct error *err)
+static void exists_after_lost_answer(struct kube_request *request, struct error *err)
 {
     if (request->exact)
         error_set(err, ERR_IO,
@@ -88,8 +88,8 @@ static void answered(struct kube_request *request, const struct json_t *object, 
                      long status)
 {
     request->kube->forbidden += status == HTTP_STATUS_FORBIDDEN;
-    if (err->code == ERR_EXISTS && request->was_unsure)
-        found_there(request, err);
+    if (err->code == ERR_EXISTS && request->maybe_done)
+        exists_after_lost_answer(request, err);
     kube_request_finish(request, object, err);
 }
 
@@ -97,7 +97,7 @@ static void on_done(void *context, const struct http_answer *answer)
 {
     struct kube_request *request = context;
     const struct kube_options *options = &request->kube->options;
-    request->flying = NULL;
+    request->in_flight = NULL;
     json_t *object;
     struct error err;
     switch (kube_answer_read(answer, request->is_stream, request->method, request->path, &object,
@@ -109,11 +109,11 @@ static void on_done(void *context, const struct http_answer *answer)
     case KUBE_REFUSE:
         request->kube->failed++;
         request->err = err;
-        refused(request);
+        on_unauthorized(request);
         break;
-    case KUBE_AGAIN:
+    case KUBE_RETRY:
         request->kube->failed++;
-        request->was_unsure |= answer->status != HTTP_STATUS_TOO_MANY;
+        request->maybe_done |= answer->status != HTTP_STATUS_TOO_MANY;
         request->err = err;
         fail(request,
              kube_answer_wait_ms(answer, options->backoff_first_ms, options->backoff_max_ms,
@@ -130,12 +130,12 @@ static void on_line(void *context, const char *line, size_t bytes)
 
 static int refresh_login(struct kube *kube, int64_t now_ms, struct error *err)
 {
-    int result = kubeconfig_refresh(kube->config, kube->is_refused, now_ms, err);
+    int result = kubeconfig_refresh(kube->config, kube->unauthorized, now_ms, err);
     if (result)
         return result;
-    if (kube->is_refused)
+    if (kube->unauthorized)
         kube->login++;
-    kube->is_refused = false;
+    kube->unauthorized = false;
     if (kubeconfig_tls_version(kube->config) != kube->tls_version) {
         struct http_tls tls = kubeconfig_tls(kube->config);
         http_set_tls(kube->http, &tls);
@@ -144,7 +144,7 @@ static int refresh_login(struct kube *kube, int64_t now_ms, struct error *err)
     return 0;
 }
 
-static bool is_guarded_off(const struct kube_request *request)
+static bool is_forbidden_by_guard(const struct kube_request *request)
 {
     const struct kube *kube = request->kube;
     return kube->may_write && !request->unguarded && strcmp(request->method, "GET") != 0 &&
@@ -154,7 +154,7 @@ static bool is_guarded_off(const struct kube_request *request)
 void kube_request_try(struct kube_request *request, int64_t now_ms)
 {
     struct kube *kube = request->kube;
-    if (is_guarded_off(request)) {
+    if (is_forbidden_by_guard(request)) {
         error_set(&request->err, ERR_CANCELLED, "%s %.200s: not sent: we lead no longer",
                   request->method, request->path);
         fail(request, -1);
@@ -162,7 +162,7 @@ void kube_request_try(struct kube_request *request, int64_t now_ms)
     }
     int login = refresh_login(kube, now_ms, &request->err);
     if (login == KUBECONFIG_PENDING) {
-        request->state = REQUEST_WAITING;
+        request->state = REQUEST_NO_CREDENTIALS;
         return;
     }
     if (login) {
@@ -188,9 +188,9 @@ void kube_request_try(struct kube_request *request, int64_t now_ms)
     };
     request->login = kube->login;
     request->tries++;
-    request->state = REQUEST_FLYING;
+    request->state = REQUEST_IN_FLIGHT;
     kube->sent++;
-    request->flying = http_send(kube->http, &call);
+    request->in_flight = http_send(kube->http, &call);
 }
 
 /* ---- life cycle ---- */
@@ -272,7 +272,7 @@ void kube_cancel(struct kube *kube, struct kube_request *request)
 {
     if (!request)
         return;
-    http_cancel(kube->http, request->flying);
+    http_cancel(kube->http, request->in_flight);
     free_request(request);
 }
 

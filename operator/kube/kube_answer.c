@@ -58,7 +58,7 @@ static enum kube_verdict verdict_of(long status)
 {
     if (status == 401)
         return KUBE_REFUSE;
-    return status == 408 || status == 429 || status >= 500 ? KUBE_AGAIN : KUBE_DONE;
+    return status == 408 || status == 429 || status >= 500 ? KUBE_RETRY : KUBE_DONE;
 }
 
 /* The beginning of a body that is no Status (a proxy's page), as one line. */
@@ -95,7 +95,7 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     if (answer->err.code != ERR_NONE) {
         *err = answer->err; /* base/http names method and URL */
         bool may_pass = answer->err.code == ERR_IO || answer->err.code == ERR_TIMEOUT;
-        return may_pass ? KUBE_AGAIN : KUBE_DONE;
+        return may_pass ? KUBE_RETRY : KUBE_DONE;
     }
     bool is_good = answer->status >= 200 && answer->status < 300;
     if (is_good && is_stream)

@@ -14,7 +14,7 @@ struct json_t;
 
 enum kube_verdict {
     KUBE_DONE,   /* it was answered: with an object, or with err */
-    KUBE_AGAIN,  /* connection trouble, 408, 429, 5xx: another try may help; else err */
+    KUBE_RETRY,  /* connection trouble, 408, 429, 5xx: another try may help; else err */
     KUBE_REFUSE, /* 401: newer credentials may help; else err */
 };
 

@@ -1,9 +1,9 @@
-/* Inside the client: for kube.c, which sends and hears, and kube_again.c, which decides what
+/* Inside the client: for kube.c, which sends and hears, and kube_retry.c, which decides what
  * becomes of a try that failed.
  *
- * A request's life: FLYING in base/http; FAILED when a try has come to nothing and nobody has yet
- * said what time it is; RESTING until it is due again; WAITING for credentials, while their plugin
- * runs. Callbacks of http know no time, so what a failure leads to is decided in kube_tick. */
+ * A request's life: IN_FLIGHT in base/http; FAILED when a try has come to nothing and nobody has
+ * yet said what time it is; BACKOFF until it is due again; NO_CREDENTIALS, while their plugin runs.
+ * Callbacks of http know no time, so what a failure leads to is decided in kube_tick. */
 #ifndef SHOAL_OPERATOR_KUBE_KUBE_PARTS_H
 #define SHOAL_OPERATOR_KUBE_KUBE_PARTS_H
 
@@ -13,13 +13,13 @@
 extern "C" {
 #endif
 
-enum request_state { REQUEST_FLYING, REQUEST_FAILED, REQUEST_RESTING, REQUEST_WAITING };
+enum request_state { REQUEST_IN_FLIGHT, REQUEST_FAILED, REQUEST_BACKOFF, REQUEST_NO_CREDENTIALS };
 
 struct kube_request {
     struct kube *kube;
     struct kube_request *next, *previous;
     enum request_state state;
-    struct http_request *flying;
+    struct http_request *in_flight;
 
     /* what was asked for; a stream has `line` */
     char *method, *path, *content_type, *body;
@@ -34,10 +34,10 @@ struct kube_request {
     /* of its tries */
     int64_t since_ms; /* the first one */
     int64_t wait_ms;  /* FAILED: before the next try; negative: there is none */
-    int64_t due_ms;   /* RESTING */
+    int64_t due_ms;   /* BACKOFF */
     unsigned tries, failures;
-    bool was_refused;
-    bool was_unsure; /* a try may have been carried out, though nobody said so */
+    bool was_unauthorized;
+    bool maybe_done; /* a try may have been carried out, though nobody said so */
     uint64_t login;  /* of the last try: kube->login then */
     struct error err;
 };
@@ -50,7 +50,7 @@ struct kube {
     void *guard_context;
     struct kube_request *first;
     struct kube_request *cursor; /* the next that kube_tick looks at: callbacks may cancel it */
-    bool is_refused;             /* the credentials in use */
+    bool unauthorized;           /* the credentials in use */
     uint64_t login;              /* counts credentials: a late 401 is about the ones before */
     uint64_t tls_version;
     int64_t last_ms;

@@ -16,7 +16,7 @@
 
 enum {
     MAX_FILE_BYTES = 1 << 20,
-    READ_AGAIN_MS = 60 * 1000,
+    REREAD_MS = 60 * 1000,
     EXEC_PAUSE_MS = 5 * 1000,
     EXEC_LIMIT_MS = 20 * 1000,
     EXEC_AHEAD_MS = 60 * 1000, /* a plugin is run that long before the end of what it gave, */
@@ -128,7 +128,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static int read_again(struct kubeconfig *config, int64_t now_ms, struct error *err)
+static int reread(struct kubeconfig *config, int64_t now_ms, struct error *err)
 {
     config->read_ms = now_ms;
     struct texts texts, *old = &config->texts;
@@ -333,10 +333,10 @@ const char *kubeconfig_server(const struct kubeconfig *config)
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)
 {
     kubeconfig_follow(config, now_ms);
-    bool old = now_ms - config->read_ms >= READ_AGAIN_MS || now_ms < config->read_ms;
+    bool old = now_ms - config->read_ms >= REREAD_MS || now_ms < config->read_ms;
     if ((renew || old) && !config->exec_run) {
         config->read_err.code = ERR_NONE;
-        if (read_again(config, now_ms, &config->read_err) && renew) {
+        if (reread(config, now_ms, &config->read_err) && renew) {
             *err = config->read_err;
             return -1;
         }

@@ -36,8 +36,8 @@ struct user {
     const char *token, *token_file;
     bool has_exec;
     struct kubeconfig_exec exec;
-    int interactive;     /* enum interactive */
-    const char *refused; /* the first field of those that we do not do; NULL: none */
+    int interactive;         /* enum interactive */
+    const char *unsupported; /* the first field of those that we do not do; NULL: none */
 };
 
 struct context {
@@ -126,12 +126,12 @@ static void read_exec(struct json_reader *reader, const struct json_t *value, vo
     json_read(reader, value, exec_fields, user);
 }
 
-static void read_refused(struct json_reader *reader, const struct json_t *value, void *user)
+static void read_unsupported(struct json_reader *reader, const struct json_t *value, void *user)
 {
     (void)value;
     struct user *out = user;
-    if (!out->refused)
-        out->refused = arena_strdup(reader->arena, strrchr(reader->path, '.') + 1);
+    if (!out->unsupported)
+        out->unsupported = arena_strdup(reader->arena, strrchr(reader->path, '.') + 1);
 }
 
 static const struct json_field user_fields[] = {
@@ -142,13 +142,13 @@ static const struct json_field user_fields[] = {
     JSON_TEXT("token", struct user, token),
     JSON_TEXT("tokenFile", struct user, token_file),
     JSON_CUSTOM_SAME("exec", read_exec),
-    JSON_CUSTOM_SAME("username", read_refused),
-    JSON_CUSTOM_SAME("password", read_refused),
-    JSON_CUSTOM_SAME("auth-provider", read_refused),
-    JSON_CUSTOM_SAME("as", read_refused),
-    JSON_CUSTOM_SAME("as-uid", read_refused),
-    JSON_CUSTOM_SAME("as-groups", read_refused),
-    JSON_CUSTOM_SAME("as-user-extra", read_refused),
+    JSON_CUSTOM_SAME("username", read_unsupported),
+    JSON_CUSTOM_SAME("password", read_unsupported),
+    JSON_CUSTOM_SAME("auth-provider", read_unsupported),
+    JSON_CUSTOM_SAME("as", read_unsupported),
+    JSON_CUSTOM_SAME("as-uid", read_unsupported),
+    JSON_CUSTOM_SAME("as-groups", read_unsupported),
+    JSON_CUSTOM_SAME("as-user-extra", read_unsupported),
     JSON_END,
 };
 
@@ -331,10 +331,10 @@ static int login_user(const struct kubeconfig_file *files, const char *name, str
     if (!user)
         return error_set(err, ERR_CONFIG, "no user \"%s\" in it", name);
     const char *owner = arena_printf(arena, "user \"%s\"", name);
-    if (user->refused)
+    if (user->unsupported)
         return error_set(err, ERR_UNSUPPORTED,
                          "%s: %s: not supported: use a client certificate, a token or exec", owner,
-                         user->refused);
+                         user->unsupported);
     login->certificate = source_of(file, owner, "client-certificate", user->certificate.path,
                                    user->certificate.data, arena);
     login->key = source_of(file, owner, "client-key", user->key.path, user->key.data, arena);

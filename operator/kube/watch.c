@@ -65,7 +65,7 @@ void watch_close(struct watch *watch)
 
 /* ---- requests ---- */
 
-static void stream_is_well(struct watch *watch)
+static void stream_succeeded(struct watch *watch)
 {
     watch->stream_failures = 0;
     watch->failing_since = 0;
@@ -87,7 +87,7 @@ enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret
 {
     bool list = watch->state == LIST;
     if (watch->state == STREAMING && now_ms - watch->opened_ms >= SETTLED_MS)
-        stream_is_well(watch);
+        stream_succeeded(watch);
     if (now_ms < watch_due(watch))
         return WATCH_WANT_NOTHING;
     str_clear(&watch->path);
@@ -135,7 +135,7 @@ static int64_t retry_ms(struct watch *watch, unsigned failures, const struct err
 }
 
 /* Smaller pages, from here on for good: what is large now will be so in the next list. */
-static void ask_for_less(struct watch *watch, const struct error *err, int64_t now_ms)
+static void halve_page(struct watch *watch, const struct error *err, int64_t now_ms)
 {
     watch->options.page /= 2;
     struct error less = *err;
@@ -149,7 +149,7 @@ static void list_failed(struct watch *watch, const struct error *err, int64_t no
     if (err->code == ERR_GONE || err->code == ERR_INPUT)
         free(take(watch->token));
     if (err->code == ERR_LIMIT && watch->options.page > 1) {
-        ask_for_less(watch, err, now_ms);
+        halve_page(watch, err, now_ms);
         return;
     }
     watch->refusals += err->code == ERR_FORBIDDEN;
@@ -191,7 +191,7 @@ static void put_items(struct watch *watch, const json_t *items)
 
 /* A list says nothing of a stream that has failed: one may be allowed to list and not to watch, or
  * each stream may break at the same event. */
-static void list_is_well(struct watch *watch)
+static void list_succeeded(struct watch *watch)
 {
     if (watch->stream_failures == 0)
         watch->failing_since = 0;
@@ -229,7 +229,7 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
     const json_t *metadata = json_object_get(answer, "metadata");
     set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
     watch->list_failures = watch->refusals = 0;
-    list_is_well(watch);
+    list_succeeded(watch);
     if (watch->token) {
         plan(watch, LIST, now_ms);
         return;
@@ -286,7 +286,7 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
               : error_wrap(&err, "watch of %s: an event that is no JSON", watch->options.path);
     json_decref(event);
     if (result == 0) {
-        stream_is_well(watch);
+        stream_succeeded(watch);
         return true;
     }
     stream_failed(watch, &err, now_ms);
@@ -300,7 +300,7 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
         stream_failed(watch, err, now_ms);
         return;
     }
-    stream_is_well(watch);
+    stream_succeeded(watch);
     int64_t earliest_ms = watch->opened_ms + watch->options.backoff_first_ms;
     plan(watch, STREAM, now_ms > earliest_ms ? now_ms : earliest_ms);
 }

@@ -48,15 +48,15 @@ static const struct row rows[] = {
     {"too large", 413, "", KUBE_DONE, ERR_LIMIT, "GET /api/v1/pods: no message (413)"},
     {"invalid", 422, STATUS("spec.containers: Required value", "Invalid"), KUBE_DONE, ERR_INPUT,
      "spec.containers: Required value (422 Invalid)"},
-    {"too many", 429, STATUS("slow down", "TooManyRequests"), KUBE_AGAIN, ERR_IO,
+    {"too many", 429, STATUS("slow down", "TooManyRequests"), KUBE_RETRY, ERR_IO,
      "slow down (429 TooManyRequests)"},
-    {"server error", 500, STATUS("etcdserver: leader changed", "InternalError"), KUBE_AGAIN, ERR_IO,
+    {"server error", 500, STATUS("etcdserver: leader changed", "InternalError"), KUBE_RETRY, ERR_IO,
      "etcdserver: leader changed (500 InternalError)"},
-    {"proxy", 502, "<html>\n<b>Bad\tGateway</b>", KUBE_AGAIN, ERR_IO,
+    {"proxy", 502, "<html>\n<b>Bad\tGateway</b>", KUBE_RETRY, ERR_IO,
      "GET /api/v1/pods: <html> <b>Bad Gateway</b> (502)"},
-    {"timeout", 504, STATUS("took too long", "Timeout"), KUBE_AGAIN, ERR_TIMEOUT,
+    {"timeout", 504, STATUS("took too long", "Timeout"), KUBE_RETRY, ERR_TIMEOUT,
      "took too long (504 Timeout)"},
-    {"a Status with other types", 500, "{\"message\":7,\"reason\":[]}", KUBE_AGAIN, ERR_IO,
+    {"a Status with other types", 500, "{\"message\":7,\"reason\":[]}", KUBE_RETRY, ERR_IO,
      "GET /api/v1/pods: {\"message\":7,\"reason\":[]} (500)"},
     {"redirect", 302, "", KUBE_DONE, ERR_IO, "no message (302)"},
 };
@@ -89,8 +89,8 @@ static void no_answer_at_all(void **state)
     static const struct {
         enum error_code code;
         enum kube_verdict verdict;
-    } failures[] = {{ERR_IO, KUBE_AGAIN},
-                    {ERR_TIMEOUT, KUBE_AGAIN},
+    } failures[] = {{ERR_IO, KUBE_RETRY},
+                    {ERR_TIMEOUT, KUBE_RETRY},
                     {ERR_LIMIT, KUBE_DONE},
                     {ERR_CONFIG, KUBE_DONE}};
     for (size_t i = 0; i < array_length(failures); i++) {

@@ -75,22 +75,22 @@ static void a_cancelled_request_is_silent(void **state)
     static const struct fake_answer answers[] = {
         API_BUSY, {.bytes = "HTTP/1.1 200 OK\r\n", .then = FAKE_HOLD}, API_GOOD};
     struct api api;
-    struct api_result resting, flying, result;
+    struct api_result backing_off, in_flight, result;
     int64_t due_ms;
     api_open(&api, answers, 3, NULL);
-    struct kube_request *r = api_send(&api, &get_pods, &resting);
+    struct kube_request *r = api_send(&api, &get_pods, &backing_off);
     api_wait_answers(&api);
     kube_cancel(api.kube, r); /* failed, and not yet decided about */
     kube_tick(api.kube, api.now_ms, &due_ms);
     assert_int_equal(due_ms, INT64_MAX);
-    r = api_send(&api, &get_pods, &flying);
+    r = api_send(&api, &get_pods, &in_flight);
     api_wait_requests(&api, 2);
     kube_cancel(api.kube, r);
     kube_cancel(api.kube, NULL);
     api_send(&api, &get_pods, &result);
     api_wait(&api, &result.is_done);
     assert_int_equal(result.err.code, ERR_NONE);
-    assert_false(resting.is_done || flying.is_done);
+    assert_false(backing_off.is_done || in_flight.is_done);
     api_forget(&result);
     api_close(&api);
 }
@@ -101,15 +101,15 @@ static void closing_lets_go_of_all(void **state)
     static const struct fake_answer answers[] = {
         API_BUSY, {.bytes = "HTTP/1.1 200 OK\r\n", .then = FAKE_HOLD}};
     struct api api;
-    struct api_result resting, flying;
+    struct api_result backing_off, in_flight;
     int64_t due_ms;
     api_open(&api, answers, 2, NULL);
-    api_send(&api, &get_pods, &resting);
+    api_send(&api, &get_pods, &backing_off);
     api_wait_answers(&api);
     kube_tick(api.kube, api.now_ms, &due_ms);
-    api_send(&api, &get_pods, &flying);
+    api_send(&api, &get_pods, &in_flight);
     api_close(&api);
-    assert_false(resting.is_done || flying.is_done);
+    assert_false(backing_off.is_done || in_flight.is_done);
 }
 
 /* Two requests fail together, and the one that is told first cancels the other. */

@@ -9,7 +9,7 @@ static bool decide(struct kube_request *request, int64_t now_ms)
     struct error err = request->err;
     if (request->wait_ms >= 0) {
         request->due_ms = now_ms + request->wait_ms;
-        request->state = REQUEST_RESTING;
+        request->state = REQUEST_BACKOFF;
         if (!give_up_ms || request->due_ms < request->since_ms + give_up_ms)
             return false;
         error_set(&err, request->err.code, "%.460s; gave up after %u tries", request->err.msg,
@@ -43,14 +43,14 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
         kube->cursor = r->next;
         if (r->state == REQUEST_FAILED && decide(r, now_ms))
             has_called_back = true;
-        else if (r->state == REQUEST_WAITING ||
-                 (r->state == REQUEST_RESTING && r->due_ms <= now_ms))
+        else if (r->state == REQUEST_NO_CREDENTIALS ||
+                 (r->state == REQUEST_BACKOFF && r->due_ms <= now_ms))
             kube_request_try(r, now_ms);
     }
     kube->cursor = NULL;
     *ret_due_ms = has_called_back ? now_ms : INT64_MAX;
     for (struct kube_request *r = kube->first; r; r = r->next) {
-        int64_t due_ms = r->state == REQUEST_RESTING  ? r->due_ms
+        int64_t due_ms = r->state == REQUEST_BACKOFF  ? r->due_ms
                          : r->state == REQUEST_FAILED ? now_ms
                                                       : INT64_MAX;
         if (due_ms < *ret_due_ms)
