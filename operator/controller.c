@@ -147,13 +147,13 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
-    if (outcome->awaits)
+    if (outcome->expects_changes)
         add_in(c, key, status, EXPECT_MAX_MS);
     if (outcome->failure) {
         c->failed_passes++;
         int64_t now_ms = c->options.clocks->steady_ms();
         int64_t again_ms = queue_failed(c->queue, key, now_ms);
-        log_write(outcome->is_news ? LOG_WARNING : LOG_DEBUG, "%s: %s (again in %" PRId64 " ms)",
+        log_write(outcome->is_new ? LOG_WARNING : LOG_DEBUG, "%s: %s (again in %" PRId64 " ms)",
                   key, outcome->failure->msg, clock_until_ms(again_ms, now_ms));
     } else {
         queue_succeeded(c->queue, key);
@@ -161,7 +161,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     forget_hold(c, key);
 }
 
-static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
+static bool on_unseen_change(void *context, enum expect_kind kind, int64_t since_ms)
 {
     static const enum cache_kind kinds[EXPECT_KINDS] = {[EXPECT_JOB] = CACHE_JOBS,
                                                         [EXPECT_POD] = CACHE_PODS,
@@ -198,8 +198,8 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     snapshot.options.autoscaling = c->autoscaling != NULL;
     snapshot.list_forbidden = informers_forbidden(c->informers);
     snapshot.refused = executor_refused(c->executor, key, job->job->uid);
-    snapshot.status = executor_recall(c->executor, key, job->job->uid, job->status);
-    int64_t early_ms = executor_early_ms(c->executor, key, &snapshot, job->object);
+    snapshot.status = executor_restore_history(c->executor, key, job->job->uid, job->status);
+    int64_t early_ms = executor_wait_ms(c->executor, key, &snapshot, job->object);
     if (early_ms) {
         add_in(c, key, job->status, early_ms);
         queue_done(c->queue, key);
@@ -208,14 +208,14 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     }
     c->passes++;
     struct job_status before;
-    if (executor_settle(c->executor, key, &snapshot, arena, &before)) {
-        snapshot.status = executor_recall(c->executor, key, job->job->uid, job->status);
+    if (executor_confirm_write(c->executor, key, &snapshot, arena, &before)) {
+        snapshot.status = executor_restore_history(c->executor, key, job->job->uid, job->status);
         on_written(c, key, job->job, &before, snapshot.status);
     }
     const struct plan *plan = reconcile(&snapshot, arena);
     int64_t at_ms;
     if (only_requeues(plan, &at_ms)) {
-        if (executor_forgive(c->executor, key, job->job->uid))
+        if (executor_clear_refusal(c->executor, key, job->job->uid))
             add_in(c, key, job->status, 0);
         add_at(c, key, job->status, at_ms);
         queue_succeeded(c->queue, key);
@@ -247,7 +247,7 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
                                               .parallel_max = PARALLEL_MAX,
                                               .clocks = options->clocks,
                                               .over = on_over,
-                                              .unseen = on_unseen,
+                                              .unseen_change = on_unseen_change,
                                               .context = c};
     c->executor = executor_open(kube, &executor);
     c->metrics = metrics_open();
@@ -368,7 +368,7 @@ _Static_assert(CACHE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watc
 void controller_view(const struct controller *c, struct metrics_view *view)
 {
     view->ready = controller_is_ready(c);
-    view->forgetful = executor_is_forgetful(c->executor);
+    view->history_pruned = executor_history_is_pruned(c->executor);
     view->jobs = cache_count(c->cache, CACHE_JOBS);
     for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
         view->jobs_in_state[state] = cache_jobs_in_state(c->cache, state);

@@ -144,7 +144,7 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
     gauge(out, "shoal_operator_history_not_kept",
           "Whether the API server dropped history of the last status written: its "
           "CustomResourceDefinition is not this version's.",
-          v->forgetful);
+          v->history_pruned);
     exposition_head("shoal_operator_watch_failing",
                     "Whether objects of this kind cannot be listed or watched.", "gauge", out);
     for (size_t i = 0; i < v->watch_count; i++)

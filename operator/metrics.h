@@ -30,7 +30,7 @@ void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by
 /* How things stand, for the gauges. */
 struct metrics_view {
     bool leading, ready;
-    bool forgetful;              /* the API server does not keep all of status.history */
+    bool history_pruned;         /* the API server does not keep all of status.history */
     size_t jobs, pods, services; /* seen */
     size_t jobs_in_state[CONDITION_TYPES];
     size_t queue_length; /* due now */

@@ -148,7 +148,7 @@ circle=$(sources 'agent/*/*.[ch]' | xargs grep -H '^#include "agent/[a-z]*/' |
 # jansson and libyaml stay at the edge, among those who read and write texts: logic never walks JSON
 edge='base/(json_read|json_lenient|yaml|yaml_place|yaml_scalar).c
 operator/(decode/decode.*|manifest/(manifest.*|init_template)|cache/(cache|job_entry)|leader/(leader|lease_object)).c
-operator/(apply/(request|executor|executor_flight)|kube/(watch|kube|kube_answer|kubeconfig_.*)).c
+operator/(apply/(request|executor|executor_inflight)|kube/(watch|kube|kube_answer|kubeconfig_.*)).c
 agent/(config/config_file|config/config_accelerate|report/progress|checkpoint/safetensors_.*|checkpoint/(checkpoint_.*|export_checkpoint)).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/config_json.*|checkpoint/pretrained_index).c

@@ -28,7 +28,7 @@ bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t st
     return true;
 }
 
-bool event_budget_is_news(struct event_budget *b, const char *text, int64_t steady_ms)
+bool event_budget_is_new(struct event_budget *b, const char *text, int64_t steady_ms)
 {
     uint64_t hash = table_hash(text);
     int place = 0;
@@ -37,6 +37,6 @@ bool event_budget_is_news(struct event_budget *b, const char *text, int64_t stea
     if (b->told[place].hash == hash && steady_ms - b->told[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
         return false;
     memmove(b->told + 1, b->told, (size_t)place * sizeof *b->told);
-    b->told[0] = (struct event_told){hash, steady_ms};
+    b->told[0] = (struct reported_event){hash, steady_ms};
     return true;
 }

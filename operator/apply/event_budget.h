@@ -23,7 +23,7 @@ extern "C" {
 struct event_budget {
     int spent;         /* tokens that are missing */
     int64_t refill_ms; /* since when the next one is on its way; holds while any is missing */
-    struct event_told {
+    struct reported_event {
         uint64_t hash; /* of the text */
         int64_t steady_ms;
     } told[EVENT_BUDGET_TEXTS]; /* the newest first */
@@ -35,7 +35,7 @@ bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t st
 /* Whether this text is another one than the last few, or was told so long ago that nobody finds it
  * any more: what is refused again and again, or ends each time like the last, is told once, so that
  * the rest of the story is told too. Remembers it. */
-bool event_budget_is_news(struct event_budget *budget, const char *text, int64_t steady_ms);
+bool event_budget_is_new(struct event_budget *budget, const char *text, int64_t steady_ms);
 
 #ifdef __cplusplus
 }

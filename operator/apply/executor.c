@@ -12,11 +12,11 @@
 
 /* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
  * will tell when it is gone. */
-enum { TAKEN_AGAIN_MS = 10 * 1000 };
+enum { NAME_TAKEN_RETRY_MS = 10 * 1000 };
 
 /* A status that the API server finds invalid: the stored job breaks a rule that was made after it.
  * Trying again is useless until somebody changes the job (which is seen), or that rule. */
-enum { INVALID_AGAIN_MS = 5 * 60 * 1000 };
+enum { INVALID_RETRY_MS = 5 * 60 * 1000 };
 
 static const struct executor_transport kube_transport = {kube_send, kube_cancel, kube_body_bytes};
 
@@ -27,14 +27,14 @@ static void end_run(struct run *run)
 {
     struct executor *executor = run->executor;
     table_remove(&executor->runs, &run->entry);
-    int64_t patience_ms = run->invalid ? INVALID_AGAIN_MS : EXPECT_MAX_MS;
+    int64_t patience_ms = run->invalid ? INVALID_RETRY_MS : EXPECT_MAX_MS;
     run->memory->expect_until_ms = executor->options.clocks->steady_ms() + patience_ms;
     run->memory->relisted = run->invalid; /* no change was made that should be heard of */
 }
 
 static void free_run(struct run *run)
 {
-    flight_cancel_all(run->executor, &run->flights);
+    inflight_cancel_all(run->executor, &run->inflights);
     steps_close(run->steps);
     free(run->key);
     free(run);
@@ -45,18 +45,18 @@ static void finish(struct run *run)
 {
     const struct executor_options *options = &run->executor->options;
     int64_t requeue_ms = steps_requeue_ms(run->steps);
-    int64_t taken_ms = options->clocks->wall_ms() + TAKEN_AGAIN_MS;
+    int64_t taken_ms = options->clocks->wall_ms() + NAME_TAKEN_RETRY_MS;
     if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
         requeue_ms = taken_ms;
-    if (run->went_well && !run->refused && job_memory_forgive(run->memory) && !requeue_ms)
+    if (run->went_well && !run->refused && job_memory_clear_refusal(run->memory) && !requeue_ms)
         requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
     const struct error *failure = steps_failure(run->steps);
     const struct executor_outcome outcome = {
         .failure = failure,
-        .is_news = job_memory_fail(run->memory, failure ? failure->msg : NULL),
+        .is_new = job_memory_set_failure(run->memory, failure ? failure->msg : NULL),
         .written = run->written,
         .job_deleted = run->job_deleted,
-        .awaits = !expect_is_empty(run->memory->expect),
+        .expects_changes = !expect_is_empty(run->memory->expect),
         .requeue_ms = requeue_ms,
     };
     end_run(run);
@@ -71,7 +71,7 @@ static const char *text_at(const struct json_t *object, const char *key)
 
 /* What stands in the way of the job: a create that was refused, or a right that is missing. Not of
  * its status: nobody could read it there. */
-static void note_refusal(struct run *run, const struct action *action, const struct error *err)
+static void record_refusal(struct run *run, const struct action *action, const struct error *err)
 {
     if (action->kind == ACTION_SET_STATUS)
         return;
@@ -87,8 +87,8 @@ static void note_refusal(struct run *run, const struct action *action, const str
 /* A CustomResourceDefinition of somebody else's (Kubeflow's) or of an earlier version (Helm
  * replaces neither) prunes what it does not name, and says nothing: without its history no restart
  * would ever count, and half of it would count one incident several times. */
-static void note_history(struct run *run, const struct job_status *written,
-                         const struct json_t *answer)
+static void check_history_kept(struct run *run, const struct job_status *written,
+                               const struct json_t *answer)
 {
     static const struct action event = {
         .kind = ACTION_EVENT,
@@ -103,24 +103,24 @@ static void note_history(struct run *run, const struct job_status *written,
         return;
     struct executor *executor = run->executor;
     bool came_back = json_object_get(json_object_get(status, "history"), HISTORY_NEWEST_FIELD);
-    if (!came_back && !executor->forgetful)
+    if (!came_back && !executor->history_pruned)
         log_warning("%s", event.message);
-    executor->forgetful = !came_back;
-    if (job_memory_keep(run->memory, written, came_back))
-        flight_tell(run, &event);
+    executor->history_pruned = !came_back;
+    if (job_memory_set_history_kept(run->memory, written, came_back))
+        inflight_record_event(run, &event);
 }
 
 /* What the view is to show from now on, and what the outcome tells. */
-static void note(struct run *run, const struct action *action, const struct json_t *answer,
-                 const struct error *err)
+static void record_result(struct run *run, const struct action *action, const struct json_t *answer,
+                          const struct error *err)
 {
     struct expect *expect = run->memory->expect;
     const char *before = text_at(run->object, "resourceVersion");
     const char *after = text_at(answer, "resourceVersion");
     if (action->kind == ACTION_SET_STATUS) {
         run->written = action->status;
-        job_memory_doubt_no_more(run->memory);
-        note_history(run, action->status, answer);
+        job_memory_drop_unconfirmed(run->memory);
+        check_history_kept(run, action->status, answer);
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expect_newer(expect, before);
     }
@@ -132,10 +132,10 @@ static void note(struct run *run, const struct action *action, const struct json
 
 /* A conflict may be with an earlier try of this write, whose answer was lost. No pass over this
  * very version of the job will do better. */
-static void note_unwritten(struct run *run, const struct action *action, enum error_code code)
+static void record_unconfirmed(struct run *run, const struct action *action, enum error_code code)
 {
     if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
-        job_memory_doubt(run->memory, run->status, action->status);
+        job_memory_add_unconfirmed(run->memory, run->status, action->status);
     run->invalid = code == ERR_INPUT;
     if (run->invalid || code == ERR_CONFLICT)
         expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
@@ -147,7 +147,7 @@ static void on_done(void *context, const struct json_t *answer, const struct err
 static bool may_send(const struct run *run)
 {
     const struct executor *executor = run->executor;
-    return !run->flights ||
+    return !run->inflights ||
            executor->options.transport->body_bytes(executor->kube) < EXECUTOR_BODY_BYTES_MAX;
 }
 
@@ -156,10 +156,10 @@ static void advance(struct run *run)
     const struct action *action;
     while (may_send(run) && (action = steps_next(run->steps))) {
         if (action->kind == ACTION_EVENT) {
-            flight_tell(run, action);
+            inflight_record_event(run, action);
             continue;
         }
-        flight_send(run, action, on_done);
+        inflight_send(run, action, on_done);
     }
     if (steps_over(run->steps))
         finish(run);
@@ -168,28 +168,28 @@ static void advance(struct run *run)
 /* Adopted, the autoscaler is as good as made: the next pass brings it up to date. */
 static void on_adopted(void *context, const struct json_t *answer, const struct error *err)
 {
-    const struct flight *flight = context;
-    on_done(context, answer, err->code ? &flight->run->exists : err);
+    const struct inflight *inflight = context;
+    on_done(context, answer, err->code ? &inflight->run->exists : err);
 }
 
 static void on_done(void *context, const struct json_t *answer, const struct error *err)
 {
-    struct flight *flight = context;
-    struct run *run = flight->run;
-    const struct action *action = flight->action;
+    struct inflight *inflight = context;
+    struct run *run = inflight->run;
+    const struct action *action = inflight->action;
     if (action->kind == ACTION_CREATE_AUTOSCALER && err->code == ERR_EXISTS && !run->exists.code) {
         run->exists = *err;
-        flight_end(flight);
-        flight_adopt(run, action, on_adopted);
+        inflight_free(inflight);
+        inflight_send_adoption(run, action, on_adopted);
         return;
     }
-    flight_end(flight);
-    note_refusal(run, action, err);
+    inflight_free(inflight);
+    record_refusal(run, action, err);
     run->taken |= err->code == ERR_EXISTS;
     if (steps_done(run->steps, action, err))
-        note(run, action, err->code ? NULL : answer, err);
+        record_result(run, action, err->code ? NULL : answer, err);
     else if (action->kind == ACTION_SET_STATUS)
-        note_unwritten(run, action, err->code);
+        record_unconfirmed(run, action, err->code);
     advance(run);
 }
 
@@ -208,17 +208,17 @@ static bool relist_unseen(const struct executor *executor, struct job_memory *me
     const struct executor_options *options = &executor->options;
     int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
     bool missing[EXPECT_KINDS], again = false;
-    if (memory->relisted || !options->unseen)
+    if (memory->relisted || !options->unseen_change)
         return false;
     expect_missing(memory->expect, snapshot, version, missing);
     for (int kind = 0; kind < EXPECT_KINDS; kind++)
-        again |= missing[kind] && options->unseen(options->context, kind, since_ms);
+        again |= missing[kind] && options->unseen_change(options->context, kind, since_ms);
     memory->relisted = again;
     return again;
 }
 
-int64_t executor_early_ms(struct executor *executor, const char *key,
-                          const struct snapshot *snapshot, const struct json_t *object)
+int64_t executor_wait_ms(struct executor *executor, const char *key,
+                         const struct snapshot *snapshot, const struct json_t *object)
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
     if (!memory || !memory->expect)
@@ -242,35 +242,36 @@ const char *executor_refused(struct executor *executor, const char *key, const c
     return memory ? memory->refused : NULL;
 }
 
-bool executor_forgive(struct executor *executor, const char *key, const char *uid)
+bool executor_clear_refusal(struct executor *executor, const char *key, const char *uid)
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
-    return memory && job_memory_forgive(memory);
+    return memory && job_memory_clear_refusal(memory);
 }
 
-const struct job_status *executor_recall(struct executor *executor, const char *key,
-                                         const char *uid, const struct job_status *seen)
+const struct job_status *executor_restore_history(struct executor *executor, const char *key,
+                                                  const char *uid, const struct job_status *seen)
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
-    return memory ? job_memory_recall(memory, seen) : seen;
+    return memory ? job_memory_restore_history(memory, seen) : seen;
 }
 
 void executor_drop_histories(struct executor *executor)
 {
     job_memory_drop_histories(&executor->memories);
-    executor->forgetful = false;
+    executor->history_pruned = false;
 }
 
-bool executor_is_forgetful(const struct executor *executor)
+bool executor_history_is_pruned(const struct executor *executor)
 {
-    return executor->forgetful;
+    return executor->history_pruned;
 }
 
-bool executor_settle(struct executor *executor, const char *key, const struct snapshot *snapshot,
-                     struct arena *arena, struct job_status *ret_before)
+bool executor_confirm_write(struct executor *executor, const char *key,
+                            const struct snapshot *snapshot, struct arena *arena,
+                            struct job_status *ret_before)
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
-    return memory && job_memory_settle(memory, snapshot->status, arena, ret_before);
+    return memory && job_memory_confirm_write(memory, snapshot->status, arena, ret_before);
 }
 
 /* ---- life cycle ---- */
@@ -301,7 +302,7 @@ void executor_close(struct executor *executor)
         return;
     table_each(&executor->runs, drop_entry, NULL);
     job_memory_free_all(&executor->memories);
-    flight_cancel_all(executor, &executor->events);
+    inflight_cancel_all(executor, &executor->events);
     table_free(&executor->runs);
     free(executor);
 }

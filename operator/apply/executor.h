@@ -28,11 +28,12 @@ struct snapshot;
 /* What a plan came to. Lives until `over` returns. */
 struct executor_outcome {
     const struct error *failure;      /* NULL: all went well */
-    bool is_news;                     /* it is not how the job's last plan failed, too */
+    bool is_new;                      /* it is not how the job's last plan failed, too */
     const struct job_status *written; /* the status that was stored, or NULL */
     bool job_deleted;
-    bool awaits; /* what was done is to be seen: if nothing is heard, look after EXPECT_MAX_MS */
-    int64_t requeue_ms; /* wall clock, or 0; also to see whether a name that was taken is free */
+    bool expects_changes; /* what was done is to be seen: if nothing is heard, look after
+                             EXPECT_MAX_MS */
+    int64_t requeue_ms;   /* wall clock, or 0; also to see whether a name that was taken is free */
 };
 
 /* While the bodies of all requests take so much, a plan sends no more than one at a time. */
@@ -56,7 +57,7 @@ struct executor_options {
     /* What a plan that was over at since_ms (steady clock) did to objects of this kind is still not
      * in the view, EXPECT_MAX_MS later. Returns whether they are being read anew, which the next
      * pass then waits for as long again; NULL: they are not. */
-    bool (*unseen)(void *context, enum expect_kind kind, int64_t since_ms);
+    bool (*unseen_change)(void *context, enum expect_kind kind, int64_t since_ms);
     void *context;
 };
 
@@ -81,29 +82,30 @@ size_t executor_running(const struct executor *executor); /* plans under way */
 
 /* For how many milliseconds a pass over this view would be too early, as the view does not yet show
  * what the last plan did; 0: pass. Another look is worth it whenever the view has changed. */
-int64_t executor_early_ms(struct executor *executor, const char *key,
-                          const struct snapshot *snapshot, const struct json_t *object);
+int64_t executor_wait_ms(struct executor *executor, const char *key,
+                         const struct snapshot *snapshot, const struct json_t *object);
 /* How the API server refused a create (taken names included) or, for want of a right, any other
  * part of the job's last plan, in its words; NULL: it did not. Lives until the job's next plan, or
  * executor_forget. */
 const char *executor_refused(struct executor *executor, const char *key, const char *uid);
 /* A pass has found nothing to create: what was refused is not wanted any more. Returns whether
  * anything was, so that another pass is due. */
-bool executor_forgive(struct executor *executor, const char *key, const char *uid);
+bool executor_clear_refusal(struct executor *executor, const char *key, const char *uid);
 /* The status to go by: as seen, and with the history that was written where the API server does not
  * keep all of it (another CustomResourceDefinition than this version's prunes it). Lives until the
  * next call for the job, or executor_forget. */
-const struct job_status *executor_recall(struct executor *executor, const char *key,
-                                         const char *uid, const struct job_status *seen);
+const struct job_status *executor_restore_history(struct executor *executor, const char *key,
+                                                  const char *uid, const struct job_status *seen);
 /* Another operator leads and writes: what this one remembers of histories is old from now on. */
 void executor_drop_histories(struct executor *executor);
 /* Whether the history of the last status that was written was not kept whole. */
-bool executor_is_forgetful(const struct executor *executor);
+bool executor_history_is_pruned(const struct executor *executor);
 /* Whether the view shows that a status write was done of which `over` told no more than that it
  * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. What that write
  * counted is there to be recalled then. */
-bool executor_settle(struct executor *executor, const char *key, const struct snapshot *snapshot,
-                     struct arena *arena, struct job_status *ret_before);
+bool executor_confirm_write(struct executor *executor, const char *key,
+                            const struct snapshot *snapshot, struct arena *arena,
+                            struct job_status *ret_before);
 /* The job is gone, and has no plan under way. */
 void executor_forget(struct executor *executor, const char *key);
 

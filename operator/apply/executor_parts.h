@@ -1,5 +1,5 @@
-/* Inside the executor: for executor.c, which carries plans out, and executor_flight.c, which sends
- * what they ask for. */
+/* Inside the executor: for executor.c, which carries plans out, and executor_inflight.c, which
+ * sends what they ask for. */
 #ifndef SHOAL_OPERATOR_APPLY_EXECUTOR_PARTS_H
 #define SHOAL_OPERATOR_APPLY_EXECUTOR_PARTS_H
 
@@ -22,7 +22,7 @@ struct run {
     const struct json_t *object;
     const struct job_status *status; /* before the plan */
     struct steps *steps;
-    struct flight *flights;
+    struct inflight *inflights;
     const struct job_status *written;
     bool job_deleted;
     bool taken;          /* a name that was to be created was */
@@ -33,12 +33,12 @@ struct run {
 };
 
 /* A request in flight. */
-struct flight {
+struct inflight {
     struct executor *executor;
     struct run *run;             /* NULL, and so the next: an event, which outlives its plan */
     const struct action *action; /* of the run's steps */
     struct kube_request *request;
-    struct flight *next, **link; /* in the list of its run, or of the executor's events */
+    struct inflight *next, **link; /* in the list of its run, or of the executor's events */
 };
 
 struct executor {
@@ -46,26 +46,28 @@ struct executor {
     struct executor_options options;
     const char *autoscaling_version; /* NULL: none is known yet */
     struct table runs, memories;
-    struct flight *events;
+    struct inflight *events;
     size_t event_count;
     uint64_t event_number;
-    bool forgetful;       /* the API server did not keep all history of the last status */
-    int64_t mute_told_ms; /* when it was last told that events may not be created; 0: never */
+    bool history_pruned; /* the API server did not keep all history of the last status */
+    int64_t events_forbidden_logged_ms; /* when it was last told that events may not be created; 0:
+                                           never */
 };
 
 /* Sends an action of the run: in flight until `done`, whose context is the flight, ends it. */
-void flight_send(struct run *run, const struct action *action,
-                 void (*done)(void *context, const struct json_t *answer, const struct error *err));
+void inflight_send(struct run *run, const struct action *action,
+                   void (*done)(void *context, const struct json_t *answer,
+                                const struct error *err));
 /* The same for the request that makes ours what was there before us. */
-void flight_adopt(struct run *run, const struct action *action,
-                  void (*done)(void *context, const struct json_t *answer,
-                               const struct error *err));
-void flight_end(struct flight *flight); /* frees it: it was answered */
+void inflight_send_adoption(struct run *run, const struct action *action,
+                            void (*done)(void *context, const struct json_t *answer,
+                                         const struct error *err));
+void inflight_free(struct inflight *inflight); /* frees it: it was answered */
 /* Ends all of a list, unanswered. */
-void flight_cancel_all(struct executor *executor, struct flight **list);
+void inflight_cancel_all(struct executor *executor, struct inflight **list);
 
 /* Tells people, within the job's budget: in the log and by an event, which nobody waits for. */
-void flight_tell(struct run *run, const struct action *event);
+void inflight_record_event(struct run *run, const struct action *event);
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,9 @@
 static void free_memory(struct job_memory *memory)
 {
     expect_close(memory->expect);
-    job_memory_doubt_no_more(memory);
+    job_memory_drop_unconfirmed(memory);
     arena_close(memory->kept_arena);
-    arena_close(memory->recalled_arena);
+    arena_close(memory->restored_arena);
     free(memory->key);
     free(memory->uid);
     free(memory->refused);
@@ -65,7 +65,7 @@ void job_memory_refuse(struct job_memory *memory, const char *text)
     memory->refused = xstrdup(text);
 }
 
-bool job_memory_forgive(struct job_memory *memory)
+bool job_memory_clear_refusal(struct job_memory *memory)
 {
     bool refused = memory->refused != NULL;
     free(memory->refused);
@@ -73,29 +73,30 @@ bool job_memory_forgive(struct job_memory *memory)
     return refused;
 }
 
-void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
-                      const struct job_status *tried)
+void job_memory_add_unconfirmed(struct job_memory *memory, const struct job_status *before,
+                                const struct job_status *tried)
 {
-    const struct doubt *old = memory->doubt;
+    const struct unconfirmed *old = memory->unconfirmed;
     struct arena *arena = arena_open();
-    struct doubt *doubt = arena_new(arena, struct doubt);
-    doubt->arena = arena;
-    doubt->before = job_status_copy(before, arena);
+    struct unconfirmed *unconfirmed = arena_new(arena, struct unconfirmed);
+    unconfirmed->arena = arena;
+    unconfirmed->before = job_status_copy(before, arena);
     if (old && job_status_equal(&old->before, before))
-        while (doubt->count < old->count && doubt->count < DOUBT_TRIES_MAX - 1) {
-            doubt->tried[doubt->count] = job_status_copy(&old->tried[doubt->count], arena);
-            doubt->count++;
+        while (unconfirmed->count < old->count && unconfirmed->count < UNCONFIRMED_MAX - 1) {
+            unconfirmed->tried[unconfirmed->count] =
+                job_status_copy(&old->tried[unconfirmed->count], arena);
+            unconfirmed->count++;
         }
-    doubt->tried[doubt->count++] = job_status_copy(tried, arena);
-    job_memory_doubt_no_more(memory);
-    memory->doubt = doubt;
+    unconfirmed->tried[unconfirmed->count++] = job_status_copy(tried, arena);
+    job_memory_drop_unconfirmed(memory);
+    memory->unconfirmed = unconfirmed;
 }
 
-void job_memory_doubt_no_more(struct job_memory *memory)
+void job_memory_drop_unconfirmed(struct job_memory *memory)
 {
-    if (memory->doubt)
-        arena_close(memory->doubt->arena);
-    memory->doubt = NULL;
+    if (memory->unconfirmed)
+        arena_close(memory->unconfirmed->arena);
+    memory->unconfirmed = NULL;
 }
 
 /* Whether this is what is seen of the tried status. Of its history no more is seen than what was
@@ -109,21 +110,21 @@ static bool is_seen(const struct job_memory *memory, const struct job_status *tr
     return job_status_equal(&shown, seen);
 }
 
-bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
-                       struct arena *arena, struct job_status *ret_before)
+bool job_memory_confirm_write(struct job_memory *memory, const struct job_status *seen,
+                              struct arena *arena, struct job_status *ret_before)
 {
-    const struct doubt *doubt = memory->doubt;
-    if (!doubt || job_status_equal(&doubt->before, seen))
+    const struct unconfirmed *unconfirmed = memory->unconfirmed;
+    if (!unconfirmed || job_status_equal(&unconfirmed->before, seen))
         return false; /* as before: it may be done yet */
     const struct job_status *done = NULL;
-    for (int i = 0; i < doubt->count; i++)
-        if (is_seen(memory, &doubt->tried[i], seen))
-            done = &doubt->tried[i];
+    for (int i = 0; i < unconfirmed->count; i++)
+        if (is_seen(memory, &unconfirmed->tried[i], seen))
+            done = &unconfirmed->tried[i];
     if (done)
-        *ret_before = job_status_copy(&doubt->before, arena);
+        *ret_before = job_status_copy(&unconfirmed->before, arena);
     if (done && memory->kept)
-        job_memory_keep(memory, done, false);
-    job_memory_doubt_no_more(memory);
+        job_memory_set_history_kept(memory, done, false);
+    job_memory_drop_unconfirmed(memory);
     return done != NULL;
 }
 
@@ -141,7 +142,8 @@ void job_memory_drop_histories(struct table *memories)
     table_each(memories, drop_history, NULL);
 }
 
-bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back)
+bool job_memory_set_history_kept(struct job_memory *memory, const struct job_status *written,
+                                 bool came_back)
 {
     bool is_first = !memory->kept && !came_back;
     drop_history(NULL, &memory->entry);
@@ -153,19 +155,20 @@ bool job_memory_keep(struct job_memory *memory, const struct job_status *written
     return is_first;
 }
 
-const struct job_status *job_memory_recall(struct job_memory *memory, const struct job_status *seen)
+const struct job_status *job_memory_restore_history(struct job_memory *memory,
+                                                    const struct job_status *seen)
 {
     if (!memory->kept)
         return seen;
-    arena_close(memory->recalled_arena);
-    memory->recalled_arena = arena_open();
-    struct job_status *status = arena_new(memory->recalled_arena, struct job_status);
-    *status = job_status_copy(seen, memory->recalled_arena);
-    status->history = job_status_copy(memory->kept, memory->recalled_arena).history;
+    arena_close(memory->restored_arena);
+    memory->restored_arena = arena_open();
+    struct job_status *status = arena_new(memory->restored_arena, struct job_status);
+    *status = job_status_copy(seen, memory->restored_arena);
+    status->history = job_status_copy(memory->kept, memory->restored_arena).history;
     return status;
 }
 
-bool job_memory_fail(struct job_memory *memory, const char *failure)
+bool job_memory_set_failure(struct job_memory *memory, const char *failure)
 {
     uint64_t before = memory->failure;
     memory->failure = failure ? table_hash(failure) : 0;

@@ -12,14 +12,14 @@
 extern "C" {
 #endif
 
-enum { DOUBT_TRIES_MAX = 4 };
+enum { UNCONFIRMED_MAX = 4 };
 
 /* Status writes that failed, and of which one may have been done all the same: its answer was lost.
  * A next try is another status, as its times are others. */
-struct doubt {
+struct unconfirmed {
     struct arena *arena; /* of all of it */
     struct job_status before;
-    struct job_status tried[DOUBT_TRIES_MAX]; /* the first of them, and the last one */
+    struct job_status tried[UNCONFIRMED_MAX]; /* the first of them, and the last one */
     int count;
 };
 
@@ -33,11 +33,11 @@ struct job_memory {
     bool relisted;           /* what it misses was asked for anew (executor_options.unseen) */
     char *refused;           /* see executor_refused */
     uint64_t failure;        /* hash of how its last plan failed; 0: it did not */
-    struct doubt *doubt;     /* NULL: none */
+    struct unconfirmed *unconfirmed; /* NULL: none */
     /* A CustomResourceDefinition that is not this version's does not keep all of status.history. */
     struct arena *kept_arena;     /* of `kept` */
     struct job_status *kept;      /* as last written, where its history was not kept; NULL: it is */
-    struct arena *recalled_arena; /* of what job_memory_recall gave last */
+    struct arena *restored_arena; /* of what job_memory_restore_history gave last */
 };
 
 /* Of this very job; NULL: nothing is remembered. */
@@ -49,29 +49,30 @@ void job_memory_forget(struct table *memories, const char *key);
 void job_memory_free_all(struct table *memories);
 
 void job_memory_refuse(struct job_memory *memory, const char *text); /* copies */
-bool job_memory_forgive(struct job_memory *memory); /* returns whether anything was refused */
+bool job_memory_clear_refusal(struct job_memory *memory); /* returns whether anything was refused */
 
 /* Copies. Joins what else was tried over the same status; takes the place of any other doubt. */
-void job_memory_doubt(struct job_memory *memory, const struct job_status *before,
-                      const struct job_status *tried);
-void job_memory_doubt_no_more(struct job_memory *memory);
-/* What is seen, as job_memory_recall gave it, settles the doubt. Returns whether the write was
- * done; *ret_before is then what it changed, in `arena`, and its history may be recalled. */
-bool job_memory_settle(struct job_memory *memory, const struct job_status *seen,
-                       struct arena *arena, struct job_status *ret_before);
+void job_memory_add_unconfirmed(struct job_memory *memory, const struct job_status *before,
+                                const struct job_status *tried);
+void job_memory_drop_unconfirmed(struct job_memory *memory);
+/* What is seen, as job_memory_restore_history gave it, settles the doubt. Returns whether the write
+ * was done; *ret_before is then what it changed, in `arena`, and its history may be recalled. */
+bool job_memory_confirm_write(struct job_memory *memory, const struct job_status *seen,
+                              struct arena *arena, struct job_status *ret_before);
 
 /* The status was written, and its history came back or did not. Copies. Returns whether it has not
  * for the first time. */
-bool job_memory_keep(struct job_memory *memory, const struct job_status *written, bool came_back);
+bool job_memory_set_history_kept(struct job_memory *memory, const struct job_status *written,
+                                 bool came_back);
 /* Others may count from now on: no job's history is recalled. */
 void job_memory_drop_histories(struct table *memories);
 /* The status as it would be seen had its history been kept whole; `seen` itself if it was. Lives
  * until the next call. */
-const struct job_status *job_memory_recall(struct job_memory *memory,
-                                           const struct job_status *seen);
+const struct job_status *job_memory_restore_history(struct job_memory *memory,
+                                                    const struct job_status *seen);
 
 /* How a plan ended, NULL: well. Returns whether it failed otherwise than the one before it. */
-bool job_memory_fail(struct job_memory *memory, const char *failure);
+bool job_memory_set_failure(struct job_memory *memory, const char *failure);
 
 #ifdef __cplusplus
 }

@@ -153,7 +153,7 @@ const struct action *steps_next(struct steps *steps)
 
 /* A status that was written over or did not get through comes again by itself; one that is refused
  * does not, and nothing of the plan is done without it. */
-static bool is_worth_telling(const struct action *action, const struct error *failure)
+static bool is_reported(const struct action *action, const struct error *failure)
 {
     if (!failure)
         return deeds[action->kind].done != NULL;
@@ -164,7 +164,7 @@ static bool is_worth_telling(const struct action *action, const struct error *fa
 static void tell(struct steps *steps, const struct action *action, const struct error *failure)
 {
     const struct deed *deed = &deeds[action->kind];
-    if (!is_worth_telling(action, failure))
+    if (!is_reported(action, failure))
         return;
     static const char *const failed[] = {
         [CHANGES] = "Error updating", [CREATES] = "Error creating", [DELETES] = "Error deleting"};

@@ -188,10 +188,10 @@ static void what_was_counted_is_forgotten_with_the_lease(void **state)
     open_fixture(&f, answers, array_length(answers));
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 1);
-    assert_true(view_of(&f).forgetful);
+    assert_true(view_of(&f).history_pruned);
     f.leading = false;
     settle(&f);
-    assert_false(view_of(&f).forgetful);
+    assert_false(view_of(&f).history_pruned);
     close_fixture(&f);
 }
 

@@ -17,7 +17,7 @@ static struct job_status status_of(enum condition_type last, int32_t failures)
 static void expect(const struct metrics *m, const char *line)
 {
     const struct metrics_view view = {.leading = true,
-                                      .forgetful = true,
+                                      .history_pruned = true,
                                       .jobs_in_state = {[CONDITION_FAILED] = 4},
                                       .pods = 8,
                                       .passes = 3,

@@ -21,13 +21,13 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     (void)key;
     f->overs++;
     f->failure = outcome->failure ? *outcome->failure : (struct error){.code = ERR_NONE};
-    f->is_news = outcome->is_news;
+    f->is_new = outcome->is_new;
     f->written = outcome->written != NULL;
     f->job_deleted = outcome->job_deleted;
     f->requeue_ms = outcome->requeue_ms;
 }
 
-static bool on_unseen(void *context, enum expect_kind kind, int64_t since_ms)
+static bool on_unseen_change(void *context, enum expect_kind kind, int64_t since_ms)
 {
     static const char *const kinds[] = {"job", "pod", "service", "podgroup"};
     struct executor_fixture *f = context;
@@ -46,7 +46,7 @@ struct executor_fixture *executor_fixture_open(int workers)
                                              .parallel_max = 8,
                                              .clocks = &clocks,
                                              .over = on_over,
-                                             .unseen = on_unseen,
+                                             .unseen_change = on_unseen_change,
                                              .context = f};
     f->executor = executor_open(&f->kube, &options);
     f->cluster = cluster_open(1, workers, "OnFailure", "activeDeadlineSeconds: 9", "");
@@ -84,5 +84,5 @@ int64_t executor_fixture_early_ms(struct executor_fixture *f)
                                 .pod_count = f->cluster->pod_count,
                                 .services = f->cluster->services,
                                 .service_count = f->cluster->service_count};
-    return executor_early_ms(f->executor, "ns/j", &snapshot, f->object);
+    return executor_wait_ms(f->executor, "ns/j", &snapshot, f->object);
 }

@@ -18,7 +18,7 @@ struct executor_fixture {
     struct json_t *object;
     int overs;
     struct error failure; /* of the last one that was over, like the rest */
-    bool is_news, written, job_deleted;
+    bool is_new, written, job_deleted;
     int64_t requeue_ms;
     bool rereads;     /* what to say when something is unseen */
     struct str asked; /* then */
@@ -35,7 +35,7 @@ void executor_fixture_start_plan(struct executor_fixture *f, const char *key,
                                  const struct plan *plan);
 void executor_fixture_start(struct executor_fixture *f, const char *key);
 
-/* executor_early_ms of job "ns/j", with what is in the cluster as the view. */
+/* executor_wait_ms of job "ns/j", with what is in the cluster as the view. */
 int64_t executor_fixture_early_ms(struct executor_fixture *f);
 
 #ifdef __cplusplus

@@ -30,21 +30,21 @@ static void what_fails_again_and_again_is_told_once(void **state)
     static const char a[] = "pods \"a\" already exists", other[] = "pods \"b\" already exists";
     const int64_t again_ms = EVENT_BUDGET_AGAIN_MS;
     struct event_budget b = {0};
-    assert_true(event_budget_is_news(&b, a, 5));
-    assert_true(event_budget_is_news(&b, other, 8));
+    assert_true(event_budget_is_new(&b, a, 5));
+    assert_true(event_budget_is_new(&b, other, 8));
     for (int64_t now_ms = 9; now_ms < 5 + again_ms; now_ms += again_ms / 9) {
-        assert_false(event_budget_is_news(&b, a, now_ms));
-        assert_false(event_budget_is_news(&b, other, now_ms));
+        assert_false(event_budget_is_new(&b, a, now_ms));
+        assert_false(event_budget_is_new(&b, other, now_ms));
     }
-    assert_false(event_budget_is_news(&b, a, 4 + again_ms));
-    assert_true(event_budget_is_news(&b, a, 5 + again_ms)); /* nobody sees it any more */
-    assert_false(event_budget_is_news(&b, a, 4 + 2 * again_ms));
-    assert_false(event_budget_is_news(&b, other, 7 + again_ms));
-    assert_true(event_budget_is_news(&b, other, 8 + again_ms));
+    assert_false(event_budget_is_new(&b, a, 4 + again_ms));
+    assert_true(event_budget_is_new(&b, a, 5 + again_ms)); /* nobody sees it any more */
+    assert_false(event_budget_is_new(&b, a, 4 + 2 * again_ms));
+    assert_false(event_budget_is_new(&b, other, 7 + again_ms));
+    assert_true(event_budget_is_new(&b, other, 8 + again_ms));
     char text[2] = "0";
     for (; text[0] < '0' + EVENT_BUDGET_TEXTS; text[0]++)
-        assert_true(event_budget_is_news(&b, text, 9 + again_ms));
-    assert_true(event_budget_is_news(&b, a, 9 + again_ms)); /* forgotten by now */
+        assert_true(event_budget_is_new(&b, text, 9 + again_ms));
+    assert_true(event_budget_is_new(&b, a, 9 + again_ms)); /* forgotten by now */
 }
 
 int main(void)

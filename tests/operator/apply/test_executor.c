@@ -88,10 +88,10 @@ static void what_was_refused_is_forgiven(void **state)
             executor_fixture_start(f, "ns/j");
             late_api_answer_all(&f->kube);
         } else {
-            assert_true(executor_forgive(f->executor, "ns/j", "job"));
+            assert_true(executor_clear_refusal(f->executor, "ns/j", "job"));
         }
         assert_null(executor_refused(f->executor, "ns/j", "job"));
-        assert_false(executor_forgive(f->executor, "ns/j", "job"));
+        assert_false(executor_clear_refusal(f->executor, "ns/j", "job"));
         executor_fixture_close(f);
     }
 }
@@ -248,7 +248,7 @@ static void a_failure_is_news_after_a_success(void **state)
     (void)state;
     static const struct {
         enum error_code code;
-        bool is_news;
+        bool is_new;
     } rows[] = {
         {ERR_FORBIDDEN, true}, {ERR_FORBIDDEN, false}, {ERR_NONE, false}, {ERR_FORBIDDEN, true}};
     struct executor_fixture *f = executor_fixture_open(0);
@@ -257,7 +257,7 @@ static void a_failure_is_news_after_a_success(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         executor_fixture_start_plan(f, "ns/j", plan);
         late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), rows[i].code);
-        assert_int_equal(f->is_news, rows[i].is_news);
+        assert_int_equal(f->is_new, rows[i].is_new);
     }
     executor_fixture_close(f);
 }
@@ -268,7 +268,7 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
     (void)state;
     static const struct {
         enum error_code code;
-        bool written; /* to be told by executor_settle */
+        bool written; /* to be told by executor_confirm_write */
     } rows[] = {{ERR_CONFLICT, true}, {ERR_IO, true},         {ERR_TIMEOUT, true},
                 {ERR_NONE, false},    {ERR_FORBIDDEN, false}, {ERR_INPUT, false}};
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -278,14 +278,16 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
         executor_fixture_start(f, "ns/j");
         seen = *f->cluster->plan->actions[0].status;
         late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), rows[i].code);
-        assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+        assert_false(
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         snapshot.status = &seen;
         assert_int_equal(
-            executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before),
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before),
             rows[i].written);
         if (rows[i].written)
             assert_int_equal(before.condition_count, 0);
-        assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+        assert_false(
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         executor_fixture_close(f);
     }
 }
@@ -299,7 +301,7 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
     struct executor_fixture *f = executor_fixture_open(0);
     const char *uid = f->cluster->job->uid;
     for (int keeps = LATE_API_KEEPS_NOTHING; keeps >= LATE_API_KEEPS_ALL; keeps--) {
-        bool forgetful = keeps != LATE_API_KEEPS_ALL;
+        bool history_pruned = keeps != LATE_API_KEEPS_ALL;
         struct job_status seen = {.history.known = keeps != LATE_API_KEEPS_NOTHING};
         struct job_status counted = {.history = {.known = true, .failures = 3, .incidents = 2}};
         f->kube.keeps = keeps;
@@ -309,11 +311,14 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
             plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
             executor_fixture_start_plan(f, "ns/j", plan);
             late_api_answer_all(&f->kube);
-            const struct job_status *recalled = executor_recall(f->executor, "ns/j", uid, &seen);
-            assert_int_equal(recalled->history.failures, forgetful ? counted.history.failures : 0);
-            assert_int_equal(recalled->history.incidents, forgetful ? 2 : 0);
-            assert_int_equal(executor_is_forgetful(f->executor), forgetful);
-            assert_ptr_equal(executor_recall(f->executor, "ns/j", "another", &seen), &seen);
+            const struct job_status *recalled =
+                executor_restore_history(f->executor, "ns/j", uid, &seen);
+            assert_int_equal(recalled->history.failures,
+                             history_pruned ? counted.history.failures : 0);
+            assert_int_equal(recalled->history.incidents, history_pruned ? 2 : 0);
+            assert_int_equal(executor_history_is_pruned(f->executor), history_pruned);
+            assert_ptr_equal(executor_restore_history(f->executor, "ns/j", "another", &seen),
+                             &seen);
         }
     }
     assert_int_equal(f->kube.events, 1); /* told once */
@@ -332,10 +337,10 @@ static void who_leads_no_more_remembers_no_history(void **state)
     plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
     executor_fixture_start_plan(f, "ns/j", plan);
     late_api_answer_all(&f->kube);
-    assert_ptr_not_equal(executor_recall(f->executor, "ns/j", uid, &seen), &seen);
+    assert_ptr_not_equal(executor_restore_history(f->executor, "ns/j", uid, &seen), &seen);
     executor_drop_histories(f->executor);
-    assert_ptr_equal(executor_recall(f->executor, "ns/j", uid, &seen), &seen);
-    assert_false(executor_is_forgetful(f->executor));
+    assert_ptr_equal(executor_restore_history(f->executor, "ns/j", uid, &seen), &seen);
+    assert_false(executor_history_is_pruned(f->executor));
     executor_fixture_close(f);
 }
 
@@ -364,14 +369,17 @@ static void a_lost_answer_is_known_without_history(void **state)
         const struct job_status seen = {.start_ms = 2000, .history = parts[keeps]};
         struct job_status before;
         struct snapshot snapshot = {.job = f->cluster->job,
-                                    .status = executor_recall(f->executor, "ns/j", uid, &seen)};
+                                    .status =
+                                        executor_restore_history(f->executor, "ns/j", uid, &seen)};
         assert_int_equal(snapshot.status->history.incidents, 2);
-        assert_true(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+        assert_true(
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         assert_int_equal(before.history.failures, 3);
-        const struct job_status *now = executor_recall(f->executor, "ns/j", uid, &seen);
+        const struct job_status *now = executor_restore_history(f->executor, "ns/j", uid, &seen);
         assert_int_equal(now->history.failures, 4);
         assert_int_equal(now->history.incidents, 4);
-        assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+        assert_false(
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
         executor_fixture_close(f);
     }
 }
@@ -385,9 +393,11 @@ static void a_status_that_another_wrote_is_not_ours(void **state)
     other.start_ms++;
     late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
     struct snapshot snapshot = {.job = f->cluster->job, .status = &other};
-    assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+    assert_false(
+        executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
     snapshot.status = &seen;
-    assert_false(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+    assert_false(
+        executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
     executor_fixture_close(f);
 }
 
@@ -408,7 +418,7 @@ static void of_several_lost_answers_any_may_be_the_one(void **state)
     }
     assert_int_not_equal(seen.start_ms, f->cluster->plan->actions[0].status->start_ms);
     struct snapshot snapshot = {.job = f->cluster->job, .status = &seen};
-    assert_true(executor_settle(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+    assert_true(executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
     assert_int_equal(before.condition_count, 0);
     executor_fixture_close(f);
 }

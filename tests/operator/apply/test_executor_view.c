@@ -64,7 +64,7 @@ static void a_status_found_invalid_waits_for_another_version(void **state)
         late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_INPUT);
         assert_string_equal(str_text(&f->kube.said), "PUT status j\n(FailedUpdateStatus)\n");
         assert_int_equal(f->failure.code, ERR_INPUT);
-        assert_true(f->is_news);
+        assert_true(f->is_new);
         executor_fixture_now_ms += 299 * 1000;
         assert_int_equal(executor_fixture_early_ms(f), 1000);
         executor_fixture_now_ms += mended ? 0 : 1000;
@@ -77,7 +77,7 @@ static void a_status_found_invalid_waits_for_another_version(void **state)
             f, "ns/j"); /* the same again is told neither by an event nor in the log */
         late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_INPUT);
         assert_int_equal(f->kube.events, 1);
-        assert_false(f->is_news);
+        assert_false(f->is_new);
         executor_fixture_close(f);
     }
 }

@@ -10,39 +10,39 @@
 #include <string.h>
 
 /* How often it is told that events may not be created: for good, or in one namespace that goes. */
-enum { MUTE_AGAIN_MS = 3600 * 1000 };
+enum { EVENTS_FORBIDDEN_LOG_MS = 3600 * 1000 };
 
-static void list_add(struct flight **list, struct flight *flight)
+static void list_add(struct inflight **list, struct inflight *inflight)
 {
-    flight->next = *list;
-    flight->link = list;
+    inflight->next = *list;
+    inflight->link = list;
     if (*list)
-        (*list)->link = &flight->next;
-    *list = flight;
+        (*list)->link = &inflight->next;
+    *list = inflight;
 }
 
-static void list_remove(struct flight *flight)
+static void list_remove(struct inflight *inflight)
 {
-    *flight->link = flight->next;
-    if (flight->next)
-        flight->next->link = flight->link;
+    *inflight->link = inflight->next;
+    if (inflight->next)
+        inflight->next->link = inflight->link;
 }
 
-void flight_end(struct flight *flight)
+void inflight_free(struct inflight *inflight)
 {
-    list_remove(flight);
-    free(flight);
+    list_remove(inflight);
+    free(inflight);
 }
 
-void flight_cancel_all(struct executor *executor, struct flight **list)
+void inflight_cancel_all(struct executor *executor, struct inflight **list)
 {
     while (*list) {
         executor->options.transport->cancel(executor->kube, (*list)->request);
-        flight_end(*list);
+        inflight_free(*list);
     }
 }
 
-static void send_request(struct run *run, const struct action *action, struct flight *flight,
+static void send_request(struct run *run, const struct action *action, struct inflight *inflight,
                          struct request (*build)(const struct action *action,
                                                  const struct request_source *source),
                          void (*done)(void *context, const struct json_t *answer,
@@ -69,9 +69,9 @@ static void send_request(struct run *run, const struct action *action, struct fl
         .once = action->kind == ACTION_EVENT,
         .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
         .done = done,
-        .context = flight,
+        .context = inflight,
     };
-    flight->request = executor->options.transport->send(executor->kube, &call, now_ms);
+    inflight->request = executor->options.transport->send(executor->kube, &call, now_ms);
     json_decref(request.body);
 }
 
@@ -80,22 +80,24 @@ static void begin(struct run *run, const struct action *action,
                                           const struct request_source *source),
                   void (*done)(void *context, const struct json_t *answer, const struct error *err))
 {
-    struct flight *flight = xcalloc(1, sizeof *flight);
-    flight->executor = run->executor;
-    flight->run = run;
-    flight->action = action;
-    list_add(&run->flights, flight);
-    send_request(run, action, flight, build, done);
+    struct inflight *inflight = xcalloc(1, sizeof *inflight);
+    inflight->executor = run->executor;
+    inflight->run = run;
+    inflight->action = action;
+    list_add(&run->inflights, inflight);
+    send_request(run, action, inflight, build, done);
 }
 
-void flight_send(struct run *run, const struct action *action,
-                 void (*done)(void *context, const struct json_t *answer, const struct error *err))
+void inflight_send(struct run *run, const struct action *action,
+                   void (*done)(void *context, const struct json_t *answer,
+                                const struct error *err))
 {
     begin(run, action, request_build, done);
 }
 
-void flight_adopt(struct run *run, const struct action *action,
-                  void (*done)(void *context, const struct json_t *answer, const struct error *err))
+void inflight_send_adoption(struct run *run, const struct action *action,
+                            void (*done)(void *context, const struct json_t *answer,
+                                         const struct error *err))
 {
     begin(run, action, request_adopt, done);
 }
@@ -105,17 +107,19 @@ void flight_adopt(struct run *run, const struct action *action,
 static void on_event_done(void *context, const struct json_t *answer, const struct error *err)
 {
     (void)answer;
-    struct flight *flight = context;
-    struct executor *executor = flight->executor;
-    int64_t now_ms = executor->options.clocks->steady_ms(), told_ms = executor->mute_told_ms;
-    bool is_news = err->code == ERR_FORBIDDEN && (!told_ms || now_ms - told_ms >= MUTE_AGAIN_MS);
+    struct inflight *inflight = context;
+    struct executor *executor = inflight->executor;
+    int64_t now_ms = executor->options.clocks->steady_ms(),
+            told_ms = executor->events_forbidden_logged_ms;
+    bool is_new =
+        err->code == ERR_FORBIDDEN && (!told_ms || now_ms - told_ms >= EVENTS_FORBIDDEN_LOG_MS);
     if (err->code)
-        log_write(is_news ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
-                  is_news ? " (further ones are told of in an hour again)" : "");
-    if (is_news)
-        executor->mute_told_ms = now_ms;
+        log_write(is_new ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
+                  is_new ? " (further ones are told of in an hour again)" : "");
+    if (is_new)
+        executor->events_forbidden_logged_ms = now_ms;
     executor->event_count--;
-    flight_end(flight);
+    inflight_free(inflight);
 }
 
 /* Single creates and deletes that went well. */
@@ -136,7 +140,7 @@ static bool is_disruption(const struct action *event)
 }
 
 /* What each try would tell anew, as long as it fails or the next pod ends like the last. */
-static bool is_told_again(const struct action *event)
+static bool is_repeated(const struct action *event)
 {
     return is_failure(event) || is_disruption(event);
 }
@@ -147,12 +151,12 @@ static bool is_one_of_many(const struct action *event)
     return is_routine(event) || is_disruption(event);
 }
 
-void flight_tell(struct run *run, const struct action *event)
+void inflight_record_event(struct run *run, const struct action *event)
 {
     struct executor *executor = run->executor;
     struct event_budget *budget = &run->memory->budget;
     int64_t steady_ms = executor->options.clocks->steady_ms();
-    if (is_told_again(event) && !event_budget_is_news(budget, event->message, steady_ms))
+    if (is_repeated(event) && !event_budget_is_new(budget, event->message, steady_ms))
         return;
     if (!is_failure(event) && !is_routine(event))
         log_info("%s: %s: %s", run->key, event->reason, event->message);
@@ -161,9 +165,9 @@ void flight_tell(struct run *run, const struct action *event)
         log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
         return;
     }
-    struct flight *flight = xcalloc(1, sizeof *flight);
-    flight->executor = executor;
+    struct inflight *inflight = xcalloc(1, sizeof *inflight);
+    inflight->executor = executor;
     executor->event_count++;
-    list_add(&executor->events, flight);
-    send_request(run, event, flight, request_build, on_event_done);
+    list_add(&executor->events, inflight);
+    send_request(run, event, inflight, request_build, on_event_done);
 }
