@@ -1,8 +1,8 @@
 /* shoal-agent: one rank of a training job, or the launcher of a pod's ranks. */
 #include "agent/compat/accelerate.h"
+#include "agent/compat/command_stubs.h"
 #include "agent/compat/script.h"
 #include "agent/compat/shim.h"
-#include "agent/compat/stand_in.h"
 #include "agent/config/config.h"
 #include "agent/config/model_path.h"
 #include "agent/dry_run.h"
@@ -82,10 +82,10 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
 /* What is wrong may be so for the preset alone: whose place it takes is said first. */
 static void explain(struct config *config, struct arena *arena)
 {
-    if (!config->stand_in[0])
+    if (!config->script_notice[0])
         script_describe(config, access(config->value.runtime.script, F_OK) == 0, arena);
-    if (config->stand_in[0])
-        log_info("%s", config->stand_in);
+    if (config->script_notice[0])
+        log_info("%s", config->script_notice);
 }
 
 static void print_help(bool as_page)
@@ -133,7 +133,7 @@ static bool is_aside(char *const *argv, int *ret_exit_code)
 {
     auto_str struct str text;
     str_init(&text, 4096);
-    if (!stand_in(argv, &text, ret_exit_code))
+    if (!command_stub(argv, &text, ret_exit_code))
         return accelerate_command(argv, environment, NULL, ret_exit_code);
     fputs(str_text(&text), stderr);
     return true;

@@ -20,7 +20,7 @@ void notices_complete(struct config *config, struct arena *arena)
 
 void notices_log(const struct config *config)
 {
-    if (config->stand_in[0])
-        log_info("%s", config->stand_in);
+    if (config->script_notice[0])
+        log_info("%s", config->script_notice);
     config_notices(config, tell, NULL);
 }

@@ -71,7 +71,7 @@ agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
 agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_source|launch/device_choice|models/families|models/model|shard/(optim|optim_kind|schedule|shard)|telemetry/(gpu_metrics|log_lines)|text/utf8).h
 agent/compat/.*:base/.*|agent/compat/.*|agent/config/(config|config_keys).h|agent/launch/launch.h|agent/checkpoint/export_checkpoint.h
-agent/compat/(shim.*|stand_in|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|stand_in|accelerate_file).h
+agent/compat/(shim.*|command_stubs|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|command_stubs|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
 agent/dataset/ascending.[ch]:agent/dataset/ascending.h
 agent/dataset/(masking|sampler).[ch]:kernels/random.h|agent/dataset/(masking|sampler).h

@@ -356,7 +356,7 @@ void script_describe(struct config *config, bool is_here, struct arena *arena)
     for (int i = 0; i < config_preset_count; i++)
         if (strcmp(config_presets[i].name, scripts[which].preset) == 0)
             help = config_presets[i].help;
-    config->stand_in =
+    config->script_notice =
         arena_printf(arena, "%s%s is not read: preset %s stands in for it (%s)",
                      str_after_last(config->value.runtime.script, '/'),
                      is_here ? "" : " (there is no such file here)", scripts[which].preset, help);

@@ -15,7 +15,8 @@ const char *script_preset(const char *script, bool by_accelerate);
 /* All names that are known, a blank before each. */
 void script_names(struct str *out);
 
-/* Says which preset stands in for runtime.script (config->stand_in); is_here: its file is. Pure. */
+/* Says which preset stands in for runtime.script (config->script_notice); is_here: its file is.
+ * Pure. */
 void script_describe(struct config *config, bool is_here, struct arena *arena);
 /* The same, and adds to the headline what the file does otherwise, as far as `text` (NULL: it is
  * not there) shows. Pure. Errors: ERR_CONFIG if it trains on other data. */

@@ -282,7 +282,7 @@ int config_parse(int argc, const char *const *argv, config_getenv lookup, void *
                  struct arena *arena, struct config *ret_config, struct error *err)
 {
     struct config config = {
-        .preset = "", .stand_in = "", .headline = "", .warning = "", .no_tokenizer = ""};
+        .preset = "", .script_notice = "", .headline = "", .warning = "", .no_tokenizer = ""};
     struct config_parser *p = arena_new(arena, struct config_parser);
     assert(config_key_count() <= CONFIG_MAX_KEYS);
     p->arena = arena;

@@ -245,7 +245,7 @@ struct config {
     bool help;                         /* --help was asked for: print config_help and leave */
     bool help_markdown;                /* --help=markdown: print config_markdown and leave */
     bool version;                      /* --version was asked for */
-    const char *stand_in;              /* which preset stands in for a script (script.h); "" */
+    const char *script_notice;         /* which preset stands in for a script (script.h); "" */
     const char *headline; /* what changes what is trained or kept, a line each with '\n' behind */
     const char *warning;  /* what else is ignored, and why, in one line; "" if nothing */
     const char *no_tokenizer; /* why a preset's tokenizer was left out (resolve_config_paths); "" */

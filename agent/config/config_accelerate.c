@@ -10,11 +10,11 @@
 /* A key at the top of accelerate's file (commands/config/config_args.py of accelerate). */
 struct top_key {
     const char *name;
-    const char *key;      /* it is this setting's value; NULL: see `harmless` */
-    const char *harmless; /* what needs nothing done, separated by spaces; lists and mappings that
-                             are empty never do */
-    const char *why;      /* others are refused; NULL: they are passed over, with a notice */
-    const char *variable; /* the environment's value of it, which is the stronger; NULL: none */
+    const char *key;         /* the value is this setting's; NULL: see `noop_values` */
+    const char *noop_values; /* values that change nothing, separated by spaces; lists and mappings
+                             that are empty never do */
+    const char *why;         /* others are refused; NULL: they are passed over, with a notice */
+    const char *variable;    /* the environment's value of it, which is the stronger; NULL: none */
 };
 
 static const char no_tpu[] = "there is no TPU backend";
@@ -239,7 +239,7 @@ static int apply_top_key(struct config_parser *p, const struct top_key *row, con
         return 0;
     if (text && row->key)
         return apply(p, row->name, row->key, text, err);
-    if (text && config_names_have(row->harmless, text, false))
+    if (text && config_names_have(row->noop_values, text, false))
         return 0;
     if (row->why || !text)
         return error_set(err, ERR_CONFIG, "%s: %s%s%s%s", row->name, text ? "'" : "",

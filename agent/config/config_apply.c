@@ -37,7 +37,7 @@ static int refuse(struct config_parser *p, const char *name, const char *value, 
             (row->values && !config_names_have(row->values, given, false)))
             continue;
         *ret_done = true;
-        if (row->harmless && config_names_have(row->harmless, given, false))
+        if (row->noop_values && config_names_have(row->noop_values, given, false))
             return 0;
         if (row->verdict == REFUSED)
             return error_set(err, ERR_CONFIG, "'%s': %s", given, row->why);
@@ -50,7 +50,7 @@ static int refuse(struct config_parser *p, const char *name, const char *value, 
 }
 
 /* Whether the row is for such a value. */
-static bool is_when(const struct config_shorthand *row, const char *value)
+static bool is_when(const struct config_alias *row, const char *value)
 {
     bool is_true = true;
     bool is_bool = !value || config_parse_bool(value, &is_true);
@@ -70,25 +70,25 @@ static bool is_when(const struct config_shorthand *row, const char *value)
     return strcasecmp(row->when, value) == 0;
 }
 
-static bool gives_way(const struct config_parser *p, const struct config_shorthand *row, int index,
-                      enum config_source source)
+static bool key_has_precedence(const struct config_parser *p, const struct config_alias *row,
+                               int index, enum config_source source)
 {
     auto_str struct str now;
     str_init(&now, CONFIG_MAX_FILE_BYTES);
-    if (row->way == ALWAYS || p->config->source[index] < source)
+    if (row->precedence == ALWAYS || p->config->source[index] < source)
         return false;
     config_get_value(config_key(index), &p->config->value, &now);
-    return row->way == UNLESS_GIVEN || strcmp(str_text(&now), "no") != 0;
+    return row->precedence == UNLESS_GIVEN || strcmp(str_text(&now), "no") != 0;
 }
 
-/* All that a shorthand of this name takes. */
+/* All that an alias of this name takes. */
 static int refuse_value(const char *name, const char *value, struct error *err)
 {
     auto_str struct str allowed;
     const char *before = "";
     str_init(&allowed, 512);
-    for (int i = 0; i < config_shorthand_count; i++) {
-        const struct config_shorthand *row = &config_shorthands[i];
+    for (int i = 0; i < config_alias_count; i++) {
+        const struct config_alias *row = &config_aliases[i];
         if (!config_names_have(row->name, name, false) || strcmp(before, row->when) == 0)
             continue;
         before = row->when;
@@ -102,8 +102,8 @@ static int expand(struct config_parser *p, const char *name, const char *value,
                   enum config_source source, bool *ret_done, struct error *err)
 {
     bool is_name = false;
-    for (int i = 0; i < config_shorthand_count; i++) {
-        const struct config_shorthand *row = &config_shorthands[i];
+    for (int i = 0; i < config_alias_count; i++) {
+        const struct config_alias *row = &config_aliases[i];
         if (!config_names_have(row->name, name, false))
             continue;
         is_name = true;
@@ -117,7 +117,7 @@ static int expand(struct config_parser *p, const char *name, const char *value,
             return error_set(err, ERR_CONFIG, "needs a value");
         if (config_find_key(row->key, &index, &known, err))
             return -1;
-        if (!gives_way(p, row, index, source) && set(p, index, text, source, err))
+        if (!key_has_precedence(p, row, index, source) && set(p, index, text, source, err))
             return -1;
         if (!row->value && config_key(index)->offset == KEY_AT(checkpoint.resume))
             p->checkpoint = NULL; /* --checkpoint said it before */

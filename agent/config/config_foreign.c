@@ -13,7 +13,7 @@
 #define POLICY  "fsdp_mixed_precision_policy mixed_precision_policy precision.mixed_precision_policy"
 #define RESUME  "resume resume_from_checkpoint checkpoint.resume_from_checkpoint"
 
-const struct config_shorthand config_shorthands[] = {
+const struct config_alias config_aliases[] = {
     {"no_cuda", "true", "runtime.device", "cpu", ALWAYS},
     {"no_cuda", "false", "runtime.device", "auto", ALWAYS},
     {"max_context_width", NULL, "model.config_overrides.max_position_embeddings", NULL, ALWAYS},
@@ -60,7 +60,7 @@ const struct config_shorthand config_shorthands[] = {
     {"pad_to_max_length", "true", "data.padding", "max_length", ALWAYS},
     {"pad_to_max_length", "false", "data.padding", "longest", ALWAYS},
 };
-const int config_shorthand_count = sizeof config_shorthands / sizeof config_shorthands[0];
+const int config_alias_count = sizeof config_aliases / sizeof config_aliases[0];
 
 /* Transformers' Trainer calls it the one, LMTK and many scripts the other. The words of
  * --lr_decay_style are those of AWS's sample, as are those of the key itself. */

@@ -97,8 +97,8 @@ struct config_preset {
 extern const struct config_preset config_presets[];
 extern const int config_preset_count;
 
-/* When a shorthand sets its key. */
-enum config_way {
+/* Whether an alias or the key's own flag decides. */
+enum config_precedence {
     ALWAYS,
     UNLESS_GIVEN, /* not where the key is given otherwise on the command line */
     UNLESS_SAID,  /* likewise, but where it is "no" by now */
@@ -106,17 +106,17 @@ enum config_way {
 
 /* A flag that stands for others with a value: "no_cuda" is runtime.device=cpu. A flag may have
  * several rows; all that match its value are applied. */
-struct config_shorthand {
+struct config_alias {
     const char *name;
     const char *when; /* for such a value only: "true" (or none), "false", "number" (from 2),
                          "word" (no number), "text" (no boolean), or the value itself; NULL: for
                          any */
     const char *key;
     const char *value; /* NULL: the flag's own */
-    enum config_way way;
+    enum config_precedence precedence;
 };
-extern const struct config_shorthand config_shorthands[];
-extern const int config_shorthand_count;
+extern const struct config_alias config_aliases[];
+extern const int config_alias_count;
 
 /* Words that two trainers share and mean differently: under one of these names of schedule.type
  * (separated by spaces) the value stands for another. */
@@ -133,9 +133,9 @@ enum config_verdict { REFUSED, IGNORED, IGNORED_SWITCH };
 /* What others have and this agent has not: keys of its own schema that come later, and flags of
  * other trainers. */
 struct config_refusal {
-    const char *names;    /* separated by spaces */
-    const char *values;   /* refused only with one of these; NULL: with any but the harmless */
-    const char *harmless; /* values that ask for what is so anyway, separated by spaces; or NULL */
+    const char *names;       /* separated by spaces */
+    const char *values;      /* refused only with one of these; NULL: with any but noop_values */
+    const char *noop_values; /* values that change nothing, separated by spaces; or NULL */
     enum config_verdict verdict;
     const char *why; /* "... is ignored: WHY" or "...: WHY" */
 };

@@ -270,7 +270,7 @@ static void who_stands_in_is_told(void **state)
 {
     (void)state;
     static const struct {
-        const char *line, *stand_in;
+        const char *line, *script_notice;
     } rows[] = {
         {"--preset mnist-fsdp --runtime.script " TUTORIAL,
          "FSDP_mnist.py is not read: preset mnist-fsdp stands in for it (the tutorial's "
@@ -291,7 +291,7 @@ static void who_stands_in_is_told(void **state)
         parse(&config, arena, rows[i].line);
         struct error err;
         assert_ok(script_look(&config, arena, &err), &err);
-        assert_string_equal(config.stand_in, rows[i].stand_in);
+        assert_string_equal(config.script_notice, rows[i].script_notice);
         assert_string_equal(config.headline, "");
     }
 }

@@ -1,4 +1,4 @@
-#include "agent/compat/stand_in.h"
+#include "agent/compat/command_stubs.h"
 
 #include "base/contract.h"
 #include "base/mem.h"
@@ -26,7 +26,7 @@ static const char *module_of(char *const *argv)
     return NULL;
 }
 
-bool stand_in(char *const *argv, struct str *out, int *ret_exit_code)
+bool command_stub(char *const *argv, struct str *out, int *ret_exit_code)
 {
     if (argv[0] && strcmp(str_after_last(argv[0], '/'), AGENT_PROGRAM) == 0)
         argv++; /* "shoal-agent python -m pip ..." */

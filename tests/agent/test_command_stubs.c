@@ -1,6 +1,6 @@
 #include "tests/support.h"
 
-#include "agent/compat/stand_in.h"
+#include "agent/compat/command_stubs.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static void commands_before_the_script_fetch_nothing(void **state)
             words[count++] = w;
         auto_str struct str text;
         str_init(&text, 1024);
-        assert_int_equal(stand_in(words, &text, &exit_code), rows[i].exit_code >= 0);
+        assert_int_equal(command_stub(words, &text, &exit_code), rows[i].exit_code >= 0);
         assert_int_equal(exit_code, rows[i].exit_code);
         assert_memory_equal(str_text(&text), rows[i].text, strlen(rows[i].text));
     }
