@@ -57,7 +57,7 @@ static int drop_constant(struct dl_phdr_info *object, size_t bytes, void *contex
     return 0;
 }
 
-void resident_trim(void)
+void mem_trim(void)
 {
     malloc_trim(0);
     dl_iterate_phdr(drop_constant, NULL);

@@ -20,7 +20,7 @@ int64_t resident_spare_bytes(void);
  * touched, or read ahead of those touched, by the start of libraries alone; what is used after all
  * comes back from the page cache, page by page. For a process that has settled and may then be idle
  * for days. Any thread may call it while others run. */
-void resident_trim(void);
+void mem_trim(void);
 
 #ifdef __cplusplus
 }

@@ -40,14 +40,14 @@ struct run {
                                finished, NEVER: that is done */
     int stop_signal;        /* 0: nobody asked to stop */
     bool broken;            /* an error was told; the run cannot go on */
-    bool news;              /* something to draw */
+    bool changed;           /* something to draw */
 };
 
 static void on_output(void *context, const char *bytes, size_t count)
 {
     struct run *run = context;
     terminal_output(&run->view.terminal, bytes, count);
-    run->news = true; /* the view has to come back */
+    run->changed = true; /* the view has to come back */
 }
 
 static bool on_has_room(void *context)
@@ -84,7 +84,7 @@ static int64_t earliest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void wait_for_news(struct run *run)
+static void wait_for_events(struct run *run)
 {
     const struct output *output = &run->view.terminal.output;
     struct pollfd fds[FIXED_FDS + LOCAL_REPLICAS_MAX] = {
@@ -94,7 +94,7 @@ static void wait_for_news(struct run *run)
         {.fd = output->waiting.length > 0 ? output->fd : -1, .events = POLLOUT},
     };
     size_t count = FIXED_FDS + local_poll_fds(run->local, fds + FIXED_FDS, LOCAL_REPLICAS_MAX);
-    int64_t due = earliest(job_view_due(&run->view, run->news), local_due(run->local));
+    int64_t due = earliest(job_view_due(&run->view, run->changed), local_due(run->local));
     due =
         earliest(due, earliest(run->pass_due_ms, run->linger_due_ms ? run->linger_due_ms : NEVER));
     int64_t wait_ms = due == NEVER ? -1 : due - clock_run_ms(&run->clock);
@@ -191,9 +191,9 @@ static void show(struct run *run)
     bool ending = run->stop_signal || run->broken;
     job_view_tell(&run->view, status_of(run), ending);
     bool erased = run->view.terminal.view.length == 0;
-    if (erased || run->now_ms >= job_view_due(&run->view, run->news)) {
+    if (erased || run->now_ms >= job_view_due(&run->view, run->changed)) {
         job_view_draw(&run->view, run->now_ms);
-        run->news = false;
+        run->changed = false;
     }
 }
 
@@ -207,9 +207,9 @@ static void loop(struct run *run)
 {
     pass(run);
     while (show(run), !is_over(run)) {
-        wait_for_news(run);
+        wait_for_events(run);
         take_signals(run);
-        run->news |= inbox_read(&run->inbox, &run->view.progress);
+        run->changed |= inbox_read(&run->inbox, &run->view.progress);
         terminal_flush(&run->view.terminal);
         local_read_output(run->local);
         local_reap(run->local, run->now_ms);

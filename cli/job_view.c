@@ -75,11 +75,11 @@ void job_view_draw(struct job_view *view, int64_t now_ms)
     view->drawn_ms = now_ms;
 }
 
-int64_t job_view_due(const struct job_view *view, bool news)
+int64_t job_view_due(const struct job_view *view, bool changed)
 {
     if (!view->terminal.live)
         return INT64_MAX;
-    return view->drawn_ms + (news ? DRAW_EVERY_MS : TICK_MS);
+    return view->drawn_ms + (changed ? DRAW_EVERY_MS : TICK_MS);
 }
 
 void job_view_summarize(struct job_view *view, const struct job_status *status, int64_t now_ms)

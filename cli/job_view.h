@@ -29,7 +29,7 @@ void job_view_tell(struct job_view *view, const struct job_status *status, bool 
 void job_view_draw(struct job_view *view, int64_t now_ms);
 
 /* When the view is to be drawn next, given whether there is news; INT64_MAX without a view. */
-int64_t job_view_due(const struct job_view *view, bool news);
+int64_t job_view_due(const struct job_view *view, bool changed);
 
 /* The table of replicas and how the job ended. */
 void job_view_summarize(struct job_view *view, const struct job_status *status, int64_t now_ms);

@@ -69,7 +69,7 @@ static void on_changed(void *context, const char *key, bool finished)
         queue_add(c->queue, key, lane_of(finished), c->options.clocks->steady_ms());
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     (void)context;
     log_warning("%s", message);
@@ -116,8 +116,8 @@ static void add_at(struct controller *c, const char *key, const struct job_statu
 }
 
 /* What a job becomes is told with its events (executor.c), but for what has none. */
-static void tell_begun(const char *key, const struct job_status *before,
-                       const struct job_status *after)
+static void log_new_conditions(const char *key, const struct job_status *before,
+                               const struct job_status *after)
 {
     for (size_t i = 0; i < after->condition_count; i++) {
         const struct condition *condition = &after->conditions[i];
@@ -132,7 +132,7 @@ static void tell_begun(const char *key, const struct job_status *before,
 static void on_written(struct controller *c, const char *key, const struct job *job,
                        const struct job_status *before, const struct job_status *after)
 {
-    tell_begun(key, before, after);
+    log_new_conditions(key, before, after);
     metrics_status_written(c->metrics, job->namespace_, before, after);
 }
 
@@ -238,7 +238,7 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
     c->kube = kube;
     const struct cache_options cache = {.default_backoff_limit = options->default_backoff_limit,
                                         .changed = on_changed,
-                                        .trouble = on_trouble,
+                                        .warn = on_warn,
                                         .context = c};
     c->cache = cache_open(&cache);
     c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
@@ -341,7 +341,7 @@ static void reconcile_due(struct controller *c, enum queue_lane lane, int64_t no
         reconcile_job(c, key, lane);
 }
 
-int64_t controller_turn(struct controller *c, bool leading)
+int64_t controller_run_once(struct controller *c, bool leading)
 {
     int64_t delay_ms = informers_tick(c->informers), now_ms = c->options.clocks->steady_ms();
     follow_autoscaling(c);

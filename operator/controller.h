@@ -1,6 +1,6 @@
 /* The operator between two waits: what was heard has been fed to the cache, which marked jobs; now
  * each due job gets one pass (reconcile), and its plan is carried out over the API. One job has at
- * most one plan under way. Never waits: its owner polls, and calls controller_turn. */
+ * most one plan under way. Never waits: its owner polls, and calls controller_run_once. */
 #ifndef SHOAL_OPERATOR_CONTROLLER_H
 #define SHOAL_OPERATOR_CONTROLLER_H
 
@@ -35,7 +35,7 @@ void controller_close(struct controller *controller); /* NULL-safe; cancels what
  * kept, so that whoever takes over can begin at once, and plans under way are dropped. Returns in
  * how many milliseconds to call again even if nothing is heard; INT64_MAX: not before something is.
  */
-int64_t controller_turn(struct controller *controller, bool leading);
+int64_t controller_run_once(struct controller *controller, bool leading);
 
 /* Whether all that is watched has been seen once. */
 bool controller_is_ready(const struct controller *controller);

@@ -50,7 +50,7 @@ struct program {
     bool was_ready, was_leading;   /* as last published */
     int64_t spare_bytes;           /* resident and in no use, after the last trim */
     bool led;                      /* as last told */
-    enum error_code login_trouble; /* likewise */
+    enum error_code login_failure; /* likewise */
 };
 
 static int open_client(struct program *p, struct error *err)
@@ -164,7 +164,7 @@ static void trim(struct program *p)
 {
     if (resident_spare_bytes() < p->spare_bytes + TRIM_BYTES)
         return;
-    resident_trim();
+    mem_trim();
     p->spare_bytes = resident_spare_bytes();
 }
 
@@ -187,7 +187,7 @@ static void publish(struct program *p, bool leading)
     serve_publish(p->serve, controller_metrics(p->controller), &view);
 }
 
-static void tell_leading(struct program *p, bool leading)
+static void log_leading(struct program *p, bool leading)
 {
     if (leading == p->led)
         return;
@@ -200,20 +200,20 @@ static void tell_leading(struct program *p, bool leading)
         log_info("not leading: %s holds the lease", leader_holder(p->leader));
 }
 
-static void tell_lease_trouble(struct program *p)
+static void log_lease_failure(struct program *p)
 {
-    const char *news = leader_news(p->leader);
-    if (news)
-        log_warning("leader election: %s", news);
+    const char *failure = leader_new_failure(p->leader);
+    if (failure)
+        log_warning("leader election: %s", failure);
 }
 
 /* Once, not with every try. The old credentials may be good for a while. */
-static void tell_login_trouble(struct program *p)
+static void log_login_failure(struct program *p)
 {
-    const struct error *failure = kubeconfig_trouble(p->kubeconfig);
-    if (failure->code != p->login_trouble && failure->code != ERR_NONE)
+    const struct error *failure = kubeconfig_failure(p->kubeconfig);
+    if (failure->code != p->login_failure && failure->code != ERR_NONE)
         log_warning("the credentials cannot be renewed: %s", failure->msg);
-    p->login_trouble = failure->code;
+    p->login_failure = failure->code;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -223,18 +223,18 @@ static int64_t least(int64_t a, int64_t b)
 
 /* All that can be done now. Returns how long nothing will have to be done unless something is
  * heard. */
-static int64_t turn(struct program *p)
+static int64_t run_once(struct program *p)
 {
     int64_t due_ms, delay_ms = PUBLISH_EVERY_MS;
     kube_tick(p->kube, clock_now_ms(), &due_ms);
-    tell_login_trouble(p);
+    log_login_failure(p);
     if (p->leader) {
         delay_ms = least(delay_ms, leader_tick(p->leader));
-        tell_lease_trouble(p);
+        log_lease_failure(p);
     }
     bool leading = !p->leader || leader_is_held(p->leader);
-    tell_leading(p, leading);
-    delay_ms = least(delay_ms, controller_turn(p->controller, leading));
+    log_leading(p, leading);
+    delay_ms = least(delay_ms, controller_run_once(p->controller, leading));
     kube_tick(p->kube, clock_now_ms(), &due_ms);
     delay_ms = least(delay_ms, clock_until_ms(due_ms, clock_now_ms()));
     publish(p, leading);
@@ -242,7 +242,7 @@ static int64_t turn(struct program *p)
 }
 
 /* Waits for what is heard, a signal or the end of delay_ms. Returns the signal or 0. */
-static int wait_for_news(struct program *p, int64_t delay_ms, int *ret_result, struct error *err)
+static int wait_for_events(struct program *p, int64_t delay_ms, int *ret_result, struct error *err)
 {
     struct pollfd fds[1 + COMMAND_FDS_MAX] = {{.fd = p->signals.stop_fd, .events = POLLIN}};
     int64_t left_ms;
@@ -273,8 +273,8 @@ int program_run(struct program *p, struct error *err)
     for (int i = 0; i < p->config.ignored.count; i++)
         log_info("--%s means nothing here", p->config.ignored.items[i]);
     while (result == 0 && !signal)
-        signal = wait_for_news(p, turn(p), &result, err);
-    controller_turn(p->controller, false);
+        signal = wait_for_events(p, run_once(p), &result, err);
+    controller_run_once(p->controller, false);
     if (p->leader)
         release(p);
     if (signal)

@@ -32,11 +32,12 @@ bool event_budget_is_new(struct event_budget *b, const char *text, int64_t stead
 {
     uint64_t hash = table_hash(text);
     int place = 0;
-    while (place < EVENT_BUDGET_TEXTS - 1 && b->told[place].hash != hash)
+    while (place < EVENT_BUDGET_TEXTS - 1 && b->reported[place].hash != hash)
         place++;
-    if (b->told[place].hash == hash && steady_ms - b->told[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
+    if (b->reported[place].hash == hash &&
+        steady_ms - b->reported[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
         return false;
-    memmove(b->told + 1, b->told, (size_t)place * sizeof *b->told);
-    b->told[0] = (struct reported_event){hash, steady_ms};
+    memmove(b->reported + 1, b->reported, (size_t)place * sizeof *b->reported);
+    b->reported[0] = (struct reported_event){hash, steady_ms};
     return true;
 }

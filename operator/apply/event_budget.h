@@ -26,7 +26,7 @@ struct event_budget {
     struct reported_event {
         uint64_t hash; /* of the text */
         int64_t steady_ms;
-    } told[EVENT_BUDGET_TEXTS]; /* the newest first */
+    } reported[EVENT_BUDGET_TEXTS]; /* the newest first */
 };
 
 /* Takes a token if there is one; steady_ms is a clock that does not jump. */

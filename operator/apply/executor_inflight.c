@@ -110,12 +110,12 @@ static void on_event_done(void *context, const struct json_t *answer, const stru
     struct inflight *inflight = context;
     struct executor *executor = inflight->executor;
     int64_t now_ms = executor->options.clocks->steady_ms(),
-            told_ms = executor->events_forbidden_logged_ms;
+            logged_ms = executor->events_forbidden_logged_ms;
     bool is_new =
-        err->code == ERR_FORBIDDEN && (!told_ms || now_ms - told_ms >= EVENTS_FORBIDDEN_LOG_MS);
+        err->code == ERR_FORBIDDEN && (!logged_ms || now_ms - logged_ms >= EVENTS_FORBIDDEN_LOG_MS);
     if (err->code)
-        log_write(is_new ? LOG_WARNING : LOG_DEBUG, "an event is lost: %s%s", err->msg,
-                  is_new ? " (further ones are told of in an hour again)" : "");
+        log_write(is_new ? LOG_WARNING : LOG_DEBUG, "cannot record an event: %s%s", err->msg,
+                  is_new ? " (logged once an hour)" : "");
     if (is_new)
         executor->events_forbidden_logged_ms = now_ms;
     executor->event_count--;
@@ -162,7 +162,8 @@ void inflight_record_event(struct run *run, const struct action *event)
         log_info("%s: %s: %s", run->key, event->reason, event->message);
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
         !event_budget_take(budget, is_one_of_many(event), steady_ms)) {
-        log_debug("%s: an event is not sent: %s: %s", run->key, event->reason, event->message);
+        log_debug("%s: event dropped, over the budget: %s: %s", run->key, event->reason,
+                  event->message);
         return;
     }
     struct inflight *inflight = xcalloc(1, sizeof *inflight);

@@ -38,8 +38,8 @@ struct steps {
     struct arena *arena;
     struct action *actions; /* those that are started at all */
     size_t count, next;
-    struct action *told; /* events about outcomes: at most one an action */
-    size_t told_count, told_next;
+    struct action *reported; /* events about outcomes: at most one an action */
+    size_t reported_count, reported_next;
     int stage;        /* of the last action that was started */
     size_t window;    /* how many may be in flight in this stage */
     size_t in_flight; /* actions of this stage */
@@ -106,7 +106,7 @@ struct steps *steps_open(const struct plan *plan, const struct job_status *statu
     steps->parallel_max = parallel_max;
     steps->stage = NOT_STARTED;
     steps->actions = arena_array(arena, struct action, plan->count);
-    steps->told = arena_array(arena, struct action, plan->count);
+    steps->reported = arena_array(arena, struct action, plan->count);
     for (size_t i = 0; i < plan->count; i++) {
         if (plan->actions[i].kind == ACTION_REQUEUE)
             steps->requeue_ms = plan->actions[i].at_ms;
@@ -138,8 +138,8 @@ static bool may_start(struct steps *steps, const struct deed *deed)
 
 const struct action *steps_next(struct steps *steps)
 {
-    if (steps->told_next < steps->told_count)
-        return &steps->told[steps->told_next++];
+    if (steps->reported_next < steps->reported_count)
+        return &steps->reported[steps->reported_next++];
     if (steps->next == steps->count || steps->failure.code)
         return NULL;
     const struct action *action = &steps->actions[steps->next];
@@ -161,7 +161,7 @@ static bool is_reported(const struct action *action, const struct error *failure
            failure->code == ERR_INPUT;
 }
 
-static void tell(struct steps *steps, const struct action *action, const struct error *failure)
+static void report(struct steps *steps, const struct action *action, const struct error *failure)
 {
     const struct deed *deed = &deeds[action->kind];
     if (!is_reported(action, failure))
@@ -171,7 +171,7 @@ static void tell(struct steps *steps, const struct action *action, const struct 
     const char *what = action->kind == ACTION_SET_STATUS
                            ? "Error updating status, without which nothing is done for this job"
                            : failed[deed->effect];
-    steps->told[steps->told_count++] = (struct action){
+    steps->reported[steps->reported_count++] = (struct action){
         .kind = ACTION_EVENT,
         .event_type = failure ? EVENT_WARNING : EVENT_NORMAL,
         .reason =
@@ -202,7 +202,7 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
     const struct deed *deed = &deeds[action->kind];
     steps->in_flight--;
     if (err->code && !is_as_good(action->kind, err->code)) {
-        tell(steps, action, err);
+        report(steps, action, err);
         if (!steps->failure.code)
             steps->failure = *err;
         return false;
@@ -210,13 +210,13 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
     if (deed->effect == CREATES && steps->window < steps->parallel_max)
         steps->window++;
     if (!err->code || err->code == ERR_EXISTS) /* whose name it is, people must look */
-        tell(steps, action, err->code ? err : NULL);
+        report(steps, action, err->code ? err : NULL);
     return true;
 }
 
 bool steps_over(const struct steps *steps)
 {
-    return steps->in_flight == 0 && steps->told_next == steps->told_count &&
+    return steps->in_flight == 0 && steps->reported_next == steps->reported_count &&
            (steps->failure.code || steps->next == steps->count);
 }
 

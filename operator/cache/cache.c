@@ -33,7 +33,7 @@ static void report_unreadable(struct cache *cache, enum cache_kind kind, const c
                               const char *what)
 {
     auto_free char *message = xasprintf("%s %s: %s", kind_names[kind], key, what);
-    cache->options.trouble(cache->options.context, message);
+    cache->options.warn(cache->options.context, message);
 }
 
 static struct job_objects *find_job(const struct cache *cache, const char *key)

@@ -49,7 +49,7 @@ struct cache_options {
      * Must not call the cache. */
     void (*changed)(void *context, const char *key, bool finished);
     /* An object that cannot be read: said with its key, and skipped. */
-    void (*trouble)(void *context, const char *message);
+    void (*warn)(void *context, const char *message);
     void *context;
 };
 

@@ -17,7 +17,7 @@ enum {
     WATCH_TIMEOUT_S = 290,
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 30 * 1000,
-    TROUBLE_EVERY_MS = 60 * 1000, /* how often a watch that goes on failing is told about */
+    FAILURE_LOG_MS = 60 * 1000, /* how often a watch that goes on failing is told about */
     PATH_MAX_BYTES = 512,
 };
 
@@ -28,7 +28,7 @@ struct informer {
     const char *what;        /* for people */
     const char *plural;      /* in paths */
     struct watcher *watcher; /* NULL: it is not watched */
-    int64_t told_ms;         /* when its failing was last told about; 0: it is well */
+    int64_t logged_ms;       /* when its failing was last told about; 0: it is well */
 };
 
 struct informers {
@@ -56,7 +56,7 @@ static void on_put(void *context, const struct json_t *object)
     cache_put(informer->informers->cache, informer->kind, object);
 }
 
-static void on_gone(void *context, const struct json_t *object)
+static void on_remove(void *context, const struct json_t *object)
 {
     const struct informer *informer = context;
     cache_delete(informer->informers->cache, informer->kind, object);
@@ -68,7 +68,7 @@ static void on_end_list(void *context)
     cache_end_list(informer->informers->cache, informer->kind);
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     (void)context;
     log_warning("%s", message);
@@ -80,12 +80,12 @@ static bool is_of_server(const struct error *err)
     return err->code == ERR_IO || err->code == ERR_TIMEOUT || err->code == ERR_CONFIG;
 }
 
-static bool is_told(const struct informers *informers, const struct error *err)
+static bool is_logged_already(const struct informers *informers, const struct error *err)
 {
     const struct error *other;
     for (size_t i = 0; i < CACHE_KINDS && is_of_server(err); i++) {
         const struct informer *informer = &informers->of[i];
-        if (informer->told_ms && informer->watcher &&
+        if (informer->logged_ms && informer->watcher &&
             watch_failing_since(watcher_machine(informer->watcher), &other) && is_of_server(other))
             return true;
     }
@@ -103,20 +103,20 @@ static const char *advice(const struct informer *informer, const struct error *e
 }
 
 /* Says that a watch fails, once and then from time to time, and that it is well again. */
-static void tell_health(struct informer *informer, int64_t now_ms)
+static void log_health(struct informer *informer, int64_t now_ms)
 {
     const struct error *err = NULL;
     const struct watch *machine = watcher_machine(informer->watcher);
     if (!watch_failing_since(machine, &err)) {
-        if (informer->told_ms)
+        if (informer->logged_ms)
             log_info("watching %s again", informer->what);
-        informer->told_ms = 0;
+        informer->logged_ms = 0;
         return;
     }
-    if (informer->told_ms ? now_ms - informer->told_ms < TROUBLE_EVERY_MS
-                          : is_told(informer->informers, err))
+    if (informer->logged_ms ? now_ms - informer->logged_ms < FAILURE_LOG_MS
+                            : is_logged_already(informer->informers, err))
         return;
-    informer->told_ms = now_ms;
+    informer->logged_ms = now_ms;
     log_warning("cannot watch %s: %s%s", informer->what, err->msg, advice(informer, err));
 }
 
@@ -150,9 +150,9 @@ static void open_informer(struct informers *informers, const struct informer_row
         .seed = informers->options.seed + row->kind,
         .begin_list = on_begin_list,
         .put = on_put,
-        .gone = on_gone,
+        .remove = on_remove,
         .end_list = on_end_list,
-        .trouble = on_trouble,
+        .warn = on_warn,
         .context = informer,
     };
     informer->watcher = watcher_open(informers->kube, &options, informers->options.clocks);
@@ -240,7 +240,7 @@ int64_t informers_tick(struct informers *informers)
             continue;
         int64_t due_ms = watcher_tick(informer->watcher);
         delay_ms = due_ms < delay_ms ? due_ms : delay_ms;
-        tell_health(informer, now_ms);
+        log_health(informer, now_ms);
     }
     return delay_ms;
 }

@@ -358,7 +358,7 @@ void kubeconfig_follow(struct kubeconfig *config, int64_t now_ms)
     config->exec_ms = now_ms;
 }
 
-const struct error *kubeconfig_trouble(const struct kubeconfig *config)
+const struct error *kubeconfig_failure(const struct kubeconfig *config)
 {
     return config->read_err.code ? &config->read_err : &config->exec_err;
 }

@@ -39,7 +39,7 @@ const char *kubeconfig_server(const struct kubeconfig *config); /* "https://host
  * stays in use until it has ended). `renew`: do it anyway, as the server refused them; a plugin is
  * still run once in 5 s at most. KUBECONFIG_PENDING: there are none until the plugin has ended: ask
  * again then. What cannot be read again is an error only with `renew`; else the old stays in use,
- * and kubeconfig_trouble tells. */
+ * and kubeconfig_failure tells. */
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err);
 
 /* While a plugin runs: what to poll (COMMAND_FDS_MAX at most) until kubeconfig_follow, which takes
@@ -48,7 +48,7 @@ size_t kubeconfig_fds(const struct kubeconfig *config, struct pollfd *fds, int64
 void kubeconfig_follow(struct kubeconfig *config, int64_t now_ms);
 
 /* Why the credentials in use could not be renewed when last tried; ERR_NONE: they were. */
-const struct error *kubeconfig_trouble(const struct kubeconfig *config);
+const struct error *kubeconfig_failure(const struct kubeconfig *config);
 
 /* As of the last refresh, and valid until the next. */
 const char *kubeconfig_token(const struct kubeconfig *config); /* NULL: none (certificates) */

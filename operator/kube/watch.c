@@ -140,7 +140,7 @@ static void halve_page(struct watch *watch, const struct error *err, int64_t now
     watch->options.page /= 2;
     struct error less = *err;
     error_wrap(&less, "%d objects a page from now on", watch->options.page);
-    watch->options.trouble(watch->options.context, less.msg);
+    watch->options.warn(watch->options.context, less.msg);
     plan(watch, LIST, now_ms);
 }
 
@@ -185,7 +185,7 @@ static void put_items(struct watch *watch, const json_t *items)
         if (json_is_object(item))
             watch->options.put(watch->options.context, item);
         else
-            watch->options.trouble(watch->options.context, "an item of the list is no object");
+            watch->options.warn(watch->options.context, "an item of the list is no object");
     }
 }
 
@@ -266,7 +266,7 @@ static int take_event(struct watch *watch, const json_t *event, struct error *er
     if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
         watch->options.put(watch->options.context, object);
     else if (strcmp(type, "DELETED") == 0)
-        watch->options.gone(watch->options.context, object);
+        watch->options.remove(watch->options.context, object);
     else if (strcmp(type, "BOOKMARK") != 0)
         return error_set(err, ERR_INPUT, "watch of %s: an event of unknown type \"%.20s\"",
                          watch->options.path, type);

@@ -33,10 +33,10 @@ struct watch_options {
     /* What it learns; called from within watch_feed_*. `object` is borrowed. */
     void (*begin_list)(void *context); /* a list starts: what is not put until end_list is gone */
     void (*put)(void *context, const struct json_t *object);
-    void (*gone)(void *context, const struct json_t *object);
+    void (*remove)(void *context, const struct json_t *object);
     void (*end_list)(void *context);
     /* An object that makes no sense: said and skipped. A page that was too large. */
-    void (*trouble)(void *context, const char *message);
+    void (*warn)(void *context, const char *message);
     void *context;
 };
 

@@ -22,7 +22,7 @@ struct leader {
     bool is_over;
     bool went_well; /* the last request */
     struct error failure;
-    struct error told; /* the failure, when leader_news() was last asked */
+    struct error reported; /* the failure, when leader_new_failure() was last asked */
 };
 
 static enum lease_outcome outcome_of(enum error_code code)
@@ -147,7 +147,7 @@ static bool is_gone(enum error_code code)
 }
 
 /* An error names the request before the first colon. */
-static bool is_same_trouble(const struct error *a, const struct error *b)
+static bool is_same_failure(const struct error *a, const struct error *b)
 {
     size_t request = strcspn(a->msg, ":") + 1;
     if (is_gone(a->code))
@@ -156,9 +156,9 @@ static bool is_same_trouble(const struct error *a, const struct error *b)
            (a->code != ERR_FORBIDDEN || strncmp(a->msg, b->msg, request) == 0);
 }
 
-const char *leader_news(struct leader *leader)
+const char *leader_new_failure(struct leader *leader)
 {
-    bool is_news = leader->failure.code && !is_same_trouble(&leader->failure, &leader->told);
-    leader->told = leader->failure;
-    return is_news ? leader->failure.msg : NULL;
+    bool is_new = leader->failure.code && !is_same_failure(&leader->failure, &leader->reported);
+    leader->reported = leader->failure;
+    return is_new ? leader->failure.msg : NULL;
 }

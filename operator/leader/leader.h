@@ -41,7 +41,7 @@ const char *leader_holder(const struct leader *leader);
  * reads, and writes if the lease may be taken; a conflict is no failure. A server that is gone is
  * one trouble, whatever was asked of it; of rights each that is missing is one, which stays so with
  * every try. Until the next leader_tick(). */
-const char *leader_news(struct leader *leader);
+const char *leader_new_failure(struct leader *leader);
 
 #ifdef __cplusplus
 }

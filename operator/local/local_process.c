@@ -270,9 +270,9 @@ int local_process_start(const struct local_process *p, pid_t *ret_pid, struct er
         become_guard(p, path, parent, report[1]);
     close(report[1]);
     /* ends at once when the program runs, as the other end is close-on-exec */
-    ssize_t told = guard < 0 ? (ssize_t)sizeof cause : read(report[0], &cause, sizeof cause);
+    ssize_t reported = guard < 0 ? (ssize_t)sizeof cause : read(report[0], &cause, sizeof cause);
     close(report[0]);
-    if (told == (ssize_t)sizeof cause) {
+    if (reported == (ssize_t)sizeof cause) {
         if (guard > 0)
             waitpid(guard, NULL, 0);
         return error_errno(err, cause, "start %s", p->argv[0]);

@@ -326,8 +326,8 @@ void local_runner_read_output(struct local_runner *runner)
     for (int i = 0; i < READ_CHUNKS_MAX && (count = local_log_pump(&runner->log, chunk)) > 0; i++)
         if (runner->is_leader)
             runner->options->output(runner->options->context, chunk, count);
-    if (runner->log.failure.code != ERR_NONE && !runner->log_failure_told) {
-        runner->log_failure_told = true;
+    if (runner->log.failure.code != ERR_NONE && !runner->log_failure_reported) {
+        runner->log_failure_reported = true;
         runner->options->warn(runner->options->context, runner->log.failure.msg);
     }
 }

@@ -26,7 +26,7 @@ struct local_runner {
     bool is_leader; /* its output goes to options->output as well */
     const struct local_options *options;
     struct local_log log;
-    bool log_is_open, log_failure_told;
+    bool log_is_open, log_failure_reported;
     struct local_backoff backoff;
     int64_t not_before_ms;  /* no container starts earlier: failures of former pods count, too */
     int32_t *starts;        /* [pod.count]: of each container, in all pods */

@@ -105,7 +105,7 @@ static json_t *pod_spec(const struct pod_spec *pod, const json_t *init_container
 }
 
 /* By this the ends of our own containers are told from those of the user's. */
-static void tell_init_containers(json_t *metadata, const json_t *init_containers)
+static void annotate_init_containers(json_t *metadata, const json_t *init_containers)
 {
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
@@ -130,7 +130,7 @@ struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
     const json_t *finalizers = json_object_get(json_object_get(pod->raw, "metadata"), "finalizers");
     if (json_array_size(finalizers))
         json_object_set_new(metadata, "finalizers", json_deep_copy(finalizers));
-    tell_init_containers(metadata, init_containers);
+    annotate_init_containers(metadata, init_containers);
     json_object_set_new(object, "spec", pod_spec(pod, init_containers));
     return object;
 }

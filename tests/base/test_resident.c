@@ -30,7 +30,7 @@ static void trimming_lessens_it(void **state)
     (void)state;
     static const char text[] = "constants are still there";
     int64_t before = resident_bytes();
-    resident_trim();
+    mem_trim();
     int64_t after = resident_bytes();
     assert_true(after > 0 && after < before);
     assert_string_equal(text, "constants are still there");
@@ -42,7 +42,7 @@ static void what_is_freed_is_spare_until_it_is_trimmed(void **state)
     (void)state;
     enum { BLOCKS = 1024, SMALL_BYTES = 16 << 10 };
     void *freed[BLOCKS], *kept[BLOCKS];
-    resident_trim();
+    mem_trim();
     int64_t before = resident_spare_bytes();
     for (int i = 0; i < BLOCKS; i++) {
         freed[i] = memset(xmalloc(SMALL_BYTES), 1, SMALL_BYTES);
@@ -52,7 +52,7 @@ static void what_is_freed_is_spare_until_it_is_trimmed(void **state)
     for (int i = 0; i < BLOCKS; i++)
         free(freed[i]);
     int64_t spare = resident_spare_bytes();
-    resident_trim();
+    mem_trim();
     int64_t after = resident_spare_bytes();
     for (int i = 0; i < BLOCKS; i++)
         free(kept[i]);

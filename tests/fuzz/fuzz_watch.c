@@ -48,7 +48,7 @@ static void end_list(void *context)
     cache_end_list(f->cache, f->kind);
 }
 
-static void trouble(void *context, const char *message)
+static void warn(void *context, const char *message)
 {
     (void)context;
     assert(*message);
@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct fixture f = {.kind = kind_of(*data)};
     f.cache = cache_open(&(struct cache_options){
-        .default_backoff_limit = 6, .changed = changed, .trouble = trouble, .context = &f});
+        .default_backoff_limit = 6, .changed = changed, .warn = warn, .context = &f});
     f.watch = watch_open(&(struct watch_options){.path = "/objects",
                                                  .selector = "",
                                                  .page = 10,
@@ -168,9 +168,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                  .backoff_max_ms = BACKOFF_MAX_MS,
                                                  .begin_list = begin_list,
                                                  .put = put,
-                                                 .gone = gone,
+                                                 .remove = gone,
                                                  .end_list = end_list,
-                                                 .trouble = trouble,
+                                                 .warn = warn,
                                                  .context = &f});
     put_known(&f);
     feed_lines(&f, (const char *)data + 1, size - 1);

@@ -92,7 +92,7 @@ static void turn(struct fixture *f)
     int64_t due_ms;
     struct error err;
     kube_tick(f->api.kube, test_now_ms, &due_ms);
-    controller_turn(f->controller, f->leading);
+    controller_run_once(f->controller, f->leading);
     assert_ok(http_poll(f->api.http, NULL, 0, 20, &err), &err);
 }
 

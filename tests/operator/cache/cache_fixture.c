@@ -15,21 +15,21 @@ static void on_changed(void *context, const char *key, bool finished)
     str_printf(&f->changed, " %s%s", key + 3, finished ? "~" : "");
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     struct fixture *f = context;
-    str_printf(&f->trouble, "%s\n", message);
+    str_printf(&f->warn, "%s\n", message);
 }
 
 int fixture_open(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     str_init(&f->changed, 1 << 16);
-    str_init(&f->trouble, 1 << 16);
+    str_init(&f->warn, 1 << 16);
     f->cache = cache_open(&(struct cache_options){.max_objects = FIXTURE_MAX_OBJECTS,
                                                   .default_backoff_limit = 6,
                                                   .changed = on_changed,
-                                                  .trouble = on_trouble,
+                                                  .warn = on_warn,
                                                   .context = f});
     *state = f;
     return 0;
@@ -40,7 +40,7 @@ int fixture_close(void **state)
     struct fixture *f = *state;
     cache_close(f->cache);
     str_free(&f->changed);
-    str_free(&f->trouble);
+    str_free(&f->warn);
     free(f);
     return 0;
 }

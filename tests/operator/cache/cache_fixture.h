@@ -15,7 +15,7 @@ extern "C" {
 struct fixture {
     struct cache *cache; /* takes so many of each kind */
     struct str changed;  /* keys without "ns/", each after a space; ended jobs' with "~" */
-    struct str trouble;  /* a line each */
+    struct str warn;     /* a line each */
 };
 
 /* For cmocka_unit_test_setup_teardown: *state is a struct fixture. */

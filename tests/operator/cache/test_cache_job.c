@@ -150,7 +150,7 @@ static void a_wrong_spec_is_a_job_that_says_so(void **state)
              object_from("{metadata: {name: j, namespace: ns, uid: o, resourceVersion: "
                          "'1'}, spec: none}"));
     put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
-    assert_told(f->trouble, "");
+    assert_told(f->warn, "");
     struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
     assert_non_null(strstr(job->job->invalid, "spec: must be a mapping"));
     cache_release_job(job);
@@ -166,11 +166,11 @@ static void the_unreadable_is_told_and_disturbs_nobody(void **state)
     put_pod(f, "j-worker-0", "p", "o", 2, "Pending");
     str_clear(&f->changed);
     feed_put(f, CACHE_PODS, object_from("{metadata: {namespace: ns, uid: u}}"));
-    assert_told(f->trouble, "pod ns/: metadata.name: Required value: must be text\n");
+    assert_told(f->warn, "pod ns/: metadata.name: Required value: must be text\n");
     feed_put(f, CACHE_SERVICES, object_from("{metadata: []}"));
-    assert_told(f->trouble, "service /: metadata.name: Required value: must be text\n");
+    assert_told(f->warn, "service /: metadata.name: Required value: must be text\n");
     feed_gone(f, CACHE_JOBS, object_from("{metadata: {name: x, namespace: ns}}"));
-    assert_told(f->trouble, "PyTorchJob ns/x: metadata.uid: Required value: must be text\n");
+    assert_told(f->warn, "PyTorchJob ns/x: metadata.uid: Required value: must be text\n");
     assert_told(f->changed, "");
     assert_world(f, "ns/j", "j-worker-0:p:Pending");
 }
@@ -183,8 +183,8 @@ static void a_known_one_that_became_unreadable_is_forgotten(void **state)
     str_clear(&f->changed);
     feed_put(f, CACHE_PODS, object_from("{metadata: {name: j-worker-0, namespace: ns, uid: p}}"));
     assert_told(f->changed, " j");
-    assert_told(f->trouble, "pod ns/j-worker-0: metadata.resourceVersion: Required value: must be "
-                            "text\n");
+    assert_told(f->warn, "pod ns/j-worker-0: metadata.resourceVersion: Required value: must be "
+                         "text\n");
     assert_world(f, "ns/j", "");
     feed_put(f, CACHE_JOBS,
              object_from("{metadata: {name: j, namespace: ns, resourceVersion: '3'}}"));
@@ -200,13 +200,12 @@ static void a_spoilt_pod_keeps_its_place(void **state)
     put_job(f, "j", "o", 1, 1);
     put_pod(f, "j-worker-0", "p", "o", 2, "Running");
     put_pod(f, "j-worker-0", "p", "o", 3, "Dancing");
-    assert_told(f->trouble,
-                "pod ns/j-worker-0: status.phase: Unsupported value: \"Dancing\": "
-                "supported values: \"Pending\", \"Running\", \"Succeeded\", \"Failed\", "
-                "\"Unknown\"\n");
+    assert_told(f->warn, "pod ns/j-worker-0: status.phase: Unsupported value: \"Dancing\": "
+                         "supported values: \"Pending\", \"Running\", \"Succeeded\", \"Failed\", "
+                         "\"Unknown\"\n");
     assert_world(f, "ns/j", "j-worker-0:p:Unknown");
     put_pod(f, "j-worker-0", "p", "o", 3, "Dancing");
-    assert_told(f->trouble, ""); /* told once a version */
+    assert_told(f->warn, ""); /* told once a version */
 }
 
 int main(void)

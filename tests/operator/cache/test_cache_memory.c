@@ -81,7 +81,7 @@ static void ignore(void *context, const char *text)
 static struct cache *open_cache(void)
 {
     return cache_open(&(struct cache_options){
-        .default_backoff_limit = 6, .changed = ignore_news, .trouble = ignore});
+        .default_backoff_limit = 6, .changed = ignore_news, .warn = ignore});
 }
 
 /* ---- objects as an API server sends them ---- */

@@ -16,7 +16,7 @@ static void on_changed(void *context, const char *key, bool finished)
     str_printf(context, " %s", key);
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     (void)context;
     fail_msg("%s", message);
@@ -73,7 +73,7 @@ static void they_are_found_by_the_jobs_name(void **state)
     struct str changed;
     str_init(&changed, 4096);
     struct cache *cache = cache_open(
-        &(struct cache_options){.changed = on_changed, .trouble = on_trouble, .context = &changed});
+        &(struct cache_options){.changed = on_changed, .warn = on_warn, .context = &changed});
     struct arena *arena = arena_open();
     put(cache, CACHE_POD_GROUPS,
         object_from("{metadata: {name: none, namespace: ns, uid: x, resourceVersion: '4'}}"));

@@ -34,7 +34,7 @@ static void on_changed(void *context, const char *key, bool finished)
     (void)context, (void)key, (void)finished;
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     (void)context;
     fail_msg("trouble: %s", message);
@@ -44,7 +44,7 @@ static void open_fixture(struct fixture *f, const struct fake_answer *answers, s
 {
     test_now_ms = API_NOW_MS;
     api_open(&f->api, answers, count, NULL);
-    const struct cache_options cache = {.changed = on_changed, .trouble = on_trouble};
+    const struct cache_options cache = {.changed = on_changed, .warn = on_warn};
     f->cache = cache_open(&cache);
     const struct informers_options options = {.clocks = &test_clocks};
     f->informers = informers_open(f->api.kube, f->cache, &options);

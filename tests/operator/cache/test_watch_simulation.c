@@ -133,7 +133,7 @@ static void on_put(void *context, const json_t *object)
     cache_put(feed->simulation->cache, feed->kind, object);
 }
 
-static void on_gone(void *context, const json_t *object)
+static void on_remove(void *context, const json_t *object)
 {
     struct feed *feed = context;
     cache_delete(feed->simulation->cache, feed->kind, object);
@@ -145,7 +145,7 @@ static void on_end(void *context)
     cache_end_list(feed->simulation->cache, feed->kind);
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     (void)context;
     assert_non_null(message);
@@ -208,7 +208,7 @@ static void open_simulation(struct simulation *s, uint64_t seed)
 {
     *s = (struct simulation){.seed = seed, .now_ms = 1, .server = watch_server_make(seed)};
     s->cache = cache_open(&(struct cache_options){
-        .default_backoff_limit = 6, .changed = on_changed, .trouble = on_trouble, .context = s});
+        .default_backoff_limit = 6, .changed = on_changed, .warn = on_warn, .context = s});
     for (int kind = 0; kind < SERVER_KINDS; kind++) {
         struct feed *feed = &s->feeds[kind];
         *feed = (struct feed){.simulation = s, .kind = (enum cache_kind)kind};
@@ -222,9 +222,9 @@ static void open_simulation(struct simulation *s, uint64_t seed)
                                                .seed = seed,
                                                .begin_list = on_begin,
                                                .put = on_put,
-                                               .gone = on_gone,
+                                               .remove = on_remove,
                                                .end_list = on_end,
-                                               .trouble = on_trouble,
+                                               .warn = on_warn,
                                                .context = feed});
     }
     for (int i = 0; i < SERVER_JOBS; i++)

@@ -168,7 +168,7 @@ static void a_token_that_cannot_be_read_leaves_the_old(void **state)
     assert_ok(open_anywhere(directory, &config, &err), &err);
     take_away(directory, "token");
     assert_token(config, false, NOW_MS + MINUTE_MS, "first");
-    assert_int_equal(kubeconfig_trouble(config)->code, ERR_NOT_FOUND);
+    assert_int_equal(kubeconfig_failure(config)->code, ERR_NOT_FOUND);
     auto_free char *part = xasprintf("service account: token: %s/token: No such file", directory);
     assert_fails(refresh(config, true, NOW_MS + MINUTE_MS, &err), &err, ERR_NOT_FOUND, part);
     put(directory, "token", "\n");
@@ -178,7 +178,7 @@ static void a_token_that_cannot_be_read_leaves_the_old(void **state)
     assert_string_equal(kubeconfig_token(config), "first");
     put(directory, "token", "second");
     assert_token(config, true, NOW_MS, "second");
-    assert_int_equal(kubeconfig_trouble(config)->code, ERR_NONE);
+    assert_int_equal(kubeconfig_failure(config)->code, ERR_NONE);
     kubeconfig_close(config);
 }
 
@@ -354,7 +354,7 @@ static void a_plugin_runs_before_its_credential_ends(void **state)
     assert_ok(kubeconfig_refresh(config, false, NOW_MS + MINUTE_MS - 1, &err), &err);
     follow(config, NOW_MS + MINUTE_MS - 1);
     assert_token(config, false, NOW_MS + MINUTE_MS - 1, "t2");
-    assert_non_null(strstr(kubeconfig_trouble(config)->msg, "login please"));
+    assert_non_null(strstr(kubeconfig_failure(config)->msg, "login please"));
     kubeconfig_close(config);
 }
 

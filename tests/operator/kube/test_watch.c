@@ -38,7 +38,7 @@ static void on_put(void *context, const json_t *object)
     str_printf(&((struct fixture *)context)->said, "+%s ", name_of(object));
 }
 
-static void on_gone(void *context, const json_t *object)
+static void on_remove(void *context, const json_t *object)
 {
     str_printf(&((struct fixture *)context)->said, "-%s ", name_of(object));
 }
@@ -48,7 +48,7 @@ static void on_end(void *context)
     str_add(&((struct fixture *)context)->said, "end ");
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     str_printf(&((struct fixture *)context)->said, "[%s] ", message);
 }
@@ -66,9 +66,9 @@ static void open_fixture(struct fixture *f, const char *selector)
                                                   .seed = 1,
                                                   .begin_list = on_begin,
                                                   .put = on_put,
-                                                  .gone = on_gone,
+                                                  .remove = on_remove,
                                                   .end_list = on_end,
-                                                  .trouble = on_trouble,
+                                                  .warn = on_warn,
                                                   .context = f});
 }
 
@@ -351,7 +351,7 @@ static const struct story stories[] = {
      SAID "+n"},
 };
 
-static char *tell(const char *script)
+static char *report(const char *script)
 {
     struct fixture f;
     open_fixture(&f, "");
@@ -370,7 +370,7 @@ static void it_asks_for_what_follows(void **state)
     (void)state;
     int failed = 0;
     for (size_t i = 0; i < array_length(stories); i++) {
-        auto_free char *said = tell(stories[i].script);
+        auto_free char *said = report(stories[i].script);
         if (strcmp(said, stories[i].said) == 0)
             continue;
         print_error("%s:\n  %s\n  expected\n  %s\n", stories[i].name, said, stories[i].said);

@@ -54,7 +54,7 @@ static void on_put(void *context, const struct json_t *object)
     hear(context, "+", object);
 }
 
-static void on_gone(void *context, const struct json_t *object)
+static void on_remove(void *context, const struct json_t *object)
 {
     hear(context, "-", object);
 }
@@ -64,7 +64,7 @@ static void on_end(void *context)
     str_add(&((struct fixture *)context)->heard, "] ");
 }
 
-static void on_trouble(void *context, const char *message)
+static void on_warn(void *context, const char *message)
 {
     str_printf(&((struct fixture *)context)->heard, "(%s) ", message);
 }
@@ -83,9 +83,9 @@ static void open_fixture(struct fixture *f, const struct fake_answer *answers, s
                                           .seed = 1,
                                           .begin_list = on_begin,
                                           .put = on_put,
-                                          .gone = on_gone,
+                                          .remove = on_remove,
                                           .end_list = on_end,
-                                          .trouble = on_trouble,
+                                          .warn = on_warn,
                                           .context = f};
     f->watcher = watcher_open(f->api.kube, &options, &test_clocks);
 }

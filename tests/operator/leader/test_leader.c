@@ -49,7 +49,7 @@ static char told[1000]; /* by the last settle(), a line each */
 
 static void note_news(struct leader *leader)
 {
-    const char *news = leader_news(leader);
+    const char *news = leader_new_failure(leader);
     size_t length = strlen(told);
     if (news)
         snprintf(told + length, sizeof told - length, "%s\n", news);
