@@ -57,11 +57,11 @@ void console_test_line(const struct trainer_score *score, struct str *out)
                100 * score->correct / score->samples);
 }
 
-void console_step_line(const struct trainer_step *step, double samples_per_s, struct str *out)
+void console_step_line(const struct run_numbers *step, double samples_per_s, struct str *out)
 {
     str_printf(out, "Epoch %lld | Step %lld/%lld | Loss: %.4f | lr: %.6g | %.0f samples/s\n",
-               (long long)step->position.epoch + 1, (long long)step->position.step,
-               (long long)step->steps, plain(step->loss), step->lr, samples_per_s);
+               (long long)step->epochs_done + 1, (long long)step->step, (long long)step->steps,
+               plain(step->loss), step->lr, samples_per_s);
 }
 
 void console_memory_line(const struct memory_use *use, struct str *out)

@@ -33,7 +33,7 @@ double throughput_per_s(const struct throughput *t); /* 0: not known yet */
 /* The lines. All but one end in a newline. */
 void console_epoch_line(const struct trainer_score *score, struct str *out);
 void console_test_line(const struct trainer_score *score, struct str *out);
-void console_step_line(const struct trainer_step *step, double samples_per_s, struct str *out);
+void console_step_line(const struct run_numbers *step, double samples_per_s, struct str *out);
 /* That a run has diverged; no newline. lr: of that step. */
 void console_lost_line(int64_t step, double lr, struct str *out);
 /* Of a run too short to have any step that counts it says that the throughput is not known. */

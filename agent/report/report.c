@@ -19,7 +19,6 @@ struct report {
     bool own_lines; /* the tutorial's; false: telemetry's say what happens */
     struct progress *progress;
     struct telemetry *telemetry; /* NULL before the run has begun */
-    double epoch_samples;        /* of all ranks; 0: not known */
     bool predicts_tokens, on_gpu;
     int64_t begin_us; /* when the trainer was about to be opened */
     int64_t loop_begin_us, progress_us;
@@ -75,7 +74,6 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
     auto_arena struct arena *arena = arena_open();
     struct telemetry_setting setting;
     report_telemetry_setting(&r->setting, f, arena, &setting);
-    r->epoch_samples = (double)f->epoch_samples;
     r->predicts_tokens = f->predicts_tokens;
     r->on_gpu = strcmp(f->device, "cpu") != 0;
     r->step_end_us = r->setting.steady_us();
@@ -136,17 +134,17 @@ static void on_notice(void *ctx, const char *what)
 
 /* ---- steps ---- */
 
-static void send_progress(struct report *r, const struct trainer_step *step, int64_t now_us)
+static void send_progress(struct report *r, const struct run_numbers *step, int64_t now_us)
 {
-    bool is_last = step->position.step == step->steps;
+    bool is_last = step->step == step->steps;
     if (r->setting.rank > 0 || (now_us - r->progress_us < PROGRESS_EVERY_US && !is_last))
         return;
     double per_s = throughput_per_s(&r->throughput);
-    double samples_left = (double)(step->steps - step->position.step) * (double)step->samples;
+    double samples_left = (double)(step->steps - step->step) * (double)step->samples;
     const struct progress_report report = {
-        .epoch = step->position.epoch + 1,
+        .epoch = step->epochs_done + 1,
         .epochs = step->epochs,
-        .step = step->position.step,
+        .step = step->step,
         .steps = step->steps,
         .loss = step->loss,
         .samples_per_s = per_s,
@@ -158,11 +156,11 @@ static void send_progress(struct report *r, const struct trainer_step *step, int
 }
 
 /* Once, at the first step that shows it. */
-static void warn_if_lost(struct report *r, const struct trainer_step *step)
+static void warn_if_lost(struct report *r, const struct run_numbers *step)
 {
     if (r->lost_step > 0 || step->is_empty || isfinite(step->loss))
         return;
-    r->lost_step = step->position.step;
+    r->lost_step = step->step;
     r->lost_lr = step->lr;
     if (r->setting.rank > 0)
         return;
@@ -172,7 +170,7 @@ static void warn_if_lost(struct report *r, const struct trainer_step *step)
     log_warning("%s", str_text(&line));
 }
 
-static void say_step(const struct report *r, const struct trainer_step *step, int64_t now_us)
+static void say_step(const struct report *r, const struct run_numbers *step, int64_t now_us)
 {
     int64_t every = r->setting.config->value.logging.steps;
     struct str lines;
@@ -180,17 +178,17 @@ static void say_step(const struct report *r, const struct trainer_step *step, in
     if (r->throughput.seen == 1)
         str_printf(&lines, "First step done %.2f s after the start\n",
                    (double)(now_us - r->setting.start_us) / 1e6);
-    if (every > 0 && step->position.step % every == 0)
+    if (every > 0 && step->step % every == 0)
         console_step_line(step, throughput_per_s(&r->throughput), &lines);
     say(r, &lines);
 }
 
-static void on_step(void *ctx, const struct trainer_step *step)
+static void on_step(void *ctx, const struct run_numbers *step)
 {
     struct report *r = ctx;
     int64_t now_us = r->setting.steady_us();
-    const struct run_numbers numbers = report_numbers(&r->setting, step, r->epoch_samples,
-                                                      (double)(now_us - r->step_end_us) / 1e6);
+    struct run_numbers numbers = *step;
+    numbers.step_s = (double)(now_us - r->step_end_us) / 1e6;
     r->step_end_us = now_us;
     telemetry_step(r->telemetry, &numbers);
     throughput_add(&r->throughput, step->samples, now_us);

@@ -129,42 +129,6 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
     };
 }
 
-/* ---- steps and evaluations ---- */
-
-struct run_numbers report_numbers(const struct report_setting *s, const struct trainer_step *step,
-                                  double epoch_samples, double step_s)
-{
-    /* Every micro-batch but an epoch's last has as many samples. */
-    int64_t micro_samples = s->config->value.data.train_batch_size * s->world_size;
-    int64_t micro_batches = (step->samples + micro_samples - 1) / micro_samples;
-    int64_t end = (step->position.epoch_samples + micro_samples - 1) / micro_samples;
-    struct run_numbers n = {
-        .step = step->position.step,
-        .epoch = (double)step->position.epoch,
-        .epochs_done = step->position.epoch,
-        .micro_batch = end - micro_batches,
-        .micro_batches = micro_batches,
-        .loss = step->loss,
-        .grad_norm = step->grad_norm,
-        .lr = step->lr,
-        .next_lr = step->next_lr,
-        .samples = step->samples,
-        .tokens = step->tokens,
-        .step_s = step_s,
-        .memory = step->memory,
-        .nonfinite_steps = step->nonfinite_steps,
-        .skipped_steps = step->skipped_steps,
-        .collectives = {step->traffic.all_gathers, step->traffic.reduce_scatters,
-                        step->traffic.all_reduces, step->traffic.broadcasts},
-        .collective_bytes = step->traffic.bytes_sent,
-    };
-    /* An epoch's last batch may be filled up with samples that it has had already. */
-    if (epoch_samples > 0)
-        n.epoch += fmin((double)step->position.epoch_samples / epoch_samples, 1);
-    memcpy(n.phase_s, step->phase_s, sizeof n.phase_s);
-    return n;
-}
-
 struct run_eval report_eval(const struct trainer_score *score, bool predicts_tokens, double seconds)
 {
     return (struct run_eval){

@@ -14,11 +14,6 @@ void report_telemetry_setting(const struct report_setting *setting,
                               const struct trainer_facts *facts, struct arena *arena,
                               struct telemetry_setting *ret_setting);
 
-/* epoch_samples: of all ranks; 0: not known. */
-struct run_numbers report_numbers(const struct report_setting *setting,
-                                  const struct trainer_step *step, double epoch_samples,
-                                  double step_s);
-
 struct run_eval report_eval(const struct trainer_score *score, bool predicts_tokens,
                             double seconds);
 

@@ -61,18 +61,19 @@ struct run_facts {
 /* After an optimizer step. A double that is not known, or not measured, is NaN. */
 struct run_numbers {
     int64_t step;            /* optimizer steps done in the whole run */
-    int64_t steps;           /* the whole run will have, if that is known by now; else 0 */
+    int64_t steps, epochs;   /* the whole run will have; 0: not known */
     double epoch;            /* passes over the data done, with the fraction of this one */
     int64_t epochs_done;     /* whole ones before this step */
     int64_t micro_batch;     /* of this step the first, counted from 0 in its epoch */
     int64_t micro_batches;   /* of this step */
-    double loss;             /* mean per token or sample over all ranks */
+    double loss;             /* mean per token of all ranks, or per sample of this rank's */
+    bool is_empty;           /* no rank had a target: the loss is NaN, and nothing is wrong */
     double grad_norm;        /* before clipping */
     double lr;               /* used in this step */
     double next_lr;          /* what the schedule gives now that the step is done */
     int64_t samples, tokens; /* of all ranks in this step; tokens 0: not a language model */
     double step_s;           /* wall time of the step; evaluation and saving are not in it */
-    double phase_s[RUN_STEP_PHASES];
+    double phase_s[RUN_STEP_PHASES];      /* as the device saw them */
     struct memory_use memory;             /* of this rank's device */
     int64_t nonfinite_steps;              /* so far: loss or gradient was no number */
     int64_t skipped_steps;                /* so far: no update for that reason */

@@ -60,9 +60,9 @@ enum run_phase phases_mark(struct phases *p, enum run_phase phase)
     return before;
 }
 
-void phases_take(struct phases *p, double ret_s[RUN_PHASES])
+void phases_take(struct phases *p, double ret_s[RUN_STEP_PHASES])
 {
-    memset(ret_s, 0, RUN_PHASES * sizeof *ret_s);
+    memset(ret_s, 0, RUN_STEP_PHASES * sizeof *ret_s);
     for (int i = 0; i + 1 < p->count; i++) {
         const struct mark *mark = mark_at(p, i);
         ret_s[mark->phase] += (double)(mark_at(p, i + 1)->ns - mark->ns) / 1e9;

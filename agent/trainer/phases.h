@@ -23,7 +23,7 @@ enum run_phase phases_mark(struct phases *phases, enum run_phase phase);
 
 /* After a sync: seconds of each phase since the first mark, and begins anew. What came after the
  * last mark is not in it. */
-void phases_take(struct phases *phases, double ret_s[RUN_PHASES]);
+void phases_take(struct phases *phases, double ret_s[RUN_STEP_PHASES]);
 
 #ifdef __cplusplus
 }

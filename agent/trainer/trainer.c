@@ -311,7 +311,6 @@ static int tell_began(struct trainer *t, struct error *err)
         .device = device_name(t->device),
         .parameters = module_param_count(t->model->root),
         .steps = trainer_steps(t),
-        .epoch_samples = t->train->samples > 0 ? t->train->samples : 0,
         .T = t->train->T,
         .files = t->train->files,
         .format = t->train->format,

@@ -35,29 +35,10 @@ struct trainer_facts {
     const char *device;   /* "cpu" */
     int64_t parameters;
     int64_t steps;                  /* the whole run will have; 0: not known */
-    int64_t epoch_samples;          /* of all ranks; 0: not known */
     int64_t T;                      /* tokens of a sample; 0: images */
     const char *files, *format;     /* the training data's, for people; NULL: images */
     bool predicts_tokens;           /* the loss is a mean over tokens: it has a perplexity */
     struct language_shape language; /* of language models */
-};
-
-/* After an optimizer step. */
-struct trainer_step {
-    struct trainer_position position;
-    int64_t steps;   /* the whole run will have */
-    int64_t epochs;  /* likewise */
-    int64_t samples; /* of all ranks, in this step */
-    int64_t tokens;  /* likewise; 0: not a language model */
-    double loss;   /* mean per sample of this rank's; of language models per target of all ranks */
-    bool is_empty; /* no rank had a target: the loss is no number, and nothing is wrong */
-    double grad_norm; /* of all gradients, before clipping; NaN: not measured */
-    double lr;
-    double next_lr;                         /* of the step after this */
-    double phase_s[RUN_PHASES];             /* as the device saw them */
-    struct memory_use memory;               /* of this rank\'s device */
-    struct comm_stats traffic;              /* so far, of this rank */
-    int64_t nonfinite_steps, skipped_steps; /* so far, of this process */
 };
 
 /* Loss and hits over all ranks. */
@@ -86,7 +67,8 @@ struct trainer_listener {
     int (*began)(void *ctx, const struct trainer_facts *facts, struct error *err);
     /* What has no function of its own; path: see enum run_event. epoch: whole epochs done. */
     void (*event)(void *ctx, enum run_event event, const char *path, int64_t epoch);
-    void (*step)(void *ctx, const struct trainer_step *step);
+    /* After an optimizer step. Of the numbers, step_s is not set: the trainer knows no clock. */
+    void (*step)(void *ctx, const struct run_numbers *numbers);
     void (*epoch)(void *ctx, const struct trainer_score *score); /* of the training batches */
     void (*test_begins)(void *ctx);
     void (*test)(void *ctx, const struct trainer_score *score);

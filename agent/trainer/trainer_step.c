@@ -160,33 +160,64 @@ static double step_loss(const struct trainer *t, const double *sums_before,
     return (after[0] - before[0]) / *ret_targets;
 }
 
-static void tell(struct trainer *t, const struct source_fetched *fetched, const double *sums_before,
-                 const double *totals_before)
+/* Passes over the data. An epoch whose last batch is filled up has more samples than the data. */
+static double epochs_done(const struct trainer *t)
+{
+    double part = 0;
+    if (t->train->samples > 0)
+        part = fmin((double)t->position.epoch_samples / (double)t->train->samples, 1);
+    return (double)t->position.epoch + part;
+}
+
+static void count_collectives(const struct trainer *t, struct run_numbers *numbers)
+{
+    struct comm_stats stats = t->world->stats;
+    shard_add_traffic(t->shard, &stats);
+    numbers->collectives[RUN_ALL_GATHER] = stats.all_gathers;
+    numbers->collectives[RUN_REDUCE_SCATTER] = stats.reduce_scatters;
+    numbers->collectives[RUN_ALL_REDUCE] = stats.all_reduces;
+    numbers->collectives[RUN_BROADCAST] = stats.broadcasts;
+    numbers->collective_bytes = stats.bytes_sent;
+}
+
+/* Every micro-batch but an epoch's last has as many samples. */
+static void count_micro_batches(const struct trainer *t, struct run_numbers *numbers)
+{
+    int64_t samples = t->config->data.train_batch_size * t->world->size;
+    numbers->micro_batches = (numbers->samples + samples - 1) / samples;
+    numbers->micro_batch =
+        (t->position.epoch_samples + samples - 1) / samples - numbers->micro_batches;
+}
+
+static void report_step(struct trainer *t, const struct source_fetched *fetched,
+                        const double *sums_before, const double *totals_before)
 {
     double targets, loss = step_loss(t, sums_before, totals_before, &targets);
-    struct trainer_step step = {
-        .position = t->position,
-        .samples = fetched->rows * t->world->size,
-        .tokens = fetched->tokens * t->world->size, /* the others have about as many */
+    const struct schedule_position next = {t->position.epoch, t->position.step};
+    struct run_numbers numbers = {
+        .step = t->position.step,
+        .steps = trainer_steps(t),
+        .epochs = trainer_epochs(t->config),
+        .epoch = epochs_done(t),
+        .epochs_done = t->position.epoch,
         .loss = loss,
         .is_empty = targets == 0,
         .grad_norm = measures_norm(t) ? optim_norm(t->optim) : (double)NAN,
         .lr = t->lr,
-        .next_lr = schedule_lr(&t->schedule,
-                               (struct schedule_position){t->position.epoch, t->position.step}),
-        .epochs = trainer_epochs(t->config),
-        .steps = trainer_steps(t),
+        .next_lr = schedule_lr(&t->schedule, next),
+        .samples = fetched->rows * t->world->size,
+        .tokens = fetched->tokens * t->world->size, /* the others have about as many */
     };
     bool finite =
-        (isfinite(loss) || step.is_empty) && (isfinite(step.grad_norm) || !measures_norm(t));
+        (isfinite(loss) || numbers.is_empty) && (isfinite(numbers.grad_norm) || !measures_norm(t));
     t->nonfinite_steps += !finite;
-    step.nonfinite_steps = t->nonfinite_steps;
-    step.skipped_steps = t->skipped_steps;
-    trainer_memory_use(t, &step.memory);
-    step.traffic = t->world->stats;
-    shard_add_traffic(t->shard, &step.traffic);
-    phases_take(t->phases, step.phase_s);
-    t->listener->step(t->listener->ctx, &step);
+    numbers.nonfinite_steps = t->nonfinite_steps;
+    numbers.skipped_steps = t->skipped_steps;
+    trainer_memory_use(t, &numbers.memory);
+    count_collectives(t, &numbers);
+    count_micro_batches(t, &numbers);
+    phases_take(t->phases, numbers.phase_s);
+    t->listener->step(t->listener->ctx, &numbers);
     trainer_tell_memory(t);
 }
 
@@ -236,6 +267,6 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     profiler_phase(t->profiler, NULL);
     fold_labels(t, totals);
     t->position.step++;
-    tell(t, fetched, sums, totals);
+    report_step(t, fetched, sums, totals);
     return 0;
 }

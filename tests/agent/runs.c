@@ -116,18 +116,19 @@ static long memory_calls(void)
     return calls;
 }
 
-static void on_step(void *ctx, const struct trainer_step *step)
+static void on_step(void *ctx, const struct run_numbers *step)
 {
     struct seen *seen = ctx;
-    assert_in_range(step->position.step, 1, RUNS_MAX_STEPS);
-    seen->loss[step->position.step - 1] = step->loss;
-    seen->fresh_blocks[step->position.step - 1] = step->memory.fresh_blocks;
-    seen->all_reduces[step->position.step - 1] = step->traffic.all_reduces;
-    seen->memory_calls[step->position.step - 1] = memory_calls();
-    seen->last_step = (int)step->position.step;
+    assert_in_range(step->step, 1, RUNS_MAX_STEPS);
+    seen->loss[step->step - 1] = step->loss;
+    seen->fresh_blocks[step->step - 1] = step->memory.fresh_blocks;
+    seen->all_reduces[step->step - 1] = step->collectives[RUN_ALL_REDUCE];
+    seen->memory_calls[step->step - 1] = memory_calls();
+    seen->last_step = (int)step->step;
     seen->nonfinite_steps = step->nonfinite_steps;
     seen->skipped_steps = step->skipped_steps;
     seen->steps++;
+    seen->epoch = step->epoch;
 }
 
 static int on_began(void *ctx, const struct trainer_facts *facts, struct error *err)

@@ -22,6 +22,7 @@ struct seen {
     int64_t fresh_blocks[RUNS_MAX_STEPS]; /* asked of the system by then */
     int64_t all_reduces[RUNS_MAX_STEPS];  /* so far, by then */
     long memory_calls[RUNS_MAX_STEPS];    /* of the emulated GPU by then, by all ranks; else 0 */
+    double epoch;                         /* as the last step told it */
     double epoch_loss, test_loss, test_samples;
     int steps, tests, resumed_step, last_step; /* tests: evaluations */
     int64_t nonfinite_steps, skipped_steps;

@@ -356,6 +356,16 @@ static void sharding_saves_memory_in_the_tutorials_order(void **state)
     assert_true(peak[1] < peak[2]);
 }
 
+/* 47 samples are 48 on two ranks: each has as many. */
+static void an_epoch_that_is_filled_up_is_one(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct run run = {0};
+    runs_do(&run, arena, *state, 2, "--train_size 47 --eval_strategy no");
+    assert_int_equal(run.seen[0].steps, 8);
+    assert_true(run.seen[0].epoch == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_restart_goes_on_from_its_own_run),
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
+        cmocka_unit_test(an_epoch_that_is_filled_up_is_one),
     };
     return cmocka_run_group_tests(tests, runs_make_images, runs_remove);
 }
