@@ -63,6 +63,7 @@ step "headers stand alone, in C and C++" check_headers
 step "fuzz targets compile with clang" check_clang
 step "doors between rooms" tests/check_layers.sh
 step "calls, function lengths, dead functions" tests/check_code.sh
+step "pages and their pictures" tests/check_pages.sh
 step "shell scripts" check_scripts
 step "no negation that cannot fail" check_negations
 step "marks of the training operator's behaviour" check_marks
