@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Whether argv is such a command, "accelerate config ..." with or without the agent's name before
- * it; then it is done, and *ret_exit_code is its result. */
+/* Runs argv if it is such a command, also after the agent's own name, and sets *ret_exit_code.
+ * False: it is none. */
 bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, int *ret_exit_code);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* Commands that manifests run before their script, to fetch what the agent needs none of: git clone
- * and pip install. The agent's image has it under their names too, so that such a line neither
- * fails nor fetches anything, and the log says why. Pure. */
+/* Stubs of commands that manifests run before their script: git clone and pip install. The agent
+ * needs nothing of what they fetch. The agent's image links these names to the agent, so that such
+ * a line succeeds, fetches nothing and says why. Pure. */
 #ifndef SHOAL_AGENT_COMPAT_COMMAND_STUBS_H
 #define SHOAL_AGENT_COMPAT_COMMAND_STUBS_H
 
@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* Whether argv is such a command, by its first word; pip as "python -m pip" too. Then `out` has the
- * line it says, with its newline, and *ret_exit_code how it ends: 0, or 1 if it was asked for
- * anything else. */
+/* Whether argv is such a command, also as "python -m pip" or after the agent's own name. If so,
+ * adds the line to print, with its newline, and sets *ret_exit_code: 0, or 1 for another
+ * subcommand. */
 bool command_stub(char *const *argv, struct str *out, int *ret_exit_code);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* Command lines of torchrun, as manifests have them: this program under the names torchrun,
- * hyperpodrun or python, in argv[0] or as the first argument, takes "[FLAGS] SCRIPT [ARGUMENTS]",
- * and as accelerate "launch [FLAGS] SCRIPT [ARGUMENTS]". The script's name stands for a preset and
- * is not run; the flags become keys. Looks at no file but whether accelerate's own is there.
+/* Command lines of torchrun and accelerate, as manifests have them. Under the names torchrun,
+ * hyperpodrun and python (argv[0] or the first argument) the agent takes "[FLAGS] SCRIPT
+ * [ARGUMENTS]"; as accelerate, "launch [FLAGS] SCRIPT [ARGUMENTS]". The flags become keys. The
+ * script's name selects a preset; the script is not run. Of files, only the existence of
+ * accelerate's own configuration is checked.
  *
  *   torchrun --nnodes=2 --nproc_per_node 8 train.py --lr 1e-4
  *   shoal-agent --runtime.nnodes=2 --runtime.nproc_per_node=8 --preset=hyperpod
@@ -26,10 +27,10 @@ extern "C" {
 /* The environment, as getenv. */
 typedef const char *(*shim_getenv)(void *ctx, const char *name);
 
-/* argv: the whole command line, NULL behind its end. *ret_is_shim: it is such a one; then *ret_argv
- * is the agent's own command line in its stead (from `arena`, NULL behind its end), else it is
- * argv. Flags that are not given are read from PET_<NAME>. Errors: ERR_CONFIG names what is wrong,
- * and which scripts are known. */
+/* Rewrites such a command line. argv: all of it, NULL-terminated. *ret_is_shim: whether it is one;
+ * then *ret_argv is the agent's own command line (from `arena`, NULL-terminated), else argv. Flags
+ * that are absent are read from PET_<NAME>. Errors: ERR_CONFIG names the mistake and the known
+ * scripts. */
 int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
                  bool *ret_is_shim, char *const **ret_argv, struct error *err);
 

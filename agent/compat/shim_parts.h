@@ -10,7 +10,7 @@ extern "C" {
 
 enum { SHIM_MAX_WORDS = 512 };
 
-/* The agent's command line in the making. */
+/* The agent's command line as it is built. */
 struct shim_writer {
     shim_getenv lookup;
     void *ctx;
@@ -23,15 +23,15 @@ struct shim_writer {
 /* Errors: ERR_CONFIG if there are too many. */
 int shim_add_word(struct shim_writer *w, const char *word, struct error *err);
 
-/* The preset that stands in for a script (a path, or a module's name) under the tool, and where the
- * script is. Errors: ERR_CONFIG if nobody knows it. */
+/* Adds the flags that name the script (a path or a module's name) and its preset. Errors:
+ * ERR_CONFIG if the script is unknown. */
 int shim_add_script(struct shim_writer *w, const char *script, bool is_module, struct error *err);
 
 /* Whether the flag `word` ("--name", "--name=value", '-' and '_' equal) has this name. */
 bool shim_is_flag(const char *word, const char *name);
 
-/* "accelerate launch [FLAGS] SCRIPT [ARGUMENTS]", from the word after "accelerate". Leaves *words
- * behind the script. */
+/* "accelerate launch [FLAGS] SCRIPT [ARGUMENTS]", from the word after "accelerate". *words is
+ * then after the script. */
 int shim_read_accelerate(struct shim_writer *w, char *const **words, struct error *err);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
-/* The agent's configuration: one table of keys from which parsing, --help and the resolved
- * agent_config.yaml all come. A key is `group.name`. Sources, the stronger first: flag, environment
- * (AGENT_<GROUP>_<NAME>), --config file (a later one wins), preset, built-in default. Every key
- * remembers where its value came from.
+/* The agent's configuration. Parsing, --help and the resolved agent_config.yaml come from one table
+ * of keys. A key is `group.name`. Sources, the strongest first: flag, environment
+ * (AGENT_<GROUP>_<NAME>), --config file (a later file wins), preset, built-in default. The
+ * configuration keeps the source of every value.
  *
- * All wrong values are found here, before any file, device or network is touched. Pure but for
- * reading the files it is told to read. */
+ * Wrong values are found here, before any file, device or network is touched. Pure, except that it
+ * reads the files that --config and @FILE name. */
 #ifndef SHOAL_AGENT_CONFIG_H
 #define SHOAL_AGENT_CONFIG_H
 
@@ -23,8 +23,8 @@ extern "C" {
 /* Where a value came from. */
 enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_FLAG };
 
-/* What keys can be where that is no enum of another header; each choice names its value in its row
- * of config_keys_*.c. */
+/* Values of keys that no other header has an enum for. The rows of config_keys_*.c give each choice
+ * its value. */
 enum {
     MODEL_AUTO = -1,
     HEAD_AUTO = -1,
@@ -240,60 +240,61 @@ enum { CONFIG_MAX_KEYS = 240 };
 struct config {
     struct agent_config value;
     enum config_source source[CONFIG_MAX_KEYS]; /* per row of the table */
-    bool is_resolved[CONFIG_MAX_KEYS]; /* from a file of most keys, as config_yaml writes one */
-    const char *preset;                /* all that were applied, separated by ","; "" if none */
-    bool help;                         /* --help was asked for: print config_help and leave */
-    bool help_markdown;                /* --help=markdown: print config_markdown and leave */
-    bool version;                      /* --version was asked for */
-    const char *script_notice;         /* which preset stands in for a script (script.h); "" */
-    const char *headline; /* what changes what is trained or kept, a line each with '\n' behind */
-    const char *warning;  /* what else is ignored, and why, in one line; "" if nothing */
-    const char *no_tokenizer; /* why a preset's tokenizer was left out (resolve_config_paths); "" */
+    bool is_resolved[CONFIG_MAX_KEYS];          /* read from a file that config_yaml() wrote */
+    const char *preset;        /* the applied presets, separated by ","; "": none */
+    bool help;                 /* --help: print config_help() and exit */
+    bool help_markdown;        /* --help=markdown: print config_markdown() and exit */
+    bool version;              /* --version: print it and exit */
+    const char *script_notice; /* which preset replaces the script (compat/script.h); "": none */
+    const char *headline;      /* warnings that change what is trained or kept, '\n' after each */
+    const char *warning;       /* the other warnings in one line; "": none */
+    const char *no_tokenizer; /* why the preset's tokenizer is not used (model_path.h); "": it is */
 };
 
 /* The environment, as getenv. */
 typedef const char *(*config_getenv)(void *ctx, const char *name);
 
-/* argv without the program's name. Memory from `arena`.
- * Errors: ERR_CONFIG, one line that names the flag, variable or key, its value and what is allowed;
- * *ret_config then has what was read before. */
+/* Parses argv, which begins after the program's name. Memory from `arena`. Errors: ERR_CONFIG, one
+ * line that names the flag, variable or key, its value and the allowed values. *ret_config then
+ * holds the settings that were read before the error. */
 int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err);
 
-/* Variables ("NAME=VALUE", NULL-terminated) that begin as a key's do (AGENT_<GROUP>_) and are
- * none's are added to the warning; with runtime.strict they are ERR_CONFIG. What else begins with
- * AGENT_ is others': of a Service named agent, say. */
+/* Warns of variables ("NAME=VALUE", NULL-terminated) that begin with AGENT_<GROUP>_ and name no
+ * key. Other variables that begin with AGENT_ are not ours: Kubernetes sets some for a Service
+ * named agent. Errors: with runtime.strict, ERR_CONFIG in place of the warning. */
 int config_check_variables(char *const *variables, struct arena *arena, struct config *config,
                            struct error *err);
 
 /* Adds a line to the headline. */
 void config_add_headline(struct config *config, struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* All that is to be told before anything is done, a line at a time: the headline's, the warning. */
+/* Calls tell() for each line of the headline, then for the warning. */
 void config_notices(const struct config *config, void (*tell)(void *ctx, const char *line),
                     void *ctx);
 
 /* Where the value of a field of config->value came from. */
 enum config_source config_source_of(const struct config *config, const void *field);
-/* Whether somebody gave it: not a preset, nor a resolved configuration that was given back. */
+/* Whether the user gave the value. A preset's value and a resolved configuration's are not given.
+ */
 bool config_is_given(const struct config *config, const void *field);
 
-/* The table as text for people: every key with its default, what is allowed and its other names. */
+/* Every key with its default, its allowed values and its other names, as --help prints it. */
 void config_help(struct str *out);
 /* The same as a page of docs/. */
 void config_markdown(struct str *out);
 
-/* The resolved configuration as YAML, with each value's source as a comment; config_parse reads it
- * back. */
+/* The resolved configuration as YAML, with the source of each value as a comment. config_parse()
+ * reads it back. */
 void config_yaml(const struct config *config, struct str *out);
 
 /* Every key with its value as text; memory from `arena`. Returns how many there are. */
 struct config_entry {
     const char *key; /* "optimizer.lr" */
     const char *value;
-    bool is_number;   /* or true, or false: no quotes in JSON */
-    bool is_path;     /* or made of one: each rank may have another */
-    bool ranks_match; /* all ranks must have this value, or all or none a path */
+    bool is_number;   /* or true or false: JSON writes it without quotes */
+    bool is_path;     /* or derived from a path: ranks may have different ones */
+    bool ranks_match; /* all ranks must have this value; of paths: all must have one, or none */
 };
 int config_entries(const struct config *config, struct arena *arena,
                    struct config_entry **ret_entries);
@@ -301,8 +302,8 @@ int config_entries(const struct config *config, struct arena *arena,
 /* The keys that are not at their built-in default, as "group.name=value (source)", separated by ",
  * ". */
 void config_summary(const struct config *config, struct str *out);
-/* The same as lines that begin with `prefix`: each top group begins one, and so does a key that
- * does not fit into `columns`. Nothing if all are at their default. */
+/* The same as lines of up to `columns` that begin with `prefix`, a new one for each top group.
+ * Nothing if all keys are at their default. */
 void config_summary_lines(const struct config *config, const char *prefix, size_t columns,
                           struct str *out);
 

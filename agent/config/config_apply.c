@@ -1,4 +1,4 @@
-/* One setting at a time: refused, short for others, or a key of the table. */
+/* One setting at a time: a refused flag, an alias, or a key of the table. */
 #include "agent/config/config_parser.h"
 
 #include <string.h>

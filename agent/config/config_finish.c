@@ -1,4 +1,4 @@
-/* What follows from other keys. */
+/* Values that follow from other keys. */
 #include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
 #include "agent/shard/optim_kind.h"

@@ -1,5 +1,4 @@
-/* Flags of other trainers that are no key's name, or take what the key does not: what they stand
- * for here, and what is refused. */
+/* Flags and values of other trainers: the keys that they set here, and those that are refused. */
 #include "agent/config/config_keys.h"
 
 /* With their groups, too: in files a key stands in one. */

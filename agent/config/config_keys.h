@@ -1,6 +1,5 @@
-/* The tables of keys: the one place that says what can be configured. For agent/config/ and
- * agent/compat/.
- */
+/* The tables of keys, presets, aliases and refused flags. Private to agent/config/ and
+ * agent/compat/. */
 #ifndef SHOAL_AGENT_CONFIG_KEYS_H
 #define SHOAL_AGENT_CONFIG_KEYS_H
 
@@ -38,18 +37,18 @@ struct config_key {
     double low, high;          /* numbers: both allowed */
     const struct config_choice *choices;
     const char *low_words;   /* numbers: words for `low`, separated by spaces; NULL: none */
-    const char *other_names; /* separated by spaces: what other trainers call it; NULL: none */
+    const char *other_names; /* other trainers' names for it, separated by spaces; NULL: none */
     const char *help;
-    const char *implied;     /* what the flag means without a value; NULL: it needs one */
-    bool needs_group;        /* its name alone could mean others' keys, too */
-    const char *environment; /* other variables it is read from, separated by spaces; NULL: none */
-    enum config_need needs[CONFIG_MAX_NEEDS]; /* without all of which it does nothing */
+    const char *implied;     /* the value of the flag without one; NULL: the flag needs a value */
+    bool needs_group;        /* the name alone does not select the key */
+    const char *environment; /* other variables that set it, separated by spaces; NULL: none */
+    enum config_need needs[CONFIG_MAX_NEEDS]; /* the key has no effect unless all are met */
     enum config_ranks ranks;
-    bool is_path; /* or made of one: each rank may have another */
+    bool is_path; /* or derived from a path: ranks may have different ones */
 };
 
-/* Rows: group, name, field, default, what is allowed, other names, help; what few keys have is
- * added as designated initializers. */
+/* Rows: group, name, field, default, allowed values, other names, help. Designated initializers
+ * add what few keys have. */
 #define KEY_AT(field) offsetof(struct agent_config, field)
 /* clang-format off */
 #define KEY_ROW(g, n, kind, f, d, o, h, ...)                                                       \
@@ -104,8 +103,8 @@ enum config_precedence {
     UNLESS_SAID,  /* likewise, but where it is "no" by now */
 };
 
-/* A flag that stands for others with a value: "no_cuda" is runtime.device=cpu. A flag may have
- * several rows; all that match its value are applied. */
+/* A flag that sets other keys: "no_cuda" is runtime.device=cpu. A flag may have several rows; all
+ * rows that match its value apply. */
 struct config_alias {
     const char *name;
     const char *when; /* for such a value only: "true" (or none), "false", "number" (from 2),
@@ -118,20 +117,19 @@ struct config_alias {
 extern const struct config_alias config_aliases[];
 extern const int config_alias_count;
 
-/* Words that two trainers share and mean differently: under one of these names of schedule.type
- * (separated by spaces) the value stands for another. */
+/* A value that two trainers use for different schedules: under one of these names of schedule.type
+ * (separated by spaces) it is replaced. */
 struct config_spelling {
     const char *names, *written, *means;
 };
 extern const struct config_spelling config_spellings[];
 extern const int config_spelling_count;
 
-/* What becomes of them. IGNORED: the warning says so; a switch must be true or false all the same.
- */
+/* REFUSED: an error. IGNORED: a warning. IGNORED_SWITCH: a warning, and an error unless the value
+ * is a boolean. */
 enum config_verdict { REFUSED, IGNORED, IGNORED_SWITCH };
 
-/* What others have and this agent has not: keys of its own schema that come later, and flags of
- * other trainers. */
+/* Keys that this agent does not have yet, and flags of other trainers that it does not support. */
 struct config_refusal {
     const char *names;       /* separated by spaces */
     const char *values;      /* refused only with one of these; NULL: with any but noop_values */
@@ -139,7 +137,7 @@ struct config_refusal {
     enum config_verdict verdict;
     const char *why; /* "... is ignored: WHY" or "...: WHY" */
 };
-/* 1 or 2, which only says what else can be asked for. */
+/* Selects which of FSDP's flags are allowed; it has no key. */
 #define CONFIG_FSDP_VERSION "parallel.fsdp_version fsdp_version"
 extern const struct config_refusal config_refusals[];
 extern const int config_refusal_count;
@@ -147,8 +145,7 @@ extern const int config_refusal_count;
 /* The spellings of all choices, separated by spaces. */
 void config_choices_text(const struct config_key *key, struct str *out);
 
-/* Parses `text` into the key's field. Errors: ERR_CONFIG says what is allowed, without naming the
- * key. */
+/* Parses `text` into the key's field. Errors: ERR_CONFIG names the allowed values, not the key. */
 int config_set_value(const struct config_key *key, struct agent_config *config, const char *text,
                      struct arena *arena, struct error *err);
 /* The field's value as text that config_set_value reads back to the same. */

@@ -1,4 +1,4 @@
-/* Keys of what is trained on: the data. */
+/* The keys of the data. */
 #include "agent/config/config_keys.h"
 
 #include "agent/dataset/token_source.h"

@@ -1,4 +1,4 @@
-/* Keys of how it is laid out: over ranks, in which numbers, in which memory. */
+/* The keys of sharding, precision and memory. */
 #include "agent/config/config_keys.h"
 
 #include "agent/models/families.h"

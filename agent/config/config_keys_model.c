@@ -1,4 +1,4 @@
-/* Keys of what is trained: the model. */
+/* The keys of the model. */
 #include "agent/config/config_keys.h"
 
 #include "agent/models/families.h"

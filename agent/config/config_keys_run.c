@@ -1,4 +1,4 @@
-/* Keys of where it runs and what it says. */
+/* The keys of logging, the profiler and the launcher. */
 #include "agent/config/config_keys.h"
 
 #include "agent/comm/comm_device.h"

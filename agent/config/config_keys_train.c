@@ -1,4 +1,4 @@
-/* Keys of how it is trained: optimizer, schedule, evaluation and checkpoints. */
+/* The keys of the optimizer, the schedule, evaluation and checkpoints. */
 #include "agent/config/config_keys.h"
 
 #include "agent/shard/optim_kind.h"

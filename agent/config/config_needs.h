@@ -1,5 +1,5 @@
-/* Settings without which a key does nothing: a row of a key names them. Private to agent/config/.
- */
+/* Settings that a key needs in order to have an effect. The key's row names them. Private to
+ * agent/config/. */
 #ifndef SHOAL_AGENT_CONFIG_CONFIG_NEEDS_H
 #define SHOAL_AGENT_CONFIG_CONFIG_NEEDS_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* NEED(NAME, TEXT, EXPRESSION): "... is ignored: it needs TEXT", where EXPRESSION of the
- * configuration `c` is false. OPTIM(NAME, USE): an optimizer that reads what enum optim_use names.
- */
+/* NEED(NAME, TEXT, EXPRESSION): met if EXPRESSION of the configuration `c` is true; else the
+ * warning is "... is ignored: it needs TEXT". OPTIM(NAME, USE): met if the optimizer uses that enum
+ * optim_use. */
 /* clang-format off */
 #define CONFIG_NEEDS(NEED, OPTIM)                                                                  \
     OPTIM(MOMENTUM, OPTIM_USES_MOMENTUM)                                                           \
@@ -89,7 +89,7 @@ enum config_need {
 };
 
 bool config_need_is_met(enum config_need need, const struct agent_config *c);
-/* What it needs, for people: "schedule.type=step". */
+/* The text of the warning: "schedule.type=step". */
 void config_need_describe(enum config_need need, struct str *out);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The rules between keys: what contradicts itself, and what was asked for and does nothing. */
+/* The rules between keys: errors for contradictions, warnings for settings without effect. */
 #include "agent/config/config_model.h"
 #include "agent/config/config_parser.h"
 #include "agent/config/name_format.h"
@@ -246,7 +246,7 @@ int config_check_rules(const struct config_parser *p, struct error *err)
                : 0;
 }
 
-/* A rate that never gets to what was asked for. */
+/* A rate that never reaches optimizer.lr. */
 static void warn_schedule(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;
@@ -282,7 +282,7 @@ static void warn_saving(struct config_parser *p)
                             c->checkpoint.dir);
 }
 
-/* What was asked for and does nothing, although it is no mistake. */
+/* Settings that have no effect, although they are valid. */
 void config_warn_rules(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;

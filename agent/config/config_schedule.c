@@ -1,5 +1,5 @@
-/* The learning rate's course as Transformers has it: the keyword arguments of its schedules, and
- * what follows from other keys. */
+/* Learning-rate schedules of Transformers: their keyword arguments, and values that follow from
+ * other keys. */
 #include "agent/config/config_parser.h"
 
 #include "agent/shard/schedule.h"

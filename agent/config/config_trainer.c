@@ -1,5 +1,5 @@
-/* Flags of Transformers' Trainer that decide what others come to, whichever comes first: they are
- * kept until all have been read. */
+/* Flags of Transformers' Trainer that override other keys in any order. They are kept until all
+ * flags have been read. */
 #include "agent/config/config_parser.h"
 
 #include <string.h>
