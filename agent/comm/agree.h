@@ -1,5 +1,5 @@
-/* Ranks telling each other how something went that they did not do together, so that all of them
- * succeed or fail, and for the same reason. Small messages, waited for; between steps only. */
+/* Agreement between ranks: each reports the result of its own work, and all succeed or fail for the
+ * same reason. The messages are small and the caller waits for them: between steps only. */
 #ifndef SHOAL_AGENT_AGREE_H
 #define SHOAL_AGENT_AGREE_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* How a rank's work ended, in a form that can be sent between processes of one build. */
+/* A result and its error, in a form that processes of one build can send to each other. */
 struct outcome {
     int32_t failed;
     int32_t code; /* enum error_code */
@@ -22,7 +22,7 @@ struct outcome {
 
 /* result and *err as a function returned them. */
 void outcome_set(struct outcome *outcome, int result, const struct error *err);
-/* 0, or -1 and the failure with "rank N: " before it, as one that all ranks share. */
+/* 0, or -1 and the error with "rank N: " before it; err->shared is set. */
 int outcome_get(const struct outcome *outcome, int rank, struct error *err);
 
 /* data[bytes] on every rank = rank 0's. Collective. */
@@ -32,8 +32,8 @@ int agree_broadcast(struct comm *comm, struct stream *stream, void *data, size_t
 int agree_gather(struct comm *comm, struct stream *stream, const void *send, void *recv,
                  size_t bytes, struct error *err);
 
-/* Every rank's result of work that each did for itself: 0 if it is on all, else the failure of the
- * first rank that failed, on all. Collective. */
+/* result, *err: of this rank's own work. Returns 0 if all ranks succeeded, else the error of the
+ * lowest rank that failed, on every rank. Collective. */
 int agree_all(struct comm *comm, struct stream *stream, int result, struct error *err);
 
 #ifdef __cplusplus

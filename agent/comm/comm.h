@@ -1,12 +1,10 @@
-/* Collectives between ranks, as a struct of functions: processes on CPUs over a ring of sockets
- * (comm_ring, also threads of one process in tests), GPUs over NCCL (comm_nccl) or through their
- * hosts (comm_stage). Knows bytes and ranks, not models.
+/* Collectives between ranks, as a struct of functions. CPU ranks use a ring of sockets (comm_ring),
+ * GPUs use NCCL (comm_nccl) or host memory (comm_stage). Knows bytes and ranks, not models.
  *
- * Every collective is put on a stream and runs in stream order; all ranks of a communicator must
- * call the same collectives in the same order. A peer that dies, a deadline that passes or an abort
- * fails the stream: the error (ERR_PEER, ERR_TIMEOUT) names the collective and the rank and comes
- * out of stream_sync(). After that the communicator is dead for good. A communicator of one rank
- * needs no network and its collectives are copies. */
+ * A collective is queued on a stream and runs in stream order. All ranks of a communicator must
+ * call the same collectives in the same order. If a peer dies, a deadline passes or a rank aborts,
+ * the stream fails: stream_sync() returns ERR_PEER or ERR_TIMEOUT, which names the collective and
+ * the rank. The communicator cannot be used after that. With one rank, collectives are copies. */
 #ifndef SHOAL_AGENT_COMM_H
 #define SHOAL_AGENT_COMM_H
 
@@ -23,8 +21,8 @@ extern "C" {
 
 enum comm_reduce { COMM_SUM, COMM_MEAN };
 
-/* What a communicator did since it was opened: for tests of the schedule, and for the summary of a
- * run. */
+/* Counters of a communicator since it was opened: for tests of the schedule and the run's summary.
+ */
 struct comm_stats {
     int64_t all_gathers, reduce_scatters, all_reduces, broadcasts;
     int64_t bytes_sent; /* by this rank, payload only */
@@ -38,9 +36,9 @@ struct comm_functions {
     void (*all_gather)(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
                        int64_t count);
     /* recv[0 .. count) on rank r = reduction over all ranks of their send[r * count .. (r + 1) *
-     * count). recv may be the element rank * count of send. send is scratch: its content is lost.
-     * The order of the sum depends only on the world size and the chunk, so repeated runs give the
-     * same bits. Of bf16 two are added in fp32 and their sum, or mean, is rounded. */
+     * count). recv may be the element rank * count of send. send is overwritten. The order of the
+     * sum depends only on the number of ranks and the chunk, so repeated runs give the same bits.
+     * bf16: each addition is done in fp32 and rounded to bf16. */
     void (*reduce_scatter)(struct comm *c, struct stream *s, enum dtype t, void *recv, void *send,
                            int64_t count, enum comm_reduce how);
     /* data[0 .. count) on every rank = reduction over all ranks; the same bits on each. In place.
@@ -51,13 +49,13 @@ struct comm_functions {
     void (*all_reduce_f64)(struct comm *c, struct stream *s, double *data, int64_t count);
     /* data[0 .. bytes) on every rank = root's. */
     void (*broadcast)(struct comm *c, struct stream *s, void *data, int64_t bytes, int root);
-    /* No rank's stream passes before all have reached it. */
+    /* Every rank's stream waits until the streams of all ranks have reached it. */
     void (*barrier)(struct comm *c, struct stream *s);
-    /* A new communicator of the ranks that pass the same color, ordered by rank; blocks until all
-     * ranks of c called it. */
+    /* Opens a communicator of the ranks that pass the same color, in the order of their ranks.
+     * Blocks until all ranks of c have called it. */
     int (*split)(struct comm *c, int color, struct comm **ret_comm, struct error *err);
-    /* Makes every pending and later collective of this rank fail with ERR_PEER and `reason`, at
-     * once; may be called from any thread. */
+    /* Fails every pending and later collective of this rank with ERR_PEER and `reason`, at once.
+     * From any thread. */
     void (*abort)(struct comm *c, const char *reason);
     void (*close)(struct comm *c);
 };
@@ -66,22 +64,23 @@ struct comm_functions {
 struct comm {
     const struct comm_functions *fn;
     int rank, size;
-    /* Collectives of this one and of those split from it may be under way at once, on streams of
-     * their own, if every rank calls all of them in the same order from one thread. False: events
-     * order what two of them are given, or each waits on a rank that is busy with the other. */
+    /* true: collectives of this communicator and of those split from it may run at once on
+     * different streams, if every rank calls all of them in one order from one thread. false: the
+     * caller must order them by events, or two ranks wait for each other in different collectives.
+     */
     bool is_concurrent;
     struct comm_stats stats; /* counted when a collective is queued; read by the queueing thread */
-    int64_t ranges;          /* so far */
+    int64_t ranges;          /* profiler ranges so far */
 };
 
 /* The one-rank communicator. */
 int comm_self_open(struct comm **ret_comm, struct error *err);
-/* NULL-safe. The streams it was used on are synced before, also when they have failed. */
+/* NULL-safe. The caller has synced the streams that it was used on, also failed ones. */
 void comm_close(struct comm *c);
 
-/* For implementations: names what they queue for a collective, until stream_range_end(). op: lives
- * on. bytes: of the whole tensor, which an all_gather gives to each rank and a reduce_scatter takes
- * from each. */
+/* For implementations: begins a profiler range around a collective, until stream_range_end(). op: a
+ * string literal. bytes: of the whole tensor, that is an all_gather's output or a reduce_scatter's
+ * input. */
 void comm_range_begin(struct comm *c, struct stream *s, const char *op, int64_t bytes);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* Communicators of GPUs over NCCL. The ranks meet through the job's store; every collective is
- * watched (collective_watchdog), so that one that does not end, a lost rank or an error of NCCL's
- * aborts all of them, and the streams go on to the error. Doubles are summed in an order of NCCL's
- * choosing, the same bits on every rank.
+/* Communicators of GPUs over NCCL. The ranks find each other through the job's store. A watchdog
+ * (collective_watchdog) aborts all communicators if a collective does not end, a rank is lost or
+ * NCCL reports an error; the streams then run on to that error. Doubles are summed in an order that
+ * NCCL chooses, with the same bits on every rank.
  *
- * What is gathered and reduce-scattered lies in memory that the device gives out again and again:
- * it may be registered when it is first used. It is not from ncclMemAlloc(), which NVLink SHARP
- * asks for; registration serves NVLink, PCIe and network without it. */
+ * all_gather and reduce_scatter use blocks that the device allocator hands out again and again, so
+ * they may be registered with NCCL at their first use. They do not come from ncclMemAlloc(), which
+ * NVLink SHARP requires; registration helps NVLink, PCIe and network without it. */
 #ifndef SHOAL_AGENT_COMM_NCCL_H
 #define SHOAL_AGENT_COMM_NCCL_H
 
@@ -18,16 +18,16 @@ extern "C" {
 #endif
 
 struct comm_nccl_options {
-    struct store *store; /* of all ranks; outlives it */
+    struct store *store; /* of all ranks; outlives the communicator */
     int join_timeout_ms; /* how long to wait for the other ranks when opening */
-    bool is_concurrent;  /* of the communicators; only if all ranks' NCCL orders launches */
-    bool registers;      /* memory of gathers and reduces; only if all ranks' NCCL can */
-    struct watchdog_options watchdog; /* rank and store are filled in */
+    bool is_concurrent;  /* as in struct comm; only if every rank's NCCL orders launches */
+    bool registers;      /* register memory of gathers and reduces; only if every rank's NCCL can */
+    struct watchdog_options watchdog; /* comm_nccl_open() fills in rank and store */
 };
 
-/* Opens the communicator of all `size` ranks, each with a GPU of its own; blocks until they
- * have met. NCCL takes the device for the calling thread's. Errors: ERR_TIMEOUT, ERR_PEER;
- * ERR_MEMORY. */
+/* Opens the communicator of all `size` ranks, each with a GPU of its own. Blocks until all are
+ * connected. NCCL uses the calling thread's current device, so that must be `device`. Errors:
+ * ERR_TIMEOUT, ERR_PEER; ERR_MEMORY. */
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
                    struct device *device, int rank, int size, struct comm **ret_comm,
                    struct error *err);

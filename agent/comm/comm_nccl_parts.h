@@ -1,5 +1,5 @@
-/* What comm_nccl.c (collectives, opening and closing) and comm_nccl_call.c (one call into NCCL, and
- * what becomes of a communicator meanwhile) share. */
+/* Private to comm_nccl.c (collectives, opening, closing) and comm_nccl_call.c (one call into NCCL,
+ * errors and aborts while it runs). */
 #ifndef SHOAL_AGENT_COMM_NCCL_PARTS_H
 #define SHOAL_AGENT_COMM_NCCL_PARTS_H
 
@@ -15,20 +15,19 @@
 extern "C" {
 #endif
 
-/* What a communicator shares with those that it was split into. */
+/* Shared by a communicator and all that were split from it. */
 struct comm_nccl_shared {
     struct nccl_api api;
     struct comm_nccl_options options;
     struct device *device;
     struct watchdog *watchdog;
-    struct nccl_buffers *buffers; /* NULL: they are not registered */
-    int references;               /* of communicators: opened and closed by one thread */
-    /* Held while NCCL is called with a communicator that is watched, until the call is settled: one
-     * takes no two calls at a time, not even a question for its state, and is not aborted under
-     * one. */
+    struct nccl_buffers *buffers; /* NULL: memory is not registered */
+    int references;               /* communicators that are open; used by one thread */
+    /* Held from a call into NCCL until NCCL has taken it. A non-blocking communicator allows one
+     * call at a time, ncclCommGetAsyncError() included, and must not be aborted during one. */
     pthread_mutex_t calls;
-    /* The first call that NCCL refused: it left its result unwritten, so nothing is well any more,
-     * whether or not collectives are aborted. ERR_NONE: none; under `refusal`. */
+    /* The first call that NCCL refused; ERR_NONE: none. Its output was never written, so the run
+     * must fail even if collectives are not aborted. Guarded by `refusal`. */
     struct error refused;
     pthread_mutex_t refusal;
 };
@@ -44,27 +43,27 @@ struct comm_nccl {
     struct watched_comm watched;
 };
 
-/* Before NCCL is called, on stream s. bytes: this rank's part of whole_bytes. False: there is
- * nothing to call any more. */
+/* Called before a call into NCCL on stream s. bytes: this rank's part of whole_bytes. false: a
+ * failure was found, do not call NCCL. */
 bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
                      int64_t whole_bytes);
-/* The same, and registers the memory if it is to be; *ret_result: how that went. all: what all
- * ranks have of a collective, part: this rank's, [bytes]. */
+/* The same; also registers the memory if options.registers. *ret_result: NCCL's result of that.
+ * all: the buffer of all ranks' parts; part: this rank's, [bytes]. */
 bool comm_nccl_begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
                           const void *part, int64_t bytes, int *ret_result);
-/* Always, behind either; waits until NCCL has taken the call. result: of the call, or what
- * comm_nccl_begin_with() gave, or NCCL_SUCCESS. What NCCL refuses is told to the watch. */
+/* Called after either in every case. Waits until NCCL has taken the call; reports a refused call to
+ * the watchdog. result: the call's, or *ret_result, or NCCL_SUCCESS. */
 void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result);
 
-/* For the watch; ctx: a struct comm_nccl. Whether NCCL tells of an error between ranks. */
+/* For the watchdog; ctx: a struct comm_nccl. -1 if NCCL reports an asynchronous error. */
 int comm_nccl_check(void *ctx, struct error *err);
-/* Collectives that the device is done with. */
+/* How many collectives have ended on the device. */
 uint64_t comm_nccl_count_ended(void *ctx);
 void comm_nccl_abort_all(const struct watched_comm *first);
 
-/* For the device; ctx: a struct comm_nccl_shared. A block is given back to the system. */
+/* For the device; ctx: a struct comm_nccl_shared. The device returns this block to the driver. */
 void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes);
-/* Whether what has ended on the device's streams is to be trusted. */
+/* -1 after an abort or a refused call: results on the device's streams may then be wrong. */
 int comm_nccl_is_well(void *ctx, struct error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* Copies run on a stream of the communicator's own, collectives on the caller's. Buffer k % 2 is
- * filled, moved and emptied for piece k; the copy stream's order alone keeps a buffer from being
+ * filled, moved and emptied for step k; the copy stream's order alone keeps a buffer from being
  * filled before it was emptied. */
 #include "agent/comm/comm_stage.h"
 
@@ -17,12 +17,12 @@ struct comm_stage {
     struct device *device;
     size_t buffer_bytes;
     struct stream *copies;
-    struct event *turn; /* a point of one stream that the other waits for at once */
+    struct event *order_event; /* a point of one stream that the other waits for at once */
     struct event *filled[BUFFERS], *moved[BUFFERS];
     void *buffers[BUFFERS]; /* page-locked */
 };
 
-/* A collective, to be done in pieces. A rank's part is a row of `length` elements; a piece is the
+/* A collective, to be done in steps. A rank's part is a row of `length` elements; a step is the
  * elements [from, from + count) of every row. */
 struct job {
     struct comm_stage *c;
@@ -53,14 +53,14 @@ static void copy(const struct job *j, void *dst, const void *src, int64_t count)
 
 static void order(struct comm_stage *c, struct stream *later, struct stream *earlier)
 {
-    event_record(c->turn, earlier);
-    stream_wait(later, c->turn);
+    event_record(c->order_event, earlier);
+    stream_wait(later, c->order_event);
 }
 
-static void fill(const struct job *j, int64_t piece, int64_t most)
+static void fill(const struct job *j, int64_t step, int64_t most)
 {
-    int64_t from = piece * most, left = j->length - from;
-    int b = (int)(piece % BUFFERS);
+    int64_t from = step * most, left = j->length - from;
+    int b = (int)(step % BUFFERS);
     j->fill(j, j->c->buffers[b], from, left < most ? left : most);
     event_record(j->c->filled[b], j->c->copies);
 }
@@ -70,14 +70,14 @@ static void run(const struct job *j)
     struct comm_stage *c = j->c;
     int64_t sent = c->host->stats.bytes_sent;
     int64_t most = (int64_t)(c->buffer_bytes / j->element) / j->rows / ALIGN * ALIGN;
-    int64_t pieces = (j->length + most - 1) / most;
+    int64_t steps = (j->length + most - 1) / most;
     order(c, c->copies, j->s);
-    if (pieces > 0)
+    if (steps > 0)
         fill(j, 0, most);
-    for (int64_t i = 0; i < pieces; i++) {
+    for (int64_t i = 0; i < steps; i++) {
         int64_t from = i * most, count = j->length - from < most ? j->length - from : most;
         int b = (int)(i % BUFFERS);
-        if (i + 1 < pieces)
+        if (i + 1 < steps)
             fill(j, i + 1, most);
         stream_wait(j->s, c->filled[b]);
         j->move(j, c->buffers[b], count);
@@ -165,14 +165,14 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
 }
 
 /* ---- all_reduce: the rows are the chunks in which the communicator below sums, so that each
- * element is summed in the order that it would be without pieces ---- */
+ * element is summed in the order that it would be without steps ---- */
 
 static int64_t row_begin(const struct job *j, int row)
 {
     return j->total * row / j->rows;
 }
 
-/* Elements of the piece that the row has; some rows are one shorter than others. */
+/* Elements of the step that the row has; some rows are one shorter than others. */
 static int64_t row_count(const struct job *j, int row, int64_t from, int64_t count)
 {
     int64_t left = row_begin(j, row + 1) - row_begin(j, row) - from;
@@ -301,7 +301,7 @@ static void stage_close(struct comm *head)
 {
     struct comm_stage *c = stage_of(head);
     stream_close(c->copies);
-    event_close(c->turn);
+    event_close(c->order_event);
     for (int b = 0; b < BUFFERS; b++) {
         event_close(c->filled[b]);
         event_close(c->moved[b]);
@@ -319,7 +319,7 @@ static int open_buffers(struct comm_stage *c, struct error *err)
                               err) ||
             event_open(c->device, &c->filled[b], err) || event_open(c->device, &c->moved[b], err))
             return -1;
-    return event_open(c->device, &c->turn, err) ||
+    return event_open(c->device, &c->order_event, err) ||
                    stream_open(c->device, "staging", &c->copies, err)
                ? -1
                : 0;

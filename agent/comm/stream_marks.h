@@ -1,6 +1,6 @@
-/* How many of the works that were queued have ended, as of collectives on a GPU, which no host
- * sees: behind each lies an event that another thread asks for, so that no host function stands
- * between a work and what waits for it. One thread adds, another counts. */
+/* Counts how many collectives have ended on a GPU. Behind each collective lies an event, which
+ * another thread queries. A host function in the stream would count, too, but would delay what
+ * waits for the collective. One thread adds, another counts. */
 #ifndef SHOAL_AGENT_STREAM_MARKS_H
 #define SHOAL_AGENT_STREAM_MARKS_H
 
@@ -13,13 +13,13 @@ extern "C" {
 struct stream_marks;
 
 struct stream_marks *stream_marks_open(struct device *device);
-void stream_marks_close(struct stream_marks *marks); /* NULL-safe; nobody counts */
+void stream_marks_close(struct stream_marks *marks); /* NULL-safe; no thread counts any more */
 
-/* Marks the end of what was queued last. The streams may differ: it counts when all before it has
- * ended, too. Errors: the device's. */
+/* Marks the end of the collective that was queued last. Streams may differ: a collective counts
+ * once all marked before it have ended, too. Errors: the device's. */
 int stream_marks_add(struct stream_marks *marks, struct stream *stream, struct error *err);
 
-/* How many have ended so far. Does not wait for who adds, nor for the device. */
+/* How many have ended so far. Never blocks on the adding thread or the device. */
 uint64_t stream_marks_count(struct stream_marks *marks);
 
 #ifdef __cplusplus
