@@ -1,7 +1,7 @@
-/* Watches over collectives that run where no host sees them (on GPUs): each has a deadline, is
- * noted while it runs, and when one does not end, or another rank is lost, all communicators are
- * aborted, so that streams go on to the error. Has threads of its own. Knows no NCCL: a
- * communicator tells how it is asked whether it is well, and how it is aborted. */
+/* A watchdog over collectives on GPUs, as PyTorch's ProcessGroupNCCL has one. It gives each
+ * collective a deadline and records it. When one does not end in time, or a rank is lost, it aborts
+ * all communicators, so that their streams run on to the error. It has threads of its own. It knows
+ * no NCCL: each communicator brings functions that check and abort it. */
 #ifndef SHOAL_AGENT_COMM_COLLECTIVE_WATCHDOG_H
 #define SHOAL_AGENT_COMM_COLLECTIVE_WATCHDOG_H
 
@@ -16,74 +16,77 @@ extern "C" {
 #endif
 
 enum {
-    WATCHDOG_REPORT_MS = 2000,    /* how long to wait for other ranks' notes after a deadline */
-    WATCHDOG_GRACE_MS = 30000,    /* for aborting and for the process to end after that */
-    WATCHDOG_HEARTBEAT_MS = 1000, /* between two signs of life */
+    WATCHDOG_REPORT_MS = 2000, /* after a deadline: how long to wait for the other ranks' reports */
+    WATCHDOG_GRACE_MS = 30000, /* for the abort and the end of the process after it */
+    WATCHDOG_HEARTBEAT_MS = 1000, /* between two heartbeats */
 };
 
 struct watched_comm;
 
 struct watchdog_options {
-    int rank;              /* in the world */
-    struct store *store;   /* where ranks tell what they wait for, and news of the lost; outlives */
-    int64_t timeout_ms;    /* of a collective, from its being queued or the end of the one before */
-    int records;           /* how many of the last collectives are kept; >= 1 */
-    bool dumps;            /* write them down after a failure: to the log if one does not end, */
-    const char *dump_path; /* and always to DUMP_PATH<rank>; "": no file */
-    bool logs_each;        /* log every collective as it is queued */
-    bool aborts;           /* false: a failure is told, and the streams wait on */
-    /* Called once at most, by a thread of the watch: ends what runs in all that are watched, a list
-     * by their `next`, which is all of them at once: an abort may wait for what the others run. May
-     * not return. */
+    int rank;            /* in the world */
+    struct store *store; /* for the ranks' desync reports, and for lost ranks; outlives it */
+    int64_t timeout_ms;  /* of a collective: since it was queued or the one before ended */
+    int records;         /* of the flight recorder: how many collectives it keeps; >= 1 */
+    bool dumps;          /* after a failure, write the records to dump_path; after a timeout also to
+                            the log */
+    const char *dump_path; /* the file is DUMP_PATH<rank>; "": no file */
+    bool logs_each;        /* log every collective when it is queued */
+    bool aborts;           /* false: a failure is logged only, and the streams go on waiting */
+    /* Aborts all communicators of the list (linked by `next`). It gets all of them in one call
+     * because an abort may wait for collectives of the others. Called at most once, by a thread of
+     * the watchdog; it may hang. */
     void (*abort)(const struct watched_comm *first);
-    /* NULL, or called by the watch's thread if the process has not closed the watch grace_ms after
-     * a failure: it is to end the process. */
+    /* NULL, or ends the process. The watchdog calls it if it is still open grace_ms after a
+     * failure. */
     void (*stuck)(void);
     int64_t grace_ms;
-    /* NULL, or called by the watch's thread again and again: it will be called again within wait_ms
-     * unless that thread is stuck, too. After a failure it is called once more, with somewhat more
-     * than grace_ms; after a good end with 0. */
+    /* NULL, or sends a heartbeat: the next one comes within wait_ms unless the watchdog itself is
+     * stuck. After a failure it is called once more, with a little more than grace_ms; at a normal
+     * close with 0. */
     void (*heartbeat)(void *ctx, int64_t wait_ms);
     void *heartbeat_ctx;
-    int64_t heartbeat_interval_ms; /* the usual wait_ms */
+    int64_t heartbeat_interval_ms; /* wait_ms while all is well */
 };
 
 /* A communicator that is watched. */
 struct watched_comm {
-    const char *id; /* the same on its ranks, and of no other communicator */
+    const char *id; /* the same on all its ranks, unique among communicators */
     int rank, size;
     const int *world_ranks; /* [size] */
-    /* -1 if it is broken. Called often, by the watch's thread. */
+    /* -1 if the communicator is broken. The watchdog's thread calls it often. */
     int (*check)(void *ctx, struct error *err);
-    /* How many of its collectives have ended, which they do in their order. Called often, by
-     * another thread of the watch: it may have to wait for the device. */
+    /* How many of its collectives have ended; they end in order. Another thread of the watchdog
+     * calls it often, as the call may block on the device. */
     uint64_t (*count_ended)(void *ctx);
     void *ctx;
-    /* The watch's own: */
+    /* Private to the watchdog: */
     struct watched_comm *next; /* NULL: the last */
-    uint64_t queued, ended;    /* collectives so far, as the watch has seen them */
-    int64_t since_ms;          /* when the one that runs could begin, as far as it has seen */
+    uint64_t queued, ended;    /* collectives so far */
+    int64_t since_ms;          /* since when the running collective could run */
 };
 
 struct watchdog;
 
 int watchdog_open(const struct watchdog_options *options, struct watchdog **ret_watchdog,
                   struct error *err);
-void watchdog_close(struct watchdog *watchdog); /* NULL-safe; nobody is watched any more */
+void watchdog_close(struct watchdog *watchdog); /* NULL-safe; all communicators are removed */
 
-/* From now on it is watched, until watchdog_remove() returns; true if it was aborted. -1 and why if
- * something has failed and is aborted: who comes then is not among those, and is not watched. */
+/* Watches the communicator until watchdog_remove() returns. After a failure watchdog_add() returns
+ * -1 with its error: the abort would miss the new communicator. watchdog_remove() waits for a
+ * running abort, and returns true if the communicator was aborted. */
 int watchdog_add(struct watchdog *watchdog, struct watched_comm *one, struct error *err);
 bool watchdog_remove(struct watchdog *watchdog, struct watched_comm *one);
 
-/* A collective is about to be queued; ops outlive the watch. */
+/* Records a collective that the caller queues next. op: a string literal. */
 void watchdog_begin(struct watchdog *watchdog, struct watched_comm *one, const char *op,
                     int64_t bytes);
 
-/* Fails everything that runs and comes later. From any thread; only the first failure counts. */
+/* Fails all collectives, those that run and later ones. Only the first failure counts. From any
+ * thread. */
 void watchdog_fail(struct watchdog *watchdog, const struct error *err);
-/* -1 and why, if something has failed and is aborted: nothing is to be queued any more, and what
- * ended since may not have been done. From any thread. */
+/* -1 with the failure, once the watchdog aborts for it. The caller then queues nothing more and
+ * trusts no result since. From any thread. */
 int watchdog_check(struct watchdog *watchdog, struct error *err);
 bool watchdog_has_failed(struct watchdog *watchdog); /* the same */
 

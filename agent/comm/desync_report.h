@@ -1,5 +1,5 @@
-/* What the ranks of a communicator tell each other when a collective is late: how far each has
- * come, so that those who did not reach it can be named. */
+/* The desync report: when a collective is late, its ranks tell each other how many collectives they
+ * have queued, and each names the ranks that did not reach it. */
 #ifndef SHOAL_AGENT_COMM_DESYNC_REPORT_H
 #define SHOAL_AGENT_COMM_DESYNC_REPORT_H
 
@@ -13,7 +13,7 @@ extern "C" {
 struct desync_report {
     char id[COLLECTIVE_ID_BYTES]; /* of the communicator */
     int rank, size;
-    int *world_ranks; /* [size], its own */
+    int *world_ranks; /* [size]; owned */
     uint64_t queued;  /* collectives so far */
 };
 
@@ -21,8 +21,9 @@ struct desync_report desync_report_make(const char *id, int rank, int size, cons
                                         uint64_t queued);
 void desync_report_free(struct desync_report *report);
 
-/* Tells how far this rank has come and adds who has not come as far, ": it was not reached by rank
- * 1, 3"; those who do not say so within wait_ms have no collective that is late. Takes as long. */
+/* Publishes this rank's count and adds to *out the ranks with a smaller one: ": it was not reached
+ * by rank 1, 3". A rank that publishes nothing within wait_ms has no late collective, so it counts
+ * as one of them. Blocks up to wait_ms. */
 void desync_report_exchange(const struct desync_report *report, struct store *store, int wait_ms,
                             struct str *out);
 

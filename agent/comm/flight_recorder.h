@@ -1,4 +1,5 @@
-/* The last collectives of a rank, as a ring: what is told when one of them does not end. Pure. */
+/* The flight recorder: a ring buffer of a rank's last collectives, printed when one does not end,
+ * as PyTorch's. Pure. */
 #ifndef SHOAL_AGENT_COMM_FLIGHT_RECORDER_H
 #define SHOAL_AGENT_COMM_FLIGHT_RECORDER_H
 
@@ -18,7 +19,7 @@ struct flight_record {
     uint64_t number;              /* of the collective in it */
     int64_t bytes;                /* of this rank's part */
     int64_t queued_ms;
-    int64_t ended_ms; /* -1: it has not */
+    int64_t ended_ms; /* -1: it has not ended */
 };
 
 struct flight_recorder;
@@ -26,13 +27,13 @@ struct flight_recorder;
 struct flight_recorder *flight_recorder_open(int size);       /* >= 1 */
 void flight_recorder_close(struct flight_recorder *recorder); /* NULL-safe */
 
-/* Takes the oldest one's place if there is no room. op outlives the recorder. */
+/* Overwrites the oldest record if the buffer is full. op: a string literal. */
 void flight_recorder_add(struct flight_recorder *recorder, const char *op, const char *id,
                          uint64_t number, int64_t bytes, int64_t now_ms);
-/* Nothing happens if it is not there any more. */
+/* Does nothing if the record was overwritten. */
 void flight_recorder_end(struct flight_recorder *recorder, const char *id, uint64_t number,
                          int64_t now_ms);
-/* NULL if it is not there any more. */
+/* NULL if the record was overwritten. */
 const struct flight_record *flight_recorder_find(const struct flight_recorder *recorder,
                                                  const char *id, uint64_t number);
 

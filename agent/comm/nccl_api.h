@@ -1,7 +1,6 @@
-/* The part of NCCL's interface that is used here, declared anew so that no build needs its header,
- * and found at run time. Everything in it but what says otherwise is in NCCL since 2.14 (2022), the
- * first that can be waited for with a deadline; names without the library's nccl before them are
- * its own values (nccl.h, versions 2.14 to 2.28). */
+/* The part of NCCL that the agent calls, declared again so that no build needs nccl.h, and loaded
+ * at run time. All of it is in NCCL since 2.14 (2022) unless noted: the first version whose calls
+ * can be polled until a deadline. Values are those of nccl.h, versions 2.14 to 2.28. */
 #ifndef SHOAL_AGENT_NCCL_API_H
 #define SHOAL_AGENT_NCCL_API_H
 
@@ -16,15 +15,17 @@ extern "C" {
 
 enum {
     NCCL_OLDEST = 21400, /* 2.14.0, as ncclGetVersion() gives it */
-    /* From here on NCCL_LAUNCH_ORDER_IMPLICIT=1 lets collectives of several communicators run at
-     * once in the order in which the host called them. Before, or without it, they deadlock unless
-     * events put them all into one order (NCCL's user guide, "Using multiple NCCL communicators
-     * concurrently"). */
+    /* Since 2.26, with NCCL_LAUNCH_ORDER_IMPLICIT=1, collectives of several communicators run at
+     * once in the order in which the host called them. Before, or without it, they can deadlock
+     * unless events put all of them into one order (NCCL's user guide, "Using multiple NCCL
+     * communicators concurrently"). */
     NCCL_ORDERS_LAUNCHES = 22600,
-    /* ... and if the driver knows this CUDA: NCCL lets them run one after the other before. */
+    /* The CUDA version (12.3) that the driver must support for that. With an older driver NCCL runs
+     * the collectives one after the other. */
     NCCL_ORDERS_DRIVER = 12030,
-    /* From here on communicators may be aborted in one group: all are told to end before any is
-     * waited for. Before, each waits for all that the device runs, the others' collectives too. */
+    /* Since 2.22, ncclCommAbort() works between ncclGroupStart() and ncclGroupEnd(): NCCL signals
+     * all communicators before it waits for any. Before, each abort waits for everything on the
+     * device, also for the other communicators' collectives. */
     NCCL_ABORTS_TOGETHER = 22200,
 };
 
@@ -41,11 +42,12 @@ struct nccl_id { /* ncclUniqueId; passed by value */
     char bytes[128];
 };
 
-/* ncclConfig_t as of 2.14: the library takes what it does not find in it for its defaults. */
+/* ncclConfig_t as of 2.14. A newer library uses its defaults for the fields that `size` leaves out.
+ */
 struct nccl_config {
     size_t size;
     unsigned magic, version;
-    int blocking; /* 0: calls return at once and are asked for */
+    int blocking; /* 0: calls return NCCL_IN_PROGRESS and are polled with comm_error */
 };
 enum { NCCL_CONFIG_MAGIC = 0xcafebeef };
 
@@ -56,14 +58,14 @@ struct nccl_api {
     int (*get_unique_id)(struct nccl_id *id);
     int (*comm_init)(nccl_comm *comm, int size, struct nccl_id id, int rank,
                      struct nccl_config *config);
-    int (*comm_finalize)(nccl_comm comm); /* what is under way ends */
+    int (*comm_finalize)(nccl_comm comm); /* completes queued collectives */
     int (*comm_destroy)(nccl_comm comm);
     int (*comm_abort)(nccl_comm comm);
     int (*group_start)(void);
     int (*group_end)(void);
     int (*comm_error)(nccl_comm comm, int *error);
     const char *(*error_text)(int result);
-    const char *(*last_error)(nccl_comm comm); /* what went wrong last in this process */
+    const char *(*last_error)(nccl_comm comm); /* the last error of this process, as text */
     /* stream: a cudaStream_t. */
     int (*all_gather)(const void *send, void *recv, size_t count, int type, nccl_comm comm,
                       void *stream);
@@ -80,12 +82,13 @@ struct nccl_api {
     bool orders_launches; /* see NCCL_ORDERS_LAUNCHES */
 };
 
-/* The library that is loaded, or the one library_open() finds. NCCL_LAUNCH_ORDER_IMPLICIT is set to
- * 1 unless the environment has it. Errors: ERR_UNSUPPORTED if there is none, or it is too old. */
+/* Uses the NCCL that the process has loaded, else the one that library_open() finds. Sets
+ * NCCL_LAUNCH_ORDER_IMPLICIT=1 unless the environment has it. Errors: ERR_UNSUPPORTED if there is
+ * no NCCL or it is too old. */
 int nccl_api_open(struct nccl_api *ret_api, struct error *err);
 
-/* Sets *err to what a call for `what` returned, in NCCL's words; returns -1. comm: NULL if there is
- * none. ERR_CONFIG if the call itself was wrong, else ERR_PEER. */
+/* Describes the failed call with NCCL's own text in *err; returns -1. what: its purpose. comm: may
+ * be NULL. ERR_CONFIG for an invalid argument or usage, else ERR_PEER. */
 int nccl_api_fail(const struct nccl_api *api, nccl_comm comm, int result, const char *what,
                   struct error *err);
 

@@ -1,5 +1,5 @@
-/* TCP and Unix sockets with deadlines, as the ring and the rendezvous use them. Knows no protocol.
- * All sockets are close-on-exec and non-blocking; TCP ones have no delay. Deadlines are in
+/* TCP and Unix sockets with deadlines, for the ring and the rendezvous. Knows no protocol. All
+ * sockets are close-on-exec and non-blocking; TCP sockets have TCP_NODELAY. Deadlines are in
  * clock_monotonic_ms() time. */
 #ifndef SHOAL_AGENT_NET_H
 #define SHOAL_AGENT_NET_H
@@ -16,7 +16,7 @@ extern "C" {
 
 enum { NET_INTERFACE_BYTES = 64 }; /* of a network interface's name, with the terminator */
 
-/* Listens under a name in the abstract namespace of Unix sockets. */
+/* Listens on a name in the abstract namespace of Unix sockets. */
 int net_listen_unix(const char *name, int *ret_fd, struct error *err);
 
 /* One attempt at every address of the host. Errors: ERR_TIMEOUT; ERR_NOT_FOUND if the name does not
@@ -24,33 +24,33 @@ int net_listen_unix(const char *name, int *ret_fd, struct error *err);
 int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, struct error *err);
 int net_connect_unix(const char *name, int *ret_fd, struct error *err);
 
-/* Takes a connection that waits, or returns -1. Not an error: it may have gone. */
+/* Accepts a connection, or returns -1 with errno: the peer may have gone again. */
 int net_accept(int listener);
 
 /* Sends all bytes. Errors: ERR_TIMEOUT; ERR_PEER if the connection ended. */
 int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct error *err);
 
-/* The address in numbers of a host that is the loopback by its name or address, so that nobody
- * reaches it from elsewhere; NULL if it is none, or a name that only resolves to it here. */
+/* The numeric address of "localhost" or of a loopback address; NULL for any other host, also for a
+ * name that only resolves to the loopback on this machine. */
 const char *net_loopback(const char *host);
-/* Numeric addresses of a connection's ends; "" for a Unix socket. */
+/* The numeric addresses of a connection's two ends; "" for a Unix socket. */
 void net_local_host(int fd, char *out, size_t out_bytes);
 void net_peer_host(int fd, char *out, size_t out_bytes);
 /* The first address of a network interface. Errors: ERR_CONFIG names it. */
 int net_interface_host(const char *interface, char *out, size_t out_bytes, struct error *err);
-/* Whether NCCL_SOCKET_IFNAME's `pattern` means an interface: names or, without "=" before them,
- * beginnings of names, separated by commas; after "^" those that it does not mean. */
+/* Whether NCCL_SOCKET_IFNAME's `pattern` matches an interface. It lists prefixes, separated by
+ * commas; after "=" whole names; after "^" those that do not match. */
 bool net_interface_is_meant(const char *pattern, const char *interface);
-/* The interface that others are to reach this process at, by the environment's GLOO_SOCKET_IFNAME
- * and NCCL_SOCKET_IFNAME (NULL: not set): of Gloo's list it is the first. NCCL's is a pattern, and
- * for its own sockets first: it is the first meant that is up and has an address, the loopback only
- * if the pattern names it; one that means none here is passed over, and so it is where ranks meet
- * on the loopback (master: rank 0's host). "": the one that leads to rank 0. */
+/* Chooses the interface where others reach this process, from the environment's GLOO_SOCKET_IFNAME
+ * and NCCL_SOCKET_IFNAME (NULL: not set). Gloo's wins: the first name of its list. NCCL's is a
+ * pattern that is meant for NCCL's sockets first: the first match that is up and has an address is
+ * taken, the loopback only if the pattern names it. It is ignored if nothing matches, or if rank 0
+ * (master) is on the loopback. "": the interface with the route to rank 0. */
 void net_interface_asked(const char *master, const char *gloo, const char *nccl,
                          char out[NET_INTERFACE_BYTES]);
 
-/* How long to wait before the next of a series of attempts: doubles from 20 ms to 1 s, and never
- * beyond the deadline. Waits, and returns the number to give next time. */
+/* Sleeps before the next attempt: 20 ms, then twice as long each time up to 1 s, but not beyond the
+ * deadline. Returns the number of the next attempt. */
 int net_back_off(int attempt, int64_t deadline_ms);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* How a process shows that it knows the run's secret, without telling it: an HMAC (RFC 2104, with
- * SHA-256) over what it says of itself and a number of rank 0's choosing, another one for each
- * connection. Pure but for that number. */
+/* The proof that a process knows the run's secret, without sending it: an HMAC (RFC 2104, with
+ * SHA-256) over its rank, the number of ranks, the job's id and a nonce. Rank 0 draws a new nonce
+ * for each connection. Pure but for the nonce. */
 #ifndef SHOAL_AGENT_RENDEZVOUS_PROOF_H
 #define SHOAL_AGENT_RENDEZVOUS_PROOF_H
 
@@ -17,14 +17,14 @@ enum {
     RENDEZVOUS_PROOF_BYTES = 65, /* likewise */
 };
 
-/* Errors: the system has no random numbers. */
+/* Errors: ERR_IO if getrandom() fails. */
 int rendezvous_nonce(char out[RENDEZVOUS_NONCE_BYTES], struct error *err);
 
-/* secret: "" if there is none; then anybody can show that. */
+/* secret: "": none; then anybody can compute the proof. */
 void rendezvous_prove(const char *secret, const char *nonce, int rank, int size, const char *job_id,
                       char out[RENDEZVOUS_PROOF_BYTES]);
 
-/* Takes the same time whatever the difference. */
+/* Compares in constant time. */
 bool rendezvous_proof_is(const char *proof, const char expected[RENDEZVOUS_PROOF_BYTES]);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The gets of a rendezvous that wait for their key. Not thread-safe. */
+/* The get requests of a rendezvous whose key is not set yet. Not thread-safe. */
 #ifndef SHOAL_AGENT_RENDEZVOUS_WAITS_H
 #define SHOAL_AGENT_RENDEZVOUS_WAITS_H
 
@@ -23,17 +23,18 @@ struct rendezvous_wait {
 struct rendezvous_waits *rendezvous_waits_open(int max);
 void rendezvous_waits_close(struct rendezvous_waits *waits); /* NULL-safe */
 
-/* false: too many wait. */
+/* false: `max` requests wait already. */
 bool rendezvous_waits_add(struct rendezvous_waits *waits, const struct rendezvous_wait *wait);
-/* The connection is gone. */
+/* Removes the requests of a closed connection. */
 void rendezvous_waits_drop(struct rendezvous_waits *waits, int fd);
 
-/* Take out one that waits for the key, or whose time is up; false: there is none. */
+/* Removes and returns a request for the key, or one whose deadline has passed; false: there is
+ * none. */
 bool rendezvous_waits_take(struct rendezvous_waits *waits, const char *key,
                            struct rendezvous_wait *ret_wait);
 bool rendezvous_waits_take_due(struct rendezvous_waits *waits, int64_t now_ms,
                                struct rendezvous_wait *ret_wait);
-/* When the next one's time is up; INT64_MAX: none waits. */
+/* The earliest deadline; INT64_MAX: no request waits. */
 int64_t rendezvous_waits_next_ms(const struct rendezvous_waits *waits);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* Ranks in a ring: each has one socket to the next rank and one from the previous one, and every
- * collective is one pass of bytes around them. Bytes are passed on as they come in: no step waits
- * for a whole chunk. Knows sockets, deadlines and sums; knows no streams.
+/* Ranks in a ring: each has a socket to the next rank and one from the previous rank. Every
+ * collective is one pass of bytes around the ring. A rank forwards bytes as they arrive: no step
+ * waits for a whole chunk. Knows sockets, deadlines and sums; knows no streams.
  *
- * A ring is used by one thread at a time, apart from ring_abort. Once a pass has failed the ring is
- * dead for good. */
+ * One thread at a time uses a ring, apart from ring_abort(). After a pass has failed the ring
+ * cannot be used again. */
 #ifndef SHOAL_AGENT_RING_H
 #define SHOAL_AGENT_RING_H
 
@@ -20,47 +20,45 @@ extern "C" {
 
 struct ring;
 
-/* What a ring is made of. */
 struct ring_options {
-    struct store *store;    /* to meet, and to find out who is missing; outlives the ring */
-    const char *id;         /* of this ring in the store: the same on all its ranks, never used
-                               before */
+    struct store *store;    /* for addresses, and to name missing ranks; outlives the ring */
+    const char *id;         /* prefix of its keys in the store: the same on all its ranks, never
+                               used before */
     int rank, size;         /* size >= 2 */
     const int *world_ranks; /* [size] the ranks' numbers in the job, for messages */
     int join_timeout_ms;    /* how long to wait for the others */
-    int timeout_ms;         /* a pass in which nothing moves for so long has failed */
+    int timeout_ms;         /* a pass in which no byte moves for so long fails */
     char interface[NET_INTERFACE_BYTES]; /* network interface others reach this process at; "": the
                                             one that leads to the store */
 };
 
-/* Meets the other ranks. Blocks until all neighbours are connected. Errors: ERR_TIMEOUT and
- * ERR_PEER name the rank; ERR_CONFIG names the interface. */
+/* Connects to both neighbours; blocks until they are connected. Errors: ERR_TIMEOUT and ERR_PEER
+ * name the rank; ERR_CONFIG names the interface. */
 int ring_open(const struct ring_options *options, struct ring **ret_ring, struct error *err);
 void ring_close(struct ring *r); /* NULL-safe */
 
-/* Makes the pass that runs and all later ones fail with ERR_PEER and `reason`, at once. From any
- * thread. */
+/* Fails the running pass and all later ones with ERR_PEER and `reason`, at once. From any thread.
+ */
 void ring_abort(struct ring *r, const char *reason);
 
-/* A pass over `total` elements that lie in `chunks` chunks: chunk i is [total * i / chunks, total *
- * (i + 1) / chunks). Step k sends chunk start - k and receives chunk start - k - 1, modulo chunks
- * (with one chunk: itself). */
+/* A pass over `total` elements in `chunks` chunks: chunk i is [total * i / chunks, total * (i + 1)
+ * / chunks). Step k sends chunk start - k and receives chunk start - k - 1, both modulo chunks. */
 struct ring_pass {
-    const char *name; /* of the collective, for messages and to check that all agree */
+    const char *name; /* of the collective: for messages, and compared between ranks */
     void *data;       /* total * element_bytes */
     int64_t total;    /* elements */
     int element_bytes;
     enum dtype dtype; /* if it is reduced */
     int chunks, start;
-    int out_steps, in_steps; /* how many chunks to send and to receive. What step k receives is what
-                                step k + 1 sends (with one chunk: step k itself), except that a rank
-                                that receives nothing sends what is its own. */
-    int reduce_steps;        /* the first so many chunks received are added to what lies there */
-    bool mean;               /* the last of these is then divided by the number of ranks */
+    int out_steps, in_steps; /* chunks to send and to receive. Step k + 1 sends the chunk that step
+                                k has received; with one chunk, step k sends what it receives. A
+                                rank that receives nothing sends its own data. */
+    int reduce_steps;        /* the first so many received chunks are added to the chunk in place */
+    bool mean;               /* the last of these sums is divided by the number of ranks */
 };
 
 /* Runs the pass. Errors: ERR_PEER if a neighbour is gone or the ring was aborted; ERR_TIMEOUT names
- * the rank that did not come; ERR_INPUT if the previous rank runs another collective. */
+ * the ranks that did not start the pass; ERR_INPUT if the previous rank runs another collective. */
 int ring_run(struct ring *r, const struct ring_pass *pass, struct error *err);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* How the ranks of a ring find each other: each listens, tells the store where, connects to the
- * next and accepts the previous. Between processes of one machine the socket is a Unix one (twice
- * as fast as TCP over loopback), else TCP. */
+/* Connects the ranks of a ring: each listens, publishes its address in the store, connects to the
+ * next rank and accepts the previous one. Two processes on one machine use a Unix socket, which is
+ * twice as fast as TCP over the loopback; others use TCP. */
 #ifndef SHOAL_AGENT_COMM_RING_BOOTSTRAP_H
 #define SHOAL_AGENT_COMM_RING_BOOTSTRAP_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The sockets are non-blocking and the caller's. Errors as ring_open. */
+/* The caller closes both sockets; they are non-blocking. Errors as ring_open(). */
 int ring_bootstrap(const struct ring_options *options, int *ret_out, int *ret_in,
                    struct error *err);
 

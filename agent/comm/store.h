@@ -1,8 +1,8 @@
-/* What the ranks of a job share before they can talk to each other directly: a small table of texts
- * by key, and the news that a rank is lost. A struct of functions, because the table may lie in
- * another process (rendezvous) or, in tests, in this one (tests/agent/comm_local.h). Knows no
- * collectives. Keys are written once and live as long as the store. All functions may be called
- * from any thread. */
+/* The store that all ranks of a job share, as torch.distributed's: a small table of texts by key,
+ * and the report of a lost rank. It is a struct of functions, as the table may be in another
+ * process (rendezvous) or, in tests, in this one (tests/agent/comm_local.h). Knows no collectives.
+ * A key is written once and lives as long as the store. All functions may be called from any
+ * thread. */
 #ifndef SHOAL_AGENT_STORE_H
 #define SHOAL_AGENT_STORE_H
 
@@ -19,10 +19,10 @@ extern "C" {
 #define STORE_KEYS_MAX  32768
 #define STORE_HOST_MAX  64 /* bytes of a numeric address, with the terminator */
 
-/* Somebody who wants to know when the group is broken. Owned by the caller; one list at a time. */
+/* A callback for lost ranks. Owned by the caller; in one list at a time. */
 struct store_watcher {
-    /* Called once, from any thread, when a rank is lost. Must not call store_watch or
-     * store_unwatch. */
+    /* Called once, by any thread, when the first rank is lost. Must not call store_watch() or
+     * store_unwatch(). */
     void (*on_lost)(void *ctx, const char *reason);
     void *ctx;
     struct store_watcher *next; /* the store's */
@@ -33,7 +33,7 @@ struct store;
 struct store_functions {
     /* Errors: ERR_PEER if the store is gone; ERR_INPUT if it is full. */
     int (*set)(struct store *s, const char *key, const char *value, struct error *err);
-    /* Waits until the key is there. ret_value has STORE_VALUE_MAX bytes. Errors: ERR_TIMEOUT;
+    /* Waits until a rank has set the key. ret_value has STORE_VALUE_MAX bytes. Errors: ERR_TIMEOUT;
      * ERR_PEER. */
     int (*get)(struct store *s, const char *key, int timeout_ms, char *ret_value,
                struct error *err);
@@ -42,26 +42,26 @@ struct store_functions {
 /* The common head of every store. */
 struct store {
     const struct store_functions *fn;
-    char self_host[STORE_HOST_MAX];   /* under which address others reach this process; empty: it
+    char self_host[STORE_HOST_MAX];   /* the address where others reach this process; empty: it
                                          runs on the store's machine */
     char meet_host[STORE_HOST_MAX];   /* the address of the store's machine */
-    char listen_host[STORE_HOST_MAX]; /* where this process is to listen for the others: where
-                                         they reach it; empty: at all addresses */
-    pthread_mutex_t watch_mutex;      /* guards what follows */
+    char listen_host[STORE_HOST_MAX]; /* the address where this process listens for the others;
+                                         empty: all addresses */
+    pthread_mutex_t watch_mutex;      /* guards the fields below */
     struct store_watcher *watchers;
-    char lost[128]; /* why the group is broken; empty while it is whole */
+    char lost[128]; /* which rank was lost, and how; empty: none */
 };
 
 void store_init(struct store *s, const struct store_functions *fn); /* for implementations */
 void store_destroy(struct store *s);
 
-/* From now on the watcher hears of a loss; of one that has happened already, at once. */
+/* Adds the watcher. If a rank is lost already, calls it at once. */
 void store_watch(struct store *s, struct store_watcher *watcher);
-/* When this returns the watcher is not called any more. */
+/* Removes the watcher: after this returns it is not called any more. */
 void store_unwatch(struct store *s, struct store_watcher *watcher);
 /* ERR_PEER if a rank is lost. */
 int store_check(struct store *s, struct error *err);
-/* Tells all watchers. Only the first loss counts: what follows is its consequence. */
+/* Calls all watchers. Only the first loss counts: later ones are its consequences. */
 void store_lose(struct store *s, const char *reason);
 
 #ifdef __cplusplus
