@@ -127,7 +127,7 @@ const struct config_refusal config_refusals[] = {
      "there is no such limit: what cannot fit into a GPU is refused before it trains, and the "
      "container's memory limit holds on the host"},
     {"eval.metrics eval_metrics", NULL, NULL, REFUSED,
-     "there is no choice: loss and perplexity (mnist_cnn: loss and accuracy) are always told"},
+     "there is no choice: loss and perplexity (mnist_cnn: loss and accuracy) are always reported"},
     {"logging.file log_file", NULL, NULL, REFUSED,
      "lines go to the standard output and the log to stderr: redirect them, or keep them by "
      "--log_dir with --tee or --redirects"},
@@ -174,7 +174,7 @@ const struct config_refusal config_refusals[] = {
     {"average_tokens_across_devices", NULL, "true 1", REFUSED,
      "not supported: the loss is the mean over the tokens of all ranks; leave it out"},
     {"auto_find_batch_size", NULL, "false 0", REFUSED,
-     "not supported: name a batch that fits (shoal plan tells which)"},
+     "not supported: name a batch that fits (shoal plan shows which)"},
     {"load_best_model_at_end", NULL, "false 0", REFUSED,
      "not supported: the model at the end is the last; checkpoints have the others"},
     {"group_by_length", NULL, "false 0", REFUSED, "not supported: rows are drawn at random"},
@@ -199,7 +199,7 @@ const struct config_refusal config_refusals[] = {
      "ddp_broadcast_buffers ddp_bucket_cap_mb ddp_find_unused_parameters ddp_static_graph local_rank "
      "dataloader_in_order dataloader_multiprocessing_context dataloader_persistent_workers "
      "dataloader_pin_memory remove_unused_columns length_column_name",
-     NULL, NULL, IGNORED, "it tells PyTorch how, and changes nothing that is trained here"},
+     NULL, NULL, IGNORED, "it is a setting of PyTorch that changes nothing that is trained here"},
     {"disable_tqdm log_level_replica log_on_each_node logging_first_step logging_strategy "
      "logging_nan_inf_filter include_num_input_tokens_seen skip_memory_metrics save_on_each_node "
      "enable_jit_checkpoint restore_callback_states_from_checkpoint",

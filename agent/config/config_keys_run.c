@@ -19,7 +19,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE("logging", "level", logging.level, "info",
                CHOICES({"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warning", LOG_WARNING},
                        {"error", LOG_ERROR}),
-               "log_level", "least of what the log on stderr tells"),
+               "log_level", "lowest level that the log on stderr has"),
     KEY_TEXT("logging", "csv", logging.csv, "", NULL,
              "a row per step, evaluation and save to this file"),
     KEY_TEXT("logging", "jsonl", logging.jsonl, "", NULL,
@@ -193,7 +193,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "runtime", "abort_collectives", runtime.abort_collectives, "true",
         CHOICES({"false=0=no=off", 0}, {"true=1=2=3=yes=on", 1}), NULL,
-        "GPUs: a collective that fails or takes too long ends the run; false: it is told only",
+        "GPUs: a collective that fails or takes too long ends the run; false: it is only logged",
         .environment = "NCCL_ASYNC_ERROR_HANDLING TORCH_NCCL_ASYNC_ERROR_HANDLING",
         .needs = {NEED_GPUS}),
     KEY_BOOL("runtime", "exit_if_stuck", runtime.exit_if_stuck, "true", NULL,
@@ -205,7 +205,7 @@ static const struct config_key keys[] = {
         .environment = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", .needs = {NEED_GPUS}),
     KEY_INT(
         "runtime", "collective_notes", runtime.collective_notes, "2000", 0, 1e6, NULL,
-        "GPUs: how many of the last collectives are remembered, to be told if one takes too long",
+        "GPUs: how many of the last collectives the flight recorder keeps, to report them if one takes too long",
         .environment = "TORCH_NCCL_TRACE_BUFFER_SIZE", .needs = {NEED_GPUS}),
     KEY_BOOL("runtime", "dump_on_timeout", runtime.dump_on_timeout, "true", NULL,
              "GPUs: tell the last collectives if one takes too long",
@@ -228,7 +228,7 @@ static const struct config_key keys[] = {
     KEY_TEXT(
         "runtime", "script", runtime.script, "", NULL,
         "the script that a launcher was given, whose place a preset takes: it is not run; if it is "
-        "there, what it does otherwise is told",
+        "there, its differences from the preset are warnings",
         .needs_group = true),
     KEY_BOOL(
         "runtime", "dry_run", runtime.dry_run, "false", NULL,

@@ -115,7 +115,7 @@ static const struct config_key keys[] = {
         "schedule", "resume", schedule.resume, "config",
         CHOICES({"config", SCHEDULE_OF_CONFIG}, {"checkpoint", SCHEDULE_OF_CHECKPOINT}), NULL,
         "whose type, rates, warm-up and decay_steps a resumed run takes; checkpoint: those of "
-        "the run that saved it, each told"),
+        "the run that saved it, each logged"),
 
     KEY_CHOICE("eval", "eval_strategy", eval.strategy, "epoch",
                CHOICES({"no", EVAL_NO}, {"epoch", EVAL_EPOCH}, {"steps", EVAL_STEPS},

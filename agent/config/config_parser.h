@@ -47,27 +47,27 @@ struct config_parser {
     int file_count;
     config_getenv lookup;
     void *lookup_ctx;
-    const char *model_type;  /* as it was written last; NULL: nowhere but in the table */
+    const char *model_type;  /* the spelling that was given last; NULL: none was given */
     const char *wrap_policy; /* likewise */
-    const char *scheduler;   /* likewise, under whatever name of schedule.type; or NULL */
-    double min_lr_rate;      /* of optimizer.lr; below 0: min_lr is given, or nothing */
+    const char *scheduler;   /* likewise, under any name of schedule.type */
+    double min_lr_rate;      /* of optimizer.lr; below 0: not given, or min_lr replaced it */
     enum config_source min_lr_rate_source;
-    bool auto_wrap;         /* it was written as --fsdp's word */
-    const char *checkpoint; /* --checkpoint's, unless a later --resume names another or
-                                --resume=False holds at the end; or NULL */
+    bool auto_wrap;         /* wrap_policy came from --fsdp's auto_wrap */
+    const char *checkpoint; /* --checkpoint's directory; NULL: none, or a later --resume
+                               names another */
     enum config_source checkpoint_source;
-    int save_strategy; /* Trainer's, which decides at the end (config_trainer.c); below 0: none */
+    int save_strategy; /* Trainer's (config_trainer.c); below 0: not given */
     enum config_source save_strategy_source;
-    bool has_reports; /* likewise report_to */
-    unsigned reports; /* what it names */
+    bool has_reports; /* report_to is given */
+    unsigned reports; /* the bits of the names in it */
     enum config_source reports_source;
-    const char *trainer;      /* the preset of a whole trainer that was applied last; or NULL */
-    int64_t preset_optimizer; /* optimizer.name by then */
+    const char *trainer;      /* the last preset that was of a whole trainer; NULL: none */
+    int64_t preset_optimizer; /* optimizer.name as the presets set it */
     bool is_fsdp2;            /* fsdp_version is 2 */
     enum config_source fsdp2_source;
-    struct str unknown;  /* names of unknown flags that may be another trainer's */
-    struct str mistaken; /* of those that are errors */
-    struct str warnings; /* what is ignored and why */
+    struct str unknown;  /* unknown flags, which are warnings unless runtime.strict */
+    struct str mistaken; /* unknown flags that are errors in any case */
+    struct str warnings; /* config->warning as it is built */
 };
 
 /* Splits the command line into flags, argument files expanded. */
@@ -77,28 +77,29 @@ int config_read_words(struct config_parser *p, int argc, const char *const *argv
 /* Flags that take several values, in as many words or one. */
 #define CONFIG_LISTS "report_to logging.report_to"
 
-/* One setting, under any name that a flag can have. value: NULL if there is none. Errors:
+/* Applies one setting, under any name that a flag can have. value: NULL if there is none. Errors:
  * ERR_CONFIG without the setting's name; ERR_NOT_FOUND if the name is unknown. */
 int config_apply(struct config_parser *p, const char *name, const char *value,
                  enum config_source source, struct error *err);
-/* Presets by name, separated by commas. */
+/* Applies presets by name, separated by commas. */
 int config_apply_presets(struct config_parser *p, const char *names, struct error *err);
 
-/* Opens the file of a flag, --config, --config_file or --fsdp_config (which may also be the text
- * itself, as JSON); config_apply_files applies all in the order they were opened. */
+/* Opens the file of --config, --config_file or --fsdp_config (which may also be JSON itself).
+ * config_apply_files() applies the files in the order in which they were opened. */
 int config_open_file(struct config_parser *p, const char *flag, const char *path,
                      struct error *err);
-/* The files' own "preset:", applied; accelerate's have the one of its name. */
+/* Applies the presets that the files name; accelerate's files have preset accelerate. */
 int config_apply_file_presets(struct config_parser *p, struct error *err);
 int config_apply_files(struct config_parser *p, struct error *err);
 void config_close_files(struct config_parser *p);
 
-/* A value as text, a list with commas; from `arena`. NULL if it is neither, or no value at all. */
+/* A single value, or a list joined by commas, as text from `arena`. NULL: it is neither. */
 const char *config_json_text(struct arena *arena, const struct json_t *value);
-/* A mapping of single values as JSON, YAML or Python writes it; from the arena. */
+/* Parses a mapping of single values as JSON, YAML or Python writes it; from the arena. */
 int config_read_mapping(struct config_parser *p, const char *text,
                         const struct config_flag **ret_items, int *ret_count, struct error *err);
-/* The keys of accelerate's file at `path`, and of its fsdp_config, with or without the prefix. */
+/* Applies the keys of accelerate's file at `path`, and those of its fsdp_config, with or without
+ * the prefix. */
 int config_apply_accelerate(struct config_parser *p, const struct json_t *root, const char *path,
                             struct error *err);
 int config_apply_fsdp_keys(struct config_parser *p, const struct json_t *keys, struct error *err);
@@ -109,24 +110,24 @@ int config_apply_fsdp_words(struct config_parser *p, const char *words, enum con
 /* Trainer's keyword arguments of a schedule, as JSON or as Python writes them. */
 int config_apply_schedule(struct config_parser *p, const char *text, enum config_source source,
                           struct error *err);
-/* schedule.min_lr was given: it takes the place of a weaker source's min_lr_rate. */
+/* schedule.min_lr was given: it replaces the min_lr_rate of a weaker source. */
 int config_take_min_lr(struct config_parser *p, enum config_source source, struct error *err);
-/* What Transformers asks of a schedule, and its defaults; for config_finish. */
+/* Checks Transformers' schedules and fills in their defaults; for config_finish(). */
 int config_finish_schedule(struct config_parser *p, struct error *err);
 
-/* A flag of Trainer that decides at the end; *ret_done: it is one. */
+/* Keeps a flag of Trainer for config_finish_trainer(); *ret_done: it is one. */
 int config_apply_trainer(struct config_parser *p, const char *name, const char *value,
                          enum config_source source, bool *ret_done, struct error *err);
-/* What these come to, for config_finish. */
+/* Applies the kept flags; for config_finish(). */
 void config_finish_trainer(struct config_parser *p);
 
 /* Whether the trainer is a script that accelerate starts. */
 bool config_is_launched(const struct config_parser *p);
 
-/* Fills in what follows from other keys, then checks the rules between keys. */
+/* Fills in values that follow from other keys, then checks the rules between keys. */
 int config_finish(struct config_parser *p, struct error *err);
 
-/* Where the value of a field came from, in a function that has the parser as `p`. */
+/* The source of a field's value, in a function that has the parser as `p`. */
 #define SOURCE_OF(field) config_source_of(p->config, &p->config->value.field)
 
 /* For config_finish: ERR_CONFIG for settings that contradict each other; warnings about settings
@@ -135,12 +136,12 @@ int config_check_rules(const struct config_parser *p, struct error *err);
 void config_warn_rules(struct config_parser *p);
 /* Warns of each key that was given without what its row needs. */
 void config_warn_unused(struct config_parser *p);
-/* Whether somebody wants the key's value. Who gives it the one it has anyway asks for nothing, nor
- * does a resolved configuration. */
+/* Whether the user gave the key a value other than its default. A preset or a resolved
+ * configuration does not count. */
 bool config_is_asked_for(const struct config_parser *p, int index);
 
-/* Adds to the warning: of what changes nothing that is trained or kept. config_add_headline() is
- * for the rest. */
+/* Adds a warning that changes nothing that is trained or kept; for others there is
+ * config_add_headline(). */
 void config_warn(struct config_parser *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
-/* Where the files of a model or a tokenizer lie: a path, or a Hugging Face id that one of the hub's
- * caches on this machine has. Nothing is downloaded. Reads names of files and the cache's refs. */
+/* Finds the files of a model or a tokenizer: by a path, or by a Hugging Face id in one of the hub's
+ * caches on this machine. Downloads nothing. Reads names of files and the cache's refs. */
 #ifndef SHOAL_AGENT_MODEL_PATH_H
 #define SHOAL_AGENT_MODEL_PATH_H
 
@@ -11,22 +11,21 @@
 extern "C" {
 #endif
 
-/* `name` if it is there; else, for "ORG/NAME" or "NAME", the directory
- * models--ORG--NAME/snapshots/REF of the first of these caches that has it, REF being the content
- * of refs/main: $HF_HUB_CACHE, $HF_HOME/hub, $TRANSFORMERS_CACHE, $XDG_CACHE_HOME/huggingface/hub,
- * $HOME/.cache/huggingface/hub. Errors: ERR_NOT_FOUND lists where it was looked for, or
- * names the newest DIR/checkpoint-STEP with a config.json where DIR has none (Trainer's
- * output_dir).
- */
+/* *ret_path: `name` if that path exists; else, for "ORG/NAME" or "NAME", the directory
+ * models--ORG--NAME/snapshots/REF of the first cache that has it. REF is the content of refs/main.
+ * The caches: $HF_HUB_CACHE, $HF_HOME/hub, $TRANSFORMERS_CACHE, $XDG_CACHE_HOME/huggingface/hub,
+ * $HOME/.cache/huggingface/hub. Errors: ERR_NOT_FOUND lists the places that were searched. Where a
+ * directory has no config.json, as Trainer's output_dir, it names the newest checkpoint-STEP in it
+ * that has one. */
 int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
                        const char **ret_path, struct error *err);
 
-/* Puts paths in the place of the ids of model.name_or_path, model.init_weights, data.tokenizer and,
- * where data.root has it not, data.dataset (datasets--ORG--NAME in the same caches). Those of the
- * model and of the tokenizer become absolute: checkpoints keep them for who exports from elsewhere.
- * A tokenizer that only a preset names and that is not here becomes "", and config->no_tokenizer
- * says why: data that needs none can do without. A data.dataset_config_name that was given with a
- * file adds to config->warning. Errors: as above, with the key's name. */
+/* Replaces ids by paths: model.name_or_path, model.init_weights, data.tokenizer and, unless
+ * data.root has it, data.dataset (datasets--ORG--NAME in the same caches). The paths of the model
+ * and the tokenizer become absolute, since checkpoints keep them for a later export. A tokenizer
+ * that only a preset names may be absent, as some data needs none: it becomes "", and
+ * config->no_tokenizer says why. A data.dataset_config_name beside a file is a warning. Errors: as
+ * above, with the key's name. */
 int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
                          struct arena *arena, struct error *err);
 
