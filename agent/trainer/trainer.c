@@ -210,30 +210,6 @@ static int open_optimizer(struct trainer *t, struct error *err)
     return optim_open(&config, t->shard, &t->optim, err);
 }
 
-static int open_sums(struct trainer *t, struct error *err)
-{
-    struct {
-        double **to;
-        size_t count;
-        const char *what;
-    } rows[] = {{&t->sums, MODEL_MAX_SUMS, "loss sums"},
-                {&t->totals, TOTALS, "loss sums of all ranks"},
-                {&t->flag, 1, "stop flag"}};
-    for (size_t i = 0; i < array_length(rows); i++) {
-        void *memory;
-        if (device_alloc(t->device, MEMORY_INPUT, rows[i].count * sizeof(double), rows[i].what,
-                         &memory, err))
-            return -1;
-        *rows[i].to = memory;
-    }
-    void *numbers;
-    if (device_host_alloc(t->device, sizeof *t->numbers, "sums on the host", &numbers, err))
-        return -1;
-    t->numbers = numbers;
-    *t->numbers = (struct trainer_numbers){0};
-    return 0;
-}
-
 /* The Fabric scripts' rule: max_step * accumulation is the micro-batches of all epochs, or slightly
  * more; the rate falls over it there, here over what is trained. */
 static void tell_other_steps(struct trainer *t)
@@ -345,7 +321,8 @@ static int open_engine(struct trainer *t, struct error *err)
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
     tell_small_units(t);
-    if (open_optimizer(t, err) || open_sums(t, err))
+    if (open_optimizer(t, err) ||
+        step_totals_open(&t->totals, t->device, t->compute, t->world, t->shard, err))
         return -1;
     trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
     if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &t->model_config, err))
@@ -399,12 +376,7 @@ void trainer_close(struct trainer *t)
     source_close(t->train);
     source_close(t->test);
     tokenizer_close(t->tokenizer);
-    if (t->device) {
-        device_free(t->device, t->sums);
-        device_free(t->device, t->totals);
-        device_free(t->device, t->flag);
-        device_host_free(t->device, t->numbers);
-    }
+    step_totals_close(&t->totals);
     trainer_close_graphs(t);
     stream_close(t->compute);
     if (t->world != t->place.world)

@@ -19,14 +19,14 @@ static int run_batches(struct trainer *t, struct error *err)
         phases_begin(t->phases); /* nobody asks for an evaluation's */
         tape_begin(t->tape, &pass);
         graph_begin(t->graphs[GRAPH_EVALUATION]);
-        t->model->forward(t->model, t->tape, &batch, 1, t->sums);
+        t->model->forward(t->model, t->tape, &batch, 1, t->totals.sums);
         int result = tape_finish(t->tape, err);
         graph_end(t->graphs[GRAPH_EVALUATION]);
         if (result)
             return -1;
         if (most == 0 || b + 1 < most)
             source_fetch_ahead(t->test, 1);
-        if (trainer_sync(t, err))
+        if (step_totals_fetch(&t->totals, err))
             return -1;
     }
     return 0;
@@ -41,7 +41,7 @@ static int mean_loss(struct trainer *t, const double own[3], const double total[
         return 0;
     double ranks = own[2] > 0 ? 1 : 0; /* that have targets */
     double means = ranks > 0 ? own[0] / own[2] : 0;
-    if (trainer_sum(t, &means, err) || trainer_sum(t, &ranks, err))
+    if (step_totals_sum(&t->totals, &means, err) || step_totals_sum(&t->totals, &ranks, err))
         return -1;
     *ret_loss = means / ranks;
     return 0;
@@ -52,16 +52,16 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     double epoch_sums[3], total[3], own[MODEL_MAX_SUMS];
     t->listener->test_begins(t->listener->ctx);
     profiler_phase(t->profiler, "evaluation");
-    if (trainer_total_sums(t, epoch_sums, err))
+    if (step_totals_reduce(&t->totals, epoch_sums, err))
         return -1;
-    trainer_set_sums(t, 0, 0, 0);
+    step_totals_set(&t->totals, 0, 0, 0);
     if (source_seek(t->test, 0, 0, "", err) || run_batches(t, err))
         return -1;
     shard_reshard_all(t->shard);
     trainer_tell_memory(t);
-    memcpy(own, t->numbers->sums, sizeof own);
-    trainer_fold_labels(own, t->numbers->sums, own[2]);
-    if (trainer_total_sums(t, total, err))
+    memcpy(own, t->totals.host->sums, sizeof own);
+    step_totals_fold_labels(own, t->totals.host->sums, own[2]);
+    if (step_totals_reduce(&t->totals, total, err))
         return -1;
     struct trainer_score score = {
         .epoch = t->position.epoch + 1,
@@ -72,7 +72,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     };
     if (mean_loss(t, own, total, &score.loss, err))
         return -1;
-    trainer_set_share(t, epoch_sums);
+    step_totals_set_share(&t->totals, epoch_sums);
     t->listener->test(t->listener->ctx, &score);
     t->evaluated_step = t->position.step;
     return 0;

@@ -12,6 +12,7 @@
 #include "agent/shard/shard.h"
 #include "agent/telemetry/profiler.h"
 #include "agent/trainer/phases.h"
+#include "agent/trainer/step_totals.h"
 #include "agent/trainer/trainer.h"
 #include "base/mem.h"
 
@@ -23,23 +24,9 @@ extern "C" {
 
 enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
 
-/* What a step adds up: the model's sums, and behind them how many ranks want to stop, on how many a
- * save has ended, and the targets that the ranks have fetched for the next step, NaN if one of them
- * has not fetched; of MODEL_PRETRAINING its labels, too. */
-enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTAL_TARGETS, TOTAL_LABELS, TOTALS };
-
 /* What compute is handed as graphs (runtime.cuda_graphs): a training pass with its backward, an
  * evaluation pass, the optimizer's step. */
 enum { GRAPH_TRAINING, GRAPH_EVALUATION, GRAPH_UPDATE, TRAINER_GRAPHS };
-
-/* What goes to and from the device at every step, in memory it can copy beside the host. */
-struct trainer_numbers {
-    double sums[MODEL_MAX_SUMS]; /* the device's, as of the last sync */
-    double totals[TOTALS];       /* likewise */
-    double mine[TOTALS]; /* this rank's part of the totals from TOTAL_STOP on, as the last step
-                            sent them */
-    double number;       /* trainer_sum()'s */
-};
 
 /* Buffers for one unit's slice: its values, then each optimizer state. */
 struct host_unit {
@@ -86,11 +73,7 @@ struct trainer {
     bool save_is_due;            /* as soon as the position stands behind the epoch that ended */
     const char *data_state;      /* train's, to go on with after a resume; "" else */
 
-    double *sums;   /* device double[MODEL_MAX_SUMS]: loss, hits, rows of this rank since they were
-                       last   set; of MODEL_PRETRAINING, the labels' of this step, too */
-    double *totals; /* device double[TOTALS]: of language models, of all ranks */
-    double *flag;   /* device double[1]: does any rank want to stop */
-    struct trainer_numbers *numbers;
+    struct step_totals totals;
 
     struct trainer_position position;
     double lr;                              /* of the last step */
@@ -220,25 +203,6 @@ int trainer_load_weights(struct trainer *t, struct error *err);
 
 /* trainer_export.c: whether checkpoint.save_model can be written there. For one rank. */
 int trainer_try_save_model(struct trainer *t, struct error *err);
-
-/* *number = the sum of all ranks' numbers. Collective; waits. */
-int trainer_sum(struct trainer *t, double *number, struct error *err);
-/* Whether it is so on any rank. Collective. */
-int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err);
-
-/* Sets the device's sums; ordered before what is queued from now on. */
-void trainer_set_sums(struct trainer *t, double loss, double correct, double samples);
-/* MODEL_PRETRAINING: the sums of labels become part of the tokens' loss, so that it is one sum as
- * any other's: their mean weighs as much as that of `tokens` targets, of all ranks. all: the sums
- * of all ranks; sums: those to change. */
-void trainer_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
-                         double tokens);
-/* Waits for all queued work and fetches the sums. */
-int trainer_sync(struct trainer *t, struct error *err);
-/* Sets the totals of all ranks as rank 0's share, so that going on counts nothing twice. */
-void trainer_set_share(struct trainer *t, const double sums[3]);
-/* The sums over all ranks since they were last set. Collective; they are then rank 0's share. */
-int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err);
 
 #ifdef __cplusplus
 }

@@ -155,7 +155,7 @@ static int agree_on_run(struct trainer *t, struct error *err)
     snprintf(run, sizeof run, "%s", t->place.run ? t->place.run : "");
     memcpy(first, run, sizeof first);
     if (agree_broadcast(t->world, t->compute, first, sizeof first, err) ||
-        trainer_any(t, strcmp(run, first) != 0, &differs, err))
+        step_totals_any(&t->totals, strcmp(run, first) != 0, &differs, err))
         return -1;
     t->run = differs ? "" : arena_strdup(t->arena, run);
     return 0;
@@ -167,7 +167,7 @@ static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct 
     bool any_restarted = false;
     if (agree_on_run(t, err))
         return -1;
-    if (trainer_any(t, t->place.restarted, &any_restarted, err))
+    if (step_totals_any(&t->totals, t->place.restarted, &any_restarted, err))
         return -1;
     if (t->world->rank == 0)
         choose(t, any_restarted, choice);
@@ -190,7 +190,7 @@ static void go_to(struct trainer *t, const struct checkpoint_state *state)
     t->data_state = arena_strdup(t->arena, state->data);
     optim_set_steps(t->optim, state->optimizer_steps);
     const double sums[3] = {state->epoch_loss_sum, state->epoch_correct, state->epoch_rows};
-    trainer_set_share(t, sums);
+    step_totals_set_share(&t->totals, sums);
 }
 
 static int load_parts(struct trainer *t, const char *path, struct checkpoint *checkpoint,
@@ -326,7 +326,7 @@ static int load_choice(struct trainer *t, struct choice *choice, struct error *e
 
 int trainer_resume(struct trainer *t, struct error *err)
 {
-    trainer_set_sums(t, 0, 0, 0);
+    step_totals_set(&t->totals, 0, 0, 0);
     struct choice *choice = arena_new(t->arena, struct choice);
     if (agree_on_checkpoint(t, choice, err))
         return error_wrap(err, "resume");

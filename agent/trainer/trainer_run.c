@@ -8,51 +8,6 @@
  * collective. */
 enum { STOP_CHECK_STEPS = 10 };
 
-void trainer_set_sums(struct trainer *t, double loss, double correct, double samples)
-{
-    struct error ignored; /* a failed stream stays failed: the next trainer_sync tells */
-    (void)stream_sync(t->compute, &ignored); /* an earlier copy may still read sums */
-    const double sums[MODEL_MAX_SUMS] = {loss, correct, samples};
-    memcpy(t->numbers->sums, sums, sizeof sums);
-    memcpy(t->numbers->totals, t->numbers->sums, sizeof t->numbers->sums);
-    stream_copy(t->compute, t->sums, t->numbers->sums, sizeof t->numbers->sums);
-}
-
-void trainer_set_share(struct trainer *t, const double sums[3])
-{
-    bool mine = t->world->rank == 0;
-    trainer_set_sums(t, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
-    memcpy(t->numbers->totals, sums, 3 * sizeof *sums);
-}
-
-void trainer_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
-                         double tokens)
-{
-    if (all[5] > 0)
-        sums[0] += sums[3] * tokens / all[5];
-    sums[3] = sums[4] = sums[5] = 0;
-}
-
-int trainer_sync(struct trainer *t, struct error *err)
-{
-    stream_copy(t->compute, t->numbers->sums, t->sums, sizeof t->numbers->sums);
-    return shard_sync(t->shard, err);
-}
-
-int trainer_total_sums(struct trainer *t, double ret_sums[3], struct error *err)
-{
-    struct comm *world = t->world;
-    world->fn->all_reduce_f64(world, t->compute, t->sums, MODEL_MAX_SUMS);
-    if (trainer_sync(t, err))
-        return -1;
-    double all[MODEL_MAX_SUMS];
-    memcpy(all, t->numbers->sums, sizeof all);
-    trainer_fold_labels(all, t->numbers->sums, all[2]);
-    memcpy(ret_sums, all, 3 * sizeof *ret_sums);
-    trainer_set_share(t, ret_sums);
-    return 0;
-}
-
 /* Optimizer steps of one epoch. */
 static int64_t steps_of_one(const struct trainer *t)
 {
@@ -126,29 +81,6 @@ bool trainer_epoch_goes_on(const struct trainer *t, int64_t steps)
     return !epoch_is_over(t) && !steps_are_over(t, steps);
 }
 
-int trainer_sum(struct trainer *t, double *number, struct error *err)
-{
-    struct comm *world = t->world;
-    double *here = &t->numbers->number;
-    *here = *number;
-    stream_copy(t->compute, t->flag, here, sizeof *here);
-    world->fn->all_reduce_f64(world, t->compute, t->flag, 1);
-    stream_copy(t->compute, here, t->flag, sizeof *here);
-    if (stream_sync(t->compute, err))
-        return -1;
-    *number = *here;
-    return 0;
-}
-
-int trainer_any(struct trainer *t, bool mine, bool *ret_any, struct error *err)
-{
-    double count = mine ? 1 : 0;
-    if (trainer_sum(t, &count, err))
-        return -1;
-    *ret_any = count > 0;
-    return 0;
-}
-
 /* Whether the step that began behind `samples` of the epoch is one to evaluate after. */
 static bool is_eval_step(const struct trainer *t, int64_t samples)
 {
@@ -165,17 +97,17 @@ static bool is_eval_step(const struct trainer *t, int64_t samples)
 /* Whether any rank wants to stop; and the end of a save that has ended on all of them. */
 static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *err)
 {
-    double ended = t->numbers->totals[TOTAL_SAVED];
+    double ended = t->totals.host->totals[TOTAL_SAVED];
     *ret_stop = false;
     if (trainer_is_language(t)) /* it came with the step's sums */
-        *ret_stop = t->numbers->totals[TOTAL_STOP] > 0;
+        *ret_stop = t->totals.host->totals[TOTAL_STOP] > 0;
     else if (t->position.step % STOP_CHECK_STEPS != 0)
         return 0;
-    else if (trainer_any(t, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
+    else if (step_totals_any(&t->totals, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
         return -1;
     if (!trainer_is_language(t)) {
         ended = trainer_save_has_ended(t) ? 1 : 0;
-        if (trainer_sum(t, &ended, err))
+        if (step_totals_sum(&t->totals, &ended, err))
             return -1;
     }
     return ended >= t->world->size ? trainer_end_save(t, err) : 0;
@@ -215,7 +147,7 @@ static int run_epoch(struct trainer *t, struct error *err)
         return -1;
     t->data_state = "";
     t->epoch_ended = false;
-    t->numbers->totals[TOTAL_TARGETS] = (double)NAN; /* what was fetched is forgotten */
+    t->totals.host->totals[TOTAL_TARGETS] = (double)NAN; /* what was fetched is forgotten */
     const struct agent_config *c = t->config;
     int64_t group = c->optimizer.gradient_accumulation_steps;
     while (trainer_epoch_goes_on(t, t->position.step)) {
@@ -245,7 +177,7 @@ static int run_epoch(struct trainer *t, struct error *err)
                                   .memory_end_bytes = memory.current_total_bytes,
                                   .memory_peak_bytes = memory.peak_total_bytes};
     double sums[3];
-    if (trainer_total_sums(t, sums, err))
+    if (step_totals_reduce(&t->totals, sums, err))
         return -1;
     score.loss_sum = sums[0], score.correct = sums[1], score.samples = sums[2];
     score.loss = sums[0] / sums[2];
@@ -292,7 +224,7 @@ static int run_epochs(struct trainer *t, struct error *err)
             break;
         t->position.epoch++;
         t->position.epoch_samples = 0;
-        trainer_set_sums(t, 0, 0, 0);
+        step_totals_set(&t->totals, 0, 0, 0);
         bool saves = t->config->checkpoint.save_steps == 0 || t->save_is_due;
         t->save_is_due = false;
         if (saves && trainer_save(t, SAVE_BESIDE, err))

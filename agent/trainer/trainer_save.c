@@ -64,7 +64,7 @@ static int take_snapshot(struct trainer *t, struct error *err)
     host_state_open(t, &t->snapshot);
     if (shard_is_first_replica(t->shard) && host_state_copy(t, &t->snapshot, TO_HOST, err))
         return -1;
-    if (trainer_total_sums(t, sums, err))
+    if (step_totals_reduce(&t->totals, sums, err))
         return -1;
     describe(t, sums);
     return 0;

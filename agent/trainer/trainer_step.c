@@ -34,7 +34,7 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
     shard_begin(t->shard, last);
     tape_begin(t->tape, &pass);
     graph_begin(t->graphs[GRAPH_TRAINING]);
-    t->model->forward(t->model, t->tape, &batch, scales->targets, t->sums);
+    t->model->forward(t->model, t->tape, &batch, scales->targets, t->totals.sums);
     phases_mark(t->phases, PHASE_BACKWARD);
     profiler_phase(t->profiler, "backward");
     int result = tape_backward(t->tape, err);
@@ -57,9 +57,9 @@ static int scale_of(struct trainer *t, int64_t mine, bool same, int total, float
     if (t->config->model.loss_reduction == LOSS_SUM)
         return 0;
     if (!same) {
-        if (!isnan(t->numbers->totals[TOTAL_TARGETS]))
-            count = t->numbers->totals[total];
-        else if (trainer_sum(t, &count, err))
+        if (!isnan(t->totals.host->totals[TOTAL_TARGETS]))
+            count = t->totals.host->totals[total];
+        else if (step_totals_sum(&t->totals, &count, err))
             return -1;
         count /= t->world->size;
     }
@@ -121,31 +121,14 @@ static int update(struct trainer *t, struct error *err)
  * next step, for language models: queued. */
 static void queue_totals(struct trainer *t)
 {
-    struct comm *world = t->world;
-    double *mine = t->numbers->mine;
     const struct source_fetched *next = source_ahead(t->train);
-    mine[TOTAL_STOP] = t->listener->stop_asked(t->listener->ctx) ? 1 : 0;
-    mine[TOTAL_SAVED] = trainer_save_has_ended(t) ? 1 : 0;
-    mine[TOTAL_TARGETS] = next ? (double)next->targets : (double)NAN;
-    mine[TOTAL_LABELS] = next ? (double)next->labels : 0;
-    stream_copy(t->compute, t->totals, t->sums, sizeof t->numbers->sums);
-    stream_copy(t->compute, t->totals + TOTAL_STOP, mine + TOTAL_STOP,
-                (TOTALS - TOTAL_STOP) * sizeof *mine);
-    world->fn->all_reduce_f64(world, t->compute, t->totals,
-                              t->model->task == MODEL_PRETRAINING ? TOTALS : TOTAL_LABELS);
-    stream_copy(t->compute, t->numbers->totals, t->totals, sizeof t->numbers->totals);
-}
-
-/* After the step: what its labels add to the loss. */
-static void fold_labels(struct trainer *t, const double totals_before[TOTALS])
-{
-    struct trainer_numbers *n = t->numbers;
-    double tokens = n->totals[2] - totals_before[2];
-    if (t->model->task != MODEL_PRETRAINING)
-        return;
-    trainer_fold_labels(n->sums, n->totals, tokens);
-    trainer_fold_labels(n->totals, n->totals, tokens);
-    stream_copy(t->compute, t->sums, n->sums, sizeof n->sums);
+    const struct step_votes votes = {
+        .stop = t->listener->stop_asked(t->listener->ctx),
+        .saved = trainer_save_has_ended(t),
+        .targets = next ? (double)next->targets : (double)NAN,
+        .labels = next ? (double)next->labels : 0,
+    };
+    step_totals_queue(&t->totals, &votes, t->model->task == MODEL_PRETRAINING);
 }
 
 /* The mean loss of the step: over all ranks' targets (*ret_targets), or, of images, over this
@@ -153,9 +136,9 @@ static void fold_labels(struct trainer *t, const double totals_before[TOTALS])
 static double step_loss(const struct trainer *t, const double *sums_before,
                         const double *totals_before, double *ret_targets)
 {
-    const double *after = t->numbers->sums, *before = sums_before;
+    const double *after = t->totals.host->sums, *before = sums_before;
     if (trainer_is_language(t))
-        after = t->numbers->totals, before = totals_before;
+        after = t->totals.host->totals, before = totals_before;
     *ret_targets = after[2] - before[2];
     return (after[0] - before[0]) / *ret_targets;
 }
@@ -235,8 +218,8 @@ static void fetch_ahead(struct trainer *t)
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
 {
     double sums[MODEL_MAX_SUMS], totals[TOTALS];
-    memcpy(sums, t->numbers->sums, sizeof sums);
-    memcpy(totals, t->numbers->totals, sizeof totals);
+    memcpy(sums, t->totals.host->sums, sizeof sums);
+    memcpy(totals, t->totals.host->totals, sizeof totals);
     struct scales scales;
     stream_range_begin(
         t->compute, &(struct stream_range){.what = "ProfilerStep", .number = t->position.step + 1});
@@ -262,10 +245,11 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
         queue_totals(t);
     phases_mark(t->phases, PHASE_DATA);
     stream_range_end(t->compute);
-    if (trainer_sync(t, err))
+    if (step_totals_fetch(&t->totals, err))
         return -1;
     profiler_phase(t->profiler, NULL);
-    fold_labels(t, totals);
+    if (t->model->task == MODEL_PRETRAINING)
+        step_totals_fold_step(&t->totals, totals);
     t->position.step++;
     report_step(t, fetched, sums, totals);
     return 0;

@@ -1,0 +1,88 @@
+/* What training adds up on the device: loss, hits and rows of this rank, and of all ranks. With a
+ * step's totals travels what the ranks must agree on between two steps, so that it costs no
+ * collective of its own. Knows no model, data or clock. */
+#ifndef SHOAL_AGENT_TRAINER_STEP_TOTALS_H
+#define SHOAL_AGENT_TRAINER_STEP_TOTALS_H
+
+#include "agent/comm/comm.h"
+#include "agent/models/model.h"
+#include "agent/shard/shard.h"
+#include "base/error.h"
+#include "kernels/device.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The totals of a step: the model's sums, and behind them how many ranks want to stop, on how many
+ * a save has ended, and the targets and labels that the ranks have fetched for the next step; NaN
+ * if one of them has not fetched. */
+enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTAL_TARGETS, TOTAL_LABELS, TOTALS };
+
+/* What goes to and from the device at every step, in memory it can copy beside the host. */
+struct step_numbers {
+    double sums[MODEL_MAX_SUMS]; /* the device's, as of the last fetch */
+    double totals[TOTALS];       /* likewise */
+    double mine[TOTALS];         /* this rank's part, from TOTAL_STOP on, as last sent */
+    double number;               /* step_totals_sum()'s */
+};
+
+struct step_totals {
+    struct device *device; /* these four are not owned */
+    struct stream *stream;
+    struct comm *world;
+    struct shard *shard;
+    double *sums;   /* device double[MODEL_MAX_SUMS], of this rank since they were last set: loss,
+                       hits, rows; of MODEL_PRETRAINING the step's labels, too. The model adds to
+                       it */
+    double *totals; /* device double[TOTALS], of all ranks; of language models */
+    double *number; /* device double[1] */
+    struct step_numbers *host;
+};
+
+/* Allocates; the sums are not set yet. After an error step_totals_close() is due all the same. */
+int step_totals_open(struct step_totals *totals, struct device *device, struct stream *stream,
+                     struct comm *world, struct shard *shard, struct error *err);
+void step_totals_close(struct step_totals *totals); /* also one that is all zero */
+
+/* Sets the device's sums, ordered before what is queued from now on, and the host's totals. */
+void step_totals_set(struct step_totals *totals, double loss, double correct, double samples);
+/* Sets the totals of all ranks as rank 0's share, so that going on counts nothing twice. */
+void step_totals_set_share(struct step_totals *totals, const double sums[3]);
+
+/* Waits for all queued work and fetches the sums. */
+int step_totals_fetch(struct step_totals *totals, struct error *err);
+/* The sums over all ranks since they were last set; they are then rank 0's share. Collective;
+ * waits. */
+int step_totals_reduce(struct step_totals *totals, double ret_sums[3], struct error *err);
+
+/* *number = the sum of all ranks' numbers. Collective; waits. */
+int step_totals_sum(struct step_totals *totals, double *number, struct error *err);
+/* Whether it is so on any rank. Collective; waits. */
+int step_totals_any(struct step_totals *totals, bool mine, bool *ret_any, struct error *err);
+
+/* What a rank tells the others with a step's sums. */
+struct step_votes {
+    bool stop;      /* it was asked to stop */
+    bool saved;     /* its part of the save has ended */
+    double targets; /* that it has fetched for the next step; NaN: nothing yet */
+    double labels;  /* likewise, of MODEL_PRETRAINING */
+};
+/* Queues the sums of all ranks, with their votes, to host->totals. has_labels: MODEL_PRETRAINING.
+ * Collective; step_totals_fetch() waits for it. */
+void step_totals_queue(struct step_totals *totals, const struct step_votes *votes, bool has_labels);
+
+/* MODEL_PRETRAINING: makes the sums of labels a part of the tokens' loss, so that it is one sum as
+ * any other's: their mean weighs as much as that of `tokens` targets, of all ranks. all: the sums
+ * of all ranks; sums: those to change. */
+void step_totals_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL_MAX_SUMS],
+                             double tokens);
+/* The same for a step that was fetched, on host and device. before: host->totals before it. */
+void step_totals_fold_step(struct step_totals *totals, const double before[TOTALS]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
