@@ -9,14 +9,21 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/mem.h"
 #include "base/yaml_scalar.h"
+
+struct search {
+    const char *path; /* what is left of it */
+    size_t line;      /* of what it has led to so far */
+    int depth;        /* of the node that it has led to; below 0: it is over */
+};
 
 struct finder {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; valid while has_event */
     bool has_event;
-    const char *path; /* what is left of it */
-    size_t line;      /* of what it has led to so far */
+    struct search *searches;
+    size_t count, alive;
 };
 
 static bool next(struct finder *f)
@@ -63,52 +70,71 @@ static const char *behind_key(const char *path, const char *key)
     return rest ? rest : behind(path, "[", key, "]");
 }
 
-static void find_in_mapping(struct finder *f);
-static void find_in_sequence(struct finder *f);
-
-static void find_in(struct finder *f)
-{
-    if (f->event.type == YAML_MAPPING_START_EVENT)
-        find_in_mapping(f);
-    else if (f->event.type == YAML_SEQUENCE_START_EVENT)
-        find_in_sequence(f);
-}
-
-static void find_in_mapping(struct finder *f)
-{
-    while (next(f) && f->event.type != YAML_MAPPING_END_EVENT) {
-        size_t line = line_here(f);
-        const char *rest = f->event.type == YAML_SCALAR_EVENT
-                               ? behind_key(f->path, (const char *)f->event.data.scalar.value)
-                               : NULL;
-        if (!skip(f) || !next(f))
-            return;
-        if (rest) {
-            f->line = line;
-            f->path = rest;
-            find_in(f);
-            return;
-        }
-        if (!skip(f))
-            return;
-    }
-}
-
-static void find_in_sequence(struct finder *f)
+/* Follows those searches at the depth whose path goes on with this step; whether there are any. */
+static bool follow(struct finder *f, int depth, const char *key, size_t index, size_t line)
 {
     char number[24];
-    for (size_t i = 0; next(f) && f->event.type != YAML_SEQUENCE_END_EVENT; i++) {
-        snprintf(number, sizeof number, "%zu", i);
-        const char *rest = behind(f->path, "[", number, "]");
-        if (rest) {
-            f->line = line_here(f);
-            f->path = rest;
-            find_in(f);
-            return;
-        }
-        if (!skip(f))
-            return;
+    bool any = false;
+    snprintf(number, sizeof number, "%zu", index);
+    for (size_t i = 0; i < f->count; i++) {
+        struct search *s = &f->searches[i];
+        if (s->depth != depth)
+            continue;
+        const char *rest = key ? behind_key(s->path, key) : behind(s->path, "[", number, "]");
+        if (!rest)
+            continue;
+        *s = (struct search){rest, line, depth + 1};
+        any = true;
     }
+    return any;
+}
+
+static bool find_in(struct finder *f, int depth);
+
+/* Goes through a node that searches were led to, or past one; false: there is nothing more to do.
+ */
+static bool visit(struct finder *f, int depth, bool any)
+{
+    if (!any)
+        return skip(f);
+    if (!find_in(f, depth + 1))
+        return false;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->searches[i].depth > depth) { /* what is not in there is nowhere else */
+            f->searches[i].depth = -1;
+            f->alive--;
+        }
+    return f->alive > 0;
+}
+
+static bool find_in_mapping(struct finder *f, int depth)
+{
+    while (next(f) && f->event.type != YAML_MAPPING_END_EVENT) {
+        bool is_scalar = f->event.type == YAML_SCALAR_EVENT;
+        const char *key = is_scalar ? (const char *)f->event.data.scalar.value : NULL;
+        bool any = key && follow(f, depth, key, 0, line_here(f));
+        if (!skip(f) || !next(f) || !visit(f, depth, any))
+            return false;
+    }
+    return f->has_event;
+}
+
+static bool find_in_sequence(struct finder *f, int depth)
+{
+    for (size_t i = 0; next(f) && f->event.type != YAML_SEQUENCE_END_EVENT; i++)
+        if (!visit(f, depth, follow(f, depth, NULL, i, line_here(f))))
+            return false;
+    return f->has_event;
+}
+
+/* Goes to the last event of the node that begins with the current one. */
+static bool find_in(struct finder *f, int depth)
+{
+    if (f->event.type == YAML_MAPPING_START_EVENT)
+        return find_in_mapping(f, depth);
+    if (f->event.type == YAML_SEQUENCE_START_EVENT)
+        return find_in_sequence(f, depth);
+    return true;
 }
 
 /* yaml_parse leaves these out. */
@@ -123,32 +149,50 @@ static bool is_nothing(const yaml_event_t *event)
     return nothing;
 }
 
-size_t yaml_line(const char *text, size_t bytes, size_t document, const char *path)
+/* The node of a document begins with the current event. */
+static void find_all(struct finder *f)
 {
-    char dotted[512];
-    snprintf(dotted, sizeof dotted, "%s%s", strchr(".[", *path) ? "" : ".", path);
-    struct finder f = {.path = dotted};
-    if (!yaml_parser_initialize(&f.parser))
-        return 0;
-    yaml_parser_set_input_string(&f.parser, (const unsigned char *)text, bytes);
+    for (size_t i = 0; i < f->count; i++)
+        f->searches[i].line = line_here(f);
+    (void)find_in(f, 0);
+}
+
+static void find_document(struct finder *f, size_t document)
+{
     size_t seen = 0;
-    while (next(&f) && f.event.type != YAML_STREAM_END_EVENT) {
-        if (f.event.type != YAML_DOCUMENT_START_EVENT)
+    while (next(f) && f->event.type != YAML_STREAM_END_EVENT) {
+        if (f->event.type != YAML_DOCUMENT_START_EVENT)
             continue;
-        if (!next(&f))
-            break;
-        if (is_nothing(&f.event))
+        if (!next(f))
+            return;
+        if (is_nothing(&f->event))
             continue;
         if (seen++ == document) {
-            f.line = line_here(&f);
-            find_in(&f);
-            break;
+            find_all(f);
+            return;
         }
-        if (!skip(&f))
-            break;
+        if (!skip(f))
+            return;
     }
-    if (f.has_event)
-        yaml_event_delete(&f.event);
-    yaml_parser_delete(&f.parser);
-    return f.line;
+}
+
+void yaml_lines(const char *text, size_t bytes, size_t document, const char *const *paths,
+                size_t count, size_t *ret_lines)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct finder f = {
+        .searches = arena_array(arena, struct search, count), .count = count, .alive = count};
+    for (size_t i = 0; i < count; i++) {
+        const char *dot = strchr(".[", *paths[i]) ? "" : ".";
+        f.searches[i].path = arena_printf(arena, "%s%.511s", dot, paths[i]);
+    }
+    if (count > 0 && yaml_parser_initialize(&f.parser)) {
+        yaml_parser_set_input_string(&f.parser, (const unsigned char *)text, bytes);
+        find_document(&f, document);
+        if (f.has_event)
+            yaml_event_delete(&f.event);
+        yaml_parser_delete(&f.parser);
+    }
+    for (size_t i = 0; i < count; i++)
+        ret_lines[i] = f.searches[i].line;
 }

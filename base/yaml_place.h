@@ -9,11 +9,12 @@
 extern "C" {
 #endif
 
-/* The line, from 1, of what `path` names in the document that yaml_parse has at `document` of its
- * array: "spec.replicas[Worker].args[0]", up to the first character that no step of it can begin
- * with. If that is not there: the line of the innermost thing around it that is. What an alias or a
- * merge key brings is not looked into. 0: there is no such document. */
-size_t yaml_line(const char *text, size_t bytes, size_t document, const char *path);
+/* Finds the lines, from 1, of what `paths` name in the document that yaml_parse() has at `document`
+ * of its array: "spec.replicas[Worker].args[0]", up to the first character that no step of a path
+ * can begin with. If that is absent: the line of the innermost node around it. Does not follow
+ * aliases and merge keys. 0: there is no such document. Parses the text once for all paths. */
+void yaml_lines(const char *text, size_t bytes, size_t document, const char *const *paths,
+                size_t count, size_t *ret_lines);
 
 #ifdef __cplusplus
 }

@@ -136,24 +136,34 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Adds "job.yaml:12: document 2 (PyTorchJob mnist): TEXT", where the text begins with the path of a
- * field in the object, or with none. */
+/* Adds "job.yaml:12: document 2 (PyTorchJob mnist): TEXT" for each of the texts, which begin with
+ * the path of a field in the object, or with none. */
+static void add_texts(struct manifest_reader *reader, struct lines *to, const json_t *object,
+                      const char *const *texts, size_t count)
+{
+    struct arena *arena = reader->manifest->arena;
+    const char *kind = text_at(object, "kind");
+    const char *name = text_at(json_object_get(object, "metadata"), "name");
+    const char *paths[LINES_MAX];
+    size_t lines[LINES_MAX];
+    for (size_t i = 0; i < count; i++)
+        paths[i] = arena_printf(arena, "%s.%s", reader->path, texts[i]);
+    yaml_lines(reader->text, reader->bytes, reader->document - 1, paths, count, lines);
+    for (size_t i = 0; i < count; i++)
+        lines_add(to, "%s:%zu: document %zu (%.63s%s%.63s): %s", reader->source, lines[i],
+                  reader->document, *kind ? kind : "no kind", *name ? " " : "", name, texts[i]);
+}
+
 static void add_placed(struct manifest_reader *reader, struct lines *to, const json_t *object,
                        const char *text)
 {
-    const char *kind = text_at(object, "kind");
-    const char *name = text_at(json_object_get(object, "metadata"), "name");
-    const char *path = arena_printf(reader->manifest->arena, "%s.%s", reader->path, text);
-    lines_add(to, "%s:%zu: document %zu (%.63s%s%.63s): %s", reader->source,
-              yaml_line(reader->text, reader->bytes, reader->document - 1, path), reader->document,
-              *kind ? kind : "no kind", *name ? " " : "", name, text);
+    add_texts(reader, to, object, &text, 1);
 }
 
 static void add_all_placed(struct manifest_reader *reader, struct lines *to, const json_t *object,
                            const struct lines *from)
 {
-    for (size_t i = 0; i < from->count; i++)
-        add_placed(reader, to, object, from->items[i]);
+    add_texts(reader, to, object, from->items, from->count);
     to->dropped += from->dropped;
 }
 

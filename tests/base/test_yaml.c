@@ -184,9 +184,20 @@ static void paths_lead_to_lines(void **state)
         {1, "spec.Worker.list[1].two", 17},
         {2, "spec", 0},
     };
-    for (size_t i = 0; i < array_length(rows); i++)
-        assert_int_equal(yaml_line(text, strlen(text), rows[i].document, rows[i].path),
-                         rows[i].line);
+    enum { DOCUMENTS = 3 };
+    for (size_t document = 0; document < DOCUMENTS; document++) { /* all at once, and each alone */
+        const char *paths[array_length(rows)];
+        size_t wanted[array_length(rows)], lines[array_length(rows)], count = 0, line;
+        for (size_t i = 0; i < array_length(rows); i++)
+            if (rows[i].document == document)
+                paths[count] = rows[i].path, wanted[count++] = rows[i].line;
+        yaml_lines(text, strlen(text), document, paths, count, lines);
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal(lines[i], wanted[i]);
+            yaml_lines(text, strlen(text), document, &paths[i], 1, &line);
+            assert_int_equal(line, wanted[i]);
+        }
+    }
 }
 
 static void assert_too_much(struct str *text, const char *message)
