@@ -1,6 +1,7 @@
 #!/bin/bash
 # What a tool can judge in the pages: lines and paragraphs that are too long, links to nowhere, pictures that are not those of their
 # sources, texts in docs/troubleshooting.md that no program says. A line per violation; exit code 1 if there is any.
+# shellcheck disable=SC2016 # backticks are quotes of Markdown here
 set -u
 cd "$(dirname "$0")/.." || exit
 bad=0
@@ -23,6 +24,11 @@ report "$(awk -v longest=120 -v most=80 '
 report "$(grep -noE '\]\([^)]+\)' "${pages[@]}" | sed 's/\](\([^)#]*\)[^)]*)$/\1/' | while IFS=: read -r page line target; do
     [[ -z $target || $target == http* || -e $(dirname "$page")/$target ]] || echo "$page:$line: no $target"
 done)"
+# Files of the tree that pages name: `agent/nn/tape.h`, `agent/models/NAME.c`, `operator/*/policy_*.h`
+report "$(grep -noE '`(base|operator|kernels|agent|cli|tests|deploy|docs|charts|kustomize)/[^` ]*`' "${pages[@]}" | grep -v '^CHANGELOG' | tr -d '`' |
+    while IFS=: read -r page line path; do
+        compgen -G "${path//NAME/*}" >/dev/null || echo "$page:$line: no $path"
+    done)"
 report "$(for page in docs/*.md docs/*/*.md; do
     [ "$page" = docs/README.md ] || grep -qF "(${page#docs/})" docs/README.md || echo "docs/README.md does not list ${page#docs/}"
 done)"
@@ -36,7 +42,6 @@ done)"
 # piece, and Kubernetes' own, are not judged.
 texts=$(git ls-files --cached --others --exclude-standard -- '*.c' '*.h' | grep -vE '^tests/' | while read -r f; do [ -e "$f" ] && echo "$f"; done |
     xargs cat | tr '\n' ' ' | sed 's/" *API_KIND *"/PyTorchJob/g; s/API_KIND *"/"PyTorchJob/g; s/" *"//g; s/\\"/"/g')
-# shellcheck disable=SC2016
 report "$(sed -n 's/^| \(.*`.*\) | .* | .* |$/\1/p' docs/troubleshooting.md | grep -oE '`[^`]+`' | tr -d '`' | sed 's/ *\.\.\. */\n/g' |
     grep -E '.{4}' | grep -vxE 'OOMKilled|Init:0/1|unknown option --|FailedUpdateStatus' | while read -r part; do
     [[ $texts == *"$part"* ]] || echo "docs/troubleshooting.md: no program says \"$part\""
