@@ -82,9 +82,9 @@ struct forward_block {
 };
 
 /* A row's scores become exp(score - largest), what came before is brought to the new largest. */
-CPU_HOT static void soften_row(const struct attention_shape *shape,
-                               const struct attention_block *block, struct forward_block *f,
-                               int64_t row)
+CPU_HOT static void softmax_row(const struct attention_shape *shape,
+                                const struct attention_block *block, struct forward_block *f,
+                                int64_t row)
 {
     int64_t count = attention_visible(shape, block, row), hd = shape->hd;
     float *p = f->scores + row * block->k_count, *y = f->y + row * hd;
@@ -132,7 +132,7 @@ static void forward_keys(const struct attention_args *a, const struct attention_
     if (z->bias)
         attention_load_bias(f->bias, a->t, z, block);
     for (int64_t row = 0; row < block->q_count; row++)
-        soften_row(z, block, f, row);
+        softmax_row(z, block, f, row);
     cpu_gemm('N', 'N', block->q_count, hd, block->k_count, f->scores, f->v, 1, f->y, hd);
 }
 

@@ -95,9 +95,9 @@ static struct forward_room divide(const struct attention_shape *z, char *room)
     return f;
 }
 
-/* As soften_row in attention.c; the probabilities go to p. */
-AMX static void soften_row(const struct attention_shape *z, const struct attention_block *block,
-                           struct forward_room *f, int64_t row)
+/* As softmax_row in attention.c; the probabilities go to p. */
+AMX static void softmax_row(const struct attention_shape *z, const struct attention_block *block,
+                            struct forward_room *f, int64_t row)
 {
     int64_t count = attention_visible(z, block, row), padded = attention_padded(z->hd);
     float *x = f->scores + row * KEYS, *y = f->y + row * padded;
@@ -153,7 +153,7 @@ AMX static void forward_queries(const struct attention_args *a, struct attention
         if (z->bias)
             attention_load_bias(f->bias, DTYPE_BF16, z, block);
         for (int64_t row = 0; row < block->q_count; row++)
-            soften_row(z, block, f, row);
+            softmax_row(z, block, f, row);
         amx_multiply(f->y, padded, f->p, KEYS, f->v + block->k * padded / 2, padded,
                      ATTENTION_BLOCK, padded, attention_blocks(block->k_count) * ATTENTION_BLOCK,
                      block->k > 0);

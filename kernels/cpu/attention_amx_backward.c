@@ -72,8 +72,9 @@ static int64_t divide(const struct attention_shape *z, char *start, struct backw
 
 /* A row's scores become probabilities as they met v, and dp the gradient of the scores; both 0
  * where the query does not see. */
-AMX static void harden_row(const struct attention_args *a, const struct attention_block *block,
-                           const struct backward_room *f, int64_t row)
+AMX static void softmax_backward_row(const struct attention_args *a,
+                                     const struct attention_block *block,
+                                     const struct backward_room *f, int64_t row)
 {
     const struct attention_shape *z = &a->shape;
     int64_t count = row < block->q_count ? attention_visible(z, block, row) : 0;
@@ -109,8 +110,8 @@ AMX static void harden(const struct attention_args *a, const struct attention_bl
         const float *p = f->scores + row * BLOCK, *dp = f->dp + row * BLOCK;
         bf16 *ds = f->ds + row * BLOCK;
         uint32_t *p_pairs = f->p_pairs + row / 2 * BLOCK, *ds_pairs = f->ds_pairs + row / 2 * BLOCK;
-        harden_row(a, block, f, row);
-        harden_row(a, block, f, row + 1);
+        softmax_backward_row(a, block, f, row);
+        softmax_backward_row(a, block, f, row + 1);
         for (int64_t i = 0; i < BLOCK; i++)
             p_pairs[i] = bf16_from_float(p[i]) | (uint32_t)bf16_from_float(p[BLOCK + i]) << 16;
         for (int64_t i = 0; i < 2 * BLOCK; i++)

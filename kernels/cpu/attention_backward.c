@@ -46,8 +46,9 @@ static struct backward_block divide(const struct attention_shape *z, float *room
 
 /* A row's scores become probabilities p as they met v, and dp, the gradient of p, that of the
  * scores. */
-CPU_HOT static void harden_row(const struct attention_args *a, const struct attention_block *block,
-                               const struct backward_block *f, int64_t row)
+CPU_HOT static void softmax_backward_row(const struct attention_args *a,
+                                         const struct attention_block *block,
+                                         const struct backward_block *f, int64_t row)
 {
     const struct attention_shape *z = &a->shape;
     int64_t count = attention_visible(z, block, row);
@@ -94,7 +95,7 @@ static void backward_queries(const struct attention_args *a, const struct attent
     if (a->shape.bias)
         attention_load_bias(f->bias, a->t, &a->shape, block);
     for (int64_t row = 0; row < q_count; row++)
-        harden_row(a, block, f, row);
+        softmax_backward_row(a, block, f, row);
     cpu_gemm('T', 'N', k_count, hd, q_count, f->p, dy, 1, f->dv + block->k * hd, hd);
     cpu_gemm('T', 'N', k_count, hd, q_count, f->dp, q, 1, f->dk + block->k * hd, hd);
     cpu_gemm('N', 'N', q_count, hd, k_count, f->dp, f->k, 1, f->dq + block->q * hd, hd);

@@ -24,8 +24,8 @@ __device__ static float quad_sum(float x)
 
 /* Scores x become exp2(factor * x - largest); y and the sums are brought to the new largest. */
 template <int HD>
-__device__ static void soften(float (&x)[ROWS][KEYS / 8][4], float (&y)[ROWS][HD / 8][4],
-                              struct softmax &state, float factor)
+__device__ static void online_softmax(float (&x)[ROWS][KEYS / 8][4], float (&y)[ROWS][HD / 8][4],
+                                      struct softmax &state, float factor)
 {
     float shrink[ROWS][2];
     bool grew = false;
@@ -76,7 +76,7 @@ __device__ static void take_keys(const struct attention_args &a, const struct ti
     }
     if (tile_is_masked(a.shape, at, KEYS))
         tile_mask<false>(x, a.shape, at);
-    soften<HD>(x, y, state, factor);
+    online_softmax<HD>(x, y, state, factor);
     if (EXTRAS && a.shape.dropout > 0) {
         uint32_t kept[ROWS];
         tile_keep<false, ROWS, KEYS / 8>(kept, a.shape, at);

@@ -3,7 +3,7 @@
 
 /* Scores become probabilities but for their sum, of which `sum` has this lane's part; the output
  * and the sum are brought to the new largest score. */
-__device__ static void soften(float &x, float (&y)[SLICE / 32], float &largest, float &sum)
+__device__ static void online_softmax(float &x, float (&y)[SLICE / 32], float &largest, float &sum)
 {
     float before = largest;
     largest = fmaxf(before, warp_max(x));
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_forward(struct atte
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             x[r] = general_score(a, work, work.h, row + r, k0 + lane, x[r]);
-            soften(x[r], y[r], largest[r], sum[r]);
+            online_softmax(x[r], y[r], largest[r], sum[r]);
             x[r] *= general_dropped(z, work.b, work.h, row + r, k0 + lane);
         }
         general_mix(y, x, shared, v, k0, slice);

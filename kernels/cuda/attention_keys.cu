@@ -42,9 +42,9 @@ __device__ static void fetch(const struct attention_args &a, struct matrix_copie
 /* x: the scores, become the probabilities as they met the values; dx: the gradient of those,
  * becomes the scores'. values: of the queries, lse and then rest. */
 template <bool EXTRAS, int ROWS, int QUERIES>
-__device__ static void harden(const struct attention_args &a, const struct tile_place &at,
-                              const float *values, float (&x)[ROWS][QUERIES / 8][4],
-                              float (&dx)[ROWS][QUERIES / 8][4])
+__device__ static void softmax_backward(const struct attention_args &a, const struct tile_place &at,
+                                        const float *values, float (&x)[ROWS][QUERIES / 8][4],
+                                        float (&dx)[ROWS][QUERIES / 8][4])
 {
     float factor = a.shape.scale * LOG2_E;
     uint32_t kept[ROWS] = {};
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(cut<HD>::THREADS) attention_keys(struct attent
         tile_zero(dx);
         tile_scores<HD, ROWS, QUERIES>(x, k_tile + row * HD, q_tile);
         tile_scores<HD, ROWS, QUERIES>(dx, v_tile + row * HD, dy_tile);
-        harden<EXTRAS, ROWS, QUERIES>(a, at, values + stage * 2 * QUERIES, x, dx);
+        softmax_backward<EXTRAS, ROWS, QUERIES>(a, at, values + stage * 2 * QUERIES, x, dx);
         tile_mix<HD, ROWS, QUERIES>(dv, x, dy_tile);
         tile_mix<HD, ROWS, QUERIES>(dk, dx, q_tile);
     }

@@ -63,9 +63,10 @@ __device__ static void know_rows(const struct attention_args &a, const struct ti
 
 /* x: the scores, becomes their gradient, with dx that of the probabilities. */
 template <bool EXTRAS, int ROWS, int KEYS>
-__device__ static void harden(const struct attention_args &a, const struct tile_place &at,
-                              const struct row_values<ROWS> &values, float (&x)[ROWS][KEYS / 8][4],
-                              const float (&dx)[ROWS][KEYS / 8][4])
+__device__ static void softmax_backward(const struct attention_args &a, const struct tile_place &at,
+                                        const struct row_values<ROWS> &values,
+                                        float (&x)[ROWS][KEYS / 8][4],
+                                        const float (&dx)[ROWS][KEYS / 8][4])
 {
     float factor = a.shape.scale * LOG2_E;
     uint32_t kept[ROWS] = {};
@@ -155,7 +156,7 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
         tile_zero(dx);
         tile_scores<HD, ROWS, KEYS>(x, q_tile + row * HD, now);
         tile_scores<HD, ROWS, KEYS>(dx, dy_tile + row * HD, now + KEYS * HD);
-        harden<EXTRAS, ROWS, KEYS>(a, at, values, x, dx);
+        softmax_backward<EXTRAS, ROWS, KEYS>(a, at, values, x, dx);
         tile_mix<HD, ROWS, KEYS>(dq, x, now);
         if (sums_diagonals) {
             spread<ROWS, KEYS>(scores, x);
