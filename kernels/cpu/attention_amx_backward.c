@@ -26,7 +26,7 @@ struct backward_room {
     float *dk, *dv; /* [padded, BLOCK] a block of keys, sums over the query heads */
     bf16 *q, *dy, *q_turned, *dy_turned; /* of the head at hand */
     float *dq;                           /* [T_q, padded] */
-    float *rest;                         /* [T_q]: sum of dy * y */
+    float *delta;                        /* [T_q]: sum of dy * y */
     float *scores, *dp;                  /* [BLOCK, BLOCK] */
     bf16 *ds;                            /* the same */
     uint32_t *p_pairs, *ds_pairs;        /* [BLOCK / 2, BLOCK] */
@@ -60,7 +60,7 @@ static int64_t divide(const struct attention_shape *z, char *start, struct backw
     f->q_turned = share(start, &used, 2 * queries);
     f->dy_turned = share(start, &used, 2 * queries);
     f->dq = share(start, &used, 4 * queries);
-    f->rest = share(start, &used, 4 * queries / padded);
+    f->delta = share(start, &used, 4 * queries / padded);
     f->scores = share(start, &used, 4 * BLOCK * BLOCK);
     f->dp = share(start, &used, 4 * BLOCK * BLOCK);
     f->ds = share(start, &used, 2 * BLOCK * BLOCK);
@@ -81,7 +81,7 @@ AMX static void softmax_backward_row(const struct attention_args *a,
     float *p = f->scores + row * BLOCK, *dp = f->dp + row * BLOCK, scale = z->scale;
     if (count > 0) {
         float lse = a->kept_lse[(block->b * z->heads + block->h) * z->T_q + block->q + row];
-        float rest = f->rest[block->q + row], mask[BLOCK];
+        float delta = f->delta[block->q + row], mask[BLOCK];
         const float *bias = f->bias + block->q_count - 1 - row;
         for (int64_t i = 0; i < BLOCK; i++)
             mask[i] = 1;
@@ -90,7 +90,7 @@ AMX static void softmax_backward_row(const struct attention_args *a,
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {
             float whole = vector_exp(p[i] * scale + bias[i] - lse);
-            dp[i] = whole * (dp[i] * mask[i] - rest);
+            dp[i] = whole * (dp[i] * mask[i] - delta);
             p[i] = whole * mask[i];
         }
     }
@@ -103,8 +103,8 @@ AMX static void softmax_backward_row(const struct attention_args *a,
     }
 }
 
-AMX static void harden(const struct attention_args *a, const struct attention_block *block,
-                       const struct backward_room *f)
+AMX static void softmax_backward(const struct attention_args *a,
+                                 const struct attention_block *block, const struct backward_room *f)
 {
     for (int64_t row = 0; row < BLOCK; row += 2) {
         const float *p = f->scores + row * BLOCK, *dp = f->dp + row * BLOCK;
@@ -131,7 +131,7 @@ AMX static void backward_block(const struct attention_args *a, const struct atte
                  false);
     if (a->shape.bias)
         attention_load_bias(f->bias, DTYPE_BF16, &a->shape, block);
-    harden(a, block, f);
+    softmax_backward(a, block, f);
     amx_multiply(f->dv + k, BLOCK, f->dy_turned + q, BLOCK, f->p_pairs, BLOCK, padded, BLOCK, BLOCK,
                  true);
     amx_multiply(f->dk + k, BLOCK, f->q_turned + q, BLOCK, f->ds_pairs, BLOCK, padded, BLOCK, BLOCK,
@@ -152,7 +152,7 @@ AMX static void load_head(const struct attention_args *a, int64_t b, int64_t h,
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < z->hd; i++)
             sum += bf16_to_float(y[i]) * bf16_to_float(dy[i]);
-        f->rest[t] = sum;
+        f->delta[t] = sum;
     }
     attention_amx_rows(f->dy, a->dy, place, y_stride, z->T_q, z->hd);
     attention_amx_turn(f->dy_turned, f->dy, blocks, padded);

@@ -13,11 +13,11 @@
 struct backward_block {
     float *dk, *dv;     /* [T_k, hd], sums over the query heads */
     float *q, *dy, *dq; /* [T_q, hd] of the head at hand */
-    float *rest;        /* [T_q]: sum of dy * y, which is the sum of p * dp over the keys */
-    float *k, *v;       /* [ATTENTION_BLOCK, hd] */
-    float *p, *dp;      /* [ATTENTION_BLOCK, ATTENTION_BLOCK] */
-    float *bias;        /* [2 * ATTENTION_BLOCK]: attention_load_bias() */
-    float *dbias;       /* [distances] of the head at hand, not the thread's; NULL: no bias */
+    float *delta;  /* [T_q]: row sums of dy * y, which are those of p * dp (FlashAttention's D) */
+    float *k, *v;  /* [ATTENTION_BLOCK, hd] */
+    float *p, *dp; /* [ATTENTION_BLOCK, ATTENTION_BLOCK] */
+    float *bias;   /* [2 * ATTENTION_BLOCK]: attention_load_bias() */
+    float *dbias;  /* [distances] of the head at hand, not the thread's; NULL: no bias */
 };
 
 enum { MATRICES = ATTENTION_BLOCK * ATTENTION_BLOCK };
@@ -40,7 +40,7 @@ static struct backward_block divide(const struct attention_shape *z, float *room
     f.p = f.v + ATTENTION_BLOCK * z->hd;
     f.dp = f.p + MATRICES;
     f.bias = f.dp + MATRICES;
-    f.rest = f.bias + 2 * ATTENTION_BLOCK;
+    f.delta = f.bias + 2 * ATTENTION_BLOCK;
     return f;
 }
 
@@ -54,7 +54,7 @@ CPU_HOT static void softmax_backward_row(const struct attention_args *a,
     int64_t count = attention_visible(z, block, row);
     float *p = f->p + row * block->k_count, *dp = f->dp + row * block->k_count;
     float lse = a->kept_lse[(block->b * z->heads + block->h) * z->T_q + block->q + row];
-    float rest = f->rest[block->q + row];
+    float delta = f->delta[block->q + row];
     if (z->bias) {
         const float *bias = f->bias + block->q_count - 1 - row;
         for (int64_t i = 0; i < count; i++)
@@ -66,14 +66,14 @@ CPU_HOT static void softmax_backward_row(const struct attention_args *a,
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {
             float whole = vector_exp(p[i] - lse);
-            dp[i] = whole * (dp[i] * mask[i] - rest);
+            dp[i] = whole * (dp[i] * mask[i] - delta);
             p[i] = whole * mask[i];
         }
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {
             p[i] = vector_exp(p[i] - lse);
-            dp[i] = p[i] * (dp[i] - rest);
+            dp[i] = p[i] * (dp[i] - delta);
         }
     }
     memset(p + count, 0, (size_t)(block->k_count - count) * sizeof *p);
@@ -122,7 +122,7 @@ static void backward_head(const struct attention_args *a, struct attention_block
     int64_t y_place = attention_place(block->b, z->T_q, 0, y_stride, block->h, hd);
     attention_load(f->dq, a->t, a->kept_y, y_place, y_stride, z->T_q, hd, 1);
     attention_load(f->dy, a->t, a->dy, y_place, y_stride, z->T_q, hd, 1);
-    multiply_rows(f->rest, f->dy, f->dq, z->T_q, hd);
+    multiply_rows(f->delta, f->dy, f->dq, z->T_q, hd);
     attention_load(f->q, a->t, a->q, q_place, z->q_stride, z->T_q, hd, z->scale);
     memset(f->dq, 0, (size_t)(z->T_q * hd) * sizeof *f->dq);
     for (block->k = 0; block->k < block->keys; block->k += ATTENTION_BLOCK) {

@@ -95,9 +95,9 @@ void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
         attention_general_forward(s, t, &a);
 }
 
-/* Floats of a backward's scratch: rows of biases, rest, diagonals. */
+/* Floats of a backward's scratch: rows of biases, delta, diagonals. */
 struct room {
-    int64_t bias, rest, diagonals;
+    int64_t bias, delta, diagonals;
 };
 
 static struct room room_of(struct attention_args *a, int64_t queries, int64_t keys)
@@ -131,14 +131,14 @@ void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
     int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
     int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;
     struct room room = room_of(&a, queries, keys);
-    float *scratch = (float *)cuda_scratch(s, (size_t)(room.bias + room.rest + room.diagonals) *
+    float *scratch = (float *)cuda_scratch(s, (size_t)(room.bias + room.delta + room.diagonals) *
                                                   sizeof *scratch);
     if (!scratch)
         return;
-    a.rest = scratch + room.bias;
+    a.delta = scratch + room.bias;
     if (shape->bias) {
         turn_bias(s, t, &a, scratch);
-        a.diagonals = a.rest + room.rest;
+        a.diagonals = a.delta + room.delta;
     }
     if (matrix) {
         attention_matrix_queries_backward(s, &a);

@@ -17,8 +17,9 @@ struct attention_args {
     const float *kept_lse;
     void *dq, *dk, *dv;
     const float *bias; /* [heads, T_q + T_k - 1], times log2 e; NULL: none */
-    float *rest;       /* [B, heads, T_q]: sum of dy * y, which is the sum of p * dp over the keys;
-                          the kernel that makes dq leaves it for the one that makes dk and dv */
+    float
+        *delta; /* [B, heads, T_q]: row sums of dy * y, which are those of p * dp (FlashAttention's
+                  D); the kernel that makes dq leaves it for the one that makes dk and dv */
     /* Gradients of scores summed along diagonals, struct attention_diagonals; NULL without a bias:
      * [B, heads, diagonal_rows, diagonal_length]. */
     float *diagonals;

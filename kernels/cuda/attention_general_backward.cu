@@ -4,7 +4,7 @@
 
 /* Sum of dy * y over the warp's rows. */
 template <typename T>
-__device__ static void multiply_rows(float (&rest)[ROWS], const struct general_rows<T> &dy,
+__device__ static void multiply_rows(float (&delta)[ROWS], const struct general_rows<T> &dy,
                                      const struct general_rows<T> &y, int64_t row)
 {
     for (int r = 0; r < ROWS; r++) {
@@ -13,7 +13,7 @@ __device__ static void multiply_rows(float (&rest)[ROWS], const struct general_r
             int64_t place = (row + r) * y.stride + i;
             sum += number_load(dy.x + place) * number_load(y.x + place);
         }
-        rest[r] = warp_sum(sum);
+        delta[r] = warp_sum(sum);
     }
 }
 
@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
     int64_t row = q0 + threadIdx.x / 32 * ROWS;
     bool sums_diagonals = a.diagonals && slice == 0 && threadIdx.x < 32;
     struct attention_diagonals<TILE, TILE> diagonals(a, work, q0);
-    float x[ROWS], dx[ROWS], dq[ROWS][SLICE / 32] = {}, lse[ROWS], rest[ROWS];
-    multiply_rows(rest, dy,
+    float x[ROWS], dx[ROWS], dq[ROWS][SLICE / 32] = {}, lse[ROWS], delta[ROWS];
+    multiply_rows(delta, dy,
                   general_rows_of<T>(a.kept_y, z.heads * hd, work.b, z.T_q, work.h, hd, z.T_q),
                   row);
     for (int r = 0; r < ROWS; r++) {
         lse[r] = row + r < z.T_q ? a.kept_lse[head + row + r] * LOG2_E : INFINITY;
         if (lane == 0 && slice == 0 && row + r < z.T_q)
-            a.rest[head + row + r] = rest[r];
+            a.delta[head + row + r] = delta[r];
     }
     for (int64_t k0 = 0; k0 < end; k0 += TILE) {
         general_scores(x, shared, q, q0, k, k0);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
         for (int r = 0; r < ROWS; r++) {
             float p =
                 matrix_exp2(general_score(a, work, work.h, row + r, k0 + lane, x[r]) - lse[r]);
-            x[r] = p * (dx[r] * general_dropped(z, work.b, work.h, row + r, k0 + lane) - rest[r]);
+            x[r] = p * (dx[r] * general_dropped(z, work.b, work.h, row + r, k0 + lane) - delta[r]);
         }
         general_mix(dq, x, shared, k, k0, slice);
         if (sums_diagonals)
@@ -83,7 +83,7 @@ __device__ static void take_queries(const struct attention_args &a,
         general_rows_of<T>(a.v, z.v_stride, work.b, z.T_k, work.kv, hd, work.keys);
     bool inside = query < z.T_q;
     int64_t place = (work.b * z.heads + h) * z.T_q + (inside ? query : 0);
-    float lse = inside ? a.kept_lse[place] * LOG2_E : INFINITY, rest = inside ? a.rest[place] : 0;
+    float lse = inside ? a.kept_lse[place] * LOG2_E : INFINITY, delta = inside ? a.delta[place] : 0;
     float x[ROWS], dx[ROWS];
     general_scores(x, shared, k, k0, q, q0);
     general_scores(dx, shared, v, k0, dy, q0);
@@ -92,7 +92,7 @@ __device__ static void take_queries(const struct attention_args &a,
         float p = matrix_exp2(general_score(a, work, h, query, key + r, x[r]) - lse);
         float mask = general_dropped(z, work.b, h, query, key + r);
         x[r] = p * mask;
-        dx[r] = p * (dx[r] * mask - rest);
+        dx[r] = p * (dx[r] * mask - delta);
     }
     general_mix(dv, x, shared, dy, q0, slice);
     general_mix(dk, dx, shared, q, q0, slice);

@@ -18,7 +18,7 @@ template <int HD> struct cut {
     };
 };
 
-/* A stage of queries: lse and rest are 0 past the last, as q and dy are, so nothing comes of
+/* A stage of queries: lse and delta are 0 past the last, as q and dy are, so nothing comes of
  * them. */
 template <int HD>
 __device__ static void fetch(const struct attention_args &a, struct matrix_copies &copies,
@@ -33,14 +33,14 @@ __device__ static void fetch(const struct attention_args &a, struct matrix_copie
     if (threadIdx.x < 2 * size::QUERIES) {
         int64_t row = at.q0 + threadIdx.x % size::QUERIES;
         bool valid = row < z.T_q;
-        const float *from = threadIdx.x < size::QUERIES ? a.kept_lse : a.rest;
+        const float *from = threadIdx.x < size::QUERIES ? a.kept_lse : a.delta;
         from += (at.b * z.heads + at.h) * z.T_q + (valid ? row : 0);
         copies.copy<4>(values + threadIdx.x, from, valid);
     }
 }
 
 /* x: the scores, become the probabilities as they met the values; dx: the gradient of those,
- * becomes the scores'. values: of the queries, lse and then rest. */
+ * becomes the scores'. values: of the queries, lse and then delta. */
 template <bool EXTRAS, int ROWS, int QUERIES>
 __device__ static void softmax_backward(const struct attention_args &a, const struct tile_place &at,
                                         const float *values, float (&x)[ROWS][QUERIES / 8][4],
@@ -61,14 +61,14 @@ __device__ static void softmax_backward(const struct attention_args &a, const st
     for (int n = 0; n < QUERIES / 8; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            float lse = values[tile_col(n, i)] * LOG2_E, rest = values[QUERIES + tile_col(n, i)];
+            float lse = values[tile_col(n, i)] * LOG2_E, delta = values[QUERIES + tile_col(n, i)];
 #pragma unroll
             for (int j = i; j < 2 * 2 * ROWS; j += 2) {
                 float &p = x[j / 4][n][j % 4], &dp = dx[j / 4][n][j % 4];
                 float mask =
                     drops ? tile_dropped(kept[j / 4], n, j % 4, 1 / (1 - a.shape.dropout)) : 1;
                 p = matrix_exp2(p * factor - lse);
-                dp = p * (dp * mask - rest);
+                dp = p * (dp * mask - delta);
                 p *= mask;
             }
         }

@@ -1,6 +1,6 @@
 /* The gradient of attention's queries on matrix units: a block takes a tile of queries through the
  * keys, as forward does; probabilities are made anew from the log of their sum. On the way it
- * leaves what attention_keys.cu needs (args.rest) and, with a bias, its gradient's diagonals. */
+ * leaves what attention_keys.cu needs (args.delta) and, with a bias, its gradient's diagonals. */
 #include "kernels/cuda/attention_tile.h"
 
 /* How wide heads are cut up, for what registers and shared memory hold. */
@@ -19,7 +19,7 @@ template <int HD, bool EXTRAS> struct cut {
 
 /* Of the lane's rows 16 r + 8 i + lane / 4. */
 template <int ROWS> struct row_values {
-    float lse[ROWS][2], rest[ROWS][2]; /* lse: times log2 e, infinite past the last query */
+    float lse[ROWS][2], delta[ROWS][2]; /* lse: times log2 e, infinite past the last query */
 };
 
 __device__ static float multiply_eight(const bf16 *x, const bf16 *y)
@@ -54,10 +54,10 @@ __device__ static void know_rows(const struct attention_args &a, const struct ti
                 sum += multiply_eight(y + 8 * chunk, tile_chunk<HD>(dy, row, chunk));
             sum += __shfl_xor_sync(CUDA_WARP, sum, 1);
             sum += __shfl_xor_sync(CUDA_WARP, sum, 2);
-            values.rest[r][half] = inside ? sum : 0;
+            values.delta[r][half] = inside ? sum : 0;
             values.lse[r][half] = inside ? a.kept_lse[head + q] * LOG2_E : INFINITY;
             if (inside && part == 0)
-                a.rest[head + q] = sum;
+                a.delta[head + q] = sum;
         }
 }
 
@@ -89,7 +89,7 @@ __device__ static void softmax_backward(const struct attention_args &a, const st
                 if (drops)
                     dp *= tile_dropped(kept[r], n, i, 1 / (1 - a.shape.dropout));
                 float p = matrix_exp2(x[r][n][i] * factor - values.lse[r][i / 2]);
-                x[r][n][i] = p * (dp - values.rest[r][i / 2]);
+                x[r][n][i] = p * (dp - values.delta[r][i / 2]);
             }
 }
 

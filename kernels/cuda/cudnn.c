@@ -210,10 +210,10 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         tell(c, backward, a->graph.failed, a->graph.reason);
         return false;
     }
-    const size_t rest = (size_t)(a->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
-                        WORKSPACE_ALIGNMENT;
+    const size_t delta_at = (size_t)(a->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
+                            WORKSPACE_ALIGNMENT;
     const size_t rows = backward ? (size_t)(shape->B * shape->heads * shape->T_q) : 0;
-    char *scratch = cuda_scratch(s, rest + rows * sizeof(float));
+    char *scratch = cuda_scratch(s, delta_at + rows * sizeof(float));
     if (!scratch)
         return true; /* the stream has failed */
     pointers[CUDNN_SCALE] = &shape->scale;
@@ -221,7 +221,7 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         pointers[CUDNN_MASKED] = &masked;
     if (backward) {
         pointers[CUDNN_ONE] = &one;
-        pointers[CUDNN_REST] = scratch + rest;
+        pointers[CUDNN_DELTA] = scratch + delta_at;
     }
     int status = execute(c, s, a->plan, scratch, pointers);
     if (status == 0)

@@ -85,8 +85,8 @@ static void build_forward(struct cudnn_graph *graph, const struct attention_shap
         scores = mask_causally(graph, &s, scores);
     cudnn_descriptor largest = between(graph, &s.rows), sum = between(graph, &s.rows);
     cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_MAX, scores, largest);
-    cudnn_descriptor rest = apply(graph, CUDNN_POINTWISE_SUB, &s.scores, scores, largest);
-    cudnn_descriptor powers = apply(graph, CUDNN_POINTWISE_EXP, &s.scores, rest, NULL);
+    cudnn_descriptor shifted = apply(graph, CUDNN_POINTWISE_SUB, &s.scores, scores, largest);
+    cudnn_descriptor powers = apply(graph, CUDNN_POINTWISE_EXP, &s.scores, shifted, NULL);
     cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, powers, sum);
     cudnn_descriptor log_sum = apply(graph, CUDNN_POINTWISE_LOG, &s.rows, sum, NULL);
     cudnn_pointwise(graph, CUDNN_POINTWISE_ADD, largest, log_sum, lse);
@@ -96,17 +96,17 @@ static void build_forward(struct cudnn_graph *graph, const struct attention_shap
 }
 
 /* dy * y summed along a head, into memory. */
-static cudnn_descriptor sum_rest(struct cudnn_graph *graph, const struct attention_shape *z,
-                                 const struct shapes *s, cudnn_descriptor dy, cudnn_descriptor y)
+static cudnn_descriptor make_delta(struct cudnn_graph *graph, const struct attention_shape *z,
+                                   const struct shapes *s, cudnn_descriptor dy, cudnn_descriptor y)
 {
     const struct cudnn_layout head = cudnn_dense(z->B, z->heads, z->T_q, z->hd);
     cudnn_descriptor products = apply(graph, CUDNN_POINTWISE_MUL, &head, dy, y);
     cudnn_descriptor sum = between(graph, &s->rows);
-    cudnn_descriptor rest = cudnn_memory(graph, CUDNN_REST, CUDNN_DATA_FLOAT, &s->rows);
+    cudnn_descriptor delta = cudnn_memory(graph, CUDNN_DELTA, CUDNN_DATA_FLOAT, &s->rows);
     cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, products, sum);
     /* the pattern has a factor here, which dropout would use */
-    cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, sum, cudnn_number(graph, CUDNN_ONE), rest);
-    return rest;
+    cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, sum, cudnn_number(graph, CUDNN_ONE), delta);
+    return delta;
 }
 
 /* The gradient of keys or values: `scores` turned and rounded, times `with`, into memory. */
@@ -140,7 +140,7 @@ static void build_backward(struct cudnn_graph *graph, const struct attention_sha
     cudnn_descriptor dk = cudnn_memory(graph, CUDNN_DK, CUDNN_DATA_BFLOAT16, &s.k);
     cudnn_descriptor dv = cudnn_memory(graph, CUDNN_DV, CUDNN_DATA_BFLOAT16, &s.v);
     cudnn_descriptor scale = cudnn_number(graph, CUDNN_SCALE);
-    cudnn_descriptor rest = sum_rest(graph, z, &s, dy, y);
+    cudnn_descriptor delta = make_delta(graph, z, &s, dy, y);
     /* probabilities, and with them the gradient of v */
     cudnn_descriptor scores = score(graph, &s, q, k, scale);
     scores = apply(graph, CUDNN_POINTWISE_SUB, &s.scores, scores, lse);
@@ -151,7 +151,7 @@ static void build_backward(struct cudnn_graph *graph, const struct attention_sha
     /* the gradient of the scores, and with it those of k and q */
     cudnn_descriptor dp = between(graph, &s.scores);
     cudnn_matmul(graph, dy, v, dp);
-    dp = apply(graph, CUDNN_POINTWISE_SUB, &s.scores, dp, rest);
+    dp = apply(graph, CUDNN_POINTWISE_SUB, &s.scores, dp, delta);
     dp = apply(graph, CUDNN_POINTWISE_MUL, &s.scores, dp, powers);
     cudnn_descriptor dscores = apply(graph, CUDNN_POINTWISE_MUL, &s.scores, dp, scale);
     gradient_of_keys(graph, &s, dscores, q, dk);

@@ -50,7 +50,7 @@ enum cudnn_tensor {
     CUDNN_MASKED, /* -infinity (causal) */
     CUDNN_ONE,    /* and 1 (backward) */
     CUDNN_DY,
-    CUDNN_REST, /* sum of dy * y, [B, heads, T_q, 1] fp32: scratch of backward's */
+    CUDNN_DELTA, /* sum of dy * y, [B, heads, T_q, 1] fp32: scratch of backward's */
     CUDNN_DQ,
     CUDNN_DK,
     CUDNN_DV,

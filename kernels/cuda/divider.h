@@ -25,11 +25,12 @@ static inline struct divider divider_of(int64_t divisor)
 
 #ifdef __cplusplus
 /* n / divisor for n < 2^31, and what is left of n. */
-static __device__ inline uint32_t divide(uint32_t n, const struct divider &d, uint32_t *ret_rest)
+static __device__ inline uint32_t divide(uint32_t n, const struct divider &d,
+                                         uint32_t *ret_remainder)
 {
     uint32_t high = (uint32_t)(((uint64_t)n * d.multiplier) >> 32);
     uint32_t quotient = (high + n) >> d.shift;
-    *ret_rest = n - quotient * d.divisor;
+    *ret_remainder = n - quotient * d.divisor;
     return quotient;
 }
 #endif
