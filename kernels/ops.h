@@ -149,9 +149,9 @@ typedef void op_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bo
                                     bool accumulate);
 
 /* Rotary position embedding in place (Su et al. 2021), in Hugging Face's half-split form:
- * elements i and i + hd/2 of each head turn by the angle of (token, i). x: the first of `heads`
+ * elements i and i + hd/2 of each head rotate by the angle of (token, i). x: the first of `heads`
  * heads of [B * T] tokens that are `stride` elements apart; cos, sin: [T, hd / 2], fp32.
- * inverse: turns back, which is the op's backward. */
+ * inverse: rotates back, which is the op's backward. */
 typedef void op_rope(struct stream *s, enum dtype t, void *x, const float *cos, const float *sin,
                      int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse);
 

@@ -18,7 +18,7 @@ struct rope_args {
     const float *cos, *sin;
 };
 
-/* Key heads lie right behind the query heads: one call turns both. */
+/* Key heads lie right behind the query heads: one call rotates both. */
 static void rope_queue(struct tape *tape, const struct rope_args *a, struct tensor *qkv, void *x,
                        bool inverse)
 {
@@ -34,7 +34,7 @@ static void rope_backward(struct tape *tape, struct tape_op *op)
     rope_queue(tape, &a, op->output, op->output->gradient, true);
 }
 
-/* The tensor is the op's output only: its gradient turns back where it is. */
+/* The tensor is the op's output only: its gradient rotates back in place. */
 struct tensor *nn_rope(struct tape *tape, struct tensor *qkv, const struct nn_heads *heads,
                        const float *cos, const float *sin)
 {

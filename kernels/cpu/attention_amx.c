@@ -38,21 +38,21 @@ void attention_amx_rows(bf16 *rows, const bf16 *x, int64_t first, int64_t stride
     memset(rows + T * padded, 0, (size_t)((all - T) * padded) * sizeof *rows);
 }
 
-AMX void attention_amx_turn(bf16 *turned, const bf16 *rows, int64_t blocks, int64_t padded)
+AMX void attention_amx_transpose(bf16 *transposed, const bf16 *rows, int64_t blocks, int64_t padded)
 {
     for (int64_t b = 0; b < blocks; b++, rows += ATTENTION_BLOCK * padded)
         for (int64_t i = 0; i < padded; i++)
             for (int64_t r = 0; r < ATTENTION_BLOCK; r++)
-                *turned++ = rows[r * padded + i];
+                *transposed++ = rows[r * padded + i];
 }
 
-AMX void attention_amx_turn_pairs(uint32_t *turned, const bf16 *rows, int64_t blocks,
-                                  int64_t padded)
+AMX void attention_amx_transpose_pairs(uint32_t *transposed, const bf16 *rows, int64_t blocks,
+                                       int64_t padded)
 {
     for (int64_t b = 0; b < blocks; b++, rows += ATTENTION_BLOCK * padded)
-        for (int64_t i = 0; i < padded; i += 2, turned += ATTENTION_BLOCK)
+        for (int64_t i = 0; i < padded; i += 2, transposed += ATTENTION_BLOCK)
             for (int64_t r = 0; r < ATTENTION_BLOCK; r++)
-                memcpy(&turned[r], &rows[r * padded + i], sizeof *turned);
+                memcpy(&transposed[r], &rows[r * padded + i], sizeof *transposed);
 }
 
 AMX void attention_amx_pair(uint32_t *pairs, const bf16 *rows, int64_t blocks, int64_t padded)
@@ -178,7 +178,7 @@ AMX static void forward_head(const struct attention_args *a, int64_t b, int64_t 
     int64_t group = z->heads / z->kv_heads;
     attention_amx_rows(f.rows, a->k, attention_place(b, z->T_k, 0, z->k_stride, kv, z->hd),
                        z->k_stride, z->T_k, z->hd);
-    attention_amx_turn_pairs(f.k, f.rows, blocks, padded);
+    attention_amx_transpose_pairs(f.k, f.rows, blocks, padded);
     attention_amx_rows(f.rows, a->v, attention_place(b, z->T_k, 0, z->v_stride, kv, z->hd),
                        z->v_stride, z->T_k, z->hd);
     attention_amx_pair(f.v, f.rows, blocks, padded);

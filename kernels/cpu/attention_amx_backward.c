@@ -1,6 +1,6 @@
 /* Attention's gradients in bf16 on the matrix unit: the order of work is attention_backward.c's.
  * Products are arranged so that a block of probabilities is only ever a second factor and one of
- * their gradients also a first one, as it lies: dk and dv are summed turned over. */
+ * their gradients also a first one, as it lies: dk and dv are summed transposed. */
 #include "kernels/cpu/attention_amx.h"
 
 #ifndef __x86_64__
@@ -20,18 +20,18 @@ void attention_amx_backward(const struct attention_args *a)
 
 enum { BLOCK = ATTENTION_BLOCK };
 
-/* A thread's matrices. _turned, _columns and _pairs are the forms of attention_amx.h. */
+/* A thread's matrices. _transposed, _columns and _pairs are the forms of attention_amx.h. */
 struct backward_room {
     uint32_t *k_columns, *v_columns, *k_pairs;
     float *dk, *dv; /* [padded, BLOCK] a block of keys, sums over the query heads */
-    bf16 *q, *dy, *q_turned, *dy_turned; /* of the head at hand */
-    float *dq;                           /* [T_q, padded] */
-    float *delta;                        /* [T_q]: sum of dy * y */
-    float *scores, *dp;                  /* [BLOCK, BLOCK] */
-    bf16 *ds;                            /* the same */
-    uint32_t *p_pairs, *ds_pairs;        /* [BLOCK / 2, BLOCK] */
-    bf16 *rows;                          /* of keys */
-    float *bias;                         /* [2 * BLOCK]: attention_load_bias(); zeros without one */
+    bf16 *q, *dy, *q_transposed, *dy_transposed; /* of the head at hand */
+    float *dq;                                   /* [T_q, padded] */
+    float *delta;                                /* [T_q]: sum of dy * y */
+    float *scores, *dp;                          /* [BLOCK, BLOCK] */
+    bf16 *ds;                                    /* the same */
+    uint32_t *p_pairs, *ds_pairs;                /* [BLOCK / 2, BLOCK] */
+    bf16 *rows;                                  /* of keys */
+    float *bias;  /* [2 * BLOCK]: attention_load_bias(); zeros without one */
     float *dbias; /* [distances] of the head at hand, not the thread's; NULL: no bias */
 };
 
@@ -57,8 +57,8 @@ static int64_t divide(const struct attention_shape *z, char *start, struct backw
     f->dv = share(start, &used, 4 * keys);
     f->q = share(start, &used, 2 * queries);
     f->dy = share(start, &used, 2 * queries);
-    f->q_turned = share(start, &used, 2 * queries);
-    f->dy_turned = share(start, &used, 2 * queries);
+    f->q_transposed = share(start, &used, 2 * queries);
+    f->dy_transposed = share(start, &used, 2 * queries);
     f->dq = share(start, &used, 4 * queries);
     f->delta = share(start, &used, 4 * queries / padded);
     f->scores = share(start, &used, 4 * BLOCK * BLOCK);
@@ -132,10 +132,10 @@ AMX static void backward_block(const struct attention_args *a, const struct atte
     if (a->shape.bias)
         attention_load_bias(f->bias, DTYPE_BF16, &a->shape, block);
     softmax_backward(a, block, f);
-    amx_multiply(f->dv + k, BLOCK, f->dy_turned + q, BLOCK, f->p_pairs, BLOCK, padded, BLOCK, BLOCK,
-                 true);
-    amx_multiply(f->dk + k, BLOCK, f->q_turned + q, BLOCK, f->ds_pairs, BLOCK, padded, BLOCK, BLOCK,
-                 true);
+    amx_multiply(f->dv + k, BLOCK, f->dy_transposed + q, BLOCK, f->p_pairs, BLOCK, padded, BLOCK,
+                 BLOCK, true);
+    amx_multiply(f->dk + k, BLOCK, f->q_transposed + q, BLOCK, f->ds_pairs, BLOCK, padded, BLOCK,
+                 BLOCK, true);
     amx_multiply(f->dq + q, padded, f->ds, BLOCK, f->k_pairs + k / 2, padded, BLOCK, padded, BLOCK,
                  true);
 }
@@ -155,10 +155,10 @@ AMX static void load_head(const struct attention_args *a, int64_t b, int64_t h,
         f->delta[t] = sum;
     }
     attention_amx_rows(f->dy, a->dy, place, y_stride, z->T_q, z->hd);
-    attention_amx_turn(f->dy_turned, f->dy, blocks, padded);
+    attention_amx_transpose(f->dy_transposed, f->dy, blocks, padded);
     attention_amx_rows(f->q, a->q, attention_place(b, z->T_q, 0, z->q_stride, h, z->hd),
                        z->q_stride, z->T_q, z->hd);
-    attention_amx_turn(f->q_turned, f->q, blocks, padded);
+    attention_amx_transpose(f->q_transposed, f->q, blocks, padded);
 }
 
 AMX static void backward_head(const struct attention_args *a, int64_t b, int64_t h,
@@ -182,13 +182,13 @@ AMX static void backward_head(const struct attention_args *a, int64_t b, int64_t
             dq[i] = bf16_from_float(f->dq[t * padded + i] * z->scale);
 }
 
-/* x = turned * scale, turned back. */
-AMX static void store_turned(bf16 *x, int64_t stride, const float *turned, int64_t T, int64_t hd,
-                             float scale)
+/* x = transposed * scale, transposed back. */
+AMX static void store_transposed(bf16 *x, int64_t stride, const float *transposed, int64_t T,
+                                 int64_t hd, float scale)
 {
     int64_t padded = attention_padded(hd);
     for (int64_t t = 0; t < T; t++, x += stride) {
-        const float *column = turned + t / BLOCK * BLOCK * padded + t % BLOCK;
+        const float *column = transposed + t / BLOCK * BLOCK * padded + t % BLOCK;
         for (int64_t i = 0; i < hd; i++)
             x[i] = bf16_from_float(column[i * BLOCK] * scale);
     }
@@ -206,9 +206,9 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
     int64_t k_place = attention_place(b, z->T_k, 0, z->k_stride, kv, z->hd);
     int64_t v_place = attention_place(b, z->T_k, 0, z->v_stride, kv, z->hd);
     attention_amx_rows(f.rows, a->v, v_place, z->v_stride, z->T_k, z->hd);
-    attention_amx_turn_pairs(f.v_columns, f.rows, blocks, padded);
+    attention_amx_transpose_pairs(f.v_columns, f.rows, blocks, padded);
     attention_amx_rows(f.rows, a->k, k_place, z->k_stride, z->T_k, z->hd);
-    attention_amx_turn_pairs(f.k_columns, f.rows, blocks, padded);
+    attention_amx_transpose_pairs(f.k_columns, f.rows, blocks, padded);
     attention_amx_pair(f.k_pairs, f.rows, blocks, padded);
     memset(f.dk, 0, (size_t)(blocks * BLOCK * padded) * sizeof *f.dk);
     memset(f.dv, 0, (size_t)(blocks * BLOCK * padded) * sizeof *f.dv);
@@ -219,8 +219,8 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
         backward_head(a, b, h, &f);
     }
     amx_close();
-    store_turned((bf16 *)a->dk + k_place, z->k_stride, f.dk, z->T_k, z->hd, z->scale);
-    store_turned((bf16 *)a->dv + v_place, z->v_stride, f.dv, z->T_k, z->hd, 1);
+    store_transposed((bf16 *)a->dk + k_place, z->k_stride, f.dk, z->T_k, z->hd, z->scale);
+    store_transposed((bf16 *)a->dv + v_place, z->v_stride, f.dv, z->T_k, z->hd, 1);
 }
 
 void attention_amx_backward(const struct attention_args *a)

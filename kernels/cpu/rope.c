@@ -10,9 +10,9 @@ struct rope_args {
     float direction;
 };
 
-/* `count` pairs, the first elements of which lie at `first`, turn by the angles. */
-static inline void turn(const struct rope_args *a, int64_t first, const float *cos,
-                        const float *sin, int64_t count)
+/* `count` pairs, the first elements of which lie at `first`, rotate by the angles. */
+static inline void rotate(const struct rope_args *a, int64_t first, const float *cos,
+                          const float *sin, int64_t count)
 {
     float low_strip[STRIP], high_strip[STRIP];
     int64_t second = first + a->hd / 2;
@@ -23,9 +23,9 @@ static inline void turn(const struct rope_args *a, int64_t first, const float *c
     float direction = a->direction;
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
-        float x = low[i], y = high[i], turned = direction * sin[i];
-        low[i] = x * cos[i] - y * turned;
-        high[i] = y * cos[i] + x * turned;
+        float x = low[i], y = high[i], signed_sin = direction * sin[i];
+        low[i] = x * cos[i] - y * signed_sin;
+        high[i] = y * cos[i] + x * signed_sin;
     }
     strip_write(a->t, a->x, first, count, low);
     strip_write(a->t, a->x, second, count, high);
@@ -41,7 +41,7 @@ CPU_HOT static void rope_piece(const void *args, int64_t first, int64_t last)
         for (int64_t h = 0; h < a->heads; h++)
             for (int64_t i = 0, n; i < half; i += n) {
                 n = strip_length(half - i);
-                turn(a, token * a->stride + h * a->hd + i, cos + i, sin + i, n);
+                rotate(a, token * a->stride + h * a->hd + i, cos + i, sin + i, n);
             }
     }
 }

@@ -62,7 +62,7 @@ __global__ void attention_dbias(float *dbias, struct attention_args a, int queri
 }
 
 /* Makes the rows of biases at `rows`. */
-static void turn_bias(struct stream *s, enum dtype t, struct attention_args *a, float *rows)
+static void transpose_bias(struct stream *s, enum dtype t, struct attention_args *a, float *rows)
 {
     const struct attention_shape *z = &a->shape;
     int64_t distances = z->T_q + z->T_k - 1;
@@ -87,7 +87,7 @@ void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
         float *rows = (float *)cuda_scratch(s, (size_t)(distances * shape->heads) * sizeof *rows);
         if (!rows)
             return;
-        turn_bias(s, t, &a, rows);
+        transpose_bias(s, t, &a, rows);
     }
     if (fits_matrix(t, &a))
         attention_matrix_forward(s, &a);
@@ -137,7 +137,7 @@ void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
         return;
     a.delta = scratch + room.bias;
     if (shape->bias) {
-        turn_bias(s, t, &a, scratch);
+        transpose_bias(s, t, &a, scratch);
         a.diagonals = a.delta + room.delta;
     }
     if (matrix) {

@@ -1,7 +1,7 @@
 /* The gradients of attention's keys and values on matrix units: a block takes a tile of keys
  * through all queries that see it, head by head of those that share the keys. Scores are made
- * turned, keys by queries, so that probabilities and their gradients are at once what the products
- * with dy and q want as their left factor. */
+ * transposed, keys by queries, so that probabilities and their gradients are at once what the
+ * products with dy and q want as their left factor. */
 #include "kernels/cuda/attention_tile.h"
 
 /* How wide heads are cut up, for what registers hold: dk and dv. */

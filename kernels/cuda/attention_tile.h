@@ -90,7 +90,7 @@ __device__ inline void tile_mix(float (&y)[ROWS][HD / 8][4], const float (&x)[RO
 #pragma unroll
         for (int n = 0; n < HD / 8; n += 2) {
             uint32_t right[4];
-            matrix_load_turned(right, tile_chunk<HD>(b, 8 * k + lane % 16, n + lane / 16));
+            matrix_load_transposed(right, tile_chunk<HD>(b, 8 * k + lane % 16, n + lane / 16));
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 matrix_multiply(y[r][n], left[r], right[0], right[1]);

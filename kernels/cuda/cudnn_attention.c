@@ -62,7 +62,7 @@ static cudnn_descriptor mask_causally(struct cudnn_graph *graph, const struct sh
     return masked;
 }
 
-/* scale * q k^T; k: turned. */
+/* scale * q k^T; k: transposed. */
 static cudnn_descriptor score(struct cudnn_graph *graph, const struct shapes *s, cudnn_descriptor q,
                               cudnn_descriptor k, cudnn_descriptor scale)
 {
@@ -74,9 +74,9 @@ static cudnn_descriptor score(struct cudnn_graph *graph, const struct shapes *s,
 static void build_forward(struct cudnn_graph *graph, const struct attention_shape *z)
 {
     const struct shapes s = shapes_of(z);
-    const struct cudnn_layout k_turned = cudnn_turned(&s.k);
+    const struct cudnn_layout k_transposed = cudnn_transposed(&s.k);
     cudnn_descriptor q = cudnn_memory(graph, CUDNN_Q, CUDNN_DATA_BFLOAT16, &s.q);
-    cudnn_descriptor k = cudnn_memory(graph, CUDNN_K, CUDNN_DATA_BFLOAT16, &k_turned);
+    cudnn_descriptor k = cudnn_memory(graph, CUDNN_K, CUDNN_DATA_BFLOAT16, &k_transposed);
     cudnn_descriptor v = cudnn_memory(graph, CUDNN_V, CUDNN_DATA_BFLOAT16, &s.v);
     cudnn_descriptor y = cudnn_memory(graph, CUDNN_Y, CUDNN_DATA_BFLOAT16, &s.y);
     cudnn_descriptor lse = cudnn_memory(graph, CUDNN_LSE, CUDNN_DATA_FLOAT, &s.rows);
@@ -109,13 +109,13 @@ static cudnn_descriptor make_delta(struct cudnn_graph *graph, const struct atten
     return delta;
 }
 
-/* The gradient of keys or values: `scores` turned and rounded, times `with`, into memory. */
+/* The gradient of keys or values: `scores` transposed and rounded, times `with`, into memory. */
 static void gradient_of_keys(struct cudnn_graph *graph, const struct shapes *s,
                              cudnn_descriptor scores, cudnn_descriptor with,
                              cudnn_descriptor gradient)
 {
-    const struct cudnn_layout turned = cudnn_turned(&s->scores);
-    cudnn_descriptor columns = cudnn_virtual(graph, CUDNN_DATA_BFLOAT16, &turned);
+    const struct cudnn_layout transposed = cudnn_transposed(&s->scores);
+    cudnn_descriptor columns = cudnn_virtual(graph, CUDNN_DATA_BFLOAT16, &transposed);
     cudnn_reshape(graph, scores, columns);
     if (!s->grouped) {
         cudnn_matmul(graph, columns, with, gradient);
@@ -129,10 +129,11 @@ static void gradient_of_keys(struct cudnn_graph *graph, const struct shapes *s,
 static void build_backward(struct cudnn_graph *graph, const struct attention_shape *z)
 {
     const struct shapes s = shapes_of(z);
-    const struct cudnn_layout k_turned = cudnn_turned(&s.k), v_turned = cudnn_turned(&s.v);
+    const struct cudnn_layout k_transposed = cudnn_transposed(&s.k),
+                              v_transposed = cudnn_transposed(&s.v);
     cudnn_descriptor q = cudnn_memory(graph, CUDNN_Q, CUDNN_DATA_BFLOAT16, &s.q);
-    cudnn_descriptor k = cudnn_memory(graph, CUDNN_K, CUDNN_DATA_BFLOAT16, &k_turned);
-    cudnn_descriptor v = cudnn_memory(graph, CUDNN_V, CUDNN_DATA_BFLOAT16, &v_turned);
+    cudnn_descriptor k = cudnn_memory(graph, CUDNN_K, CUDNN_DATA_BFLOAT16, &k_transposed);
+    cudnn_descriptor v = cudnn_memory(graph, CUDNN_V, CUDNN_DATA_BFLOAT16, &v_transposed);
     cudnn_descriptor y = cudnn_memory(graph, CUDNN_Y, CUDNN_DATA_BFLOAT16, &s.y);
     cudnn_descriptor dy = cudnn_memory(graph, CUDNN_DY, CUDNN_DATA_BFLOAT16, &s.y);
     cudnn_descriptor lse = cudnn_memory(graph, CUDNN_LSE, CUDNN_DATA_FLOAT, &s.rows);

@@ -5,8 +5,8 @@
  *  - cuDNN's tensors are [B, heads, T, hd] with strides of their own, so ours, whose heads lie side
  *    by side in a token, are described where they lie: strides {T * stride, hd, stride, 1}. y and
  *    dy: {T * heads * hd, hd, heads * hd, 1}.
- *  - The products take k turned, and in backward v too: the same memory with the last two
- *    dimensions exchanged. A product's gradient for the turned k needs it as it is: a reshape.
+ *  - The products take k transposed, and in backward v too: the same memory with the last two
+ *    dimensions exchanged. A product's gradient for the transposed k needs it as it is: a reshape.
  *  - Grouped heads: k and v have kv_heads, and a product repeats each for its heads / kv_heads
  *    neighbours, which is our h / (heads / kv_heads). Their gradients come for every head and are
  *    added up group by group.

@@ -83,7 +83,7 @@ struct cudnn_layout cudnn_dense(int64_t a, int64_t b, int64_t c, int64_t d)
     return (struct cudnn_layout){{a, b, c, d}, {b * c * d, c * d, d, 1}};
 }
 
-struct cudnn_layout cudnn_turned(const struct cudnn_layout *layout)
+struct cudnn_layout cudnn_transposed(const struct cudnn_layout *layout)
 {
     const int64_t *sizes = layout->sizes, *strides = layout->strides;
     return (struct cudnn_layout){{sizes[0], sizes[1], sizes[3], sizes[2]},

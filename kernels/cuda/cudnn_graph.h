@@ -31,7 +31,7 @@ struct cudnn_layout {
 /* Dense, the last dimension innermost. */
 struct cudnn_layout cudnn_dense(int64_t a, int64_t b, int64_t c, int64_t d);
 /* The last two dimensions in each other's place, in the same memory. */
-struct cudnn_layout cudnn_turned(const struct cudnn_layout *layout);
+struct cudnn_layout cudnn_transposed(const struct cudnn_layout *layout);
 
 /* Names of tensors in memory are the caller's, those of virtual ones follow here. */
 enum { CUDNN_FIRST_VIRTUAL = 1000, CUDNN_ALIGNMENT = 16 /* bytes, of every tensor in memory */ };

@@ -6,7 +6,7 @@
 /* The group's sum of x - shift, or of its square; of x after the residual was added (norm_load). */
 template <int N, bool SQUARE, class T>
 static __device__ inline float row_sum(T *__restrict__ x, const T *__restrict__ residual,
-                                       int length, float shift, int lanes, int turn,
+                                       int length, float shift, int lanes, int half,
                                        struct group_room<1> *room)
 {
     float sum[1] = {0}, a[N];
@@ -17,7 +17,7 @@ static __device__ inline float row_sum(T *__restrict__ x, const T *__restrict__ 
         for (int j = 0; j < N; j++)
             sum[0] += SQUARE ? (a[j] - shift) * (a[j] - shift) : a[j] - shift;
     }
-    group_sums(sum, lanes, turn, room);
+    group_sums(sum, lanes, half, room);
     return sum[0];
 }
 
@@ -72,7 +72,7 @@ void cuda_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *sta
 template <class T, int N>
 static __device__ inline void backward_row(T *dx, bool add_dx, const T *dy, const T *__restrict__ x,
                                            const T *__restrict__ w, float mean, float rstd,
-                                           int length, int lanes, int turn,
+                                           int length, int lanes, int half,
                                            struct group_room<2> *room, float *dw)
 {
     float sums[2] = {0, 0}, a[N], b[N], c[N]; /* of w dy and of w dy z */
@@ -88,7 +88,7 @@ static __device__ inline void backward_row(T *dx, bool add_dx, const T *dy, cons
             sums[1] += b[j] * c[j] * ((a[j] - mean) * rstd);
         }
     }
-    group_sums(sums, lanes, turn, room);
+    group_sums(sums, lanes, half, room);
     float plain = sums[0] / (float)length, with_z = sums[1] / (float)length;
 #pragma unroll 2
     for (int i = start; i < length; i += lanes * N) {
@@ -115,14 +115,14 @@ static __global__ void layer_norm_backward(T *dx, bool add_dx, const T *dy, cons
 {
     CUDA_SHARED(float, shared);
     CUDA_BLOCK(struct group_room<2>, room);
-    int lanes = plan.lanes, groups = ROW_THREADS / lanes, turn = 0;
+    int lanes = plan.lanes, groups = ROW_THREADS / lanes, half = 0;
     float *dw = norm_sums<N>(&plan, shared, D);
     for (int64_t first = (int64_t)blockIdx.x * groups; first < rows;
-         first += (int64_t)gridDim.x * groups, turn ^= 1) {
+         first += (int64_t)gridDim.x * groups, half ^= 1) {
         int64_t row = first + (int)threadIdx.x / lanes, at = row * D;
         bool mine = row < rows;
         backward_row<T, N>(dx + at, add_dx, dy + at, x + at, w, mine ? stats[2 * row] : 0,
-                           mine ? stats[2 * row + 1] : 0, mine ? D : 0, lanes, turn, &room, dw);
+                           mine ? stats[2 * row + 1] : 0, mine ? D : 0, lanes, half, &room, dw);
     }
     norm_finish(&plan, shared);
 }

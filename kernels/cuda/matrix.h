@@ -67,7 +67,7 @@ struct matrix_copies {
 };
 
 /* threadIdx.x % 32 of a block of whole warps, found anew at each call: what is computed from it is
- * not kept in registers from one turn of a loop to the next. */
+ * not kept in registers from one iteration of a loop to the next. */
 __device__ inline int matrix_lane()
 {
 #ifndef SHOAL_EMULATION
@@ -122,7 +122,7 @@ __device__ inline void matrix_load(uint32_t (&m)[4], const bf16 *row)
 }
 
 /* The same, each matrix transposed. */
-__device__ inline void matrix_load_turned(uint32_t (&m)[4], const bf16 *row)
+__device__ inline void matrix_load_transposed(uint32_t (&m)[4], const bf16 *row)
 {
 #ifndef SHOAL_EMULATION
     unsigned shared = (unsigned)__cvta_generic_to_shared(row);

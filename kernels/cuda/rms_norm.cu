@@ -57,10 +57,10 @@ static __global__ void rms_norm_backward(T *dx, bool add_dx, const T *dy, const 
 {
     CUDA_SHARED(float, shared);
     CUDA_BLOCK(struct group_room<1>, room);
-    int lanes = plan.lanes, lane = (int)threadIdx.x % lanes, groups = ROW_THREADS / lanes, turn = 0;
+    int lanes = plan.lanes, lane = (int)threadIdx.x % lanes, groups = ROW_THREADS / lanes, half = 0;
     float *dw = norm_sums<N>(&plan, shared, D), a[N], b[N], c[N];
     for (int64_t first = (int64_t)blockIdx.x * groups; first < rows;
-         first += (int64_t)gridDim.x * groups, turn ^= 1) {
+         first += (int64_t)gridDim.x * groups, half ^= 1) {
         int64_t row = first + (int)threadIdx.x / lanes;
         int length = row < rows ? D : 0;
         float sum[1] = {0}, r = row < rows ? rstd[row] : 0;
@@ -73,7 +73,7 @@ static __global__ void rms_norm_backward(T *dx, bool add_dx, const T *dy, const 
             for (int j = 0; j < N; j++)
                 sum[0] += b[j] * c[j] * a[j];
         }
-        group_sums(sum, lanes, turn, &room);
+        group_sums(sum, lanes, half, &room);
         float mean = sum[0] / (float)D * r;
 #pragma unroll 2
         for (int i = lane * N; i < length; i += lanes * N) {

@@ -28,9 +28,9 @@ static __global__ void rope(T *x, const float *__restrict__ cos, const float *__
         load(high, at + half);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            float a = low[i], b = high[i], turned = direction * s[i];
-            low[i] = a * c[i] - b * turned;
-            high[i] = b * c[i] + a * turned;
+            float a = low[i], b = high[i], signed_sin = direction * s[i];
+            low[i] = a * c[i] - b * signed_sin;
+            high[i] = b * c[i] + a * signed_sin;
         }
         store(at, low);
         store(at + half, high);

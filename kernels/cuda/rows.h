@@ -24,16 +24,16 @@ static __device__ inline int64_t row_of(int lanes)
     return (int64_t)blockIdx.x * (ROW_THREADS / lanes) + (int)threadIdx.x / lanes;
 }
 
-/* Room in shared memory for group_sums. Calls take turns between two halves, so that one barrier a
+/* Room in shared memory for group_sums. Calls alternate between two halves, so that one barrier a
  * call is enough: who is in the next call is past all readers of the one before it. */
 template <int COUNT> struct group_room {
     float at[2][ROW_WARPS][COUNT];
 };
 
 /* Each of the numbers x becomes its sum over the group's threads, the same in all of them. Every
- * thread of the block calls it; turn: 0, 1, 0, ... */
+ * thread of the block calls it; half: 0, 1, 0, ... */
 template <int COUNT>
-static __device__ inline void group_sums(float (&x)[COUNT], int lanes, int turn,
+static __device__ inline void group_sums(float (&x)[COUNT], int lanes, int half,
                                          struct group_room<COUNT> *room)
 {
     int warp = (int)threadIdx.x / 32, first = (int)threadIdx.x / lanes * lanes / 32;
@@ -45,13 +45,13 @@ static __device__ inline void group_sums(float (&x)[COUNT], int lanes, int turn,
     if (threadIdx.x % 32 == 0)
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            room->at[turn][warp][i] = x[i];
+            room->at[half][warp][i] = x[i];
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         x[i] = 0;
         for (int w = first; w < first + lanes / 32; w++)
-            x[i] += room->at[turn][w][i];
+            x[i] += room->at[half][w][i];
     }
 }
 

@@ -72,7 +72,7 @@ static void check_reduction(const operation &it)
                 "a reduction's sizes do not fit");
 }
 
-static quad turned(const quad &x)
+static quad transposed(const quad &x)
 {
     return {x[0], x[1], x[3], x[2]};
 }
@@ -80,7 +80,7 @@ static quad turned(const quad &x)
 static void check_reshape(const operation &it)
 {
     const tensor &x = it.operands.at('x');
-    require(it.y.sizes == turned(x.sizes) && it.y.strides == turned(x.strides),
+    require(it.y.sizes == transposed(x.sizes) && it.y.strides == transposed(x.strides),
             "a reshape is no exchange of the last two dimensions: that is all there is here");
 }
 
@@ -271,7 +271,7 @@ static values reduce(const operation &it, const values &x)
     return y;
 }
 
-static values turn(const operation &it, const values &x)
+static values transpose(const operation &it, const values &x)
 {
     const quad &sizes = it.operands.at('x').sizes;
     values y((size_t)it.y.count());
@@ -295,7 +295,7 @@ void graph::run(const std::map<int64_t, void *> &places, void *workspace, size_t
         values y = it.what == kind::MATMUL      ? multiply(it, *in['x'], *in['b'])
                    : it.what == kind::POINTWISE ? apply_all(it, in)
                    : it.what == kind::REDUCTION ? reduce(it, *in['x'])
-                                                : turn(it, *in['x']);
+                                                : transpose(it, *in['x']);
         for (float &each : y)
             each = it.y.data == CUDNN_DATA_BFLOAT16 ? bf16_to_float(bf16_from_float(each)) : each;
         if (!it.y.is_virtual)

@@ -7,7 +7,7 @@
 enum { HD = 64, ROWS = 16 };
 
 /* y: [ROWS, HD] = x's rows from the last to the first, in the warp's own room. */
-static __global__ void turn_rows(bf16 *y, const bf16 *x)
+static __global__ void transpose_rows(bf16 *y, const bf16 *x)
 {
     CUDA_SHARED(bf16, tile);
     int lane = (int)threadIdx.x;
@@ -34,9 +34,9 @@ static void test_rows_are_stored_by_way_of_what_was_read(void **)
     assert_int_equal(cudaMalloc(&x, sizeof host), cudaSuccess);
     assert_int_equal(cudaMalloc(&y, sizeof got), cudaSuccess);
     cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyDefault, stream);
-    assert_int_equal(emulation::launch_kernel(stream, "turn_rows", {__FILE__, __LINE__}, dim3(1),
-                                              dim3(32), sizeof host, turn_rows, (bf16 *)y,
-                                              (const bf16 *)x),
+    assert_int_equal(emulation::launch_kernel(stream, "transpose_rows", {__FILE__, __LINE__},
+                                              dim3(1), dim3(32), sizeof host, transpose_rows,
+                                              (bf16 *)y, (const bf16 *)x),
                      cudaSuccess);
     cudaMemcpyAsync(got, y, sizeof got, cudaMemcpyDefault, stream);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);

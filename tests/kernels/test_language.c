@@ -166,7 +166,7 @@ static void test_activations(void **state)
     }
 }
 
-/* ---- rotary positions: in place, so y is a copy of x that is turned ---- */
+/* ---- rotary positions: in place, so y is a copy of x that is rotated ---- */
 
 struct rope_row {
     const char *name;
