@@ -103,10 +103,10 @@ CPU_HOT static void softmax_row(const struct attention_shape *shape,
         sum += p[i];
     }
     memset(p + count, 0, (size_t)(block->k_count - count) * sizeof *p);
-    float shrink = block->k > 0 ? vector_exp(f->largest[row] - largest) : 0;
+    float rescale = block->k > 0 ? vector_exp(f->largest[row] - largest) : 0;
     for (int64_t i = 0; i < hd; i++)
-        y[i] *= shrink;
-    f->sum[row] = f->sum[row] * shrink + sum;
+        y[i] *= rescale;
+    f->sum[row] = f->sum[row] * rescale + sum;
     f->largest[row] = largest;
     if (shape->dropout > 0) {
         float mask[ATTENTION_BLOCK];

@@ -123,10 +123,10 @@ AMX static void softmax_row(const struct attention_shape *z, const struct attent
     for (int64_t i = 0; i < count; i++)
         p[i] = bf16_from_float(x[i]);
     memset(p + count, 0, (size_t)(KEYS - count) * sizeof *p);
-    float shrink = block->k > 0 ? vector_exp(f->largest[row] - largest) : 0;
+    float rescale = block->k > 0 ? vector_exp(f->largest[row] - largest) : 0;
     for (int64_t i = 0; block->k > 0 && i < padded; i++)
-        y[i] *= shrink;
-    f->sum[row] = f->sum[row] * shrink + sum;
+        y[i] *= rescale;
+    f->sum[row] = f->sum[row] * rescale + sum;
     f->largest[row] = largest;
 }
 

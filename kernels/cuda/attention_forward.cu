@@ -27,7 +27,7 @@ template <int HD>
 __device__ static void online_softmax(float (&x)[ROWS][KEYS / 8][4], float (&y)[ROWS][HD / 8][4],
                                       struct softmax &state, float factor)
 {
-    float shrink[ROWS][2];
+    float rescale[ROWS][2];
     bool grew = false;
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -39,9 +39,9 @@ __device__ static void online_softmax(float (&x)[ROWS][KEYS / 8][4], float (&y)[
                 largest = fmaxf(largest, fmaxf(x[r][n][2 * half], x[r][n][2 * half + 1]));
             largest = fmaxf(before, quad_max(largest) * factor);
             grew |= largest != before;
-            shrink[r][half] = matrix_exp2(before - largest);
+            rescale[r][half] = matrix_exp2(before - largest);
             state.largest[r][half] = largest;
-            state.sum[r][half] *= shrink[r][half];
+            state.sum[r][half] *= rescale[r][half];
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -58,18 +58,18 @@ __device__ static void online_softmax(float (&x)[ROWS][KEYS / 8][4], float (&y)[
         for (int n = 0; n < HD / 8; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                y[r][n][i] *= shrink[r][i / 2];
+                y[r][n][i] *= rescale[r][i / 2];
 }
 
 /* A tile of keys k and values v for the warp's queries, which begin at `q`. */
 template <int HD, bool EXTRAS>
-__device__ static void take_keys(const struct attention_args &a, const struct tile_place &at,
-                                 bf16 *q, bf16 *k, bf16 *v, float (&y)[ROWS][HD / 8][4],
-                                 struct softmax &state)
+__device__ static void process_kv_tile(const struct attention_args &a, const struct tile_place &at,
+                                       bf16 *q, bf16 *k, bf16 *v, float (&y)[ROWS][HD / 8][4],
+                                       struct softmax &state)
 {
     float x[ROWS][KEYS / 8][4], factor = a.shape.scale * LOG2_E;
     tile_zero(x);
-    tile_scores<HD, ROWS, KEYS>(x, q, k);
+    tile_mma_qk<HD, ROWS, KEYS>(x, q, k);
     if (EXTRAS) {
         tile_add_bias<false>(x, a, at, factor);
         factor = 1;
@@ -79,7 +79,7 @@ __device__ static void take_keys(const struct attention_args &a, const struct ti
     online_softmax<HD>(x, y, state, factor);
     if (EXTRAS && a.shape.dropout > 0) {
         uint32_t kept[ROWS];
-        tile_keep<false, ROWS, KEYS / 8>(kept, a.shape, at);
+        tile_dropout_bits<false, ROWS, KEYS / 8>(kept, a.shape, at);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -88,7 +88,7 @@ __device__ static void take_keys(const struct attention_args &a, const struct ti
                 for (int i = 0; i < 4; i++)
                     x[r][n][i] *= tile_dropped(kept[r], n, i, 1 / (1 - a.shape.dropout));
     }
-    tile_mix<HD, ROWS, KEYS>(y, x, v);
+    tile_mma_pv<HD, ROWS, KEYS>(y, x, v);
 }
 
 /* Divides by the sums, leaves their logarithms and the output. */
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(THREADS) attention_forward(struct attention_ar
             tile_fetch<HD, KEYS, THREADS>(copies, next + KEYS * HD, v, at.k0 + KEYS);
         }
         if (!z.causal || at.k0 < at.q0 + 16 * ROWS)
-            take_keys<HD, EXTRAS>(a, at, q_tile + row * HD, now, now + KEYS * HD, y, state);
+            process_kv_tile<HD, EXTRAS>(a, at, q_tile + row * HD, now, now + KEYS * HD, y, state);
     }
     finish<HD>(a, at, q_tile + row * HD, y, state);
 }

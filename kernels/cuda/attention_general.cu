@@ -7,12 +7,12 @@ __device__ static void online_softmax(float &x, float (&y)[SLICE / 32], float &l
 {
     float before = largest;
     largest = fmaxf(before, warp_max(x));
-    float shrink = matrix_exp2(before - largest);
+    float rescale = matrix_exp2(before - largest);
     x = matrix_exp2(x - largest);
-    sum = sum * shrink + x;
+    sum = sum * rescale + x;
 #pragma unroll
     for (int c = 0; c < SLICE / 32; c++)
-        y[c] *= shrink;
+        y[c] *= rescale;
 }
 
 template <typename T>
@@ -36,14 +36,14 @@ __global__ void __launch_bounds__(THREADS) attention_general_forward(struct atte
     for (int r = 0; r < ROWS; r++)
         largest[r] = -INFINITY;
     for (int64_t k0 = 0; k0 < end; k0 += TILE) {
-        general_scores(x, shared, q, q0, k, k0);
+        general_qk(x, shared, q, q0, k, k0);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             x[r] = general_score(a, work, work.h, row + r, k0 + lane, x[r]);
             online_softmax(x[r], y[r], largest[r], sum[r]);
             x[r] *= general_dropped(z, work.b, work.h, row + r, k0 + lane);
         }
-        general_mix(y, x, shared, v, k0, slice);
+        general_pv(y, x, shared, v, k0, slice);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {

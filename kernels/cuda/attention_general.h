@@ -49,9 +49,9 @@ __device__ inline void general_fetch(float (&piece)[TILE][CHUNK + 4],
 
 /* x[r] = the warp's row r of a's rows from first_a on, times b's row first_b + lane. */
 template <typename T>
-__device__ inline void general_scores(float (&x)[ROWS], struct general_shared *shared,
-                                      const struct general_rows<T> &a, int64_t first_a,
-                                      const struct general_rows<T> &b, int64_t first_b)
+__device__ inline void general_qk(float (&x)[ROWS], struct general_shared *shared,
+                                  const struct general_rows<T> &a, int64_t first_a,
+                                  const struct general_rows<T> &b, int64_t first_b)
 {
     int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x / 32 * ROWS;
 #pragma unroll
@@ -77,9 +77,9 @@ __device__ inline void general_scores(float (&x)[ROWS], struct general_shared *s
 /* y[r][c] += sum over i of x[r] of lane i times b's row first + i, column slice + 32 c + lane.
  * Leaves the warps' x in shared->x. */
 template <typename T>
-__device__ inline void general_mix(float (&y)[ROWS][SLICE / 32], const float (&x)[ROWS],
-                                   struct general_shared *shared, const struct general_rows<T> &b,
-                                   int64_t first, int64_t slice)
+__device__ inline void general_pv(float (&y)[ROWS][SLICE / 32], const float (&x)[ROWS],
+                                  struct general_shared *shared, const struct general_rows<T> &b,
+                                  int64_t first, int64_t slice)
 {
     int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x / 32 * ROWS;
     __syncwarp(); /* what the warp left there before is read */

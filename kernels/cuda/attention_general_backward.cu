@@ -48,15 +48,15 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
             a.delta[head + row + r] = delta[r];
     }
     for (int64_t k0 = 0; k0 < end; k0 += TILE) {
-        general_scores(x, shared, q, q0, k, k0);
-        general_scores(dx, shared, dy, q0, v, k0);
+        general_qk(x, shared, q, q0, k, k0);
+        general_qk(dx, shared, dy, q0, v, k0);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             float p =
                 matrix_exp2(general_score(a, work, work.h, row + r, k0 + lane, x[r]) - lse[r]);
             x[r] = p * (dx[r] * general_dropped(z, work.b, work.h, row + r, k0 + lane) - delta[r]);
         }
-        general_mix(dq, x, shared, k, k0, slice);
+        general_pv(dq, x, shared, k, k0, slice);
         if (sums_diagonals)
             diagonals.add(shared->x, k0);
     }
@@ -68,10 +68,10 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
 
 /* A tile of queries of head h for the block's keys: rows of x are keys, lanes queries. */
 template <typename T>
-__device__ static void take_queries(const struct attention_args &a,
-                                    const struct attention_work &work, int64_t h, int64_t q0,
-                                    int64_t k0, int64_t slice, struct general_shared *shared,
-                                    float (&dk)[ROWS][SLICE / 32], float (&dv)[ROWS][SLICE / 32])
+__device__ static void process_q_tile(const struct attention_args &a,
+                                      const struct attention_work &work, int64_t h, int64_t q0,
+                                      int64_t k0, int64_t slice, struct general_shared *shared,
+                                      float (&dk)[ROWS][SLICE / 32], float (&dv)[ROWS][SLICE / 32])
 {
     const struct attention_shape &z = a.shape;
     int64_t hd = z.hd, query = q0 + threadIdx.x % 32, key = k0 + threadIdx.x / 32 * ROWS;
@@ -85,8 +85,8 @@ __device__ static void take_queries(const struct attention_args &a,
     int64_t place = (work.b * z.heads + h) * z.T_q + (inside ? query : 0);
     float lse = inside ? a.kept_lse[place] * LOG2_E : INFINITY, delta = inside ? a.delta[place] : 0;
     float x[ROWS], dx[ROWS];
-    general_scores(x, shared, k, k0, q, q0);
-    general_scores(dx, shared, v, k0, dy, q0);
+    general_qk(x, shared, k, k0, q, q0);
+    general_qk(dx, shared, v, k0, dy, q0);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         float p = matrix_exp2(general_score(a, work, h, query, key + r, x[r]) - lse);
@@ -94,8 +94,8 @@ __device__ static void take_queries(const struct attention_args &a,
         x[r] = p * mask;
         dx[r] = p * (dx[r] * mask - delta);
     }
-    general_mix(dv, x, shared, dy, q0, slice);
-    general_mix(dk, dx, shared, q, q0, slice);
+    general_pv(dv, x, shared, dy, q0, slice);
+    general_pv(dk, dx, shared, q, q0, slice);
 }
 
 template <typename T>
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_keys(struct attenti
     if (k0 < work.keys)
         for (int64_t h = work.kv * group; h < (work.kv + 1) * group; h++)
             for (int64_t q0 = z.causal ? k0 : 0; q0 < z.T_q; q0 += TILE)
-                take_queries<T>(a, work, h, q0, k0, slice, shared, dk, dv);
+                process_q_tile<T>(a, work, h, q0, k0, slice, shared, dk, dv);
     /* Padding has gradients too: 0. */
     general_store(general_rows_of<T>(a.dk, z.k_stride, work.b, z.T_k, work.kv, z.hd, z.T_k), k0,
                   slice, dk, z.scale);

@@ -5,7 +5,7 @@
 #include "kernels/cuda/attention_tile.h"
 
 /* How wide heads are cut up, for what registers hold: dk and dv. */
-template <int HD> struct cut {
+template <int HD> struct tile_config {
     enum {
         ROWS = HD == 128 ? 1 : 2,
         WARPS = 8 / ROWS,
@@ -24,7 +24,7 @@ template <int HD>
 __device__ static void fetch(const struct attention_args &a, struct matrix_copies &copies,
                              bf16 *tile, float *values, const struct tile_place &at)
 {
-    using size = cut<HD>;
+    using size = tile_config<HD>;
     const struct attention_shape &z = a.shape;
     struct tile_rows q = tile_rows_of<HD>(a.q, z.q_stride, at.b, z.T_q, at.h, z.T_q);
     struct tile_rows dy = tile_rows_of<HD>(a.dy, z.heads * HD, at.b, z.T_q, at.h, z.T_q);
@@ -56,7 +56,7 @@ __device__ static void softmax_backward(const struct attention_args &a, const st
     if (tile_is_masked(a.shape, at, 16 * ROWS))
         tile_mask<true>(x, a.shape, at);
     if (drops)
-        tile_keep<true, ROWS, QUERIES / 8>(kept, a.shape, at);
+        tile_dropout_bits<true, ROWS, QUERIES / 8>(kept, a.shape, at);
 #pragma unroll
     for (int n = 0; n < QUERIES / 8; n++)
 #pragma unroll
@@ -75,9 +75,9 @@ __device__ static void softmax_backward(const struct attention_args &a, const st
 }
 
 template <int HD, bool EXTRAS>
-__global__ void __launch_bounds__(cut<HD>::THREADS) attention_keys(struct attention_args a)
+__global__ void __launch_bounds__(tile_config<HD>::THREADS) attention_keys(struct attention_args a)
 {
-    using size = cut<HD>;
+    using size = tile_config<HD>;
     constexpr int ROWS = size::ROWS, QUERIES = size::QUERIES;
     CUDA_SHARED(bf16, shared);
     bf16 *k_tile = shared, *v_tile = shared + size::KEYS * HD, *stages = v_tile + size::KEYS * HD;
@@ -118,11 +118,11 @@ __global__ void __launch_bounds__(cut<HD>::THREADS) attention_keys(struct attent
         float x[ROWS][QUERIES / 8][4], dx[ROWS][QUERIES / 8][4];
         tile_zero(x);
         tile_zero(dx);
-        tile_scores<HD, ROWS, QUERIES>(x, k_tile + row * HD, q_tile);
-        tile_scores<HD, ROWS, QUERIES>(dx, v_tile + row * HD, dy_tile);
+        tile_mma_qk<HD, ROWS, QUERIES>(x, k_tile + row * HD, q_tile);
+        tile_mma_qk<HD, ROWS, QUERIES>(dx, v_tile + row * HD, dy_tile);
         softmax_backward<EXTRAS, ROWS, QUERIES>(a, at, values + stage * 2 * QUERIES, x, dx);
-        tile_mix<HD, ROWS, QUERIES>(dv, x, dy_tile);
-        tile_mix<HD, ROWS, QUERIES>(dk, dx, q_tile);
+        tile_mma_pv<HD, ROWS, QUERIES>(dv, x, dy_tile);
+        tile_mma_pv<HD, ROWS, QUERIES>(dk, dx, q_tile);
     }
     /* Padding has gradients too: 0. */
     k = tile_rows_of<HD>(a.dk, z.k_stride, work.b, z.T_k, work.kv, z.T_k);
@@ -134,10 +134,11 @@ __global__ void __launch_bounds__(cut<HD>::THREADS) attention_keys(struct attent
 template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct attention_args *a)
 {
     const struct attention_shape *z = &a->shape;
-    int64_t blocks = z->B * z->kv_heads * ((z->T_k + cut<HD>::KEYS - 1) / cut<HD>::KEYS);
+    int64_t blocks =
+        z->B * z->kv_heads * ((z->T_k + tile_config<HD>::KEYS - 1) / tile_config<HD>::KEYS);
     if (blocks > 0)
-        CUDA_LAUNCH(s, (attention_keys<HD, EXTRAS>), (unsigned)blocks, (int)cut<HD>::THREADS,
-                    (int)cut<HD>::BYTES, *a);
+        CUDA_LAUNCH(s, (attention_keys<HD, EXTRAS>), (unsigned)blocks,
+                    (int)tile_config<HD>::THREADS, (int)tile_config<HD>::BYTES, *a);
 }
 
 void attention_matrix_keys_backward(struct stream *s, const struct attention_args *a)

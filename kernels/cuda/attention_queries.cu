@@ -4,7 +4,7 @@
 #include "kernels/cuda/attention_tile.h"
 
 /* How wide heads are cut up, for what registers and shared memory hold. */
-template <int HD, bool EXTRAS> struct cut {
+template <int HD, bool EXTRAS> struct tile_config {
     enum {
         WARPS = 4,
         THREADS = 32 * WARPS,
@@ -18,11 +18,11 @@ template <int HD, bool EXTRAS> struct cut {
 };
 
 /* Of the lane's rows 16 r + 8 i + lane / 4. */
-template <int ROWS> struct row_values {
+template <int ROWS> struct row_stats {
     float lse[ROWS][2], delta[ROWS][2]; /* lse: times log2 e, infinite past the last query */
 };
 
-__device__ static float multiply_eight(const bf16 *x, const bf16 *y)
+__device__ static float dot8(const bf16 *x, const bf16 *y)
 {
     float left[8], right[8], sum = 0;
     numbers_load(left, x);
@@ -35,8 +35,8 @@ __device__ static float multiply_eight(const bf16 *x, const bf16 *y)
 
 /* What the warp's queries from at.q0 on know of their rows; dy: their gradients, in a tile. */
 template <int HD, int ROWS>
-__device__ static void know_rows(const struct attention_args &a, const struct tile_place &at,
-                                 bf16 *dy, struct row_values<ROWS> &values)
+__device__ static void load_row_stats(const struct attention_args &a, const struct tile_place &at,
+                                      bf16 *dy, struct row_stats<ROWS> &values)
 {
     const struct attention_shape &z = a.shape;
     int64_t head = (at.b * z.heads + at.h) * z.T_q, part = (int)threadIdx.x % 4;
@@ -51,7 +51,7 @@ __device__ static void know_rows(const struct attention_args &a, const struct ti
                 (const bf16 *)a.kept_y + ((at.b * z.T_q + (inside ? q : 0)) * z.heads + at.h) * HD;
             float sum = 0;
             for (int chunk = (int)part; chunk < HD / 8; chunk += 4)
-                sum += multiply_eight(y + 8 * chunk, tile_chunk<HD>(dy, row, chunk));
+                sum += dot8(y + 8 * chunk, tile_chunk<HD>(dy, row, chunk));
             sum += __shfl_xor_sync(CUDA_WARP, sum, 1);
             sum += __shfl_xor_sync(CUDA_WARP, sum, 2);
             values.delta[r][half] = inside ? sum : 0;
@@ -64,7 +64,7 @@ __device__ static void know_rows(const struct attention_args &a, const struct ti
 /* x: the scores, becomes their gradient, with dx that of the probabilities. */
 template <bool EXTRAS, int ROWS, int KEYS>
 __device__ static void softmax_backward(const struct attention_args &a, const struct tile_place &at,
-                                        const struct row_values<ROWS> &values,
+                                        const struct row_stats<ROWS> &values,
                                         float (&x)[ROWS][KEYS / 8][4],
                                         const float (&dx)[ROWS][KEYS / 8][4])
 {
@@ -78,7 +78,7 @@ __device__ static void softmax_backward(const struct attention_args &a, const st
     if (tile_is_masked(a.shape, at, KEYS))
         tile_mask<false>(x, a.shape, at);
     if (drops)
-        tile_keep<false, ROWS, KEYS / 8>(kept, a.shape, at);
+        tile_dropout_bits<false, ROWS, KEYS / 8>(kept, a.shape, at);
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -96,7 +96,7 @@ __device__ static void softmax_backward(const struct attention_args &a, const st
 /* The warp's scores to shared memory, for their diagonals. Those of the stage before are read: a
  * stage begins with a barrier. */
 template <int ROWS, int KEYS>
-__device__ static void spread(float *scores, const float (&x)[ROWS][KEYS / 8][4])
+__device__ static void stage_scores(float *scores, const float (&x)[ROWS][KEYS / 8][4])
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -111,7 +111,7 @@ __device__ static void spread(float *scores, const float (&x)[ROWS][KEYS / 8][4]
 template <int HD, bool EXTRAS>
 __global__ void __launch_bounds__(128) attention_queries(struct attention_args a)
 {
-    using size = cut<HD, EXTRAS>;
+    using size = tile_config<HD, EXTRAS>;
     constexpr int ROWS = size::ROWS, KEYS = size::KEYS;
     CUDA_SHARED(bf16, shared);
     bf16 *q_tile = shared, *dy_tile = shared + size::QUERIES * HD;
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
     float *scores = (float *)(void *)(shared + size::TILES) + row * KEYS;
     bool sums_diagonals = EXTRAS && a.diagonals && at.q0 < z.T_q;
     struct attention_diagonals<16 * ROWS, KEYS> diagonals(a, work, at.q0);
-    struct row_values<ROWS> values;
+    struct row_stats<ROWS> values;
     struct matrix_copies copies;
     float dq[ROWS][HD / 8][4];
     tile_zero(dq);
@@ -148,18 +148,18 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
             tile_fetch<HD, KEYS, size::THREADS>(copies, next + KEYS * HD, v, at.k0 + KEYS);
         }
         if (at.k0 == 0)
-            know_rows<HD, ROWS>(a, at, dy_tile + row * HD, values);
+            load_row_stats<HD, ROWS>(a, at, dy_tile + row * HD, values);
         if (at.k0 >= seen)
             continue;
         float x[ROWS][KEYS / 8][4], dx[ROWS][KEYS / 8][4];
         tile_zero(x);
         tile_zero(dx);
-        tile_scores<HD, ROWS, KEYS>(x, q_tile + row * HD, now);
-        tile_scores<HD, ROWS, KEYS>(dx, dy_tile + row * HD, now + KEYS * HD);
+        tile_mma_qk<HD, ROWS, KEYS>(x, q_tile + row * HD, now);
+        tile_mma_qk<HD, ROWS, KEYS>(dx, dy_tile + row * HD, now + KEYS * HD);
         softmax_backward<EXTRAS, ROWS, KEYS>(a, at, values, x, dx);
-        tile_mix<HD, ROWS, KEYS>(dq, x, now);
+        tile_mma_pv<HD, ROWS, KEYS>(dq, x, now);
         if (sums_diagonals) {
-            spread<ROWS, KEYS>(scores, x);
+            stage_scores<ROWS, KEYS>(scores, x);
             diagonals.add(scores, at.k0);
         }
     }
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
 
 template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct attention_args *a)
 {
-    using size = cut<HD, EXTRAS>;
+    using size = tile_config<HD, EXTRAS>;
     const struct attention_shape *z = &a->shape;
     int64_t blocks = z->B * z->heads * ((z->T_q + size::QUERIES - 1) / size::QUERIES);
     int bytes = size::TILES * (int)sizeof(bf16) + size::SCORES * (int)sizeof(float);
@@ -182,12 +182,12 @@ template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct
 
 int attention_matrix_queries(int64_t hd)
 {
-    return 16 * (hd == 64 ? (int)cut<64, true>::ROWS : (int)cut<128, true>::ROWS);
+    return 16 * (hd == 64 ? (int)tile_config<64, true>::ROWS : (int)tile_config<128, true>::ROWS);
 }
 
 int attention_matrix_keys(int64_t hd)
 {
-    return hd == 64 ? (int)cut<64, true>::KEYS : (int)cut<128, true>::KEYS;
+    return hd == 64 ? (int)tile_config<64, true>::KEYS : (int)tile_config<128, true>::KEYS;
 }
 
 void attention_matrix_queries_backward(struct stream *s, const struct attention_args *a)

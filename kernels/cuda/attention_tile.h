@@ -49,7 +49,7 @@ __device__ inline void tile_fetch(struct matrix_copies &copies, bf16 *tile,
 
 /* x += a b^T: the warp's rows of a, from the tile's place `a` on, with COLS rows of b. */
 template <int HD, int ROWS, int COLS>
-__device__ inline void tile_scores(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 *b)
+__device__ inline void tile_mma_qk(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 *b)
 {
     int lane = matrix_lane();
 #pragma unroll
@@ -74,8 +74,8 @@ __device__ inline void tile_scores(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 
 
 /* y += x b: x rounded, b: COLS rows of HD. */
 template <int HD, int ROWS, int COLS>
-__device__ inline void tile_mix(float (&y)[ROWS][HD / 8][4], const float (&x)[ROWS][COLS / 8][4],
-                                bf16 *b)
+__device__ inline void tile_mma_pv(float (&y)[ROWS][HD / 8][4], const float (&x)[ROWS][COLS / 8][4],
+                                   bf16 *b)
 {
     int lane = matrix_lane();
 #pragma unroll
@@ -183,8 +183,8 @@ __device__ inline void tile_add_bias(float (&x)[ROWS][N][4], const struct attent
 
 /* kept[r]: bit 4 n + i says whether the dropout keeps the lane's x[r][n][i]. */
 template <bool KEY_ROWS, int ROWS, int N>
-__device__ inline void tile_keep(uint32_t (&kept)[ROWS], const struct attention_shape &z,
-                                 const struct tile_place &at)
+__device__ inline void tile_dropout_bits(uint32_t (&kept)[ROWS], const struct attention_shape &z,
+                                         const struct tile_place &at)
 {
     /* Numbers come in steps of 8 along the keys (attention_keep): four n, or both r with both
      * halves. */
