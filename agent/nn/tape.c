@@ -120,7 +120,7 @@ void tape_leave(struct tape *tape, struct module *m)
     if (!tape->again)
         border(tape, tape->hooks.after_forward, m);
     if (tape->recording && !tape->failed)
-        tape_append(tape, &(struct entry){.kind = tape->again ? ENTRY_TURN : ENTRY_LEAVE,
+        tape_append(tape, &(struct entry){.kind = tape->again ? ENTRY_BEGIN_BACKWARD : ENTRY_LEAVE,
                                           .op = {.module = m}});
 }
 
@@ -211,7 +211,7 @@ void tape_run_backward(struct tape *tape, int base)
         case ENTRY_LEAVE:
             border(tape, tape->hooks.before_backward, entry.op.module);
             /* fall through */
-        case ENTRY_TURN:
+        case ENTRY_BEGIN_BACKWARD:
             begin_range(tape, "backward", entry.op.module);
             break;
         case ENTRY_ENTER:
@@ -245,7 +245,7 @@ int tape_backward(struct tape *tape, struct error *err)
 {
     assert(tape->pass.training);
     tape->recording = false;
-    tape_offload_turn(tape);
+    tape_offload_begin_backward(tape);
     tape_run_backward(tape, 0);
     return end(tape, err);
 }

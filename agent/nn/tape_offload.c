@@ -129,7 +129,7 @@ void tape_offload(struct tape *tape, int first)
 
 /* ---- the way back ---- */
 
-void tape_offload_turn(struct tape *tape)
+void tape_offload_begin_backward(struct tape *tape)
 {
     struct block *last = tape->block_count ? &tape->blocks[tape->block_count - 1] : NULL;
     if (!last || last->state != BLOCK_LEAVING)

@@ -12,7 +12,7 @@ extern "C" {
 
 struct entry {
     /* TURN: a LEAVE of what ran again, whose hooks have been called */
-    enum { ENTRY_OP, ENTRY_ENTER, ENTRY_LEAVE, ENTRY_TURN, ENTRY_BLOCK } kind;
+    enum { ENTRY_OP, ENTRY_ENTER, ENTRY_LEAVE, ENTRY_BEGIN_BACKWARD, ENTRY_BLOCK } kind;
     struct tape_op op; /* of ENTER, LEAVE and TURN only the module */
     int block;         /* of BLOCK: what lies before it in the pass is needed from here backwards */
 };
@@ -80,7 +80,7 @@ void tape_remake(struct tape *tape, const struct tape_op *op);
 /* Moves what the entries from `first` on keep, as the next block. */
 void tape_offload(struct tape *tape, int first);
 /* At the begin of backward: what has not left yet stays. */
-void tape_offload_turn(struct tape *tape);
+void tape_offload_begin_backward(struct tape *tape);
 /* In backward: the block's values are there for what is queued from now on. */
 void tape_offload_return(struct tape *tape, int block);
 /* At the end of a pass, before memory is freed: nothing moves any more. */
