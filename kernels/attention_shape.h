@@ -1,4 +1,4 @@
-/* What every call of attention asks of its shape, whoever computes it. */
+/* What every backend asserts of attention's shape. */
 #ifndef SHOAL_KERNELS_ATTENTION_SHAPE_H
 #define SHOAL_KERNELS_ATTENTION_SHAPE_H
 

@@ -1,6 +1,6 @@
-/* What a backend is behind device.h and ops.h: one table of functions. device.c finds the table and
- * forwards to it; counting memory and naming random numbers are done once, for every backend, in
- * memory.c and random.c. Only files of kernels/ include this. */
+/* A backend behind device.h and ops.h: one table of functions. device.c finds the table and
+ * forwards to it. memory.c counts memory and random.c names random numbers for every backend. Only
+ * files of kernels/ include this. */
 #ifndef SHOAL_KERNELS_BACKEND_H
 #define SHOAL_KERNELS_BACKEND_H
 
@@ -26,12 +26,12 @@ struct device {
     struct memory *memory;                /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
     struct stream *streams; /* all that are open */
-    struct trace *trace;    /* NULL: nobody looks on. Changes while its streams are idle */
+    struct trace *trace;    /* NULL: none. Changes only while the streams are idle */
     int (*is_well)(void *ctx, struct error *err); /* see device_guard() */
     void *is_well_ctx;
-    /* For backends, which cannot see memory.c: memory of an op's own, from where all memory comes.
-     * Given out again at once, to whatever stream: nothing queued uses it when it is freed, nor may
-     * anything queued have used it when it is taken. Errors: ERR_MEMORY. */
+    /* For backends, which cannot see memory.c: scratch of an op, from the same allocator. The next
+     * caller gets it at once, on any stream, so no queued work may use it when it is freed. Errors:
+     * ERR_MEMORY. */
     int (*scratch_alloc)(struct device *device, size_t bytes, void **ret_memory, struct error *err);
     void (*scratch_free)(struct device *device, void *memory); /* NULL-safe */
 };
@@ -54,11 +54,11 @@ struct backend {
     const char *name; /* as in device_open */
     const struct ops *ops;
 
-    /* sizeof struct backend, struct ops and struct device: a shared object of another build has
-     * others. */
+    /* sizeof struct backend, struct ops and struct device: they differ in a shared object of
+     * another build. */
     size_t table_bytes, ops_bytes, device_bytes;
 
-    /* What a shared object logs: it has a base/log.c of its own. NULL: this is none. */
+    /* A shared object has a base/log.c of its own. NULL: this is none. */
     void (*set_log_level)(enum log_level level);
     /* Devices there are; 0 with the reason in *ret_reason. */
     int (*device_count)(struct error *ret_reason);
@@ -94,13 +94,13 @@ struct backend {
     /* The namesakes in trace.h, for the vendor's tools; NULL: there are none. */
     void (*stream_range_begin)(struct stream *stream, const struct stream_range *range);
     void (*stream_range_end)(struct stream *stream);
-    /* When the device has got its trace: from now on the backend adds what it knows of kernels. -1
-     * with the reason if it cannot. NULL: there is nothing to begin. */
+    /* Called when the device has its trace: the backend records kernels from now on. -1 with the
+     * reason if it cannot. NULL: there is nothing to begin. */
     int (*trace_begin)(struct device *device, struct error *ret_why);
-    /* Before the trace is read: gives all it knows. All streams are idle. */
+    /* Called before the trace is read: adds all events of the backend. All streams are idle. */
     void (*trace_end)(struct device *device, trace_add *add, void *ctx);
 
-    /* The namesakes in graph.h, for graphs that are not NULL. Where graph_open always fails the
+    /* The namesakes in graph.h, for graphs that are not NULL. If graph_open always fails, the
      * others are NULL. */
     int (*graph_open)(struct stream *stream, struct graph **ret_graph, struct error *err);
     void (*graph_close)(struct graph *graph);

@@ -216,9 +216,9 @@ void device_memory_widen(const struct device *device, const void **memory, size_
 }
 
 void device_memory_on_release(struct device *device,
-                              void (*leaves)(void *ctx, void *block, size_t bytes), void *ctx)
+                              void (*on_release)(void *ctx, void *block, size_t bytes), void *ctx)
 {
-    memory_on_release(device->memory, leaves, ctx);
+    memory_on_release(device->memory, on_release, ctx);
 }
 
 const struct ops *device_ops(const struct device *device)

@@ -30,8 +30,8 @@ struct memory {
     void *ctx;
     struct memory_use use;
     int64_t limit_bytes; /* 0: none */
-    void (*leaves)(void *ctx, void *block, size_t bytes);
-    void *leaves_ctx;
+    void (*on_release)(void *ctx, void *block, size_t bytes);
+    void *on_release_ctx;
     struct reserve *reserve; /* or NULL */
     struct block *used[BUCKETS];
     struct block *cached[CLASSES]; /* the source's own; last freed first: it is the warmest */
@@ -73,8 +73,8 @@ struct memory *memory_open(const struct memory_source *source, void *ctx)
 
 static void release(struct memory *memory, void *block, size_t bytes)
 {
-    if (memory->leaves)
-        memory->leaves(memory->leaves_ctx, block, bytes);
+    if (memory->on_release)
+        memory->on_release(memory->on_release_ctx, block, bytes);
     memory->source.free(memory->ctx, block);
 }
 
@@ -268,9 +268,9 @@ void memory_widen(const struct memory *memory, const void **piece, size_t *bytes
     *bytes = use.bytes;
 }
 
-void memory_on_release(struct memory *memory, void (*leaves)(void *ctx, void *block, size_t bytes),
-                       void *ctx)
+void memory_on_release(struct memory *memory,
+                       void (*on_release)(void *ctx, void *block, size_t bytes), void *ctx)
 {
-    memory->leaves = leaves;
-    memory->leaves_ctx = ctx;
+    memory->on_release = on_release;
+    memory->on_release_ctx = ctx;
 }

@@ -1,9 +1,8 @@
-/* The counting, caching allocator that lies over a backend's raw memory: the one place where device
- * memory is handed out. What is freed is given out again at once: in stream order that is safe
- * while work on it is still queued, and it spares the page faults of fresh memory. It comes from
- * the reserve, if there is one and it has room; else from a block of its own, which is kept for the
- * next request of its size. Keeps its notes on the host and never touches the memory itself, which
- * may be a GPU's. Not thread-safe. */
+/* The counting, caching allocator over a backend's raw memory: the one place that hands out device
+ * memory. It gives freed memory out again at once. In stream order that is safe while work on it is
+ * still queued, and it spares the page faults of fresh memory. A request is cut from the reserve,
+ * if there is one with room; else it gets a block of its own, which is kept for the next request of
+ * its size. All bookkeeping is on the host: the memory may be a GPU's. Not thread-safe. */
 #ifndef SHOAL_KERNELS_MEMORY_H
 #define SHOAL_KERNELS_MEMORY_H
 
@@ -18,28 +17,28 @@ struct memory_source {
     /* 64-byte aligned memory, or NULL if there is no more. */
     void *(*alloc)(void *ctx, size_t bytes);
     void (*free)(void *ctx, void *block);
-    /* Returns when no queued work can touch freed blocks any more: called before blocks go back to
-     * the source while the device is at work. */
+    /* Waits until no queued work can touch freed blocks. Called before a block goes back to the
+     * source while the device is at work. */
     void (*wait_idle)(void *ctx);
-    /* When there was no more: whether the device works at all; else ERR_PEER, or what its fault
-     * is. NULL: it always does. */
+    /* Called when alloc() gave nothing: 0 if the device works, else ERR_PEER or its fault. NULL: it
+     * always works. */
     int (*check)(void *ctx, struct error *err);
 };
 
 struct memory;
 
-/* A kind of this header alone: what an op writes and reads itself. Neither counted nor limited. */
+/* A kind of this header alone: an op's own scratch. It is neither counted nor limited. */
 enum { MEMORY_SCRATCH = MEMORY_KINDS };
 
 struct memory *memory_open(const struct memory_source *source, void *ctx);
-/* Gives the cached blocks back to the source. Blocks still in use are their owner's leak. */
+/* Gives the cached blocks back to the source. A block that is still in use leaks. */
 void memory_close(struct memory *memory);
 
 /* As device_reserve. */
 int memory_reserve(struct memory *memory, size_t bytes, struct error *err);
 
-/* As device_alloc and device_free. When the source has no more, the cached blocks are given back
- * to it and it is asked once again. kind: or MEMORY_SCRATCH. */
+/* As device_alloc and device_free. When the source has no more, memory_alloc() gives the cached
+ * blocks back to it and asks once again. kind: enum memory_kind or MEMORY_SCRATCH. */
 int memory_alloc(struct memory *memory, int kind, size_t bytes, const char *what, void **ret_memory,
                  struct error *err);
 void memory_free(struct memory *memory, void *block); /* NULL-safe */
@@ -49,8 +48,8 @@ void memory_reset_peak(struct memory *memory);
 void memory_set_limit(struct memory *memory, int64_t bytes); /* as device_memory_set_limit */
 /* As device_memory_widen and device_memory_on_release. */
 void memory_widen(const struct memory *memory, const void **piece, size_t *bytes);
-void memory_on_release(struct memory *memory, void (*leaves)(void *ctx, void *block, size_t bytes),
-                       void *ctx);
+void memory_on_release(struct memory *memory,
+                       void (*on_release)(void *ctx, void *block, size_t bytes), void *ctx);
 
 #ifdef __cplusplus
 }

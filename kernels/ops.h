@@ -31,17 +31,17 @@ struct adam_step {
     int64_t step;   /* from 1 */
 };
 
-/* Every op: queued on `s`, deterministic (the same inputs give the same bits for the same thread
- * count). Tensors given as void * are of the dtype `t`, all others fp32 unless said; gradients of
- * parameters are always fp32. `accumulate`: false writes the gradient, true adds to what is there.
+/* Every op is queued on `s` and is deterministic: the same inputs give the same bits for the same
+ * thread count. Tensors given as void * have dtype `t`, all others are fp32 unless said. Gradients
+ * of parameters are always fp32; `accumulate`: false overwrites the gradient, true adds to it.
  * Outputs may not overlap inputs unless said. */
 
 /* y = value everywhere. */
 typedef void op_fill(struct stream *s, float *y, float value, int64_t count);
 /* y = a * y. */
 typedef void op_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count);
-/* y = y + x, in y's dtype: gradients that come in bf16 are added to fp32 ones. Either may start
- * at any element: a row of a tensor. */
+/* y = y + x, in y's dtype: adds bf16 gradients to fp32 ones. Either may start at any element, such
+ * as a row of a tensor. */
 typedef void op_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
                     int64_t count);
 /* y = x, in y's dtype. y may be x if both have the same. */
@@ -64,7 +64,7 @@ typedef void op_uniform(struct stream *s, float *y, int64_t count, uint64_t key,
 typedef void op_normalize(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
                           float mean, float stddev);
 
-/* y = conv(x, w) + bias, then max(0, .) if relu (a NaN stays one, here and below). x: [B, H, W,
+/* y = conv(x, w) + bias, then max(0, .) if relu (NaN stays NaN, here and below). x: [B, H, W,
  * C_in]; w: [C_out, C_in, KH, KW]; bias: [C_out] or NULL. Cross-correlation, as
  * torch.nn.functional.conv2d. */
 typedef void op_conv2d_forward(struct stream *s, enum dtype t, void *y, const void *x,
@@ -109,10 +109,9 @@ typedef void op_linear_backward_weights(struct stream *s, enum dtype t, float *d
                                         const void *x, const void *dy,
                                         const struct linear_shape *shape, bool accumulate);
 
-/* y[r, c] = x[r, c] / (1 - p), or 0 with probability p: dropped if random_uniform(key, g * cols
- * + c) < p, where g = first_row + r * row_stride is the row's place in the batch of all ranks:
- * the mask does not depend on the layout. Its own backward (dx from dy). y may be x. 0 <= p
- * < 1. */
+/* y[r, c] = 0 if random_uniform(key, g * cols + c) < p, else x[r, c] / (1 - p). g = first_row + r *
+ * row_stride is the row's place in the batch of all ranks, so the mask does not depend on the
+ * layout. The op is its own backward (dx from dy). y may be x. 0 <= p < 1. */
 typedef void op_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                         int64_t cols, float p, uint64_t key, uint64_t first_row,
                         uint64_t row_stride);
@@ -126,10 +125,10 @@ typedef void op_embedding_backward(struct stream *s, enum dtype t, float *dw, co
                                    const int32_t *ids, int64_t rows, int64_t V, int64_t D,
                                    bool accumulate);
 
-/* y = w * x * rstd, rstd = 1 / sqrt(mean(x^2) + eps), row by row (Zhang and Sennrich 2019);
- * with bf16, x * rstd is rounded before it is multiplied by w, as transformers does. rstd:
- * [rows], fp32, for backward. residual: NULL, or x = x + residual comes first, as add() would
- * do it; else x is only read. */
+/* y = w * x * rstd, rstd = 1 / sqrt(mean(x^2) + eps), row by row (Zhang and Sennrich 2019). With
+ * bf16, x * rstd is rounded before the product with w, as transformers does. rstd: [rows], fp32,
+ * for backward. residual: NULL (x is only read), or x = x + residual comes first, as add() does
+ * it. */
 typedef void op_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, void *x,
                                  const void *residual, const void *w, int64_t rows, int64_t D,
                                  float eps);
@@ -191,16 +190,13 @@ typedef void op_gelu_forward(struct stream *s, enum dtype t, void *y, const void
 typedef void op_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy,
                               const void *x, int64_t count, bool tanh);
 
-/* Nobody needs a softmax's values themselves: attention, cross_entropy and
- * nll_log_softmax_backward have theirs inside. */
+/* There is no softmax op: attention, cross_entropy and nll_log_softmax_backward contain it. */
 
 /* Cross-entropy of logits [rows, V] with targets [rows]; a target below 0 (-100) is ignored.
  * sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V], the gradient of
- * scale * loss with respect to the logits; may be logits. Exponents and their sums are fp32
- * whatever t is, so that with bf16 only the logits and their gradients themselves are rounded,
- * each once, by 2^-9 of itself at most: what PyTorch's mixed precision does, whose linear gives
- * bf16, whose loss reads it as fp32 and whose gradient is rounded on its way back. Of logits
- * that are equal in bf16 the first is the largest, as everywhere. */
+ * scale * loss with respect to the logits; may be logits. Exponents and their sums are fp32 in any
+ * dtype. With bf16 each logit and each gradient is rounded once, by at most 2^-9 of itself, as in
+ * PyTorch's mixed precision. Of equal logits the first is the largest, as everywhere. */
 typedef void op_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
                               const void *logits, const int32_t *target, float scale, int64_t rows,
                               int64_t V);
@@ -222,10 +218,10 @@ typedef void op_nll_log_softmax_backward(struct stream *s, enum dtype t, void *d
 /* sum[0] += sum of x[i]^2; sum: double[1]. */
 typedef void op_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
 
-/* Optimizer steps over a flat piece of w with its gradient g. w and its state are of dtype t;
- * state tensors have w's length and start at 0. With bf16 all that is written is rounded
- * stochastically: away from 0 with the probability of the distance, by random_uniform(key,
- * first + i): pure in the element's place and the step, so that no layout changes it. */
+/* Optimizer steps over a flat piece of w with its gradient g. w and its state have dtype t; state
+ * tensors have w's length and start at 0. bf16 results are rounded stochastically: away from 0 with
+ * the probability of the distance, by random_uniform(key, first + i). That depends on the element's
+ * place and the step alone, so no layout changes it. */
 /* v: average of g^2; u: average of update^2 (Zeiler 2012). */
 typedef void op_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
                          int64_t count, const struct adadelta_step *step, uint64_t key,

@@ -20,7 +20,7 @@ struct product {
     bool accumulate;
 };
 
-/* Whether the two are the same work: what plans are kept by. */
+/* Whether the two are the same work: the key that plans are cached by. */
 bool product_equal(const struct product *p, const struct product *q);
 
 /* y = x op(w): a is x, b is w. */

@@ -1,7 +1,7 @@
-/* One large block of memory from which smaller ones are cut, so that the system is asked once. A
- * piece comes from the smallest hole that has room for it, and joins the holes beside it when it is
- * given back: sizes may change from step to step without leaving holes that serve nobody. Keeps its
- * notes on the host and never touches the memory itself, which may be a GPU's. Not thread-safe. */
+/* One large block of memory that smaller pieces are cut from: a best-fit allocator. A piece comes
+ * from the smallest hole with room for it, and joins the holes beside it when the caller gives it
+ * back. So sizes may change from step to step without fragmenting the block. All bookkeeping is on
+ * the host: the memory may be a GPU's. Not thread-safe. */
 #ifndef SHOAL_KERNELS_RESERVE_H
 #define SHOAL_KERNELS_RESERVE_H
 
@@ -16,10 +16,10 @@ enum { RESERVE_ALIGN = 256 }; /* bytes; of pieces, as CUDA aligns its own blocks
 struct reserve;
 struct piece {
     void *memory;
-    size_t bytes; /* that there are: what was asked for, rounded up to RESERVE_ALIGN */
+    size_t bytes; /* as asked for, rounded up to RESERVE_ALIGN */
 };
 
-/* memory[bytes] stays the caller's, who takes it back after reserve_close(). */
+/* memory[bytes] stays the caller's, who frees it after reserve_close(). */
 struct reserve *reserve_open(void *memory, size_t bytes);
 void reserve_close(struct reserve *reserve); /* NULL-safe; all pieces are given back before */
 

@@ -1,5 +1,5 @@
-/* What products, convolutions and attention are given beside their tensors. Part of kernels/ops.h,
- * whose letters and words these are. */
+/* The shapes of convolutions, linear layers and attention. Part of kernels/ops.h: the letters are
+ * explained there. */
 #ifndef SHOAL_KERNELS_SHAPES_H
 #define SHOAL_KERNELS_SHAPES_H
 
@@ -17,8 +17,8 @@ struct conv2d_shape {
     int64_t B, H, W, C_in, C_out, KH, KW;
 };
 
-/* y = x w^T (+ bias). Rows of y and dy are y_stride elements apart, so that several products can
- * fill the columns of one tensor. */
+/* y = x w^T (+ bias). Rows of y and dy are y_stride elements apart, so several products can fill
+ * the columns of one tensor. */
 struct linear_shape {
     int64_t rows, in, out;
     int64_t y_stride; /* >= out */
@@ -33,8 +33,8 @@ static inline struct linear_shape linear_dense(int64_t rows, int64_t in, int64_t
 }
 
 /* Scaled dot-product attention over heads of width hd. Query head h reads key and value head h /
- * (heads / kv_heads). Element (b, t, h, i) of q lies at (b * T_q + t) * q_stride + h * hd + i; so k
- * and v with T_k and kv_heads: q, k and v may be columns of one tensor. */
+ * (heads / kv_heads). Element (b, t, h, i) of q lies at (b * T_q + t) * q_stride + h * hd + i; k
+ * and v likewise with T_k and kv_heads. So q, k and v may be columns of one tensor. */
 struct attention_shape {
     int64_t B, T_q, T_k, heads, kv_heads, hd;
     int64_t q_stride, k_stride, v_stride; /* elements between tokens */
@@ -45,9 +45,8 @@ struct attention_shape {
      * is divided by 1 - dropout. 0: none. */
     float dropout;
     uint64_t key, first_row, row_stride;
-    /* [T_q + T_k - 1, heads], of the op's dtype, or NULL: row k - q + T_q - 1 is added to the
-     * scores of query q and key k: a bias that depends on their distance alone, as T5's (Raffel et
-     * al. 2020). */
+    /* [T_q + T_k - 1, heads], of the op's dtype, or NULL. Row k - q + T_q - 1 is added to the score
+     * of query q and key k: a bias by relative position, as T5's (Raffel et al. 2020). */
     const void *bias;
     /* [B], or NULL: queries of sequence b see its first key_counts[b] keys (1 .. T_k); the others
      * are padding, and their gradients are 0. */

@@ -1,4 +1,4 @@
-/* Where a trace's events are collected, for backends that have some of their own to add. */
+/* Where a trace collects its events: backends add theirs here. */
 #ifndef SHOAL_KERNELS_TRACE_LOG_H
 #define SHOAL_KERNELS_TRACE_LOG_H
 
@@ -13,9 +13,9 @@ extern "C" {
 struct trace_clock {
     int64_t theirs_ns[2], ours_ns[2];
 };
-enum { TRACE_LOOKS = 5 }; /* at both clocks; the quickest counts */
-/* Sets moment `which`, 0 or 1, to now. look: tells their time; false: it cannot, and the moment
- * stays as it was. */
+enum { TRACE_LOOKS = 5 }; /* readings of both clocks; the quickest one counts */
+/* Sets moment `which`, 0 or 1, to now. look: reads their clock; if it returns false the moment does
+ * not change. */
 static inline void trace_clock_compare(struct trace_clock *c, int which,
                                        bool (*look)(void *ctx, int64_t *ret_ns), void *ctx)
 {

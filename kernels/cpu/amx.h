@@ -1,7 +1,8 @@
-/* Products of bf16 blocks on the matrix unit of newer x86 machines (AMX), for attention, whose
- * blocks are too small to be worth a call of oneDNN each. A tile is 16 rows of 64 bytes; a product
- * takes its second factor with its rows in pairs: an element is two bf16, the lower half of the
- * upper row. Only inside functions marked AMX, after amx_available(). */
+/* Products of bf16 blocks with x86's AMX, for attention: its blocks are too small for one oneDNN
+ * call each. A tile is 16 rows of 64 bytes. TDPBF16PS multiplies pairs of neighbours, so the second
+ * factor is stored as pairs of rows: an element is two bf16, the lower half from the upper row
+ * (VNNI layout; Intel, "Architecture Instruction Set Extensions", chapter AMX). Only inside
+ * functions marked AMX, after attention_amx_available(). */
 #ifndef SHOAL_KERNELS_CPU_AMX_H
 #define SHOAL_KERNELS_CPU_AMX_H
 

@@ -1,13 +1,14 @@
-/* Attention in bf16 on the matrix unit: what forward and backward share, which is how rows become
- * the factors of products. Heads are padded with zeros to AMX_STEP elements, blocks to their full
- * size. */
+/* Attention in bf16 with AMX: how forward and backward lay out rows as factors of products. Heads
+ * are padded with zeros to AMX_STEP elements, blocks to their full size, so that no product has an
+ * edge. */
 #ifndef SHOAL_KERNELS_CPU_ATTENTION_AMX_H
 #define SHOAL_KERNELS_CPU_ATTENTION_AMX_H
 
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/attention.h"
 
-/* This machine can, and oneDNN, which asks the system's leave for all of us, may. */
+/* Whether this machine has AMX and Linux lets the process use it: oneDNN asks for the permission
+ * (arch_prctl). */
 bool attention_amx_available(void);
 
 /* As attention's forward and backward, of a struct attention_args in bf16. */
@@ -30,7 +31,7 @@ static inline int64_t attention_padded(int64_t hd)
 void attention_amx_rows(bf16 *rows, const bf16 *x, int64_t first, int64_t stride, int64_t T,
                         int64_t hd);
 
-/* The other forms are made of such rows, block by block. */
+/* The other layouts are made from such rows, block by block. */
 /* transposed: [padded, ATTENTION_BLOCK] a block: a first factor. */
 void attention_amx_transpose(bf16 *transposed, const bf16 *rows, int64_t blocks, int64_t padded);
 /* transposed: [padded / 2, ATTENTION_BLOCK] pairs a block: the rows as columns of a second factor.

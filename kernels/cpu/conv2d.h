@@ -1,6 +1,6 @@
-/* The two ways to convolve: by Winograd's transform where it fits, else as a matrix product over
- * copied patches. conv2d.c chooses. Both compute in fp32, an image at a time: one of a bf16 tensor
- * is converted when its turn comes, and what becomes of it is rounded when it is done. */
+/* Two convolution algorithms: Winograd's where it fits, else a matrix product over copied patches
+ * (im2col). conv2d.c chooses. Both compute in fp32, an image at a time: an image of a bf16 tensor
+ * is converted when it is read, and its result is rounded when it is written. */
 #ifndef SHOAL_KERNELS_CPU_CONV2D_H
 #define SHOAL_KERNELS_CPU_CONV2D_H
 

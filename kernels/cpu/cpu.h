@@ -1,6 +1,5 @@
-/* Inside the CPU backend: a stream is one worker thread with a queue of closures; an op is a
- * function that checks its arguments and queues a closure. Only files of kernels/cpu include this.
- */
+/* Inside the CPU backend: a stream is one worker thread with a queue of closures. An op checks its
+ * arguments and queues a closure. Only files of kernels/cpu include this. */
 #ifndef SHOAL_KERNELS_CPU_CPU_H
 #define SHOAL_KERNELS_CPU_CPU_H
 
@@ -10,8 +9,8 @@
 
 enum { CPU_CLOSURE_MAX_BYTES = STREAM_CALL_MAX_BYTES + 32 };
 
-/* Queues run(args) with a copy of the `bytes` at `args`. Blocks while the queue is full. name: of
- * the op in traces, behind a "cpu_"; it lives on. NULL: it is none. */
+/* Queues run(args) with a copy of the `bytes` at `args`. Blocks while the queue is full. name: the
+ * op's in traces, behind "cpu_", static; NULL: it is no op. */
 void cpu_queue(struct stream *s, const char *name, void (*run)(void *args), const void *args,
                size_t bytes);
 
@@ -22,8 +21,8 @@ void cpu_queue(struct stream *s, const char *name, void (*run)(void *args), cons
         cpu_queue((s), __func__, (run), &(type){__VA_ARGS__}, sizeof(type));                       \
     } while (0)
 
-/* The same for work that is the sum of its pieces: piece(args, first, last) does [first, last) of
- * `count`; the stream's threads share the pieces, each of `grain` or fewer at the end. */
+/* Likewise for work that splits into pieces: piece(args, first, last) does [first, last) of
+ * `count`. The stream's threads share the pieces, each of `grain` elements, the last of fewer. */
 typedef void cpu_piece(const void *args, int64_t first, int64_t last);
 void cpu_queue_pieces(struct stream *s, const char *name, cpu_piece *piece, int64_t count,
                       int64_t grain, const void *args, size_t bytes);
@@ -44,10 +43,9 @@ void cpu_fail(struct stream *s, const struct error *err);
  * until the closure ends. 64-byte aligned; not counted as device memory. */
 void *cpu_scratch(struct stream *s, size_t bytes);
 
-/* Functions with long loops are compiled twice, for AVX2 and FMA and for what the build asks for,
- * and the machine chooses when the program starts: before sanitizers are ready, so not with them.
- * Nor with clang, which builds fuzz targets only: its version 14 makes one name of two static ones.
- */
+/* Functions with long loops are compiled for several x86-64 levels; the loader picks one when the
+ * program starts (ifunc). That is before sanitizers are ready, so their builds have one version.
+ * clang builds only fuzz targets, and version 14 merges two static functions of one name. */
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) &&                 \
     !defined(__SANITIZE_ADDRESS__)
 #define CPU_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -55,7 +53,8 @@ void *cpu_scratch(struct stream *s, size_t bytes);
 #define CPU_HOT
 #endif
 
-/* Sums over rows are made in this many parts, each of rows in order, whatever the thread count. */
+/* Sums over rows have this many parts, each of rows in order: the bits do not depend on the thread
+ * count. */
 enum { CPU_ROW_PARTS = 16 };
 
 /* sums: [cols] (+)= the sum of the rows of x: [rows, cols], `stride` elements apart: the gradient

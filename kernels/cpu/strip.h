@@ -1,6 +1,6 @@
-/* Tensors of either dtype for loops that compute in fp32: a piece of a tensor is read as floats and
- * written from floats, a strip at a time. A strip of an fp32 tensor is the tensor itself; one of
- * bf16 is converted in a buffer that stays in the L1 cache. */
+/* Loops that compute in fp32 read and write tensors of either dtype a strip at a time. A strip of
+ * an fp32 tensor is the tensor itself; a bf16 strip is converted in a buffer that stays in the L1
+ * cache. */
 #ifndef SHOAL_KERNELS_CPU_STRIP_H
 #define SHOAL_KERNELS_CPU_STRIP_H
 

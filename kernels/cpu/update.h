@@ -1,5 +1,5 @@
-/* Optimizer steps on the CPU: what a rule does to one element, in fp32, is done to all of a flat
- * piece, whatever the dtype of weights and state. The only place that rounds them. */
+/* Optimizer steps on the CPU: applies a rule, in fp32, to each element of a flat piece, and rounds
+ * weights and state to their dtype. */
 #ifndef SHOAL_KERNELS_CPU_UPDATE_H
 #define SHOAL_KERNELS_CPU_UPDATE_H
 

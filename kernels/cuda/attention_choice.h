@@ -1,10 +1,10 @@
-/* Whose attention a call gets: our kernels' or cuDNN's. Pure: the call, the environment variable
- * and a table of what was measured.
+/* Chooses between our attention kernels and cuDNN's. Pure: it knows the call, the environment
+ * variable and a table of measurements.
  *
- * Auto is cuDNN's where the table has it ahead, else ours: on an architecture without rows too. The
- * table is attention_table.c, which `make attention-table` writes on a machine with a GPU. So far
- * it has no rows: cuDNN's path has run on no GPU yet. Where others have measured kernels built as
- * ours are (flash attention 2 on the matrix instructions of compute capability 8.0) against it:
+ * "auto" takes cuDNN's where the table measured it faster, else ours; an architecture without rows
+ * gets ours. `make attention-table` writes the table (attention_table.c) on a machine with a GPU.
+ * It has no rows yet: cuDNN's path has run on no GPU so far. Others have measured kernels of our
+ * design (FlashAttention-2 on the mma instructions of compute capability 8.0) against cuDNN:
  *  - 9.0, forward, causal or not: FlashAttention-3's authors measured on an H100, bf16, causal, T =
  *    8192: cuDNN 9.1 makes 529 TFLOP/s with heads 128 wide and 379 with 64; FlashAttention 2 makes
  *    333 and 295 (Shah et al. 2024, github.com/Dao-AILab/flash-attention).
@@ -13,11 +13,11 @@
  *    instructions are not faster there than Triton's.
  *  - 8.0 to 8.9: Hugging Face measured cuDNN at 0.82 and 0.93 of FlashAttention 2 on an A100 and an
  *    A10G, and equal on an L40S (huggingface/transformers, issue 48163).
- *  - backward: those figures are of cuDNN's other form, in which two runs differ; the one that
- *    ops.h can take (cudnn_attention.h) holds scores in memory, and nobody has published it.
- *  - Below T = 1024 attention is a small part of a step, and no figure is of there.
- * cuDNN's backward takes a workspace of up to 256 MiB (cudnn.c). A run's plan has it where the
- * environment asks for cuDNN; rows that choose it have to tell run_plan_facts.c. */
+ *  - backward: published figures are of cuDNN's nondeterministic form. The form that ops.h can use
+ *    (cudnn_attention.h) keeps scores in memory; nobody has published its speed.
+ *  - Below T = 1024 attention is a small part of a step; there are no figures.
+ * cuDNN's backward takes a workspace of up to 256 MiB (cudnn.c). A run's plan counts it if the
+ * environment asks for cuDNN; who adds rows that choose cuDNN extends run_plan_facts.c. */
 #ifndef SHOAL_KERNELS_CUDA_ATTENTION_CHOICE_H
 #define SHOAL_KERNELS_CUDA_ATTENTION_CHOICE_H
 
@@ -36,21 +36,20 @@ int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct 
 enum attention_direction { ATTENTION_FORWARD, ATTENTION_BACKWARD };
 enum attention_mask { ATTENTION_FULL, ATTENTION_CAUSAL };
 
-/* What both took for a kind of calls: bf16, without bias, dropout and padding, which is all that
- * cuDNN is asked for. It stands for calls of its T keys and more, up to the next row of its kind;
- * those of fewer keys than the first are ours. Batch and heads are those of usual models of such a
- * length. */
+/* Measured times of both for a kind of calls: bf16, without bias, dropout and padding; cuDNN gets
+ * no others. A row covers T keys and more, up to the next row of its kind. Calls with fewer keys
+ * than the first row are ours. Batch and heads are those of usual models of that length. */
 struct attention_measured {
     int architecture; /* device_architecture(); 0: the end of the table */
     enum attention_direction direction;
     int64_t hd;
     enum attention_mask mask;
     int64_t T;
-    double ours_ms, cudnn_ms; /* cuDNN's is to be taken where it is less by more than chance */
+    double ours_ms, cudnn_ms; /* cuDNN's must be shorter by more than noise */
 };
 extern const struct attention_measured attention_table[];
 
-/* What is decided by. */
+/* The inputs of the decision. */
 struct attention_choice {
     enum attention_mode mode;
     int architecture;
@@ -60,9 +59,9 @@ struct attention_choice {
 /* Whether the table knows the architecture. */
 bool attention_is_measured(const struct attention_choice *choice);
 
-/* Whether cuDNN is to be asked. False for all that it is never asked: another dtype than bf16, a
- * bias, dropout, padding, heads that are neither 64 nor 128 wide, strides that are no multiples of
- * 16 bytes. */
+/* Whether to try cuDNN. False for calls that it never gets: another dtype than bf16, a bias,
+ * dropout, padding, heads that are neither 64 nor 128 wide, strides that are no multiples of 16
+ * bytes. */
 bool attention_asks_cudnn(const struct attention_choice *choice, enum attention_direction direction,
                           enum dtype t, const struct attention_shape *shape);
 

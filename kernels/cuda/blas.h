@@ -1,7 +1,6 @@
-/* Matrix products by cuBLASLt. What each product needs (descriptors, the algorithm that cuBLASLt's
- * heuristic puts first) is found once and kept: a training step asks for the same few again and
- * again. The sums have one order: no algorithm that adds with atomics is let in, and a stream has
- * one workspace, so that the same product gives the same bits. fp32 is multiplied as fp32, not as
+/* Matrix products by cuBLASLt. The descriptors and the algorithm of each product are found once and
+ * cached: a training step asks for the same few. Products are deterministic: algorithms that add
+ * with atomics are excluded, and a stream has one workspace. fp32 is multiplied as fp32, not as
  * TF32. */
 #ifndef SHOAL_KERNELS_CUDA_BLAS_H
 #define SHOAL_KERNELS_CUDA_BLAS_H
@@ -15,8 +14,8 @@ extern "C" {
 
 struct blas;
 
-/* One a device, for the one thread that queues products on its streams. Errors: ERR_UNSUPPORTED if
- * there is no cuBLASLt or it does not like the GPU. */
+/* One per device, for the one thread that queues products on its streams. Errors: ERR_UNSUPPORTED
+ * if there is no cuBLASLt, or it does not support the GPU. */
 int blas_open(struct blas **ret_blas, struct error *err);
 void blas_close(struct blas *blas); /* NULL-safe; what is queued is done */
 

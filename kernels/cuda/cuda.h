@@ -1,10 +1,9 @@
-/* Inside the CUDA backend: what every op's file needs to put a kernel on a stream. Only files of
+/* Inside the CUDA backend: how an op's file launches kernels on a stream. Only files of
  * kernels/cuda include this.
  *
- * The same sources are compiled twice: by nvcc for GPUs, and by a C++ compiler for tests, where
- * <cuda_runtime.h> is the emulation's (tests/emulation/): blocks one after another, the threads of
- * a block as fibers that change places at barriers and warp shuffles. So a kernel keeps to what
- * both know:
+ * The same sources are compiled twice: by nvcc for GPUs, and by a C++ compiler for tests with the
+ * <cuda_runtime.h> of tests/emulation/. The emulation runs blocks one after another, and a block's
+ * threads as fibers that switch at barriers and warp shuffles. So kernels keep to this subset:
  *  - kernels start through CUDA_LAUNCH, dynamic shared memory is CUDA_SHARED;
  *  - every thread of a block reaches the same __syncthreads(), all 32 of a warp the same shuffle
  *    (mask CUDA_WARP): no early return before them;
@@ -35,18 +34,18 @@ int cuda_multiprocessors(const struct stream *s);
 /* Bytes of shared memory that a block can ask for (227 KiB on Hopper). */
 int64_t cuda_shared_bytes(const struct stream *s);
 
-/* Before `kernel` is launched with more than CUDA_SHARED_AT_ONCE bytes of dynamic shared memory:
- * lets it have them, of which CUDA is asked once for a kernel and device. what: the kernel, for the
- * message. */
+/* Called before a launch with more than CUDA_SHARED_AT_ONCE bytes of dynamic shared memory: raises
+ * the kernel's limit (cudaFuncSetAttribute), once per kernel and device. what: names the kernel in
+ * messages. */
 void cuda_share(struct stream *s, const void *kernel, int64_t bytes, const char *what);
 
 /* Fails the stream if `status` is an error; what: the kernel or call, for the message. The first
  * failure stays and comes out of stream_sync(). */
 void cuda_check(struct stream *s, cudaError_t status, const char *what);
 
-/* Device memory for a kernel's own use, 256-byte aligned, kept by the stream and grown when needed
- * (never inside a step that ran before with the same shapes): what an op leaves there the next op
- * on the stream may overwrite. NULL if there is none: the stream has failed then. */
+/* Scratch memory for a kernel, 256-byte aligned. The stream keeps it and grows it when needed,
+ * never in a step whose shapes ran before. The next op on the stream may overwrite it. NULL if
+ * there is no memory: the stream has failed then. */
 void *cuda_scratch(struct stream *s, size_t bytes);
 
 /* Blocks of `threads` for `count` items with one thread each, at most `most`: for kernels that

@@ -1,7 +1,6 @@
-/* cuDNN on a GPU: found when the first call wants it, its plans made once for a shape and kept, and
- * run on the op's stream with the stream's scratch. Whatever is missing (the library, a plan for
- * the shape, a call that fails) is told in one line, once for each direction, and the caller's own
- * kernels do the work. */
+/* cuDNN on a GPU: loaded at the first call that wants it. Plans are made once per shape and cached;
+ * they run on the op's stream with the stream's scratch. If the library or a plan is missing, or a
+ * call fails, one line is logged per direction, and our own kernels do the work. */
 #ifndef SHOAL_KERNELS_CUDA_CUDNN_H
 #define SHOAL_KERNELS_CUDA_CUDNN_H
 
@@ -22,8 +21,8 @@ void cudnn_close(struct cudnn *cudnn); /* NULL-safe; what is queued is done */
 /* That of the stream's device (stream.c). */
 struct cudnn *cuda_cudnn(struct stream *s);
 
-/* Queue ops.h's op if it is cuDNN's by attention_choice.h and can be done. False: nothing was
- * queued. */
+/* Queues the op of ops.h if attention_choice.h gives it to cuDNN and cuDNN can do it. False:
+ * nothing was queued. */
 bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
                              const void *k, const void *v, const struct attention_shape *shape);
 bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,

@@ -1,5 +1,5 @@
-/* What a GPU's kernels and copies did, by CUPTI, NVIDIA's library for that (libcupti.so, of the
- * CUDA Toolkit or PyTorch's wheels). It serves a process, so one device at a time. */
+/* A GPU's kernels and copies as CUPTI records them (libcupti.so, from the CUDA Toolkit or PyTorch's
+ * wheels). CUPTI is one per process, so one device at a time. */
 #ifndef SHOAL_KERNELS_CUDA_CUPTI_H
 #define SHOAL_KERNELS_CUDA_CUPTI_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* The namesakes in struct backend. Errors: no CUPTI, no right to use it, another tool or device
- * that does. */
+/* The namesakes in struct backend. Errors: there is no CUPTI, no permission to use it, or another
+ * tool or device uses it. */
 int cuda_trace_begin(struct device *device, struct error *ret_why);
 void cuda_trace_end(struct device *device, trace_add *add, void *ctx);
 

@@ -1,5 +1,5 @@
 /* Division by a number that the host knows, in three instructions instead of twenty (Granlund and
- * Montgomery 1994): places in images are found by many. */
+ * Montgomery 1994). Index arithmetic of images needs many. */
 #ifndef SHOAL_KERNELS_CUDA_DIVIDER_H
 #define SHOAL_KERNELS_CUDA_DIVIDER_H
 
@@ -24,7 +24,7 @@ static inline struct divider divider_of(int64_t divisor)
 }
 
 #ifdef __cplusplus
-/* n / divisor for n < 2^31, and what is left of n. */
+/* n / divisor for n < 2^31, and the remainder. */
 static __device__ inline uint32_t divide(uint32_t n, const struct divider &d,
                                          uint32_t *ret_remainder)
 {

@@ -1,5 +1,5 @@
-/* Graphs of the CUDA backend: what a stream captures, piece by piece. For stream.c, which knows
- * what an op is and what parts a graph. */
+/* Graphs of the CUDA backend: what a stream captures, piece by piece. stream.c decides what is
+ * captured and where a graph is split. */
 #ifndef SHOAL_KERNELS_CUDA_GRAPH_H
 #define SHOAL_KERNELS_CUDA_GRAPH_H
 
@@ -11,9 +11,9 @@ extern "C" {
 
 struct cuda_graph;
 
-/* What the stream is given next is captured. */
+/* Begins a capture. */
 void cuda_graph_capture(struct cuda_graph *graph);
-/* Launches what was captured; until the next capture the stream takes what it is given. */
+/* Ends the capture and launches it. */
 void cuda_graph_part(struct cuda_graph *graph);
 
 /* The namesakes in struct backend. */

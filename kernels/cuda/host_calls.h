@@ -1,7 +1,7 @@
-/* Host functions in a stream's order that may wait, as collectives over the network do. CUDA may
- * run the host functions of all streams on one thread, where one that waits keeps all others from
- * running; so a stream has a thread of its own for them, and stands still until that thread has
- * written the function's number to a word that the GPU watches. */
+/* Host functions in stream order that may block, as collectives over the network do. CUDA may run
+ * the host functions of all streams on one thread (cudaLaunchHostFunc), where one that blocks holds
+ * up the others. So each stream has its own thread for them. The stream waits until that thread has
+ * written the function's number to a word that the GPU watches (cuStreamWaitValue32). */
 #ifndef SHOAL_KERNELS_CUDA_HOST_CALLS_H
 #define SHOAL_KERNELS_CUDA_HOST_CALLS_H
 

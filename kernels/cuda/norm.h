@@ -1,4 +1,8 @@
-/* What the norms share: how their backward is cut into blocks, and its sums over the rows. */
+/* What the norms share: how backward is split into blocks, and its sums over the rows.
+ *
+ * Summing dw over rows is the part of backward that crosses rows. Each group of threads keeps its
+ * own partial sum, a block adds those of its groups in a fixed order, and a last kernel adds those
+ * of the blocks: the bits do not depend on which block runs first, as they would with atomics. */
 #ifndef SHOAL_KERNELS_CUDA_NORM_H
 #define SHOAL_KERNELS_CUDA_NORM_H
 
@@ -7,10 +11,10 @@
 
 #ifdef __cplusplus
 
-/* Blocks take rows in turn, one for each group of `lanes` threads. A group adds its rows' shares of
- * the parameters' gradients up in shared memory, `count` floats; a block leaves its groups' sum in
- * its row of `parts`: [blocks, count] in scratch memory. Where the floats are too many for shared
- * memory, a block is one group that adds up in its row of parts. */
+/* Blocks stride over the rows; each group of `lanes` threads takes one row at a time. A group sums
+ * its rows' gradients of the parameters in shared memory, `count` floats. A block writes the sum of
+ * its groups to its row of `parts`: [blocks, count] in scratch memory. If the floats do not fit
+ * shared memory, a block is one group, which sums in its row of parts. */
 struct norm_plan {
     int lanes;
     unsigned blocks;

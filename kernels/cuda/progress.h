@@ -1,7 +1,7 @@
-/* What CUDA does not know of a stream: failures of ours (a host function that failed), which go
- * where CUDA's order goes. A stream's calls, records and waits are numbered points; an event
- * carries the point it was recorded at, and what fails in a stream up to there fails those that
- * waited for it. From any thread: host functions run on others. */
+/* Failures of host functions, which CUDA does not know, and how they spread along streams and
+ * events. A stream numbers its calls, records and waits (points). An event carries the point it was
+ * recorded at. If the stream failed up to that point, every stream that waited for the event fails.
+ * Any thread may call: host functions run on threads of their own. */
 #ifndef SHOAL_KERNELS_CUDA_PROGRESS_H
 #define SHOAL_KERNELS_CUDA_PROGRESS_H
 
@@ -17,7 +17,7 @@ extern "C" {
 struct progress; /* of a stream */
 
 struct progress *progress_open(void);
-/* The stream is gone. Those who keep a reference may go on asking. */
+/* The stream is closed. Holders of a reference may still ask. */
 void progress_close(struct progress *p);
 
 struct progress *progress_reference(struct progress *p); /* returns p */
@@ -28,13 +28,12 @@ uint64_t progress_step(struct progress *p);
 /* From now on p waits for `source` to reach `point`: if that fails, so does p. */
 void progress_wait(struct progress *p, struct progress *source, uint64_t point);
 
-/* Point `at` failed, unless one before it has, and with it who waits for it. */
+/* Point `at` failed, unless an earlier one has; so did every stream that waits for it. */
 void progress_fail(struct progress *p, uint64_t at, const struct error *err);
 /* Whether a point up to this one failed. */
 bool progress_has_failed(struct progress *p, uint64_t point);
 
-/* When all of the stream is done: its failure, if there is one; else what it waited for is
- * forgotten, which did not fail either. */
+/* Called when the stream is idle: its failure, if there is one; else forgets what it waited for. */
 bool progress_end(struct progress *p, struct error *ret_failure);
 
 #ifdef __cplusplus

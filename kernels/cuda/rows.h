@@ -9,7 +9,7 @@
 
 enum { ROW_THREADS = 256, ROW_WARPS = ROW_THREADS / 32 };
 
-/* Threads for a row of `items`, about four for each. */
+/* Threads for a row of `items`: one for about four items. */
 static inline int row_lanes(int64_t items)
 {
     int lanes = 32;
@@ -24,8 +24,8 @@ static __device__ inline int64_t row_of(int lanes)
     return (int64_t)blockIdx.x * (ROW_THREADS / lanes) + (int)threadIdx.x / lanes;
 }
 
-/* Room in shared memory for group_sums. Calls alternate between two halves, so that one barrier a
- * call is enough: who is in the next call is past all readers of the one before it. */
+/* Shared memory of group_sums. Calls alternate between its two halves, so one barrier per call is
+ * enough: a thread in the next call is past all readers of the call before. */
 template <int COUNT> struct group_room {
     float at[2][ROW_WARPS][COUNT];
 };

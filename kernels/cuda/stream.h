@@ -32,11 +32,11 @@ struct cuda_device {
     struct cudnn *cudnn; /* attention, where it is cuDNN's; its own */
 };
 
-/* CUDA's calls of this thread are for the device from now on. */
+/* Makes the device current for this thread's CUDA calls. */
 void cuda_use(const struct cuda_device *device);
 
-/* The error that a CUDA call's failure is; returns -1. A GPU that is lost or in a fault is
- * ERR_PEER: a restart, on another GPU perhaps, may help. what: the call. */
+/* Sets *err from a failed CUDA call and returns -1. A lost or faulty GPU is ERR_PEER: a restart,
+ * perhaps on another GPU, may help. what: the call. */
 int cuda_error(struct error *err, cudaError_t status, const char *what);
 
 /* Whether the build has code for the current GPU. probe.cu */

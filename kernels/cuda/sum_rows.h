@@ -1,4 +1,4 @@
-/* Sums over the rows of a tensor: the gradient of a bias, and of what a norm multiplies by. */
+/* Sums over the rows of a tensor: the gradients of biases and of norms' weights. */
 #ifndef SHOAL_KERNELS_CUDA_SUM_ROWS_H
 #define SHOAL_KERNELS_CUDA_SUM_ROWS_H
 

@@ -1,7 +1,7 @@
-/* Optimizer steps on a GPU: what a rule does to one element, in fp32, is done to all of a flat
- * piece, whatever the dtype of weights and state. The only place that rounds them. A rule is a
- * struct with a device function step(w, g, a, b); a, b: the element's state. Products and sums are
- * fused there where it says so and nowhere else: the dtypes differ in what is stored alone. */
+/* Optimizer steps on a GPU: applies a rule, in fp32, to each element of a flat piece, and rounds
+ * weights and state to their dtype. A rule is a struct with a device function step(w, g, a, b); a,
+ * b: the element's state. The rule names each fused multiply-add, so both dtypes compute the same
+ * and differ only in rounding. */
 #ifndef SHOAL_KERNELS_CUDA_UPDATE_H
 #define SHOAL_KERNELS_CUDA_UPDATE_H
 
