@@ -1,6 +1,7 @@
-/* Attention in blocks of queries and keys (Dao et al. 2022). Forward goes over the keys of a block
- * of queries once, with the softmax of what it has seen so far (Milakov and Gimelshein 2018).
- * Blocks are computed in fp32; products of blocks are oneDNN's. */
+/* Attention in blocks of queries and keys (FlashAttention, Dao et al. 2022): T x T scores would not
+ * fit a cache, 64 x 64 of them do. Forward walks over the keys of a block of queries once, with the
+ * online softmax (Milakov and Gimelshein 2018; attention_forward.cu has the formulas). Blocks are
+ * computed in fp32; oneDNN multiplies them. */
 #include "kernels/attention_shape.h"
 #include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/gemm.h"

@@ -1,3 +1,7 @@
+/* Attention forward in bf16 with AMX. It follows attention.c with two differences, both for the
+ * matrix unit's sake. Keys and values of a head are laid out once as second factors (pairs of rows,
+ * amx.h) and serve all query heads that read them. A block of queries meets KEYS keys at once
+ * instead of 64, so that the softmax's vector loops are longer. */
 #include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/vector_math.h"
 

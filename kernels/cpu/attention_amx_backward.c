@@ -1,6 +1,7 @@
-/* Attention's gradients in bf16 on the matrix unit: the order of work is attention_backward.c's.
- * Products are arranged so that a block of probabilities is only ever a second factor and one of
- * their gradients also a first one, as it lies: dk and dv are summed transposed. */
+/* Attention's gradients in bf16 with AMX, in attention_backward.c's order of work. A second factor
+ * is stored as pairs of rows, a first factor as it lies, and changing a layout is work of its own.
+ * So products are arranged such that P is only ever a second factor, and dS also a first one: dK^T
+ * = Q^T dS and dV^T = dO^T P are summed transposed, and stored transposed back once. */
 #include "kernels/cpu/attention_amx.h"
 
 #ifndef __x86_64__

@@ -1,7 +1,10 @@
-/* Attention's gradients (Dao et al. 2022). A thread has a key-value head of a sequence to itself,
- * with all query heads that read it, so that every sum is made in one order: head by head, keys by
- * keys, queries by queries; the bias's, at last, sequence by sequence. Probabilities are made anew
- * from the log of their sum. */
+/* Attention's gradients (FlashAttention, Dao et al. 2022): with P = exp(S - lse), dP = dO V^T and
+ * delta = rowsum(dO * O), dS = P * (dP - delta), and then dV = P^T dO, dQ = dS K, dK = dS^T Q. P is
+ * recomputed from the log-sum-exp that forward kept.
+ *
+ * A thread owns a key-value head of a sequence with all query heads that read it. So every sum has
+ * one order, whatever the thread count: head by head, keys by keys, queries by queries; the bias's
+ * gradient at last, sequence by sequence. */
 #include "kernels/cpu/attention_amx.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector_math.h"

@@ -1,4 +1,6 @@
-/* Layer normalisation (Ba, Kiros and Hinton 2016), as torch.nn.LayerNorm. */
+/* Layer normalisation (Ba, Kiros and Hinton 2016), as torch.nn.LayerNorm. The variance is that of x
+ * - mean, in a second pass over the row: mean(x^2) - mean^2 loses all digits where the mean is
+ * large. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/strip.h"
 

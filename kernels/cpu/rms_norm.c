@@ -1,4 +1,5 @@
-/* Root mean square normalisation (Zhang and Sennrich 2019). */
+/* Root mean square normalisation (Zhang and Sennrich 2019). Sums are of fp32 within a strip and of
+ * double over the strips: D is up to tens of thousands, and vector lanes hold floats. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/strip.h"
 

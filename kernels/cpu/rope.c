@@ -1,4 +1,8 @@
-/* Rotary position embedding (Su et al. 2021). */
+/* Rotary position embedding (RoFormer, Su et al. 2021): pair i of token t is rotated by t *
+ * theta_i. The paper pairs elements 2i and 2i + 1. Hugging Face's checkpoints have the weights
+ * permuted so that pairs are i and i + hd/2, and that is what loops over neighbours want. A
+ * rotation's transpose is the rotation back, so backward is the same op with the sine's sign
+ * changed. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/strip.h"
 

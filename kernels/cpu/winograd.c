@@ -8,7 +8,16 @@
  * are the adjoints of the same steps:
  *     backward data    dx = B [ (A dy A') . (G w G')' ] B'     added up where tiles overlap
  *     backward weights dw = G' [ (B' x B)' . (A dy A') ] G     summed over tiles
- * Transforms work on 8 channels at a time. */
+ * The matrices are those of the paper's section 4.1:
+ *
+ *          1  0 -1  0          1    0    0          1  1  1  0
+ *     B' = 0  1  1  0      G = 1/2  1/2  1/2   A' = 0  1 -1 -1
+ *          0 -1  1  0          1/2 -1/2  1/2
+ *          0  1  0 -1          0    0    1
+ *
+ * B and A hold only 0, 1 and -1: their transforms are additions, written out below. Transforms work
+ * on 8 channels at a time, images being channels-last. Rounding differs from the plain sum's, by a
+ * few units in the last place: F(2x2) is the tile size that stays that near; F(4x4) does not. */
 #include "kernels/cpu/conv2d.h"
 #include "kernels/cpu/gemm.h"
 

@@ -1,6 +1,13 @@
-/* Attention forward on matrix units: a block takes a tile of queries through the keys, with the
- * softmax of what it has seen so far (Milakov and Gimelshein 2018; Dao 2023). The next tile of keys
- * and values comes in while one is worked on. */
+/* Attention forward on tensor cores: FlashAttention-2 (Dao 2023), algorithm 1. A block holds a tile
+ * of queries and walks over the keys with the online softmax (Milakov and Gimelshein 2018): m' =
+ * max(m, rowmax(S))    l' = exp(m - m') l + rowsum(exp(S - m')) O' = exp(m - m') O + exp(S - m') V
+ * and divides by l once, at the end. The rules of that paper that matter here:
+ *  - each warp has query rows of its own and sees all keys, so warps exchange nothing
+ * (section 3.3);
+ *  - the output is scaled at the end instead of at each tile (section 3.1.1);
+ *  - exponents are exp2 of scores times log2 e: one multiply-add and one ex2;
+ *  - O is rescaled only when some row of the warp has a new largest score.
+ * cp.async brings the next tile of keys and values while one is worked on (two stages). */
 #include "kernels/cuda/attention_tile.h"
 
 enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 2, QUERIES = 16 * ROWS * WARPS, KEYS = 64 };
@@ -22,7 +29,10 @@ __device__ static float quad_sum(float x)
     return x + __shfl_xor_sync(CUDA_WARP, x, 2);
 }
 
-/* Scores x become exp2(factor * x - largest); y and the sums are brought to the new largest. */
+/* Scores x become exp2(factor * x - largest); y and the sums are rescaled to the new largest. A row
+ * is spread over the four lanes of a quad, so its maximum takes two shuffles; its sum stays apart
+ * in the lanes until finish(). A masked score is -infinity, whose exp2 is 0: each row sees a key in
+ * its first tile, so largest is finite from then on. */
 template <int HD>
 __device__ static void online_softmax(float (&x)[ROWS][KEYS / 8][4], float (&y)[ROWS][HD / 8][4],
                                       struct softmax &state, float factor)

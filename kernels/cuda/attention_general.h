@@ -1,7 +1,8 @@
-/* Attention for any head width, in fp32: a block works on a tile of TILE queries (or keys) with a
- * tile of TILE keys (or queries) after the other, in pieces of CHUNK columns of the heads. A warp
- * has ROWS rows of the tile, a lane one column of the scores. Wide heads' outputs are cut into
- * slices of SLICE columns with a block each, which makes the scores anew. */
+/* Attention for any head width and dtype, without tensor cores: the same algorithm as
+ * attention_forward.cu and its backward. A block walks with a tile of TILE queries (or keys) over
+ * tiles of TILE keys (or queries), in pieces of CHUNK columns of the heads. A warp has ROWS rows of
+ * the tile, a lane one column of the scores. Outputs of wide heads are split into slices of SLICE
+ * columns, for the registers' sake; each slice has a block, which recomputes the scores. */
 #ifndef SHOAL_KERNELS_CUDA_ATTENTION_GENERAL_H
 #define SHOAL_KERNELS_CUDA_ATTENTION_GENERAL_H
 

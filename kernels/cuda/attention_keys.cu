@@ -1,7 +1,11 @@
-/* The gradients of attention's keys and values on matrix units: a block takes a tile of keys
- * through all queries that see it, head by head of those that share the keys. Scores are made
- * transposed, keys by queries, so that probabilities and their gradients are at once what the
- * products with dy and q want as their left factor. */
+/* dK and dV of attention on tensor cores (FlashAttention-2, algorithm 2, with the loops split in
+ * two kernels): dV = P^T dO, dS = P * (dP - delta), dK = dS^T Q. The paper adds dQ of all key tiles
+ * with atomics; here attention_queries.cu makes dQ in a pass of its own, so sums have one order and
+ * two runs give the same bits.
+ *
+ * A block takes a tile of keys through all queries that see it, head by head of those that share
+ * the keys. It makes scores transposed, keys by queries: then P^T and dS^T are in registers as the
+ * first factors of the products with dO and Q. */
 #include "kernels/cuda/attention_tile.h"
 
 /* How wide heads are cut up, for what registers hold: dk and dv. */

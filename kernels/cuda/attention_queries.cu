@@ -1,6 +1,8 @@
-/* The gradient of attention's queries on matrix units: a block takes a tile of queries through the
- * keys, as forward does; probabilities are made anew from the log of their sum. On the way it
- * leaves what attention_keys.cu needs (args.delta) and, with a bias, its gradient's diagonals. */
+/* dQ of attention on tensor cores: dQ = dS K with dS = P * (dP - delta), dP = dO V^T. A block takes
+ * a tile of queries over the keys, as forward does. P = exp(S - lse) is recomputed from the
+ * log-sum-exp that forward kept (FlashAttention-2, algorithm 2). The block also writes delta =
+ * rowsum(dO * O) for attention_keys.cu and, with a bias, the diagonals of its gradient: a bias by
+ * relative position gets the sum of dS over each diagonal. */
 #include "kernels/cuda/attention_tile.h"
 
 /* How wide heads are cut up, for what registers and shared memory hold. */

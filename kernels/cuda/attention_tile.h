@@ -8,8 +8,9 @@
 
 #ifdef __cplusplus
 
-/* Where 16 bytes `chunk` of a row of a tile [rows, HD] lie: eight rows' chunks of one number are in
- * different banks. */
+/* Where 16 bytes `chunk` of a row of a tile [rows, HD] lie. The chunk's number is XORed with the
+ * row's (a swizzle): ldmatrix reads one chunk of eight rows at once, and rows are a multiple of 128
+ * bytes, so without it all eight would be in the same banks. */
 template <int HD> __device__ inline bf16 *tile_chunk(bf16 *tile, int row, int chunk)
 {
     return tile + row * HD + 8 * (chunk ^ (row & 7));
@@ -47,7 +48,9 @@ __device__ inline void tile_fetch(struct matrix_copies &copies, bf16 *tile,
     }
 }
 
-/* x += a b^T: the warp's rows of a, from the tile's place `a` on, with COLS rows of b. */
+/* x += a b^T, as S = Q K^T: the warp's rows of a, from the tile's place `a` on, with COLS rows of
+ * b. mma wants its second factor by columns; those of b^T are the rows of b, so b is loaded as it
+ * lies. */
 template <int HD, int ROWS, int COLS>
 __device__ inline void tile_mma_qk(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 *b)
 {
@@ -72,7 +75,9 @@ __device__ inline void tile_mma_qk(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 
     }
 }
 
-/* y += x b: x rounded, b: COLS rows of HD. */
+/* y += x b, as O = P V: x rounded to bf16, b: COLS rows of HD. x comes in the layout of a product's
+ * result, which is that of a first factor (matrix.h). The columns of b cross its rows: ldmatrix
+ * transposes them on the way. */
 template <int HD, int ROWS, int COLS>
 __device__ inline void tile_mma_pv(float (&y)[ROWS][HD / 8][4], const float (&x)[ROWS][COLS / 8][4],
                                    bf16 *b)
@@ -127,7 +132,8 @@ struct tile_place {
     int64_t b, h, q0, k0, keys;
 };
 
-constexpr int64_t TILE_FAR = 1 << 20; /* further than a tile is large: int is enough within one */
+/* Beyond any tile: places within one are int, which takes half of the registers of int64_t. */
+constexpr int64_t TILE_FAR = 1 << 20;
 
 /* Scores that do not count become -infinity. */
 template <bool KEY_ROWS, int ROWS, int N>

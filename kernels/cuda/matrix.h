@@ -1,15 +1,18 @@
-/* The instructions of matrix units that CUDA C++ has no words for (NVIDIA, "PTX ISA": mma,
- * ldmatrix, cp.async, ex2, cvt; all from compute capability 8.0 on), each with a plain twin for the
- * emulation. Whole warps call them. Nothing here knows what is multiplied.
+/* Tensor core instructions that CUDA C++ has no words for, each with a plain twin for the
+ * emulation. They need compute capability 8.0 (NVIDIA, "Parallel Thread Execution ISA",
+ * chapter 9.7: mma.sync.aligned.m16n8k16, ldmatrix, cp.async, ex2, cvt). Whole warps call them.
+ * Nothing here knows what is multiplied.
  *
- * A matrix of 8 x 8 bf16 lies over a warp as one register of two elements a lane, the lower half
- * first: lane l holds row l / 4, columns 2 (l % 4) and 2 (l % 4) + 1. With g = l / 4 and t = l % 4,
- * of a product D += A B, [16, 16] by [16, 8], a lane has
+ * Fragment layout ("Matrix Fragments for mma.m16n8k16 with floating point type" there): a matrix of
+ * 8 x 8 bf16 is one register per lane, two elements, the lower half first. Lane l holds row l / 4,
+ * columns 2 (l % 4) and 2 (l % 4) + 1. With g = l / 4 and t = l % 4, of a product D += A B, [16,
+ * 16] by [16, 8], a lane has
  *  - a[0]: row g, columns 2t and 2t + 1; a[1]: row g + 8, the same columns;
  *  - a[2]: row g, columns 2t + 8 and 2t + 9; a[3]: row g + 8, the same columns;
  *  - b0: rows 2t and 2t + 1 of column g; b1: rows 2t + 8 and 2t + 9 of it;
  *  - d[0], d[1]: row g, columns 2t and 2t + 1; d[2], d[3]: row g + 8, the same columns:
- *    two D side by side, rounded, are an A. */
+ *    two D side by side, rounded, are an A. So attention's probabilities go from one product into
+ * the next in registers, without shared memory. */
 #ifndef SHOAL_KERNELS_CUDA_MATRIX_H
 #define SHOAL_KERNELS_CUDA_MATRIX_H
 

@@ -1,5 +1,7 @@
-/* Root mean square normalisation (Zhang and Sennrich 2019). A row is read twice, the second time
- * from the L1 cache, which holds twice what the threads of a multiprocessor are at. */
+/* Root mean square normalisation (Zhang and Sennrich 2019), fused with the residual's addition
+ * before it: apart, the sum would be written and read again, and both ops are bound by memory. A
+ * row is read twice. The second read hits the L1 cache, which holds twice the rows that a
+ * multiprocessor's threads work on. */
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/ops.h"
 
@@ -49,7 +51,8 @@ void cuda_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd,
     });
 }
 
-/* A row's dx = rstd * (w dy - z * mean(w dy z)), z = x * rstd, and its share of dw: dy * z. */
+/* A row's dx = rstd * (w dy - z * mean(w dy z)), z = x * rstd, and its share of dw: dy * z. z is
+ * rounded for dw as forward rounded it before the product with w. */
 template <class T, int N>
 static __global__ void rms_norm_backward(T *dx, bool add_dx, const T *dy, const T *__restrict__ x,
                                          const T *__restrict__ w, const float *rstd, int64_t rows,

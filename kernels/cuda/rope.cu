@@ -1,5 +1,6 @@
-/* Rotary position embedding (Su et al. 2021). A thread has N neighbouring pairs of a token, in some
- * of its heads: the angles are read once for all of them. */
+/* Rotary position embedding (Su et al. 2021; kernels/cpu/rope.c says which pairs). A thread has N
+ * neighbouring pairs of a token in HEADS of its heads: the op is bound by memory, and so it reads
+ * the angles once for all of them. */
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/wide.h"
 
