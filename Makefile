@@ -83,10 +83,12 @@ $(BUILD)/%.c.o: %.c
 # It is the same in every variant, so it is built once for a choice of architectures.
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 # An older toolkit does not know all of them (one that does not tell is thought to); CUDA_ARCHS is taken as it is.
+# nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the first.
+GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
 ifeq ($(origin CUDA_ARCHS),undefined)
-CUDA_WANTED := 80 86 89 90a 100
+CUDA_WANTED := $(if $(filter release,$(V)),80 86 89 90a 100,$(or $(filter-out 5% 6% 7%,$(GPU_ARCHS)),80))
 CUDA_KNOWN := $(if $(NVCC),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
-CUDA_ARCHS := $(if $(CUDA_KNOWN),$(strip $(foreach a,$(CUDA_WANTED),$(if $(filter $(CUDA_KNOWN),$(a:a=)),$(a)))),$(CUDA_WANTED))
+CUDA_ARCHS := $(if $(CUDA_KNOWN),$(or $(strip $(foreach a,$(CUDA_WANTED),$(if $(filter $(CUDA_KNOWN),$(a:a=)),$(a)))),80),$(CUDA_WANTED))
 CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
 endif
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
@@ -365,7 +367,6 @@ $(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(BUILD)/tests/be
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
-GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
 GPU_BENCHES := $(addprefix build/release/,$(BENCH_PROGRAMS))
 GPU_PROGRAMS := $(addprefix build/release/tests/,gpu/gpu $(shell tests/gpu/programs.sh))
 $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
