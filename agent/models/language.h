@@ -14,8 +14,8 @@ enum { LANGUAGE_MAX_WIDTH = 1 << 20, LANGUAGE_MAX_TOKENS = 1 << 24 };
 /* Fails the tape if the batch's sequences are longer than the model can take. */
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch);
 
-/* The tokens whose logits are alive at once: `asked`, or if that is 0 what makes about 64 MiB in
- * fp32 (in bf16 half of that), but at least 1024: fewer would starve a GPU's matrix products. */
+/* How many tokens' logits are alive at once: `asked`; or if that is 0, as many as take about 64 MiB
+ * in fp32 (half of that in bf16), but at least 1024: fewer would starve a GPU's matrix products. */
 int64_t language_chunk_rows(int64_t asked, int64_t V);
 
 /* The end of a forward pass: the head on x: [B, T, D], with what the batch asks for, the loss or

@@ -68,7 +68,7 @@ struct batch {
 void model_shift_right(int32_t *ret_tokens, const int32_t *labels, int64_t rows, int64_t T,
                        int32_t start_id, int32_t pad_id);
 
-/* What a language model is, for plans, FLOPs and data. */
+/* A language model's sizes, for plans, FLOPs and data. */
 struct language_shape {
     int64_t V;          /* vocabulary */
     int64_t max_tokens; /* the most of a sequence */

@@ -53,9 +53,9 @@ struct rope_tables {
     int count;
 };
 
-/* Tables of at least T rows, made when they are first asked for, so that they are the same memory
- * ever after; all memory from `arena`. NULL if ROPE_MAX_TABLES were made: a run whose sequences
- * have that many lengths that need tables of their own. */
+/* Tables of at least T rows. The first call makes them; they stay at one address, for
+ * tape_constant(). All memory from `arena`. NULL if ROPE_MAX_TABLES exist: sequences have too many
+ * lengths that need a table of their own. */
 const struct rope_pair *rope_tables_get(struct rope_tables *tables, struct arena *arena,
                                         const struct rope *rope, int64_t hd, int64_t T,
                                         int64_t max_positions);

@@ -1,7 +1,7 @@
-/* What a model is made of, as torch.nn.Module sees it: a tree of named modules with parameters.
- * Declared once by the model; read by the wrap policy (which modules become units), the shard
- * engine (which binds values and gradients), checkpoints (names and shapes) and the printed tree.
- * Holds no values of its own. */
+/* The module tree of a model, as torch.nn.Module's: named modules with parameters. The model
+ * declares it once. The wrap policy reads it (which modules become units), as do the shard engine
+ * (which binds values and gradients), checkpoints (names and shapes) and the printed tree. It holds
+ * no values. */
 #ifndef SHOAL_AGENT_MODULE_H
 #define SHOAL_AGENT_MODULE_H
 
@@ -23,8 +23,8 @@ struct param_init {
     float a, b; /* uniform: from a to b (a = b: that constant); normal: mean, standard deviation */
 };
 
-/* A parameter. Shape, name and initial distribution come from the model; the rest is bound by the
- * shard engine while the parameter's unit is gathered, and NULL otherwise. */
+/* A parameter. Shape, name and initial distribution come from the model. The shard engine binds
+ * value and gradient while the parameter's unit is gathered; they are NULL otherwise. */
 struct param {
     const char *name; /* full name, as in PyTorch's state_dict: "conv1.weight" */
     int dims;
@@ -49,8 +49,8 @@ struct module {
     bool is_block;           /* a transformer block: what TRANSFORMER_BASED_WRAP wraps by default */
     bool is_shared;          /* used at several places of a pass (a tied embedding), so never a unit
                                 of its own: it stays in its parent's */
-    bool is_head;            /* what a task adds to a model: weights of the model for another task
-                                lack it, and it then keeps its initial values */
+    bool is_head;            /* a task's head: weights for another task lack it, and it then keeps
+                                its initial values */
     float dropout;           /* a Dropout: its probability; else 0 */
     struct param *params[MODULE_MAX_PARAMS];
     int param_count;
@@ -65,11 +65,10 @@ struct module {
  */
 struct module *module_new(struct arena *arena, const char *name, const char *class_name,
                           const char *description);
-/* Puts `child` behind the children that `parent` has; and sets its path; returns it. */
+/* Appends `child` to the children of `parent`, sets its path and returns it. */
 struct module *module_add(struct arena *arena, struct module *parent, struct module *child);
-/* name: within the module ("weight"); the parameter's full name is the module's path and this, so
- * the module is in its tree already. index: counted by the caller (0, 1, ... in declaration order).
- */
+/* name: within the module ("weight"). The full name begins with the module's path, so the module is
+ * in its tree already. index: the caller counts, 0, 1, ... in declaration order. */
 struct param *module_add_param(struct arena *arena, struct module *m, const char *name,
                                uint64_t index, int dims, const int64_t *shape,
                                struct param_init init);

@@ -1,6 +1,6 @@
-/* Layers, in torch.nn's words: each queues its forward on the tape's stream and records its
- * backward, within the borders of its module. This is the vocabulary models are written in. Every
- * function consumes its tensor arguments (tape.h) and returns a new one, or NULL on a failed tape.
+/* Layers, in torch.nn's words: the vocabulary that models are written in. Each function queues its
+ * forward on the tape's stream and records its backward, within the borders of its module. It
+ * consumes its tensor arguments (tape.h) and returns a new tensor, or NULL on a failed tape.
  *
  * Functions that end in _new declare a module below `parent`, described as PyTorch prints it.
  * *next_index counts parameters in declaration order. */

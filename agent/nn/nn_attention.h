@@ -1,6 +1,6 @@
 /* Attention over packed tensors: each token's row holds all query heads, then the key heads, then
- * the value heads; or, of a sequence that another one looks at, the key heads and the value
- * heads. */
+ * the value heads. In cross-attention, a row of the source holds the key heads and the value heads.
+ */
 #ifndef SHOAL_AGENT_NN_ATTENTION_H
 #define SHOAL_AGENT_NN_ATTENTION_H
 
@@ -16,8 +16,8 @@ struct nn_heads {
     int64_t heads, kv_heads, hd; /* kv_heads divides heads */
 };
 
-/* Turns queries and keys by their positions, in place. cos, sin: device [T, hd / 2], fp32, alive
- * until backward has run. Returns qkv, which no other op may read in backward before. */
+/* Rotates queries and keys by their positions, in place. cos, sin: device [T, hd / 2], fp32, alive
+ * until backward has run. Returns qkv; no op before this one may read it in backward. */
 struct tensor *nn_rope(struct tape *tape, struct tensor *qkv, const struct nn_heads *heads,
                        const float *cos, const float *sin);
 
@@ -30,16 +30,14 @@ struct nn_attention_how {
      * key_counts[b] keys, 1 .. T. */
     const int32_t *key_counts;
 };
-/* What decoders do: causal, scores over sqrt(hd), no dropout. */
+/* A decoder's self-attention: causal, scores over sqrt(hd), no dropout. */
 struct nn_attention_how nn_attention_causal(const struct nn_heads *heads);
 
-/* softmax(scale * q k^T + bias) v of the tokens among each other: -> [B, T, heads * hd]. bias:
- * NULL, or [.., 2 T - 1, heads]: what is added to the scores of query q and key k at row k - q + T
- * - 1. */
+/* Self-attention, softmax(scale * q k^T + bias) v: -> [B, T, heads * hd]. bias: NULL, or [.., 2 T -
+ * 1, heads]: row k - q + T - 1 is added to the score of query q and key k. */
 struct tensor *nn_attention(struct tape *tape, struct tensor *qkv, struct tensor *bias,
                             const struct nn_heads *heads, const struct nn_attention_how *how);
-/* The same of the tokens of one sequence looking at those of another. q: [B, T_q, heads * hd]; kv:
- * [B, T_k, 2 * kv_heads * hd]. */
+/* Cross-attention. q: [B, T_q, heads * hd]; kv: [B, T_k, 2 * kv_heads * hd]. */
 struct tensor *nn_cross_attention(struct tape *tape, struct tensor *q, struct tensor *kv,
                                   const struct nn_heads *heads, const struct nn_attention_how *how);
 

@@ -13,8 +13,8 @@ extern "C" {
 struct module *nn_embedding_new(struct arena *arena, struct module *parent, const char *name,
                                 uint64_t *next_index, int64_t V, int64_t D, float stddev);
 
-/* The same with a row for padding (padding_idx; -1: none), which starts as 0 and gets no gradient
- * from what is looked up. */
+/* Likewise with a row for padding (padding_idx; -1: none), which starts as 0 and gets no gradient
+ * from look-ups. */
 struct module *nn_padded_embedding_new(struct arena *arena, struct module *parent, const char *name,
                                        uint64_t *next_index, int64_t V, int64_t D, float stddev,
                                        int64_t padding);

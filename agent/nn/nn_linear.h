@@ -16,8 +16,8 @@ struct module *nn_linear_new(struct arena *arena, struct module *parent, const c
 struct module *nn_linear_normal_new(struct arena *arena, struct module *parent, const char *name,
                                     uint64_t *next_index, int64_t in, int64_t out, bool bias,
                                     float stddev);
-/* A head whose weight is an embedding's, and its bias, if it prints with one, another module's: has
- * no parameter. */
+/* A tied head: its weight is an embedding's, its bias (if it prints with one) another module's. It
+ * has no parameter. */
 struct module *nn_linear_tied_new(struct arena *arena, struct module *parent, const char *name,
                                   int64_t in, int64_t out, bool bias);
 /* transformers' Conv1D(nf=out, nx=in): weight [in, out] from N(0, stddev), bias 0. */

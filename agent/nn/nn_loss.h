@@ -16,12 +16,11 @@ extern "C" {
 void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target, float scale,
                       double *sums);
 
-/* The head of a language model with its loss: cross-entropy of x w^T + bias with target: [rows],
- * below 0 where nothing is to be learned. x: [..., D]; weight: [V, D], of head, or an embedding's
- * that it is tied to; bias: [V], or NULL. Works on chunk_rows rows at a time, so that no more than
- * that of logits are alive, of x's dtype (ops.h, cross_entropy, tells what that means in bf16). In
- * training all of it, the loss too, is computed in backward, where each chunk's logits turn into
- * its gradients at once, in their place: sums are added to then. */
+/* A language model's head with its loss: cross-entropy of x w^T + bias with target: [rows], below 0
+ * where there is none. x: [..., D]; weight: [V, D], of head or of the embedding that it is tied to;
+ * bias: [V], or NULL. Logits of only chunk_rows rows are alive at once, in x's dtype (cross_entropy
+ * in ops.h says what that means in bf16). In training all of it, the loss too, is computed in
+ * backward: there each chunk's gradients overwrite its logits. So sums are complete only then. */
 void nn_language_loss(struct tape *tape, struct module *head, struct param *weight,
                       struct param *bias, struct tensor *x, const int32_t *target,
                       int64_t chunk_rows, float scale, double *sums);

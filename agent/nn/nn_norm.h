@@ -19,9 +19,8 @@ struct module *nn_layer_norm_new(struct arena *arena, struct module *parent, con
 /* x: [..., D]. eps: as declared. */
 struct tensor *nn_rms_norm(struct tape *tape, struct module *m, struct tensor *x, float eps);
 struct tensor *nn_layer_norm(struct tape *tape, struct module *m, struct tensor *x, float eps);
-/* The norm of nn_add(x, y), in one op: x is a residual stream, y what a layer adds to it. *ret_sum:
- * the residual stream from then on; ret_sum NULL: nobody else reads it. The bits are those of the
- * two ops. */
+/* The norm of nn_add(x, y) in one op, with the bits of the two: x is the residual stream, y a
+ * layer's output. *ret_sum: the residual stream from then on; NULL: nobody else reads it. */
 struct tensor *nn_add_rms_norm(struct tape *tape, struct module *m, struct tensor *x,
                                struct tensor *y, struct tensor **ret_sum, float eps);
 struct tensor *nn_add_layer_norm(struct tape *tape, struct module *m, struct tensor *x,

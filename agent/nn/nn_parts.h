@@ -1,4 +1,4 @@
-/* What the files of nn_* share. Private to them. */
+/* Private to nn_*.c: what they share. */
 #ifndef SHOAL_AGENT_NN_PARTS_H
 #define SHOAL_AGENT_NN_PARTS_H
 
@@ -35,10 +35,10 @@ static inline void *nn_at(void *memory, enum dtype dtype, int64_t index)
 void nn_add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *next_index, int dims,
                             const int64_t *shape);
 
-/* The gradient of an output whose op ended in relu(): through the relu, in place. */
+/* Applies relu's backward, in place, to the gradient of an output whose op ended in a relu. */
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y);
 
-/* Records nn_add(x, y), whose values are queued already. */
+/* Records nn_add(x, y); its forward is queued already. */
 void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y);
 
 /* The numbers an op keeps for its backward. */

@@ -1,4 +1,4 @@
-/* What works element by element. */
+/* Elementwise layers. */
 #ifndef SHOAL_AGENT_NN_POINTWISE_H
 #define SHOAL_AGENT_NN_POINTWISE_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* x + y, where y was: x is a residual stream, y what a layer adds to it. No op may read y in
- * backward. */
+/* x + y, in y's memory: x is the residual stream, y a layer's output. No op may read y in backward.
+ */
 struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y);
 /* silu(gate) * up. x: [..., 2 I], gate before up -> [..., I] (Shazeer 2020). */
 struct tensor *nn_swiglu(struct tape *tape, struct tensor *x);
@@ -19,7 +19,7 @@ struct tensor *nn_geglu(struct tape *tape, struct tensor *x);
 /* Gaussian error linear unit; tanh: its approximation. */
 struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh);
 struct tensor *nn_tanh(struct tape *tape, struct tensor *x);
-/* a * x, where x was. No op may read x in backward. */
+/* a * x, in x's memory. No op may read x in backward. */
 struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a);
 /* The first token of each sequence: x: [B, T, D] -> [B, D]. D is even. */
 struct tensor *nn_first_token(struct tape *tape, struct tensor *x);

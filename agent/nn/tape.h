@@ -1,13 +1,13 @@
-/* Records the ops of a forward pass and runs them backwards. Knows the device and modules, not
- * ranks: who gathers parameters and reduces gradients hooks in at the modules' borders.
+/* Reverse-mode differentiation: records the ops of a forward pass and runs them backwards. The tape
+ * knows the device and modules, not ranks: the shard engine gathers parameters and reduces
+ * gradients in hooks at the modules' borders.
  *
- * Lifetime rule, so that memory is as short-lived as can be: an op consumes its input tensors. To
- * use a tensor twice, tape_keep() it first. What backward needs is kept by the tape and freed as
- * backward passes it.
+ * Lifetime rule, for the least memory: an op consumes its input tensors. To use a tensor twice,
+ * tape_keep() it first. The tape keeps what backward reads, and frees it as backward passes.
  *
- * Failure rule, so that models read like the paper: the first failure (device memory, a hook) is
- * remembered, ops on a failed tape do nothing and return NULL, ops accept NULL; tape_backward() or
- * tape_finish() reports it. */
+ * Failure rule, so that models read like the paper: the tape remembers its first failure (device
+ * memory, a hook). Ops on a failed tape do nothing and return NULL, and ops accept NULL.
+ * tape_backward() or tape_finish() reports the failure. */
 #ifndef SHOAL_AGENT_TAPE_H
 #define SHOAL_AGENT_TAPE_H
 
@@ -24,8 +24,8 @@ extern "C" {
 #endif
 
 /* An activation: dense, on the tape's device, of the tape's dtype; so is its gradient. Its value
- * lives as long as the model holds it or a recorded op reads it in backward; its gradient from the
- * first op that writes it to the one that turns it into the gradients of its inputs. */
+ * lives as long as the model holds it or a recorded op reads it in backward. Its gradient lives
+ * from the first op that writes it to the op that consumes it. */
 struct tensor {
     const char *what; /* names it in errors; outlives the pass */
     enum dtype dtype;
@@ -38,8 +38,8 @@ struct tensor {
     int readers;    /* who needs the value: the model's references, and recorded ops */
     int recorded;   /* those of the readers that are recorded ops */
     int references; /* who needs the tensor; freed at 0 */
-    int maker;      /* 1 + the entry of the op that can make a dropped value again; 0: none */
-    void *host;     /* the value while it is away (tape_spare_memory), or NULL */
+    int maker;      /* 1 + the entry of the op that can recompute a dropped value; 0: none */
+    void *host;     /* the value while it is offloaded (tape_spare_memory), or NULL */
 };
 
 /* Called on the host while ops are being queued, in the order of the pass. */
@@ -72,15 +72,17 @@ int tape_open(struct stream *stream, enum dtype dtype, const struct tape_hooks *
               struct tape **ret_tape, struct error *err);
 void tape_close(struct tape *tape); /* NULL-safe */
 
-/* What forward keeps for backward. The same bits come out of all three. */
+/* What forward keeps for backward: activation checkpointing. All three give the same bits. */
 enum tape_keeps {
     TAPE_KEEPS_ALL,
-    TAPE_KEEPS_COSTLY,   /* not what ops with a remake function put out: they make it again */
-    TAPE_KEEPS_SEGMENTS, /* of a segment only its input: it runs again */
+    TAPE_KEEPS_COSTLY,   /* drops outputs of ops with a remake function, which recompute them */
+    TAPE_KEEPS_SEGMENTS, /* keeps a segment's inputs alone; the segment runs again */
 };
-/* How to spend time, or a link, for memory; the default is to keep all, on the device. host: where
- * values that a segment keeps go after its forward, to be brought back `horizon` (>= 1) segments
- * ahead of their use in backward; NULL: they stay. Used until tape_close(). */
+/* Trades time (keeps) or PCIe bandwidth (host) for device memory; the default is to keep all values
+ * on the device. host: a segment's kept values are copied there after its forward, and back
+ * `horizon`
+ * (>= 1) segments before backward reads them; NULL: they stay. The tape uses host until
+ * tape_close(). */
 int tape_spare_memory(struct tape *tape, enum tape_keeps keeps, struct device *host, int horizon,
                       struct error *err);
 
@@ -110,23 +112,24 @@ void tape_drop(struct tape *tape, struct tensor *t);
  */
 void *tape_alloc(struct tape *tape, size_t bytes, const char *what);
 
-/* A copy on the device of host memory that neither changes nor moves (a table of angles): made when
- * it is first asked for and kept until tape_close(). TAPE_MAX_CONSTANTS different ones at most.
- * NULL if the tape has failed. */
+/* A copy on the device of constant host memory (a table of angles). The first call makes it; it
+ * lives until tape_close(). At most TAPE_MAX_CONSTANTS different ones. NULL if the tape has failed.
+ */
 enum { TAPE_MAX_CONSTANTS = 48 };
 const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what);
 
 enum { TAPE_MAX_INPUTS = 3 };
 
-/* A part of a forward pass (a transformer block) that reads a few activations (NULL behind the
- * last) and gives one, and that may run again in backward: everything else it reads is in `args` or
- * outlives the pass, and its random numbers are named by the pass. Consumes the inputs; ones that
- * others read too (what a decoder's blocks read of the encoder) get gradients from all. */
+/* A segment: a part of a forward pass (a transformer block) that may run again in backward. It
+ * reads a few activations (NULL behind the last) and returns one. All else that it reads is in
+ * `args` or outlives the pass; the pass names its random numbers. A segment consumes its inputs. An
+ * input of several segments (the encoder's output in a decoder) gets the sum of their gradients. */
 typedef struct tensor *tape_run(struct tape *tape, const void *args,
                                 struct tensor *const inputs[TAPE_MAX_INPUTS]);
 enum { TAPE_ARGS_WORDS = 16, TAPE_SEGMENT_ARGS_BYTES = (TAPE_ARGS_WORDS - 1) * 8 };
-/* Runs it as tape_spare_memory() says, with a copy of the `bytes` (<= TAPE_SEGMENT_ARGS_BYTES) at
- * args. When it runs again it enters its modules as backward does. */
+/* Runs a segment as tape_spare_memory() says, with a copy of the `bytes` (<=
+ * TAPE_SEGMENT_ARGS_BYTES) at args. When it runs again, it enters its modules with backward's
+ * hooks. */
 struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,
                             struct tensor *const inputs[TAPE_MAX_INPUTS]);
 
@@ -136,8 +139,8 @@ struct tape_op {
      * tape_give_gradient) and the parameters' (tape_param_gradient). Not called if nothing gave the
      * output a gradient. */
     void (*backward)(struct tape *tape, struct tape_op *op);
-    /* NULL, or queues the forward again: writes output's value (fresh memory) and `memory`, the
-     * same bits as before. For ops that cost little and read their inputs. */
+    /* NULL, or queues the forward again: writes output's value (fresh memory) and `memory`, with
+     * the same bits. For cheap ops that read their inputs. */
     void (*remake)(struct tape *tape, const struct tape_op *op);
     struct module *module; /* whose parameters it used, or NULL */
     struct tensor *output; /* NULL for a loss */
@@ -146,28 +149,28 @@ struct tape_op {
     void *memory;                    /* from tape_alloc(), or NULL */
     int64_t args[TAPE_ARGS_WORDS];   /* the op's own numbers: a struct, copied in and out */
 };
-/* Ends an op: consumes its inputs and its memory (freed when backward is past it, at once if the
- * pass is not training). The output's reference stays the caller's. */
+/* Records an op. It consumes the inputs and `memory`: the tape frees them behind backward, or at
+ * once if the pass is not training. The output's reference stays the caller's. */
 void tape_record(struct tape *tape, const struct tape_op *op);
 
 /* Memory for an op to write one gradient of `t` to. NULL if t needs none or the tape has failed. */
 void *tape_gradient(struct tape *tape, struct tensor *t);
-/* The memory, written, becomes t's gradient, or is added to the one it has. */
+/* The memory, which the op has written, becomes t's gradient or is added to it. */
 void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient);
-/* Takes t's gradient out of it, to overwrite it and give it on. NULL if it has none. */
+/* Takes t's gradient from it, so that the op can overwrite the memory and give it to an input. NULL
+ * if t has none. */
 void *tape_take_gradient(struct tensor *t);
-/* For ops that can add to a gradient where it is: the gradient t has (*ret_accumulate is set), or
- * fresh memory that has become it and is to be written. NULL as tape_gradient. */
+/* For ops that can accumulate in place: t's gradient (*ret_accumulate is true), or fresh memory,
+ * which is t's gradient from now on and which the op writes. NULL as tape_gradient. */
 void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate);
-/* Where the gradient of a parameter goes; *ret_accumulate: it is to be added to what is there. The
- * memory is the hooks'. */
+/* Where a parameter's gradient goes; *ret_accumulate: the op adds to it. The hooks own the memory.
+ */
 float *tape_param_gradient(struct param *p, bool *ret_accumulate);
 
 bool tape_failed(const struct tape *tape);
 void tape_fail(struct tape *tape, const struct error *err);
 
-/* Runs all that was recorded backwards and ends the pass. The loss op itself seeds it
- * (nn_nll_loss). */
+/* Runs all recorded ops backwards and ends the pass. The loss op seeds the gradient (nn_loss.h). */
 int tape_backward(struct tape *tape, struct error *err);
 /* Ends a pass without backward (evaluation); frees all it still holds. */
 int tape_finish(struct tape *tape, struct error *err);

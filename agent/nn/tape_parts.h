@@ -1,6 +1,6 @@
-/* What the parts of the tape share, and nobody else: tape.c records and runs backwards,
- * tape_tensor.c holds activations and their gradients, tape_segment.c makes values again,
- * tape_offload.c moves them to the host and back. */
+/* Private to the tape: tape.c records ops and runs them backwards, tape_tensor.c holds activations
+ * and their gradients, tape_segment.c recomputes values (activation checkpointing), tape_offload.c
+ * moves them to the host and back. */
 #ifndef SHOAL_AGENT_TAPE_PARTS_H
 #define SHOAL_AGENT_TAPE_PARTS_H
 
@@ -11,13 +11,13 @@ extern "C" {
 #endif
 
 struct entry {
-    /* TURN: a LEAVE of what ran again, whose hooks have been called */
+    /* BEGIN_BACKWARD: a LEAVE in a segment that ran again, whose hooks are called already */
     enum { ENTRY_OP, ENTRY_ENTER, ENTRY_LEAVE, ENTRY_BEGIN_BACKWARD, ENTRY_BLOCK } kind;
-    struct tape_op op; /* of ENTER, LEAVE and TURN only the module */
-    int block;         /* of BLOCK: what lies before it in the pass is needed from here backwards */
+    struct tape_op op; /* of ENTER, LEAVE and BEGIN_BACKWARD only the module */
+    int block;         /* of BLOCK: backward needs its values from here on */
 };
 
-/* Values that left the device together: those that the ops of one segment read in backward. */
+/* Values that are offloaded together: those that the ops of one segment read in backward. */
 struct block {
     struct tensor **moved;
     int count, size;
@@ -61,8 +61,8 @@ void tape_run_backward(struct tape *tape, int base);
 
 /* ---- tape_tensor.c ---- */
 
-/* One reader of the value less: at 0 the value is freed, and when only ops are left that can have
- * it made again, too. */
+/* One reader of the value less. The value is freed at 0, and also when all readers left are ops
+ * that can recompute it. */
 void tape_drop_reader(struct tape *tape, struct tensor *t);
 void tape_drop_reference(struct tape *tape, struct tensor *t);
 /* Memory for t's value or gradient; NULL if the tape has failed. */
@@ -72,18 +72,18 @@ void *tape_alloc_like(struct tape *tape, const struct tensor *t, const char *wha
 
 /* Whether the op could run forward now: its parameters are gathered. */
 bool tape_can_remake(const struct tape_op *op);
-/* Makes the values that the op's backward reads, where they were dropped. */
+/* Recomputes the dropped values that the op's backward reads. */
 void tape_remake(struct tape *tape, const struct tape_op *op);
 
 /* ---- tape_offload.c ---- */
 
-/* Moves what the entries from `first` on keep, as the next block. */
+/* Offloads the values that the entries from `first` on keep, as the next block. */
 void tape_offload(struct tape *tape, int first);
-/* At the begin of backward: what has not left yet stays. */
+/* Called when backward begins: values still being offloaded stay on the device. */
 void tape_offload_begin_backward(struct tape *tape);
-/* In backward: the block's values are there for what is queued from now on. */
+/* In backward: work that is queued from now on may read the block's values. */
 void tape_offload_return(struct tape *tape, int block);
-/* At the end of a pass, before memory is freed: nothing moves any more. */
+/* Called at the end of a pass, before memory is freed: waits for all copies. */
 void tape_offload_end(struct tape *tape);
 void tape_offload_close(struct tape *tape);
 
