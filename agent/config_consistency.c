@@ -12,10 +12,10 @@ enum { SHOWN_BYTES = 40 }; /* of a value: two of them and a key fit into one val
 struct shared_config {
     struct config_entry *entries; /* those that must match */
     int count;
-    char digest[48]; /* with the count in front: another one is of another version */
+    char digest[48]; /* "COUNT keys HASH"; another count means another version of the agent */
 };
 
-/* A long value is displayed by its beginning, and told from others by its hash. */
+/* A long value is shortened to its beginning and a hash of the whole. */
 static const char *displayed(struct arena *arena, const struct config_entry *entry)
 {
     if (entry->is_path)
@@ -63,7 +63,8 @@ static int await(struct store *store, const char *name, int number, int timeout_
     return store->fn->get(store, key, timeout_ms, ret_value, err);
 }
 
-/* Rank 0's part: tells what it has, hears what the others find, and tells all of that. */
+/* Rank 0's part: publishes its entries, collects every rank's first difference, and publishes the
+ * verdict. */
 static int compare_all(const struct shared_config *ours, struct store *store, int size,
                        int timeout_ms, char *ret_verdict, struct error *err)
 {
@@ -83,9 +84,9 @@ static int compare_all(const struct shared_config *ours, struct store *store, in
     return publish(store, "verdict", 0, ret_verdict, err);
 }
 
-/* Rank 0 ends by a verdict, and the store with it: the others must have heard it by then, or all
- * that they can publish is that rank 0 has left. One that fails to await it has a reason of its
- * own. */
+/* After a difference rank 0 exits, and the store with it. So it waits until every rank has read the
+ * verdict: otherwise a rank could only report that rank 0 has left. A rank that fails to
+ * acknowledge has an error of its own. */
 static void await_acknowledgements(struct store *store, int size, int timeout_ms)
 {
     char nothing[STORE_VALUE_MAX];

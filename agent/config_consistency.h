@@ -1,5 +1,5 @@
-/* Whether all ranks were given one shared_config. Pods have arguments of their own, and a run whose
- * ranks disagree about the learning rate trains nothing that anybody asked for. */
+/* Checks that all ranks have the same configuration. Each pod has arguments of its own: without the
+ * check, ranks with different learning rates would train together unnoticed. */
 #ifndef SHOAL_AGENT_CONFIG_CONSISTENCY_H
 #define SHOAL_AGENT_CONFIG_CONSISTENCY_H
 
@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-/* Compares the keys that decide what the ranks compute and save together with rank 0's. Of a place
- * (model.name_or_path, data.dataset, ...) only whether there is one: pods may mount it elsewhere.
- * All `size` ranks call it, once per store, and wait for each other, each at most timeout_ms for
- * any other. Errors, the same on all: ERR_CONFIG naming the first key that differs, both values and
- * the rank; and the store's own. */
+/* Compares the keys that decide what the ranks compute and save with rank 0's. Of a path
+ * (model.name_or_path, data.dataset, ...) it only compares whether it is set: pods may mount it
+ * elsewhere. All `size` ranks call it, once per store. Each waits at most timeout_ms for any other.
+ * Errors, the same on all ranks: ERR_CONFIG names the first key that differs, both values and the
+ * rank; and the store's. */
 int config_consistency_check(const struct config *config, struct store *store, int rank, int size,
                              int timeout_ms, struct error *err);
 

@@ -23,8 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A node of SageMaker HyperPod: it may have been put in the place of a broken one, so its first
- * start goes on from the latest checkpoint as a restart does. */
+/* A node of SageMaker HyperPod may replace a broken one. So the first start of a process there
+ * resumes from the latest checkpoint, as a restart does. */
 static bool is_hyperpod(void)
 {
     return access("/opt/sagemaker_cluster", F_OK) == 0;
@@ -40,21 +40,20 @@ static void print_banner(const struct config *config, const struct topology *t)
     fflush(stdout);
 }
 
-/* CPU threads of a rank: what the configuration says, else its share of the cores we may use.
- * on_node: how many of the pod's ranks have these cores. */
+/* CPU threads of a rank: the configuration's, else its share of the cores that this process may
+ * use. on_node: how many of the pod's ranks share these cores. */
 static int thread_count(const struct agent_config *c, const struct topology *t, int on_node)
 {
     if (c->runtime.threads > 0)
         return (int)c->runtime.threads;
     int cores = cores_available();
-    /* Ranks of one job on one machine init_process_group on the loopback: all of them share its
-     * cores. */
+    /* A rendezvous on the loopback: all pods of the job are on this machine and share its cores. */
     int pods = net_loopback(t->host) ? t->world_size / t->local_size : 1;
     int sharing = pods * on_node;
     return cores > sharing ? cores / sharing : 1;
 }
 
-/* The group of all ranks, as long as the run. */
+/* All ranks of the run, as torch.distributed's default process group. */
 struct process_group {
     struct rendezvous *rendezvous; /* NULL with one rank */
     struct comm *world;
@@ -88,9 +87,9 @@ static int init_process_group(const struct agent_config *c, const struct topolog
                           err);
 }
 
-/* What all ranks have in common each finds for itself. Who is told leaves, perhaps before this rank
- * has closed all and said why, and the launcher then ends the rest of the pod: that may not cut
- * this one short. */
+/* Tells the other ranks of this rank's failure. They leave at once, and their launcher may then end
+ * this pod's ranks: from here on SIGTERM only sets a flag (stop_listen), so that this rank still
+ * logs its error and closes. An error that all ranks share needs no report. */
 static int report_failure(const struct process_group *m, int result, const struct error *err)
 {
     if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED) {
@@ -122,14 +121,14 @@ static int save_model(struct trainer *trainer, const char *path, int rank, struc
     return 0;
 }
 
-/* A GPU that does not answer keeps even the end of its process waiting. */
+/* exit() would run destructors of the CUDA driver, which wait for a GPU that does not answer. */
 static void end_at_once(void)
 {
     _exit(EXIT_RETRYABLE);
 }
 
-/* On the cores beside its GPU, if it has one; *ret_sharing: how many of the pod's ranks have them.
- * What is wrong with the device is told when it is opened. */
+/* Binds the rank to the cores beside its GPU. *ret_sharing: how many of the pod's ranks share them.
+ * Errors of the device are left for device_open() to report. */
 static int bind_cpu_affinity(const struct agent_config *c, const struct topology *t,
                              int *ret_sharing, struct error *err)
 {
@@ -181,7 +180,7 @@ static int train(const struct config *config, const struct topology *t,
     }
     if (result == 0 && c->checkpoint.save_model[0])
         result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
-    report_failure(m, result, err); /* now: closing may take its time */
+    report_failure(m, result, err); /* before trainer_close(), which may take long */
     trainer_close(trainer);
     return result;
 }
@@ -191,7 +190,7 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* On the host's network HOSTNAME is the node's name. */
+/* POD_NAME first: with hostNetwork, HOSTNAME is the node's name. */
 static const char *pod_name(void)
 {
     const char *told = getenv("POD_NAME");

@@ -1,6 +1,6 @@
-/* One rank of a run, from the banner to the end: it meets the others, opens the trainer, trains,
- * tells the others if it fails, and parts. What its words mean is known elsewhere: configuration,
- * topology and signals come from main. */
+/* One rank of a run, from the banner to the end: it initializes the process group, trains, reports
+ * its failure to the other ranks, and leaves the group. main hands it the configuration, the
+ * topology and the signals. */
 #ifndef SHOAL_AGENT_RANK_H
 #define SHOAL_AGENT_RANK_H
 
@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/* start_us: when the process started, of clock_monotonic_us(): the run's elapsed time counts from
- * there. Errors: any of the run's; err->shared if every rank found the same for itself. */
+/* start_us: clock_monotonic_us() at the start of the process, from which elapsed time counts.
+ * Errors: the run's; err->shared if every rank has the same error. */
 int rank_run(const struct config *config, const struct topology *topology, int64_t start_us,
              struct error *err);
 

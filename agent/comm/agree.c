@@ -23,7 +23,7 @@ int outcome_get(const struct outcome *outcome, int rank, struct error *err)
     return -1;
 }
 
-/* Both go through device memory, because that is what collectives move. */
+/* Both copy through device memory: collectives move nothing else. */
 
 int agree_broadcast(struct comm *comm, struct stream *stream, void *data, size_t bytes,
                     struct error *err)

@@ -1,7 +1,9 @@
-/* One thread looks at everything that is watched, a few times a second. When it finds a failure it
- * asks the other ranks what they wait for, publishes the failure, and has the communicators aborted
- * by a second thread, because an abort may hang. A third follows what has ended, because asking a
- * device may hang, too: a driver that waits for the device lets no other thread in. */
+/* Three threads, because two kinds of call may hang. The first checks all communicators a few times
+ * a second. When it finds a failure, it exchanges desync reports with the other ranks and starts
+ * the second thread, which aborts the communicators: ncclCommAbort() may hang. The third counts
+ * which collectives have ended: a driver that waits for the device blocks cudaEventQuery() as well.
+ * So the first thread always goes on, to send heartbeats and to end the process when the abort
+ * hangs. */
 #include "agent/comm/collective_watchdog.h"
 
 #include "agent/comm/desync_report.h"
@@ -16,20 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST_WAIT_MS = 5000 }; /* beyond grace_ms, for who ends a process that could not */
+enum {
+    LAST_WAIT_MS = 5000
+}; /* beyond grace_ms: after it the launcher kills a process that is left */
 enum { CHECK_MS = 100, LOGGED_RECORDS = 10, DUMP_MAX_BYTES = 1 << 20, PATH_BYTES = 512 };
 
 struct watchdog {
     struct watchdog_options options;
     struct store_watcher lost;
     pthread_t thread, follower, aborter;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the fields below */
     pthread_cond_t changed, asked;
     bool has_aborter;
     struct watched_comm *watched;
-    const struct watched_comm *asks; /* of whom it is asked just now what has ended; else NULL */
+    const struct watched_comm *asks; /* the one whose count_ended() runs just now; else NULL */
     struct flight_recorder *recorder;
-    struct error failure; /* the first; code ERR_NONE while there is none */
+    struct error failure; /* the first; code ERR_NONE: none */
     bool closing;
     enum { ABORT_NOT_BEGUN, ABORT_RUNS, ABORT_DONE } abort;
 };
@@ -60,7 +64,7 @@ static struct watched_comm *find_late(const struct watchdog *w, int64_t now_ms)
     return late;
 }
 
-/* ---- telling; without the mutex ---- */
+/* ---- reports; without the mutex ---- */
 
 static void write_dump(const struct watchdog *w, const char *text)
 {
@@ -83,8 +87,8 @@ static void log_lines(int rank, char *text)
         log_warning("rank %d: %s", rank, line);
 }
 
-/* The log has them where a collective is late; who ends because another rank does has one line to
- * say, but the file is for comparing all ranks'. */
+/* Every rank writes the file, as people compare all ranks'. Only a rank with a late collective also
+ * logs the records: on the others one line, the failure, is enough. */
 static void dump(struct watchdog *w, bool is_late)
 {
     auto_str struct str all, last;
@@ -102,9 +106,10 @@ static void dump(struct watchdog *w, bool is_late)
         write_dump(w, str_text(&all));
 }
 
-/* ---- the watch's thread ---- */
+/* ---- the first thread: checks ---- */
 
-/* Makes the failure of a collective that does not end; the mutex is given up meanwhile. */
+/* Sets the failure of a late collective. Releases the mutex while the ranks exchange their reports.
+ */
 static void fail_late(struct watchdog *w, const struct watched_comm *late)
 {
     struct desync_report report =
@@ -129,7 +134,7 @@ static void *abort_all(void *arg)
 {
     struct watchdog *w = arg;
     pthread_mutex_lock(&w->mutex);
-    const struct watched_comm *first = w->watched; /* none comes or goes while this runs */
+    const struct watched_comm *first = w->watched; /* the list does not change during an abort */
     pthread_mutex_unlock(&w->mutex);
     w->options.abort(first);
     pthread_mutex_lock(&w->mutex);
@@ -139,7 +144,7 @@ static void *abort_all(void *arg)
     return NULL;
 }
 
-/* With the mutex held, which it gives up meanwhile. */
+/* With the mutex held; releases it in between. */
 static void handle_failure(struct watchdog *w)
 {
     bool is_late = w->failure.code == ERR_TIMEOUT;
@@ -155,7 +160,7 @@ static void handle_failure(struct watchdog *w)
     w->abort = ABORT_RUNS;
     w->has_aborter = pthread_create(&w->aborter, NULL, abort_all, w) == 0;
     if (!w->has_aborter)
-        w->abort = ABORT_DONE; /* what is stuck is ended by the caller */
+        w->abort = ABORT_DONE; /* nothing is aborted: options.stuck ends the process */
 }
 
 static void check_collectives(struct watchdog *w)
@@ -214,9 +219,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- the thread that follows ---- */
+/* ---- the third thread: counts what has ended ---- */
 
-/* What ends after a failure may have been aborted. */
+/* After a failure nothing is recorded any more: the collective may have ended by the abort. */
 static void note_ended(struct watchdog *w, struct watched_comm *one, uint64_t ended)
 {
     int64_t now_ms = clock_monotonic_ms();
@@ -257,7 +262,7 @@ static void on_lost(void *ctx, const char *reason)
     watchdog_fail(ctx, &err);
 }
 
-/* ---- the doors ---- */
+/* ---- called by communicators ---- */
 
 static void close_threads(struct watchdog *w)
 {
@@ -267,7 +272,7 @@ static void close_threads(struct watchdog *w)
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* Its threads; none if one cannot be had. */
+/* Starts both threads, or none. */
 static int start(struct watchdog *w)
 {
     int failure = pthread_create(&w->thread, NULL, run, w);
@@ -351,7 +356,7 @@ int watchdog_add(struct watchdog *w, struct watched_comm *one, struct error *err
 bool watchdog_remove(struct watchdog *w, struct watched_comm *one)
 {
     pthread_mutex_lock(&w->mutex);
-    for (;;) { /* each wait gives up the mutex: all is asked anew after it */
+    for (;;) { /* each wait releases the mutex, so every condition is checked again after it */
         bool is_coming = w->failure.code && w->options.aborts;
         if (w->abort == ABORT_RUNS || (is_coming && w->abort == ABORT_NOT_BEGUN))
             pthread_cond_wait(&w->changed, &w->mutex);

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the ranks tell each other before any of them begins. */
+/* Every rank's device and NCCL, exchanged before the choice. */
 struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
     char gpu[DEVICE_IDENTITY_BYTES];
     int32_t may_share, is_concurrent, registers;
-    int32_t nccl_version;   /* 0: there is none */
-    char nccl_missing[252]; /* because of this */
+    int32_t nccl_version;   /* 0: this rank has no NCCL */
+    char nccl_missing[252]; /* why */
 };
 
 static struct facts facts_of(const struct comm_device_options *o, struct nccl_api *ret_api,
@@ -54,7 +54,7 @@ static int exchange(struct comm *host, const struct facts *mine, struct facts *a
     return result;
 }
 
-/* All ranks find the same. */
+/* Pure over what all ranks have sent: every rank finds the same. */
 static int shared_error(struct error *err)
 {
     err->shared = true;
@@ -98,8 +98,8 @@ static int check_shared(const struct facts *all, int size, bool *ret_shared, str
     return 0;
 }
 
-/* Whether NCCL can do it; if not, *ret_notice says why. An error if it must, or if the ranks have
- * different ones, which cannot talk to each other. */
+/* Whether all ranks can use NCCL; if not, *ret_notice says why. An error if the user asked for
+ * NCCL, or if the ranks' versions differ: those cannot connect to each other. */
 static int check_nccl(const struct comm_device_options *o, const struct facts *all, bool is_shared,
                       bool *ret_can, char *ret_notice, struct error *err)
 {

@@ -23,7 +23,8 @@ static int op_of(enum comm_reduce how)
     return how == COMM_MEAN ? NCCL_AVG : NCCL_SUM;
 }
 
-/* Bytes this rank sends, as a ring would, in `steps` parts of `total`. */
+/* Adds what a ring algorithm sends in `steps` parts of `total` bytes. NCCL may choose another one
+ * and does not report it. */
 static void count_sent(struct comm_nccl *c, int64_t total, int steps)
 {
     c->head.stats.bytes_sent += total / c->head.size * steps;

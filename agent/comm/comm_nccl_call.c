@@ -1,3 +1,17 @@
+/* NCCL's rules for calls, and how they are kept:
+ *
+ *  - All ranks must issue the collectives of a communicator in one order (NCCL user guide, "Using
+ *    multiple NCCL communicators concurrently"). The shard engine queues in a fixed order.
+ *  - Collectives of two communicators that may run at once need one order on every GPU, too:
+ * otherwise each occupies the GPU's multiprocessors on one rank while it waits for the other rank.
+ * Since NCCL 2.26, NCCL_LAUNCH_ORDER_IMPLICIT=1 takes the order of the host's calls. Before, the
+ * engine runs both on one stream (comm.h, is_concurrent).
+ *  - A communicator with blocking = 0 accepts one call at a time. While a call returns
+ * ncclInProgress only ncclCommGetAsyncError() may be used (user guide, "Asynchronous errors and
+ * error handling"). The mutex `calls` keeps other threads out until settle() returns.
+ *  - ncclCommAbort() may be called from another thread, but not during a call of the same
+ * communicator that is about to return: the abort waits ABORT_WAITS_MS for the mutex. A call that
+ * still holds it then is stuck in NCCL and is what the abort must end. */
 #include "agent/comm/comm_nccl_parts.h"
 
 #include "agent/comm/nccl_bootstrap.h"
@@ -7,15 +21,15 @@
 #include <unistd.h>
 
 enum {
-    EAGER_LOOKS = 100,     /* for the end of a call, before who looks sleeps */
-    ABORT_WAITS_MS = 1000, /* for a call that is on its way into NCCL */
+    EAGER_LOOKS = 100,     /* polls of a call before the thread sleeps between them */
+    ABORT_WAITS_MS = 1000, /* how long an abort waits for a call that NCCL has not taken yet */
 };
 
 /* ---- one call ---- */
 
-/* A non-blocking communicator goes on with the call beside us: it takes no other one before. Mostly
- * that is over in less than the shortest sleep, so the first looks only let others run. Returns
- * NCCL_IN_PROGRESS if the watch has found a failure meanwhile, and will abort. */
+/* Polls until NCCL has taken the call. That mostly takes less than the shortest sleep, so the first
+ * polls only yield. Returns NCCL_IN_PROGRESS if the watchdog has found a failure meanwhile: it will
+ * abort. */
 static int settle(struct comm_nccl *c, int result)
 {
     for (int looks = 0; result == NCCL_IN_PROGRESS; looks++) {
@@ -83,9 +97,9 @@ bool comm_nccl_begin_with(struct comm_nccl *c, struct stream *s, const char *op,
     return *ret_result == NCCL_SUCCESS;
 }
 
-/* ---- what the watch and the device ask ---- */
+/* ---- called by the watchdog and the device ---- */
 
-/* While a call is on its way, who made it looks for errors. */
+/* If another thread is in a call, that thread's settle() sees the error. */
 int comm_nccl_check(void *ctx, struct error *err)
 {
     struct comm_nccl *c = ctx;
@@ -106,7 +120,8 @@ uint64_t comm_nccl_count_ended(void *ctx)
     return stream_marks_count(((struct comm_nccl *)ctx)->marks);
 }
 
-/* A call on its way into NCCL ends soon, or is stuck there: then it is what has to be aborted. */
+/* All communicators in one group where NCCL can: an abort waits for everything that runs on the
+ * device, also for collectives of the communicators that are aborted after it. */
 void comm_nccl_abort_all(const struct watched_comm *first)
 {
     struct timespec until;
@@ -135,7 +150,8 @@ void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
     pthread_mutex_unlock(&shared->calls);
 }
 
-/* What ended after a failure may have been aborted: no stream of the device is to be trusted. */
+/* A collective that ended after a failure may have been aborted with wrong results, on any stream.
+ */
 int comm_nccl_is_well(void *ctx, struct error *err)
 {
     struct comm_nccl_shared *shared = ctx;

@@ -17,11 +17,11 @@ struct comm_ring {
     struct store *store;
     struct comm_ring_options options;
     struct comm_group group;
-    int splits;      /* done */
-    double *doubles; /* [size * DOUBLES_MAX] where ranks put their numbers side by side */
+    int splits;      /* so far */
+    double *doubles; /* [size * DOUBLES_MAX]: every rank's numbers side by side */
 };
 
-/* A collective on its way through a stream. */
+/* The arguments of a collective, queued on a stream. */
 struct call {
     struct comm_ring *c;
     int (*run)(const struct call *call, struct error *err);
@@ -52,7 +52,7 @@ static struct comm_ring *ring_of(struct comm *c)
     return (struct comm_ring *)c;
 }
 
-/* Bytes this rank sends in a pass of `steps` chunks of a buffer of `total` bytes. */
+/* Adds what this rank sends in a pass of `steps` chunks of a buffer of `total` bytes. */
 static void count_sent(struct comm_ring *c, int64_t total, int steps)
 {
     c->head.stats.bytes_sent += total / c->head.size * steps;
@@ -101,8 +101,9 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
 
 /* ---- reduce_scatter: partial sums travel; rank r is the last to add to chunk r ---- */
 
-/* The pass that leaves the reduced chunk r on rank r, followed by gather_steps that pass the
- * reduced chunks on. */
+/* A reduce_scatter, then gather_steps of an all_gather in the same pass. Rank r begins with chunk r
+ * - 1 and adds to chunk r last, so chunk r is summed in the order r + 1, r + 2, ..., r: the same in
+ * every run. */
 static int reduce(const struct call *call, const char *name, void *data, int64_t total,
                   int gather_steps, struct error *err)
 {
@@ -171,7 +172,8 @@ static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *
                          .mean = how == COMM_MEAN});
 }
 
-/* ---- few doubles: everybody gets everybody's numbers and adds them in rank order ---- */
+/* ---- a few doubles: an all_gather, then each rank adds in rank order, so all have the same bits
+ * ---- */
 
 static int run_all_reduce_f64(const struct call *call, struct error *err)
 {
@@ -224,7 +226,8 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
           &(struct call){.c = c, .run = run_broadcast, .recv = data, .count = bytes, .root = root});
 }
 
-/* A byte from everybody: who has them all knows that all have come. */
+/* An all_gather of one byte: a rank that has received all of them knows that all ranks have come.
+ */
 static int run_barrier(const struct call *call, struct error *err)
 {
     return gather(call->c, "barrier", call->c->doubles, call->c->head.size, 1, err);

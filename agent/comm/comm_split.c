@@ -31,7 +31,7 @@ void comm_group_free(struct comm_group *group)
     group->world_ranks = NULL;
 }
 
-/* Reads everybody's color and lists those that have this one. */
+/* Reads every rank's color and lists the ranks that have this one. */
 static int collect(const struct comm_group *group, struct store *store, int number, int color,
                    int64_t deadline_ms, struct comm_group *part, struct error *err)
 {

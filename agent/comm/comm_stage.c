@@ -1,6 +1,13 @@
-/* Copies run on a stream of the communicator's own, collectives on the caller's. Buffer k % 2 is
- * filled, moved and emptied for step k; the copy stream's order alone keeps a buffer from being
- * filled before it was emptied. */
+/* The data goes through two page-locked buffers in steps. For step k, buffer k % 2 is filled from
+ * the device, moved by the host communicator, and emptied to the device:
+ *
+ *   copies:  fill 0 | fill 1 | empty 0 | fill 2 | empty 1 | fill 3 | ...
+ *   caller:         | move 0           | move 1           | move 2 | ...
+ *
+ * Fills and empties run on a stream of the communicator's own, so fill k + 1 overlaps move k. The
+ * events `filled` and `moved` order the two streams. Nothing else is needed: fill k + 2 comes after
+ * empty k in the copy stream, so a buffer is never overwritten while it is in use. Every rank cuts
+ * the data into the same steps, as these depend on sizes only. */
 #include "agent/comm/comm_stage.h"
 
 #include "base/mem.h"
@@ -17,19 +24,19 @@ struct comm_stage {
     struct device *device;
     size_t buffer_bytes;
     struct stream *copies;
-    struct event *order_event; /* a point of one stream that the other waits for at once */
+    struct event *order_event; /* of order(): recorded and waited for at once */
     struct event *filled[BUFFERS], *moved[BUFFERS];
     void *buffers[BUFFERS]; /* page-locked */
 };
 
-/* A collective, to be done in steps. A rank's part is a row of `length` elements; a step is the
- * elements [from, from + count) of every row. */
+/* A collective. Each rank's part of the data is a row of `length` elements. A step handles the
+ * elements [from, from + count) of every row, which lie side by side in the buffer. */
 struct job {
     struct comm_stage *c;
     struct stream *s;
     enum dtype dtype;
     size_t element;
-    int rows; /* of a buffer */
+    int rows; /* in a buffer */
     int64_t length;
     char *send, *recv; /* on the device */
     int64_t total;     /* of all_reduce: elements of all rows, the last of which are shorter */
@@ -164,15 +171,19 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     run(&j);
 }
 
-/* ---- all_reduce: the rows are the chunks in which the communicator below sums, so that each
- * element is summed in the order that it would be without steps ---- */
+/* ---- all_reduce ---- */
+
+/* Row r is chunk r of the host communicator's all_reduce: [total r / rows, total (r + 1) / rows). A
+ * step takes as many elements of each row, so within the step they are chunk r again. Each element
+ * is therefore summed in the same order, with the same bits, as in one all_reduce of everything. */
 
 static int64_t row_begin(const struct job *j, int row)
 {
     return j->total * row / j->rows;
 }
 
-/* Elements of the step that the row has; some rows are one shorter than others. */
+/* The step's elements of this row: some rows are one element shorter than others. What the buffer
+ * holds behind a shorter row is reduced, too, and not copied back. */
 static int64_t row_count(const struct job *j, int row, int64_t from, int64_t count)
 {
     int64_t left = row_begin(j, row + 1) - row_begin(j, row) - from;

@@ -39,7 +39,7 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
     char version[16];
     void *library;
     struct nccl_api api = {0};
-    setenv(LAUNCH_ORDER, "1", 0); /* read by NCCL at its first call */
+    setenv(LAUNCH_ORDER, "1", 0); /* NCCL reads it in its first call */
     if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
         return error_wrap(err, "NCCL");
     int result = api.get_version(&api.version);

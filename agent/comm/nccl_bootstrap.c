@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LEAVE_WAITS_MS = 10000 }; /* for what is under way */
+enum { LEAVE_WAITS_MS = 10000 }; /* for ncclCommFinalize() to complete */
 
 static int send_id(const struct nccl_bootstrap_options *m, const struct nccl_id *id,
                    struct error *err)
@@ -46,7 +46,7 @@ static int agree_on_id(const struct nccl_bootstrap_options *m, struct nccl_id *r
     return send_id(m, ret_id, err);
 }
 
-/* Waits until NCCL has connected the ranks, or one is lost. */
+/* Polls until NCCL has connected the ranks, one is lost, or the time is up. */
 static int await_ranks(const struct nccl_bootstrap_options *m, nccl_comm comm, int result,
                        struct error *err)
 {
@@ -83,8 +83,8 @@ int nccl_bootstrap(const struct nccl_bootstrap_options *m, nccl_comm *ret_comm, 
     return -1;
 }
 
-/* An abort while the others still compute would be an error to them; but who is lost is not waited
- * for. */
+/* Finalizes first: ncclCommAbort() alone would be an error to ranks that still compute. If a rank
+ * is lost, finalizing cannot complete, and the communicator is aborted. */
 void nccl_leave(const struct nccl_api *api, struct store *store, nccl_comm comm)
 {
     struct error ignored;

@@ -12,7 +12,8 @@ struct buffer {
     void *handle;
 };
 
-/* Few: what is cut from a reserve is the reserve, and units of one size share their memory. */
+/* A linear search is enough: there are few blocks. Memory that is cut from a reserve is registered
+ * as the whole reserve, and units of one size share their memory. */
 struct nccl_buffers {
     const struct nccl_api *api;
     struct buffer *items;

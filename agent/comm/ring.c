@@ -1,3 +1,14 @@
+/* The ring algorithm of Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+ * of workstations" (2009): an all_reduce of N bytes moves 2 (S - 1) / S N bytes per rank, whatever
+ * S is.
+ *
+ * Theirs sends a chunk once it is whole. Here bytes are cut through: what has arrived (and been
+ * added) may be sent at once, so a pass takes the time of one trip around the ring plus its bytes,
+ * and small messages do not pay for S chunk latencies. How far sending may run ahead is one number:
+ * bytes received plus `ready`, the bytes of the chunk that was there at the start.
+ *
+ * One thread sends and receives on non-blocking sockets and polls both. If it blocked in send(),
+ * all ranks could block in send() at once, each with a full socket buffer that nobody reads. */
 #include "agent/comm/ring.h"
 #include "agent/comm/ring_add.h"
 #include "agent/comm/ring_bootstrap.h"
@@ -20,13 +31,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Most bytes per system call: small enough that the sum of a segment stays in the core's cache and
- * that sending and receiving take turns. */
+/* Most bytes per system call. Small enough that a segment is still in the L2 cache when it is
+ * added, and that sending and receiving alternate. */
 #define SEGMENT_BYTES (128 * 1024)
-/* When a neighbour's connection ends, the news of which rank was lost first may still be on its
- * way: an innocent neighbour that has left for that reason must not be blamed. */
+/* When a neighbour's connection ends, the neighbour may only have left because another rank was
+ * lost. The store's report of that rank may still be on its way: wait so long for it before naming
+ * the neighbour. */
 #define VERDICT_MS 2000
-/* How long a rank whose deadline has passed gives the others to say that theirs has passed, too. */
+/* After a deadline every waiting rank writes to the store that it waits. Give the others so long to
+ * do so: ranks without such a key are the missing ones. */
 #define MISSING_MS 2000
 
 struct ring {
@@ -34,11 +47,11 @@ struct ring {
     int out, in;                 /* sockets to the next and from the previous rank; non-blocking */
     uint32_t sequence;           /* passes done */
     struct store_watcher watcher;
-    pthread_mutex_t mutex; /* guards failure */
+    pthread_mutex_t mutex; /* guards `failure` */
     pthread_cond_t failed_cond;
-    struct error failure; /* the first; code ERR_NONE while there is none */
+    struct error failure; /* the first; code ERR_NONE: none */
     atomic_bool failed;
-    _Alignas(max_align_t) char segment[SEGMENT_BYTES]; /* what came in and waits to be added */
+    _Alignas(max_align_t) char segment[SEGMENT_BYTES]; /* received, not yet added */
 };
 
 /* One direction of a pass. */
@@ -54,8 +67,8 @@ struct run {
     const struct ring_pass *pass;
     struct ring_header mine, theirs;
     struct cursor out, in;
-    size_t ready;   /* bytes that may be sent before anything came in */
-    size_t partial; /* bytes in ring->segment of an element that has not come whole */
+    size_t ready; /* bytes that may be sent before anything has arrived: this rank's first chunk */
+    size_t partial; /* bytes in ring->segment of an element whose rest has not arrived */
 };
 
 static int next_rank(const struct ring *r)
@@ -85,7 +98,7 @@ void ring_abort(struct ring *r, const char *reason)
     struct error failure;
     error_set(&failure, ERR_PEER, "%s", reason);
     ring_fail(r, &failure);
-    shutdown(r->out, SHUT_RDWR); /* wakes the thread that polls */
+    shutdown(r->out, SHUT_RDWR); /* wakes the thread in poll(); close() would not */
     shutdown(r->in, SHUT_RDWR);
 }
 
@@ -94,7 +107,7 @@ static void on_lost(void *ctx, const char *reason)
     ring_abort(ctx, reason);
 }
 
-/* Copies the ring's failure, if it has one within wait_ms. */
+/* -1 and the ring's failure, if there is one within wait_ms. */
 static int ring_failure(struct ring *r, int wait_ms, struct error *err)
 {
     int64_t deadline_ms = clock_monotonic_ms() + wait_ms;
@@ -117,7 +130,8 @@ static int neighbour_gone(struct ring *r, int world_rank, int errno_value, struc
                      errno_value ? strerror(errno_value) : "connection closed");
 }
 
-/* All ranks that wait in this ring tell the store so; those that do not are the ones waited for. */
+/* Names the ranks that did not start the pass. A rank that waits in it has the same deadline and
+ * writes its key; a rank that is elsewhere does not. */
 static int deadline_passed(struct ring *r, struct error *err)
 {
     const struct ring_options *o = &r->options;
@@ -147,7 +161,8 @@ static int deadline_passed(struct ring *r, struct error *err)
 
 /* ---- moving bytes ---- */
 
-/* The part of the step's chunk that is left. `first`: the chunk of step 0. */
+/* The bytes of the step's chunk that are left, and where. `first`: the chunk of step 0. Chunk
+ * bounds are total * i / chunks, so chunks differ by at most one element and none needs padding. */
 static size_t chunk_left(const struct ring_pass *p, int first, const struct cursor *c,
                          char **ret_at)
 {
@@ -170,7 +185,8 @@ static size_t in_left(const struct run *run, char **ret_at)
     return chunk_left(run->pass, run->pass->start - 1, &run->in, ret_at);
 }
 
-/* Moves past chunks that are done, empty ones among them. */
+/* Moves both cursors past finished chunks. A chunk may be empty (fewer elements than ranks), so
+ * this loops. */
 static void settle(struct run *run)
 {
     char *at;
@@ -196,7 +212,8 @@ static bool in_is_done(const struct run *run)
     return run->in.header == sizeof run->theirs && run->in.step == run->pass->in_steps;
 }
 
-/* How many bytes may be sent now. */
+/* How many bytes may be sent now. Sending may not pass what has been received and added: allowed is
+ * ready + received - sent. A rank that receives nothing (a broadcast's root) has no such limit. */
 static size_t sendable(const struct run *run, char **ret_at)
 {
     if (run->out.step == run->pass->out_steps)
@@ -209,7 +226,8 @@ static size_t sendable(const struct run *run, char **ret_at)
     return bytes < SEGMENT_BYTES ? bytes : SEGMENT_BYTES;
 }
 
-/* Sends what the socket takes. Returns the bytes, 0 if it takes nothing now, or -1. */
+/* Sends what the socket accepts. Returns the bytes, 0 if it accepts none now, or -1. MSG_MORE lets
+ * the header share a TCP segment with the first data. */
 static ssize_t send_some(struct run *run, struct error *err)
 {
     struct ring *r = run->ring;
@@ -235,7 +253,9 @@ static ssize_t send_some(struct run *run, struct error *err)
     return sent;
 }
 
-/* Adds the elements that lie in the segment to the chunk. */
+/* Adds the whole elements of the segment to the chunk. TCP cuts elements anywhere: the bytes of an
+ * unfinished one move to the segment's beginning. The division for a mean is part of the last
+ * addition: the fp32 result is rounded to bf16 once. */
 static void add_segment(struct run *run, char *at, size_t got)
 {
     char *segment = run->ring->segment;
@@ -248,7 +268,8 @@ static void add_segment(struct run *run, char *at, size_t got)
     advance(&run->in, count * element);
 }
 
-/* Takes what has come. Returns the bytes, 0 if nothing is there now, or -1. */
+/* Receives what is there. Returns the bytes, 0 if there are none now, or -1. Only data that is to
+ * be added goes through the segment; other data is received in place. */
 static ssize_t receive_some(struct run *run, struct error *err)
 {
     struct ring *r = run->ring;

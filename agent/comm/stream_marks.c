@@ -50,7 +50,7 @@ static void grow(struct stream_marks *m)
 int stream_marks_add(struct stream_marks *m, struct stream *stream, struct error *err)
 {
     pthread_mutex_lock(&m->lock);
-    if (m->added - m->ended == m->room) /* then all events there are wait */
+    if (m->added - m->ended == m->room) /* every event is in use */
         grow(m);
     struct event *event = m->events[m->added % m->room];
     pthread_mutex_unlock(&m->lock);
