@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 #define SEND_MS    5000
-#define ATTEMPT_MS 10000 /* for one connection to be made */
-#define REPLY_MS   10000 /* beyond the time a get may take: then rank 0 is taken for stopped */
+#define ATTEMPT_MS 10000 /* for one connect() */
+#define REPLY_MS   10000 /* beyond the timeout of a get; without a reply by then rank 0 is lost */
 
 enum state { JOINING, RUNNING, BROKEN, SENT_AWAY, REFUSED, GONE };
 
-/* A set or get that waits for its reply. */
+/* A set or get whose reply has not come. */
 struct request {
     int32_t number;
     bool replied;
@@ -38,14 +38,14 @@ struct rendezvous {
     struct rendezvous_server *server; /* rank 0's; else NULL */
     int fd;
     pthread_t watcher;
-    bool introduced, is_known;  /* the watcher's: the challenge is answered; so was that */
-    bool is_stranger;           /* likewise: the last time, rank 0 hung up on that */
-    atomic_bool closing;        /* the goodbye is said */
-    pthread_mutex_t send_mutex; /* a message goes out whole */
-    pthread_mutex_t mutex;      /* guards all below */
+    bool introduced, is_known; /* the watcher thread's: WIRE_JOIN is sent; rank 0 has answered it */
+    bool is_stranger;          /* likewise: rank 0 hung up on the last WIRE_JOIN */
+    atomic_bool closing;       /* WIRE_GOODBYE is sent */
+    pthread_mutex_t send_mutex; /* held while a message is sent: messages must not mix */
+    pthread_mutex_t mutex;      /* guards the fields below */
     pthread_cond_t changed;
     enum state state;
-    char news[STORE_VALUE_MAX]; /* what the server said last about the state */
+    char reason[STORE_VALUE_MAX]; /* of the state, as the server has sent it last */
     int32_t requests_made;
     struct request *requests;
 };
@@ -59,18 +59,18 @@ static int send_message(struct rendezvous *r, struct wire_message *message, stru
     return result;
 }
 
-/* news NULL: the old ones still hold. */
-static void set_state(struct rendezvous *r, enum state state, const char *news)
+/* reason NULL: the old one stays. */
+static void set_state(struct rendezvous *r, enum state state, const char *reason)
 {
     pthread_mutex_lock(&r->mutex);
     r->state = state;
-    if (news)
-        snprintf(r->news, sizeof r->news, "%s", news);
+    if (reason)
+        snprintf(r->reason, sizeof r->reason, "%s", reason);
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* ---- the watcher: the only thread that reads from the connection ---- */
+/* ---- the watcher thread: the only one that reads from the connection ---- */
 
 static void deliver_reply(struct rendezvous *r, const struct wire_message *in)
 {
@@ -85,12 +85,12 @@ static void deliver_reply(struct rendezvous *r, const struct wire_message *in)
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* Says who it is, and how one can know. */
+/* Answers the challenge: who this process is, and the proof that it knows the run's secret. */
 static void introduce(struct rendezvous *r, const char *nonce)
 {
     const struct rendezvous_options *o = &r->options;
     struct wire_message join = {.type = WIRE_JOIN, .number = o->rank, .size = o->size};
-    struct error ignored; /* if it cannot be sent, reading fails as well */
+    struct error ignored; /* if sending fails, reading fails, too */
     snprintf(join.text, sizeof join.text, "%s", o->job_id);
     rendezvous_prove(o->secret, nonce, o->rank, o->size, join.text, join.key);
     send_message(r, &join, &ignored);
@@ -164,7 +164,7 @@ static void *watch(void *arg)
         int64_t now_ms = clock_monotonic_ms();
         if (now_ms - beat_ms >= r->options.beat_ms) {
             beat_ms = now_ms;
-            /* If this fails, what there is to read says why: news of a loss may be among it. */
+            /* A failure to send is ignored: unread messages may name the rank that was lost. */
             if (r->introduced && !atomic_load(&r->closing))
                 send_message(r, &beat, &err);
         }
@@ -214,10 +214,10 @@ static int ask(struct rendezvous *r, struct wire_message *message, int timeout_m
     pthread_mutex_lock(&r->mutex);
     message->number = request.number = ++r->requests_made;
     request.next = r->requests;
-    r->requests = &request; /* cppcheck-suppress autoVariables; forgotten before we return */
+    r->requests = &request; /* cppcheck-suppress autoVariables; removed before this returns */
     pthread_mutex_unlock(&r->mutex);
 
-    struct error ignored; /* if it cannot be sent the watcher learns why */
+    struct error ignored; /* if sending fails, the watcher thread finds out why */
     send_message(r, message, &ignored);
     pthread_mutex_lock(&r->mutex);
     while (!request.replied && r->state == RUNNING &&
@@ -225,10 +225,10 @@ static int ask(struct rendezvous *r, struct wire_message *message, int timeout_m
         ;
     forget(r, &request);
     error_set(err, ERR_PEER, "%s",
-              r->state == RUNNING ? "rank 0 is lost (it does not answer)" : r->news);
+              r->state == RUNNING ? "rank 0 is lost (it does not answer)" : r->reason);
     pthread_mutex_unlock(&r->mutex);
     if (!request.replied) {
-        store_check(&r->head, err); /* a lost rank is the better reason */
+        store_check(&r->head, err); /* a lost rank is the cause, if there is one */
         return -1;
     }
     if (request.reply.size != ERR_NONE)
@@ -264,7 +264,7 @@ struct store *rendezvous_store(struct rendezvous *r)
 
 /* ---- joining ---- */
 
-/* Rank 0 reaches its own server over the loopback: its name need not resolve yet. */
+/* Rank 0 reaches its own server over the loopback: MASTER_ADDR may not resolve yet. */
 static const char *server_host(const struct rendezvous_options *o)
 {
     const char *loopback = net_loopback(o->host);
@@ -277,7 +277,7 @@ static void learn_addresses(struct rendezvous *r)
     net_peer_host(r->fd, s->meet_host, sizeof s->meet_host);
     net_local_host(r->fd, s->self_host, sizeof s->self_host);
     if (net_loopback(s->self_host))
-        s->self_host[0] = '\0'; /* the store's machine, under whatever address it has for others */
+        s->self_host[0] = '\0'; /* others use the address at which they reach the store */
     const char *loopback = net_loopback(r->options.host);
     snprintf(s->listen_host, sizeof s->listen_host, "%s", loopback ? loopback : s->self_host);
 }
@@ -290,7 +290,7 @@ static void disconnect(struct rendezvous *r)
     r->fd = -1;
 }
 
-/* Waits until the state is not JOINING any more, or the deadline. Fills *err unless it is RUNNING.
+/* Waits until the state is no longer JOINING, or for the deadline. Fills *err unless it is RUNNING.
  */
 static enum state wait_for_welcome(struct rendezvous *r, int64_t deadline_ms, struct error *err)
 {
@@ -299,13 +299,12 @@ static enum state wait_for_welcome(struct rendezvous *r, int64_t deadline_ms, st
         ;
     enum state state = r->state;
     if (state != RUNNING)
-        error_set(err, state == REFUSED ? ERR_CONFIG : ERR_TIMEOUT, "%s", r->news);
+        error_set(err, state == REFUSED ? ERR_CONFIG : ERR_TIMEOUT, "%s", r->reason);
     pthread_mutex_unlock(&r->mutex);
     return state;
 }
 
-/* One attempt: connects, joins, waits. Returns the state reached; *err says what is the matter
- * unless it is RUNNING. */
+/* One attempt: connects, joins, waits. Returns the state reached, and *err unless it is RUNNING. */
 static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct error *err)
 {
     const struct rendezvous_options *o = &r->options;
@@ -327,7 +326,7 @@ static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct
     enum state state = wait_for_welcome(r, deadline_ms, err);
     if (state != RUNNING)
         disconnect(r);
-    if (state == JOINING) /* it was us who hung up */
+    if (state == JOINING) /* this side hung up, after its deadline */
         r->is_stranger = was_stranger && !r->is_known;
     return state;
 }
@@ -344,7 +343,7 @@ static int join_all(struct rendezvous *r, struct error *err)
         if (state == REFUSED)
             return -1;
         if (clock_monotonic_ms() >= deadline_ms) {
-            if (r->is_stranger) /* that rank 0 has given up since says less */
+            if (r->is_stranger) /* the cause; that rank 0 gave up later is not */
                 error_set(err, ERR_TIMEOUT, "%s", hung_up);
             err->code = ERR_TIMEOUT;
             return error_wrap(err, "gave up after %d ms", o->join_timeout_ms);
@@ -417,8 +416,8 @@ void rendezvous_close(struct rendezvous *r)
     atomic_store(&r->closing, true);
     send_message(r, &goodbye, &ignored);
     shutdown(r->fd, SHUT_WR);
-    /* The server hangs up first: what lies unread in a socket that is closed would destroy the
-     * goodbye. */
+    /* Wait for the server to hang up first. close() on a socket with unread bytes sends a reset,
+     * and the peer's kernel then discards the goodbye. */
     pthread_mutex_lock(&r->mutex);
     while (r->state != GONE && cond_wait_until(&r->changed, &r->mutex, deadline_ms))
         ;

@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 #define STRANGERS_MAX 64   /* connections beyond one per rank */
-#define OWN_FILES     32   /* that rank 0 may have open besides: rings, data, checkpoints */
-#define PAUSE_MS      100  /* before the next connection is taken, when there is no room for one */
-#define SEND_MS       1000 /* a message that does not fit in the socket for so long: a lost rank */
+#define OWN_FILES     32   /* open files that rank 0 needs besides: rings, data, checkpoints */
+#define PAUSE_MS      100  /* before the next accept(), when no file is left for a connection */
+#define SEND_MS       1000 /* a rank that accepts no message for so long is lost */
 
 struct member {
     int fd;   /* -1: free */
@@ -35,32 +35,32 @@ struct member {
     char host[STORE_HOST_MAX];
     char nonce[RENDEZVOUS_NONCE_BYTES];
     int64_t accepted_ms, heard_ms;
-    struct wire_message in; /* arriving */
+    struct wire_message in; /* the first in_bytes of it have arrived */
     size_t in_bytes;
 };
 
 struct rendezvous_server {
     int beat_every_ms, silence_ms; /* as in the options */
     pthread_t thread;
-    int listener, stop; /* stop: an eventfd that rendezvous_server_close writes */
+    int listener, stop; /* stop: an eventfd that rendezvous_server_close() writes */
     struct store_table *table;
     struct member *members;
     struct pollfd *polls;   /* [2 + members_max]: listener, stop, one per connection */
-    struct member **polled; /* [2 + members_max]: whose */
+    struct member **polled; /* [2 + members_max]: whose connection */
     struct rendezvous_waits *waits;
     struct rendezvous_round *round;
     int members_max;
     bool leaving;
-    int64_t beat_ms;       /* when signs of life were sent last */
-    int64_t full_until_ms; /* no file is left for a connection */
+    int64_t beat_ms;       /* when heartbeats were sent last */
+    int64_t full_until_ms; /* accept() failed: it is tried again then */
 };
 
 /* ---- sending ---- */
 
 static void drop(struct rendezvous_server *s, struct member *m, const char *how);
 
-/* A connection that is gone is not the end of it: what lies unread in it says whether that was in
- * order. Who takes nothing is lost. */
+/* A closed connection is not dropped here: a goodbye may still lie unread in it. Only a rank that
+ * accepts no bytes for SEND_MS is. */
 static void send_message(struct rendezvous_server *s, struct member *m, enum wire_type type,
                          int32_t number, int32_t size, const char *text)
 {
@@ -73,7 +73,7 @@ static void send_message(struct rendezvous_server *s, struct member *m, enum wir
         drop(s, m, err.msg);
 }
 
-/* To all that have joined. */
+/* Sends to all that have joined. */
 static void broadcast(struct rendezvous_server *s, enum wire_type type, const char *text)
 {
     for (int i = 0; i < s->members_max; i++)
@@ -81,7 +81,7 @@ static void broadcast(struct rendezvous_server *s, enum wire_type type, const ch
             send_message(s, &s->members[i], type, 0, 0, text);
 }
 
-/* After the first, no round goes on. */
+/* Reports the first loss of a round that has begun, and ends the round. */
 static void lose(struct rendezvous_server *s, int rank, const char *how, const char *why)
 {
     char reason[STORE_VALUE_MAX];
@@ -91,8 +91,7 @@ static void lose(struct rendezvous_server *s, int rank, const char *how, const c
     broadcast(s, WIRE_LOST, reason);
 }
 
-/* The connection is gone. Before the round has begun the place is free again; after, it is a loss.
- */
+/* Closes the connection. how: why the rank is lost; NULL: it left in order, or had not joined. */
 static void drop(struct rendezvous_server *s, struct member *m, const char *how)
 {
     int rank = m->rank;
@@ -182,7 +181,7 @@ static void get(struct rendezvous_server *s, struct member *m, const struct wire
         send_message(s, m, WIRE_REPLY, in->number, ERR_INPUT, "too many requests wait");
 }
 
-/* Answers those whose time is up. Returns when the next one's is. */
+/* Answers requests whose deadline has passed. Returns the next deadline. */
 static int64_t expire_waits(struct rendezvous_server *s)
 {
     struct rendezvous_wait wait;
@@ -228,8 +227,8 @@ static void receive(struct rendezvous_server *s, struct member *m)
     }
 }
 
-/* The one that has been here longest without joining makes room: strangers that hold on to all
- * places do not keep a rank out, which joins as soon as it is asked. */
+/* If all places are taken, drops the oldest connection that has not joined. A rank joins as soon as
+ * it is challenged, so strangers that hold connections open do not keep it out. */
 static struct member *make_room(struct rendezvous_server *s)
 {
     struct member *oldest = member_of_fd(s, -1);
@@ -246,7 +245,8 @@ static void accept_member(struct rendezvous_server *s)
     struct error ignored;
     int fd = net_accept(s->listener);
     if (fd < 0) {
-        /* What cannot be taken goes on waiting, and poll goes on telling of it. */
+        /* The connection stays in the backlog, and poll() would return at once: do not poll the
+         * listener for a while. */
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             s->full_until_ms = clock_monotonic_ms() + PAUSE_MS;
         return;
@@ -260,7 +260,7 @@ static void accept_member(struct rendezvous_server *s)
     *m = (struct member){.fd = fd, .rank = -1, .accepted_ms = now_ms, .heard_ms = now_ms};
     net_peer_host(fd, m->host, sizeof m->host);
     if (rendezvous_nonce(m->nonce, &ignored) < 0)
-        drop(s, m, NULL); /* it comes again */
+        drop(s, m, NULL); /* the process tries again */
     else
         send_message(s, m, WIRE_CHALLENGE, 0, 0, m->nonce);
 }
@@ -272,14 +272,15 @@ static void drop_silent(struct rendezvous_server *s)
     snprintf(how, sizeof how, "no sign of life for %d ms", s->silence_ms);
     for (int i = 0; i < s->members_max; i++) {
         struct member *m = &s->members[i];
-        int64_t since_ms = m->rank < 0 ? m->accepted_ms : m->heard_ms; /* a few bytes are no join */
+        /* a stranger that sends a byte now and then does not count as heard */
+        int64_t since_ms = m->rank < 0 ? m->accepted_ms : m->heard_ms;
         if (m->fd >= 0 && now_ms - since_ms > s->silence_ms)
             drop(s, m, how);
     }
 }
 
-/* Nobody hears of anything any more: all are told, as of a loss. The request to close is read here,
- * as the poll that fails cannot tell of it. */
+/* poll() has failed, so the server reads no message any more: it tells all ranks, as of a loss. It
+ * reads the request to close here, because poll() cannot report that either. */
 static void fail(struct rendezvous_server *s, int errno_value)
 {
     struct error err;
@@ -291,11 +292,11 @@ static void fail(struct rendezvous_server *s, int errno_value)
         broadcast(s, WIRE_REFUSED, err.msg);
     }
     lose(s, 0, "failed", err.msg);
-    poll(NULL, 0, PAUSE_MS); /* it may be for want of memory, which comes back */
+    poll(NULL, 0, PAUSE_MS); /* then try again: the kernel may only be short of memory */
 }
 
-/* Fills s->polls: poll refuses more entries than a process may have open files, even unused ones.
- */
+/* Fills s->polls with open connections only: poll() fails with EINVAL on more entries than
+ * RLIMIT_NOFILE, also if their fd is -1. */
 static nfds_t list_polls(struct rendezvous_server *s)
 {
     bool takes = !s->leaving && clock_monotonic_ms() >= s->full_until_ms;
@@ -311,7 +312,7 @@ static nfds_t list_polls(struct rendezvous_server *s)
     return count;
 }
 
-/* Waits for something to do, and does what came over the sockets. */
+/* Waits for events until `until_ms`, and handles them. */
 static void serve(struct rendezvous_server *s, int64_t until_ms)
 {
     if (s->full_until_ms > clock_monotonic_ms() && s->full_until_ms < until_ms)
@@ -342,7 +343,7 @@ static void *server_main(void *arg)
         if (clock_monotonic_ms() >= s->beat_ms + s->beat_every_ms)
             send_beats(s);
     }
-    /* Hang up last: what lies unread in a socket that is closed would destroy the goodbye. */
+    /* Wait for the ranks to hang up first: see rendezvous_close(). */
     int64_t until_ms = clock_monotonic_ms() + FAREWELL_MS;
     rendezvous_round_end(s->round);
     broadcast(s, WIRE_GOODBYE, "");

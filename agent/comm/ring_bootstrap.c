@@ -16,14 +16,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How often the wait for the previous rank looks for news of a loss. */
+/* How often the wait for the previous rank checks the store for a lost rank. */
 #define ACCEPT_SLICE_MS 200
 
 struct bootstrap {
     const struct ring_options *options;
     int64_t deadline_ms;
     struct ring_address self;
-    char interface_host[STORE_HOST_MAX]; /* the address of the interface asked for; "": none is */
+    char interface_host[STORE_HOST_MAX]; /* the address of options.interface; "": none is set */
     int tcp, unix_socket;                /* listeners */
 };
 
@@ -38,8 +38,9 @@ static void unix_name(const char *name, char out[32])
     snprintf(out, 32, "shoal-%s", name);
 }
 
-/* At the one address that others are told, if it is known. Not at one with an IPv6 zone, which is
- * no address in numbers. */
+/* Listens on the address that is published, if it is known, and not wider. An address with an IPv6
+ * zone
+ * ("fe80::1%eth0") is no numeric address for listen_tcp(): then on all addresses. */
 static int start_listening(struct bootstrap *m, struct error *err)
 {
     const struct ring_options *o = m->options;
@@ -104,18 +105,18 @@ static int connect_next(const struct bootstrap *m, int *ret_fd, struct error *er
     return 0;
 }
 
-/* Connections that have not said all of their hello yet. */
+/* Accepted connections whose hello has not arrived completely. */
 enum { PENDING_MAX = 16 };
 
 struct pending {
     int fd; /* -1: free */
     struct ring_hello hello;
-    size_t bytes; /* of it, so far */
+    size_t bytes; /* of the hello, so far */
 };
 
 struct pending_list {
     struct pending all[PENDING_MAX];
-    int next; /* whose place the next one takes: the oldest's */
+    int next; /* the next connection takes this place: the oldest's */
 };
 
 static void close_pending(struct pending *p)
@@ -136,7 +137,7 @@ static void accept_pending(struct pending_list *list, int listener)
     p->fd = fd;
 }
 
-/* Returns whether it is the previous rank's; who is not is shown out once it has said so. */
+/* Whether the connection is the previous rank's. One with another hello is closed. */
 static bool receive_hello(const struct bootstrap *m, struct pending *p)
 {
     const struct ring_options *o = m->options;
@@ -155,8 +156,8 @@ static bool receive_hello(const struct bootstrap *m, struct pending *p)
     return false;
 }
 
-/* Waits a little for what the listeners and the pending connections have. Returns the previous
- * rank's socket, or -1. */
+/* Waits up to ACCEPT_SLICE_MS for connections and hellos. Returns the previous rank's socket, or
+ * -1. */
 static int poll_once(const struct bootstrap *m, struct pending_list *list)
 {
     struct pollfd fds[2 + PENDING_MAX] = {{.fd = m->tcp, .events = POLLIN},
@@ -180,7 +181,8 @@ static int poll_once(const struct bootstrap *m, struct pending_list *list)
     return -1;
 }
 
-/* Strangers who say nothing do not hold up the previous rank: all are heard at once. */
+/* All pending connections are polled at once, so a silent stranger does not delay the previous
+ * rank. */
 static int accept_previous(const struct bootstrap *m, int *ret_fd, struct error *err)
 {
     struct pending_list list = {.next = 0};
