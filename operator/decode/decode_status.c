@@ -4,7 +4,10 @@
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/job/history.h"
+#include "operator/job/history_fields.h"
+#include "operator/job/names.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,6 @@
 static const char *const condition_types[] = {
     "", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed", "Waiting", NULL};
 static const char *const truth_values[] = {"", "True", "False", "Unknown", NULL};
-static const char *const replica_types[] = {"", "Master", "Worker", NULL};
 
 static void read_time(struct json_reader *reader, const struct json_t *value, void *wall_ms)
 {
@@ -97,67 +99,14 @@ static const struct json_field replicas_fields[] = {
     JSON_END,
 };
 
-/* ---- history ---- */
+/* ---- history: by the rows of history_fields.h ---- */
 
-struct replica_document {
-    int type; /* index into replica_types */
-    struct replica_history replica;
-};
-
-static const struct json_field record_fields[] = {
-    JSON_CHOICE("type", struct replica_document, type, replica_types),
-    JSON_CUSTOM("index", struct replica_document, replica.index, read_count),
-    JSON_TEXT("uid", struct replica_document, replica.uid),
-    JSON_CUSTOM("counted", struct replica_document, replica.counted, read_count),
-    JSON_CUSTOM("earlier", struct replica_document, replica.earlier, read_count),
-    JSON_CUSTOM("incidents", struct replica_document, replica.incidents, read_count),
-    JSON_BOOL("left", struct replica_document, replica.left),
-    JSON_END,
-};
-
-struct history_document {
-    struct history history;
-    struct replica_document *records;
-    size_t record_count;
-    const char *completed[REPLICA_TYPES];
-};
-
-static const struct json_field completed_fields[] = {
-    JSON_TEXT("Master", struct history_document, completed[REPLICA_MASTER]),
-    JSON_TEXT("Worker", struct history_document, completed[REPLICA_WORKER]),
-    JSON_END,
-};
-
-static const struct json_field formed_fields[] = {
-    JSON_CUSTOM("Master", struct history_document, history.formed[REPLICA_MASTER], read_count),
-    JSON_CUSTOM("Worker", struct history_document, history.formed[REPLICA_WORKER], read_count),
-    JSON_END,
-};
-
-static const struct json_field history_fields[] = {
-    JSON_CUSTOM("failures", struct history_document, history.failures, read_count),
-    JSON_CUSTOM("restarts", struct history_document, history.restarts, read_count),
-    JSON_CUSTOM("attempt", struct history_document, history.attempt, read_count),
-    JSON_CUSTOM("incidents", struct history_document, history.incidents, read_count),
-    JSON_CUSTOM("incidentTime", struct history_document, history.incident_ms, read_time),
-    JSON_CUSTOM("unexplained", struct history_document, history.unexplained, read_count),
-    JSON_ARRAY_OF("replicas", struct history_document, records, record_count,
-                  struct replica_document, record_fields),
-    JSON_SAME("completed", completed_fields),
-    JSON_SAME("formed", formed_fields),
-    JSON_END,
-};
-
-static void take_records(const struct history_document *document, struct history *history,
-                         struct arena *arena)
+static void read_type(struct json_reader *reader, const struct json_t *value, void *field)
 {
-    for (size_t i = 0; i < document->record_count; i++) {
-        const struct replica_document *record = &document->records[i];
-        struct replica_history replica = record->replica;
-        replica.type = (enum replica_type)(record->type - 1);
-        if (record->type && replica.uid)
-            history_put(history, replica, arena);
-    }
+    const char *text = json_read_text(reader, value);
+    for (int type = 0; type < REPLICA_TYPES && text; type++)
+        if (strcmp(text, names_replica_type(type)) == 0)
+            *(enum replica_type *)field = type;
 }
 
 /* "0-2,5" */
@@ -177,13 +126,116 @@ static void take_completed(const char *text, enum replica_type type, struct hist
     }
 }
 
+static void read_indices(struct json_reader *reader, const struct json_t *value, void *history)
+{
+    struct completed {
+        const char *of[REPLICA_TYPES];
+    } completed = {0};
+    static const struct json_field fields[] = {
+        JSON_TEXT("Master", struct completed, of[REPLICA_MASTER]),
+        JSON_TEXT("Worker", struct completed, of[REPLICA_WORKER]),
+        JSON_END,
+    };
+    json_read(reader, value, fields, &completed);
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        take_completed(completed.of[type], type, history, reader->arena);
+}
+
+static void read_counts(struct json_reader *reader, const struct json_t *value, void *field)
+{
+    struct counts {
+        int32_t of[REPLICA_TYPES];
+    };
+    static const struct json_field fields[] = {
+        JSON_CUSTOM("Master", struct counts, of[REPLICA_MASTER], read_count),
+        JSON_CUSTOM("Worker", struct counts, of[REPLICA_WORKER], read_count),
+        JSON_END,
+    };
+    json_read(reader, value, fields, field);
+}
+
+static void read_fields(struct json_reader *reader, const struct json_t *value,
+                        const struct history_field *rows, void *out);
+
+/* A record without type or UID is of no use. */
+static void read_records(struct json_reader *reader, const struct json_t *value, void *history)
+{
+    if (!json_is_array_here(reader, value))
+        return;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct replica_history replica = {.type = REPLICA_TYPES};
+        size_t depth = json_enter(reader, "[%zu]", i);
+        read_fields(reader, json_array_get(value, i), replica_history_fields, &replica);
+        json_leave(reader, depth);
+        if (replica.type < REPLICA_TYPES && replica.uid)
+            history_put(history, replica, reader->arena);
+    }
+}
+
+/* How json_read reads a row. */
+static struct json_field as_json_field(const struct history_field *row)
+{
+    struct json_field field = {.name = row->name, .kind = JSON_KIND_CUSTOM, .offset = row->offset};
+    switch (row->kind) {
+    case HISTORY_PRESENCE: /* not written: the object is there */
+        break;
+    case HISTORY_FLAG:
+        field.kind = JSON_KIND_BOOL;
+        break;
+    case HISTORY_TEXT:
+        field.kind = JSON_KIND_TEXT;
+        break;
+    case HISTORY_COUNT:
+        field.read = read_count;
+        break;
+    case HISTORY_TIME:
+        field.read = read_time;
+        break;
+    case HISTORY_TYPE:
+        field.read = read_type;
+        break;
+    case HISTORY_COUNTS:
+        field.read = read_counts;
+        break;
+    case HISTORY_INDICES:
+        field.read = read_indices;
+        field.offset = 0; /* of the history itself */
+        break;
+    case HISTORY_RECORDS:
+        field.read = read_records;
+        field.offset = 0;
+        break;
+    }
+    return field;
+}
+
+static void read_fields(struct json_reader *reader, const struct json_t *value,
+                        const struct history_field *rows, void *out)
+{
+    struct json_field fields[HISTORY_FIELDS_MAX] = {JSON_END};
+    size_t count = 0;
+    for (const struct history_field *row = rows; row->member; row++) {
+        assert(count + 1 < array_length(fields));
+        if (row->name)
+            fields[count++] = as_json_field(row);
+    }
+    json_read(reader, value, fields, out);
+}
+
+static void read_history(struct json_reader *reader, const struct json_t *value, void *out)
+{
+    struct history *history = out;
+    history->known = json_is_object_here(reader, value);
+    if (history->known)
+        read_fields(reader, value, history_fields, history);
+}
+
 /* ---- the whole ---- */
 
 struct document {
     struct job_status status;
     struct condition_list conditions;
     struct replica_statuses replicas;
-    struct history_document history;
 };
 
 static const struct json_field status_fields[] = {
@@ -192,7 +244,7 @@ static const struct json_field status_fields[] = {
     JSON_PART("replicaStatuses", struct document, replicas, replicas_fields),
     JSON_CUSTOM("startTime", struct document, status.start_ms, read_time),
     JSON_CUSTOM("completionTime", struct document, status.completion_ms, read_time),
-    JSON_OPTIONAL_PART("history", struct document, history, history.history.known, history_fields),
+    JSON_CUSTOM("history", struct document, status.history, read_history),
     JSON_END,
 };
 
@@ -207,10 +259,5 @@ struct job_status decode_status(const struct json_t *value, struct arena *arena)
     json_read(&reader, value, status_fields, &document);
     take_conditions(&document.conditions, &document.status);
     memcpy(document.status.replicas, document.replicas.of, sizeof document.status.replicas);
-    struct history *history = &document.status.history;
-    *history = document.history.history;
-    take_records(&document.history, history, arena);
-    for (int type = 0; type < REPLICA_TYPES; type++)
-        take_completed(document.history.completed[type], type, history, arena);
     return document.status;
 }

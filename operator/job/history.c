@@ -5,53 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-struct history history_copy(const struct history *history, struct arena *arena)
-{
-    struct history copy = *history;
-    copy.replicas = arena_array(arena, struct replica_history, history->replica_count);
-    if (history->replica_count)
-        memcpy(copy.replicas, history->replicas, history->replica_count * sizeof *copy.replicas);
-    for (int type = 0; type < REPLICA_TYPES; type++) {
-        size_t count = (size_t)history->completed_count[type];
-        copy.completed[type] = arena_array(arena, bool, count);
-        if (count)
-            memcpy(copy.completed[type], history->completed[type], count * sizeof(bool));
-    }
-    return copy;
-}
-
-static bool replica_equal(const struct replica_history *a, const struct replica_history *b)
-{
-    return a->type == b->type && a->index == b->index && a->counted == b->counted &&
-           a->earlier == b->earlier && a->incidents == b->incidents && a->left == b->left &&
-           strcmp(a->uid, b->uid) == 0;
-}
-
-static bool completed_equal(const struct history *a, const struct history *b,
-                            enum replica_type type)
-{
-    int32_t count = a->completed_count[type] > b->completed_count[type] ? a->completed_count[type]
-                                                                        : b->completed_count[type];
-    for (int32_t i = 0; i < count; i++)
-        if (history_is_complete(a, type, i) != history_is_complete(b, type, i))
-            return false;
-    return true;
-}
-
-bool history_equal(const struct history *a, const struct history *b)
-{
-    if (a->known != b->known || a->incidents != b->incidents || a->incident_ms != b->incident_ms ||
-        a->unexplained != b->unexplained)
-        return false;
-    if (a->failures != b->failures || a->restarts != b->restarts || a->attempt != b->attempt ||
-        a->replica_count != b->replica_count || memcmp(a->formed, b->formed, sizeof a->formed) != 0)
-        return false;
-    for (size_t i = 0; i < a->replica_count; i++)
-        if (!replica_equal(&a->replicas[i], &b->replicas[i]))
-            return false;
-    return completed_equal(a, b, REPLICA_MASTER) && completed_equal(a, b, REPLICA_WORKER);
-}
-
 static bool before(const struct replica_history *a, enum replica_type type, int32_t index)
 {
     return a->type != type ? a->type < type : a->index < index;

@@ -13,8 +13,6 @@ struct job_status job_status_copy(const struct job_status *status, struct arena 
         copy.conditions[i].message = arena_strdup(arena, status->conditions[i].message);
     }
     copy.history = history_copy(&status->history, arena);
-    for (size_t i = 0; i < copy.history.replica_count; i++)
-        copy.history.replicas[i].uid = arena_strdup(arena, copy.history.replicas[i].uid);
     return copy;
 }
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/job/history.h"
+#include "operator/job/history_fields.h"
 #include "operator/job/names.h"
 
 #include <inttypes.h>
@@ -90,46 +91,85 @@ static json_t *completed(const struct history *history, enum replica_type type)
     return text.length ? json_string(str_text(&text)) : NULL;
 }
 
-static json_t *history_object(const struct history *history)
+static json_t *indices_by_type(const struct history *history)
 {
-    json_t *object = json_object(), *list = json_array(), *done = json_object();
-    json_t *formed = json_object();
-    set_count(object, "failures", history->failures);
-    json_object_set_new(object, "restarts", json_integer(history->restarts)); /* 0 is shown too */
-    set_count(object, "attempt", history->attempt);
-    json_object_set_new(object, HISTORY_NEWEST_FIELD,
-                        json_integer(history->incidents)); /* likewise */
-    set_time(object, "incidentTime", history->incident_ms);
-    set_count(object, "unexplained", history->unexplained);
-    for (int type = 0; type < REPLICA_TYPES; type++)
-        set_count(formed, names_replica_type(type), history->formed[type]);
-    for (size_t i = 0; i < history->replica_count; i++) {
-        const struct replica_history *replica = &history->replicas[i];
-        json_t *item = json_object();
-        json_object_set_new(item, "type", json_string(names_replica_type(replica->type)));
-        json_object_set_new(item, "index", json_integer(replica->index));
-        json_object_set_new(item, "uid", json_string(replica->uid));
-        set_count(item, "counted", replica->counted);
-        set_count(item, "earlier", replica->earlier);
-        set_count(item, "incidents", replica->incidents);
-        if (replica->left)
-            json_object_set_new(item, "left", json_true());
-        json_array_append_new(list, item);
-    }
+    json_t *object = json_object();
     for (int type = 0; type < REPLICA_TYPES; type++) {
         json_t *ranges = completed(history, type);
         if (ranges)
-            json_object_set_new(done, names_replica_type(type), ranges);
+            json_object_set_new(object, names_replica_type(type), ranges);
     }
-    if (json_array_size(list))
-        json_object_set(object, "replicas", list);
-    if (json_object_size(done))
-        json_object_set(object, "completed", done);
-    if (json_object_size(formed))
-        json_object_set(object, "formed", formed);
-    json_decref(formed);
-    json_decref(list);
-    json_decref(done);
+    return object;
+}
+
+static json_t *counts_by_type(const int32_t counts[REPLICA_TYPES])
+{
+    json_t *object = json_object();
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        set_count(object, names_replica_type(type), counts[type]);
+    return object;
+}
+
+static json_t *history_object(const struct history_field *fields, const void *owner);
+
+static json_t *records(const struct history *history)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < history->replica_count; i++)
+        json_array_append_new(list, history_object(replica_history_fields, &history->replicas[i]));
+    return list;
+}
+
+/* An empty object or array is left out. */
+static void set_unless_empty(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_size(value) || json_array_size(value))
+        json_object_set(object, key, value);
+    json_decref(value);
+}
+
+static void set_field(json_t *object, const struct history_field *field, const void *owner)
+{
+    const void *value = (const char *)owner + field->offset;
+    switch (field->kind) {
+    case HISTORY_PRESENCE: /* the object itself */
+        break;
+    case HISTORY_FLAG:
+        if (*(const bool *)value)
+            json_object_set_new(object, field->name, json_true());
+        break;
+    case HISTORY_COUNT:
+        if (*(const int32_t *)value || field->always)
+            json_object_set_new(object, field->name, json_integer(*(const int32_t *)value));
+        break;
+    case HISTORY_TIME:
+        set_time(object, field->name, *(const int64_t *)value);
+        break;
+    case HISTORY_TEXT:
+        json_object_set_new(object, field->name, json_string(*(const char *const *)value));
+        break;
+    case HISTORY_TYPE:
+        json_object_set_new(object, field->name,
+                            json_string(names_replica_type(*(const enum replica_type *)value)));
+        break;
+    case HISTORY_COUNTS:
+        set_unless_empty(object, field->name, counts_by_type(value));
+        break;
+    case HISTORY_INDICES:
+        set_unless_empty(object, field->name, indices_by_type(owner));
+        break;
+    case HISTORY_RECORDS:
+        set_unless_empty(object, field->name, records(owner));
+        break;
+    }
+}
+
+/* By the rows of history_fields.h. */
+static json_t *history_object(const struct history_field *fields, const void *owner)
+{
+    json_t *object = json_object();
+    for (const struct history_field *field = fields; field->member; field++)
+        set_field(object, field, owner);
     return object;
 }
 
@@ -141,7 +181,7 @@ struct json_t *manifest_status(const struct job *job, const struct job_status *s
     set_time(object, "startTime", status->start_ms);
     set_time(object, "completionTime", status->completion_ms);
     if (status->history.known)
-        json_object_set_new(object, "history", history_object(&status->history));
+        json_object_set_new(object, "history", history_object(history_fields, &status->history));
     return object;
 }
 

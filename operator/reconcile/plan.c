@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "operator/job/history_fields.h"
 #include "operator/job/names.h"
 
 #include <inttypes.h>
@@ -37,31 +38,6 @@ static void print_replica(const struct job_status *status, enum replica_type typ
                    replica->active, replica->succeeded, replica->failed);
 }
 
-static void print_history(const struct history *history, struct str *out)
-{
-    if (history->failures)
-        str_printf(out, " failures=%" PRId32, history->failures);
-    if (history->restarts != history->failures)
-        str_printf(out, " restarts=%" PRId32, history->restarts);
-    if (history->incidents != history->failures)
-        str_printf(out, " incidents=%" PRId32, history->incidents);
-    if (history->attempt)
-        str_printf(out, " attempt=%" PRId32, history->attempt);
-    if (history->formed[REPLICA_MASTER] || history->formed[REPLICA_WORKER])
-        str_printf(out, " formed=%" PRId32 "+%" PRId32, history->formed[REPLICA_MASTER],
-                   history->formed[REPLICA_WORKER]);
-    for (size_t i = 0; i < history->replica_count; i++) {
-        const struct replica_history *replica = &history->replicas[i];
-        str_printf(out, " %s-%" PRId32 ":%s:%" PRId32 "+%" PRId32,
-                   names_replica_label(replica->type), replica->index, replica->uid,
-                   replica->counted, replica->earlier);
-    }
-    for (int type = 0; type < REPLICA_TYPES; type++)
-        for (int32_t i = 0; i < history->completed_count[type]; i++)
-            if (history->completed[type][i])
-                str_printf(out, " done:%s-%" PRId32, names_replica_label(type), i);
-}
-
 static void print_status(const struct job_status *status, struct str *out)
 {
     str_add(out, "status");
@@ -77,7 +53,7 @@ static void print_status(const struct job_status *status, struct str *out)
         str_printf(out, " start=%" PRId64, status->start_ms);
     if (status->completion_ms)
         str_printf(out, " completion=%" PRId64, status->completion_ms);
-    print_history(&status->history, out);
+    history_print(&status->history, out);
     str_add(out, "\n");
 }
 
