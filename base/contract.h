@@ -45,8 +45,8 @@
 #define ENV_PET_RDZV_CONF      "PET_RDZV_CONF"
 #define ENV_PET_MAX_RESTARTS   "PET_MAX_RESTARTS"
 #define ENV_PET_STANDALONE     "PET_STANDALONE"
-/* Ours: how often this replica was started before (0 at first), so that an agent knows a restart.
- */
+/* Ours: how often this replica was started before (0 at first), so that an agent
+ * knows a restart. */
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
 /* Ours: which run this is: the same for all of its processes and restarts, another for the next. */
 #define ENV_RUN_ID "SHOAL_RUN_ID"
@@ -55,14 +55,14 @@
 #define ENV_RUN_SECRET "SHOAL_RUN_SECRET"
 /* Ours: path of a Unix datagram socket that takes progress reports; absent: nobody listens. */
 #define ENV_PROGRESS_SOCKET "SHOAL_PROGRESS_SOCKET"
-/* Ours: folders with NVIDIA's libraries, separated by colons, before all others (base/library.h).
- */
+/* Ours: folders with NVIDIA's libraries, separated by colons, before all others
+ * (base/library.h). */
 #define ENV_LIBRARY_PATH "SHOAL_CUDA_LIBRARY_PATH"
 /* Ours: whose attention a GPU gets (kernels/cuda/attention_choice.h). */
 #define ENV_ATTENTION "SHOAL_ATTENTION"
 
-/* Exit codes of the agent. 1..127 are permanent, 128 and above retryable (restartPolicy ExitCode).
- */
+/* Exit codes of the agent. 1..127 are permanent, 128 and above retryable
+ * (restartPolicy ExitCode). */
 #define EXIT_DONE       0
 #define EXIT_FAILED     1   /* training failed */
 #define EXIT_CONFIG     2   /* configuration or data wrong: trying again is useless */

@@ -58,26 +58,26 @@ int durable_make_dir(const struct file_ops *ops, const char *path, struct error 
 /* Makes the directory and those above it, durably; one that is there is fine. */
 int durable_make_dirs(const struct file_ops *ops, const char *path, struct error *err);
 
-/* Whether files can be made in the directory, which is made if need be: makes one and removes it.
- */
+/* Whether files can be made in the directory, which is made if need be: makes one
+ * and removes it. */
 int durable_try_dir(const struct file_ops *ops, const char *path, struct error *err);
 
 /* Gives `from` the name `to` in the same directory and makes that durable. A file is replaced by a
  * file; a directory is swapped out for a directory in the same step and stays as `from`: the caller
  * removes it then. File systems that cannot swap (NFS, Lustre) take three steps: whoever is killed
  * between them leaves the old directory as "<to>.shoal-replaced". A directory is never replaced by
- * a file.
- */
+ * a
+ * file. */
 int durable_rename(const struct file_ops *ops, const char *from, const char *to, struct error *err);
 
 /* Names while something is written: "<name>.tmp-<16 random hex digits>", which nobody else gives to
  * what is theirs. The caller frees. */
 char *durable_temp_name(const char *name);
-/* Whether `name` is one that durable_temp_name gives, of the name `of`, or of any if that is NULL.
- */
+/* Whether `name` is one that durable_temp_name gives, of the name `of`, or of any if
+ * that is NULL. */
 bool durable_is_temp(const char *name, const char *of);
-/* Whether the directory at `path` is an old one that was left so, and the new one is in its place.
- */
+/* Whether the directory at `path` is an old one that was left so, and the new one is
+ * in its place. */
 bool durable_is_replaced(const char *path);
 /* Removes files with temporary names of `path` from its directory; never directories. */
 int durable_remove_temp_files(const struct file_ops *ops, const char *path, struct error *err);

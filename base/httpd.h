@@ -9,8 +9,7 @@
  * connection. Beyond HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed
  * for the new one; beyond what the process may open files the new one. Requests with more than
  * HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S are closed
- * too.
- */
+ * too. */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H
 

@@ -1,5 +1,5 @@
-/* A list of one-line texts with a cap, in the order they were added: problems found, notes to show.
- */
+/* A list of one-line texts with a cap, in the order they were added: problems found,
+ * notes to show. */
 #ifndef SHOAL_BASE_LINES_H
 #define SHOAL_BASE_LINES_H
 

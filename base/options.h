@@ -20,8 +20,8 @@ enum option_kind {
     OPTION_NUMBER, /* int64_t *, within [low, high] */
     OPTION_CHOICE, /* int *: index of the value in `choices` */
     /* struct option_list *: the option's name is added, its value (if `value` says that it has one)
-     * is not used. Of another program, whose command lines shall work; the help is silent about it.
-     */
+     * is not used. Of another program, whose command lines shall work; the help is
+     * silent about it. */
     OPTION_IGNORED,
     /* struct option_arguments *: each argument that is no option, "-" too; the row's name is what
      * the help calls them. */

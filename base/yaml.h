@@ -16,9 +16,8 @@ struct json_t;
 
 #define YAML_MAX_BYTES (4 << 20)
 #define YAML_MAX_DEPTH 64
-#define YAML_MAX_NODES                                                                             \
-    200000 /* of all documents, with every alias counted as what it stands for                     \
-            */
+/* Of all documents, with every alias counted as what it stands for. */
+#define YAML_MAX_NODES     200000
 #define YAML_MAX_DOCUMENTS 256
 #define YAML_MAX_ANCHORS   1000 /* of one document */
 

@@ -91,8 +91,8 @@ static bool follow(struct finder *f, int depth, const char *key, size_t index, s
 
 static bool find_in(struct finder *f, int depth);
 
-/* Goes through a node that searches were led to, or past one; false: there is nothing more to do.
- */
+/* Goes through a node that searches were led to, or past one; false: there is
+ * nothing more to do. */
 static bool visit(struct finder *f, int depth, bool any)
 {
     if (!any)

@@ -76,8 +76,7 @@ static void give_up(struct run *run, const struct error *err)
     local_stop(run->local, run->now_ms);
 }
 
-/* ---- one turn of the loop, in order -------------------------------------------------------------
- */
+/* ---- one turn of the loop, in order ---- */
 
 static int64_t earliest(int64_t a, int64_t b)
 {
@@ -221,8 +220,7 @@ static void loop(struct run *run)
     show(run);
 }
 
-/* ---- from beginning to end ----------------------------------------------------------------------
- */
+/* ---- from beginning to end ---- */
 
 static int exit_code(struct run *run)
 {

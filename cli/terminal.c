@@ -28,8 +28,8 @@ static void write_stderr(const struct str *text)
     }
 }
 
-/* Rows that the text takes on a screen which has become so narrow since: terminals wrap its lines.
- */
+/* Rows that the text takes on a screen which has become so narrow since: terminals
+ * wrap its lines. */
 static int rows_of(const char *text, int columns)
 {
     int rows = 0;

@@ -17,8 +17,8 @@ enum { TOKEN_FILE_MAX_IDS = INT32_MAX }; /* the header's field is an int32 */
 
 struct token_file;
 
-/* wide: 32 bits for each id (Llama 3's form), else 16 (GPT-2's). ERR_EXISTS: a directory is there.
- */
+/* wide: 32 bits for each id (Llama 3's form), else 16 (GPT-2's). ERR_EXISTS: a
+ * directory is there. */
 int token_file_create(const char *path, bool wide, struct token_file **ret_file, struct error *err);
 /* The ids fit the width. ERR_LIMIT if there are more than the format can count. */
 int token_file_add(struct token_file *file, const int32_t *ids, size_t count, struct error *err);

@@ -124,8 +124,8 @@ struct event;
 int stream_open(struct device *device, const char *name, struct stream **ret_stream,
                 struct error *err);
 /* Likewise with high priority, for work that others wait for (collectives): its kernels start
- * before those of other streams, without interrupting any. On the CPU all streams run side by side.
- */
+ * before those of other streams, without interrupting any. On the CPU all streams run
+ * side by side. */
 int stream_open_first(struct device *device, const char *name, struct stream **ret_stream,
                       struct error *err);
 void stream_close(struct stream *stream); /* NULL-safe; waits for what is queued */
@@ -135,8 +135,8 @@ struct device *stream_device(const struct stream *stream);
 void *stream_native(struct stream *stream);
 
 /* Waits until everything queued so far is done. Returns the stream's first failure since it was
- * opened (a failed stream stays failed and skips all later work), else the guard's result, else 0.
- */
+ * opened (a failed stream stays failed and skips all later work), else the guard's
+ * result, else 0. */
 int stream_sync(struct stream *stream, struct error *err);
 /* Sets the guard: is_well(ctx, err) reports failures of libraries that queue work themselves, which
  * a stream cannot see. stream_sync() calls it on the caller's thread. There is one; NULL: none. */
@@ -150,8 +150,8 @@ enum { STREAM_CALL_MAX_BYTES = 256 };
 void stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
                  const void *args, size_t bytes);
 
-/* Queues a copy; dst and src may be on different devices. The caller frees neither before it ran.
- */
+/* Queues a copy; dst and src may be on different devices. The caller frees neither
+ * before it ran. */
 void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes);
 
 /* *ret_ns = the time at which the stream reaches this point, in nanoseconds of the device's clock:

@@ -33,8 +33,8 @@ void controller_close(struct controller *controller); /* NULL-safe; cancels what
 
 /* Does all that can be done now. `leading`: jobs may be worked on; without it only the caches are
  * kept, so that whoever takes over can begin at once, and plans under way are dropped. Returns in
- * how many milliseconds to call again even if nothing is heard; INT64_MAX: not before something is.
- */
+ * how many milliseconds to call again even if nothing is heard; INT64_MAX: not before
+ * something is. */
 int64_t controller_run_once(struct controller *controller, bool leading);
 
 /* Whether all that is watched has been seen once. */

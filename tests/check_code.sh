@@ -1,6 +1,7 @@
 #!/bin/bash
 # What a tool can judge in C, by one reading of all sources: calls that are banned, functions that are too long, functions that a
-# header of the product declares and nothing in the product calls. A line per violation; exit code 1 if there is any.
+# header of the product declares and nothing in the product calls, comments whose end was torn off. A line per violation; exit
+# code 1 if there is any.
 set -u
 cd "$(dirname "$0")/.." || exit
 # Calls that the product may not make, and what to use instead. They overrun a buffer, hide a number that is wrong, or share memory between threads.
@@ -18,6 +19,7 @@ system popen:posix_spawn with a list of arguments
 for_tests='
 device_architecture device_memory_reset_peak device_memory_set_limit:benches and tests that fill a device
 executor_running http_in_flight httpd_listeners telemetry_port:what a test waits for
+config_summary:a configuration as one text
 optim_defaults:the defaults of a row
 plan_print:plans are compared as texts
 tokenizer_open_json:fuzzed
@@ -44,6 +46,8 @@ git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.cc' '*.cu' |
         product = FILENAME !~ /^tests\//
         header = FILENAME ~ /\.h$/
     }
+    /^ *\*\/$/ && above !~ /^ *\/\*$/ { complain("*/ alone: clang-format has wrapped the comment; take a word of the line above along") }
+    { above = $0 }
     $0 == "{" { opened = FNR; tables = 0 }
     opened && /^    static const .*\{$/ { table = FNR }
     table && /^    \}.*;$/ { tables += FNR - table + 1; table = 0 }

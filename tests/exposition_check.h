@@ -10,8 +10,7 @@ extern "C" {
 /* Fails the test, naming the line, unless the page is well formed: every sample below its HELP and
  * TYPE, metrics not interleaved, no sample twice, names and labels legal, values numbers;
  * histograms complete and cumulative; counters end in _total and nothing else does; base units
- * only.
- */
+ * only. */
 void exposition_check(const char *page);
 
 /* The value of the sample that begins like this, labels included: "up" or "up{a=\"b\"}"; fails the

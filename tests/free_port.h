@@ -7,8 +7,8 @@ extern "C" {
 #endif
 
 /* A port of 127.0.0.1 nobody listens on, another one each time. Below the range that the kernel
- * gives to connections and to who takes any: one of those would have it between this and its use.
- */
+ * gives to connections and to who takes any: one of those would have it between this
+ * and its use. */
 int free_port(void);
 
 #ifdef __cplusplus

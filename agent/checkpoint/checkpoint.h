@@ -50,8 +50,8 @@ struct tensor_ranges {
 
 /* Small files beside the tensors, for people and for tools; checkpoint_load() reads none. */
 enum checkpoint_text {
-    CHECKPOINT_AGENT_CONFIG, /* agent_config.yaml: the configuration, and where each value is from
-                              */
+    CHECKPOINT_AGENT_CONFIG, /* agent_config.yaml: the configuration, and where each
+                                value is from */
     CHECKPOINT_MODEL_CONFIG, /* config.json, of language models: as Hugging Face has it */
     CHECKPOINT_TEXTS,
 };

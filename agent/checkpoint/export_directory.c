@@ -129,8 +129,8 @@ static int remove_left_over(const struct export_model *model, const char *parent
 }
 
 /* "out/" is "out", since a temporary name with the slash would lie in the directory it is to
- * replace; and a link is what it names, if that is there: the directory is replaced, not the link.
- */
+ * replace; and a link is what it names, if that is there: the directory is replaced,
+ * not the link. */
 static const char *place_of(struct arena *arena, const char *path)
 {
     size_t length = strlen(path);

@@ -175,8 +175,8 @@ static int read_checkpoint(struct arena *arena, const char *path, bool verified,
     return 0;
 }
 
-/* Looks at one of a directory's checkpoints: what is wrong with it is a problem of the directory.
- */
+/* Looks at one of a directory's checkpoints: what is wrong with it is a problem of
+ * the directory. */
 static void check_found(struct arena *arena, const char *path, bool verified, struct inspection *in)
 {
     struct inspection one = {0};

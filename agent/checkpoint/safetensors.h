@@ -107,8 +107,8 @@ struct safetensors_layout {
 
 /* Lays out a file: the widest dtype first, then by name; the header padded with spaces;
  * "format": "pt" is put before `notes`. Sets data_begin and count of `tensors`, whose names must
- * differ and may not be "__metadata__". Memory from `arena`; the tensors must outlive the layout.
- */
+ * differ and may not be "__metadata__". Memory from `arena`; the tensors must
+ * outlive the layout. */
 void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors, int count,
                          const struct safetensors_note *notes, int note_count,
                          struct safetensors_layout *ret_layout);

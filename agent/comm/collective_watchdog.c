@@ -108,8 +108,8 @@ static void dump(struct watchdog *w, bool is_late)
 
 /* ---- the first thread: checks ---- */
 
-/* Sets the failure of a late collective. Releases the mutex while the ranks exchange their reports.
- */
+/* Sets the failure of a late collective. Releases the mutex while the ranks exchange
+ * their reports. */
 static void fail_late(struct watchdog *w, const struct watched_comm *late)
 {
     struct desync_report report =

@@ -21,8 +21,8 @@ extern "C" {
 
 enum comm_reduce { COMM_SUM, COMM_MEAN };
 
-/* Counters of a communicator since it was opened: for tests of the schedule and the run's summary.
- */
+/* Counters of a communicator since it was opened: for tests of the schedule and the
+ * run's summary. */
 struct comm_stats {
     int64_t all_gathers, reduce_scatters, all_reduces, broadcasts;
     int64_t bytes_sent; /* by this rank, payload only */
@@ -41,8 +41,8 @@ struct comm_functions {
      * bf16: each addition is done in fp32 and rounded to bf16. */
     void (*reduce_scatter)(struct comm *c, struct stream *s, enum dtype t, void *recv, void *send,
                            int64_t count, enum comm_reduce how);
-    /* data[0 .. count) on every rank = reduction over all ranks; the same bits on each. In place.
-     */
+    /* data[0 .. count) on every rank = reduction over all ranks; the same bits on
+     * each. In place. */
     void (*all_reduce)(struct comm *c, struct stream *s, enum dtype t, void *data, int64_t count,
                        enum comm_reduce how);
     /* The same for doubles, summed in rank order; count <= 64. For losses and counts. */
@@ -66,8 +66,8 @@ struct comm {
     int rank, size;
     /* true: collectives of this communicator and of those split from it may run at once on
      * different streams, if every rank calls all of them in one order from one thread. false: the
-     * caller must order them by events, or two ranks wait for each other in different collectives.
-     */
+     * caller must order them by events, or two ranks wait for each other in different
+     * collectives. */
     bool is_concurrent;
     struct comm_stats stats; /* counted when a collective is queued; read by the queueing thread */
     int64_t ranges;          /* profiler ranges so far */

@@ -150,8 +150,8 @@ void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
     pthread_mutex_unlock(&shared->calls);
 }
 
-/* A collective that ended after a failure may have been aborted with wrong results, on any stream.
- */
+/* A collective that ended after a failure may have been aborted with wrong results,
+ * on any stream. */
 int comm_nccl_is_well(void *ctx, struct error *err)
 {
     struct comm_nccl_shared *shared = ctx;

@@ -226,8 +226,8 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
           &(struct call){.c = c, .run = run_broadcast, .recv = data, .count = bytes, .root = root});
 }
 
-/* An all_gather of one byte: a rank that has received all of them knows that all ranks have come.
- */
+/* An all_gather of one byte: a rank that has received all of them knows that all
+ * ranks have come. */
 static int run_barrier(const struct call *call, struct error *err)
 {
     return gather(call->c, "barrier", call->c->doubles, call->c->head.size, 1, err);

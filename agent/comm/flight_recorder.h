@@ -38,8 +38,8 @@ const struct flight_record *flight_recorder_find(const struct flight_recorder *r
                                                  const char *id, uint64_t number);
 
 /* A line for each of the last `most`, oldest first: "all_gather 12 of world, 4096 bytes: ended
- * after 3 ms"; or "runs for 90000 ms", the first of a communicator that has not ended; or "waits".
- */
+ * after 3 ms"; or "runs for 90000 ms", the first of a communicator that has not
+ * ended; or "waits". */
 void flight_recorder_print(const struct flight_recorder *recorder, int most, int64_t now_ms,
                            struct str *out);
 

@@ -42,8 +42,8 @@ struct nccl_id { /* ncclUniqueId; passed by value */
     char bytes[128];
 };
 
-/* ncclConfig_t as of 2.14. A newer library uses its defaults for the fields that `size` leaves out.
- */
+/* ncclConfig_t as of 2.14. A newer library uses its defaults for the fields that
+ * `size` leaves out. */
 struct nccl_config {
     size_t size;
     unsigned magic, version;

@@ -1,7 +1,7 @@
 /* Registers memory with NCCL (ncclCommRegister), so that NCCL moves it without a copy of its own
  * where the hardware can. NCCL's rule: if one rank passes registered memory to a collective, all
- * ranks must. Memory is deregistered before it is freed and before its communicator is destroyed.
- */
+ * ranks must. Memory is deregistered before it is freed and before its communicator
+ * is destroyed. */
 #ifndef SHOAL_AGENT_NCCL_BUFFERS_H
 #define SHOAL_AGENT_NCCL_BUFFERS_H
 

@@ -290,8 +290,8 @@ static void disconnect(struct rendezvous *r)
     r->fd = -1;
 }
 
-/* Waits until the state is no longer JOINING, or for the deadline. Fills *err unless it is RUNNING.
- */
+/* Waits until the state is no longer JOINING, or for the deadline. Fills *err unless
+ * it is RUNNING. */
 static enum state wait_for_welcome(struct rendezvous *r, int64_t deadline_ms, struct error *err)
 {
     pthread_mutex_lock(&r->mutex);

@@ -37,8 +37,8 @@ struct ring_options {
 int ring_open(const struct ring_options *options, struct ring **ret_ring, struct error *err);
 void ring_close(struct ring *r); /* NULL-safe */
 
-/* Fails the running pass and all later ones with ERR_PEER and `reason`, at once. From any thread.
- */
+/* Fails the running pass and all later ones with ERR_PEER and `reason`, at once.
+ * From any thread. */
 void ring_abort(struct ring *r, const char *reason);
 
 /* A pass over `total` elements in `chunks` chunks: chunk i is [total * i / chunks, total * (i + 1)

@@ -15,8 +15,8 @@ const char *script_preset(const char *script, bool by_accelerate);
 /* Adds all known names, a blank before each. */
 void script_names(struct str *out);
 
-/* Sets config->script_notice: which preset replaces runtime.script. is_here: the file exists. Pure.
- */
+/* Sets config->script_notice: which preset replaces runtime.script. is_here: the file
+ * exists. Pure. */
 void script_describe(struct config *config, bool is_here, struct arena *arena);
 /* The same, and adds a headline for each difference that `text` shows (NULL: there is no file).
  * Pure. Errors: ERR_CONFIG if the script trains on other data. */

@@ -1,5 +1,5 @@
-/* Finds calls, arguments and assignments in the text of a Python script, without running it. Pure.
- */
+/* Finds calls, arguments and assignments in the text of a Python script, without
+ * running it. Pure. */
 #ifndef SHOAL_AGENT_COMPAT_SCRIPT_TEXT_H
 #define SHOAL_AGENT_COMPAT_SCRIPT_TEXT_H
 
@@ -20,8 +20,7 @@ const char *script_text_call(const char *bare, const char *from, const char *fun
 const char *script_text_keyword(const char *call, const char *name, const char **ret_at,
                                 struct arena *arena);
 /* The value that the script assigns to the variable; "" unless it does so exactly once, on one
- * line.
- */
+ * line. */
 const char *script_text_assigned(const char *bare, const char *variable, struct arena *arena);
 
 #endif

@@ -10,8 +10,8 @@
  *
  *   accelerate launch --config_file fsdp.yaml train_bert.py --model_name_or_path bert
  *   shoal-agent --preset=accelerate --config_file=fsdp.yaml --preset=trainer
- *     --runtime.script=train_bert.py --model_name_or_path bert
- */
+ *     --runtime.script=train_bert.py
+ * --model_name_or_path bert */
 #ifndef SHOAL_AGENT_COMPAT_SHIM_H
 #define SHOAL_AGENT_COMPAT_SHIM_H
 

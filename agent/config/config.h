@@ -275,8 +275,8 @@ void config_notices(const struct config *config, void (*tell)(void *ctx, const c
 
 /* Where the value of a field of config->value came from. */
 enum config_source config_source_of(const struct config *config, const void *field);
-/* Whether the user gave the value. A preset's value and a resolved configuration's are not given.
- */
+/* Whether the user gave the value. A preset's value and a resolved configuration's
+ * are not given. */
 bool config_is_given(const struct config *config, const void *field);
 
 /* Every key with its default, its allowed values and its other names, as --help prints it. */

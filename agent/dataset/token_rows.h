@@ -1,8 +1,8 @@
 /* The rows of text files, lines of .jsonl or paragraphs of .txt, in the order of an epoch. Rows are
  * read in blocks, and a block is shuffled in memory: its order is a pure function of seed, epoch
  * and block, so that going on in the middle needs only the block's beginning. With shuffling the
- * files are permuted too, unless a part of the rows was asked for: then they are counted in order.
- */
+ * files are permuted too, unless a part of the rows was asked for: then they are
+ * counted in order. */
 #ifndef SHOAL_AGENT_DATASET_TOKEN_ROWS_H
 #define SHOAL_AGENT_DATASET_TOKEN_ROWS_H
 

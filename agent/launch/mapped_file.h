@@ -1,5 +1,5 @@
-/* Finds the file that is mapped at an address. For signal handlers: allocates and formats nothing.
- */
+/* Finds the file that is mapped at an address. For signal handlers: allocates and
+ * formats nothing. */
 #ifndef SHOAL_AGENT_MAPPED_FILE_H
 #define SHOAL_AGENT_MAPPED_FILE_H
 

@@ -1,6 +1,6 @@
 /* Binds a rank to the cores of one NUMA node, so that its memory is local: the node of its GPU
- * where the kernel reports one. Otherwise the local ranks are spread over the NUMA nodes in order.
- */
+ * where the kernel reports one. Otherwise the local ranks are spread over the NUMA
+ * nodes in order. */
 #ifndef SHOAL_AGENT_NUMA_H
 #define SHOAL_AGENT_NUMA_H
 
@@ -21,8 +21,8 @@ struct numa_nodes {
     int count;
 };
 
-/* Parses "0-3,8", as in a node's cpulist, up to CPU_SETSIZE. False if the text is malformed. Pure.
- */
+/* Parses "0-3,8", as in a node's cpulist, up to CPU_SETSIZE. False if the text is
+ * malformed. Pure. */
 bool numa_parse_cores(const char *text, cpu_set_t *ret_cores);
 
 /* Reads the nodes below `root` (/sys/devices/system/node). Keeps the allowed cores, and the nodes

@@ -42,8 +42,8 @@ extern const struct bert_config bert_default_config; /* transformers': bert-base
 /* Whether the sizes make a model. Errors: ERR_CONFIG naming the field and its value. */
 int bert_check(const struct bert_config *config, struct error *err);
 
-/* All memory from `arena`. config: passed bert_check(). pad_id: the tokenizer's padding; -1: none.
- */
+/* All memory from `arena`. config: passed bert_check(). pad_id: the tokenizer's
+ * padding; -1: none. */
 struct model *model_bert_new(struct arena *arena, const struct bert_config *config, int64_t pad_id);
 
 #ifdef __cplusplus

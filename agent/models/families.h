@@ -19,8 +19,8 @@ struct json_reader;
 struct json_t;
 
 /* X(NAME, SPELLINGS, BLOCK), with AND between two rows. SPELLINGS: what model.type may say, the
- * first of them NAME, which is config.json's model_type. BLOCK: the class of a block, for wrapping.
- */
+ * first of them NAME, which is config.json's model_type. BLOCK: the class of a block,
+ * for wrapping. */
 /* clang-format off */
 #define LANGUAGE_FAMILIES(X, AND)                          \
     X(llama, "llama=llama_v2=llama_v3", "LlamaDecoderLayer") AND \

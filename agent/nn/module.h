@@ -61,8 +61,8 @@ struct module {
                  policy */
 };
 
-/* All memory from `arena`, texts copied. description: NULL for a module with children. unit is -1.
- */
+/* All memory from `arena`, texts copied. description: NULL for a module with
+ * children. unit is -1. */
 struct module *module_new(struct arena *arena, const char *name, const char *class_name,
                           const char *description);
 /* Appends `child` to the children of `parent`, sets its path and returns it. */

@@ -1,6 +1,6 @@
 /* Attention over packed tensors: each token's row holds all query heads, then the key heads, then
- * the value heads. In cross-attention, a row of the source holds the key heads and the value heads.
- */
+ * the value heads. In cross-attention, a row of the source holds the key heads and the
+ * value heads. */
 #ifndef SHOAL_AGENT_NN_ATTENTION_H
 #define SHOAL_AGENT_NN_ATTENTION_H
 

@@ -13,8 +13,8 @@ struct module *nn_dropout_new(struct arena *arena, struct module *parent, const 
                               float p);
 
 /* Elementwise; the identity when not training. The first dimension of x is the samples: so the mask
- * does not depend on which rank has which sample. layer: names its random numbers within the model.
- */
+ * does not depend on which rank has which sample. layer: names its random numbers
+ * within the model. */
 struct tensor *nn_dropout(struct tape *tape, struct module *m, struct tensor *x, uint64_t layer);
 
 #ifdef __cplusplus

@@ -98,8 +98,8 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
                                            m->params[NN_WEIGHT]->value, &shape, add);
 }
 
-/* The op, between the borders of its module; y is the caller's, and may be NULL on a failed tape.
- */
+/* The op, between the borders of its module; y is the caller's, and may be NULL on a
+ * failed tape. */
 static void apply(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
                   bool relu, const struct linear_args *a)
 {

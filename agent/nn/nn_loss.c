@@ -11,8 +11,8 @@ struct cross_entropy_args {
     float scale;
 };
 
-/* The log-probabilities, which are fp32, turn into the gradient where they are if it is fp32 too.
- */
+/* The log-probabilities, which are fp32, turn into the gradient where they are if it
+ * is fp32 too. */
 static void cross_entropy_backward(struct tape *tape, struct tape_op *op)
 {
     struct cross_entropy_args a;

@@ -92,8 +92,8 @@ static void norm_backward(struct tape *tape, struct tape_op *op)
         tape_give_gradient(tape, x, dx);
 }
 
-/* The norm of x; or, where there is a y, of x + y, in y's place: one op forward, recorded as two.
- */
+/* The norm of x; or, where there is a y, of x + y, in y's place: one op forward,
+ * recorded as two. */
 static struct tensor *norm(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
                            float eps, bool root_mean_square)
 {

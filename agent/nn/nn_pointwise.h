@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* x + y, in y's memory: x is the residual stream, y a layer's output. No op may read y in backward.
- */
+/* x + y, in y's memory: x is the residual stream, y a layer's output. No op may read y
+ * in backward. */
 struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y);
 /* silu(gate) * up. x: [..., 2 I], gate before up -> [..., I] (Shazeer 2020). */
 struct tensor *nn_swiglu(struct tape *tape, struct tensor *x);

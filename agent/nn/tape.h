@@ -108,13 +108,12 @@ struct tensor *tape_keep(struct tensor *t);
 void tape_drop(struct tape *tape, struct tensor *t);
 
 /* Device memory for an op to hand to tape_record() (saved indices, ...). NULL if the tape has
- * failed.
- */
+ * failed. */
 void *tape_alloc(struct tape *tape, size_t bytes, const char *what);
 
 /* A copy on the device of constant host memory (a table of angles). The first call makes it; it
- * lives until tape_close(). At most TAPE_MAX_CONSTANTS different ones. NULL if the tape has failed.
- */
+ * lives until tape_close(). At most TAPE_MAX_CONSTANTS different ones. NULL if the
+ * tape has failed. */
 enum { TAPE_MAX_CONSTANTS = 48 };
 const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what);
 
@@ -163,8 +162,8 @@ void *tape_take_gradient(struct tensor *t);
 /* For ops that can accumulate in place: t's gradient (*ret_accumulate is true), or fresh memory,
  * which is t's gradient from now on and which the op writes. NULL as tape_gradient. */
 void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate);
-/* Where a parameter's gradient goes; *ret_accumulate: the op adds to it. The hooks own the memory.
- */
+/* Where a parameter's gradient goes; *ret_accumulate: the op adds to it. The hooks
+ * own the memory. */
 float *tape_param_gradient(struct param *p, bool *ret_accumulate);
 
 bool tape_failed(const struct tape *tape);

@@ -1,5 +1,5 @@
-/* What a run says first: how it was configured, among whom, and what it leaves to other libraries.
- */
+/* What a run says first: how it was configured, among whom, and what it leaves to
+ * other libraries. */
 #ifndef SHOAL_AGENT_REPORT_BANNER_H
 #define SHOAL_AGENT_REPORT_BANNER_H
 

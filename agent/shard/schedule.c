@@ -74,8 +74,8 @@ static double annealing(const struct schedule *s, double n)
 {
     double E = at_least_1((double)s->decay_steps);
     double W = s->warmup_steps > 0 ? (double)s->warmup_steps : s->warmup_ratio * E;
-    /* The sample's own warm-up ends at E - W, which is below 0 where it is longer than the decay.
-     */
+    /* The sample's own warm-up ends at E - W, which is below 0 where it is longer
+     * than the decay. */
     if (W > 0 && n <= W)
         return s->lr * (E > W ? fmin(n, E - W) : n) / W;
     return fmax(annealed(s, n, E, W), fmin(s->min_lr, s->lr));

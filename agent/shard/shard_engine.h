@@ -26,11 +26,11 @@ struct unit {
     struct event *gathered; /* on the stream of gathers */
 
     bool in_backward; /* this pass's backward has reached it */
-    float
-        *unsharded_gradient; /* [flat_count], from before_backward until it is reduced; else NULL */
-    bool pending;            /* unsharded_gradient holds micro-batches that are not reduced yet */
-    bool accumulated;        /* view.gradient holds micro-batches of this step */
-    struct event *reduced;   /* on the stream of reduces */
+    /* [flat_count], from before_backward until it is reduced; else NULL */
+    float *unsharded_gradient;
+    bool pending;          /* unsharded_gradient holds micro-batches that are not reduced yet */
+    bool accumulated;      /* view.gradient holds micro-batches of this step */
+    struct event *reduced; /* on the stream of reduces */
 };
 
 /* Units in the order in which a pass met them. */
@@ -103,8 +103,8 @@ void shard_complete_gradients(struct shard *shard, struct unit *u);
 void shard_reduce(struct shard *shard, struct unit *u);
 /* Frees all unsharded gradients at the end; nothing is queued any more. */
 void shard_free_gradients(struct shard *shard);
-/* Whether the backward of this micro-batch reduces, or keeps unsharded gradients for the next one.
- */
+/* Whether the backward of this micro-batch reduces, or keeps unsharded gradients for
+ * the next one. */
 bool shard_reduces_now(const struct shard *shard);
 
 #ifdef __cplusplus

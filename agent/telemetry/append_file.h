@@ -15,8 +15,8 @@ struct append_file;
 
 /* Opens or makes the file; directories above it are made. A file with nothing in it gets `head`
  * (text; "": none); one with rows must begin with it, and a last row that a killed process left
- * half written is ended. Errors: ERR_EXISTS if the file begins with something else; of the system.
- */
+ * half written is ended. Errors: ERR_EXISTS if the file begins with something else;
+ * of the system. */
 int append_file_open(const char *path, const char *head, struct append_file **ret_file,
                      struct error *err);
 void append_file_close(struct append_file *file); /* NULL-safe */

@@ -38,8 +38,8 @@ static void give_page(struct gpu_poller *p)
     p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);
 }
 
-/* People look here first when a GPU's work has failed, and NVIDIA's pages are about these numbers.
- */
+/* People look here first when a GPU's work has failed, and NVIDIA's pages are about
+ * these numbers. */
 static void tell_xid(int gpu, uint64_t xid)
 {
     const char *text = gpu_xid_text(xid);

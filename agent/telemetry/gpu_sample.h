@@ -33,8 +33,8 @@ enum gpu_value {
     GPU_ECC_UNCORRECTED,
     GPU_CLOCK_REASONS, /* why clocks are below their highest: a mask of enum gpu_clock_reason */
     GPU_LAST_XID,      /* of the last critical error; 0: none since we listen */
-    /* Of the profiling counters (Hopper and newer): parts of the time since the last sample, 0..1
-     */
+    /* Of the profiling counters (Hopper and newer): parts of the time since the last
+     * sample, 0..1 */
     GPU_GRAPHICS_ACTIVE,
     GPU_SM_ACTIVE,
     GPU_SM_OCCUPANCY,

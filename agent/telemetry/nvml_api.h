@@ -45,8 +45,8 @@ struct nvml_process { /* nvmlProcessInfo_t, versions 2 and 3 */
 struct nvml_field { /* nvmlFieldValue_t */
     unsigned field, scope;
     long long timestamp, latency_us;
-    int type; /* 0 double, 1 unsigned int, 2 unsigned long, 3 unsigned long long, 4 long long, 5 int
-               */
+    int type;   /* 0 double, 1 unsigned int, 2 unsigned long, 3 unsigned long long, 4
+                   long long, 5 int */
     int result; /* as of a call */
     union {
         double real;

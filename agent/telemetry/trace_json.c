@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* C++'s own (Itanium ABI): the name as the source has it, from malloc; NULL if it is none of C++.
- */
+/* C++'s own (Itanium ABI): the name as the source has it, from malloc; NULL if it is
+ * none of C++. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *ret_status);
 
 static void add_us(int64_t ns, struct str *out)

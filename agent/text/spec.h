@@ -104,8 +104,8 @@ struct spec_bert {
     bool strip_accents_set, strip_accents;    /* not set: as lowercase */
     const char *unk, *cls, *sep, *pad, *mask; /* NULL: [UNK], [CLS], ... */
 };
-/* Reads BERT's list of pieces, one a line, with the parts that go with it. The name is for errors.
- */
+/* Reads BERT's list of pieces, one a line, with the parts that go with it. The name
+ * is for errors. */
 int spec_read_bert(struct arena *arena, const char *name, const char *text, size_t bytes,
                    const struct spec_bert *how, struct spec *ret_spec, struct error *err);
 

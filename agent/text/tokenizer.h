@@ -39,8 +39,8 @@ void tokenizer_close(struct tokenizer *tokenizer); /* NULL-safe; no thread may b
 
 /* Highest id + 1: a model needs an embedding with at least so many rows. */
 int32_t tokenizer_vocabulary(const struct tokenizer *tokenizer);
-/* ERR_INPUT, naming the file and the highest piece, if a model with this vocabulary is too small.
- */
+/* ERR_INPUT, naming the file and the highest piece, if a model with this vocabulary
+ * is too small. */
 int tokenizer_check_fits(const struct tokenizer *tokenizer, int64_t vocabulary, struct error *err);
 
 struct tokenizer_special {

@@ -1,5 +1,5 @@
-/* More of UTF-8, and the two classes of characters that added tokens ask for. Knows no tokenizers.
- */
+/* More of UTF-8, and the two classes of characters that added tokens ask for. Knows
+ * no tokenizers. */
 #ifndef SHOAL_AGENT_TEXT_UTF8_H
 #define SHOAL_AGENT_TEXT_UTF8_H
 

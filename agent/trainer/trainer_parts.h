@@ -197,8 +197,8 @@ void trainer_unlock_dir(struct trainer *t);
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
 
-/* trainer_weights.c: initial values from where the configuration says, if it says so. Collective.
- */
+/* trainer_weights.c: initial values from where the configuration says, if it says
+ * so. Collective. */
 int trainer_load_weights(struct trainer *t, struct error *err);
 
 /* trainer_export.c: whether checkpoint.save_model can be written there. For one rank. */

@@ -211,8 +211,8 @@ static int run_epochs(struct trainer *t, struct error *err)
     while (!run_is_over(t)) {
         if (run_epoch(t, err))
             return -1;
-        /* max_steps or a part came first: the position stays within the epoch, and so do its sums.
-         */
+        /* max_steps or a part came first: the position stays within the epoch, and so
+         * do its sums. */
         bool over = epoch_is_over(t);
         if (!over && trainer_save(t, SAVE_NOW, err))
             return -1;

@@ -34,8 +34,8 @@ void attention_amx_rows(bf16 *rows, const bf16 *x, int64_t first, int64_t stride
 /* The other layouts are made from such rows, block by block. */
 /* transposed: [padded, ATTENTION_BLOCK] a block: a first factor. */
 void attention_amx_transpose(bf16 *transposed, const bf16 *rows, int64_t blocks, int64_t padded);
-/* transposed: [padded / 2, ATTENTION_BLOCK] pairs a block: the rows as columns of a second factor.
- */
+/* transposed: [padded / 2, ATTENTION_BLOCK] pairs a block: the rows as columns of a
+ * second factor. */
 void attention_amx_transpose_pairs(uint32_t *transposed, const bf16 *rows, int64_t blocks,
                                    int64_t padded);
 /* pairs: [ATTENTION_BLOCK / 2, padded] a block: the rows as those of a second factor. */

@@ -5,8 +5,8 @@
 
 #include "kernels/cpu/vector_math.h"
 
-/* What x is multiplied by: (1 + tanh(u)) / 2 = sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
- */
+/* What x is multiplied by: (1 + tanh(u)) / 2 = sigmoid(2 u), u = sqrt(2 / pi) (x +
+ * 0.044715 x^3). */
 static inline float gelu_tanh_part(float x)
 {
     return vector_sigmoid(1.5957691f * (x + 0.044715f * x * x * x));

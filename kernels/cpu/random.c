@@ -36,8 +36,8 @@ struct normal_args {
     float mean, stddev;
 };
 
-/* Turns a group of uniform numbers into normal ones: the first half are radii, the second angles.
- */
+/* Turns a group of uniform numbers into normal ones: the first half are radii, the
+ * second angles. */
 static void normal_group(float numbers[RANDOM_GROUP])
 {
     enum { HALF = RANDOM_GROUP / 2 };

@@ -167,8 +167,8 @@ template <bool KEY_ROWS, int ROWS, int N>
 __device__ inline void tile_add_bias(float (&x)[ROWS][N][4], const struct attention_args &a,
                                      const struct tile_place &at, float factor)
 {
-    /* The tile's place in the head's row of biases, and where the row begins and ends from there.
-     */
+    /* The tile's place in the head's row of biases, and where the row begins and
+     * ends from there. */
     int64_t distances = a.shape.T_q + a.shape.T_k - 1;
     int64_t first = at.k0 - at.q0 + a.shape.T_q - 1;
     const float *bias = a.bias ? a.bias + at.h * distances + first : NULL;

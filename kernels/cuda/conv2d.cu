@@ -7,8 +7,8 @@
  *   backward data    dx[m, i] = sum over k of dy at m - place(k)    * w[k, i], 0 outside of dy
  *   backward weights dw[o, k] = sum over m of dy[m, o]              * x at m + place(k)
  *
- * Images are of either dtype, T; tiles are fp32, and so are weights once they are in order.
- */
+ * Images are of either dtype, T; tiles are fp32, and so are weights once they
+ * are in order. */
 #include "kernels/cuda/divider.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/ops.h"
@@ -22,8 +22,8 @@ enum { PART_PLACES = 512, MOST_PARTS = 128 }; /* of the sum over places */
 template <int TILE_N> struct tile {
     static const int ROWS = TILE_M * TILE_N / (THREADS * COLS);
     static const int B_LOADS = TILE_N * TILE_K / THREADS;
-    /* one pair is multiplied while the other is filled; the rows of a keep off each other's banks
-     */
+    /* one pair is multiplied while the other is filled; the rows of a keep off each
+     * other's banks */
     alignas(16) float a[2][TILE_K][TILE_M + 4];
     alignas(16) float b[2][TILE_K][TILE_N];
 };

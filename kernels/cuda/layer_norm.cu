@@ -1,8 +1,8 @@
 /* Layer normalisation (Ba, Kiros and Hinton 2016), as torch.nn.LayerNorm, fused with the residual's
  * addition before it (rms_norm.cu says why). The variance is that of x - mean, in a second pass:
  * mean(x^2)
- * - mean^2 loses all digits where the mean is large. Only the first pass reads beyond the L1 cache.
- */
+ * - mean^2 loses all digits where the mean is large. Only the first pass reads beyond
+ * the L1 cache. */
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/ops.h"
 

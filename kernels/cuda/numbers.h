@@ -1,6 +1,6 @@
 /* Numbers of both dtypes in kernels: read as float, computed as float, rounded when stored; 16
- * bytes at a time where the place allows it; and sums over a warp and a block. T is float or bf16.
- */
+ * bytes at a time where the place allows it; and sums over a warp and a block. T is
+ * float or bf16. */
 #ifndef SHOAL_KERNELS_CUDA_NUMBERS_H
 #define SHOAL_KERNELS_CUDA_NUMBERS_H
 

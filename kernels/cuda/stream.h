@@ -61,8 +61,8 @@ void cuda_stream_wait(struct stream *stream, struct event *event);
 /* Waits for all of the device's streams. For the thread that queues on them. */
 void cuda_streams_wait_idle(const struct cuda_device *device);
 
-/* The stream's cudaStream_t for what no graph can hold: ends a capture and launches what it took.
- */
+/* The stream's cudaStream_t for what no graph can hold: ends a capture and launches
+ * what it took. */
 cudaStream_t cuda_uncaptured(struct stream *s);
 /* The graph that the stream's ops go to from now on, or NULL. */
 void cuda_stream_set_graph(struct stream *s, struct cuda_graph *graph);

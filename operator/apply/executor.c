@@ -283,8 +283,8 @@ struct executor *executor_open(struct kube *kube, const struct executor_options 
     executor->options = *options;
     if (!options->transport)
         executor->options.transport = &kube_transport;
-    /* unlike the numbers of an earlier operator: it told less than a million events a millisecond
-     */
+    /* unlike the numbers of an earlier operator: it told less than a million events
+     * a millisecond */
     executor->event_number = (uint64_t)options->clocks->wall_ms() << 20;
     return executor;
 }

@@ -73,8 +73,7 @@ void cache_release_job(struct cached_job *job); /* NULL-safe */
  * and have no other PyTorchJob as their controller, or that bear a name it wants; the PodGroup and
  * the autoscaler of its name. Options are left to the caller. Takes time by the number of these,
  * not by that of all. Arrays live in the arena; what they point to lives until the cache is fed
- * again.
- */
+ * again. */
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
                     struct arena *arena, struct snapshot *ret_snapshot);
 

@@ -1,5 +1,5 @@
-/* Inside the cache: its tables, for cache.c, which feeds them, and cache_snapshot.c, which looks.
- */
+/* Inside the cache: its tables, for cache.c, which feeds them, and cache_snapshot.c,
+ * which looks. */
 #ifndef SHOAL_OPERATOR_CACHE_CACHE_PARTS_H
 #define SHOAL_OPERATOR_CACHE_CACHE_PARTS_H
 

@@ -46,8 +46,8 @@ const char *informers_watched(const struct informers *informers, enum cache_kind
                               bool *ret_failing);
 
 /* Why the operator cannot see the children of jobs: the API server keeps refusing to list pods,
- * services or PodGroups (403). A text for people. NULL: it can, or jobs are not listed yet either.
- */
+ * services or PodGroups (403). A text for people. NULL: it can, or jobs are not
+ * listed yet either. */
 const char *informers_forbidden(const struct informers *informers);
 
 /* The version of HorizontalPodAutoscalers that is watched; NULL: the API server serves none, or the

@@ -53,8 +53,8 @@ static void add_lines(struct lines *to, const struct lines *from)
 
 enum { UNUSED_MAX_BYTES = 400 }; /* of names; what is more is counted */
 
-/* The field of the pods that this is the path of, the same for all replica types; NULL: of the job.
- */
+/* The field of the pods that this is the path of, the same for all replica types;
+ * NULL: of the job. */
 static const char *pod_field(const char *path)
 {
     static const char begin[] = "].template.spec.";

@@ -24,8 +24,8 @@ struct identity {
     /* Name of the PyTorchJob it belongs to: its controller, or else what its label says. "" if it
      * says nothing. */
     const char *job_name;
-    /* By its labels, as in struct pod. A type that is none of ours has no place either: index -1.
-     */
+    /* By its labels, as in struct pod. A type that is none of ours has no place
+     * either: index -1. */
     enum replica_type type;
     int32_t index;
     int32_t attempt;

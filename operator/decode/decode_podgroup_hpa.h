@@ -1,7 +1,6 @@
 /* The part of decode that reads what stands beside the pods as an API server sends it, trimmed to
  * what reconcile asks of it: PodGroups and HorizontalPodAutoscalers. manifest_podgroup_hpa.c writes
- * them.
- */
+ * them. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_PODGROUP_HPA_H
 #define SHOAL_OPERATOR_DECODE_DECODE_PODGROUP_HPA_H
 

@@ -13,8 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- the job: what is wanted --------------------------------------------------------------------
- */
+/* ---- the job: what is wanted ---- */
 
 enum replica_type { REPLICA_MASTER, REPLICA_WORKER };
 #define REPLICA_TYPES 2
@@ -80,8 +79,8 @@ struct env_var {
     const char *name;
     const char *value; /* never NULL */
     enum env_source source;
-    bool
-        optional; /* ENV_CONFIG_MAP, ENV_SECRET: the variable is left out if there is no such key */
+    /* ENV_CONFIG_MAP, ENV_SECRET: the variable is left out if there is no such key */
+    bool optional;
 };
 
 struct port {
@@ -159,8 +158,8 @@ struct run_policy {
     enum clean_pod_policy clean_pod_policy;
     struct optional ttl_seconds_after_finished;
     struct optional active_deadline_seconds;
-    struct optional
-        backoff_limit; /* restarts granted; -1: unlimited. spec.backoffLimit lands here too */
+    /* restarts granted; -1: unlimited. spec.backoffLimit lands here too */
+    struct optional backoff_limit;
     enum restart_scope restart_scope;
     bool suspend;
     const char *managed_by; /* NULL: this operator */
@@ -183,8 +182,7 @@ struct job {
     const struct json_t *annotations;
 };
 
-/* ---- what stands beside the pods ----------------------------------------------------------------
- */
+/* ---- what stands beside the pods ---- */
 
 enum gang_scheduler {
     GANG_NONE,
@@ -222,8 +220,8 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 struct pod_end {
     const char *container; /* its name; NULL: none has ended so, or nobody knows which */
     int32_t code;
-    const char
-        *reason; /* "OOMKilled", "ContainerCannotRun"; NULL: nothing that its code does not say */
+    /* "OOMKilled", "ContainerCannotRun"; NULL: nothing that its code does not say */
+    const char *reason;
 };
 
 /* A pod that carries the job's labels or bears a name that the job wants; maybe not ours
@@ -242,8 +240,8 @@ struct pod {
      * be gone; the request was deletionGracePeriodSeconds before that. */
     int64_t deleted_ms;
     /* deletionGracePeriodSeconds of a pod being deleted: how long it may take to end. 0: it has
-     * been deleted by force already (only a finalizer holds it), or the backend cannot lose a pod.
-     */
+     * been deleted by force already (only a finalizer holds it), or the backend
+     * cannot lose a pod. */
     int64_t grace_ms;
     /* Since when its node is known to be gone or not ready, so that what is said of the pod is old
      * news (a Node that is absent or whose condition Ready is not True; without sight of nodes:
@@ -370,8 +368,8 @@ struct history {
 };
 
 struct job_status {
-    struct condition
-        conditions[CONDITION_TYPES]; /* first: Created; last: the state the job is in */
+    /* first: Created; last: the state the job is in */
+    struct condition conditions[CONDITION_TYPES];
     size_t condition_count;
     struct replica_status replicas[REPLICA_TYPES];
     int64_t start_ms;      /* 0: not started; set again on resume */

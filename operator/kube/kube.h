@@ -72,15 +72,14 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
 struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *stream,
                                 int64_t now_ms);
 /* Of err->code: an answer, as opposed to none; trying again gets the same until something is
- * changed.
- */
+ * changed. */
 bool kube_is_refusal(enum error_code code);
 void kube_cancel(struct kube *kube, struct kube_request *request); /* no `done`; NULL-safe */
 
 /* To be called before each http_poll: decides on what has failed since the last time, and sends
  * what is due to be tried again. *ret_due_ms: when it is to be called again at the latest
- * (INT64_MAX: after the next answer; now_ms: it has called back, so there may be something to do).
- */
+ * (INT64_MAX: after the next answer; now_ms: it has called back, so there may be
+ * something to do). */
 void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms);
 
 /* What http_poll is to wait for beside the connections: a credential plugin that runs, for

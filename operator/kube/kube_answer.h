@@ -26,8 +26,8 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
                                    struct error *err);
 
 /* How long to wait after the n-th failure (n >= 1): what the server asks for (Retry-After, cut to
- * a minute) and our own backoff on top, so that those who were told the same do not come at once.
- */
+ * a minute) and our own backoff on top, so that those who were told the same do not
+ * come at once. */
 int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, int64_t max_ms,
                             unsigned failures, uint64_t *random);
 

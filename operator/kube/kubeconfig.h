@@ -24,8 +24,8 @@ struct kubeconfig_options {
 };
 
 /* Errors name file, context and field: a path that is not there, a certificate that has expired or
- * is not yet valid, an unknown context, insecure-skip-tls-verify (refused: TLS is always verified).
- */
+ * is not yet valid, an unknown context, insecure-skip-tls-verify (refused: TLS is
+ * always verified). */
 int kubeconfig_open(struct kubeconfig **ret_config, const struct kubeconfig_options *options,
                     int64_t now_ms, struct error *err);
 void kubeconfig_close(struct kubeconfig *config); /* NULL-safe */

@@ -23,8 +23,8 @@ static bool is_ours(const struct lease *lease)
     return strcmp(lease->record.holder, lease->options.identity) == 0;
 }
 
-/* Somebody else's lease is respected even if the object was deleted since: its holder may not know.
- */
+/* Somebody else's lease is respected even if the object was deleted since: its holder
+ * may not know. */
 static bool may_take(const struct lease *lease, int64_t now_ms)
 {
     const struct lease_record *record = &lease->record;

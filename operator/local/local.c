@@ -32,8 +32,7 @@ struct local {
     int log_folder;      /* LOG_DIR/JOB, locked against other runs; -1: not made yet */
 };
 
-/* ---- life-cycle ---------------------------------------------------------------------------------
- */
+/* ---- life-cycle ---- */
 
 int local_open(struct local **ret_local, const struct job *job, const struct local_options *options,
                struct error *err)
@@ -91,8 +90,7 @@ void local_close(struct local *local)
     free(local);
 }
 
-/* ---- the backend's functions --------------------------------------------------------------------
- */
+/* ---- the backend's functions ---- */
 
 static const char *next_uid(struct local *local)
 {

@@ -1,8 +1,8 @@
 /* The backend of `shoal run`: the pods of one job as processes of this machine. It is the API
  * server, the scheduler and the kubelet of that job in one: it keeps pods and services, starts and
  * restarts containers, and shows the same snapshot to reconcile that a cluster would. It decides
- * nothing about the job. Never waits and never reads a clock: its owner polls and tells the time.
- */
+ * nothing about the job. Never waits and never reads a clock: its owner polls and
+ * tells the time. */
 #ifndef SHOAL_OPERATOR_LOCAL_LOCAL_H
 #define SHOAL_OPERATOR_LOCAL_LOCAL_H
 
@@ -86,8 +86,8 @@ void local_reap(struct local *local, int64_t now_ms);
  * (a program vanished, a log cannot be made). */
 int local_start(struct local *local, int64_t now_ms, struct error *err);
 
-/* When local_reap or local_start has something to do without any process ending; LOCAL_POD_NEVER.
- */
+/* When local_reap or local_start has something to do without any process ending;
+ * LOCAL_POD_NEVER. */
 int64_t local_due(const struct local *local);
 
 /* The pipes to be polled for output, at most `max`; returns how many. */
@@ -101,8 +101,8 @@ void local_stop(struct local *local, int64_t now_ms);
 void local_kill(struct local *local);       /* SIGKILL to everything, now */
 bool local_idle(const struct local *local); /* no process is left */
 
-/* All replicas that ever had a pod, in order of creation. Valid until anything else is called here.
- */
+/* All replicas that ever had a pod, in order of creation. Valid until anything else is
+ * called here. */
 const struct local_replica *local_replicas(struct local *local, size_t *ret_count);
 
 #ifdef __cplusplus

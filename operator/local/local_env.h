@@ -30,8 +30,8 @@ const char *local_env_get(const struct local_env *env, const char *name);
 
 /* The text with each $(NAME) replaced by its value. "$$" gives "$", so "$$(NAME)" is the text
  * "$(NAME)"; a reference to an unset name and a "$" before anything else stay as they are. The
- * rules of k8s.io/kubernetes third_party/forked/golang/expansion. The result lives in env's arena.
- */
+ * rules of k8s.io/kubernetes third_party/forked/golang/expansion. The result lives in
+ * env's arena. */
 const char *local_env_expand(const struct local_env *env, const char *text);
 
 /* "NAME=value" for each variable, NULL-terminated: execve's form. Lives in env's arena. `last` is

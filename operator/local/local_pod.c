@@ -105,8 +105,8 @@ enum pod_phase local_pod_phase(const struct local_pod *pod)
     for (size_t i = pod->init_count; i < pod->count; i++) {
         const struct local_container *container = &pod->containers[i];
         if (container->state == CONTAINER_WAITING && !container->ended_ms)
-            return POD_PENDING; /* not started yet; one that waits for its restart counts as running
-                                 */
+            return POD_PENDING; /* not started yet; one that waits for its restart
+                                   counts as running */
         open += container->state != CONTAINER_ENDED;
         failed += container->state == CONTAINER_ENDED && container->exit_code != 0;
     }

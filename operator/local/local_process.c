@@ -46,8 +46,8 @@ static bool is_program(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* The file that argv[0] names for a process in p->directory; NULL if there is none. Caller frees.
- */
+/* The file that argv[0] names for a process in p->directory; NULL if there is none.
+ * Caller frees. */
 static char *find_program(const struct local_process *p)
 {
     const char *name = p->argv[0];

@@ -1,5 +1,5 @@
-/* One pass of reconcile under way: what its parts share. Only for reconcile and what it is made of.
- */
+/* One pass of reconcile under way: what its parts share. Only for reconcile and what
+ * it is made of. */
 #ifndef SHOAL_OPERATOR_RECONCILE_CONTEXT_H
 #define SHOAL_OPERATOR_RECONCILE_CONTEXT_H
 

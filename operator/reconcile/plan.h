@@ -33,8 +33,8 @@ enum action_kind {
     ACTION_CREATE_POD_GROUP, /* `pod_group`, named as the job, with the job's annotations; no pod is
                                 made without it: a failure stops */
     ACTION_UPDATE_POD_GROUP, /* the one with this name and UID becomes `pod_group` */
-    ACTION_CREATE_SERVICE, /* for (type, index); exists already: success, the next view shows whose
-                            */
+    ACTION_CREATE_SERVICE,   /* for (type, index); exists already: success, the next
+                                view shows whose */
     ACTION_CREATE_POD, /* for (type, index, attempt); exists already: success, the next view shows
                           whose */
     ACTION_CREATE_AUTOSCALER, /* `autoscaler`, named as the job; after the pods, as the job can live

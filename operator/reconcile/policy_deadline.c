@@ -18,8 +18,8 @@ int64_t policy_deadline_ms(const struct job *job, const struct job_status *statu
     return later(status->start_ms, job->run_policy.active_deadline_seconds);
 }
 
-/* A status written by another operator may lack completionTime; its condition has a time as well.
- */
+/* A status written by another operator may lack completionTime; its condition has a
+ * time as well. */
 static int64_t finished_ms(const struct job_status *status)
 {
     if (status->completion_ms)

@@ -361,8 +361,8 @@ static const struct job *job_as_seen(const struct reconcile_context *ctx)
 
 /* The specification was spoilt after the job had started: nothing is made, deleted or failed by it
  * until that is mended, as that would lose work over a slip. What needs none of it goes on: the
- * counts, and the end of a job whose master is done. A deadline does, too, unless it is the slip.
- */
+ * counts, and the end of a job whose master is done. A deadline does, too, unless it
+ * is the slip. */
 static void reconcile_invalid_edit(struct reconcile_context *ctx)
 {
     struct blocker blocker = {.reason = REASON_INVALID, .message = ctx->job->invalid};

@@ -34,8 +34,8 @@ struct children {
 struct view {
     struct children pods;
     struct children services;
-    int64_t
-        recheck_ms; /* when the next pod may be lost or overdue, or a pause ends; POLICY_NEVER */
+    /* when the next pod may be lost or overdue, or a pause ends; POLICY_NEVER */
+    int64_t recheck_ms;
 };
 
 struct view view_open(const struct snapshot *snapshot, struct arena *arena);

@@ -46,8 +46,7 @@ static inline void process_start(struct process *p)
 }
 
 /* Leaves status; result and err as the body reported them, or -1 and ERR_CANCELLED if it was
- * killed.
- */
+ * killed. */
 static inline void process_wait(struct process *p)
 {
     struct process report;

@@ -11,8 +11,8 @@ extern "C" {
 /* When the run begins: 2025-06-17T16:24:52.123Z. */
 #define RUN_FIXTURE_WALL_US INT64_C(1750177492123000)
 
-/* 1.24 B parameters on two H100s; 1000 FLOPs per token by the causal count, 1200 by the full one.
- */
+/* 1.24 B parameters on two H100s; 1000 FLOPs per token by the causal count, 1200 by
+ * the full one. */
 struct run_facts run_fixture_facts(void);
 /* Step `step` of 8 samples and 4096 tokens in 0.5 s, half of it forward. */
 struct run_numbers run_fixture_numbers(int64_t step);

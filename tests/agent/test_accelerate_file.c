@@ -1,5 +1,5 @@
-/* Accelerate's configuration file: defaults, flags, answers, and that the configuration reads it.
- */
+/* Accelerate's configuration file: defaults, flags, answers, and that the
+ * configuration reads it. */
 #include "tests/support.h"
 
 #include "agent/compat/accelerate_file.h"

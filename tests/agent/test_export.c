@@ -112,8 +112,8 @@ static void test_export(void **state)
     }
 }
 
-/* Whatever rank 0 cannot do, all ranks gather to the end and then fail alike; the old file stays.
- */
+/* Whatever rank 0 cannot do, all ranks gather to the end and then fail alike; the
+ * old file stays. */
 static void test_failure_anywhere(void **state)
 {
     auto_free char *path = xasprintf("%s/net.safetensors", (char *)*state);

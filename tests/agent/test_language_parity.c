@@ -208,8 +208,8 @@ static void no_more_than_a_chunk_of_logits_is_alive(void **state)
     parity_close(&p);
 }
 
-/* Running blocks again, making norms and SwiGLU again, keeping values on the host: the same bits.
- */
+/* Running blocks again, making norms and SwiGLU again, keeping values on the host:
+ * the same bits. */
 static void sparing_memory_changes_nothing(void **state)
 {
     (void)state;

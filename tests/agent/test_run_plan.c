@@ -250,8 +250,8 @@ static void scratch_is_what_attention_has_if_that_is_more(void **state)
     }
 }
 
-/* What is reserved of a GPU: all that is known, and a part of what comes and goes; graphs beside.
- */
+/* What is reserved of a GPU: all that is known, and a part of what comes and goes;
+ * graphs beside. */
 static void the_total_has_an_allowance(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* The engine on the device under test (support_device()) against the CPU: each strategy, and what
  * keeps values on the host. The model is as small as can be: an emulated GPU takes its time. Each
- * wait between the engine's streams is needed by one of these (tests/emulation/test_barriers.sh).
- */
+ * wait between the engine's streams is needed by one of these
+ * (tests/emulation/test_barriers.sh). */
 #include "agent/comm/nccl_api.h"
 #include "base/mem.h"
 #include "tests/agent/world_check.h"

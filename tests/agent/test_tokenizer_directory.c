@@ -1,5 +1,5 @@
-/* A tokenizer's directory: which file of it is read, what is wrong with it, and its special tokens.
- */
+/* A tokenizer's directory: which file of it is read, what is wrong with it, and its
+ * special tokens. */
 #include "agent/text/tokenizer.h"
 
 #include "base/mem.h"

@@ -173,8 +173,8 @@ static void the_end_is_evaluated_once(void **state)
     }
 }
 
-/* A finished run's directory also has its export, a folder "model": it is no checkpoint for that.
- */
+/* A finished run's directory also has its export, a folder "model": it is no
+ * checkpoint for that. */
 static void a_finished_runs_directory_is_gone_on_from(void **state)
 {
     auto_arena struct arena *arena = arena_open();

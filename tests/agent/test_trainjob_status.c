@@ -158,8 +158,8 @@ static void await_log(const char *path)
     support_wait_until(stat(path, &st) == 0 && st.st_size > 0);
 }
 
-/* What the thread logs of two bodies, each with an attempt of its own: it goes to a file meanwhile.
- */
+/* What the thread logs of two bodies, each with an attempt of its own: it goes to a
+ * file meanwhile. */
 static void log_of_two(const struct place *p, const char *directory, char text[LOG_BYTES])
 {
     auto_free char *path = xasprintf("%s/log", directory);

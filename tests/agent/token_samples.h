@@ -23,8 +23,8 @@ void samples_take(struct token_source *source, struct samples *out);
 /* All of an epoch. The caller frees. */
 struct samples *samples_of_epoch(const struct token_options *options, int64_t epoch);
 
-/* Three files of 17, 30 and 3 texts for training, and one of 5, from text 100 on, for evaluation.
- */
+/* Three files of 17, 30 and 3 texts for training, and one of 5, from text 100 on,
+ * for evaluation. */
 void samples_write_c4(const char *dir);
 /* Shuffled among 8. */
 struct token_options samples_c4_options(const char *dir, int64_t window);

@@ -1,6 +1,6 @@
 /* Text files for tests of the streams, and a tokenizer whose ids are known: a byte is its value
- * + 3.
- */
+ * +
+ * 3. */
 #ifndef SHOAL_TESTS_AGENT_TOKEN_TEXTS_H
 #define SHOAL_TESTS_AGENT_TOKEN_TEXTS_H
 
@@ -20,8 +20,8 @@ struct token_encoder texts_encoder(void);
 /* The options of a test: split train, no shuffling, window T. */
 struct token_options texts_options(const char *dataset, int64_t window);
 
-/* Writes bytes to <dir>/<name>, making the directories between; returns the path, the caller frees.
- */
+/* Writes bytes to <dir>/<name>, making the directories between; returns the path, the
+ * caller frees. */
 char *texts_write(const char *dir, const char *name, const void *bytes, size_t size);
 /* The same, gzipped as `members` gzip streams behind one another. */
 char *texts_write_gzip(const char *dir, const char *name, const void *bytes, size_t size,

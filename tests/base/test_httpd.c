@@ -143,8 +143,8 @@ static void a_connection_serves_request_after_request(void **state)
     httpd_close(httpd);
 }
 
-/* Publishing from several threads while all is read: for the sanitizers, and pages are never mixed.
- */
+/* Publishing from several threads while all is read: for the sanitizers, and pages are
+ * never mixed. */
 struct publisher {
     pthread_t thread;
     struct httpd *httpd;

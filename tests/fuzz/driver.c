@@ -1,7 +1,7 @@
 /* Runs a fuzz target without clang: on every file of a corpus, then on mutations of them. The same
  * seed gives the same inputs on every machine. The target runs in a child process; if that dies,
- * the input it died of is written to a file and named. fuzz_NAME CORPUS_DIRECTORY ITERATIONS SEED
- */
+ * the input it died of is written to a file and named. fuzz_NAME CORPUS_DIRECTORY
+ * ITERATIONS SEED */
 #include "tests/fuzz/fuzz.h"
 
 #include "base/mem.h"
@@ -66,8 +66,8 @@ static void read_corpus(struct corpus *corpus, const char *directory)
     free(entries);
 }
 
-/* Overwrites, cuts out, repeats or takes over a stretch of bytes. `input` has room for MAX_BYTES.
- */
+/* Overwrites, cuts out, repeats or takes over a stretch of bytes. `input` has room
+ * for MAX_BYTES. */
 static void mutate(struct input *input, const struct corpus *corpus, uint64_t *random)
 {
     static const uint8_t telling[] = {0, 0xff, 0x7f, 0x80, '\n', ' ', ':', '-', '{', '[', '"', '9'};

@@ -1,6 +1,6 @@
 /* A tokenizer.json: whatever the bytes, there is a message that names the file, or a tokenizer that
- * encodes to ids of its vocabulary and decodes them. The text it is given comes after a zero byte.
- */
+ * encodes to ids of its vocabulary and decodes them. The text it is given comes after
+ * a zero byte. */
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/text/tokenizer.h"

@@ -294,8 +294,8 @@ static void test_other_kinds(void **state)
     static const int32_t ids[1] = {1};
     static const float ones[V] = {1, 1, 1};
     static const struct {
-        int adds[MOST]; /* after each pass that writes y: [0, 1, 0] by a memset and a kernel, twice
-                         */
+        int adds[MOST]; /* after each pass that writes y: [0, 1, 0] by a memset and a
+                           kernel, twice */
         int made;
     } rows[] = {{{0, 4, 5, 6, 7, 8, 9, 10}, 8}, {{4, 4, 4, 4, 4, 4, 4, 4}, 2}};
     struct world *world = *state;

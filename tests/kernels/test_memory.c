@@ -1,5 +1,5 @@
-/* The counting, caching allocator over a source that counts what it is asked for and can run out.
- */
+/* The counting, caching allocator over a source that counts what it is asked for and
+ * can run out. */
 #include "base/mem.h"
 #include "kernels/memory.h"
 #include "kernels/random.h"

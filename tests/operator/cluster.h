@@ -83,8 +83,8 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   bytes N                the job's object has so many as text
  *   forbid WORD, permit    pods and services cannot be seen from now on, for this reason; can
  *   deny WORD, allow       the last create was refused, for this reason; it was not
- *   state                  the last plan becomes one that sets the status as it is: to look at it
- */
+ *   state                  the last plan becomes one that sets the status as it is:
+ * to look at it */
 void cluster_do(struct cluster *cluster, const char *script);
 
 /* A job, what happens to it, and the last plan as plan_print prints it. */

@@ -88,8 +88,8 @@ static bool is_integer(const json_t *schema)
     return type && strcmp(type, "integer") == 0;
 }
 
-/* Where the schema has a limit the code has the same, and where it has none neither has the code.
- */
+/* Where the schema has a limit the code has the same, and where it has none neither
+ * has the code. */
 static void compare_limits(struct crd_fixture *f, const char *path, const json_t *schema)
 {
     const json_t *least = json_object_get(schema, "minimum");

@@ -11,8 +11,8 @@
 
 /* A test that gets less than this share is given up at last: its machine runs nothing. */
 #define SHARE_LEAST 0.005
-/* A thread that waits for a disk, which may never answer, is a tenth of a thread that gets nothing.
- */
+/* A thread that waits for a disk, which may never answer, is a tenth of a thread that
+ * gets nothing. */
 #define DISK_SHARE 0.1
 
 struct process {

@@ -31,8 +31,8 @@ extern const struct executor_transport late_api_transport;
 void late_api_open(struct kube *kube);
 void late_api_close(struct kube *kube); /* fails the test if anything is in flight */
 
-/* The first request in flight of this line, or, for NULL, the first that is no event; NULL: none.
- */
+/* The first request in flight of this line, or, for NULL, the first that is no
+ * event; NULL: none. */
 struct kube_request *late_api_find(const struct kube *kube, const char *line);
 
 /* Answers it, well with ERR_NONE. */

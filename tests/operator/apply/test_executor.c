@@ -1,6 +1,6 @@
 /* Plans carried out on an API server that answers when the test says so. What follows until the
- * view shows what was done is test_executor_view.c's matter, events are test_executor_events.c's.
- */
+ * view shows what was done is test_executor_view.c's matter, events are
+ * test_executor_events.c's. */
 #include "tests/support.h"
 
 #include "base/mem.h"

@@ -83,8 +83,8 @@ static void program_that_is_not_there(void **state)
     assert_fails(run(&command, &output, &bytes, &err), &err, ERR_NOT_FOUND, "no-such-program");
 }
 
-/* Orphans become our children (see main): waits for the end of this one and wants it to be SIGKILL.
- */
+/* Orphans become our children (see main): waits for the end of this one and wants it
+ * to be SIGKILL. */
 static void assert_killed(pid_t pid)
 {
     int status;

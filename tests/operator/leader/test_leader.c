@@ -159,8 +159,8 @@ static void failures_are_kept_for_people(void **state)
     api_close(&api);
 }
 
-/* Each try reads before it writes: that it may read is no news, and is not told as the end of it.
- */
+/* Each try reads before it writes: that it may read is no news, and is not told as
+ * the end of it. */
 static void each_trouble_is_news_once(void **state)
 {
     (void)state;

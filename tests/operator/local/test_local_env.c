@@ -1,5 +1,5 @@
-/* $(NAME) references: the cases of Kubernetes' own expansion_test.go, and the order of variables.
- */
+/* $(NAME) references: the cases of Kubernetes' own expansion_test.go, and the order
+ * of variables. */
 #include "operator/local/local_env.h"
 #include "tests/support.h"
 

@@ -240,8 +240,8 @@ static void check_company(struct simulation *s)
           truth->autoscaler.spec.max_replicas);
 }
 
-/* With an operator that never gives up, a pod that dies with its node stays, and holds up others.
- */
+/* With an operator that never gives up, a pod that dies with its node stays, and
+ * holds up others. */
 static bool is_held_up(const struct cluster *truth)
 {
     bool held = false;

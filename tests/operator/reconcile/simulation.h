@@ -53,8 +53,8 @@ bool simulation_chance(struct simulation *s, int percent);
 
 /* One thing or two happen. */
 void simulation_move(struct simulation *s);
-/* What is being deleted goes, if its node is there to end it; without `all` not what hangs there.
- */
+/* What is being deleted goes, if its node is there to end it; without `all` not what
+ * hangs there. */
 void simulation_end_deleted(struct simulation *s, bool all);
 
 /* The operator's caches catch up: fully, or of each object by chance (events are late, lost,
@@ -63,8 +63,8 @@ void simulation_look(struct simulation *s);
 void simulation_glance(struct simulation *s);
 
 /* The operator plans on what it sees and carries the plan out; with `troubles` it may die between
- * two actions. A status that is not written on top of the last one is refused, and ends the pass.
- */
+ * two actions. A status that is not written on top of the last one is refused, and
+ * ends the pass. */
 void simulation_pass(struct simulation *s, bool troubles);
 
 /* A pass was stored over the status `before`. Judges what it counted, completed and began anew. */

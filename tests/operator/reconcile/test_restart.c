@@ -176,8 +176,8 @@ static const struct story incidents[] = {
      "status Created=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=2 master-0:u7:1+0 worker-0:u4:1+0\n"},
 };
 
-/* Jobs under way that another operator began: a limit that it did not have is not reached at once.
- */
+/* Jobs under way that another operator began: a limit that it did not have is not
+ * reached at once. */
 static const struct story adoptions[] = {
     {"what was before is not counted", 0, 2, "OnFailure", "backoffLimit: 0",
      IN_PLACE "restart worker-0 1; restart worker-0 1; restart worker-1 137; adopt; pass",
