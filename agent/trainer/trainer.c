@@ -42,11 +42,12 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
         .size = t->world->size,
         .most = c->optimizer.gradient_accumulation_steps,
     };
+    t->cursor.world_size = t->world->size;
     if (open_tokenizer(t, &ret_place->encoder, err))
         return -1;
     tell_joined(t, &ret_place->encoder);
-    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->train, err) ||
-                   trainer_check_epoch(t, t->train->batches, err)
+    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->cursor.train, err) ||
+                   data_cursor_check_epoch(&t->cursor, t->cursor.train->batches, err)
                ? -1
                : 0;
 }
@@ -55,9 +56,9 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
 static int try_evaluation(struct trainer *t, struct error *err)
 {
     struct source_fetched fetched;
-    if (t->test->samples >= 0)
+    if (t->cursor.test->samples >= 0)
         return 0;
-    if (source_seek(t->test, 0, 0, "", err) || source_next(t->test, 1, &fetched, err))
+    if (source_seek(t->cursor.test, 0, 0, "", err) || source_next(t->cursor.test, 1, &fetched, err))
         return -1;
     if (fetched.notice)
         t->listener->notice(t->listener->ctx, fetched.notice);
@@ -71,13 +72,13 @@ static int open_evaluation(struct trainer *t, struct source_place place, struct 
     if (t->config->eval.strategy == EVAL_NO)
         return 0;
     place.most = 1;
-    int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->test, err);
+    int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->cursor.test, err);
     if (result == 0)
         result = try_evaluation(t, err);
     result = agree_all(t->world, t->compute, result, err);
     if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
         return result;
-    source_close(take(t->test));
+    source_close(take(t->cursor.test));
     error_wrap(err, "there will be no evaluation");
     t->listener->notice(t->listener->ctx, err->msg);
     return 0;
@@ -203,7 +204,7 @@ static int open_shard(struct trainer *t, struct error *err)
 
 static int open_optimizer(struct trainer *t, struct error *err)
 {
-    if (trainer_schedule(t->config, trainer_steps(t), &t->schedule, err) ||
+    if (trainer_schedule(t->config, data_cursor_steps(&t->cursor), &t->schedule, err) ||
         trainer_decay_rule(t->config, t->arena, &t->decay_rule, err))
         return -1;
     struct optim_config config = trainer_optim_config(t->config, t->decay_rule);
@@ -215,7 +216,7 @@ static int open_optimizer(struct trainer *t, struct error *err)
 static void tell_other_steps(struct trainer *t)
 {
     const struct agent_config *c = t->config;
-    int64_t most = c->schedule.max_steps, steps = trainer_epoch_steps(t);
+    int64_t most = c->schedule.max_steps, steps = data_cursor_epoch_steps(&t->cursor);
     char text[192];
     if (c->logging.style != STYLE_FABRIC || most == 0 || steps == 0 || most == steps)
         return;
@@ -232,8 +233,8 @@ static void tell_other_steps(struct trainer *t)
 static void tell_no_evaluation(struct trainer *t)
 {
     const struct agent_config *c = t->config;
-    int64_t most = c->schedule.max_steps, steps = trainer_steps(t);
-    if (!t->test || c->eval.strategy != EVAL_STEPS || steps == 0 || c->eval.steps <= steps ||
+    int64_t most = c->schedule.max_steps, steps = data_cursor_steps(&t->cursor);
+    if (!t->cursor.test || c->eval.strategy != EVAL_STEPS || steps == 0 || c->eval.steps <= steps ||
         (most > 0 && c->eval.steps > most))
         return;
     t->listener->notice(t->listener->ctx,
@@ -252,7 +253,7 @@ static void tell_limits(struct trainer *t)
     if (c->runtime.debug != DEBUG_OFF && t->world == t->place.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");
-    if (c->eval.strategy == EVAL_HALF_EPOCH && t->train->samples < 0)
+    if (c->eval.strategy == EVAL_HALF_EPOCH && t->cursor.train->samples < 0)
         t->listener->notice(t->listener->ctx,
                             "where the middle of an epoch of this data is, is not known before its "
                             "end: it is evaluated there only");
@@ -286,10 +287,10 @@ static int tell_began(struct trainer *t, struct error *err)
         .strategy = shard_strategy_name(t->strategy),
         .device = device_name(t->device),
         .parameters = module_param_count(t->model->root),
-        .steps = trainer_steps(t),
-        .T = t->train->T,
-        .files = t->train->files,
-        .format = t->train->format,
+        .steps = data_cursor_steps(&t->cursor),
+        .T = t->cursor.train->T,
+        .files = t->cursor.train->files,
+        .format = t->cursor.train->format,
         .predicts_tokens = predicts_tokens(t->model->task),
         .language = t->model->language,
     };
@@ -305,7 +306,7 @@ static int tell_began(struct trainer *t, struct error *err)
 static int check_epochs(const struct trainer *t, struct error *err)
 {
     double epochs = t->config->schedule.epochs;
-    if (t->train->batches >= 0 || epochs == (double)trainer_epochs(t->config))
+    if (t->cursor.train->batches >= 0 || epochs == (double)trainer_epochs(t->config))
         return 0;
     return error_set(err, ERR_CONFIG,
                      "schedule.num_train_epochs: %.6g: how long an epoch of this data is, is not "
@@ -344,7 +345,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->dir_lock = -1;
     t->saved_step = -1;
     t->evaluated_step = -1;
-    t->data_state = "";
+    t->cursor = (struct data_cursor){.config = config, .state = ""};
     struct source_place data;
     if (open_device(t, err) || trainer_open_graphs(t, err) || trainer_open_model(t, err) ||
         agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
@@ -373,8 +374,7 @@ void trainer_close(struct trainer *t)
     optim_close(t->optim);
     shard_close(t->shard);
     trainer_decay_rule_free(t->decay_rule);
-    source_close(t->train);
-    source_close(t->test);
+    data_cursor_close(&t->cursor);
     tokenizer_close(t->tokenizer);
     step_totals_close(&t->totals);
     trainer_close_graphs(t);

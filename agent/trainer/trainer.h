@@ -20,14 +20,6 @@
 extern "C" {
 #endif
 
-/* Where a run is. Together with the configuration it names the next batch. */
-struct trainer_position {
-    int64_t epoch;         /* whole epochs done */
-    int64_t epoch_samples; /* samples of all ranks done in the current epoch */
-    int64_t step;          /* optimizer steps done */
-    int64_t micro_batches; /* micro-batches done; names dropout's random numbers */
-};
-
 /* What is known before the first step. Texts live as long as the trainer. */
 struct trainer_facts {
     const char *model;    /* "llama" */

@@ -112,7 +112,8 @@ void trainer_tell_memory(struct trainer *t)
         text, sizeof text,
         "the %.3f GB of the GPU's memory that were reserved by the run's plan have no room for "
         "%.3f GB more by step %lld: that much was asked for beside them",
-        gigabytes(use.reserved_bytes), gigabytes(use.beyond_bytes), (long long)t->position.step);
+        gigabytes(use.reserved_bytes), gigabytes(use.beyond_bytes),
+        (long long)t->cursor.position.step);
     t->listener->notice(t->listener->ctx, text);
 }
 

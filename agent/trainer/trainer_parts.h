@@ -2,7 +2,6 @@
 #ifndef SHOAL_AGENT_TRAINER_PARTS_H
 #define SHOAL_AGENT_TRAINER_PARTS_H
 
-#include "agent/batches/source.h"
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/checkpoint/saver.h"
 #include "agent/config/profile_plan.h"
@@ -11,6 +10,7 @@
 #include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/profiler.h"
+#include "agent/trainer/data_cursor.h"
 #include "agent/trainer/phases.h"
 #include "agent/trainer/step_totals.h"
 #include "agent/trainer/trainer.h"
@@ -68,14 +68,11 @@ struct trainer {
     bool profile_is_last; /* the step is a window's last */
 
     struct tokenizer *tokenizer; /* NULL: none is needed */
-    struct source *train, *test; /* test: NULL without evaluation */
-    bool epoch_ended;            /* train had nothing more in the epoch of `position` */
-    bool save_is_due;            /* as soon as the position stands behind the epoch that ended */
-    const char *data_state;      /* train's, to go on with after a resume; "" else */
+    struct data_cursor cursor;
+    bool save_is_due; /* as soon as the position stands behind the epoch that ended */
 
     struct step_totals totals;
 
-    struct trainer_position position;
     double lr;                              /* of the last step */
     int64_t nonfinite_steps, skipped_steps; /* of this process */
     int64_t told_memory;                    /* bytes; see trainer_tell_memory() */
@@ -100,7 +97,7 @@ static inline bool trainer_is_language(const struct trainer *t)
 
 static inline void trainer_event(const struct trainer *t, enum run_event event, const char *path)
 {
-    t->listener->event(t->listener->ctx, event, path, t->position.epoch);
+    t->listener->event(t->listener->ctx, event, path, t->cursor.position.epoch);
 }
 
 /* trainer_export.c: the config.json of the language model, for its checkpoints. From `arena`. */
@@ -140,15 +137,6 @@ int trainer_memory_fits(const char *strategy, int64_t needed, const struct memor
 /* trainer_model.c: the model, the strategy and the size of its groups: alike on all ranks, or an
  * error on all. Collective. */
 int trainer_open_model(struct trainer *t, struct error *err);
-
-/* trainer_run.c */
-int64_t trainer_steps(const struct trainer *t);       /* of the whole run; 0: not known */
-int64_t trainer_epoch_steps(const struct trainer *t); /* of all its epochs; 0: not known */
-/* Whether the current epoch has one more step, once so many of the whole run are done. */
-bool trainer_epoch_goes_on(const struct trainer *t, int64_t steps);
-/* Whether an epoch of so many micro-batches of each rank (below 0: not known) has a step at all.
- * Errors: ERR_CONFIG. */
-int trainer_check_epoch(const struct trainer *t, int64_t batches, struct error *err);
 
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer. Fetches
  * the next step's meanwhile. Collective. */

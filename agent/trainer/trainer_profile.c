@@ -30,16 +30,17 @@ static void tell_missed(struct trainer *t)
 {
     const struct profile_plan p = plan_of(t->config);
     int64_t first = p.start_step + p.warmup_steps + 1, last = first + p.active_steps - 1;
-    int64_t steps = trainer_steps(t);
+    int64_t steps = data_cursor_steps(&t->cursor);
     char text[192];
-    bool is_past = p.repeat_every == 0 && last <= t->position.step;
+    bool is_past = p.repeat_every == 0 && last <= t->cursor.position.step;
     if (!is_past && (steps <= 0 || first <= steps))
         return;
     snprintf(text, sizeof text,
              "there will be no trace: step %lld would be the %s to be traced (profiler.start_step, "
              "warmup_steps), and the run %s with step %lld",
              (long long)(is_past ? last : first), is_past ? "last" : "first",
-             is_past ? "begins" : "ends", (long long)(is_past ? t->position.step + 1 : steps));
+             is_past ? "begins" : "ends",
+             (long long)(is_past ? t->cursor.position.step + 1 : steps));
     t->listener->notice(t->listener->ctx, text);
 }
 
@@ -85,13 +86,14 @@ static void write_trace(struct trainer *t)
     struct error err;
     bool gzip = profile_is_gzip(c->profiler.file, c->profiler.gzip);
     int rank = t->world->rank;
-    profile_path(c->profiler.dir, c->profiler.file, gzip, rank, t->position.step, path,
+    profile_path(c->profiler.dir, c->profiler.file, gzip, rank, t->cursor.position.step, path,
                  sizeof path);
     if (profiler_write(t->profiler, path, gzip, &err))
-        log_warning("rank %d: no trace of step %lld: %s", rank, (long long)t->position.step,
+        log_warning("rank %d: no trace of step %lld: %s", rank, (long long)t->cursor.position.step,
                     err.msg);
     else
-        log_info("rank %d: traced up to step %lld: %s", rank, (long long)t->position.step, path);
+        log_info("rank %d: traced up to step %lld: %s", rank, (long long)t->cursor.position.step,
+                 path);
 }
 
 void trainer_profile_step_begins(struct trainer *t)
@@ -99,7 +101,7 @@ void trainer_profile_step_begins(struct trainer *t)
     if (!t->profiler)
         return;
     const struct profile_plan plan = plan_of(t->config);
-    int64_t step = t->position.step + 1;
+    int64_t step = t->cursor.position.step + 1;
     enum profile_part part = profile_plan_part(&plan, step, &t->profile_is_last);
     if (part == PROFILE_ACTIVE && t->profile_part == PROFILE_WARMUP)
         profiler_drop(t->profiler);

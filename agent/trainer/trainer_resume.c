@@ -180,14 +180,14 @@ static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct 
 
 static void go_to(struct trainer *t, const struct checkpoint_state *state)
 {
-    t->position = (struct trainer_position){
+    t->cursor.position = (struct data_position){
         .epoch = state->epoch,
         .epoch_samples = state->epoch_samples,
         .step = state->step,
         .micro_batches = state->micro_batches,
     };
     t->saved_step = state->step;
-    t->data_state = arena_strdup(t->arena, state->data);
+    t->cursor.state = arena_strdup(t->arena, state->data);
     optim_set_steps(t->optim, state->optimizer_steps);
     const double sums[3] = {state->epoch_loss_sum, state->epoch_correct, state->epoch_rows};
     step_totals_set_share(&t->totals, sums);
@@ -228,9 +228,10 @@ static void compare(struct trainer *t, const struct checkpoint_state *saved)
     lines_init(&lines, t->arena);
     add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
     add_difference(&lines, "samples per step and micro-batch",
-                   saved->batch_rows * saved->world_size, t->train->batch_rows * t->world->size);
+                   saved->batch_rows * saved->world_size,
+                   t->cursor.train->batch_rows * t->world->size);
     add_difference(&lines, "training samples", saved->train_rows,
-                   t->train->samples >= 0 ? t->train->samples : 0);
+                   t->cursor.train->samples >= 0 ? t->cursor.train->samples : 0);
     if (lines.count > 0)
         t->listener->differs(t->listener->ctx, lines_join(&lines));
 }

@@ -15,8 +15,8 @@ static void name_snapshot(struct trainer *t)
     const struct name_field fields[] = {
         {"prefix", .text = c->checkpoint.prefix},
         {"strategy", .text = shard_strategy_name(t->strategy)},
-        {"step", .number = t->position.step},
-        {"epoch", .number = t->position.epoch + (t->position.epoch_samples > 0)},
+        {"step", .number = t->cursor.position.step},
+        {"epoch", .number = t->cursor.position.epoch + (t->cursor.position.epoch_samples > 0)},
     };
     name_format(c->checkpoint.name_format, fields, array_length(fields), t->snapshot_name,
                 sizeof t->snapshot_name);
@@ -24,19 +24,19 @@ static void name_snapshot(struct trainer *t)
              t->snapshot_name);
     t->save = (struct trainer_save){
         .path = t->snapshot_path,
-        .step = t->position.step,
-        .at_epoch_end = t->position.epoch_samples == 0,
-        .epoch = t->position.epoch,
+        .step = t->cursor.position.step,
+        .at_epoch_end = t->cursor.position.epoch_samples == 0,
+        .epoch = t->cursor.position.epoch,
     };
 }
 
 static void describe(struct trainer *t, const double sums[3])
 {
     t->snapshot_state = (struct checkpoint_state){
-        .epoch = t->position.epoch,
-        .epoch_samples = t->position.epoch_samples,
-        .step = t->position.step,
-        .micro_batches = t->position.micro_batches,
+        .epoch = t->cursor.position.epoch,
+        .epoch_samples = t->cursor.position.epoch_samples,
+        .step = t->cursor.position.step,
+        .micro_batches = t->cursor.position.micro_batches,
         .optimizer_steps = optim_steps(t->optim),
         .epoch_loss_sum = sums[0],
         .epoch_correct = sums[1],
@@ -44,13 +44,14 @@ static void describe(struct trainer *t, const double sums[3])
         .seed = (uint64_t)t->config->runtime.seed,
         .learning_rate = t->lr,
         .world_size = t->world->size,
-        .train_rows = t->train->samples >= 0 ? t->train->samples : 0,
-        .batch_rows = t->train->batch_rows,
+        .train_rows = t->cursor.train->samples >= 0 ? t->cursor.train->samples : 0,
+        .batch_rows = t->cursor.train->batch_rows,
         .optimizer = optim_kind(t->config->optimizer.name)->name,
         .run = t->run,
-        .data = t->position.epoch_samples > 0 /* else at an epoch's beginning, not at an end */
-                    ? arena_strdup(t->snapshot.arena, source_state(t->train))
-                    : "",
+        .data =
+            t->cursor.position.epoch_samples > 0 /* else at an epoch's beginning, not at an end */
+                ? arena_strdup(t->snapshot.arena, source_state(t->cursor.train))
+                : "",
     };
     trainer_schedule_describe(&t->schedule, &t->snapshot_state);
     snprintf(t->snapshot_state.strategy, sizeof t->snapshot_state.strategy, "%s",
@@ -148,17 +149,17 @@ int trainer_save(struct trainer *t, enum save_when when, struct error *err)
     bool ended, last = when == SAVE_LAST;
     if (!t->saver)
         return 0;
-    bool is_this = t->saved_step == t->position.step; /* what runs, if anything does */
+    bool is_this = t->saved_step == t->cursor.position.step; /* what runs, if anything does */
     if (saver_is_running(t->saver, &ended) && (!is_this || last) && finish(t, last && is_this, err))
         return -1;
-    if (t->saved_step == t->position.step)
+    if (t->saved_step == t->cursor.position.step)
         return 0;
     profiler_phase(t->profiler, "checkpoint");
     name_snapshot(t);
     t->listener->save_begins(t->listener->ctx, &t->save);
     if (take_snapshot(t, err) || start(t, err))
-        return error_wrap(err, "checkpoint at step %lld", (long long)t->position.step);
-    t->saved_step = t->position.step;
+        return error_wrap(err, "checkpoint at step %lld", (long long)t->cursor.position.step);
+    t->saved_step = t->cursor.position.step;
     if (when == SAVE_BESIDE && t->config->checkpoint.async) {
         t->listener->save_goes_on(t->listener->ctx);
         return 0;

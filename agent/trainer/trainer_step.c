@@ -12,7 +12,7 @@ static struct tape_pass train_pass(const struct trainer *t)
     return (struct tape_pass){
         .training = true,
         .seed = (uint64_t)c->runtime.seed,
-        .step = (uint64_t)t->position.micro_batches,
+        .step = (uint64_t)t->cursor.position.micro_batches,
         .first_row = same ? 0 : (uint64_t)t->world->rank,
         .row_stride = same ? 1 : (uint64_t)t->world->size,
     };
@@ -28,7 +28,7 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
 {
     phases_mark(t->phases, PHASE_FORWARD);
     profiler_phase(t->profiler, "forward");
-    struct batch batch = source_batch(t->train, i);
+    struct batch batch = source_batch(t->cursor.train, i);
     batch.label_scale = scales->labels;
     struct tape_pass pass = train_pass(t);
     shard_begin(t->shard, last);
@@ -41,8 +41,8 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
     graph_end(t->graphs[GRAPH_TRAINING]);
     if (result)
         return -1;
-    t->position.micro_batches++;
-    t->position.epoch_samples += batch.rows * t->world->size;
+    t->cursor.position.micro_batches++;
+    t->cursor.position.epoch_samples += batch.rows * t->world->size;
     return 0;
 }
 
@@ -89,7 +89,7 @@ static int diverged(const struct trainer *t, struct error *err)
     error_set(err, ERR_DIVERGED,
               "step %lld: the gradient's norm is no number (runtime.nan_policy=abort): try a "
               "smaller learning rate, or clip gradients",
-              (long long)t->position.step + 1);
+              (long long)t->cursor.position.step + 1);
     err->shared = true;
     return -1;
 }
@@ -121,7 +121,7 @@ static int update(struct trainer *t, struct error *err)
  * next step, for language models: queued. */
 static void queue_totals(struct trainer *t)
 {
-    const struct source_fetched *next = source_ahead(t->train);
+    const struct source_fetched *next = source_ahead(t->cursor.train);
     const struct step_votes votes = {
         .stop = t->listener->stop_asked(t->listener->ctx),
         .saved = trainer_save_has_ended(t),
@@ -143,15 +143,6 @@ static double step_loss(const struct trainer *t, const double *sums_before,
     return (after[0] - before[0]) / *ret_targets;
 }
 
-/* Passes over the data. An epoch whose last batch is filled up has more samples than the data. */
-static double epochs_done(const struct trainer *t)
-{
-    double part = 0;
-    if (t->train->samples > 0)
-        part = fmin((double)t->position.epoch_samples / (double)t->train->samples, 1);
-    return (double)t->position.epoch + part;
-}
-
 static void count_collectives(const struct trainer *t, struct run_numbers *numbers)
 {
     struct comm_stats stats = t->world->stats;
@@ -169,20 +160,20 @@ static void count_micro_batches(const struct trainer *t, struct run_numbers *num
     int64_t samples = t->config->data.train_batch_size * t->world->size;
     numbers->micro_batches = (numbers->samples + samples - 1) / samples;
     numbers->micro_batch =
-        (t->position.epoch_samples + samples - 1) / samples - numbers->micro_batches;
+        (t->cursor.position.epoch_samples + samples - 1) / samples - numbers->micro_batches;
 }
 
 static void report_step(struct trainer *t, const struct source_fetched *fetched,
                         const double *sums_before, const double *totals_before)
 {
     double targets, loss = step_loss(t, sums_before, totals_before, &targets);
-    const struct schedule_position next = {t->position.epoch, t->position.step};
+    const struct schedule_position next = {t->cursor.position.epoch, t->cursor.position.step};
     struct run_numbers numbers = {
-        .step = t->position.step,
-        .steps = trainer_steps(t),
+        .step = t->cursor.position.step,
+        .steps = data_cursor_steps(&t->cursor),
         .epochs = trainer_epochs(t->config),
-        .epoch = epochs_done(t),
-        .epochs_done = t->position.epoch,
+        .epoch = data_cursor_epochs(&t->cursor),
+        .epochs_done = t->cursor.position.epoch,
         .loss = loss,
         .is_empty = targets == 0,
         .grad_norm = measures_norm(t) ? optim_norm(t->optim) : (double)NAN,
@@ -208,11 +199,11 @@ static void report_step(struct trainer *t, const struct source_fetched *fetched,
  * data is there, it waits for data. A rank that was asked to stop has its time for saving. */
 static void fetch_ahead(struct trainer *t)
 {
-    if (!trainer_epoch_goes_on(t, t->position.step + 1) ||
+    if (!data_cursor_goes_on(&t->cursor, t->cursor.position.step + 1) ||
         t->listener->stop_asked(t->listener->ctx))
         return;
     profiler_phase(t->profiler, "data");
-    source_fetch_ahead(t->train, t->config->optimizer.gradient_accumulation_steps);
+    source_fetch_ahead(t->cursor.train, t->config->optimizer.gradient_accumulation_steps);
 }
 
 int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
@@ -221,8 +212,8 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     memcpy(sums, t->totals.host->sums, sizeof sums);
     memcpy(totals, t->totals.host->totals, sizeof totals);
     struct scales scales;
-    stream_range_begin(
-        t->compute, &(struct stream_range){.what = "ProfilerStep", .number = t->position.step + 1});
+    stream_range_begin(t->compute, &(struct stream_range){.what = "ProfilerStep",
+                                                          .number = t->cursor.position.step + 1});
     if (find_scales(t, fetched, &scales, err))
         return -1;
     for (int64_t i = 0; i < fetched->batches; i++)
@@ -231,7 +222,8 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     shard_finish(t->shard);
     phases_mark(t->phases, PHASE_OPTIMIZER);
     profiler_phase(t->profiler, "optimizer");
-    const struct schedule_position at = {.epoch = t->position.epoch, .step = t->position.step};
+    const struct schedule_position at = {.epoch = t->cursor.position.epoch,
+                                         .step = t->cursor.position.step};
     t->lr = schedule_lr(&t->schedule, at);
     graph_begin(t->graphs[GRAPH_UPDATE]);
     int result = update(t, err);
@@ -250,7 +242,7 @@ int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct
     profiler_phase(t->profiler, NULL);
     if (t->model->task == MODEL_PRETRAINING)
         step_totals_fold_step(&t->totals, totals);
-    t->position.step++;
+    t->cursor.position.step++;
     report_step(t, fetched, sums, totals);
     return 0;
 }

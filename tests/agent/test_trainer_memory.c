@@ -92,7 +92,7 @@ static void what_is_beyond_the_plan_is_told(void **state)
     auto_str struct str told;
     str_init(&told, 4096);
     const struct trainer_listener listener = {.ctx = &told, .notice = note};
-    struct trainer t = {.listener = &listener, .position = {.step = 7}};
+    struct trainer t = {.listener = &listener, .cursor = {.position = {.step = 7}}};
     assert_ok(device_open(support_device(), 1, &t.device, &err), &err);
     assert_ok(device_reserve(t.device, 3000000, &err), &err);
     assert_ok(device_alloc(t.device, MEMORY_UNIT, 2000000, "x", &within, &err), &err);
