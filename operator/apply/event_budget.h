@@ -1,7 +1,6 @@
-/* How many events about one job may be told: a bucket of tokens, as client-go has one for each
- * object, so that a job that goes on failing does not flood the API server. What the last tokens
- * are kept for differs: what a big job has many of stops first, so that its end is still told.
- * Pure. */
+/* How many events about one job are created: a token bucket per object, as in client-go, so that a
+ * job that keeps failing does not flood the API server. The last tokens are reserved for events
+ * that are rare, so that the end of a big job is still recorded. Pure. */
 #ifndef SHOAL_OPERATOR_APPLY_EVENT_BUDGET_H
 #define SHOAL_OPERATOR_APPLY_EVENT_BUDGET_H
 
@@ -13,28 +12,29 @@ extern "C" {
 #endif
 
 #define EVENT_BUDGET_TOKENS    25
-#define EVENT_BUDGET_RESERVE   5               /* not for what there is much of */
-#define EVENT_BUDGET_REFILL_MS (5 * 60 * 1000) /* one token */
+#define EVENT_BUDGET_RESERVE   5 /* tokens that events of which a job has many may not take */
+#define EVENT_BUDGET_REFILL_MS (5 * 60 * 1000) /* per token */
 
-#define EVENT_BUDGET_TEXTS    4                /* remembered */
-#define EVENT_BUDGET_AGAIN_MS (60 * 60 * 1000) /* then the API server has dropped the event */
+#define EVENT_BUDGET_TEXTS 4 /* messages remembered */
+#define EVENT_BUDGET_AGAIN_MS                                                                      \
+    (60 * 60 * 1000) /* the API server's --event-ttl: it has deleted the event by then */
 
 /* All zero: full. */
 struct event_budget {
     int spent;         /* tokens that are missing */
-    int64_t refill_ms; /* since when the next one is on its way; holds while any is missing */
+    int64_t refill_ms; /* when the refill of the next token began; valid while any is missing */
     struct reported_event {
-        uint64_t hash; /* of the text */
+        uint64_t hash; /* of the message */
         int64_t steady_ms;
     } reported[EVENT_BUDGET_TEXTS]; /* the newest first */
 };
 
-/* Takes a token if there is one; steady_ms is a clock that does not jump. */
+/* Takes a token if there is one. one_of_many: a job may have many such events. steady_ms: a clock
+ * that does not jump. */
 bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t steady_ms);
 
-/* Whether this text is another one than the last few, or was told so long ago that nobody finds it
- * any more: what is refused again and again, or ends each time like the last, is told once, so that
- * the rest of the story is told too. Remembers it. */
+/* Whether this message differs from the last few, or the event has expired since. A failure that
+ * repeats itself is recorded once and leaves the budget to other events. Remembers the message. */
 bool event_budget_is_new(struct event_budget *budget, const char *text, int64_t steady_ms);
 
 #ifdef __cplusplus

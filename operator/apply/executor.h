@@ -1,10 +1,10 @@
-/* Plans carried out on an API server: asks the step machine (steps.h) what may be started, turns it
- * into requests (request.h), and reports what came of them. Several jobs' plans at once, one plan a
- * job. Decides nothing that reconcile or steps could have decided.
+/* Carries plans out on an API server. steps.h decides which action may start, request.h makes the
+ * HTTP request of it, and the executor reports the outcome. It runs the plans of several jobs at
+ * once, one plan per job. It decides nothing that reconcile or steps could decide.
  *
- * Of each job it remembers how many events were told about it (event_budget.h), and what was done
- * that the caches have not shown yet (expect.h). Events are sent once and not waited for; what is
- * over budget, or more than EXECUTOR_EVENTS_MAX in flight, is lost. */
+ * For each job the executor remembers how many events it has created (event_budget.h), and which of
+ * its changes the cache does not show yet (expect.h). It sends each event once and does not wait
+ * for it. Events over the budget, or beyond EXECUTOR_EVENTS_MAX in flight, are dropped. */
 #ifndef SHOAL_OPERATOR_APPLY_EXECUTOR_H
 #define SHOAL_OPERATOR_APPLY_EXECUTOR_H
 
@@ -25,21 +25,22 @@ struct snapshot;
 
 #define EXECUTOR_EVENTS_MAX 64 /* in flight, of all jobs */
 
-/* What a plan came to. Lives until `over` returns. */
+/* The outcome of a plan. Lives until `over` returns. */
 struct executor_outcome {
-    const struct error *failure;      /* NULL: all went well */
-    bool is_new;                      /* it is not how the job's last plan failed, too */
-    const struct job_status *written; /* the status that was stored, or NULL */
+    const struct error *failure;      /* NULL: no action failed */
+    bool is_new;                      /* the job's last plan did not fail in the same way */
+    const struct job_status *written; /* the status that the API server accepted, or NULL */
     bool job_deleted;
-    bool expects_changes; /* what was done is to be seen: if nothing is heard, look after
-                             EXPECT_MAX_MS */
-    int64_t requeue_ms;   /* wall clock, or 0; also to see whether a name that was taken is free */
+    bool expects_changes; /* the cache does not show all changes yet: reconcile after EXPECT_MAX_MS
+                             at the latest */
+    int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken: it may be free then */
 };
 
-/* While the bodies of all requests take so much, a plan sends no more than one at a time. */
+/* While the bodies of all requests take this much memory, a plan has one request in flight at most.
+ */
 #define EXECUTOR_BODY_BYTES_MAX ((size_t)4 << 20)
 
-/* How requests go out: kube's own functions, or a test's. */
+/* Sends requests: the functions of kube.h, or those of a test. */
 struct executor_transport {
     struct kube_request *(*send)(struct kube *kube, const struct kube_call *call, int64_t now_ms);
     void (*cancel)(struct kube *kube, struct kube_request *request);
@@ -47,66 +48,68 @@ struct executor_transport {
 };
 
 struct executor_options {
-    const struct executor_transport *transport; /* NULL: kube's own */
+    const struct executor_transport *transport; /* NULL: kube.h */
     struct pod_options pod;
     const struct init_template *init; /* NULL: workers get no init container */
-    size_t parallel_max;              /* requests in flight for one plan, events apart */
+    size_t parallel_max;              /* requests in flight for one plan, without events */
     const struct clocks *clocks;
-    /* The plan of this job is over, and with it our hold on the job. May start another plan. */
+    /* The plan of this job is over, and the executor does not use the job any more. The callback
+     * may start another plan. */
     void (*over)(void *context, const char *key, const struct executor_outcome *outcome);
-    /* What a plan that was over at since_ms (steady clock) did to objects of this kind is still not
-     * in the view, EXPECT_MAX_MS later. Returns whether they are being read anew, which the next
-     * pass then waits for as long again; NULL: they are not. */
+    /* The plan was over at since_ms (steady clock), and EXPECT_MAX_MS later the cache still does
+     * not show its changes to objects of this kind. Returns whether the caller lists them again:
+     * the executor then waits once more. NULL: the caller never does. */
     bool (*unseen_change)(void *context, enum expect_kind kind, int64_t since_ms);
     void *context;
 };
 
 /* kube and what options point to are borrowed and must outlive it. */
 struct executor *executor_open(struct kube *kube, const struct executor_options *options);
-/* Cancels what is in flight; `over` is not called. NULL-safe. */
+/* Cancels all requests; does not call `over`. NULL-safe. */
 void executor_close(struct executor *executor);
 
-/* The version of autoscalers from now on, "v2" or "v2beta2", borrowed. Before it plans must hold
- * none. */
+/* Sets the API version of HorizontalPodAutoscalers, "v2" or "v2beta2", borrowed. Plans that were
+ * started before must contain none. */
 void executor_use_autoscaling(struct executor *executor, const char *version);
 
-/* key: "namespace/name", copied. job, object (as the API has it, with its resourceVersion) and
- * status must live until `over` was called or the job was dropped; the plan is copied. `over` may
- * be called before this returns. */
+/* Starts a plan, which is copied. key: "namespace/name", copied. job, status and object (the job as
+ * the API server sent it, with its resourceVersion) must live until `over` is called or the plan is
+ * dropped. `over` may be called before this function returns. */
 void executor_start(struct executor *executor, const char *key, const struct job *job,
                     const struct json_t *object, const struct job_status *status,
                     const struct plan *plan);
-/* Lets the plan of this job go: what is in flight is cancelled, `over` is not called. */
+/* Cancels the plan of this job; `over` is not called. */
 void executor_drop(struct executor *executor, const char *key);
-size_t executor_running(const struct executor *executor); /* plans under way */
+size_t executor_running(const struct executor *executor); /* plans in progress */
 
-/* For how many milliseconds a pass over this view would be too early, as the view does not yet show
- * what the last plan did; 0: pass. Another look is worth it whenever the view has changed. */
+/* How many milliseconds the caller must wait before it reconciles this snapshot: the snapshot does
+ * not show all changes of the last plan yet. 0: reconcile now. Ask again whenever the cache has
+ * changed. */
 int64_t executor_wait_ms(struct executor *executor, const char *key,
                          const struct snapshot *snapshot, const struct json_t *object);
-/* How the API server refused a create (taken names included) or, for want of a right, any other
- * part of the job's last plan, in its words; NULL: it did not. Lives until the job's next plan, or
- * executor_forget. */
+/* The API server's message for the last refused create of the job's last plan (a taken name is
+ * one), or for any action that lacked a permission. NULL: nothing was refused. Lives until the
+ * job's next plan or executor_forget. */
 const char *executor_refused(struct executor *executor, const char *key, const char *uid);
-/* A pass has found nothing to create: what was refused is not wanted any more. Returns whether
- * anything was, so that another pass is due. */
+/* A reconcile pass wants to create nothing, so the refusal does not matter any more. Returns
+ * whether there was one: reconcile the job again to remove it from the status. */
 bool executor_clear_refusal(struct executor *executor, const char *key, const char *uid);
-/* The status to go by: as seen, and with the history that was written where the API server does not
- * keep all of it (another CustomResourceDefinition than this version's prunes it). Lives until the
- * next call for the job, or executor_forget. */
+/* The status to reconcile with. It is `seen`, with the history that was written last if the API
+ * server pruned it (the CustomResourceDefinition is of another version). Lives until the next call
+ * for the job or executor_forget. */
 const struct job_status *executor_restore_history(struct executor *executor, const char *key,
                                                   const char *uid, const struct job_status *seen);
-/* Another operator leads and writes: what this one remembers of histories is old from now on. */
+/* Another operator leads and writes statuses: the histories remembered here are outdated. */
 void executor_drop_histories(struct executor *executor);
-/* Whether the history of the last status that was written was not kept whole. */
+/* Whether the API server pruned the history of the last status that was written. */
 bool executor_history_is_pruned(const struct executor *executor);
-/* Whether the view shows that a status write was done of which `over` told no more than that it
- * failed, as its answer was lost; once. *ret_before: what it changed, in `arena`. What that write
- * counted is there to be recalled then. */
+/* Call it with each snapshot before reconciling. Returns true, once, if a status write whose answer
+ * was lost turns out to have succeeded: `over` reported it as failed. *ret_before is the status
+ * before that write, in `arena`. executor_restore_history then knows its history. */
 bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before);
-/* The job is gone, and has no plan under way. */
+/* The job was deleted and has no plan in progress. */
 void executor_forget(struct executor *executor, const char *key);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* Inside the executor: for executor.c, which carries plans out, and executor_inflight.c, which
- * sends what they ask for. */
+/* Private to the executor: executor.c runs plans, executor_inflight.c sends their requests. */
 #ifndef SHOAL_OPERATOR_APPLY_EXECUTOR_PARTS_H
 #define SHOAL_OPERATOR_APPLY_EXECUTOR_PARTS_H
 
@@ -12,7 +11,7 @@
 extern "C" {
 #endif
 
-/* A plan under way. */
+/* A plan in progress. */
 struct run {
     struct table_entry entry;
     char *key;
@@ -25,17 +24,18 @@ struct run {
     struct inflight *inflights;
     const struct job_status *written;
     bool job_deleted;
-    bool taken;          /* a name that was to be created was */
-    bool went_well;      /* something was done */
-    bool refused;        /* something was not: memory has the text */
-    struct error exists; /* why the autoscaler could not be made; it may be the job's */
-    bool invalid;        /* the status was found to be */
+    bool taken;          /* a create found its name taken */
+    bool went_well;      /* an action succeeded */
+    bool refused;        /* an action was refused: memory has the message */
+    struct error exists; /* why the autoscaler was not created: one of its name exists, which may be
+                            the job's */
+    bool invalid;        /* the API server found the status invalid */
 };
 
 /* A request in flight. */
 struct inflight {
     struct executor *executor;
-    struct run *run;             /* NULL, and so the next: an event, which outlives its plan */
+    struct run *run;             /* NULL, as is the next: an event, which may outlive its plan */
     const struct action *action; /* of the run's steps */
     struct kube_request *request;
     struct inflight *next, **link; /* in the list of its run, or of the executor's events */
@@ -44,29 +44,30 @@ struct inflight {
 struct executor {
     struct kube *kube;
     struct executor_options options;
-    const char *autoscaling_version; /* NULL: none is known yet */
+    const char *autoscaling_version; /* NULL: not known yet */
     struct table runs, memories;
     struct inflight *events;
     size_t event_count;
     uint64_t event_number;
-    bool history_pruned; /* the API server did not keep all history of the last status */
-    int64_t events_forbidden_logged_ms; /* when it was last told that events may not be created; 0:
-                                           never */
+    bool history_pruned;                /* the API server pruned the history of the last status */
+    int64_t events_forbidden_logged_ms; /* when the missing permission to create events was logged
+                                           last; 0: never */
 };
 
-/* Sends an action of the run: in flight until `done`, whose context is the flight, ends it. */
+/* Sends the request of an action. It is in flight until `done` is called with the inflight as its
+ * context; `done` frees it. */
 void inflight_send(struct run *run, const struct action *action,
                    void (*done)(void *context, const struct json_t *answer,
                                 const struct error *err));
-/* The same for the request that makes ours what was there before us. */
+/* The same for the request that puts our labels on an object that exists already. */
 void inflight_send_adoption(struct run *run, const struct action *action,
                             void (*done)(void *context, const struct json_t *answer,
                                          const struct error *err));
-void inflight_free(struct inflight *inflight); /* frees it: it was answered */
-/* Ends all of a list, unanswered. */
+void inflight_free(struct inflight *inflight); /* of an answered request */
+/* Cancels all requests of a list; their `done` is not called. */
 void inflight_cancel_all(struct executor *executor, struct inflight **list);
 
-/* Tells people, within the job's budget: in the log and by an event, which nobody waits for. */
+/* Logs an event and creates it on the API server, within the job's budget. Nothing waits for it. */
 void inflight_record_event(struct run *run, const struct action *event);
 
 #ifdef __cplusplus

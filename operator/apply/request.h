@@ -1,5 +1,5 @@
-/* From an action to the one request that does it: method, path, body. Pure: time and the names of
- * events are arguments. Knows no order, no outcomes and no client. */
+/* The HTTP request of an action: method, path, body. Pure: time and the names of events are
+ * arguments. Knows nothing of order, outcomes and the client. */
 #ifndef SHOAL_OPERATOR_APPLY_REQUEST_H
 #define SHOAL_OPERATOR_APPLY_REQUEST_H
 
@@ -14,17 +14,17 @@ extern "C" {
 struct init_template;
 struct json_t;
 
-#define REQUEST_PATH_BYTES 1024 /* namespace, name and group are of 253 bytes at most */
+#define REQUEST_PATH_BYTES 1024 /* namespace, name and group have 253 bytes at most */
 
-/* What the action is about, beyond itself. All is borrowed. */
+/* What a request needs beside the action. All is borrowed. */
 struct request_source {
     const struct job *job;
-    const struct json_t *object;      /* the job as the API has it */
-    const struct history *history;    /* pods are built with it */
-    const struct pod_options *pod;    /* also says whose pod groups are meant */
-    const struct init_template *init; /* NULL: workers do not wait */
+    const struct json_t *object;      /* the job as the API server sent it */
+    const struct history *history;    /* that pods are created with */
+    const struct pod_options *pod;    /* also says which gang scheduler's PodGroups */
+    const struct init_template *init; /* NULL: workers get no init container */
     const char *autoscaling_version;  /* "v2", "v2beta2"; NULL: there are no autoscalers */
-    uint64_t event_number;            /* ACTION_EVENT: unlike that of any other event of this job */
+    uint64_t event_number;            /* ACTION_EVENT: unique among the events of this job */
     int64_t now_ms;                   /* ACTION_EVENT: wall clock */
 };
 
@@ -35,11 +35,12 @@ struct request {
     const char *content_type; /* NULL: application/json */
 };
 
-/* Never for ACTION_REQUEUE. */
+/* Not for ACTION_REQUEUE. */
 struct request request_build(const struct action *action, const struct request_source *source);
 
-/* Gives our labels to the job's autoscaler that another operator made, so that it is seen: refused
- * (422) if it is not the job's, or has labels already. `action` wanted to create it. */
+/* The request that puts our labels on an existing autoscaler of the job, so that our watch finds
+ * it. `action` failed to create it. The API server answers 422 if the autoscaler is not the job's
+ * or has labels already. */
 struct request request_adopt(const struct action *action, const struct request_source *source);
 
 #ifdef __cplusplus

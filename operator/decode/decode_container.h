@@ -1,5 +1,5 @@
-/* The part of decode_pod that reads the statuses of a pod's containers, and what follows from those
- * alone: which ends were failures, how many, and which was the last. */
+/* Reads the statuses of a pod's containers for decode_pod: which terminations were failures, how
+ * many there were, and which was the last. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_CONTAINER_H
 #define SHOAL_OPERATOR_DECODE_DECODE_CONTAINER_H
 
@@ -14,7 +14,7 @@ struct container_end {
     bool present;
     struct optional exit_code;
     const char *reason;
-    int64_t finished_ms; /* 0: nobody knows */
+    int64_t finished_ms; /* 0: not known */
 };
 
 struct container_wait {
@@ -24,9 +24,9 @@ struct container_wait {
 struct container_status {
     const char *name;
     struct optional restarts;
-    struct container_end end, before; /* now; before its last restart */
-    struct container_wait wait;       /* all NULL: it does not wait */
-    bool own; /* the operator's, which waits for the master: no end of it is the user's failure */
+    struct container_end end, before; /* the current termination; the one before the last restart */
+    struct container_wait wait;       /* all NULL: the container is not waiting */
+    bool own; /* the operator's own, which waits for the master: its failures are not the user's */
 };
 
 struct container_statuses {
@@ -37,23 +37,23 @@ struct container_statuses {
 /* Of a struct container_status. */
 extern const struct json_field container_status_fields[];
 
-/* Marks as the operator's own those that `names` has, with commas between them. */
+/* Marks the containers in `names`, a list with commas, as the operator's own. */
 void container_mark_own(struct container_statuses *statuses, const char *names);
 
-/* Whether one has ended, the operator's own apart. */
+/* Whether a container has terminated, other than the operator's own. */
 bool container_any_ended(const struct container_statuses *statuses);
-/* Whether all have ended with 0, so that nothing but sidecars is left to end. */
+/* Whether all have terminated with 0, so that only sidecars are left. */
 bool container_all_done(const struct container_statuses *statuses);
-/* Whether an own one gave up. */
+/* Whether one of the operator's own has failed. */
 bool container_own_failed(const struct container_statuses *statuses);
 
-/* Restarts in place so far, and ends that one is still to follow: not those since `deleted_ms`,
- * when the pod's deletion was asked for, if that is not 0. */
+/* The number of restarts in place, plus the failures that the kubelet will still restart. Failures
+ * after `deleted_ms`, when the pod's deletion was requested, do not count; 0: it was not. */
 int32_t container_restarts(const struct container_statuses *statuses);
 int32_t container_restarts_due(const struct container_statuses *statuses, int64_t deleted_ms);
 
-/* Of these the last end, if it was later than *ret_end of *ret_ms (0: nobody knows), or in a pod
- * that `failed` the end that made it fail. */
+/* The last termination of these containers, if it is later than *ret_end at *ret_ms (0: not known).
+ * In a pod that `failed` it is the one that made the pod fail. */
 void container_last_end(const struct container_statuses *statuses, bool failed, int64_t deleted_ms,
                         struct pod_end *ret_end, int64_t *ret_ms);
 

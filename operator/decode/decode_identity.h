@@ -1,5 +1,4 @@
-/* The part of decode that reads the metadata of pods and services: who an object is, whose, and in
- * which place of its job. */
+/* Reads the metadata of pods and services: name, owner and replica. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_IDENTITY_H
 #define SHOAL_OPERATOR_DECODE_DECODE_IDENTITY_H
 
@@ -21,22 +20,20 @@ struct identity {
     const char *uid;
     const char *resource_version;
     const char *owner_uid; /* of its controller; "" if it has none */
-    /* Name of the PyTorchJob it belongs to: its controller, or else what its label says. "" if it
-     * says nothing. */
+    /* The PyTorchJob that the object belongs to, by its controller or else its label; "": none. */
     const char *job_name;
-    /* By its labels, as in struct pod. A type that is none of ours has no place
-     * either: index -1. */
+    /* By the labels, as in struct pod. An unknown type also sets index -1. */
     enum replica_type type;
     int32_t index;
     int32_t attempt;
-    int64_t created_ms; /* 0: it does not say */
-    int64_t deleted_ms; /* when its deletion was asked for; 0: it was not */
-    int64_t grace_ms;   /* asked for with the deletion */
+    int64_t created_ms; /* 0: absent */
+    int64_t deleted_ms; /* when the deletion was requested; 0: it was not */
+    int64_t grace_ms;   /* deletionGracePeriodSeconds */
 };
 
-/* Reads an object's metadata into the arena; texts that it lacks are "". What does not fit is told
- * in `problems`. Fails with ERR_INPUT if one of the first four texts is missing: then there is no
- * telling what it is. */
+/* Reads an object's metadata into the arena; absent texts are "". Adds what is malformed to
+ * `problems`. Fails with ERR_INPUT if one of the first four texts is absent: the object cannot be
+ * identified. */
 int decode_identity(const struct json_t *object, struct arena *arena, struct lines *problems,
                     struct identity *ret_identity, struct error *err);
 

@@ -1,5 +1,4 @@
-/* The part of decode that reads pods and services as an API server sends them, trimmed to what
- * reconcile asks of them. */
+/* Reads pods and services of an API server, as far as reconcile needs them. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_POD_H
 #define SHOAL_OPERATOR_DECODE_DECODE_POD_H
 
@@ -13,20 +12,20 @@ struct arena;
 struct json_t;
 struct lines;
 
-/* Reads a pod into the arena. If anything that counts does not fit (`problems` holds those of its
- * identity), it is told there, and the pod is one of which nothing is known but that it is there:
- * phase Unknown, nothing exited. Nobody acts on such a pod, and nobody takes its place.
+/* Reads a pod into the arena. `problems` holds those of its identity. If a field that reconcile
+ * needs is malformed, decode_pod adds a problem and returns a pod in phase Unknown that has not
+ * exited. Reconcile keeps such a pod: it neither acts on it nor creates another in its place.
  *
- * disrupted: by status.reason, by a true condition DisruptionTarget, or failed without that any of
- * its containers had an end (never admitted, node lost); its own activeDeadlineSeconds is no
- * disruption. restart_count is the sum of restartCount and of the failures that a restart in place
- * is still to follow, so that each counts when it happens and none twice. The operator's own init
- * containers (INIT_CONTAINER_NAME in workers, or those that ANNOTATION_INIT_CONTAINERS names) count
- * nowhere. waiting_message is cut to 400 bytes. */
+ * disrupted: status.reason, a true condition DisruptionTarget, or a failed pod without a terminated
+ * container (never admitted, or its node was lost). The pod's own activeDeadlineSeconds is no
+ * disruption. restart_count: the containers' restartCount plus the failures that the kubelet will
+ * still restart, so that each failure counts when it happens, once. The operator's own init
+ * containers do not count: INIT_CONTAINER_NAME in workers, or those that ANNOTATION_INIT_CONTAINERS
+ * names. waiting_message is cut to 400 bytes. */
 struct pod decode_pod(const struct json_t *object, const struct identity *identity,
                       struct arena *arena, struct lines *problems);
 
-/* All that counts of a service is in its metadata. */
+/* Reconcile needs nothing of a service but its metadata. */
 struct service decode_service(const struct identity *identity);
 
 #ifdef __cplusplus

@@ -1,6 +1,5 @@
-/* The part of decode that reads what stands beside the pods as an API server sends it, trimmed to
- * what reconcile asks of it: PodGroups and HorizontalPodAutoscalers. manifest_podgroup_hpa.c writes
- * them. */
+/* Reads PodGroups and HorizontalPodAutoscalers of an API server, as far as reconcile needs them.
+ * manifest_podgroup_hpa.c writes them. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_PODGROUP_HPA_H
 #define SHOAL_OPERATOR_DECODE_DECODE_PODGROUP_HPA_H
 
@@ -11,14 +10,14 @@
 extern "C" {
 #endif
 
-/* Reads a PodGroup of Volcano or of scheduler-plugins that has an identity, into the arena. What
- * does not fit is left out and told in `problems`: reconcile then writes the group anew. `message`
- * is that of its condition Unschedulable, if that is True. */
+/* Reads a PodGroup of Volcano or scheduler-plugins into the arena. Leaves out what is malformed and
+ * adds it to `problems`: reconcile then updates the group. `message`: of the condition
+ * Unschedulable, if it is True. */
 struct pod_group decode_pod_group(const struct json_t *object, const struct identity *identity,
                                   struct arena *arena, struct lines *problems);
 
-/* The same for an autoscaler of autoscaling/v2 or v2beta2; its metrics are told by our annotation
- * alone. */
+/* The same for a HorizontalPodAutoscaler of autoscaling/v2 or v2beta2. Its metrics are known by our
+ * annotation alone. */
 struct autoscaler decode_autoscaler(const struct json_t *object, const struct identity *identity,
                                     struct arena *arena, struct lines *problems);
 

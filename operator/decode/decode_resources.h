@@ -1,4 +1,4 @@
-/* The part of decode that reads amounts of resources. */
+/* Reads resource quantities. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_RESOURCES_H
 #define SHOAL_OPERATOR_DECODE_DECODE_RESOURCES_H
 
@@ -12,8 +12,8 @@ extern "C" {
 /* Reads an object of resource: quantity into the struct quantities at `quantities`. */
 void decode_quantities(struct json_reader *reader, const struct json_t *value, void *quantities);
 
-/* Reads a container's ResourceRequirements into the struct quantities at `requests`: its requests,
- * and where it has none its limits, as the API server fills them in. */
+/* Reads a container's ResourceRequirements into the struct quantities at `requests`. A resource
+ * without a request gets its limit, as the API server's defaulting does. */
 void decode_resources(struct json_reader *reader, const struct json_t *value, void *requests);
 
 #ifdef __cplusplus

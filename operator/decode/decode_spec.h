@@ -1,4 +1,4 @@
-/* The part of decode that reads a PyTorchJob's own fields. */
+/* Reads the fields of a PyTorchJob. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_SPEC_H
 #define SHOAL_OPERATOR_DECODE_DECODE_SPEC_H
 

@@ -1,4 +1,4 @@
-/* The part of decode that reads back what manifest_status wrote. */
+/* Reads the status that manifest_status.c writes. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_STATUS_H
 #define SHOAL_OPERATOR_DECODE_DECODE_STATUS_H
 
@@ -11,8 +11,8 @@ extern "C" {
 struct arena;
 struct json_t;
 
-/* The value of `.status` (NULL: there is none). Whatever is not understood is left out: a status
- * that someone spoilt must not stop the job. */
+/* Reads the value of `.status`; NULL: there is none. Ignores what is malformed: a status that
+ * somebody damaged must not stop the job. */
 struct job_status decode_status(const struct json_t *value, struct arena *arena);
 
 #ifdef __cplusplus

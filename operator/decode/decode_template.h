@@ -1,4 +1,4 @@
-/* The part of decode that reads a pod template. */
+/* Reads a pod template. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_TEMPLATE_H
 #define SHOAL_OPERATOR_DECODE_DECODE_TEMPLATE_H
 
