@@ -101,7 +101,7 @@ check "a control plane" tests/cluster/up.sh control-plane "$cluster" $$
 installed=$(deploy_folder)
 check "the CRD as Helm sends it" kubectl create --validate=false -f deploy/crd/pytorchjobs.yaml
 check "... with the rules that this server knows" test "$(rules_kept)" -eq "$(if knows_cel; then echo 6; else echo 0; fi)"
-check "kubectl delete -k deploy/crd" kubectl delete -k "$installed/crd" --timeout=300s
+check "kubectl delete -k deploy/crd" kubectl delete -k "$installed/crd"
 check "kubectl apply -k $installed" kubectl apply -k "$installed"
 check "... once more changes nothing" wait_for 60 unchanged
 check "the CRD is established" wait_for 60 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org
@@ -190,7 +190,7 @@ if has_controllers; then
     user=editor check "who may edit a namespace may edit its jobs" wait_for 60 may true kubeflow.org pytorchjobs "create delete patch" default
     user=viewer check "who may view it may view them" wait_for 60 may true kubeflow.org pytorchjobs "get list watch" default
     user=viewer check "... and no more" may false kubeflow.org pytorchjobs "create delete patch" default
-    check "kubectl delete -k $installed" kubectl delete -k "$installed" --timeout=300s
+    check "kubectl delete -k $installed" kubectl delete -k "$installed"
 else
     check "kubectl delete -k $installed" kubectl delete -k "$installed" --wait=false
 fi

@@ -233,8 +233,7 @@ check "C24 not before its time" test $(($(date +%s) - ended)) -ge 3
 check "X11 a failed job goes too" wait_for 60 gone "$jobs_path/x11"
 check "X12 the deadline comes by itself" comes \
     "Failed PyTorchJobFailed: Job x12 has failed because it was active longer than specified deadline" last x12
-check "X12 when it is due" is true field x12 \
-    '.status | (.completionTime | fromdate) - (.startTime | fromdate) | . >= 5 and . <= 20'
+check "X12 not before it is due" is true field x12 '.status | (.completionTime | fromdate) - (.startTime | fromdate) >= 5'
 delete_job p06
 if has_controllers; then
     check "X18 pods go with their job" wait_for 120 is "" pods p06 # the collector looks for new kinds every 30 s
