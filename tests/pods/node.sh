@@ -18,8 +18,10 @@ tests/cluster/up.sh node "$cluster" $$ >"$work/up.log" 2>&1 || { tail "$work/up.
 cluster_import build/image/shoal-agent.tar build/image/shoal-operator.tar >/dev/null || exit
 installed=$(deploy_folder)
 check "kubectl apply -k $installed" kubectl apply -k "$installed"
-check "the operator becomes available" \
-    kubectl -n shoal-system wait --for=condition=Available --timeout=300s deployment/shoal-operator
+# comes_to SECONDS ARGUMENTS...: `kubectl wait`, on the test's own clock. By a watch: asking again and again takes a core from
+# those that train.
+comes_to() { wait_for "$1" kubectl wait --timeout=20s "${@:2}"; }
+check "the operator becomes available" comes_to 300 -n shoal-system --for=condition=Available deployment/shoal-operator
 
 # ---- jobs in the namespace of the context
 of_job() { echo "training.kubeflow.org/job-name=$1"; }
@@ -28,8 +30,7 @@ is_state() { [ "$(state "$1")" = "$2" ]; }
 uids() { kubectl get pods -l "$(of_job "$1")" -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'; }
 restarts() { kubectl get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
 logs() { kubectl logs "$1-master-0" | grep -qE -- "$2"; } # JOB REGEX
-# JOB STATE; by a watch: asking again and again takes a core from those that train
-ends() { kubectl wait --timeout=500s --for="condition=$2" "pytorchjob/$1" && is_state "$1" "$2"; }
+ends() { comes_to 500 --for="condition=$2" "pytorchjob/$1" && is_state "$1" "$2"; } # JOB STATE
 
 # row JOB WHAT COMMAND...: a check that, if it fails, also shows what a stranger needs to see of the job.
 row() { check "$1: $2" explained "$1" "${@:3}"; }

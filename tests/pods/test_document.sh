@@ -70,7 +70,7 @@ row $job "the workers follow the master, which follows nobody" together
 # ---- the training
 t5_place "$work/placed" 320 && chmod -R a+rwX "$work/placed" && mv "$work/placed" "$work/fsx" || exit # the job's user is not ours
 row $job "the job runs" wait_for 240 listed $job Running
-row $job "the master's container starts" kubectl -n pytorch wait --for=condition=Ready --timeout=300s "pod/$job-master-0"
+row $job "the master's container starts" comes_to 300 -n pytorch --for=condition=Ready "pod/$job-master-0"
 check "the page follows the master's log" guide_names 5 "kubectl logs -f pod/$job-master-0 -n pytorch"
 guide 5 >"$work/followed" 2>&1 &
 follower=$!
