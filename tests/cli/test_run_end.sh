@@ -25,7 +25,7 @@ job "touch \"\$DATA/done\"" "until [ -e \"\$DATA/done\" ]; do sleep 0.05; done; 
 check "cleanPodPolicy None: a worker may end by itself" test -e "$DATA/late"
 pod='terminationGracePeriodSeconds: 2'
 job "until [ -e \"\$DATA/job-worker-0\" ]; do sleep 0.05; done" "$family" | run
-check "but not for ever" summary job-worker-0 Stopped 0 143
+check "but not for ever" summary job-worker-0 Stopped 0 '(143|137)' # which, is luck on a busy machine
 check "the job has succeeded all the same" ended_with 0
 pod= # who hears SIGTERM is not to be killed because the machine is busy
 
