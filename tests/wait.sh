@@ -9,6 +9,15 @@ test_clock() {
     [ -z "${TEST_CLOCK:-}" ] || read -r now <"$TEST_CLOCK"
 }
 
+# longer COMMAND...: tries the command with one $limit, in seconds, after the other. For those that try whether what passes a
+# limit is told: a busy machine may be too slow to do before a short one what must be done before it.
+longer() {
+    for limit in 4 16 64 256; do
+        ! "$@" || return 0
+    done
+    return 1
+}
+
 # wait_for SECONDS COMMAND...: tries the command again and again until it succeeds.
 wait_for() {
     local now end

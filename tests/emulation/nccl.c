@@ -24,7 +24,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ABORT_WAITS = 5000000 / WAIT_US };
+enum { ABORT_WAITS = 300 * 1000000 / WAIT_US }; /* of a machine that may be busy */
 
 #define EXPORTED __attribute__((visibility("default")))
 
