@@ -21,8 +21,8 @@ struct optim_config optim_defaults(const struct optim_kind *kind);
 
 struct optim;
 
-/* For decays: all but norms and biases, which have fewer than 2 dimensions ("norm_bias"). ctx: not
- * used. */
+/* A decay rule ("norm_bias"): norms and biases, which have fewer than 2 dimensions, do not decay.
+ * ctx: not used. */
 bool optim_decays_matrices(void *ctx, const struct param *p);
 
 /* Allocates the state of all units, zeroed. shard: used until optim_close.
@@ -31,16 +31,16 @@ int optim_open(const struct optim_config *config, struct shard *shard, struct op
                struct error *err);
 void optim_close(struct optim *optim); /* NULL-safe */
 
-/* Queues the L2 norm of the gradients of shard_finish() over all parameters; collective. A step
- * that clips does so itself unless it was done since the last. */
+/* Queues the L2 norm of the gradients of shard_finish() over all parameters. Collective. A step
+ * that clips calls it itself, unless the caller has since the last step. */
 void optim_measure(struct optim *optim);
-/* The norm last measured, the gradients' before they were clipped: the same on every rank, infinite
- * or NaN if a gradient is. Not to step then skips the update on all ranks alike. There once
- * shard_sync() has waited for what optim_measure() queued. */
+/* The last norm, of gradients before clipping: the same on every rank, and infinite or NaN if a
+ * gradient is. So all ranks decide alike whether to skip the step. Valid once shard_sync() has
+ * waited for optim_measure(). */
 double optim_norm(const struct optim *optim);
 
-/* One step with the gradients of shard_finish(), queued on shard_update_stream(); clips them where
- * they are; tells the shard engine that values changed. */
+/* Queues one step with the gradients of shard_finish() on shard_update_stream(). Clips the
+ * gradients in place. Calls shard_values_changed(). */
 void optim_step(struct optim *optim, float lr);
 
 /* Steps so far; set when a checkpoint is loaded. Adam's bias correction depends on it. */

@@ -1,4 +1,4 @@
-/* Opens and closes the engine; what others see of it. */
+/* Opens and closes the engine; its accessors. */
 #include "agent/shard/shard.h"
 
 #include "agent/shard/shard_engine.h"
@@ -18,8 +18,8 @@ static int split(struct shard *shard, struct comm *whole, int color, struct comm
     return 0;
 }
 
-/* The communicator of the ranks that pass `color`: none if there is just one of them, the world if
- * all do. */
+/* Opens the communicator of the `size` ranks that pass `color`: NULL for one rank, the world for
+ * all. */
 static int open_part(struct shard *shard, struct comm *world, int size, int color,
                      struct comm **ret_comm, struct error *err)
 {
@@ -30,7 +30,8 @@ static int open_part(struct shard *shard, struct comm *world, int size, int colo
     return split(shard, world, color, ret_comm, err);
 }
 
-/* Where reduces may run beside gathers, they have a communicator of their own. */
+/* Reductions that may run beside gathers need a communicator of their own: NCCL runs the
+ * collectives of one communicator one after the other. */
 static int open_reducer(struct shard *shard, struct error *err)
 {
     shard->reducer = shard->group;
@@ -116,7 +117,7 @@ static int open_unit(struct shard *shard, struct device *shard_device,
                        &u->compute_shard, err);
 }
 
-/* Memory for what passes through on its way between ranks and to the shard device. */
+/* Allocates buffers for gradients between ranks and on their way to the shard device. */
 static int open_scratch(struct shard *shard, struct device *shard_device,
                         const struct layout_unit *largest, struct error *err)
 {

@@ -1,36 +1,36 @@
-/* The shard engine: fully sharded data parallelism. Knows units and collectives, not layers.
+/* The shard engine: fully sharded data parallelism (FSDP). Knows units and collectives, not layers.
  *
- * A unit is what is gathered at once: the parameters of a module (and of its children that belong
- * to no unit of their own) in one flat buffer, each tensor padded to 16 bytes. Each rank keeps its
- * slice, 1/S of the unit, with its optimizer state; S is the size of the shard group. If the model
- * computes in bf16 a copy of the slice in bf16 lies beside the fp32 one and is what is gathered; or
- * there is no fp32 one (bf16-true). Gradients are fp32 but on the way between ranks. Around each
- * use (the tape's hooks):
+ * A unit is gathered at once: the parameters of a module, and of its children that have no unit of
+ * their own, in one flat buffer. Each tensor in it starts on 16 bytes. The unit is cut into S equal
+ * slices, S being the size of the shard group: each rank keeps one slice in fp32 with its optimizer
+ * state. If the model computes in bf16, a bf16 copy of the slice lies beside it and is gathered;
+ * with bf16-true there is only that one. Gradients are fp32, apart from reduce_dtype between ranks.
  *
- *  - forward: wait for gather(u), compute, drop; a prefetched gather(u + 1) runs meanwhile on the
- *    engine's own stream;
- *  - backward: the same in reverse; then reduce(u) runs while the next unit computes.
+ * The tape's hooks call the engine around each use of a unit:
+ *
+ *  - forward: wait for the unit's gather, compute, reshard; the next gather runs meanwhile
+ *  - backward: the same in reverse; the unit's reduction runs while the next unit computes
  *
  * The five strategies are settings of this one engine. W: ranks in the world.
  *
- *  - FULL_SHARD: S = W; units are dropped after their forward
- *  - SHARD_GRAD_OP: S = W; kept until their backward
+ *  - FULL_SHARD: S = W; units are resharded after forward
+ *  - SHARD_GRAD_OP: S = W; units stay unsharded until backward
  *  - NO_SHARD: S = 1; the slice is the whole unit and is used in place
- *  - HYBRID_SHARD: S = shard_group_size; dropped after forward
- *  - HYBRID_SHARD_ZERO2: S = shard_group_size; kept
+ *  - HYBRID_SHARD: S = shard_group_size; resharded after forward
+ *  - HYBRID_SHARD_ZERO2: S = shard_group_size; unsharded until backward
  *
- * To reduce is to reduce_scatter within the shard group (S > 1), then to all_reduce between the W /
- * S groups; gradients are the mean over all ranks. The root unit stays gathered from its first use
- * to the end of backward, as PyTorch's does. A unit's module is entered at most once in a pass.
+ * A reduction is a reduce_scatter within the shard group (S > 1), then an all_reduce between the W
+ * / S groups. Gradients are the mean over all ranks. The root unit stays unsharded from its first
+ * use to the end of backward, as in PyTorch. A pass enters a unit's module at most once.
  *
- * Every rank issues its collectives in the same order: gather(u - 1) before reduce(u). They run on
- * the engine's own streams, ordered by events after what the compute stream was given before the
- * pass and before what it is given after shard_finish(): other users of the same communicator are
- * in step if they queue theirs on the compute stream between passes.
+ * Every rank issues its collectives in one order: the gather of unit u - 1 before the reduction of
+ * u. They run on the engine's own streams. Events order these after all earlier work on the compute
+ * stream, and before all later work once shard_finish() was called. So another user of the same
+ * communicator must queue its collectives on the compute stream, between passes.
  *
- * The two run at once if the communicator is concurrent: reduces then have a stream and a
- * communicator, split from the gathers', of their own. Else one stream takes both in that order.
- * Either way the same bits come out and the same memory is used. */
+ * If the communicator is concurrent, reductions have a stream and a communicator of their own and
+ * run beside gathers. Otherwise one stream runs both in that order, with the same bits and memory.
+ */
 #ifndef SHOAL_AGENT_SHARD_H
 #define SHOAL_AGENT_SHARD_H
 
@@ -60,33 +60,33 @@ const char *shard_strategy_name(enum shard_strategy strategy); /* "FULL_SHARD" *
 
 enum backward_prefetch {
     NO_PREFETCH,
-    BACKWARD_PRE, /* gather the next unit before this unit's gradients are computed: most overlap */
-    BACKWARD_POST, /* after: less memory */
+    BACKWARD_PRE,  /* gather the next unit before this unit's backward: most overlap */
+    BACKWARD_POST, /* after it: less memory */
 };
 
 struct shard_config {
     enum shard_strategy strategy;
     int shard_group_size; /* HYBRID only: S, divides W; consecutive ranks form a group */
     enum backward_prefetch backward_prefetch;
-    bool forward_prefetch;   /* gather the next unit (as the last pass ordered them) ahead of use */
-    bool limit_all_gathers;  /* at most one unit is gathered ahead of the one in use, so two are in
-                                memory; false: all the rest of the pass */
-    bool accumulate_sharded; /* micro-batches before the last: true reduces each (less memory);
-                                false keeps unsharded gradients (less traffic). Nothing to choose if
-                                S is 1 */
+    bool forward_prefetch;   /* gather the next unit ahead, in the order of the last pass */
+    bool limit_all_gathers;  /* gather at most one unit ahead, so two are in memory; false: all
+                                that are left in the pass */
+    bool accumulate_sharded; /* micro-batches before the last: true reduces after each (less
+                                memory); false keeps unsharded gradients (less traffic). No effect
+                                if S is 1 */
     enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
-    /* NULL, or called around what makes compute wait for a collective, to find out how long. */
+    /* NULL, or called before and after the compute stream waits for a collective, to measure it. */
     void (*waits)(void *ctx, bool begins);
     void *waits_ctx;
 };
 
-/* One unit, as others see it. All pointers are the engine's. */
+/* The public part of a unit. The engine owns all pointers. */
 struct shard_unit {
     struct module *module;
     int64_t count;       /* elements of its parameters */
-    int64_t flat_count;  /* with padding, which is always 0; a multiple of 4 S */
+    int64_t flat_count;  /* with padding, which is always 0; a multiple of LAYOUT_ALIGN S */
     int64_t shard_count; /* flat_count / S; 0 for a root whose children took all parameters */
     void *value;         /* this rank's slice, [shard_count] of slice_dtype, on the shard device */
     float *gradient; /* [shard_count], on the shard device; valid from shard_finish() to the next
@@ -95,19 +95,19 @@ struct shard_unit {
 
 struct shard;
 
-/* Cuts the model into the units that the wrap policy has set (module.unit; the root is unit 0) and
- * allocates the slices. compute: the stream where the model runs. shard_device: where slices and
- * optimizer state live; another device than compute's is CPU offload. world: used until
- * shard_close(), not owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not
- * divide the world, ERR_MEMORY. */
+/* Cuts the model into the units of the wrap policy (module.unit; the root is unit 0) and allocates
+ * the slices. compute: the stream where the model runs. shard_device: holds slices and optimizer
+ * state; if it is not compute's device, this is CPU offload. world: used until shard_close(), not
+ * owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not divide the world,
+ * ERR_MEMORY. */
 int shard_open(const struct shard_config *config, struct stream *compute,
                struct device *shard_device, struct comm *world, struct module *root,
                struct shard **ret_shard, struct error *err);
 void shard_close(struct shard *shard); /* NULL-safe; waits for what is queued */
 
-/* Writes the initial values: element i of parameter p is p.init's number at
- * (random_key(seed, p.index, 0, 0), i), so any layout starts with the same model and nothing is
- * sent. */
+/* Writes the initial values: element i of parameter p is p.init's random number for
+ * (random_key(seed, p.index, 0, 0), i). So any layout starts with the same model, and ranks send
+ * each other nothing. */
 void shard_init_values(struct shard *shard, uint64_t seed);
 
 /* For tape_open(). */
@@ -115,46 +115,46 @@ struct tape_hooks shard_hooks(struct shard *shard);
 
 /* Before each micro-batch: whether it is the last of the optimizer step. */
 void shard_begin(struct shard *shard, bool last_micro_batch);
-/* After the last backward of the step: orders the reduced gradients before what is queued on the
- * update stream from now on. A unit that no backward reached has gradient 0. */
+/* After the last backward of the step: later work on the update stream sees the reduced gradients.
+ * A unit that no backward has reached has gradient 0. */
 void shard_finish(struct shard *shard);
-/* After new values were queued on shard_update_stream() (an optimizer step, a loaded checkpoint):
- * what is gathered is stale and is dropped. */
+/* After new values were queued on shard_update_stream(), by an optimizer step or a loaded
+ * checkpoint: reshards all units, as their gathered values are stale. */
 void shard_values_changed(struct shard *shard);
-/* Drops every gathered unit: evaluation leaves the root (and what the strategy keeps) gathered. */
+/* Reshards every unit. Evaluation leaves the root unsharded, and what the strategy keeps. */
 void shard_reshard_all(struct shard *shard);
 
 /* sum[0], a double on the shard device that was queued on shard_update_stream(), becomes the sum
- * over the ranks of the shard group, which together have every element once: the same bits on every
- * rank of the world. Collective. */
+ * over the shard group, whose ranks together have every element once. The same bits on every rank
+ * of the world. Collective. */
 void shard_sum(struct shard *shard, double *sum);
 
 enum dtype shard_dtype(const struct shard *shard);             /* of slices */
-struct stream *shard_update_stream(const struct shard *shard); /* where the optimizer's ops go */
+struct stream *shard_update_stream(const struct shard *shard); /* of the optimizer */
 int shard_unit_count(const struct shard *shard);
 const struct shard_unit *shard_get_unit(const struct shard *shard, int unit);
 int shard_group_size(const struct shard *shard); /* S */
-/* True on the ranks of the first shard group: together they have all values once. */
+/* True on the ranks of the first shard group, which together have all values once: they save. */
 bool shard_is_first_replica(const struct shard *shard);
 
-/* The ranges of all parameters in this rank's slices, in declaration order. */
+/* The ranges of parameters in this rank's slices, in declaration order. */
 const struct param_range *shard_ranges(const struct shard *shard, int *ret_count);
 
-/* Queues a copy of `count` elements of a slice, or of what lies beside it in slice_dtype, to host
- * memory as they are, or back. On shard_update_stream(). */
+/* Queues a copy of `count` elements between host memory and a slice, or optimizer state of the same
+ * dtype. On shard_update_stream(). */
 void shard_read(struct shard *shard, void *ret_values, const void *slice, int64_t count);
 void shard_write(struct shard *shard, void *slice, const void *values, int64_t count);
 
-/* Gathers a whole parameter's slices into host memory (p->count floats) on every rank: for exports.
- * Collective; waits. Errors: ERR_MEMORY for one unit in slice_dtype. */
+/* Gathers a whole parameter into host memory (p->count floats) on every rank, for exports.
+ * Collective; blocks. Errors: ERR_MEMORY, as it needs memory for one unit in slice_dtype. */
 int shard_gather_param(struct shard *shard, const struct param *p, float *ret_values,
                        struct error *err);
 
-/* Waits for all of the engine's streams and compute; the first failure of any of them. */
+/* Waits for all streams of the engine and for compute. Errors: the first stream's that failed. */
 int shard_sync(struct shard *shard, struct error *err);
 
-/* Adds what the communicators did that the engine opened itself (HYBRID's groups, the reduces');
- * the world's is the world's to tell. */
+/* Adds the counters of the communicators that the engine has opened itself (HYBRID's groups, the
+ * reductions'). The caller has the world's own. */
 void shard_add_traffic(const struct shard *shard, struct comm_stats *stats);
 
 #ifdef __cplusplus

@@ -1,11 +1,9 @@
-/* What the parts of the shard engine share, and nobody else: shard.c opens and closes it,
- * shard_values.c knows how slices are filled and read, shard_gather.c decides when parameters are
- * in memory, shard_reduce.c what happens to gradients.
+/* Private to the shard engine: shard.c opens and closes it, shard_values.c fills and reads slices,
+ * shard_gather.c unshards and reshards units, shard_reduce.c handles gradients.
  *
- * Device memory is safe to free once the compute stream has passed its last use (device_alloc gives
- * it out again in the order of that stream). So: before one of the two communication streams
- * touches fresh memory, it waits for compute; before memory that it used is freed, compute waits
- * for it. */
+ * The device allocator reuses freed memory in the order of the compute stream (device_alloc). So a
+ * communication stream waits for compute before it touches newly allocated memory, and compute
+ * waits for the communication stream before memory that it used is freed. */
 #ifndef SHOAL_AGENT_SHARD_ENGINE_H
 #define SHOAL_AGENT_SHARD_ENGINE_H
 
@@ -21,14 +19,14 @@ struct unit {
 
     void *compute_shard; /* on the shard device: the slice in param_dtype; view.value if that is its
                             own */
-    void *unsharded;     /* [flat_count] of param_dtype, gathered values; NULL when dropped */
-    bool awaited;        /* compute waits for `gathered` already */
+    void *unsharded;     /* [flat_count] of param_dtype, gathered values; NULL: resharded */
+    bool awaited;        /* compute has queued its wait for `gathered` */
     struct event *gathered; /* on the stream of gathers */
 
-    bool in_backward; /* this pass's backward has reached it */
-    /* [flat_count], from before_backward until it is reduced; else NULL */
-    float *unsharded_gradient;
-    bool pending;          /* unsharded_gradient holds micro-batches that are not reduced yet */
+    bool in_backward;          /* this pass's backward has reached it */
+    float *unsharded_gradient; /* [flat_count], from before_backward until its reduction ended; else
+                                  NULL */
+    bool pending;          /* unsharded_gradient holds micro-batches that no reduction has taken */
     bool accumulated;      /* view.gradient holds micro-batches of this step */
     struct event *reduced; /* on the stream of reduces */
 };
@@ -55,13 +53,13 @@ struct shard {
     bool is_first_replica;      /* of the first shard group */
     bool in_place;              /* S is 1 and no offload: the slices are the gathered units */
     bool reshard_after_forward; /* FULL_SHARD, HYBRID_SHARD */
-    struct comm *group;         /* ranks that share a unit; NULL if S is 1 */
-    struct comm *reducer;   /* the same ranks, for reduces: group itself unless it is concurrent */
-    struct comm *replicas;  /* ranks that have the same slices; NULL if S is W */
-    struct comm *opened[3]; /* those of the three that are not the world: owned */
+    struct comm *group;         /* the shard group; NULL if S is 1 */
+    struct comm *reducer; /* the same ranks, for reductions: group itself unless it is concurrent */
+    struct comm *replicas; /* ranks with the same slices, one of each shard group; NULL if S is W */
+    struct comm *opened[3]; /* those of the three that the engine has opened: owned */
     int opened_count;
-    struct event *reached; /* a point of another stream, recorded and waited for at once */
-    struct error failure;  /* of a stream whose end another one has to have, too */
+    struct event *reached; /* of shard_order(): recorded and waited for at once */
+    struct error failure;  /* of a stream, to be passed on to a stream that waits for it */
 
     struct unit *units;
     int unit_count;
@@ -76,9 +74,9 @@ struct shard {
     bool last_micro_batch;
 };
 
-/* From now on compute waits for the event, which is of a communication stream. */
+/* Lets compute wait for the event of a communication stream. */
 void shard_wait(struct shard *shard, struct event *event);
-/* From now on `later` waits for all that `earlier` has been given. */
+/* Lets `later` wait for everything that is queued on `earlier` now. */
 void shard_order(struct shard *shard, struct stream *later, struct stream *earlier);
 
 /* ---- shard_gather.c ---- */
@@ -86,25 +84,25 @@ void shard_order(struct shard *shard, struct stream *later, struct stream *earli
 /* Queues a gather of `count` elements of each rank's slice into `all`, on compute's device. */
 void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const void *slice,
                          int64_t count);
-/* Starts gathering the unit unless it is there. Errors: ERR_MEMORY naming the unit. */
+/* Starts to gather the unit unless it is unsharded. Errors: ERR_MEMORY naming the unit. */
 int shard_gather(struct shard *shard, struct unit *u, struct error *err);
-/* What compute is given from now on may use the gathered unit. */
+/* Lets compute wait for the unit's gather: later work on compute may use it. */
 void shard_await(struct shard *shard, struct unit *u);
-/* Frees the gathered unit; what compute was given before may still use it. */
+/* Frees the unsharded unit. Work that is on compute already may still use it. */
 void shard_reshard(struct shard *shard, struct unit *u);
 
 /* ---- shard_reduce.c ---- */
 
-/* Gives the unit's parameters gradients to write to. Errors: ERR_MEMORY naming the unit. */
+/* Allocates the unit's unsharded gradient and binds its parameters to it. Errors: ERR_MEMORY naming
+ * the unit. */
 int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err);
-/* After the unit's backward: the gradients of parameters that no op used are 0. */
+/* After the unit's backward: zeroes the gradients of parameters that no op has used. */
 void shard_complete_gradients(struct shard *shard, struct unit *u);
 /* Starts reducing the unsharded gradient into the slice, if one is pending. */
 void shard_reduce(struct shard *shard, struct unit *u);
-/* Frees all unsharded gradients at the end; nothing is queued any more. */
+/* Frees all unsharded gradients when the engine closes; nothing is queued any more. */
 void shard_free_gradients(struct shard *shard);
-/* Whether the backward of this micro-batch reduces, or keeps unsharded gradients for
- * the next one. */
+/* Whether this micro-batch's backward reduces gradients; else they stay unsharded. */
 bool shard_reduces_now(const struct shard *shard);
 
 #ifdef __cplusplus

@@ -1,4 +1,18 @@
-/* When parameters are in memory: the hooks at the borders of the units' modules. */
+/* Unshards and reshards units, in hooks that the tape calls before and after each module. With
+ * FULL_SHARD, BACKWARD_PRE and two units a, b below the root, the streams are given in this order:
+ *
+ *   hook                compute                      transfer (and reduces)
+ *   before_forward a    wait for a                   gather a
+ *   after_forward a     free a
+ *   before_forward b    wait for b                   gather b: runs while a computes
+ *   after_forward b     free b
+ *   before_backward b   wait for b                   gather b, then prefetch a
+ *   after_backward b    free b                       reduce b: behind the gather of a
+ *   before_backward a   wait for a
+ *   after_backward a    free a                       reduce a
+ *
+ * The host runs ahead of both streams, so gather b is queued while a computes. The gather of the
+ * next unit comes before the reduction of this one: compute needs it sooner. */
 #include "agent/shard/shard_engine.h"
 
 #include <assert.h>
@@ -11,9 +25,10 @@ static int fail_with(void *args, struct error *err)
     return -1;
 }
 
-/* Streams of different backends know no common events: the host waits for the earlier one. That is
- * where slices live on the host and compute is a GPU: it is the optimizer that is waited for, and
- * what it waits for. */
+/* Streams of different backends have no common events, so the host waits for the earlier stream.
+ * This happens with CPU offload to a GPU's host: after the optimizer's step, and before it for the
+ * reduced gradients. A failure of the earlier stream is queued on the later one, whose user must
+ * see it. */
 static void order_by_waiting(struct shard *shard, struct stream *later, struct stream *earlier)
 {
     struct error err, *failure = &shard->failure;
@@ -138,9 +153,9 @@ static void order_add(struct unit_order *order, const struct unit *u)
     order->units[order->count++] = unit;
 }
 
-/* Starts gathering what comes after `u`, going through `order` by `step` (1 or -1): the next unit,
- * or all if nothing limits them. A unit around others has left forward after them, but its backward
- * ends after theirs: those are passed over. */
+/* Starts to gather the unit after `u` in `order` (step 1) or before it (step -1); all of them
+ * without limit_all_gathers. A unit that contains other units left forward after them but ends
+ * backward after them, too: units whose backward has begun are skipped. */
 static int prefetch(struct shard *shard, const struct unit_order *order, const struct unit *u,
                     int step, struct error *err)
 {
@@ -161,7 +176,7 @@ static int prefetch(struct shard *shard, const struct unit_order *order, const s
 
 /* ---- hooks ---- */
 
-/* The unit whose root `m` is, or NULL. */
+/* The unit of which `m` is the module, or NULL. */
 static struct unit *unit_of(struct shard *shard, const struct module *m)
 {
     return m->unit >= 0 ? &shard->units[m->unit] : NULL;
@@ -226,7 +241,8 @@ static int before_backward(void *ctx, struct module *m, struct error *err)
     return shard_bind_gradients(shard, u, err);
 }
 
-/* The unit is kept between micro-batches only by the strategies that keep it after forward. */
+/* Without a reduction (a micro-batch before the last) the unit stays unsharded for the next
+ * micro-batch, if the strategy keeps it unsharded after forward. */
 static int after_backward(void *ctx, struct module *m, struct error *err)
 {
     struct shard *shard = ctx;

@@ -1,3 +1,18 @@
+/* A unit with a weight w of 20 elements and a bias b of 3, over two ranks ("." is padding):
+ *
+ *   offset         0               16      24      32
+ *   flat buffer    wwwwwwwwwwwwwwwwwwww....bbb.....
+ *   slices         [   rank 0     ][   rank 1     ]
+ *   ranges         w[0, 16)        w[16, 20) and b[0, 3)
+ *
+ * Each parameter starts on LAYOUT_ALIGN elements, so that kernels may load 16 bytes at a time from
+ * the gathered buffer: the buffer is the weights, without a copy. Slices are equal, as all_gather
+ * and reduce_scatter need it, so the end is padded to a multiple of LAYOUT_ALIGN * S. A slice may
+ * cut a parameter anywhere: a rank's range is the intersection of the two intervals.
+ *
+ * Padding stays 0: it is filled with 0 once, its gradient is cleared, and every optimizer keeps a
+ * value of 0 whose gradient is 0. So norms and optimizer steps run over it without a special case.
+ */
 #include "agent/shard/shard_layout.h"
 
 #include <assert.h>

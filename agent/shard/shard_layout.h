@@ -1,5 +1,5 @@
-/* Where each parameter lies: in which unit, at which offset of the unit's flat buffer, in which
- * rank's slice. Pure arithmetic over the module tree; the same on every rank. */
+/* The layout of parameters: each one's unit, its offset in the unit's flat buffer, and the slices
+ * that it lies in. Pure arithmetic over the module tree, with the same result on every rank. */
 #ifndef SHOAL_AGENT_SHARD_LAYOUT_H
 #define SHOAL_AGENT_SHARD_LAYOUT_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { LAYOUT_ALIGN = 8 }; /* elements: parameters and slices start on 16 bytes, in bf16 too */
+enum { LAYOUT_ALIGN = 8 }; /* elements: parameters and slices start on 16 bytes, also in bf16 */
 
 struct layout_param {
     struct param *param;
@@ -23,7 +23,7 @@ struct layout_unit {
     struct layout_param *params; /* param_count entries, in the order of the module tree */
     int param_count;
     int64_t count;       /* elements of the parameters */
-    int64_t flat_count;  /* with padding behind each parameter and at the end; 0 if it has none */
+    int64_t flat_count;  /* with padding behind each parameter and at the end; 0: no parameters */
     int64_t shard_count; /* flat_count / group_size; a multiple of LAYOUT_ALIGN */
 };
 
@@ -33,21 +33,21 @@ struct shard_layout {
     int group_size;
 };
 
-/* The part of a parameter that lies in one rank's slice of its unit. */
+/* The range of a parameter's elements in one rank's slice of its unit. */
 struct param_range {
     const struct param *param;
     int unit;
     int64_t shard_offset; /* first element within the slice */
     int64_t param_offset; /* the same element within the parameter, row-major */
-    int64_t count;        /* elements; ranges of 0 are not listed */
+    int64_t count;        /* elements; >= 1 */
 };
 
-/* A parameter belongs to the innermost unit around its module. root->unit is 0, the others are
- * numbered in the order of the tree (wrap.h). Memory from `arena`. */
+/* A parameter belongs to the innermost unit around its module. root->unit is 0; the other units are
+ * numbered in the order of the tree (wrap.h). Allocates in `arena`. */
 void shard_layout_make(struct arena *arena, struct module *root, int group_size,
                        struct shard_layout *ret_layout);
 
-/* What lies in the slice of `group_rank`, by the parameters' declaration order. From `arena`. */
+/* The ranges in the slices of `group_rank`, in the parameters' declaration order. In `arena`. */
 struct param_range *shard_layout_ranges(struct arena *arena, const struct shard_layout *layout,
                                         int group_rank, int *ret_count);
 

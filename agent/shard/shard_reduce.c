@@ -1,6 +1,7 @@
-/* What happens to gradients: bound before a unit's backward, reduced after it. The unsharded
- * gradient of a unit stays in memory while its reduction runs beside the backward of the next unit:
- * at most two of them are alive, unless micro-batches accumulate in them. */
+/* Gradients: a unit's parameters are bound to its unsharded gradient before backward, and that is
+ * reduced after it. The reduction runs beside the next unit's backward and needs the buffer until
+ * it ends. So at most two unsharded gradients are alive, unless micro-batches accumulate in them.
+ */
 #include "agent/shard/shard_engine.h"
 
 #include "kernels/ops.h"
@@ -31,7 +32,8 @@ void shard_free_gradients(struct shard *shard)
     shard->reducing = NULL;
 }
 
-/* Lets compute wait for the reduction that runs, and frees its unsharded gradient. */
+/* Lets compute wait for the running reduction, and frees its unsharded gradient: the allocator
+ * hands out freed memory in compute's order. */
 static void finish_reduce(struct shard *shard)
 {
     struct unit *u = shard->reducing;
@@ -42,8 +44,9 @@ static void finish_reduce(struct shard *shard)
     free_unsharded_gradient(shard, u);
 }
 
-/* Zeroes what lies between parameters, so that it reduces to 0. The first and last elements may be
- * a parameter's (ops want aligned memory): its gradient is written later. */
+/* Zeroes the padding, so that its reduced gradient is 0. Ops want aligned memory, so this begins at
+ * the aligned element before: that may be a parameter's last ones, whose gradient is written later.
+ */
 static void clear_padding(struct shard *shard, struct unit *u)
 {
     const struct layout_unit *l = u->layout;

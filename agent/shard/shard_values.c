@@ -1,4 +1,4 @@
-/* What the slices hold: how they are filled, read and put together. */
+/* The values of slices: initialized, copied to and from the host, gathered for exports. */
 #include "agent/shard/shard_engine.h"
 
 #include "kernels/ops.h"
@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* What of the range starts as 0; values: the range's. */
+/* Zeroes the elements of the range that the parameter wants to start as 0 (zero_first, zero_count).
+ */
 static void clear_part(struct shard *shard, const struct param_range *p, float *values)
 {
     int64_t first = p->param->zero_first - p->param_offset, end = first + p->param->zero_count;
@@ -18,8 +19,8 @@ static void clear_part(struct shard *shard, const struct param_range *p, float *
             ->fill(shard->update, values + first, 0, end - first);
 }
 
-/* Values are drawn in fp32, in the slice's gradient if the slice has another dtype: nobody needs it
- * before the first backward. */
+/* Values are drawn in fp32. If the slice has another dtype, its gradient is the scratch memory: it
+ * is not used before the first backward. */
 static void init_unit(struct shard *shard, int unit, uint64_t seed)
 {
     const struct ops *ops = device_ops(stream_device(shard->update));
@@ -69,13 +70,13 @@ void shard_values_changed(struct shard *shard)
 
 /* ---- to and from the host ---- */
 
-/* Numbers in host memory that change their dtype where they are. */
+/* bf16 numbers in host memory that become fp32 in place. */
 struct numbers {
     float *values;
     int64_t count;
 };
 
-/* The bf16 ones lie in the upper half: none is overwritten before it is read. */
+/* The bf16 numbers lie in the upper half, so none is overwritten before it is read. */
 static int widen(void *args, struct error *err)
 {
     (void)err;
@@ -89,7 +90,7 @@ static int widen(void *args, struct error *err)
     return 0;
 }
 
-/* Queues the copy on the stream of the device where `from` is. */
+/* Queues the copy on stream s, of the device that holds `from`. */
 static void read_values(enum dtype t, struct stream *s, float *ret_values, const void *from,
                         int64_t count)
 {
@@ -130,7 +131,7 @@ static const struct layout_param *find_param(const struct shard *shard, const st
     return NULL;
 }
 
-/* The slices, not what computes: these may be rounded. */
+/* Gathers the slices and not the compute shards, which may be rounded to bf16. */
 int shard_gather_param(struct shard *shard, const struct param *p, float *ret_values,
                        struct error *err)
 {
