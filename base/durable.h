@@ -66,8 +66,7 @@ int durable_try_dir(const struct file_ops *ops, const char *path, struct error *
  * file; a directory is swapped out for a directory in the same step and stays as `from`: the caller
  * removes it then. File systems that cannot swap (NFS, Lustre) take three steps: whoever is killed
  * between them leaves the old directory as "<to>.shoal-replaced". A directory is never replaced by
- * a
- * file. */
+ * a file. */
 int durable_rename(const struct file_ops *ops, const char *from, const char *to, struct error *err);
 
 /* Names while something is written: "<name>.tmp-<16 random hex digits>", which nobody else gives to

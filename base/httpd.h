@@ -1,8 +1,8 @@
 /* HTTP/1.1 server in one thread of its own: serves what others have published, a whole answer per
  * path, sends what others push to whoever listens on a WebSocket, and knows nothing of what it
- * means. A busy program stays visible, for it answers from the
- * last snapshot. Plain text on the wire: what is served must not be secret.
- * The process ignores SIGPIPE from then on (libwebsockets' doing).
+ * means. A busy program stays visible, for it answers from the last snapshot. Plain text on the
+ * wire: what is served must not be secret. The process ignores SIGPIPE from then on
+ * (libwebsockets' doing).
  *
  * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
  * methods, 400 for a request with content; CONNECT and upgrades to anything but a WebSocket end the

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number is of cJSON's type Raw and has its
- * text in valuestring. */
+/* A number is of cJSON's type Raw and has its text in valuestring. */
 static bool has_type(const struct json *value, int type)
 {
     return value && (json_node(value)->type & 0xff) == type;

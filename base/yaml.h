@@ -23,9 +23,8 @@ struct json_t;
 
 /* Reads all documents of the text; *ret_documents is a JSON array with one element each, empty
  * documents left out; the caller owns it. Values that an alias repeats are shared: treat all as
- * read-only. Merge keys
- * (<<) are resolved. ERR_INPUT with "SOURCE:LINE:COLUMN: ..." if the text is no YAML, has a key
- * twice in one mapping, an unknown alias or tag, or goes beyond a limit. */
+ * read-only. Merge keys (<<) are resolved. ERR_INPUT with "SOURCE:LINE:COLUMN: ..." if the text is
+ * no YAML, has a key twice in one mapping, an unknown alias or tag, or goes beyond a limit. */
 int yaml_parse(const char *text, size_t bytes, const char *source, struct json_t **ret_documents,
                struct error *err);
 

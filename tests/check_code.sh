@@ -46,7 +46,7 @@ git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.cc' '*.cu' |
         product = FILENAME !~ /^tests\//
         header = FILENAME ~ /\.h$/
     }
-    /^ *\*\/$/ && above !~ /^ *\/\*$/ { complain("*/ alone: clang-format has wrapped the comment; take a word of the line above along") }
+    /^ *(\* )?\*\/$/ && above !~ /^ *\/\*$/ { complain("*/ alone: clang-format has wrapped the comment; take a word of the line above along") }
     { above = $0 }
     $0 == "{" { opened = FNR; tables = 0 }
     opened && /^    static const .*\{$/ { table = FNR }

@@ -39,8 +39,7 @@ static void unix_name(const char *name, char out[32])
 }
 
 /* Listens on the address that is published, if it is known, and not wider. An address with an IPv6
- * zone
- * ("fe80::1%eth0") is no numeric address for listen_tcp(): then on all addresses. */
+ * zone ("fe80::1%eth0") is no numeric address for listen_tcp(): then on all addresses. */
 static int start_listening(struct bootstrap *m, struct error *err)
 {
     const struct ring_options *o = m->options;

@@ -80,8 +80,7 @@ enum tape_keeps {
 };
 /* Trades time (keeps) or PCIe bandwidth (host) for device memory; the default is to keep all values
  * on the device. host: a segment's kept values are copied there after its forward, and back
- * `horizon`
- * (>= 1) segments before backward reads them; NULL: they stay. The tape uses host until
+ * `horizon` (>= 1) segments before backward reads them; NULL: they stay. The tape uses host until
  * tape_close(). */
 int tape_spare_memory(struct tape *tape, enum tape_keeps keeps, struct device *host, int horizon,
                       struct error *err);

@@ -14,8 +14,7 @@ extern "C" {
  * (Megatron's early form), those of HF transformers.optimization's. LMTK's fixed is CONSTANT, its
  * warmup_constant, warmup_linear, warmup_cosine and warmup_cosine_restart are
  * HF_CONSTANT_WITH_WARMUP, HF_LINEAR, HF_COSINE and HF_COSINE_WITH_RESTARTS; its cosine is
- * HF_COSINE without a warm-up. Whose spelling is which is
- * config_foreign.c's to say. */
+ * HF_COSINE without a warm-up. Whose spelling is which is config_foreign.c's to say. */
 enum schedule_type {
     SCHEDULE_CONSTANT,
     SCHEDULE_STEP_LR, /* torch.optim.lr_scheduler.StepLR */

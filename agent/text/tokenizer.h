@@ -28,9 +28,9 @@ struct tokenizer;
 
 /* Opens a file, or the first of these that a directory has: tokenizer.json (BPE, Unigram,
  * WordPiece), spiece.model, tokenizer.model (SentencePiece), vocab.json with merges.txt (GPT-2's),
- * vocab.txt (BERT's). Special tokens come from
- * special_tokens_map.json and tokenizer_config.json beside it. Errors name the file and the field:
- * ERR_NOT_FOUND lists what was looked for; ERR_INPUT; ERR_UNSUPPORTED says what works. */
+ * vocab.txt (BERT's). Special tokens come from special_tokens_map.json and tokenizer_config.json
+ * beside it. Errors name the file and the field: ERR_NOT_FOUND lists what was looked for;
+ * ERR_INPUT; ERR_UNSUPPORTED says what works. */
 int tokenizer_open(const char *path, struct tokenizer **ret_tokenizer, struct error *err);
 /* The same from the content of a tokenizer.json, with nothing beside it; `name` is for errors. */
 int tokenizer_open_json(const char *name, const char *text, size_t bytes,

@@ -1,5 +1,5 @@
-/* Ranks that are threads of one process. They meet
- * in a store in memory; the rest is comm_ring's. */
+/* Ranks that are threads of one process. They meet in a store in memory; comm_ring does the
+ * rest. */
 #ifndef SHOAL_TESTS_AGENT_COMM_LOCAL_H
 #define SHOAL_TESTS_AGENT_COMM_LOCAL_H
 

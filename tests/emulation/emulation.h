@@ -98,8 +98,8 @@ void cupti_copy(size_t bytes, cudaStream_t stream, uint64_t begin);
 
 /* For the GPU's other libraries (nccl.c), which find it by name. Puts work on a stream that may
  * have to wait for other streams or processes: it is called, with device memory allowed, until it
- * returns true; meanwhile other streams go on. is_over: the GPU is
- * broken, and this is the last call. */
+ * returns true; meanwhile other streams go on. is_over: the GPU is broken, and this is the last
+ * call. */
 extern "C" __attribute__((visibility("default"))) void
 emulation_put(void *stream, bool (*advance)(void *args, bool is_over), void *args);
 
