@@ -29,8 +29,7 @@
  * communicator must queue its collectives on the compute stream, between passes.
  *
  * If the communicator is concurrent, reductions have a stream and a communicator of their own and
- * run beside gathers. Otherwise one stream runs both in that order, with the same bits and memory.
- */
+ * run beside gathers. Otherwise one stream runs both in that order. The bits are the same. */
 #ifndef SHOAL_AGENT_SHARD_H
 #define SHOAL_AGENT_SHARD_H
 

@@ -11,8 +11,7 @@
  * cut a parameter anywhere: a rank's range is the intersection of the two intervals.
  *
  * Padding stays 0: it is filled with 0 once, its gradient is cleared, and every optimizer keeps a
- * value of 0 whose gradient is 0. So norms and optimizer steps run over it without a special case.
- */
+ * value of 0 whose gradient is 0. So norms and optimizer steps may run over it. */
 #include "agent/shard/shard_layout.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
 /* Gradients: a unit's parameters are bound to its unsharded gradient before backward, and that is
  * reduced after it. The reduction runs beside the next unit's backward and needs the buffer until
- * it ends. So at most two unsharded gradients are alive, unless micro-batches accumulate in them.
- */
+ * it ends. So at most two unsharded gradients are alive, unless micro-batches add to them. */
 #include "agent/shard/shard_engine.h"
 
 #include "kernels/ops.h"
@@ -45,8 +44,7 @@ static void finish_reduce(struct shard *shard)
 }
 
 /* Zeroes the padding, so that its reduced gradient is 0. Ops want aligned memory, so this begins at
- * the aligned element before: that may be a parameter's last ones, whose gradient is written later.
- */
+ * the aligned element before: that may be a parameter's last ones, whose gradient comes later. */
 static void clear_padding(struct shard *shard, struct unit *u)
 {
     const struct layout_unit *l = u->layout;

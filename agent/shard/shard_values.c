@@ -7,8 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Zeroes the elements of the range that the parameter wants to start as 0 (zero_first, zero_count).
- */
+/* Zeroes the elements of the range that start as 0 (the parameter's zero_first, zero_count). */
 static void clear_part(struct shard *shard, const struct param_range *p, float *values)
 {
     int64_t first = p->param->zero_first - p->param_offset, end = first + p->param->zero_count;
