@@ -1,7 +1,7 @@
 /* Agreement between ranks: each reports the result of its own work, and all succeed or fail for the
  * same reason. The messages are small and the caller waits for them: between steps only. */
-#ifndef SHOAL_AGENT_AGREE_H
-#define SHOAL_AGENT_AGREE_H
+#ifndef SHOAL_AGENT_COMM_AGREE_H
+#define SHOAL_AGENT_COMM_AGREE_H
 
 #include "agent/comm/comm.h"
 #include "base/error.h"

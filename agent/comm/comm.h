@@ -5,8 +5,8 @@
  * call the same collectives in the same order. If a peer dies, a deadline passes or a rank aborts,
  * the stream fails: stream_sync() returns ERR_PEER or ERR_TIMEOUT, which names the collective and
  * the rank. The communicator cannot be used after that. With one rank, collectives are copies. */
-#ifndef SHOAL_AGENT_COMM_H
-#define SHOAL_AGENT_COMM_H
+#ifndef SHOAL_AGENT_COMM_COMM_H
+#define SHOAL_AGENT_COMM_COMM_H
 
 #include "base/error.h"
 #include "kernels/device.h"

@@ -1,7 +1,7 @@
 /* Opens the communicator for device memory: NCCL, staging through host memory, or the hosts' own
  * communicator. All ranks make the same choice, over the communicator between their hosts. */
-#ifndef SHOAL_AGENT_COMM_DEVICE_H
-#define SHOAL_AGENT_COMM_DEVICE_H
+#ifndef SHOAL_AGENT_COMM_COMM_DEVICE_H
+#define SHOAL_AGENT_COMM_COMM_DEVICE_H
 
 #include "agent/comm/comm_nccl.h"
 

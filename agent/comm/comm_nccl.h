@@ -6,8 +6,8 @@
  * all_gather and reduce_scatter use blocks that the device allocator hands out again and again, so
  * they may be registered with NCCL at their first use. They do not come from ncclMemAlloc(), which
  * NVLink SHARP requires; registration helps NVLink, PCIe and network without it. */
-#ifndef SHOAL_AGENT_COMM_NCCL_H
-#define SHOAL_AGENT_COMM_NCCL_H
+#ifndef SHOAL_AGENT_COMM_COMM_NCCL_H
+#define SHOAL_AGENT_COMM_COMM_NCCL_H
 
 #include "agent/comm/collective_watchdog.h"
 #include "agent/comm/comm.h"

@@ -1,7 +1,7 @@
 /* Splits the ranks of a communicator into groups: each rank writes its color into the store and
  * reads the others'. Knows no transport. */
-#ifndef SHOAL_AGENT_COMM_SPLIT_H
-#define SHOAL_AGENT_COMM_SPLIT_H
+#ifndef SHOAL_AGENT_COMM_COMM_SPLIT_H
+#define SHOAL_AGENT_COMM_COMM_SPLIT_H
 
 #include "agent/comm/store.h"
 

@@ -2,8 +2,8 @@
  * a page-locked buffer, lets the host communicator run its collective there, and copies the result
  * back. Two buffers take turns, so that copies and collectives overlap. For GPUs without NCCL and
  * for several ranks on one GPU. Sums have the bits of the host communicator. Knows no network. */
-#ifndef SHOAL_AGENT_COMM_STAGE_H
-#define SHOAL_AGENT_COMM_STAGE_H
+#ifndef SHOAL_AGENT_COMM_COMM_STAGE_H
+#define SHOAL_AGENT_COMM_COMM_STAGE_H
 
 #include "agent/comm/comm.h"
 

@@ -1,8 +1,8 @@
 /* The part of NCCL that the agent calls, declared again so that no build needs nccl.h, and loaded
  * at run time. All of it is in NCCL since 2.14 (2022) unless noted: the first version whose calls
  * can be polled until a deadline. Values are those of nccl.h, versions 2.14 to 2.28. */
-#ifndef SHOAL_AGENT_NCCL_API_H
-#define SHOAL_AGENT_NCCL_API_H
+#ifndef SHOAL_AGENT_COMM_NCCL_API_H
+#define SHOAL_AGENT_COMM_NCCL_API_H
 
 #include "base/error.h"
 

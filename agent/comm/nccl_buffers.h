@@ -2,8 +2,8 @@
  * where the hardware can. NCCL's rule: if one rank passes registered memory to a collective, all
  * ranks must. Memory is deregistered before it is freed and before its communicator
  * is destroyed. */
-#ifndef SHOAL_AGENT_NCCL_BUFFERS_H
-#define SHOAL_AGENT_NCCL_BUFFERS_H
+#ifndef SHOAL_AGENT_COMM_NCCL_BUFFERS_H
+#define SHOAL_AGENT_COMM_NCCL_BUFFERS_H
 
 #include "agent/comm/nccl_api.h"
 

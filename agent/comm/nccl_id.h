@@ -1,6 +1,6 @@
 /* NCCL's ncclUniqueId as texts for the store: one id takes two values, in hexadecimal. Pure. */
-#ifndef SHOAL_AGENT_NCCL_ID_H
-#define SHOAL_AGENT_NCCL_ID_H
+#ifndef SHOAL_AGENT_COMM_NCCL_ID_H
+#define SHOAL_AGENT_COMM_NCCL_ID_H
 
 #include "agent/comm/nccl_api.h"
 #include "agent/comm/store.h"

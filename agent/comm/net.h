@@ -1,8 +1,8 @@
 /* TCP and Unix sockets with deadlines, for the ring and the rendezvous. Knows no protocol. All
  * sockets are close-on-exec and non-blocking; TCP sockets have TCP_NODELAY. Deadlines are in
  * clock_monotonic_ms() time. */
-#ifndef SHOAL_AGENT_NET_H
-#define SHOAL_AGENT_NET_H
+#ifndef SHOAL_AGENT_COMM_NET_H
+#define SHOAL_AGENT_COMM_NET_H
 
 #include "base/error.h"
 

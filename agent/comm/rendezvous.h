@@ -3,8 +3,8 @@
  * open. When a process dies, its kernel closes the connection, and rank 0 tells all others which
  * rank was lost. A process that is stopped or cut off is found by its missing heartbeats. Knows no
  * collectives. */
-#ifndef SHOAL_AGENT_RENDEZVOUS_H
-#define SHOAL_AGENT_RENDEZVOUS_H
+#ifndef SHOAL_AGENT_COMM_RENDEZVOUS_H
+#define SHOAL_AGENT_COMM_RENDEZVOUS_H
 
 #include "agent/comm/store.h"
 

@@ -1,8 +1,8 @@
 /* The proof that a process knows the run's secret, without sending it: an HMAC (RFC 2104, with
  * SHA-256) over its rank, the number of ranks, the job's id and a nonce. Rank 0 draws a new nonce
  * for each connection. Pure but for the nonce. */
-#ifndef SHOAL_AGENT_RENDEZVOUS_PROOF_H
-#define SHOAL_AGENT_RENDEZVOUS_PROOF_H
+#ifndef SHOAL_AGENT_COMM_RENDEZVOUS_PROOF_H
+#define SHOAL_AGENT_COMM_RENDEZVOUS_PROOF_H
 
 #include "base/error.h"
 

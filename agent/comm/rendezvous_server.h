@@ -2,8 +2,8 @@
  * their store. It tells all ranks when a connection ends without a goodbye, or sends no heartbeat
  * for too long. A server serves one round (rendezvous_round.h); after a loss, a new round needs a
  * new one. */
-#ifndef SHOAL_AGENT_RENDEZVOUS_SERVER_H
-#define SHOAL_AGENT_RENDEZVOUS_SERVER_H
+#ifndef SHOAL_AGENT_COMM_RENDEZVOUS_SERVER_H
+#define SHOAL_AGENT_COMM_RENDEZVOUS_SERVER_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* The get requests of a rendezvous whose key is not set yet. Not thread-safe. */
-#ifndef SHOAL_AGENT_RENDEZVOUS_WAITS_H
-#define SHOAL_AGENT_RENDEZVOUS_WAITS_H
+#ifndef SHOAL_AGENT_COMM_RENDEZVOUS_WAITS_H
+#define SHOAL_AGENT_COMM_RENDEZVOUS_WAITS_H
 
 #include "agent/comm/store.h"
 

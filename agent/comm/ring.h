@@ -4,8 +4,8 @@
  *
  * One thread at a time uses a ring, apart from ring_abort(). After a pass has failed the ring
  * cannot be used again. */
-#ifndef SHOAL_AGENT_RING_H
-#define SHOAL_AGENT_RING_H
+#ifndef SHOAL_AGENT_COMM_RING_H
+#define SHOAL_AGENT_COMM_RING_H
 
 #include "agent/comm/net.h"
 #include "agent/comm/store.h"

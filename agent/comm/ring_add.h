@@ -1,6 +1,6 @@
 /* The sum of a reduction's step. Pure. */
-#ifndef SHOAL_AGENT_RING_ADD_H
-#define SHOAL_AGENT_RING_ADD_H
+#ifndef SHOAL_AGENT_COMM_RING_ADD_H
+#define SHOAL_AGENT_COMM_RING_ADD_H
 
 #include "kernels/dtype.h"
 

@@ -3,8 +3,8 @@
  * process (rendezvous) or, in tests, in this one (tests/agent/comm_local.h). Knows no collectives.
  * A key is written once and lives as long as the store. All functions may be called from any
  * thread. */
-#ifndef SHOAL_AGENT_STORE_H
-#define SHOAL_AGENT_STORE_H
+#ifndef SHOAL_AGENT_COMM_STORE_H
+#define SHOAL_AGENT_COMM_STORE_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* The table of a store: texts by key, each written once. Not thread-safe. */
-#ifndef SHOAL_AGENT_STORE_TABLE_H
-#define SHOAL_AGENT_STORE_TABLE_H
+#ifndef SHOAL_AGENT_COMM_STORE_TABLE_H
+#define SHOAL_AGENT_COMM_STORE_TABLE_H
 
 #include "agent/comm/store.h"
 

@@ -1,8 +1,8 @@
 /* Counts how many collectives have ended on a GPU. Behind each collective lies an event, which
  * another thread queries. A host function in the stream would count, too, but would delay what
  * waits for the collective. One thread adds, another counts. */
-#ifndef SHOAL_AGENT_STREAM_MARKS_H
-#define SHOAL_AGENT_STREAM_MARKS_H
+#ifndef SHOAL_AGENT_COMM_STREAM_MARKS_H
+#define SHOAL_AGENT_COMM_STREAM_MARKS_H
 
 #include "kernels/device.h"
 

@@ -1,6 +1,6 @@
 /* Crash reports: a process that a fault kills writes on stderr where it was. */
-#ifndef SHOAL_AGENT_CRASH_H
-#define SHOAL_AGENT_CRASH_H
+#ifndef SHOAL_AGENT_LAUNCH_CRASH_H
+#define SHOAL_AGENT_LAUNCH_CRASH_H
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
 /* Chooses a rank's device from its configuration and the GPUs of its node. */
-#ifndef SHOAL_AGENT_DEVICE_CHOICE_H
-#define SHOAL_AGENT_DEVICE_CHOICE_H
+#ifndef SHOAL_AGENT_LAUNCH_DEVICE_CHOICE_H
+#define SHOAL_AGENT_LAUNCH_DEVICE_CHOICE_H
 
 #include "base/error.h"
 

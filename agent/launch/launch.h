@@ -1,8 +1,8 @@
 /* Starts the local ranks of a pod, as torchrun does: runs this program again once per rank, with
  * LOCAL_RANK and the other variables set. The launcher itself trains nothing. It forwards signals,
  * watches the ranks, and restarts all of them when one fails, up to max_restarts times. */
-#ifndef SHOAL_AGENT_LAUNCH_H
-#define SHOAL_AGENT_LAUNCH_H
+#ifndef SHOAL_AGENT_LAUNCH_LAUNCH_H
+#define SHOAL_AGENT_LAUNCH_LAUNCH_H
 
 #include "agent/launch/launch_output.h"
 #include "agent/launch/topology.h"

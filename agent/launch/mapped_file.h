@@ -1,7 +1,7 @@
 /* Finds the file that is mapped at an address. For signal handlers: allocates and
  * formats nothing. */
-#ifndef SHOAL_AGENT_MAPPED_FILE_H
-#define SHOAL_AGENT_MAPPED_FILE_H
+#ifndef SHOAL_AGENT_LAUNCH_MAPPED_FILE_H
+#define SHOAL_AGENT_LAUNCH_MAPPED_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Binds a rank to the cores of one NUMA node, so that its memory is local: the node of its GPU
  * where the kernel reports one. Otherwise the local ranks are spread over the NUMA
  * nodes in order. */
-#ifndef SHOAL_AGENT_NUMA_H
-#define SHOAL_AGENT_NUMA_H
+#ifndef SHOAL_AGENT_LAUNCH_NUMA_H
+#define SHOAL_AGENT_LAUNCH_NUMA_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* Signals that ask a rank to stop: SIGTERM (Kubernetes deletes the pod, or the launcher ends its
  * ranks), SIGINT (Ctrl-C) and SIGUSR1. Process-wide. */
-#ifndef SHOAL_AGENT_STOP_H
-#define SHOAL_AGENT_STOP_H
+#ifndef SHOAL_AGENT_LAUNCH_STOP_H
+#define SHOAL_AGENT_LAUNCH_STOP_H
 
 #include "base/error.h"
 

@@ -6,8 +6,8 @@
  * for its children. Otherwise this is a pod's first process: PET_NODE_RANK (or RANK), PET_NNODES
  * and PET_NPROC_PER_NODE describe it, or the variables of srun or mpirun. The workers of an elastic
  * job have no such number: theirs is the end of the pod's name. */
-#ifndef SHOAL_AGENT_TOPOLOGY_H
-#define SHOAL_AGENT_TOPOLOGY_H
+#ifndef SHOAL_AGENT_LAUNCH_TOPOLOGY_H
+#define SHOAL_AGENT_LAUNCH_TOPOLOGY_H
 
 #include "base/error.h"
 

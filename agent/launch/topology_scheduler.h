@@ -1,7 +1,7 @@
 /* The topology where Slurm's srun or an mpirun has started one process per rank. Pure. Private to
  * topology.c. */
-#ifndef SHOAL_AGENT_TOPOLOGY_SCHEDULER_H
-#define SHOAL_AGENT_TOPOLOGY_SCHEDULER_H
+#ifndef SHOAL_AGENT_LAUNCH_TOPOLOGY_SCHEDULER_H
+#define SHOAL_AGENT_LAUNCH_TOPOLOGY_SCHEDULER_H
 
 #include "agent/launch/topology.h"
 

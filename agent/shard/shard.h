@@ -30,8 +30,8 @@
  *
  * If the communicator is concurrent, reductions have a stream and a communicator of their own and
  * run beside gathers. Otherwise one stream runs both in that order. The bits are the same. */
-#ifndef SHOAL_AGENT_SHARD_H
-#define SHOAL_AGENT_SHARD_H
+#ifndef SHOAL_AGENT_SHARD_SHARD_H
+#define SHOAL_AGENT_SHARD_SHARD_H
 
 #include "agent/comm/comm.h"
 #include "agent/nn/module.h"

@@ -1,7 +1,7 @@
 /* The layout of parameters: each one's unit, its offset in the unit's flat buffer, and the slices
  * that it lies in. Pure arithmetic over the module tree, with the same result on every rank. */
-#ifndef SHOAL_AGENT_SHARD_LAYOUT_H
-#define SHOAL_AGENT_SHARD_LAYOUT_H
+#ifndef SHOAL_AGENT_SHARD_SHARD_LAYOUT_H
+#define SHOAL_AGENT_SHARD_SHARD_LAYOUT_H
 
 #include "agent/nn/module.h"
 

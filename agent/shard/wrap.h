@@ -1,8 +1,8 @@
 /* Wrap policies: choose the modules that become units, as PyTorch's auto_wrap_policy. Pure: they
  * read the module tree and set module.unit, numbered from the root (always 0) in the order of the
  * tree. They do not know what a unit costs. */
-#ifndef SHOAL_AGENT_WRAP_H
-#define SHOAL_AGENT_WRAP_H
+#ifndef SHOAL_AGENT_SHARD_WRAP_H
+#define SHOAL_AGENT_SHARD_WRAP_H
 
 #include "agent/nn/module.h"
 #include "base/error.h"
