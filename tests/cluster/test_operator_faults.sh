@@ -255,7 +255,7 @@ leader=$first
 another_waits >"$work/waits"
 check "another operator waits" is 0 leads 1
 some() { [ "$(pod_count "$1")" -gt 0 ]; }
-still_there() { [ -z "$(comm -23 <(echo "$1") <(uids $killed))" ]; } # UIDS
+still_there() { [ -z "$(comm -23 <(echo "$1") <(uids "$killed"))" ]; } # UIDS
 half_made() { # JOB: it is interrupted, as above
     job "$1" 1 255 OnFailure
     wait_for 60 some "$1"
@@ -279,7 +279,7 @@ check "no more than one of each" stays 256 pod_count $killed
 failures() { grep -F Failed | grep -v "already exists"; } # that a busy server tells late of what was made is none
 untroubled() { # what was made is told, and no failure
     local all
-    all=$(events $killed) && grep -F "Created pod" <<<"$all" | head -n 1 && answers_no failures <<<"$all"
+    all=$(events "$killed") && grep -F "Created pod" <<<"$all" | head -n 1 && answers_no failures <<<"$all"
 }
 check "nobody was told of a failure" untroubled
 
