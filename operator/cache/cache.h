@@ -1,19 +1,18 @@
-/* The operator's caches: jobs, our labelled pods and services, found by key and by job, and the
- * PodGroups and autoscalers that bear a job's name, whoever owns them. Fed by watches; a list that
- * begins marks everything old and one that ends drops what was not put again, so that a relist
- * swaps atomically. Objects are refreshed only if their resourceVersion differs. Knows no requests
- * and decides nothing.
+/* The operator's cache: jobs, the pods and services with our labels, and the PodGroups and
+ * autoscalers that have a job's name, whoever owns them. Informers feed it. A list replaces a kind
+ * atomically: cache_begin_list marks all its objects stale, and cache_end_list deletes those that
+ * the list did not contain. An object whose resourceVersion did not change is not decoded again.
+ * The cache sends no requests and decides nothing.
  *
- * Frugal: a pod or service is one allocation of what reconcile asks of it (some 300 bytes); a job
- * that nobody works on is its JSON text, and of a large one that is suspended or finished what pods
- * alone need is not kept: before it makes pods again, a newer version of it comes.
+ * Memory: a pod or service is one allocation of what reconcile needs (some 300 bytes). A job that
+ * nobody has acquired is its JSON text. Of a large job that is suspended or finished, the fields
+ * that only pods need are dropped: a newer version arrives before it creates pods again.
  *
- * At most CACHE_MAX_OBJECTS of a kind: further ones are not taken, which is told once a list.
+ * The cache takes CACHE_MAX_OBJECTS of a kind at most, and warns once per list about the rest.
  *
- * What cannot be read: an object without name, namespace, uid or resourceVersion is told and
- * skipped; if a known one bore its name, that one is forgotten, so that nobody acts on what is no
- * longer so. A job whose spec is wrong is a job with `invalid` set; a pod whose status makes no
- * sense is there with phase Unknown (decode_pod.h). */
+ * Malformed objects: one without name, namespace, uid or resourceVersion is skipped with a warning;
+ * if the cache had an object of its name, it is deleted, as it is outdated. A job with an invalid
+ * spec has `invalid` set. A pod with a malformed status is in phase Unknown (decode_pod.h). */
 #ifndef SHOAL_OPERATOR_CACHE_CACHE_H
 #define SHOAL_OPERATOR_CACHE_CACHE_H
 
@@ -28,27 +27,27 @@ struct arena;
 struct json_t;
 struct cache;
 
-#define CACHE_MAX_OBJECTS 200000 /* of each kind; pods take some 80 MB then */
+#define CACHE_MAX_OBJECTS 200000 /* of each kind; that many pods take some 80 MB */
 
-/* A job as it was last seen. Counted: whoever works on one over time holds a reference, so that a
- * newer version does not pull it away. */
+/* A job as the API server sent it last. Reference-counted: a newer version does not free it while
+ * it is acquired. */
 struct cached_job {
     const struct job *job;           /* defaulted, or with `invalid` set */
-    const struct job_status *status; /* as the API has it */
-    /* The object: its resourceVersion, its template; without managedFields and without kubectl's
+    const struct job_status *status; /* from the API server */
+    /* The whole object, without managedFields and without kubectl's annotation
      * last-applied-configuration. */
     const struct json_t *object;
-    size_t bytes; /* of the object as text; decoded it takes some times as much */
+    size_t bytes; /* of the object as text; decoded it takes several times as much */
 };
 
 struct cache_options {
     int64_t default_backoff_limit;
     size_t max_objects; /* of each kind; 0: CACHE_MAX_OBJECTS */
-    /* Something of a job has changed: reconcile it. key: "namespace/name", valid until it returns.
-     * There may be no such job (any more); finished: there is (or was until now), and it has ended.
-     * Must not call the cache. */
+    /* A job or one of its children has changed: reconcile the job. key: "namespace/name", valid
+     * until the callback returns. The job may not exist (any more). finished: it exists, or did
+     * until now, and has finished. The callback must not call the cache. */
     void (*changed)(void *context, const char *key, bool finished);
-    /* An object that cannot be read: said with its key, and skipped. */
+    /* An object was skipped, or a field of it ignored; the message names it. */
     void (*warn)(void *context, const char *message);
     void *context;
 };
@@ -57,31 +56,30 @@ enum cache_kind { CACHE_JOBS, CACHE_PODS, CACHE_SERVICES, CACHE_POD_GROUPS, CACH
 #define CACHE_KINDS 5
 
 struct cache *cache_open(const struct cache_options *options);
-void cache_close(struct cache *cache); /* NULL-safe; jobs that are taken stay until released */
+void cache_close(struct cache *cache); /* NULL-safe; acquired jobs live until they are released */
 
-/* A list that begins before the last one ended takes its place. */
+/* A list that begins before the last one ended replaces it. */
 void cache_begin_list(struct cache *cache, enum cache_kind kind);
 void cache_put(struct cache *cache, enum cache_kind kind, const struct json_t *object);
 void cache_delete(struct cache *cache, enum cache_kind kind, const struct json_t *object);
 void cache_end_list(struct cache *cache, enum cache_kind kind);
 
-/* The job as it is now, to be released by whoever takes it; NULL: there is no such job. */
+/* The job's latest version, which the caller must release; NULL: there is no such job. */
 struct cached_job *cache_acquire_job(struct cache *cache, const char *key);
 void cache_release_job(struct cached_job *job); /* NULL-safe */
 
-/* What reconcile is to see of this job: pods and services that it controls, or that carry its label
- * and have no other PyTorchJob as their controller, or that bear a name it wants; the PodGroup and
- * the autoscaler of its name. Options are left to the caller. Takes time by the number of these,
- * not by that of all. Arrays live in the arena; what they point to lives until the cache is fed
- * again. */
+/* The snapshot for reconciling this job: pods and services that it controls, or that have its label
+ * and no other PyTorchJob as controller, or that have a name it wants; the PodGroup and the
+ * autoscaler of its name. The caller sets the options. Costs time by the number of these objects.
+ * The arrays live in the arena; what they point to lives until the cache is fed again. */
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
                     struct arena *arena, struct snapshot *ret_snapshot);
 
-/* Tells that every job has changed: what all of them depend on has. */
+/* Reports every job as changed, as something that all of them depend on has. */
 void cache_resync_jobs(struct cache *cache);
 
 size_t cache_count(const struct cache *cache, enum cache_kind kind);
-/* Jobs by their last condition; one without any counts as Created. */
+/* Counts jobs by their last condition; one without conditions counts as Created. */
 size_t cache_jobs_in_state(const struct cache *cache, enum condition_type state);
 
 #ifdef __cplusplus

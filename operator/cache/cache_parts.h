@@ -1,5 +1,4 @@
-/* Inside the cache: its tables, for cache.c, which feeds them, and cache_snapshot.c,
- * which looks. */
+/* Private to the cache: its tables, which cache.c fills and cache_snapshot.c reads. */
 #ifndef SHOAL_OPERATOR_CACHE_CACHE_PARTS_H
 #define SHOAL_OPERATOR_CACHE_CACHE_PARTS_H
 
@@ -12,11 +11,11 @@
 extern "C" {
 #endif
 
-/* All that goes by one job's key. Exists while it has a job or children. */
+/* The job of a key and its children. Exists while there is a job or a child. */
 struct job_objects {
     struct table_entry entry;
-    struct job_entry *job;                            /* NULL: not known (yet) */
-    uint32_t seen;                                    /* the job, as in struct child_entry */
+    struct job_entry *job;                            /* NULL: unknown (yet) */
+    uint32_t seen;                                    /* of the job, as in struct child_entry */
     struct child_entry *children[CACHE_SERVICES + 1]; /* pods and services */
     char key[];
 };
@@ -26,11 +25,11 @@ struct cache {
     struct table jobs;
     struct table children[CACHE_KINDS];
     size_t job_count, jobs_in_state[CONDITION_TYPES];
-    uint32_t list[CACHE_KINDS]; /* number of the last one that began */
-    bool full[CACHE_KINDS];     /* something was not taken since then, and that was told */
+    uint32_t list[CACHE_KINDS]; /* number of the last list that began */
+    bool full[CACHE_KINDS];     /* an object was rejected since then, with a warning */
 };
 
-/* NULL: none of that kind bears this "namespace/name". */
+/* The object of that kind and "namespace/name"; NULL: none. */
 struct child_entry *cache_find_child(const struct cache *cache, enum cache_kind kind,
                                      const char *key);
 

@@ -1,5 +1,5 @@
-/* What is not a job in the cache, a pod, a service or what stands beside them: what reconcile asks
- * of it, in one allocation with its texts. */
+/* A pod, service, PodGroup or autoscaler in the cache: what reconcile needs of it, in one
+ * allocation with its texts. */
 #ifndef SHOAL_OPERATOR_CACHE_CHILD_ENTRY_H
 #define SHOAL_OPERATOR_CACHE_CHILD_ENTRY_H
 
@@ -16,11 +16,11 @@ struct job_objects;
 struct child_entry {
     struct table_entry entry; /* first; its key is "namespace/name" */
     enum cache_kind kind;
-    uint32_t seen;                    /* the cache's: the list in which it was last seen */
-    struct job_objects *job_objects;  /* the cache's: whose child it is; NULL: of no job */
-    struct child_entry *next, **link; /* in the job_objects */
+    uint32_t seen;                    /* the number of the list that contained it last */
+    struct job_objects *job_objects;  /* of the job that it is a child of; NULL: of none */
+    struct child_entry *next, **link; /* among the job's children */
     const char *version;
-    union {                     /* of its kind only: the memory behind that is not there */
+    union {                     /* of its kind only: memory beyond that member is not allocated */
         struct pod pod;         /* CACHE_PODS */
         struct service service; /* CACHE_SERVICES */
         struct pod_group group; /* CACHE_POD_GROUPS */
@@ -28,7 +28,7 @@ struct child_entry {
     };
 };
 
-/* Reads an object of this kind, which is not CACHE_JOBS; the arena is only worked in. Freed by
+/* Decodes an object of any kind but CACHE_JOBS. Uses the arena for scratch memory only. Free with
  * free(). */
 struct child_entry *child_entry_open(enum cache_kind kind, const struct json_t *object,
                                      const struct identity *identity, struct arena *arena,

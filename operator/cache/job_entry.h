@@ -1,5 +1,5 @@
-/* A job in the cache: kept as the text of its object, which is a tenth of it decoded, and decoded
- * while somebody works on it. */
+/* A job in the cache: the JSON text of its object, a tenth of its size when decoded. It is decoded
+ * while somebody has acquired it. */
 #ifndef SHOAL_OPERATOR_CACHE_JOB_ENTRY_H
 #define SHOAL_OPERATOR_CACHE_JOB_ENTRY_H
 
@@ -13,17 +13,17 @@ struct identity;
 struct decoded_job;
 
 struct job_entry {
-    struct decoded_job *decoded; /* while it is taken; its takers own it */
-    char *text;                  /* the object, trimmed */
-    size_t bytes;                /* of the object before that which only pods need was left out */
+    struct decoded_job *decoded; /* while it is acquired; owned by those who acquired it */
+    char *text;                  /* the object, without the fields that nobody reads */
+    size_t bytes;                /* of the object, with the fields that only pods need */
     const char *version, *uid;
     enum condition_type state; /* its last condition; Created if it has none yet */
 };
 
 struct job_entry *job_entry_open(const struct json_t *object, const struct identity *identity);
-void job_entry_close(struct job_entry *entry); /* NULL-safe; what is taken stays */
+void job_entry_close(struct job_entry *entry); /* NULL-safe; an acquired job lives on */
 
-/* Counted: all who take it at the same time share one. */
+/* All who acquire a version share one decoded job, which is reference-counted. */
 struct cached_job *job_entry_acquire(struct job_entry *entry, int64_t default_backoff_limit);
 void job_entry_release(struct cached_job *job); /* NULL-safe */
 

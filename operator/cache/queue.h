@@ -1,11 +1,12 @@
-/* Which job is to be looked at, and when: a delay queue of keys. A key is in it at most once, with
- * its earliest time; while it is being worked on it is held back, and what is added meanwhile
- * counts afterwards. Failures back off per key. Pure: time is an argument. Holds as many keys as
- * its user names (the operator: those of jobs and children that the cache takes, so at most
- * CACHE_MAX_OBJECTS of each kind); one is dropped once nothing is known of it any more.
+/* A rate-limited delaying work queue of job keys, as client-go's workqueue. A key is in it once at
+ * most, with its earliest time. While a worker has the key it is not handed out again: what is
+ * added meanwhile waits for queue_done. Failures back off exponentially per key. Pure: time is an
+ * argument. The queue drops a key once it has no time, no worker and no failures, so it holds no
+ * more keys than its caller knows (the operator: CACHE_MAX_OBJECTS of each kind).
  *
- * Keys wait in one of two lanes, each popped on its own, so that the user can give each a share of
- * the work: an urgent key need not wait for a thousand patient ones, nor they for ever. */
+ * Each key waits in one of two lanes, which the caller pops separately to give each a share of the
+ * workers: a thousand patient keys do not delay an urgent one, and urgent keys do not starve them.
+ */
 #ifndef SHOAL_OPERATOR_CACHE_QUEUE_H
 #define SHOAL_OPERATOR_CACHE_QUEUE_H
 
@@ -22,29 +23,29 @@ struct queue;
 enum queue_lane { QUEUE_URGENT, QUEUE_PATIENT };
 #define QUEUE_LANES 2
 
-/* The backoff after the first failure of a key, doubled with each one after it up to the most. */
+/* The backoff after a key's first failure; it doubles with each further one up to the maximum. */
 struct queue *queue_open(int64_t backoff_first_ms, int64_t backoff_max_ms);
 void queue_close(struct queue *queue); /* NULL-safe */
 
-/* The lane is the key's from now on, whatever it was. */
+/* Adds a key, or moves it to this lane and to the earlier of both times. */
 void queue_add(struct queue *queue, const char *key, enum queue_lane lane, int64_t at_ms);
-/* The earliest due key of this lane that is not worked on, of equal ones the one that was added
- * first; NULL: none. It is then worked on until queue_done; the text lives until then. */
+/* The earliest due key of this lane that no worker has (of equal ones the first added), or NULL.
+ * The caller is its worker until queue_done; the text lives until then. */
 const char *queue_pop(struct queue *queue, enum queue_lane lane, int64_t now_ms);
-/* The work is over (the key was popped), neither well nor badly: the backoff stays as it is. */
+/* The worker is done with a popped key, without success or failure: its backoff stays. */
 void queue_done(struct queue *queue, const char *key);
-/* The work failed: done, and added again after this key's next backoff, or earlier if it was added
+/* The worker failed: done, and added again after the key's next backoff, or earlier if it was added
  * meanwhile. Returns that time. */
 int64_t queue_failed(struct queue *queue, const char *key, int64_t now_ms);
-void queue_succeeded(struct queue *queue, const char *key); /* done, and the backoff is forgotten */
-/* The job is gone: it waits no more and its backoff is forgotten. If it is worked on, queue_done is
- * still to come. */
+void queue_succeeded(struct queue *queue, const char *key); /* done, and the backoff is reset */
+/* The job was deleted: drops the key and its backoff. If a worker has it, queue_done must follow.
+ */
 void queue_forget(struct queue *queue, const char *key);
 
-/* When the next key of this lane is due; INT64_MAX: nothing waits in it. */
+/* When the next key of this lane is due; INT64_MAX: the lane is empty. */
 int64_t queue_due(const struct queue *queue, enum queue_lane lane);
-/* Keys of both lanes that are due and not worked on; one that waits for its time, be it a backoff
- * or a deadline, is no backlog. */
+/* Keys of both lanes that are due and have no worker. Keys in backoff or with a later deadline do
+ * not count. */
 size_t queue_length(const struct queue *queue, int64_t now_ms);
 
 #ifdef __cplusplus

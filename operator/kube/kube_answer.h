@@ -1,6 +1,5 @@
-/* What an API server's answer means: an object, an error that is final, or a reason to try again.
- * Pure. Codes are those of kubernetes.io/docs/reference/using-api/api-concepts and of
- * metav1.Status. */
+/* What an API server's answer means: an object, a final error, or a reason to retry. Pure. Status
+ * codes are those of kubernetes.io/docs/reference/using-api/api-concepts and of metav1.Status. */
 #ifndef SHOAL_OPERATOR_KUBE_KUBE_ANSWER_H
 #define SHOAL_OPERATOR_KUBE_KUBE_ANSWER_H
 
@@ -13,21 +12,20 @@ extern "C" {
 struct json_t;
 
 enum kube_verdict {
-    KUBE_DONE,   /* it was answered: with an object, or with err */
-    KUBE_RETRY,  /* connection trouble, 408, 429, 5xx: another try may help; else err */
-    KUBE_REFUSE, /* 401: newer credentials may help; else err */
+    KUBE_DONE,   /* final: an object, or an error */
+    KUBE_RETRY,  /* connection error, 408, 429, 5xx: a retry may succeed; err has the reason */
+    KUBE_REFUSE, /* 401: new credentials may succeed; err has the reason */
 };
 
-/* *ret_object: the answer's object, which the caller releases; NULL if there is none, and then err
- * is "VERB PATH: the server's message (409 AlreadyExists)" with the codes of kube.h. An answer of
- * status 2xx that was streamed has neither. */
+/* ret_object: the answer's object, which the caller releases. If there is none, it is NULL and *err
+ * is "VERB PATH: the server's message (409 AlreadyExists)" with a code of kube.h. A streamed answer
+ * with status 2xx has neither. */
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
                                    const char *method, const char *path, struct json_t **ret_object,
                                    struct error *err);
 
-/* How long to wait after the n-th failure (n >= 1): what the server asks for (Retry-After, cut to
- * a minute) and our own backoff on top, so that those who were told the same do not
- * come at once. */
+/* How long to wait after the n-th failure (n >= 1): the server's Retry-After, a minute at most,
+ * plus a backoff with jitter, so that clients with the same Retry-After do not return at once. */
 int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, int64_t max_ms,
                             unsigned failures, uint64_t *random);
 

@@ -1,9 +1,9 @@
-/* Inside the client: for kube.c, which sends and hears, and kube_retry.c, which decides what
- * becomes of a try that failed.
+/* Private to the client: kube.c sends requests and reads answers, kube_retry.c decides about failed
+ * tries.
  *
- * A request's life: IN_FLIGHT in base/http; FAILED when a try has come to nothing and nobody has
- * yet said what time it is; BACKOFF until it is due again; NO_CREDENTIALS, while their plugin runs.
- * Callbacks of http know no time, so what a failure leads to is decided in kube_tick. */
+ * States of a request: IN_FLIGHT in base/http; FAILED until kube_tick, as the callbacks of http do
+ * not know the time; BACKOFF until its retry is due; NO_CREDENTIALS while the credential plugin
+ * runs. */
 #ifndef SHOAL_OPERATOR_KUBE_KUBE_PARTS_H
 #define SHOAL_OPERATOR_KUBE_KUBE_PARTS_H
 
@@ -21,7 +21,7 @@ struct kube_request {
     enum request_state state;
     struct http_request *in_flight;
 
-    /* what was asked for; a stream has `line` */
+    /* the request; a stream has `line` */
     char *method, *path, *content_type, *body;
     size_t body_bytes;
     bool once, exact, unguarded, is_stream;
@@ -31,14 +31,14 @@ struct kube_request {
     void (*ended)(void *context, const struct error *err);
     void *context;
 
-    /* of its tries */
-    int64_t since_ms; /* the first one */
-    int64_t wait_ms;  /* FAILED: before the next try; negative: there is none */
-    int64_t due_ms;   /* BACKOFF */
+    /* its tries */
+    int64_t since_ms; /* of the first try */
+    int64_t wait_ms;  /* FAILED: backoff before the next try; negative: no retry */
+    int64_t due_ms;   /* BACKOFF: of the next try */
     unsigned tries, failures;
     bool was_unauthorized;
-    bool maybe_done; /* a try may have been carried out, though nobody said so */
-    uint64_t login;  /* of the last try: kube->login then */
+    bool maybe_done; /* the server may have carried out a try whose answer was lost */
+    uint64_t login;  /* kube->login at the last try */
     struct error err;
 };
 
@@ -49,19 +49,19 @@ struct kube {
     bool (*may_write)(void *context); /* NULL: always */
     void *guard_context;
     struct kube_request *first;
-    struct kube_request *cursor; /* the next that kube_tick looks at: callbacks may cancel it */
-    bool unauthorized;           /* the credentials in use */
-    uint64_t login;              /* counts credentials: a late 401 is about the ones before */
+    struct kube_request
+        *cursor;       /* the request that kube_tick visits next: a callback may cancel it */
+    bool unauthorized; /* the server refused the current credentials */
+    uint64_t login;    /* number of the credentials: a late 401 is about earlier ones */
     uint64_t tls_version;
     int64_t last_ms;
     uint64_t sent, failed, forbidden;
     size_t body_bytes; /* of all requests */
 };
 
-/* Sends it, or says why not in its state. */
+/* Sends the request, or sets the state that says why not. */
 void kube_request_try(struct kube_request *request, int64_t now_ms);
-/* Frees it and calls back: it is gone before its owner hears of it, who may send, cancel, and
- * forget it. */
+/* Frees the request, then calls back: the callback may send, cancel and forget. */
 void kube_request_finish(struct kube_request *request, const struct json_t *answer,
                          const struct error *err);
 

@@ -1,12 +1,12 @@
-/* One list-and-watch as a pure state machine (the protocol of
- * kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of changes"): list in
- * pages, watch from the list's resourceVersion with bookmarks, list again on 410. It is given bytes
- * and errors and says what to request next; it does no I/O and reads no clock.
+/* One list-and-watch as a pure state machine, by the protocol of
+ * kubernetes.io/docs/reference/using-api/api-concepts, "Efficient detection of changes": list in
+ * pages, watch from the list's resourceVersion with bookmarks, list again after 410 Gone. The
+ * caller feeds bytes and errors and gets the next request to send. No I/O, no clock.
  *
- *   list (pages) -> stream <-> stream again after a backoff -> list, when the stream's past is gone
+ * list (pages) -> stream <-> stream again after a backoff -> list, after 410
  *
- * What fails is tried again after a backoff with jitter, from where it was; a stream that fails
- * three times in a row gives way to a list. now_ms is a clock that does not jump. */
+ * A failed request is retried from where it was, after a backoff with jitter. After three failures
+ * in a row a stream is replaced by a list. now_ms is a clock that does not jump. */
 #ifndef SHOAL_OPERATOR_KUBE_WATCH_H
 #define SHOAL_OPERATOR_KUBE_WATCH_H
 
@@ -26,22 +26,23 @@ struct watch;
 struct watch_options {
     const char *path;     /* of the collection, without query, e.g. "/api/v1/pods" */
     const char *selector; /* labelSelector, unescaped; "" for none */
-    int page;             /* objects a page, e.g. 500; halved when a page is too large to be read */
-    int timeout_s;        /* asked of the server for each watch, e.g. 290 */
+    int page;             /* objects per page, e.g. 500; halved when a page is too large */
+    int timeout_s;        /* timeoutSeconds of each watch request, e.g. 290 */
     int64_t backoff_first_ms, backoff_max_ms;
     uint64_t seed; /* of the jitter */
-    /* What it learns; called from within watch_feed_*. `object` is borrowed. */
-    void (*begin_list)(void *context); /* a list starts: what is not put until end_list is gone */
+    /* Called from within watch_feed_*. `object` is borrowed. */
+    void (*begin_list)(
+        void *context); /* a list begins: objects not put until end_list do not exist */
     void (*put)(void *context, const struct json_t *object);
     void (*remove)(void *context, const struct json_t *object);
     void (*end_list)(void *context);
-    /* An object that makes no sense: said and skipped. A page that was too large. */
+    /* A malformed object was skipped, or a page was too large. */
     void (*warn)(void *context, const char *message);
     void *context;
 };
 
 enum watch_want {
-    WATCH_WANT_NOTHING, /* a request is in flight, or it backs off until watch_due */
+    WATCH_WANT_NOTHING, /* a request is in flight, or in backoff until watch_due */
     WATCH_WANT_LIST,    /* send a GET of the path; its answer goes to watch_feed_list */
     WATCH_WANT_STREAM,  /* open a stream of the path; lines go to watch_feed_line, the end to
                            watch_feed_end */
@@ -51,41 +52,40 @@ enum watch_want {
 struct watch *watch_open(const struct watch_options *options);
 void watch_close(struct watch *watch); /* NULL-safe */
 
-/* What to do now. Taking a want (not NOTHING) makes it in flight. *ret_path lives until the next
- * call. */
+/* The next request to send; it counts as in flight from then on (except NOTHING). *ret_path lives
+ * until the next call. */
 enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path);
-int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer moves it */
+int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer changes it */
 
-/* The answer to WATCH_WANT_LIST. NULL: it failed with err (ERR_GONE: the continue token is too old,
- * so the list begins anew; ERR_LIMIT: the page is asked for again, at once, with half as many
- * objects, as long as there is a half). */
+/* The answer to WATCH_WANT_LIST; NULL: it failed with err. ERR_GONE: the continue token has
+ * expired, so the list begins again. ERR_LIMIT: the page is requested again at once, with half as
+ * many objects. */
 void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
                      int64_t now_ms);
-/* One event as JSON text. Returns false if the stream must be cancelled (an ERROR event, or one
- * that cannot be read): the machine has decided what to do instead, and watch_feed_end is not
- * called. */
+/* One watch event as JSON text. Returns false if the caller must cancel the stream: an ERROR event,
+ * or one that is malformed. watch_feed_end is then not called. */
 bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_t now_ms);
-/* The stream ended: err->code ERR_NONE if in good order, which it does after timeout_s. Streams are
- * opened no faster than one in backoff_first_ms. */
+/* The stream ended; err->code ERR_NONE: regularly, as after timeout_s. Streams are opened once per
+ * backoff_first_ms at most. */
 void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms);
 
-/* What was changed at since_ms, as the server has told, should have been heard by now. Returns
- * whether the stream has said nothing at all since then: it is taken for dead, though its
- * connection may be well, and must be cancelled (watch_feed_end is not called); the machine lists
- * again. Seen with a server whose own caches had stopped. */
+/* The API server confirmed a change at since_ms, so an event should have arrived by now. Returns
+ * whether the stream has been silent since then. The caller must then cancel it, although its
+ * connection may be healthy (watch_feed_end is not called), and the watch lists again. An API
+ * server whose own watch cache had stopped behaved so. */
 bool watch_relist_if_silent(struct watch *watch, int64_t since_ms, int64_t now_ms);
 
-/* Whether a first list is complete. */
+/* Whether the first list is complete. */
 bool watch_is_synced(const struct watch *watch);
-/* Whether it may not list, so that what is known grows old. Who may list and not watch still knows.
- * One refusal is not believed, nor are five: an API server that has just started refuses everybody
- * until it has read who may do what. */
+/* Whether the API server keeps refusing the list, so that the cache becomes outdated. A refused
+ * watch alone does not count, as lists go on. Neither do five refusals: an API server that has just
+ * started refuses everybody until it has read the RBAC rules. */
 bool watch_is_refused(const struct watch *watch);
-/* Whether it lists, or is about to. */
+/* Whether a list is in flight or about to be sent. */
 bool watch_is_listing(const struct watch *watch);
-/* Since when it has been failing, and how (lives until it is fed again); 0: it is not. For people:
- * "PyTorchJob CRD missing". A stream is known to be well again by its first event or bookmark, or
- * by having lived for 15 s: longer than it takes to fail. */
+/* Since when the watch has been failing, and the error, which lives until the watch is fed again;
+ * 0: it is not failing. For messages. A stream has recovered with its first event or bookmark, or
+ * after 15 s, longer than a failure takes. */
 int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err);
 
 #ifdef __cplusplus

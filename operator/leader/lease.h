@@ -1,13 +1,12 @@
-/* Leader election as a pure step machine, after client-go's leaderelection: one Lease
- * (coordination.k8s.io/v1) that its holder renews, and that others may take once they have seen it
- * unchanged for its whole duration *by their own clock*; nobody looks at another's clock. A write
- * carries the version that was read, so of two writers one is refused. The holder stops believing
- * in itself renew_deadline after the last renewal that it knows of, counted from when that was
- * sent, which is well before anyone else may take the lease. It is told outcomes and says what to
- * request next; it does no I/O and reads no clock.
+/* Leader election as a pure state machine, after client-go's leaderelection. The holder renews one
+ * Lease (coordination.k8s.io/v1). Others may take it once they have seen it unchanged for its whole
+ * duration *by their own clock*: nobody compares clocks. A write carries the resourceVersion that
+ * was read, so the API server refuses one of two writers. The holder stops leading renew_deadline
+ * after it sent its last successful renewal, well before anyone else may take the lease. The caller
+ * feeds outcomes and gets the next request to send. No I/O, no clock.
  *
- *   read -> somebody else's: wait, read again ...
- *        -> free, ours or expired: write -> held: write again every retry_ms ...
+ * read -> held by another: wait, read again ... -> free, ours or expired: write -> held: write
+ * again every retry_ms ...
  *
  * Times are of the monotonic clock; wall clock times are written for people only. */
 #ifndef SHOAL_OPERATOR_LEADER_LEASE_H
@@ -25,10 +24,10 @@ extern "C" {
 #define LEASE_MAX_VERSION 64
 #define LEASE_MAX_TIME    40
 
-/* What the Lease object says. */
+/* The fields of the Lease object. */
 struct lease_record {
     bool exists;
-    char holder[LEASE_MAX_HOLDER];   /* holderIdentity; "": nobody, it was released */
+    char holder[LEASE_MAX_HOLDER];   /* holderIdentity; "": none, the lease was released */
     int64_t duration_s;              /* leaseDurationSeconds */
     int64_t transitions;             /* leaseTransitions */
     char acquired[LEASE_MAX_TIME];   /* acquireTime, MicroTime as text */
@@ -37,60 +36,60 @@ struct lease_record {
 };
 
 struct lease_options {
-    char identity[LEASE_MAX_HOLDER]; /* of this process and no other, ever */
-    int64_t duration_ms;             /* 15000; whole seconds */
-    int64_t renew_deadline_ms;       /* 10000: less than the duration */
-    int64_t retry_ms;                /* 2000: less than the deadline */
+    char identity[LEASE_MAX_HOLDER]; /* unique to this process, for ever */
+    int64_t duration_ms;             /* 15000 by default; whole seconds */
+    int64_t renew_deadline_ms;       /* 10000 by default; less than the duration */
+    int64_t retry_ms;                /* 2000 by default; less than the deadline */
     uint64_t seed;                   /* of the jitter between candidates */
 };
 
 enum lease_want {
-    LEASE_WAIT,   /* for an answer, or until lease_due */
+    LEASE_WAIT,   /* an answer is pending, or nothing is due until lease_due */
     LEASE_READ,   /* GET the lease */
     LEASE_CREATE, /* POST the record */
-    LEASE_UPDATE, /* PUT the record; its version must be the stored one's */
-    LEASE_OVER,   /* it was released, or there was nothing to release */
+    LEASE_UPDATE, /* PUT the record with the resourceVersion of the stored one */
+    LEASE_OVER,   /* it is released, or was not held */
 };
 
 enum lease_outcome {
-    LEASE_STORED,  /* read, or written: this is what is stored */
-    LEASE_ABSENT,  /* there is no such lease */
-    LEASE_REFUSED, /* another version, or it exists already: nothing was written */
-    LEASE_UNKNOWN, /* no answer, or an error: it may have been written */
+    LEASE_STORED,  /* read or written: the record is the stored one */
+    LEASE_ABSENT,  /* 404: there is no such lease */
+    LEASE_REFUSED, /* 409: another version, or it exists already; nothing was written */
+    LEASE_UNKNOWN, /* no answer, or an error: the write may have been done */
 };
 
-/* To be read by lease.c only. */
+/* Private to lease.c. */
 struct lease {
     struct lease_options options;
     struct lease_record record; /* as last seen */
-    bool is_fresh;              /* nothing says that the record has changed since */
-    bool may_be_ours;           /* a write of ours may be what is stored */
+    bool is_fresh;              /* the record was read, and no outcome contradicts it */
+    bool may_be_ours;           /* a write of ours without an answer may be the stored one */
     bool is_releasing;
-    int64_t observed_ms; /* when the record was first seen as it is */
+    int64_t observed_ms; /* when this version of the record was first seen */
     int64_t held_until_ms;
-    enum lease_want in_flight; /* LEASE_WAIT: nothing */
+    enum lease_want in_flight; /* LEASE_WAIT: none */
     int64_t sent_ms, due_ms;
 };
 
 void lease_init(struct lease *lease, const struct lease_options *options);
 
-/* What to do now. A want to read or write is in flight until lease_feed; *ret_record is then what
- * to write. */
+/* The next request to send. A read or write is in flight until lease_feed; *ret_record is what to
+ * write. */
 enum lease_want lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
                            struct lease_record *ret_record);
 
-/* How it ended; stored: for LEASE_STORED. */
+/* Its outcome; stored: for LEASE_STORED. */
 void lease_feed(struct lease *lease, enum lease_outcome outcome, const struct lease_record *stored,
                 int64_t now_ms);
 
-/* Whether we are the leader at now_ms. Ask with a fresh time before acting on it. */
+/* Whether we are the leader at now_ms. Ask with a fresh time before each write. */
 bool lease_is_held(const struct lease *lease, int64_t now_ms);
 
-/* Gives it up: lease_is_held is false from now on, and lease_next frees it for others. All that its
- * holder started must have ended before. */
+/* Releases the lease: lease_is_held is false from now on, and lease_next writes it without a
+ * holder. Everything that the holder started must have ended before. */
 void lease_release(struct lease *lease, int64_t now_ms);
 
-/* When lease_next, or the answer of lease_is_held, changes by time alone; INT64_MAX: never. */
+/* When lease_next or lease_is_held changes by time alone; INT64_MAX: never. */
 int64_t lease_due(const struct lease *lease, int64_t now_ms);
 
 #ifdef __cplusplus

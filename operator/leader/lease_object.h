@@ -1,4 +1,4 @@
-/* A lease's record as the API has it: coordination.k8s.io/v1 Lease. Pure. */
+/* Reads and writes coordination.k8s.io/v1 Lease objects. Pure. */
 #ifndef SHOAL_OPERATOR_LEADER_LEASE_OBJECT_H
 #define SHOAL_OPERATOR_LEADER_LEASE_OBJECT_H
 
@@ -11,12 +11,12 @@ extern "C" {
 
 struct json_t;
 
-/* ERR_INPUT names the field that does not fit. Absent fields are empty or 0. */
+/* ERR_INPUT names the malformed field. Absent fields are empty or 0. */
 int lease_object_read(const struct json_t *object, struct lease_record *ret_record,
                       struct error *err);
 
 /* The object to write; the caller releases it. seen: the object that was read, whose labels, owners
- * and other fields stay; NULL for a new one. */
+ * and other fields are kept; NULL: a new one. */
 struct json_t *lease_object_write(const struct json_t *seen, const char *namespace_,
                                   const char *name, const struct lease_record *record);
 
