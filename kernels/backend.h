@@ -19,16 +19,16 @@ typedef void trace_add(void *ctx, const struct trace_event *event);
 /* Backends put these first in their own structs, so that a handle leads to its table. */
 struct device {
     const struct backend *backend;
-    char identity[DEVICE_IDENTITY_BYTES]; /* see device_identity(); set by device_open */
-    int driver;                           /* see device_driver(); likewise */
-    int architecture;                     /* see device_architecture(); likewise */
-    int threads;                          /* CPU threads an op may use */
-    struct memory *memory;                /* counts and caches what the backend allocates */
+    char uuid[DEVICE_UUID_BYTES]; /* see device_uuid(); set by device_open */
+    int cuda_version;             /* see device_cuda_version(); likewise */
+    int compute_capability;       /* see device_compute_capability(); likewise */
+    int threads;                  /* CPU threads an op may use */
+    struct memory *memory;        /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
     struct stream *streams; /* all that are open */
     struct trace *trace;    /* NULL: none. Changes only while the streams are idle */
-    int (*is_well)(void *ctx, struct error *err); /* see device_guard() */
-    void *is_well_ctx;
+    int (*check_health)(void *ctx, struct error *err); /* see device_set_health_check() */
+    void *check_health_ctx;
     /* For backends, which cannot see memory.c: scratch of an op, from the same allocator. The next
      * caller gets it at once, on any stream, so no queued work may use it when it is freed. Errors:
      * ERR_MEMORY. */
@@ -65,7 +65,7 @@ struct backend {
     /* See device_pci(). NULL: no such devices. */
     bool (*device_pci)(int index, char *out);
     /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct
-     * device other than identity, driver and architecture. */
+     * device other than uuid, cuda_version and compute_capability. */
     int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */
@@ -75,8 +75,8 @@ struct backend {
     void *(*host_alloc)(struct device *device, size_t bytes); /* NULL if there is no more */
     void (*host_free)(struct device *device, void *memory);
 
-    /* The namesakes in device.h. is_first: stream_open_first(). */
-    int (*stream_open)(struct device *device, const char *name, bool is_first,
+    /* The namesakes in device.h. high_priority: stream_open_high_priority(). */
+    int (*stream_open)(struct device *device, const char *name, bool high_priority,
                        struct stream **ret_stream, struct error *err);
     void (*stream_close)(struct stream *stream);
     void *(*stream_native)(struct stream *stream);
@@ -84,11 +84,11 @@ struct backend {
     void (*stream_call)(struct stream *stream, int (*function)(void *args, struct error *err),
                         const void *args, size_t bytes);
     void (*stream_copy)(struct stream *stream, void *dst, const void *src, size_t bytes);
-    void (*stream_stamp)(struct stream *stream, int64_t *ret_ns);
+    void (*stream_timestamp)(struct stream *stream, int64_t *ret_ns);
     int (*event_open)(struct device *device, struct event **ret_event, struct error *err);
     void (*event_close)(struct event *event);
     void (*event_record)(struct event *event, struct stream *stream);
-    bool (*event_has_passed)(const struct event *event);
+    bool (*event_query)(const struct event *event);
     void (*stream_wait)(struct stream *stream, struct event *event);
 
     /* The namesakes in trace.h, for the vendor's tools; NULL: there are none. */

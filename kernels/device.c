@@ -122,19 +122,19 @@ const char *device_name(const struct device *device)
     return device->backend->name;
 }
 
-const char *device_identity(const struct device *device)
+const char *device_uuid(const struct device *device)
 {
-    return device->identity;
+    return device->uuid;
 }
 
-int device_driver(const struct device *device)
+int device_cuda_version(const struct device *device)
 {
-    return device->driver;
+    return device->cuda_version;
 }
 
-int device_architecture(const struct device *device)
+int device_compute_capability(const struct device *device)
 {
-    return device->architecture;
+    return device->compute_capability;
 }
 
 bool device_pci(const char *name, char *out)
@@ -226,11 +226,11 @@ const struct ops *device_ops(const struct device *device)
     return device->backend->ops;
 }
 
-static int open_stream(struct device *device, const char *name, bool is_first,
+static int open_stream(struct device *device, const char *name, bool high_priority,
                        struct stream **ret_stream, struct error *err)
 {
     struct stream *stream;
-    if (device->backend->stream_open(device, name, is_first, &stream, err) < 0)
+    if (device->backend->stream_open(device, name, high_priority, &stream, err) < 0)
         return -1;
     snprintf(stream->name, sizeof stream->name, "%s", name);
     stream->next = device->streams;
@@ -245,8 +245,8 @@ int stream_open(struct device *device, const char *name, struct stream **ret_str
     return open_stream(device, name, false, ret_stream, err);
 }
 
-int stream_open_first(struct device *device, const char *name, struct stream **ret_stream,
-                      struct error *err)
+int stream_open_high_priority(struct device *device, const char *name, struct stream **ret_stream,
+                              struct error *err)
 {
     return open_stream(device, name, true, ret_stream, err);
 }
@@ -276,13 +276,15 @@ int stream_sync(struct stream *stream, struct error *err)
 {
     const struct device *device = stream->device;
     int result = device->backend->stream_sync(stream, err);
-    return result == 0 && device->is_well ? device->is_well(device->is_well_ctx, err) : result;
+    return result == 0 && device->check_health ? device->check_health(device->check_health_ctx, err)
+                                               : result;
 }
 
-void device_guard(struct device *device, int (*is_well)(void *ctx, struct error *err), void *ctx)
+void device_set_health_check(struct device *device,
+                             int (*check_health)(void *ctx, struct error *err), void *ctx)
 {
-    device->is_well = is_well;
-    device->is_well_ctx = ctx;
+    device->check_health = check_health;
+    device->check_health_ctx = ctx;
 }
 
 void stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
@@ -303,9 +305,9 @@ void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes
         trace_range_end(stream);
 }
 
-void stream_stamp(struct stream *stream, int64_t *ret_ns)
+void stream_timestamp(struct stream *stream, int64_t *ret_ns)
 {
-    stream->device->backend->stream_stamp(stream, ret_ns);
+    stream->device->backend->stream_timestamp(stream, ret_ns);
 }
 
 void stream_range_begin(struct stream *stream, const struct stream_range *range)
@@ -342,9 +344,9 @@ void event_record(struct event *event, struct stream *stream)
     event->device->backend->event_record(event, stream);
 }
 
-bool event_has_passed(const struct event *event)
+bool event_query(const struct event *event)
 {
-    return event->device->backend->event_has_passed(event);
+    return event->device->backend->event_query(event);
 }
 
 void stream_wait(struct stream *stream, struct event *event)

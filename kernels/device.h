@@ -60,12 +60,12 @@ int device_open_host(struct device *peer, int threads, struct device **ret_devic
 void device_close(struct device *device); /* NULL-safe; the caller has closed its streams */
 const char *device_name(const struct device *device); /* "cpu", "cuda" */
 /* "GPU-" and its UUID, unique over all machines; "" on the CPU. */
-enum { DEVICE_IDENTITY_BYTES = 48 };
-const char *device_identity(const struct device *device);
+enum { DEVICE_UUID_BYTES = 48 };
+const char *device_uuid(const struct device *device);
 /* The newest CUDA that its driver knows: 12030 is 12.3; 0 on the CPU. */
-int device_driver(const struct device *device);
+int device_cuda_version(const struct device *device);
 /* Its compute capability as 10 major + minor: 90 is 9.0; 0 on the CPU. */
-int device_architecture(const struct device *device);
+int device_compute_capability(const struct device *device);
 /* The PCI id, as Linux writes it ("0000:1b:00.0"), of the GPU that device_open(name) would open.
  * False if the name is no GPU's, or there is none. out: DEVICE_PCI_BYTES. */
 enum { DEVICE_PCI_BYTES = 16 };
@@ -126,8 +126,8 @@ int stream_open(struct device *device, const char *name, struct stream **ret_str
 /* Likewise with high priority, for work that others wait for (collectives): its kernels start
  * before those of other streams, without interrupting any. On the CPU all streams run
  * side by side. */
-int stream_open_first(struct device *device, const char *name, struct stream **ret_stream,
-                      struct error *err);
+int stream_open_high_priority(struct device *device, const char *name, struct stream **ret_stream,
+                              struct error *err);
 void stream_close(struct stream *stream); /* NULL-safe; waits for what is queued */
 struct device *stream_device(const struct stream *stream);
 /* The backend's own handle (cudaStream_t), for libraries that queue work themselves (NCCL); NULL on
@@ -138,9 +138,11 @@ void *stream_native(struct stream *stream);
  * opened (a failed stream stays failed and skips all later work), else the guard's
  * result, else 0. */
 int stream_sync(struct stream *stream, struct error *err);
-/* Sets the guard: is_well(ctx, err) reports failures of libraries that queue work themselves, which
- * a stream cannot see. stream_sync() calls it on the caller's thread. There is one; NULL: none. */
-void device_guard(struct device *device, int (*is_well)(void *ctx, struct error *err), void *ctx);
+/* Sets the health check: check_health(ctx, err) reports failures of libraries that queue work
+ * themselves, which a stream cannot see. stream_sync() calls it on the caller's thread. There is
+ * one; NULL: none. */
+void device_set_health_check(struct device *device,
+                             int (*check_health)(void *ctx, struct error *err), void *ctx);
 
 enum { STREAM_CALL_MAX_BYTES = 256 };
 /* Queues a host function. It runs in stream order on a thread of the backend, with a copy of the
@@ -157,7 +159,7 @@ void stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes
 /* *ret_ns = the time at which the stream reaches this point, in nanoseconds of the device's clock:
  * only differences mean something. ret_ns is host memory, valid when stream_sync() returns; a
  * failed stream does not write it. */
-void stream_stamp(struct stream *stream, int64_t *ret_ns);
+void stream_timestamp(struct stream *stream, int64_t *ret_ns);
 
 int event_open(struct device *device, struct event **ret_event, struct error *err);
 void event_close(struct event *event); /* NULL-safe */
@@ -165,7 +167,7 @@ void event_close(struct event *event); /* NULL-safe */
 void event_record(struct event *event, struct stream *stream);
 /* Whether the stream has passed the point last recorded, or never will (no record: true). From any
  * thread, while no other thread records it. */
-bool event_has_passed(const struct event *event);
+bool event_query(const struct event *event);
 /* Work that is queued on `stream` from now on waits for the point last recorded in `event` (no
  * record: it does not wait). If the recorded stream has failed, this one fails with its error. */
 void stream_wait(struct stream *stream, struct event *event);

@@ -5,9 +5,9 @@
  * with the same arguments in the same order. The device runs it as one graph or several, and a
  * graph starts when it is complete. Work that a graph cannot hold splits it: the ops so far are
  * launched, then this work, and the next op begins the next graph. Such work is stream_wait(),
- * event_record(), stream_copy(), stream_call(), stream_stamp(), stream_sync(), stream_native(), an
- * op that chooses its kernels for a new shape, and every wait for memory. So nothing is forbidden
- * between the two, but only long runs of ops gain.
+ * event_record(), stream_copy(), stream_call(), stream_timestamp(), stream_sync(), stream_native(),
+ * an op that chooses its kernels for a new shape, and every wait for memory. So nothing is
+ * forbidden between the two, but only long runs of ops gain.
  *
  * Graphs are kept. The next time between begin and end, each graph takes the new arguments
  * (cudaGraphExecUpdate). A graph whose ops changed, in number or kind, is instantiated anew, and a

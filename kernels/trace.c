@@ -40,7 +40,7 @@ void trace_range_begin(struct stream *s, enum trace_kind kind, const struct stre
     if (!event)
         return;
     event->range = *range;
-    stream_stamp(s, &event->begin_ns);
+    stream_timestamp(s, &event->begin_ns);
 }
 
 void trace_range_end(struct stream *s)
@@ -49,7 +49,7 @@ void trace_range_end(struct stream *s)
         return;
     int depth = --s->open_ranges;
     if (depth < STREAM_MAX_RANGES && s->ranges[depth])
-        stream_stamp(s, &s->ranges[depth]->end_ns);
+        stream_timestamp(s, &s->ranges[depth]->end_ns);
 }
 
 static void tell_bytes(struct trace *trace, int which, const char *what, int64_t bytes)
@@ -81,7 +81,7 @@ void trace_memory(struct device *device)
 static bool look_at_stamp(void *stream, int64_t *ret_ns)
 {
     struct error ignored; /* a failed stream has no times to map */
-    stream_stamp(stream, ret_ns);
+    stream_timestamp(stream, ret_ns);
     return stream_sync(stream, &ignored) == 0;
 }
 

@@ -17,7 +17,7 @@ system popen:posix_spawn with a list of arguments
 '
 # What only tests call and yet is the module's own: no test can see or set it from outside.
 for_tests='
-device_architecture device_memory_reset_peak device_memory_set_limit:benches and tests that fill a device
+device_compute_capability device_memory_reset_peak device_memory_set_limit:benches and tests that fill a device
 executor_running http_in_flight httpd_listeners telemetry_port:what a test waits for
 config_summary:a configuration as one text
 optim_defaults:the defaults of a row

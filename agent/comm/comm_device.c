@@ -12,7 +12,7 @@
 struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
-    char gpu[DEVICE_IDENTITY_BYTES];
+    char gpu[DEVICE_UUID_BYTES];
     int32_t may_share, is_concurrent, registers;
     int32_t nccl_version;   /* 0: this rank has no NCCL */
     char nccl_missing[252]; /* why */
@@ -27,7 +27,7 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
     if (!o->device)
         return facts;
     snprintf(facts.device, sizeof facts.device, "%s", device_name(o->device));
-    snprintf(facts.gpu, sizeof facts.gpu, "%s", device_identity(o->device));
+    snprintf(facts.gpu, sizeof facts.gpu, "%s", device_uuid(o->device));
     if (device_is_host(o->device) || o->how == COMM_DEVICE_HOST || !o->nccl.store)
         return facts;
     if (nccl_api_open(ret_api, &missing)) {
@@ -36,7 +36,7 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
     }
     facts.nccl_version = ret_api->version;
     facts.is_concurrent = o->nccl.is_concurrent && ret_api->orders_launches &&
-                          device_driver(o->device) >= NCCL_ORDERS_DRIVER;
+                          device_cuda_version(o->device) >= NCCL_ORDERS_DRIVER;
     facts.registers = o->nccl.registers && ret_api->comm_register && ret_api->comm_deregister;
     return facts;
 }

@@ -22,7 +22,7 @@ struct comm_device_options {
                                       where every rank's NCCL can */
 };
 
-/* Collective. Two ranks share a GPU if their device_identity() is the same. *ret_comm may be
+/* Collective. Two ranks share a GPU if their device_uuid() is the same. *ret_comm may be
  * options->host, which stays the caller's; comm_close() any other one. *ret_notice (of at least
  * COMM_NOTICE_BYTES): a line for the log about the choice; "": none. Errors, the same on all ranks:
  * the *err of a rank without a device; ERR_CONFIG if the ranks' kinds of device differ or ranks

@@ -142,7 +142,7 @@ static void release(struct comm_nccl *c)
     if (--c->shared->references == 0) {
         if (c->shared->buffers)
             device_memory_on_release(c->shared->device, NULL, NULL);
-        device_guard(c->shared->device, NULL, NULL);
+        device_set_health_check(c->shared->device, NULL, NULL);
         nccl_buffers_close(c->shared->buffers);
         watchdog_close(c->shared->watchdog);
         free_shared(c->shared);
@@ -239,7 +239,7 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
         free_shared(shared);
         return -1;
     }
-    device_guard(device, comm_nccl_is_well, shared);
+    device_set_health_check(device, comm_nccl_check_health, shared);
     if (options->registers) {
         shared->buffers = nccl_buffers_open(&shared->api);
         device_memory_on_release(device, comm_nccl_forget_memory, shared);

@@ -152,7 +152,7 @@ void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
 
 /* A collective that ended after a failure may have been aborted with wrong results,
  * on any stream. */
-int comm_nccl_is_well(void *ctx, struct error *err)
+int comm_nccl_check_health(void *ctx, struct error *err)
 {
     struct comm_nccl_shared *shared = ctx;
     if (watchdog_check(shared->watchdog, err))

@@ -64,7 +64,7 @@ void comm_nccl_abort_all(const struct watched_comm *first);
 /* For the device; ctx: a struct comm_nccl_shared. The device returns this block to the driver. */
 void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes);
 /* -1 after an abort or a refused call: results on the device's streams may then be wrong. */
-int comm_nccl_is_well(void *ctx, struct error *err);
+int comm_nccl_check_health(void *ctx, struct error *err);
 
 #ifdef __cplusplus
 }

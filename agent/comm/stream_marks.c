@@ -66,7 +66,7 @@ int stream_marks_add(struct stream_marks *m, struct stream *stream, struct error
 uint64_t stream_marks_count(struct stream_marks *m)
 {
     pthread_mutex_lock(&m->lock);
-    while (m->ended < m->added && event_has_passed(m->events[m->ended % m->room]))
+    while (m->ended < m->added && event_query(m->events[m->ended % m->room]))
         m->ended++;
     uint64_t ended = m->ended;
     pthread_mutex_unlock(&m->lock);

@@ -70,11 +70,11 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
         shard->update = NULL;
         return -1;
     }
-    if (stream_open_first(device, "transfer", &shard->transfer, err) < 0)
+    if (stream_open_high_priority(device, "transfer", &shard->transfer, err) < 0)
         return -1;
     shard->reduces = shard->transfer;
     if (shard->reducer != shard->group &&
-        stream_open_first(device, "reduces", &shard->reduces, err) < 0)
+        stream_open_high_priority(device, "reduces", &shard->reduces, err) < 0)
         return -1;
     return event_open(device, &shard->reached, err);
 }

@@ -56,7 +56,7 @@ enum run_phase phases_mark(struct phases *p, enum run_phase phase)
     }
     struct mark *mark = mark_at(p, p->count++);
     mark->phase = phase;
-    stream_stamp(p->stream, &mark->ns);
+    stream_timestamp(p->stream, &mark->ns);
     return before;
 }
 

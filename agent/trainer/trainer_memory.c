@@ -45,7 +45,7 @@ int trainer_memory_fits(const char *strategy, int64_t needed, const struct memor
 
 /* What a rank tells the others before any of them reserves. */
 struct reading {
-    char gpu[DEVICE_IDENTITY_BYTES];
+    char gpu[DEVICE_UUID_BYTES];
     int64_t free_bytes;
 };
 
@@ -56,7 +56,7 @@ static int share_memory(const struct trainer *t, struct arena *arena, struct mem
     struct reading mine = {0}, *all = arena_array(arena, struct reading, size);
     struct memory_share share = {0};
     mine.free_bytes = device_memory_free_bytes(t->device, &share.total_bytes);
-    snprintf(mine.gpu, sizeof mine.gpu, "%s", device_identity(t->device));
+    snprintf(mine.gpu, sizeof mine.gpu, "%s", device_uuid(t->device));
     if (agree_gather(t->world, t->compute, &mine, all, sizeof mine, err))
         return -1;
     share.bytes = mine.free_bytes;

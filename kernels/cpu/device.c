@@ -84,11 +84,11 @@ const struct backend cpu_backend = {
     .stream_sync = cpu_stream_sync,
     .stream_call = cpu_stream_call,
     .stream_copy = cpu_stream_copy,
-    .stream_stamp = cpu_stream_stamp,
+    .stream_timestamp = cpu_stream_timestamp,
     .event_open = cpu_event_open,
     .event_close = cpu_event_close,
     .event_record = cpu_event_record,
-    .event_has_passed = cpu_event_has_passed,
+    .event_query = cpu_event_query,
     .stream_wait = cpu_stream_wait,
     .graph_open = cpu_graph_open,
 };

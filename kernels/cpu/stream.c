@@ -217,10 +217,10 @@ struct product_cache *cpu_product_cache(struct stream *stream)
     return s->products;
 }
 
-int cpu_stream_open(struct device *device, const char *name, bool is_first,
+int cpu_stream_open(struct device *device, const char *name, bool high_priority,
                     struct stream **ret_stream, struct error *err)
 {
-    (void)is_first; /* a thread of its own, to which the system gives its share */
+    (void)high_priority; /* a thread of its own, to which the system gives its share */
     struct cpu_stream *s = xcalloc(1, sizeof *s);
     s->base.device = device;
     s->awaited = UINT64_MAX;
@@ -320,7 +320,7 @@ static void stamp_run(void *args)
     *((const struct stamp_args *)args)->ns = clock_monotonic_ns();
 }
 
-void cpu_stream_stamp(struct stream *s, int64_t *ret_ns)
+void cpu_stream_timestamp(struct stream *s, int64_t *ret_ns)
 {
     cpu_queue(s, NULL, stamp_run, &(struct stamp_args){ret_ns}, sizeof(struct stamp_args));
 }
@@ -352,7 +352,7 @@ void cpu_event_record(struct event *event, struct stream *stream)
     pthread_mutex_unlock(&s->lock);
 }
 
-bool cpu_event_has_passed(const struct event *event)
+bool cpu_event_query(const struct event *event)
 {
     const struct cpu_event *e = (const struct cpu_event *)event;
     if (!e->stream)

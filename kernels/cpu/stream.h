@@ -10,7 +10,7 @@ struct cpu_device {
     size_t capacity_bytes; /* the machine's memory */
 };
 
-int cpu_stream_open(struct device *device, const char *name, bool is_first,
+int cpu_stream_open(struct device *device, const char *name, bool high_priority,
                     struct stream **ret_stream, struct error *err);
 void cpu_stream_close(struct stream *stream);
 void *cpu_stream_native(struct stream *stream);
@@ -18,11 +18,11 @@ int cpu_stream_sync(struct stream *stream, struct error *err);
 void cpu_stream_call(struct stream *s, int (*function)(void *args, struct error *err),
                      const void *args, size_t bytes);
 void cpu_stream_copy(struct stream *s, void *dst, const void *src, size_t bytes);
-void cpu_stream_stamp(struct stream *s, int64_t *ret_ns);
+void cpu_stream_timestamp(struct stream *s, int64_t *ret_ns);
 int cpu_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cpu_event_close(struct event *event);
 void cpu_event_record(struct event *event, struct stream *stream);
-bool cpu_event_has_passed(const struct event *event);
+bool cpu_event_query(const struct event *event);
 void cpu_stream_wait(struct stream *stream, struct event *event);
 
 /* Returns when all that is queued on the device's streams is done. */

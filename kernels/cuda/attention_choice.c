@@ -34,9 +34,9 @@ static bool is_possible(enum dtype t, const struct attention_shape *z)
 bool attention_is_measured(const struct attention_choice *choice)
 {
     const struct attention_measured *row = choice->table;
-    while (row->architecture && row->architecture != choice->architecture)
+    while (row->compute_capability && row->compute_capability != choice->compute_capability)
         row++;
-    return row->architecture != 0;
+    return row->compute_capability != 0;
 }
 
 /* The row that stands for a call; NULL: there is none. */
@@ -46,8 +46,8 @@ static const struct attention_measured *find_row(const struct attention_choice *
 {
     const enum attention_mask mask = z->causal ? ATTENTION_CAUSAL : ATTENTION_FULL;
     const struct attention_measured *found = NULL;
-    for (const struct attention_measured *row = choice->table; row->architecture; row++)
-        if (row->architecture == choice->architecture && row->direction == direction &&
+    for (const struct attention_measured *row = choice->table; row->compute_capability; row++)
+        if (row->compute_capability == choice->compute_capability && row->direction == direction &&
             row->hd == z->hd && row->mask == mask && row->T <= z->T_k &&
             (!found || row->T > found->T))
             found = row;

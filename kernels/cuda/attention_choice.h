@@ -1,10 +1,10 @@
 /* Chooses between our attention kernels and cuDNN's. Pure: it knows the call, the environment
  * variable and a table of measurements.
  *
- * "auto" takes cuDNN's where the table measured it faster, else ours; an architecture without rows
- * gets ours. `make attention-table` writes the table (attention_table.c) on a machine with a GPU.
- * It has no rows yet: cuDNN's path has run on no GPU so far. Others have measured kernels of our
- * design (FlashAttention-2 on the mma instructions of compute capability 8.0) against cuDNN:
+ * "auto" takes cuDNN's where the table measured it faster, else ours; a compute capability without
+ * rows gets ours. `make attention-table` writes the table (attention_table.c) on a machine with a
+ * GPU. It has no rows yet: cuDNN's path has run on no GPU so far. Others have measured kernels of
+ * our design (FlashAttention-2 on the mma instructions of compute capability 8.0) against cuDNN:
  *  - 9.0, forward, causal or not: FlashAttention-3's authors measured on an H100, bf16, causal, T =
  *    8192: cuDNN 9.1 makes 529 TFLOP/s with heads 128 wide and 379 with 64; FlashAttention 2 makes
  *    333 and 295 (Shah et al. 2024, github.com/Dao-AILab/flash-attention).
@@ -40,7 +40,7 @@ enum attention_mask { ATTENTION_FULL, ATTENTION_CAUSAL };
  * no others. A row covers T keys and more, up to the next row of its kind. Calls with fewer keys
  * than the first row are ours. Batch and heads are those of usual models of that length. */
 struct attention_measured {
-    int architecture; /* device_architecture(); 0: the end of the table */
+    int compute_capability; /* device_compute_capability(); 0: the end of the table */
     enum attention_direction direction;
     int64_t hd;
     enum attention_mask mask;
@@ -52,11 +52,11 @@ extern const struct attention_measured attention_table[];
 /* The inputs of the decision. */
 struct attention_choice {
     enum attention_mode mode;
-    int architecture;
+    int compute_capability;
     const struct attention_measured *table; /* outlives it */
 };
 
-/* Whether the table knows the architecture. */
+/* Whether the table has rows for the GPU. */
 bool attention_is_measured(const struct attention_choice *choice);
 
 /* Whether to try cuDNN. False for calls that it never gets: another dtype than bf16, a bias,

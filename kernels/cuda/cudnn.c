@@ -41,15 +41,15 @@ struct cudnn {
     struct plan *plans[PLANS]; /* NULL: not made yet */
 };
 
-struct cudnn *cudnn_open(int index, int architecture, enum attention_mode mode)
+struct cudnn *cudnn_open(int index, int compute_capability, enum attention_mode mode)
 {
     struct cudnn *c = xcalloc(1, sizeof *c);
     c->index = index;
-    c->choice = (struct attention_choice){mode, architecture, attention_table};
+    c->choice = (struct attention_choice){mode, compute_capability, attention_table};
     if (mode == ATTENTION_AUTO && !attention_is_measured(&c->choice))
         log_debug("attention: cuDNN's was not measured on compute capability %d.%d: our own "
                   "kernels do it; " ENV_ATTENTION "=cudnn asks cuDNN",
-                  architecture / 10, architecture % 10);
+                  compute_capability / 10, compute_capability % 10);
     return c;
 }
 

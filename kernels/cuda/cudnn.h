@@ -14,8 +14,8 @@ extern "C" {
 struct cudnn;
 
 /* One a device, for the one thread that queues ops on its streams. index: CUDA's number of it;
- * architecture: device_architecture(). */
-struct cudnn *cudnn_open(int index, int architecture, enum attention_mode mode);
+ * compute_capability: device_compute_capability(). */
+struct cudnn *cudnn_open(int index, int compute_capability, enum attention_mode mode);
 void cudnn_close(struct cudnn *cudnn); /* NULL-safe; what is queued is done */
 
 /* That of the stream's device (stream.c). */

@@ -76,7 +76,7 @@ static bool cuda_device_pci(int index, char *out)
 static void identify(struct cuda_device *d, const struct cudaDeviceProp *properties)
 {
     const unsigned char *b = (const unsigned char *)properties->uuid.bytes;
-    snprintf(d->base.identity, sizeof d->base.identity,
+    snprintf(d->base.uuid, sizeof d->base.uuid,
              "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
              b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
              b[15]);
@@ -91,9 +91,9 @@ static int check_architecture(struct cuda_device *d, struct error *err)
         return cuda_error(err, status, "read its properties");
     identify(d, &properties);
     const char *name = properties.name;
-    int architecture = d->base.architecture;
-    int major = architecture / 10, minor = architecture % 10;
-    if (architecture < OLDEST)
+    int capability = d->base.compute_capability;
+    int major = capability / 10, minor = capability % 10;
+    if (capability < OLDEST)
         return error_set(err, ERR_UNSUPPORTED,
                          "GPU %d (%s) has compute capability %d.%d: at least %d.%d is needed",
                          d->index, name, major, minor, OLDEST / 10, OLDEST % 10);
@@ -102,7 +102,7 @@ static int check_architecture(struct cuda_device *d, struct error *err)
         return error_set(err, ERR_UNSUPPORTED,
                          "this build has no code for GPU %d (%s, compute capability %d.%d): build "
                          "it with CUDA_ARCHS=%d",
-                         d->index, name, major, minor, architecture);
+                         d->index, name, major, minor, capability);
     if (status != cudaSuccess)
         return cuda_error(err, status, "look for its code");
     return 0;
@@ -122,7 +122,7 @@ static int read_attributes(struct cuda_device *d, struct error *err)
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&d->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                         d->index);
-    d->base.architecture = 10 * major + minor;
+    d->base.compute_capability = 10 * major + minor;
     return status == cudaSuccess ? 0 : cuda_error(err, status, "open it");
 }
 
@@ -162,14 +162,14 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
                          index, count);
     struct cuda_device *d = xcalloc(1, sizeof *d);
     d->index = index;
-    cudaDriverGetVersion(&d->base.driver);
+    cudaDriverGetVersion(&d->base.cuda_version);
     if (attention_mode_read(getenv(ENV_ATTENTION), &attention, err) < 0 ||
         read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
         blas_open(&d->blas, err) < 0) {
         cuda_device_close(&d->base);
         return -1;
     }
-    d->cudnn = cudnn_open(index, d->base.architecture, attention);
+    d->cudnn = cudnn_open(index, d->base.compute_capability, attention);
     *ret_device = &d->base;
     return 0;
 }
@@ -250,11 +250,11 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .stream_sync = cuda_stream_sync,
     .stream_call = cuda_stream_call,
     .stream_copy = cuda_stream_copy,
-    .stream_stamp = cuda_stream_stamp,
+    .stream_timestamp = cuda_stream_timestamp,
     .event_open = cuda_event_open,
     .event_close = cuda_event_close,
     .event_record = cuda_event_record,
-    .event_has_passed = cuda_event_has_passed,
+    .event_query = cuda_event_query,
     .stream_wait = cuda_stream_wait,
     .stream_range_begin = cuda_stream_range_begin,
     .stream_range_end = cuda_stream_range_end,

@@ -1,4 +1,4 @@
-/* Points of a stream whose time is asked for (stream_stamp), until it is read. */
+/* Points of a stream whose time is asked for (stream_timestamp), until it is read. */
 #ifndef SHOAL_KERNELS_CUDA_STAMPS_H
 #define SHOAL_KERNELS_CUDA_STAMPS_H
 

@@ -131,7 +131,7 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
 
 /* ---- streams ---- */
 
-int cuda_stream_open(struct device *device, const char *name, bool is_first,
+int cuda_stream_open(struct device *device, const char *name, bool high_priority,
                      struct stream **ret_stream, struct error *err)
 {
     struct cuda_stream *s = xcalloc(1, sizeof *s);
@@ -141,7 +141,7 @@ int cuda_stream_open(struct device *device, const char *name, bool is_first,
     cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (status == cudaSuccess)
         status = cudaStreamCreateWithPriority(&s->handle, cudaStreamNonBlocking,
-                                              is_first ? greatest : least);
+                                              high_priority ? greatest : least);
     if (status != cudaSuccess) {
         free(s);
         cuda_error(err, status, "make a stream");
@@ -230,7 +230,7 @@ void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t 
                    "copy");
 }
 
-void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns)
+void cuda_stream_timestamp(struct stream *stream, int64_t *ret_ns)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_check(stream, stamps_put(&s->stamps, cuda_uncaptured(stream), ret_ns), "take the time");
@@ -273,7 +273,7 @@ void cuda_event_record(struct event *event, struct stream *stream)
 
 /* A GPU in a fault passes nothing any more. From any thread: one that has chosen no device would
  * begin to use GPU 0. */
-bool cuda_event_has_passed(const struct event *event)
+bool cuda_event_query(const struct event *event)
 {
     const struct cuda_event *e = (const struct cuda_event *)event;
     if (!e->source)

@@ -43,7 +43,7 @@ int cuda_error(struct error *err, cudaError_t status, const char *what);
 cudaError_t cuda_probe(void);
 
 /* The namesakes in struct backend. */
-int cuda_stream_open(struct device *device, const char *name, bool is_first,
+int cuda_stream_open(struct device *device, const char *name, bool high_priority,
                      struct stream **ret_stream, struct error *err);
 void cuda_stream_close(struct stream *stream);
 void *cuda_stream_native(struct stream *stream);
@@ -51,11 +51,11 @@ int cuda_stream_sync(struct stream *stream, struct error *err);
 void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
                       const void *args, size_t bytes);
 void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t bytes);
-void cuda_stream_stamp(struct stream *stream, int64_t *ret_ns);
+void cuda_stream_timestamp(struct stream *stream, int64_t *ret_ns);
 int cuda_event_open(struct device *device, struct event **ret_event, struct error *err);
 void cuda_event_close(struct event *event);
 void cuda_event_record(struct event *event, struct stream *stream);
-bool cuda_event_has_passed(const struct event *event);
+bool cuda_event_query(const struct event *event);
 void cuda_stream_wait(struct stream *stream, struct event *event);
 
 /* Waits for all of the device's streams. For the thread that queues on them. */

@@ -28,7 +28,7 @@ static void test_phases_share_the_time(void **state)
     for (int step = 0; step < 2; step++) {
         int64_t begin_ns, end_ns;
         double s[RUN_PHASES], sum = 0;
-        stream_stamp(stream, &begin_ns);
+        stream_timestamp(stream, &begin_ns);
         for (int i = 0; i < 300; i++) { /* more than one block of marks */
             phases_mark(phases, PHASE_FORWARD);
             stream_call(stream, pass_time, NULL, 0);
@@ -38,7 +38,7 @@ static void test_phases_share_the_time(void **state)
             assert_int_equal(phases_mark(phases, before), PHASE_COMMUNICATION);
         }
         phases_mark(phases, PHASE_OPTIMIZER);
-        stream_stamp(stream, &end_ns);
+        stream_timestamp(stream, &end_ns);
         assert_ok(stream_sync(stream, &err), &err);
         phases_take(phases, s);
         for (int i = 0; i < RUN_PHASES; i++)

@@ -113,7 +113,7 @@ int main(int argc, char **argv)
         struct bench b = {0};
         setenv(ENV_ATTENTION, modes[mode], 1);
         timing_open(&b.timing, "attention_bench", argc, argv);
-        architecture = device_architecture(b.timing.device);
+        architecture = device_compute_capability(b.timing.device);
         for (size_t i = 0; i < array_length(rows); i++)
             measure(&b, &rows[i], ms[mode][i]);
         timing_close(&b.timing);

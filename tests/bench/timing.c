@@ -64,10 +64,10 @@ static int64_t round_us(struct timing *t, void (*run)(void *ctx), void *ctx, int
 {
     int64_t start_ns = 0, end_ns = 0;
     struct error err;
-    stream_stamp(t->s, &start_ns);
+    stream_timestamp(t->s, &start_ns);
     for (int i = 0; i < runs; i++)
         run(ctx);
-    stream_stamp(t->s, &end_ns);
+    stream_timestamp(t->s, &end_ns);
     if (stream_sync(t->s, &err) < 0)
         end(t, &err);
     return (end_ns - start_ns) / 1000;

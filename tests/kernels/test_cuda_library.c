@@ -71,18 +71,18 @@ static void test_reasons(void **state)
     setenv("SHOAL_EMULATION", "gpus=2,built_for=80+90", 1);
     assert_ok(device_open("cuda:1", 1, &device, &err), &err);
     assert_string_equal(device_name(device), "cuda");
-    assert_string_equal(device_identity(device), "GPU-00000000-0000-0000-0000-000000000001");
+    assert_string_equal(device_uuid(device), "GPU-00000000-0000-0000-0000-000000000001");
     assert_false(device_is_host(device));
     char pci[DEVICE_PCI_BYTES];
     assert_true(device_pci("cuda:1", pci));
     assert_string_equal(pci, "0000:a1:00.0");
     assert_false(device_pci("cuda:2", pci) || device_pci("cpu", pci));
-    assert_int_equal(device_driver(device), 13000);
+    assert_int_equal(device_cuda_version(device), 13000);
     device_close(device);
     /* the driver of an older minor version */
     setenv("SHOAL_EMULATION", "runtime=12080,driver=12020", 1);
     assert_ok(device_open("cuda", 1, &device, &err), &err);
-    assert_int_equal(device_driver(device), 12020);
+    assert_int_equal(device_cuda_version(device), 12020);
     device_close(device);
     unsetenv("SHOAL_EMULATION");
     if (before)
@@ -124,7 +124,7 @@ static void test_stamps(void **state)
     assert_ok(stream_open(device, "stamps", &stream, &err), &err);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < STAMPS; i++)
-            stream_stamp(stream, &ns[i]);
+            stream_timestamp(stream, &ns[i]);
         assert_ok(stream_sync(stream, &err), &err);
         for (int i = 1; i < STAMPS; i++)
             assert_true(ns[i] >= ns[i - 1] && ns[i] - ns[i - 1] < 10 * INT64_C(1000000000));

@@ -100,11 +100,12 @@ static void test_measured(void **state)
 static void test_table(void **state)
 {
     (void)state;
-    for (const struct attention_measured *row = attention_table; row->architecture; row++) {
-        assert_true(row->architecture >= 80 && (row->hd == 64 || row->hd == 128) && row->T > 0);
+    for (const struct attention_measured *row = attention_table; row->compute_capability; row++) {
+        assert_true(row->compute_capability >= 80 && (row->hd == 64 || row->hd == 128) &&
+                    row->T > 0);
         assert_true(row->ours_ms > 0 && row->cudnn_ms > 0);
         for (const struct attention_measured *other = attention_table; other != row; other++)
-            assert_false(other->architecture == row->architecture &&
+            assert_false(other->compute_capability == row->compute_capability &&
                          other->direction == row->direction && other->hd == row->hd &&
                          other->mask == row->mask && other->T == row->T);
     }

@@ -87,7 +87,7 @@ static void call(struct training *t)
 
 static void stamp(struct training *t)
 {
-    stream_stamp(t->world->stream, &t->outcome->ns[t->step]);
+    stream_timestamp(t->world->stream, &t->outcome->ns[t->step]);
 }
 
 static void wait_here(struct training *t)

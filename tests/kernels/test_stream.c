@@ -206,18 +206,18 @@ static void test_events_are_asked(void **state)
     struct event *event;
     struct error err;
     assert_ok(event_open(world->device, &event, &err), &err);
-    assert_true(event_has_passed(event)); /* no record */
+    assert_true(event_query(event)); /* no record */
     stream_call(world->a, wait_at_gate, &at, sizeof at);
     event_record(event, world->a);
-    assert_false(event_has_passed(event));
+    assert_false(event_query(event));
     gate_open(&gate);
     assert_ok(stream_sync(world->a, &err), &err);
-    assert_true(event_has_passed(event));
+    assert_true(event_query(event));
     int one = 1;
     stream_call(world->a, fail_call, &one, sizeof one);
     event_record(event, world->a);
     assert_fails(stream_sync(world->a, &err), &err, ERR_PEER, "call 1 failed");
-    assert_true(event_has_passed(event));
+    assert_true(event_query(event));
     event_close(event);
 }
 
@@ -233,14 +233,14 @@ static void test_guard(void **state)
     struct error err;
     bool well = true;
     int one = 1;
-    device_guard(world->device, is_well, &well);
+    device_set_health_check(world->device, is_well, &well);
     assert_ok(stream_sync(world->a, &err), &err);
     well = false;
     assert_fails(stream_sync(world->a, &err), &err, ERR_PEER, "a library failed");
     stream_call(world->a, fail_call, &one, sizeof one);
     assert_fails(stream_sync(world->a, &err), &err, ERR_PEER, "call 1 failed");
     assert_fails(stream_sync(world->b, &err), &err, ERR_PEER, "a library failed");
-    device_guard(world->device, NULL, NULL);
+    device_set_health_check(world->device, NULL, NULL);
     assert_ok(stream_sync(world->b, &err), &err);
 }
 

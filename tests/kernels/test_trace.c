@@ -141,7 +141,7 @@ static void test_ops_of_the_cpu_are_told(void **state)
     assert_int_equal(fill->kind, TRACE_OP);
     assert_true(is_within(fill, find(&told, "a", "forward layers.3")));
     assert_null(find(&told, "a", "stream_copy")); /* the copy is told once */
-    assert_null(find(&told, "a", "stream_stamp"));
+    assert_null(find(&told, "a", "stream_timestamp"));
 }
 
 /* Kernels and copies of a GPU are told by CUPTI, in rows of their own but at the same times. */
